@@ -77,9 +77,10 @@ def main() -> None:
                   for _ in range(options.rounds)]  # fmt: skip
         for policy in policies[1:]:
             own, told = (
-                statistics.median(both[which][policies[0]] / both[which][policy] for both in rounds) for which in (0, 1)
+                statistics.median(both[number][policies[0]] / both[number][policy] for both in rounds)
+                for number in (0, 1)
             )
-            base, ours = (statistics.median(both[which][policies[0]] for both in rounds) * 1e3 for which in (0, 1))
+            base, ours = (statistics.median(both[number][policies[0]] for both in rounds) * 1e3 for number in (0, 1))
             apart = told / own - 1
             verdict = "" if abs(apart) <= AGREES else "  beyond 10 %"
             print(f"{script.stem:<12}{policy:<16}{base:>11.2f} ms{ours:>7.2f} ms{own:>13.2f}{told:>10.2f}{apart:>8.0%}"

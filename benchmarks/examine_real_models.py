@@ -57,10 +57,11 @@ def row(script: str, name: str, python: str, keras: str) -> str:
     report = json.loads(done.stdout)
     layers = sum(len(model["layers"]) for model in report["models"])
     verdict = ", ".join(probe["verdict"] for probe in report["probes"]) or "not trained"
-    counted = Counter((one["code"], one["severity"]) for one in report["findings"])
+    counted = Counter((finding["code"], finding["severity"]) for finding in report["findings"])
     findings = ", ".join(f"{code} {severity}{f' ×{n}' if n > 1 else ''}" for (code, severity), n in counted.items())
-    for one in report["findings"]:
-        print(f"    {name}: {one['code']} {one['path']}:{one['line']} {one['layer']} {one['message']}", file=sys.stderr)
+    for finding in report["findings"]:
+        place = f"{finding['path']}:{finding['line']} {finding['layer']}"
+        print(f"    {name}: {finding['code']} {place} {finding['message']}", file=sys.stderr)
     return f"| {name} | {keras} | {layers} | {verdict} | {findings or 'none'} |"
 
 

@@ -70,11 +70,12 @@ def main() -> None:
             flush=True,
         )
         costs.append(found)
-    mended = [one for one in costs if one.mended]
-    within = sum(one.mend <= one.allowed for one in mended)
+    mended = [program for program in costs if program.mended]
+    within = sum(program.mend <= program.allowed for program in mended)
+    seconds, allowed = sum(program.mend for program in mended), sum(program.allowed for program in mended)
     print(
-        f"{len(mended)} of {len(costs)} mended, in {sum(one.mend for one in mended):.0f} s; rounds + 1 checks are "
-        f"{sum(one.allowed for one in mended):.0f} s, and {within} stay within theirs"
+        f"{len(mended)} of {len(costs)} mended, in {seconds:.0f} s; rounds + 1 checks are {allowed:.0f} s, and "
+        f"{within} stay within theirs"
     )
 
 

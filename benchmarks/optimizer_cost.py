@@ -156,7 +156,7 @@ def main() -> None:
     for model in given.models:
         rounds = rounds_of(model, given.rounds, given.keras, monitor)
         own, ours = (statistics.median(times) for times in zip(*rounds, strict=True))
-        ratios.append(statistics.median(mine / theirs for theirs, mine in rounds))
+        ratios.append(statistics.median(own_time / keras_time for keras_time, own_time in rounds))
         print(f"{model:14}{own:12.2f}{ours:12.2f}{ratios[-1]:8.3f}", flush=True)
     print(f"largest ratio {max(ratios):.3f}, aim {AIM:.2f} or less")
 

@@ -233,7 +233,9 @@ def _skipped_in_run(run: ExaminationFacts) -> Iterator[Skipped]:
     for training in run.trainings:
         from mpdoctor.semantics.live.not_measured import not_looked_from_measurement
 
-        yield from (Skipped(not_looked_from_measurement(what), reason) for what, reason in training.not_looked)
+        yield from (
+            Skipped(not_looked_from_measurement(measurement), reason) for measurement, reason in training.not_looked
+        )
 
 
 def _skipped(settings: Settings, examined: list[_Examined], stage: SourceStage) -> Iterator[Skipped]:

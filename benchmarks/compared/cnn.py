@@ -5,9 +5,9 @@ import tensorflow as tf
 
 K, L = tf.keras, tf.keras.layers
 blocks = [
-    part
+    layer
     for width in (32, 64)
-    for part in (L.Conv2D(width, 3), L.BatchNormalization(), L.Activation("relu"), L.MaxPooling2D())
+    for layer in (L.Conv2D(width, 3), L.BatchNormalization(), L.Activation("relu"), L.MaxPooling2D())
 ]
 model = K.Sequential([K.Input((32, 32, 3)), *blocks, L.GlobalAveragePooling2D(), L.Dense(10, dtype="float32")])
 model.compile("adam", K.losses.SparseCategoricalCrossentropy(from_logits=True))

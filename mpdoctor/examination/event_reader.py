@@ -47,18 +47,18 @@ class EventReader:
         first, *others = chunk.split(b"\n")
         self._go_on(first)
         events = []
-        for part in others:
+        for rest in others:
             events.append(self._finished())
-            self._go_on(part)
+            self._go_on(rest)
         self.passed_over += events.count(None)
         return [event for event in events if event is not None]
 
-    def _go_on(self, part: bytes) -> None:
-        if len(self._line) + len(part) > LONGEST_LINE:
+    def _go_on(self, chunk: bytes) -> None:
+        if len(self._line) + len(chunk) > LONGEST_LINE:
             self._is_too_long = True
             self._line.clear()
         if not self._is_too_long:
-            self._line += part
+            self._line += chunk
 
     def _finished(self) -> Event | None:
         event = None if self._is_too_long else event_from_line(bytes(self._line))
@@ -140,7 +140,8 @@ def _list_reader(kind: Any, converter: Any) -> Callable[[Any, Any], Any]:
 
     def read(told: Any, _: Any) -> Any:
         return tuple(
-            converter.structure(item, each) for item, each in zip(_of_type(told, list), (of, *others), strict=True)
+            converter.structure(item, item_kind)
+            for item, item_kind in zip(_of_type(told, list), (of, *others), strict=True)
         )
 
     return read

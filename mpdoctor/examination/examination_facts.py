@@ -105,8 +105,8 @@ def _training_status(seen: Seen, failure: FailureFacts | None) -> tuple[str, str
         return seen.training_status
     if seen.trainings:
         failed = next((training.failed_in for training in seen.trainings if training.failure is not None), "")
-        what = "the training step" if failed.startswith("step ") else failed
-        return ("failed", f"{what} raised") if failed else ("done", "")
+        stage = "the training step" if failed.startswith("step ") else failed
+        return ("failed", f"{stage} raised") if failed else ("done", "")
     if failure is not None and failure.in_training:
         return "failed", "it ended before a step was seen"
     return "skipped", "no training call was reached"

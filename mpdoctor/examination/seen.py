@@ -154,20 +154,20 @@ class Seen:
                 progress.steps(done, total)
 
     def _take_what_became_of_training(self, event: Remedies | TrainedAgain | Reference | HiddenOverflow) -> None:
-        which = event.training
-        if not -len(self.trainings) <= which < 0:
+        number = event.training
+        if not -len(self.trainings) <= number < 0:
             self.passed_over += 1
             return
-        training = self.trainings[which]
+        training = self.trainings[number]
         match event:
             case Remedies(_, tried):
-                self.trainings[which] = replace(training, remedies=tried)
+                self.trainings[number] = replace(training, remedies=tried)
             case TrainedAgain(_, second):
-                self.trainings[which] = replace(training, second=second)
+                self.trainings[number] = replace(training, second=second)
             case Reference(_, reference):
-                self.trainings[which] = replace(training, reference=reference)
+                self.trainings[number] = replace(training, reference=reference)
             case HiddenOverflow(_, overflow):
-                self.trainings[which] = replace(training, hidden_overflow=overflow)
+                self.trainings[number] = replace(training, hidden_overflow=overflow)
             case _:
                 _assert_never(event)
 

@@ -113,7 +113,7 @@ def _look_at_untrained_models(session: Session) -> None:
         return
     if not session.tell_models():
         raise NoModel()
-    kept_from_training = tuple(one for one in caught_exceptions() if one.before_training)
+    kept_from_training = tuple(caught for caught in caught_exceptions() if caught.before_training)
     if kept_from_training and not session.has_predicted:
         session.fail(FailureFacts("exited", "script", exit_code=0, saw_model=True, caught=kept_from_training))
     why = "the program only predicts" if session.has_predicted else "no training call"

@@ -90,7 +90,7 @@ class OwnImports:
         """`import` as the examiner's own modules know it."""
         root = name.partition(".")[0]
         found = None if level else self._own.get(name)
-        if found is not None and all(hasattr(found, part) for part in fromlist or ()):
+        if found is not None and all(hasattr(found, attribute) for attribute in fromlist or ()):
             return found if fromlist else self._own[root]
         if root != "mpdoctor" or "mpdoctor" not in self._hidden:
             return _import(name, globals, locals, fromlist, level)
@@ -114,7 +114,7 @@ class OwnImports:
         importer = globals or {}
         package = str(importer.get("__package__") or "").split(".")
         absolute = ".".join([*package[: len(package) - level + 1], *([name] if name else [])]) if level else name
-        for imported in (absolute, *(f"{absolute}.{part}" for part in fromlist or ())):
+        for imported in (absolute, *(f"{absolute}.{attribute}" for attribute in fromlist or ())):
             self._importers.setdefault(imported, set()).add(str(importer.get("__name__")))
         return module
 
@@ -129,7 +129,7 @@ class OwnImports:
                 continue
             found.add(name)
             waiting += self._importers.get(name, ())
-            waiting += (part for part in new if part.startswith(f"{name}."))
+            waiting += (module for module in new if module.startswith(f"{name}."))
         return found
 
     def _may_be_hidden(self, name: str) -> bool:

@@ -242,7 +242,7 @@ class FailureFacts:
     @property
     def is_plain_end(self) -> bool:
         """Whether the program came to its own end, as it means to, and had made no model."""
-        left_training = any(one.before_training for one in self.caught)
+        left_training = any(caught.before_training for caught in self.caught)
         return self.kind == "exited" and not self.exit_code and not self.saw_model and not left_training
 
     @property

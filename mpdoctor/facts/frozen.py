@@ -64,7 +64,9 @@ class _Signature:
         told = inspect.signature(_init(cls))
         hints = {field.name: field.type for field in dataclasses.fields(cls)}
         parameters = list(told.parameters.values())[1:]
-        return told.replace(parameters=[each.replace(annotation=hints[each.name]) for each in parameters])
+        return told.replace(
+            parameters=[parameter.replace(annotation=hints[parameter.name]) for parameter in parameters]
+        )
 
 
 _SIGNATURE = _Signature()

@@ -68,8 +68,8 @@ def baseline_from_findings(findings: Iterable[Finding]) -> Baseline:
 
 def json_from_baseline(baseline: Baseline) -> str:
     """In an order that makes small differences of small changes: by path and code, and not by line."""
-    entries = sorted(baseline._entries.values(), key=lambda one: (one.path or "", one.code, one.fingerprint))
-    told = {"schema_version": SCHEMA_VERSION, "mpdoctor": __version__, "findings": [asdict(one) for one in entries]}
+    entries = sorted(baseline._entries.values(), key=lambda entry: (entry.path or "", entry.code, entry.fingerprint))
+    told = {"schema_version": SCHEMA_VERSION, "mpdoctor": __version__, "findings": [asdict(entry) for entry in entries]}
     return json.dumps(told, indent=2) + "\n"
 
 

@@ -52,8 +52,8 @@ def _edited_source(text: str, source: Part, edits: list[Edit]) -> str:
     def written(line: str) -> str:
         return json.dumps(line, ensure_ascii=is_ascii)
 
-    whole = "".join(source.value)
-    new = edited(whole, edits)
+    old = "".join(source.value)
+    new = edited(old, edits)
     if isinstance(source.value, str):
         return written(new)
     items = list(_items(text, source.start))

@@ -50,8 +50,8 @@ def findings_of_source(
     def is_older(item: Finding | Crashed) -> bool:
         return isinstance(item, Finding) and item.location is not None and item.location.path in older
 
-    whole = len(older) == len(paths)
-    by = JudgedBy(next(iter(older.values())) if whole else keras.usual, {**keras.others, **older})
+    all_are_older = len(older) == len(paths)
+    by = JudgedBy(next(iter(older.values())) if all_are_older else keras.usual, {**keras.others, **older})
     gone = merged_findings(item for item in first if isinstance(item, Finding) and is_older(item))
     rest = [item for item in first if not is_older(item)]
     wanting = _wanting_tf_keras(facts, tuple(older))
@@ -61,7 +61,9 @@ def findings_of_source(
 
 def _wanting_tf_keras(facts: Mapping[str, SourceFacts], paths: Sequence[str]) -> frozenset[str]:
     """The files of programs that speak of TF_USE_LEGACY_KERAS somewhere: whoever wrote them knows what they need."""
-    programs = [one for one in _programs(paths, facts) if any(LEGACY_KERAS in facts[path].text for path in one)]
+    programs = [
+        program for program in _programs(paths, facts) if any(LEGACY_KERAS in facts[path].text for path in program)
+    ]
     return frozenset(path for program in programs for path in program)
 
 
@@ -99,7 +101,7 @@ def told_once(gone: Sequence[Finding], facts: Mapping[str, SourceFacts], guessed
     named = [f"{_name(finding)} ({_place(finding, facts)})" for finding in gone[:_PLACES_NAMED]]
     named += [f"{len(gone) - len(named)} more"] if len(gone) > len(named) else []
     lines = "1 line uses" if len(gone) == 1 else f"{len(gone)} lines use"
-    which = f"{guessed} is {guessed.because}" if guessed.version else "TensorFlow 2.16 and later bring Keras 3"
+    reason = f"{guessed} is {guessed.because}" if guessed.version else "TensorFlow 2.16 and later bring Keras 3"
     speaker = next((finding for finding in gone if finding.code == "MP102"), gone[0])
     release = min(map(_last_release, gone))
     return [
@@ -108,7 +110,7 @@ def told_once(gone: Sequence[Finding], facts: Mapping[str, SourceFacts], guessed
             code=speaker.code,
             name=speaker.name,
             message=f"{lines} what is gone in Keras 3, and {'does' if len(gone) == 1 else 'do'} not work there: "
-            f"{listed(named)}. Nothing asks for a certain TensorFlow, and {which}.",
+            f"{listed(named)}. Nothing asks for a certain TensorFlow, and {reason}.",
             help=_help(release),
             evidence={"lines": len(gone), "written_for": f"tensorflow<{_next(release)}"},
             fix=None,  # of one line of many, and for the Keras that the help keeps away from

@@ -29,7 +29,7 @@ TROUBLES = {"stuck": Verdict.STUCK, "collapsing": Verdict.COLLAPSING, "skipping"
 def diagnosis_from_series(path: Path, series: Sequence[RunSeries], command: str) -> Diagnosis:
     """Of a run file, with those of the other workers: nothing but what they hold is known of the training."""
     name = str(path)
-    runs = tuple(judged(one) for one in series)
+    runs = tuple(judged(run) for run in series)
     findings = presented([f for run in runs for f in _findings(run, name)], {})
     target = TargetReport(name, name, "run", _keras(series), stages={"training": Stage("done")})
     return Diagnosis(

@@ -76,7 +76,7 @@ def _in_its_cell(finding: Finding, sources: Mapping[str, SourceFacts]) -> Findin
 
 def _fix_in_its_cell(fix: Fix, sources: Mapping[str, SourceFacts]) -> Fix:
     cells = {path: source.cells for path, source in sources.items()}
-    edits = (Edit(location_in_cell(one.location, cells.get(one.location.path, ())), one.text) for one in fix.edits)
+    edits = (Edit(location_in_cell(edit.location, cells.get(edit.location.path, ())), edit.text) for edit in fix.edits)
     return dataclasses.replace(fix, edits=tuple(edits))
 
 

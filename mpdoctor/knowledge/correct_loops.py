@@ -218,9 +218,9 @@ class _Loop(ABC):
         return []
 
 
-def _named(model: str, thing: str) -> str:
+def _named(model: str, name: str) -> str:
     """The name of a model's own optimizer, sums or averages."""
-    return thing if model == "model" else f"generator_{thing}"
+    return name if model == "model" else f"generator_{name}"
 
 
 class _Keras3(_Loop):

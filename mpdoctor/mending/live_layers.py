@@ -50,7 +50,7 @@ class LiveLayers:
         """The live layer itself; it and those layers (no models) that hold it, the outermost first."""
         parts = path.split("/")
         held = ["/".join(parts[:end]) for end in range(1, len(parts) + 1)]
-        live = [one for one in held if one in self.layers and self._takes_dtype(one)]
+        live = [outer for outer in held if outer in self.layers and self._takes_dtype(outer)]
         if path in live:
             yield [path]
             if len(live) > 1:
@@ -63,7 +63,7 @@ class LiveLayers:
     def _below(self, path: str, place: Location | None) -> LayerFacts | None:
         """The one layer of this path in a model that the trained one holds: a `train_step` that calls such a model
         itself shows its layers without it."""
-        of_path = [layer for one, layer in self.layers.items() if one.endswith(f"/{path}")]
+        of_path = [layer for layer_path, layer in self.layers.items() if layer_path.endswith(f"/{path}")]
         made_there = [layer for layer in of_path if place is not None and self._is_same(layer.made_at, place)]
         return made_there[0] if len(made_there) == 1 else None
 
@@ -109,14 +109,14 @@ class LiveLayers:
         return Proposal(f"`{path}` computes in float32", False, code, given_dtype(layer, self.source_at))
 
 
-def turn_of_layer(one: LayerFacts, layers: Iterable[LayerFacts]) -> tuple[int, int]:
+def turn_of_layer(layer: LayerFacts, layers: Iterable[LayerFacts]) -> tuple[int, int]:
     """Which it is of several that one line makes, (its place among them, from 0, how many they are); (0, 0) where their
     names do not say. Keras numbers those that nobody gave a name, in the order in which they are made."""
-    names = {_name(layer) for layer in layers if _are_made_together(layer, one)}
+    names = {_name(other) for other in layers if _are_made_together(other, layer)}
     numbered = [_numbered(name) for name in names]
     if len({stem for stem, _ in numbered}) != 1:
         return UNKNOWN
-    return sorted(numbered).index(_numbered(_name(one))), len(numbered)
+    return sorted(numbered).index(_numbered(_name(layer))), len(numbered)
 
 
 def _are_made_together(layer: LayerFacts, other: LayerFacts) -> bool:

@@ -30,7 +30,7 @@ def switch_to(policy: str, target: Target, unsaved: Mapping[Path, bytes]) -> Cal
         path = target.path.absolute()
         facts = facts_with_imports(path, shown_path(str(path)), Files(unsaved))
         keras = diagnosis.targets[0].keras
-        by_path = {one.path: dataclasses.replace(one, keras=keras) for one in facts.values()}
+        by_path = {source.path: dataclasses.replace(source, keras=keras) for source in facts.values()}
         edits = switching_edits(by_path[shown_path(str(path))], policy, by_path.get)
         if edits is None:
             raise CannotEdit("where its policy is set cannot be edited; set it by hand, before the first layer")

@@ -151,8 +151,10 @@ def _of_what_met(finding: Finding, source_at: SourceAt) -> Iterator[Answer]:
 def _of_the_operation(finding: Finding, diagnosis: Diagnosis, source_at: SourceAt) -> Iterator[Answer]:
     """A root or a logarithm of 0, where the training broke: by the line of that operation."""
     trainings = [probe.training for probe in diagnosis.probes if probe.training.model.id == finding.model]
-    culprits = [one.gradient_culprit.operation for one in trainings if one.gradient_culprit is not None]
-    culprits += [one.loss_culprit for one in trainings] + [one.culprit.operation for one in trainings if one.culprit]
+    culprits = [training.gradient_culprit.operation for training in trainings if training.gradient_culprit is not None]
+    culprits += [training.loss_culprit for training in trainings] + [
+        training.culprit.operation for training in trainings if training.culprit
+    ]
     for operation in culprits:
         if operation is None or operation.name != finding.evidence.get("operation") or operation.location is None:
             continue
@@ -257,8 +259,8 @@ def _of_own_wrapper(finding: Finding, diagnosis: Diagnosis, source_at: SourceAt)
     if finding.code not in OF_THE_WRAPPER:
         return
     found: dict[tuple[Edit, ...], Proposal] = {}
-    for model in (one for _, one in diagnosis.models if one.keras.is_keras3):  # in Keras 2 it was not tried
-        for link, inside in pairwise(model.optimizer):
+    for _, model in diagnosis.models:
+        for link, inside in pairwise(model.optimizer) if model.keras.is_keras3 else ():  # in Keras 2 it was not tried
             made = inside if link.wrapped_by_compile else link
             facts = source_at(made.made_at.path) if link.is_wrapper and made.made_at is not None else None
             if facts is not None and made.made_at is not None:

@@ -84,8 +84,8 @@ class Mending:
     def _brought_nothing(self, kept: Sequence[int]) -> list[Proposal]:
         made = self._draft.proposals
         helpful = {(made[number].code, made[number].title) for number in kept}
-        tried = {(one.code, one.title): one for one in made}
-        return [one for key, one in tried.items() if key not in helpful]
+        tried = {(proposal.code, proposal.title): proposal for proposal in made}
+        return [proposal for key, proposal in tried.items() if key not in helpful]
 
     # --- rounds -------------------------------------------------------------------------------------------------------
     def _rounds(self, state: State, course: Course) -> State:
@@ -130,7 +130,7 @@ class Mending:
         for number in reversed(state.kept):
             if number in needed or number not in state.kept:
                 continue
-            rest = self._draft.closed([one for one in state.kept if one != number])
+            rest = self._draft.closed([other for other in state.kept if other != number])
             if set(fixed) <= set(rest) and self._is_as_good(rest, state):
                 state = self._at(rest)
         return state
@@ -162,7 +162,7 @@ class Mending:
 def _choices(proposed: Proposed) -> Iterator[list[Proposal]]:
     """Which edits to make at once: what rules know to the letter, all of it; then what was tried on a batch, which says
     more once the rest is right. Where that brings nothing, one after the other, and what else there is."""
-    firsts = [next((one for one in answers if not one.from_trial), None) for answers in proposed.answers]
+    firsts = [next((proposal for proposal in answers if not proposal.from_trial), None) for answers in proposed.answers]
     of_rules = [answer for answer in firsts if answer is not None]
     tried = [answers[0] for answers in proposed.answers if answers[0].from_trial]
     everything = [answer for answers in proposed.answers for answer in answers]

@@ -125,7 +125,7 @@ def _is_companion(pin: Pin) -> bool:
     return (
         pin.name == PROBABILITY
         and len(pin.allowed) > 0
-        and not any(_allows(pin.allowed, one) for one in _WITH_TF_KERAS)
+        and not any(_allows(pin.allowed, version) for version in _WITH_TF_KERAS)
     )
 
 

@@ -97,21 +97,21 @@ def python_of(environment: Path) -> Path | None:
 def part_of_others(environment: Path, python: Path) -> Path | None:
     """The first part of it that belongs to neither the user nor the administrator, or that others may write to; None
     where nobody else can have put anything there."""
-    for part in (environment, *(environment / name for name in _PARTS[1:]), python):
+    for path in (environment, *(environment / name for name in _PARTS[1:]), python):
         try:
-            if not all(is_own_or_of_the_system(status, part) for status in (part.lstat(), part.stat())):
-                return part
+            if not all(is_own_or_of_the_system(status, path) for status in (path.lstat(), path.stat())):
+                return path
         except FileNotFoundError:
             continue
         except OSError:
-            return part
+            return path
     return None
 
 
 # --- what their files say ---------------------------------------------------------------------------------------
 def versions_from_files(environment: Path) -> Versions:
-    """Python's version as far as it is told, None where it is not; and TensorFlow's, "" where there is none, "?" where
-    nothing tells which."""
+    """Python's version, None where the files do not say it; and TensorFlow's, "" where there is none, "?" where it is
+    installed and its version is not known."""
     tensorflows = [version for folder in _packages(environment) for version in _tensorflows(folder)]
     return _python_version(environment), next(iter(tensorflows), "")
 

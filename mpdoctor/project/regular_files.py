@@ -40,9 +40,9 @@ def bytes_from_descriptor(descriptor: int, largest: int = LARGEST) -> bytes:
     status = os.fstat(descriptor)
     _refuse_all_but_regular(status)
     parts, size = [], 0
-    while size <= largest >= status.st_size and (part := os.read(descriptor, max(status.st_size, 4095) + 1)):
-        parts.append(part)
-        size += len(part)
+    while size <= largest >= status.st_size and (chunk := os.read(descriptor, max(status.st_size, 4095) + 1)):
+        parts.append(chunk)
+        size += len(chunk)
     if max(size, status.st_size) > largest:
         raise OSError(errno.EFBIG, f"it holds more than {largest} bytes")
     if size and not os.fstat(descriptor).st_size:

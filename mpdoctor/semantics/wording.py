@@ -40,7 +40,7 @@ def receiver_text(facts: SourceFacts, call: Call) -> str:
 
 
 def place_of(facts: SourceFacts, location: Location, seen_from: Location) -> str:
-    """ "line 5", with the cell of a notebook, and with the path where it lies in another file than what is told of."""
+    """ "line 5", with the cell of a notebook, and with the path where it lies in another file than `seen_from`."""
     here = location_in_cell(location, facts.cells if location.path == facts.path else ())
     path = [location.path] if location.path != seen_from.path else []
     cell = [f"cell {here.cell}"] if here.cell else []

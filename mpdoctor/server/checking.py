@@ -41,7 +41,9 @@ class Checked:
     def findings(self) -> tuple[Finding, ...]:
         """Those of this text: what stands in a file that it imports is told there."""
         found = self.diagnosis.findings if self.diagnosis is not None else ()
-        return tuple(one for one in found if one.location is not None and one.location.path == self.shown)
+        return tuple(
+            finding for finding in found if finding.location is not None and finding.location.path == self.shown
+        )
 
     @property
     def imported(self) -> frozenset[Path]:

@@ -75,8 +75,8 @@ class Server(LanguageServer):
             return known
         return await self._checked(uri, path, text)
 
-    async def in_thread(self, what: object, *given: object) -> object:
-        return await asyncio.get_running_loop().run_in_executor(self._thread, what, *given)  # type: ignore[arg-type]
+    async def in_thread(self, function: object, *given: object) -> object:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, function, *given)  # type: ignore[arg-type]
 
     async def _publish(self, uri: str) -> None:
         text = self.workspace.get_text_document(uri).source
@@ -225,7 +225,7 @@ def _range(span: Span) -> lsp.Range:
 
 def _wanted(kind: str, only: Sequence[str] | None) -> bool:
     """An editor asks for a kind, for all that begin like it, or for any."""
-    return not only or any(f"{kind}.".startswith(f"{one}.") for one in only)
+    return not only or any(f"{kind}.".startswith(f"{asked}.") for asked in only)
 
 
 def _path(uri: str) -> Path:

@@ -118,7 +118,7 @@ def keras_from_text(text: str, because: str = "") -> Keras:
         return Keras(_PACKAGES[wanted], because=because)
     if not re.fullmatch(r"\d+(\.\d+){0,2}", wanted):
         raise ValueError(f"{text!r} is no Keras: give 3, tf_keras, or a version such as 2.15.")
-    numbers = tuple(int(part) for part in wanted.split("."))
+    numbers = tuple(int(number) for number in wanted.split("."))
     version = wanted if len(numbers) > 1 else ""
     if numbers[0] == 3:
         return Keras("keras", version, because=because)

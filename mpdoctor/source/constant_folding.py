@@ -159,7 +159,10 @@ def constant_from_method(
         return MISSING
     plain = [value.value for value in arguments if isinstance(value, Known)]
     named = {key: value.value for key, value in given.items() if isinstance(value, Known)}
-    if any(not isinstance(one, (str, int)) or _size(one) > _LONGEST_CHANGED for one in (*plain, *named.values())):
+    if any(
+        not isinstance(argument, (str, int)) or _size(argument) > _LONGEST_CHANGED
+        for argument in (*plain, *named.values())
+    ):
         return MISSING
     if name == "format" and not _PLAIN_FIELDS.fullmatch(of):
         return MISSING  # widths and attributes

@@ -138,9 +138,9 @@ class SourceStage:
             tasks[path] = Task(path, changes, codes, self._program_of(path))
         found = {path: said for path, task in tasks.items() if (said := self._known(task)) is not None}
         new = {path: task for path, task in tasks.items() if path not in found}
-        for what, walked in (("walk", True), ("read", False)):
+        for method, walked in (("walk", True), ("read", False)):
             unknown = [path for path in new if not self._workers.know(path) and (path in self._walked) is walked]
-            list(self._workers.all_do(what, unknown, self._size_of))
+            list(self._workers.all_do(method, unknown, self._size_of))
         for path, said in self._judging(new):
             self._memory.keep_findings(new[path], said)
             self._judged_ahead[path, new[path].digest] = found[path] = said
@@ -200,21 +200,21 @@ class SourceStage:
             self._do("walk", (p for p in reached if outlines[p].may_compute or outlines[p].imports & self._mixed))
         self._do("read", files)
 
-    def _do(self, what: str, paths: Iterable[Path]) -> None:
+    def _do(self, method: str, paths: Iterable[Path]) -> None:
         """Where it is not done yet, for the files that were given."""
         wanted = set(paths) - self._facts.keys()
         new = []
-        if what == "walk":
+        if method == "walk":
             self._walked |= wanted
         for path in [path for path in self._files if path in wanted]:
-            known = self._memory.recall(path, walked=what == "walk")
+            known = self._memory.recall(path, walked=method == "walk")
             if known is not None:
                 self._take(path, *known)
             else:
                 new.append(path)
-        for path, (facts, is_mixed) in self._workers.all_do(what, new, self._size_of):
+        for path, (facts, is_mixed) in self._workers.all_do(method, new, self._size_of):
             self._take(path, facts, is_mixed)
-            self._memory.keep(path, facts, is_mixed, walked=what == "walk")
+            self._memory.keep(path, facts, is_mixed, walked=method == "walk")
             if not self._with_imports:  # how many files a program brings is known when they have been read
                 self._progress.steps(len(self._facts), len(self._files))
 

@@ -120,7 +120,7 @@ class Cache:
             return
         rows = self._rows | {path: row for path, entry in self._entries.items() if (row := _row_from_entry(entry))}
         there = {path for path in rows.keys() | self._glances.keys() if os.path.exists(path)}  # noqa: PTH110 - never raises
-        kept = [{path: row for path, row in some.items() if path in there} for some in (rows, self._glances)]
+        kept = [{path: row for path, row in kept_rows.items() if path in there} for kept_rows in (rows, self._glances)]
         try:
             key = self._key.find_or_make()
             if key is not None:

@@ -30,7 +30,7 @@ class WorkerPool:
         return path in self._worker_of
 
     def all_do(
-        self, what: str, paths: Sequence[Path], size_of: Callable[[Path], int]
+        self, method: str, paths: Sequence[Path], size_of: Callable[[Path], int]
     ) -> Iterator[tuple[Path, tuple[SourceFacts, bool]]]:
         if not paths:
             return
@@ -41,7 +41,7 @@ class WorkerPool:
             while waiting and free:
                 worker, portion = free.pop(0), waiting.popleft()
                 busy[worker] = portion
-                worker.ask(what, (portion,))
+                worker.ask(method, (portion,))
             for worker in self._ready([*busy]):
                 portion, answer = busy.pop(worker), worker.answer()
                 if worker.has_ended:
@@ -118,8 +118,8 @@ class LocalWorker:
     def __init__(self, *given: Any) -> None:
         self._desk = Worker(*given)
 
-    def ask(self, what: str, arguments: tuple[Any, ...]) -> None:
-        self._answer = getattr(self._desk, what)(*arguments)
+    def ask(self, method: str, arguments: tuple[Any, ...]) -> None:
+        self._answer = getattr(self._desk, method)(*arguments)
 
     def answer(self) -> Any:
         return self._answer

@@ -33,8 +33,8 @@ class WorkerProcess:
             self._process.start()
         far_end.close()
 
-    def ask(self, what: str, arguments: tuple[Any, ...]) -> None:
-        self._asked = what, arguments
+    def ask(self, method: str, arguments: tuple[Any, ...]) -> None:
+        self._asked = method, arguments
         with suppress(BrokenPipeError):  # then the answer says so
             self.line.send(self._asked)
 
@@ -54,8 +54,8 @@ class WorkerProcess:
 
     def _broken(self, error: Exception) -> dict[Path, Any]:
         """An answer that could not be given, file by file."""
-        what, (asked,) = self._asked
-        if what == "judge":
+        method, (asked,) = self._asked
+        if method == "judge":
             return {task.path: [crash_from_breakdown(self._breakdown(task.path, error))] for task in asked}
         return {path: (broken_facts(self._breakdown(path, error)), False) for path in asked}
 
@@ -77,10 +77,10 @@ def _serve(line: Connection, other_end: Connection, *given: Any) -> NoReturn:
     worker = Worker(*given)
     while True:
         try:
-            what, arguments = line.recv()
+            method, arguments = line.recv()
         except EOFError:  # the other end has all that it wanted; to take down what was built would take a while
             os._exit(0)
         try:
-            line.send((None, getattr(worker, what)(*arguments)))
+            line.send((None, getattr(worker, method)(*arguments)))
         except Exception as error:  # the worker guards each file, so that it is the answer that cannot be sent
             line.send((RuntimeError(f"{type(error).__name__}: {error}"), None))

@@ -91,7 +91,9 @@ class Keras3Scaling(Keras3Accumulation, KerasOwn):
         own = self.__dict__
         own.update(_bounds=bounds, _is_dynamic=dynamic)
         own.update(_apply_unscales=True, _given_scaled=(), _kept_weights=None)
-        for attribute in [one for one in own if not one.startswith("_") and one not in self.own_attributes]:
+        for attribute in [
+            own_name for own_name in own if not own_name.startswith("_") and own_name not in self.own_attributes
+        ]:
             if hasattr(inner_optimizer, attribute):
                 del own[attribute]  # Keras' base class sets them to None, in front of the inner optimizer's
 
@@ -102,7 +104,7 @@ class Keras3Scaling(Keras3Accumulation, KerasOwn):
 
     @property
     def _machine(self) -> LossScale:
-        """As it is set now: Keras' own takes another growth interval at any time."""
+        """With the growth interval that is set now: Keras' own wrapper takes another one at any time."""
         steps = self.dynamic_growth_steps
         interval = None if steps is None else keras3(self.initial_scale, steps).growth_interval
         return self._bounds.machine(self.initial_scale, interval)
@@ -259,7 +261,7 @@ class Keras3Scaling(Keras3Accumulation, KerasOwn):
         weights = list(weights)
         if not self.built:
             self.__dict__["_kept_weights"] = [
-                keras.ops.convert_to_numpy(one) for one in weights
+                keras.ops.convert_to_numpy(value) for value in weights
             ]  # the file is closed soon
             return
         if len(weights) != len(self.variables):

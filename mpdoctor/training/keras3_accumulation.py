@@ -40,8 +40,8 @@ class Keras3Accumulation:
                 total.assign(tf.zeros(total.shape, total.dtype))
             inner._iterations.assign_sub(steps - 1)
 
-        whole = tf.cond(tf.logical_and(finite, last), group_is_finite, lambda: tf.identity(finite))
-        tf.cond(whole, apply, lambda: tf.cond(last, leave_out_group, leave_out_step))
+        applies = tf.cond(tf.logical_and(finite, last), group_is_finite, lambda: tf.identity(finite))
+        tf.cond(applies, apply, lambda: tf.cond(last, leave_out_group, leave_out_step))
 
     def _sum_is_finite(self, grads: list[Any], sums: list[Any], trainable_variables: Any, scale: Any) -> tf.Tensor:
         unscaled = self._unscaled(grads, trainable_variables, scale)

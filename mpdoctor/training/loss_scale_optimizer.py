@@ -141,10 +141,10 @@ def keras_wrapper_of(optimizer_class: type) -> type:
 
 def _subclasses(cls: type) -> Iterator[type]:
     subclasses: list[type] = type.__subclasses__(cls)
-    for one in subclasses:
-        if not issubclass(one, LossScaleOptimizer):
-            yield one
-            yield from _subclasses(one)
+    for subclass in subclasses:
+        if not issubclass(subclass, LossScaleOptimizer):
+            yield subclass
+            yield from _subclasses(subclass)
 
 
 def _is_keras3(cls: type) -> bool:

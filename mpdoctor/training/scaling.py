@@ -84,5 +84,5 @@ def in_every_replica(check: Callable[..., tf.Tensor], *args: Any) -> tf.Tensor:
 
 def unscaled_among(gradients: list[Any], given: Sequence[Any]) -> bool:
     """Whether one of them is one that has been given for unscaling: then these are the scaled ones still."""
-    before = {id(one()) for one in given if one() is not None}
+    before = {id(reference()) for reference in given if reference() is not None}
     return any(id(gradient) in before for gradient in gradients if gradient is not None)

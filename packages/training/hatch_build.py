@@ -15,4 +15,6 @@ class CustomBuildHook(BuildHookInterface):
         here = Path(self.root)
         source = here / "mpdoctor" if (here / "mpdoctor").is_dir() else here.parents[1] / "mpdoctor"
         files = [source / name for name in FILES] + sorted((source / "training").rglob("*.py"))
-        build_data["force_include"].update({str(one): str(Path("mpdoctor") / one.relative_to(source)) for one in files})
+        build_data["force_include"].update(
+            {str(file): str(Path("mpdoctor") / file.relative_to(source)) for file in files}
+        )

@@ -295,8 +295,8 @@ def test_a_terminal_gets_color_and_no_color_takes_it_away(script: Path, no_color
     os.close(terminal)
     shown = b""
     try:
-        while part := os.read(main, 4096):
-            shown += part
+        while chunk := os.read(main, 4096):
+            shown += chunk
     except OSError:  # Linux says so when the other end of a pseudo-terminal is closed
         pass
     os.close(main)

@@ -92,9 +92,9 @@ def test_edits_of_a_text(text: str, edits: list[Edit], after: str) -> None:
 
 def test_of_fixes_that_touch_the_first_is_made_and_shared_edits_are_made_once() -> None:
     line = edit((1, 1), (1, 1), "import tensorflow as tf\n")
-    one, two = [line, edit((2, 1), (2, 4), "x")], [line, edit((3, 1), (3, 4), "y")]
+    first, second = [line, edit((2, 1), (2, 4), "x")], [line, edit((3, 1), (3, 4), "y")]
     third = [edit((2, 3), (2, 9), "z")]
-    assert chosen_together([one, two, third]) == [one, two]
+    assert chosen_together([first, second, third]) == [first, second]
     assert chosen_together([[edit((1, 1), (1, 1), "a")], [edit((1, 1), (1, 1), "b")]]) == [[edit((1, 1), (1, 1), "a")]]
 
 
@@ -297,8 +297,8 @@ def test_what_is_no_baseline_is_refused(here: Path, text: str, why: str) -> None
 
 
 def git(*arguments: str) -> None:
-    who = ("-c", "user.name=x", "-c", "user.email=x@example.org", "-c", "init.defaultBranch=main")
-    subprocess.run(["git", *who, *arguments], check=True, capture_output=True)
+    author = ("-c", "user.name=x", "-c", "user.email=x@example.org", "-c", "init.defaultBranch=main")
+    subprocess.run(["git", *author, *arguments], check=True, capture_output=True)
 
 
 def test_since_a_commit_only_lines_that_changed_are_told(here: Path) -> None:

@@ -63,9 +63,9 @@ async def editor(directory: Path, encodings: list[str], *names: str) -> AsyncIte
 
     @client.feature(lsp.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS)
     def published(given: Any) -> None:
-        for one in editors:
-            if one.uri == given.uri:
-                one.shown.put_nowait(given)
+        for open_editor in editors:
+            if open_editor.uri == given.uri:
+                open_editor.shown.put_nowait(given)
 
     @client.feature(lsp.WINDOW_SHOW_MESSAGE)
     def told(given: Any) -> None:
@@ -112,7 +112,7 @@ def test_the_unsaved_text_is_told_of(encoding: str, column: int, project: Path) 
         assert not (await train.diagnostics()).diagnostics
         for half in ("print(", "print(op", RIGHT, WRONG):  # typed quickly: the last one counts
             train.change(half)
-        assert [one.code for one in (await train.diagnostics()).diagnostics] == ["MP301"]
+        assert [shown.code for shown in (await train.diagnostics()).diagnostics] == ["MP301"]
         assert train.shown.empty()
 
     with_editor(project, use, encodings=(encoding,))
@@ -131,7 +131,7 @@ def test_fixes_and_ignore_comments_are_offered(project: Path) -> None:
         asked = await train.client.code_action_resolve_async(everything)
         (whole,) = asked.edit.changes[train.uri]
         assert "opt.lr" not in whole.new_text and whole.range.end.line == 4
-        assert [one.kind for one in await train.actions(0)] == ["source.fixAll.mpdoctor"]
+        assert [action.kind for action in await train.actions(0)] == ["source.fixAll.mpdoctor"]
 
     with_editor(project, use)
 
@@ -156,7 +156,7 @@ def test_a_text_is_looked_at_again_when_what_it_imports_changes(project: Path) -
         train.open("import tensorflow as tf\nfrom model import opt\n\nprint(opt.lr)\n")
         assert not (await train.diagnostics()).diagnostics
         model.change(WRONG.partition("print")[0])
-        assert [one.code for one in (await train.diagnostics()).diagnostics] == ["MP301"]
+        assert [shown.code for shown in (await train.diagnostics()).diagnostics] == ["MP301"]
 
     (project / "model.py").write_text("opt = None\n")
     with_editor(project, use, "train.py", "model.py")
@@ -170,7 +170,7 @@ def test_settings_that_nobody_understands_are_told_once(project: Path) -> None:
         assert [("selct" in told) for told in train.client.told] == [True]
         (project / "pyproject.toml").write_text("[tool.mpdoctor]\n")
         train.change(WRONG + "\n")
-        assert [one.code for one in (await train.diagnostics()).diagnostics] == ["MP301"]
+        assert [shown.code for shown in (await train.diagnostics()).diagnostics] == ["MP301"]
 
     with_editor(project, use)
 

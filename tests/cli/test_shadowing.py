@@ -215,7 +215,7 @@ def test_what_examines_meets_none_beside_the_script(shadows: Shadows, script: st
     (shadows.folder / "train_it.py").write_text(script)
     done = run(program(), "check", "train_it.py", "--output-format", "json", directory=shadows.folder)
     report = json.loads(done.stdout)
-    assert ([one["code"] for one in report["findings"]], report["crashed"]) == (["MP002"], []), done.stderr
+    assert ([finding["code"] for finding in report["findings"]], report["crashed"]) == (["MP002"], []), done.stderr
     assert says in json.dumps(report["findings"])
     assert shadows.marks() == []
 

@@ -80,7 +80,9 @@ def a_value(random: Random, key: str) -> str:
         return several(random, RULES[:6] if random.random() < 0.8 else RULES)
     if key == "per-file-ignores":
         return (
-            "{ " + ", ".join(f"{quoted(one)} = {several(random, RULES[:6])}" for one in dict.fromkeys(patterns)) + " }"
+            "{ "
+            + ", ".join(f"{quoted(pattern)} = {several(random, RULES[:6])}" for pattern in dict.fromkeys(patterns))
+            + " }"
         )
     if key == "exclude":
         return several(random, patterns)

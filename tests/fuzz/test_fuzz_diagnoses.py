@@ -92,7 +92,7 @@ def another_of_its_kind(value: Any, rng: random.Random) -> Any:
     if isinstance(value, list):
         return rng.choice([value * rng.choice([2, 5, 60]), value[::-1], value[: rng.randrange(len(value))]])
     if isinstance(value, dict):
-        return {one: value[one] for one in rng.sample(list(value), rng.randint(0, len(value)))}
+        return {key: value[key] for key in rng.sample(list(value), rng.randint(0, len(value)))}
     if isinstance(value, bool):
         return not value
     same = [number for number in NUMBERS if type(number) is type(value)]

@@ -69,8 +69,8 @@ class Twins:
 
     def _wrapped(self, keras: Any, case: Case) -> Any:
         kind = keras.optimizers
-        for part in case.optimizer.split("."):
-            kind = getattr(kind, part)
+        for name in case.optimizer.split("."):
+            kind = getattr(kind, name)
         arguments = {"momentum": 0.9} if case.optimizer.endswith("SGD") else {}
         return keras.mixed_precision.LossScaleOptimizer(
             kind(learning_rate=0.125, **arguments), dynamic_growth_steps=case.growth_interval

@@ -100,7 +100,7 @@ def test_the_layer_and_the_operation_that_overflow(step: Step) -> None:
     assert (found.operation.name, found.operation.largest, found.operation.in_float32) == ("Square", 320.0, 102400.0)
     assert (found.operation.where, found.operation.result) == ("layer", "inf")
     assert found.operation.location.path.endswith("test_culprits.py")
-    assert [(one.name, one.largest) for one in found.operation.operands] == [("x", 320.0)]
+    assert [(operand.name, operand.largest) for operand in found.operation.operands] == [("x", 320.0)]
     assert [(frame.layer, frame.largest) for frame in found.frames] == [("wide", 320.0)]
 
 
@@ -306,7 +306,7 @@ def test_the_first_gradient_on_the_way_back_though_it_was_unscaled_later(step: S
         step.layers.Dense(4, name="early"), step.layers.Dense(4, name="late"), step.layers.Dense(1, dtype="float32")
     )
     x, loss = tf.ones((64, 8)), lambda y: 1e7 * tf.reduce_sum(y)
-    found = step.culprits(model, x, loss, treated=lambda all: [one / 1024.0 for one in all]).gradient
+    found = step.culprits(model, x, loss, treated=lambda all: [gradient / 1024.0 for gradient in all]).gradient
     assert (found.layer, found.variable.split("/")[-2]) == ("late", "late")
 
 

@@ -269,9 +269,11 @@ def assert_seen_step_by_step(facts: TrainingFacts, name: str) -> None:
     assert facts.model.call.kind == ("loop" if name in loops else name if name == "train_on_batch" else "fit")
     if facts.scale_dependence is not None:
         assert abs(facts.scale_dependence.median) < 0.1
-        assert {what for what, _ in facts.not_looked} == set()
+        assert {measurement for measurement, _ in facts.not_looked} == set()
     else:
-        assert {what for what, _ in facts.not_looked} == {"two loss scales"}, "nothing is left out without a word"
+        assert {measurement for measurement, _ in facts.not_looked} == {"two loss scales"}, (
+            "nothing is left out without a word"
+        )
 
 
 @in_kerases("generator that ends")

@@ -408,7 +408,7 @@ def test_the_same_script_gives_the_same_diagnosis(tmp_path: Path, name: str, ker
     script_from_text(tmp_path / "train.py", SCRIPTS[name])
     told = [check("train.py", "--steps", "12", "--seed", "7", directory=tmp_path, keras=keras) for _ in range(2)]
     assert told[0].report["probes"]
-    first, second = (json.dumps(_without_times(one.report), sort_keys=True) for one in told)
+    first, second = (json.dumps(_without_times(done.report), sort_keys=True) for done in told)
     assert first == second
 
 

@@ -93,7 +93,7 @@ def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_callback_without_its_files_is_not_looked_at_and_nothing_is_written(keras: str, directory: Path) -> None:
     (training,) = examined(script_from_text(directory / "train.py", SCRIPT), keras, steps=STEPS).trainings
     assert training.failure is None and len(training.steps) == STEPS
-    told = {reason.split("`")[1]: reason for what, reason in training.not_looked if what == "fit"}
+    told = {reason.split("`")[1]: reason for measurement, reason in training.not_looked if measurement == "fit"}
     assert told.keys() == WHOLE.keys()
     assert all(why in told[name] for name, why in WHOLE.items()), told
     assert [path.name for path in directory.iterdir()] == ["train.py"]

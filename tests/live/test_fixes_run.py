@@ -21,9 +21,13 @@ DEAD_BEFORE = ("mp302/flagged_keras3_own_reads.py",)
 TO_RUN_ALONE = ("mp116/flagged_graph_rewrite.py",)
 
 
-@pytest.mark.parametrize("keras", [pytest.param(one, marks=needs_keras(one)) for one in ("3", "tf_keras")])
+@pytest.mark.parametrize("keras", [pytest.param(keras, marks=needs_keras(keras)) for keras in ("3", "tf_keras")])
 def test_what_ran_runs_with_all_edits_made(keras: str, sample: Sample, tmp_path: Path) -> None:
-    names = [name for name, one in cases() if one == keras and any(f.fix for f in found_in(text_of(name), keras))]
+    names = [
+        name
+        for name, case_keras in cases()
+        if case_keras == keras and any(f.fix for f in found_in(text_of(name), keras))
+    ]
     names = [name for name in names if name not in DEAD_BEFORE + TO_RUN_ALONE]
     chosen = sample(names, 12)
     before = ran({name: text_of(name) for name in chosen}, keras, tmp_path)

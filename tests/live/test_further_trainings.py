@@ -119,11 +119,11 @@ SCRIPT = """\
 @pytest.mark.parametrize("keras", [pytest.param(keras, marks=needs_keras(keras)) for keras in ("tf_keras", "3")])
 def test_each_fit_is_looked_at_if_asked(keras: str, tmp_path: Path) -> None:
     facts = examined(script_from_text(tmp_path / "train.py", SCRIPT), keras, steps=12, all_fits=True)
-    assert [len(one.steps) for one in facts.trainings] == [12, 12, 12]
-    assert [re.sub(r"\\d+$", "", one.name.rpartition(" ")[0]) for one in facts.trainings] == [
-        f"{one.model.id} at line" for one in facts.trainings
+    assert [len(seen.steps) for seen in facts.trainings] == [12, 12, 12]
+    assert [re.sub(r"\\d+$", "", seen.name.rpartition(" ")[0]) for seen in facts.trainings] == [
+        f"{seen.model.id} at line" for seen in facts.trainings
     ]
-    verdicts = [verdict_from_training(one)[0] for one in facts.trainings]
+    verdicts = [verdict_from_training(seen)[0] for seen in facts.trainings]
     assert verdicts[:2] == [Verdict.HEALTHY] * 2 and verdicts[2] not in (Verdict.HEALTHY, Verdict.SETTLING)
     assert facts.stopped_after_training.startswith("IndexError")
     assert facts.training_status == ("done", "")

@@ -31,7 +31,7 @@ LOOPS = [
 
 
 def cases() -> list[Any]:
-    return [pytest.param(*one, id="-".join(one), marks=needs_keras(one[1])) for one in LOOPS]
+    return [pytest.param(*loop, id="-".join(loop), marks=needs_keras(loop[1])) for loop in LOOPS]
 
 
 @pytest.mark.slow
@@ -60,4 +60,6 @@ def first_updates(script: Path, keras: str, *arguments: str) -> list[Any]:
     assert done.returncode == 0, done.stderr[-3000:]
     with np.load(result) as found:
         numbers = sorted({name.partition("-")[0] for name in found})
-        return [np.concatenate([found[n].ravel() for n in found if n.partition("-")[0] == one]) for one in numbers]
+        return [
+            np.concatenate([found[n].ravel() for n in found if n.partition("-")[0] == number]) for number in numbers
+        ]

@@ -107,7 +107,7 @@ SICK = [
 
 
 def sick_scripts() -> list[Any]:
-    return [pytest.param(one, id=str(one), marks=needs_keras(one.keras)) for one in SICK]
+    return [pytest.param(script, id=str(script), marks=needs_keras(script.keras)) for script in SICK]
 
 
 @pytest.mark.slow

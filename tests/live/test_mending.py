@@ -160,7 +160,7 @@ def test_all_that_is_in_the_way_is_told(
 ) -> None:
     done = checked(tmp_path / "train.py", package, text, WRONG)
     (probe,) = done.report["probes"]
-    assert [(one["what"], one["name"]) for one in probe["mended"]] == [place[1:] for place in places], done
+    assert [(part["what"], part["name"]) for part in probe["mended"]] == [place[1:] for place in places], done
     assert probe["verdict"] in ("healthy", "settling"), done  # the weights are not seeded
     assert probe["steps"] == 12
     went_on = {finding["code"] for finding in done.report["findings"] if "mpdoctor went on" in finding["help"]}

@@ -112,8 +112,10 @@ def test_what_hands_gradients_on_is_one_training_with_those_that_it_hands_them_t
     keras: str, script: str, trained: list[tuple[str, bool]], tmp_path: Path
 ) -> None:
     facts = examined(script_from_text(tmp_path / "train.py", script), keras, steps=12)
-    told = [(one.model.optimizer[-1].class_name, one.dynamic is True) for one in facts.trainings]
+    told = [(training.model.optimizer[-1].class_name, training.dynamic is True) for training in facts.trainings]
     assert told == trained
-    by_another = [one.scale_dependence.scaled_by_another for one in facts.trainings if one.scale_dependence]
+    by_another = [
+        training.scale_dependence.scaled_by_another for training in facts.trainings if training.scale_dependence
+    ]
     assert by_another == ([False, True] if script is OF_WRAPPERS else [False] * len(trained))
-    assert [len(one.steps) for one in facts.trainings] == [12] * len(trained)
+    assert [len(training.steps) for training in facts.trainings] == [12] * len(trained)

@@ -116,10 +116,10 @@ def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 
 @pytest.mark.slow
 def test_the_calls_of_a_program_that_only_predicts_are_looked_at(run: ExaminationFacts) -> None:
-    by_name = {one.model.name: one for one in run.trainings}
+    by_name = {training.model.name: training for training in run.trainings}
     assert by_name.keys() == {*BROKEN, *WHOLE, "from_a_generator"}
     assert run.training_status == ("skipped", "the program only predicts")
-    assert {one.call.kind for one in run.models if one.name in by_name} == {"predict"}
+    assert {model.call.kind for model in run.models if model.name in by_name} == {"predict"}
     for name, by in BROKEN.items():
         told = by_name[name]
         assert told.prediction and told.prediction.by == by, name
@@ -137,10 +137,12 @@ def test_the_calls_of_a_program_that_only_predicts_are_looked_at(run: Examinatio
 
 @pytest.mark.slow
 def test_what_cannot_be_repeated_is_said(run: ExaminationFacts) -> None:
-    told = next(one for one in run.trainings if one.model.name == "from_a_generator")
-    ((what, reason),) = told.not_looked
+    told = next(training for training in run.trainings if training.model.name == "from_a_generator")
+    ((measurement, reason),) = told.not_looked
     assert (
-        what == "first number not finite" and "gave 26 of 96 numbers as inf or NaN" in reason and "generator" in reason
+        measurement == "first number not finite"
+        and "gave 26 of 96 numbers as inf or NaN" in reason
+        and "generator" in reason
     )
     assert probe_from_facts(told).verdict is Verdict.NOT_FINITE
 
@@ -187,7 +189,7 @@ def test_rules_of_loss_scaling_are_silent_where_a_program_only_evaluates(kind: s
         call=CallFacts(kind), compiled=True, replicas=2, policy_set=True, global_policy="mixed_float16",
     )  # fmt: skip
     found = findings_from_facts("in_model", model, model.keras, lambda rule: rule.code.startswith("MP3"))
-    assert [one.code for one in found if isinstance(one, Finding)] == speaks
+    assert [finding.code for finding in found if isinstance(finding, Finding)] == speaks
 
 
 def test_a_prediction_says_what_it_gave() -> None:

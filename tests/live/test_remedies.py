@@ -197,8 +197,8 @@ REMEDIES = {
         "MP907", LOGARITHM, 'dtype="float32": with it in float32 this batch',
         (('name="head"', 'name="head", dtype="float32"'),), live=True),
 }  # fmt: skip
-IN_SOURCE = [name for name, one in REMEDIES.items() if one.code[2] != "9" and one.words]
-LIVE = [(name, keras) for name, one in REMEDIES.items() if one.live for keras in one.keras]
+IN_SOURCE = [name for name, remedy in REMEDIES.items() if remedy.code[2] != "9" and remedy.words]
+LIVE = [(name, keras) for name, remedy in REMEDIES.items() if remedy.live for keras in remedy.keras]
 # In every run; the others are for those who change the words of a remedy.
 SLOW = [pytest.mark.slow, pytest.mark.sampled(11)]
 DEFAULT = (("share-of-zero", "tf_keras"),)
@@ -208,38 +208,38 @@ DEFAULT = (("share-of-zero", "tf_keras"),)
 @pytest.mark.parametrize("name", IN_SOURCE)
 def test_the_source_alone_names_the_edit_that_silences_it(name: str, keras: str) -> None:
     remedy = REMEDIES[name]
-    found = [one for one in findings_in(facts_of(remedy.sick, keras)) if one.code == remedy.code]
-    assert [remedy.words in one.help for one in found] == [True], [one.help for one in found]
+    found = [finding for finding in findings_in(facts_of(remedy.sick, keras)) if finding.code == remedy.code]
+    assert [remedy.words in finding.help for finding in found] == [True], [finding.help for finding in found]
     left = findings_in(facts_of(remedy.mended, keras))
-    assert not [one.message for one in left if one.code == remedy.code]
+    assert not [finding.message for finding in left if finding.code == remedy.code]
 
 
 @pytest.mark.parametrize(
     ("name", "keras"),
     [
-        pytest.param(*one, id="-".join(one), marks=[needs_keras(one[1]), *([] if one in DEFAULT else SLOW)])
-        for one in LIVE
+        pytest.param(*case, id="-".join(case), marks=[needs_keras(case[1]), *([] if case in DEFAULT else SLOW)])
+        for case in LIVE
     ],
 )
 def test_applied_as_printed_it_ends_as_the_table_says(name: str, keras: str, tmp_path: Path) -> None:
     remedy = REMEDIES[name]
-    for part, text in (("sick", remedy.sick), ("mended", remedy.mended)):
-        (tmp_path / f"{part}.py").write_text(text, encoding="utf-8")
+    for stem, text in (("sick", remedy.sick), ("mended", remedy.mended)):
+        (tmp_path / f"{stem}.py").write_text(text, encoding="utf-8")
     sick = check("sick.py", "--steps", "30", directory=tmp_path, keras=keras)
-    said = [one["help"] for one in sick.report["findings"] if one["code"] == remedy.code]
-    said += [f"also {one['code']}" for f in sick.report["findings"] for one in f["also_seen"]]
-    assert any(remedy.words in one or one == f"also {remedy.code}" for one in said), str(sick)
+    said = [finding["help"] for finding in sick.report["findings"] if finding["code"] == remedy.code]
+    said += [f"also {also['code']}" for f in sick.report["findings"] for also in f["also_seen"]]
+    assert any(remedy.words in shown or shown == f"also {remedy.code}" for shown in said), str(sick)
     assert sick.exit_code == 1, str(sick)
     mended = check("mended.py", "--steps", "30", directory=tmp_path, keras=keras)
-    codes = {one["code"] for one in mended.report["findings"]}
+    codes = {finding["code"] for finding in mended.report["findings"]}
     assert "MP209" not in codes, "what was advised is no island"
     verdicts = [probe["verdict"] for probe in mended.report["probes"]]
-    is_healed = remedy.code not in codes and bool(verdicts) and all(one in HEALTHY for one in verdicts)
+    is_healed = remedy.code not in codes and bool(verdicts) and all(verdict in HEALTHY for verdict in verdicts)
     assert is_healed == (remedy.ends == "healed"), str(mended)
 
 
 def test_the_table_holds_every_end_and_both_kinds_of_edits() -> None:
-    assert {one.ends for one in REMEDIES.values()} == {"healed", "not healed"}
-    assert len({one.code for one in REMEDIES.values()}) >= 8
-    for one in REMEDIES.values():
-        assert one.mended != one.sick
+    assert {remedy.ends for remedy in REMEDIES.values()} == {"healed", "not healed"}
+    assert len({remedy.code for remedy in REMEDIES.values()}) >= 8
+    for remedy in REMEDIES.values():
+        assert remedy.mended != remedy.sick

@@ -43,7 +43,7 @@ def tried() -> list[str]:
 
 def words_table() -> list[str]:
     """To be pasted there: `print("\\n".join(words_table()))`."""
-    ends = Counter((one.code, one.ends) for one in REMEDIES.values() for _ in one.keras)
+    ends = Counter((remedy.code, remedy.ends) for remedy in REMEDIES.values() for _ in remedy.keras)
     rows = [
         f"| {code} | {ends[code, 'healed']} | {ends[code, 'not healed']} |"
         for code in sorted({code for code, _ in ends})
@@ -52,7 +52,7 @@ def words_table() -> list[str]:
 
 
 def advice_only() -> list[str]:
-    applied = {one.code for one in REMEDIES.values()}
+    applied = {remedy.code for remedy in REMEDIES.values()}
     return [rule.code for rule in all_rules() if rule.code not in {*with_edits(), *tried(), *applied}]
 
 

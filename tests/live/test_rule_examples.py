@@ -34,7 +34,7 @@ def examples() -> list[tuple[Rule, str, str, str]]:
 
 @pytest.mark.parametrize(
     ("rule", "section", "text", "keras"),
-    [pytest.param(*one, id=f"{one[0].code}-{one[1]}-{one[3]}") for one in examples()],
+    [pytest.param(*example, id=f"{example[0].code}-{example[1]}-{example[3]}") for example in examples()],
 )
 def test_the_example_does_what_the_documentation_says(
     rule: Rule, section: str, text: str, keras: str, tmp_path: Path

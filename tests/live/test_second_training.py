@@ -87,9 +87,9 @@ def test_it_leaves_no_trace(keras: str, tmp_path: Path) -> None:
     with_it, _ = examined_all(tmp_path, text, keras, "--all-fits")
     without, _ = examined_all(tmp_path, text, keras, "--all-fits", "--no-second-training")
     assert [probe["second_training"] is None for probe in without] == [True] * len(without)
-    for one, other in zip(with_it, without, strict=True):
-        assert [one[key] for key in ("loss_scale", "skipped_steps", "loss")] == [
-            other[key] for key in ("loss_scale", "skipped_steps", "loss")
+    for step, step_without in zip(with_it, without, strict=True):
+        assert [step[key] for key in ("loss_scale", "skipped_steps", "loss")] == [
+            step_without[key] for key in ("loss_scale", "skipped_steps", "loss")
         ]
 
 

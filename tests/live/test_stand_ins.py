@@ -156,7 +156,7 @@ path = tf.keras.utils.get_file("a.csv", "https://example.org/a.csv")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("keras", [pytest.param(one, marks=needs_keras(one)) for one in ("3", "tf_keras")])
+@pytest.mark.parametrize("keras", [pytest.param(keras, marks=needs_keras(keras)) for keras in ("3", "tf_keras")])
 def test_a_program_without_a_network(keras: str, tmp_path: Path) -> None:
     """Whatever the machine has: a proxy that nobody answers at, and an empty cache."""
     (tmp_path / "train.py").write_text(OFFLINE)

@@ -25,9 +25,9 @@ FIT = [[0.125], 8.0, [1]]
 def free_addresses(count: int) -> list[str]:
     with contextlib.ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for one in sockets:
-            one.bind(("localhost", 0))
-        return [f"localhost:{one.getsockname()[1]}" for one in sockets]
+        for free in sockets:
+            free.bind(("localhost", 0))
+        return [f"localhost:{free.getsockname()[1]}" for free in sockets]
 
 
 def trained(environment: Environment, folder: Path) -> list[dict[str, Any]]:
@@ -54,11 +54,14 @@ def trained(environment: Environment, folder: Path) -> list[dict[str, Any]]:
     "environment",
     [
         pytest.param(
-            one,
-            marks=[needs_environment(one), pytest.mark.environments if one.python else pytest.mark.slow],
-            id=one.keras,
+            environment,
+            marks=[
+                needs_environment(environment),
+                pytest.mark.environments if environment.python else pytest.mark.slow,
+            ],
+            id=environment.keras,
         )
-        for one in ENVIRONMENTS
+        for environment in ENVIRONMENTS
     ],
 )
 def test_workers_skip_a_step_together_and_go_on(environment: Environment, tmp_path: Path) -> None:

@@ -211,9 +211,9 @@ def test_every_layer_is_seen_once_with_its_dtypes(walked: Any, keras: str) -> No
         expected["assigned"] = {"left_behind": (*H, "float16")}
     seen = {
         name: {
-            one.path: (one.policy, one.compute_dtype, *one.output_dtypes[:1])
-            for one in model.layers
-            if one.class_name not in ("InputLayer", "LSTMCell")
+            layer.path: (layer.policy, layer.compute_dtype, *layer.output_dtypes[:1])
+            for layer in model.layers
+            if layer.class_name not in ("InputLayer", "LSTMCell")
         }
         for name, model in walked(keras).items()
     }

@@ -289,7 +289,9 @@ def test_the_other_examples_are_understood(tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").write_text(block_of("ci.md", "pyproject.toml"))
     configured = configuration_from_file(tmp_path / "pyproject.toml")
     assert configured.ignore == ("MP210",)
-    left_out = [one.name for one in dataclasses.fields(configured) if getattr(configured, one.name) in (None, (), "")]
+    left_out = [
+        field.name for field in dataclasses.fields(configured) if getattr(configured, field.name) in (None, (), "")
+    ]
     assert left_out == []
     names = [word for rule in all_rules() for word in (rule.code, rule.name)]
     assert not list(configured.unknown_rules(lambda text: any(name.startswith(text) for name in names)))
@@ -304,7 +306,7 @@ class Job:
 
     def __init__(self, project: Path, **inputs: str) -> None:
         self.project = project
-        self.values = {f"inputs.{name}": str(one["default"]) for name, one in ACTION["inputs"].items()}
+        self.values = {f"inputs.{name}": str(declared["default"]) for name, declared in ACTION["inputs"].items()}
         self.values |= {f"inputs.{name.replace('_', '-')}": value for name, value in inputs.items()}
         self.values["steps.python.outputs.python-path"] = sys.executable
         self.used: list[str] = []
@@ -316,8 +318,8 @@ class Job:
 
     def wanted(self, step: dict[str, Any]) -> bool:
         """`a == 'b' && c != ''`, which is all that the action asks."""
-        for part in step.get("if", "").split(" && ") if "if" in step else []:
-            name, sign, value = part.split(" ", 2)
+        for condition in step.get("if", "").split(" && ") if "if" in step else []:
+            name, sign, value = condition.split(" ", 2)
             if (self.values.get(name, "") == value.strip("'")) is not (sign == "=="):
                 return False
         return True
@@ -381,7 +383,7 @@ def test_the_action_uploads_only_what_it_may(project: Path) -> None:
 def test_the_inputs_of_the_action_are_documented() -> None:
     table = WRITTEN["ci.md"].partition("| Input |")[2].partition("\n\n")[0]
     assert re.findall(r"^\| `([\w-]+)` \|", table, re.M) == list(ACTION["inputs"])
-    assert all(one["description"] for one in ACTION["inputs"].values())
+    assert all(declared["description"] for declared in ACTION["inputs"].values())
 
 
 # --- the tutorial ---------------------------------------------------------------------------------------------------

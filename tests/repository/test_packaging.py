@@ -92,19 +92,23 @@ def test_who_where_and_for_which_python(metadata: EmailMessage) -> None:
     assert metadata["License-Expression"] == "Apache-2.0"
     assert f"Source, {REPOSITORY}" in metadata.get_all("Project-URL", [])
     minors = [f"Programming Language :: Python :: 3.{minor}" for minor in (10, 11, 12, 13)]
-    assert [one for one in metadata.get_all("Classifier", []) if re.search(r":: 3\.", one)] == minors
+    assert [
+        classifier for classifier in metadata.get_all("Classifier", []) if re.search(r":: 3\.", classifier)
+    ] == minors
 
 
 def test_the_index_can_show_every_picture_and_follow_every_link(metadata: EmailMessage) -> None:
     text = str(metadata.get_payload())
     pictures = re.findall(r"!\[[^\]]+\]\(([^)]+)\)", text)
     links = re.findall(r"(?<!!)\[[^\]]+\]\(([^)]+)\)", text)
-    assert len(pictures) == 3 and all(one.startswith(f"{REPOSITORY}/raw/v0.1.0/docs/images/") for one in pictures)
-    assert links and all(one.startswith(("https://", "#")) for one in links)
-    for one in (*pictures, *links):
-        if one.startswith(REPOSITORY):
-            file = one.removeprefix(REPOSITORY).split("/", 3)[3].partition("#")[0]
-            assert (ROOT / file).exists(), one
+    assert len(pictures) == 3 and all(
+        picture.startswith(f"{REPOSITORY}/raw/v0.1.0/docs/images/") for picture in pictures
+    )
+    assert links and all(link.startswith(("https://", "#")) for link in links)
+    for url in (*pictures, *links):
+        if url.startswith(REPOSITORY):
+            file = url.removeprefix(REPOSITORY).split("/", 3)[3].partition("#")[0]
+            assert (ROOT / file).exists(), url
 
 
 @pytest.mark.parametrize(

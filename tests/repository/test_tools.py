@@ -106,4 +106,4 @@ def test_the_architecture_page_names_files_that_there_are_and_every_event() -> N
     spec.loader.exec_module(pages)
     table = pages.table_of_events()
     assert "| `Model` | `number`, `facts`" in table and table.count("\n") == 1 + len(get_args(Event))
-    assert all(f"<!-- {what} -->" in page for what in ("events", "map of mpdoctor", "map of mpdoctor.examiner"))
+    assert all(f"<!-- {block} -->" in page for block in ("events", "map of mpdoctor", "map of mpdoctor.examiner"))

@@ -30,7 +30,7 @@ class Mine(keras.layers.Layer):
 
 
 def codes(line: str) -> list[str]:
-    return [one.code for one in findings_in(facts_of(START.format(line=line), "3"))]
+    return [finding.code for finding in findings_in(facts_of(START.format(line=line), "3"))]
 
 
 @pytest.mark.parametrize(
@@ -96,16 +96,22 @@ def test_the_parameters_are_those_of_the_installed_libraries() -> None:
             of_backend = name.startswith("keras.backend.")
             if package != ("tf_keras" if of_backend else name.partition(".")[0]):
                 continue
-            parameters = [one for one in inspect.signature(_found(library, name)).parameters if one not in ("name",)]
-            assert tuple(one for one in parameters if one != "layout")[: len(expected)] == expected, name
+            parameters = [
+                parameter
+                for parameter in inspect.signature(_found(library, name)).parameters
+                if parameter not in ("name",)
+            ]
+            assert tuple(parameter for parameter in parameters if parameter != "layout")[: len(expected)] == expected, (
+                name
+            )
 
 
 def _found(library: object, name: str) -> object:
     for places in (("",), ("math", "linalg")):
         for place in places:
             found = library
-            for part in (*filter(None, [place]), *name.split(".")[1:]):
-                found = getattr(found, part, None)
+            for attribute in (*filter(None, [place]), *name.split(".")[1:]):
+                found = getattr(found, attribute, None)
             if found is not None:
                 return found
     raise AssertionError(name)

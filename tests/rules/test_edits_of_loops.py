@@ -99,7 +99,7 @@ def test_each_loss_is_scaled_where_it_is_whole(body: str, wanted: dict[str, str]
     fixed = in_rounds(text, "3", unsafe=True)
     lines = fixed.splitlines()
     for line, before in wanted.items():
-        (number,) = (place for place, one in enumerate(lines) if one.strip() == line)
+        (number,) = (place for place, written in enumerate(lines) if written.strip() == line)
         assert before in lines[number - 1], fixed
         indent = len(lines[number]) - len(lines[number].lstrip())
         assert indent == 8, fixed
@@ -136,4 +136,4 @@ NOT_UNDER_IT = """\
 @pytest.mark.parametrize("body", [ONE_OF_TWO_TAPES, ON_ONE_LINE, SHARED_LINE, NOT_UNDER_IT])
 def test_nothing_is_edited_where_the_line_might_not_run(body: str) -> None:
     text = START.format(optimizers=WRAPPED) + body
-    assert [(one.code, one.fix) for one in found_in(text, "3")] == [("MP401", None)]
+    assert [(finding.code, finding.fix) for finding in found_in(text, "3")] == [("MP401", None)]

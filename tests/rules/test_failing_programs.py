@@ -49,8 +49,8 @@ SEEN = [
 
 def presented(failure: FailureFacts) -> list[Finding]:
     found = list(findings_from_facts("in_failure", failure, failure.keras, lambda rule: True))
-    assert all(isinstance(one, Finding) for one in found), found
-    return merged_findings(one for one in found if isinstance(one, Finding))
+    assert all(isinstance(finding, Finding) for finding in found), found
+    return merged_findings(finding for finding in found if isinstance(finding, Finding))
 
 
 def expected(name: str, keras: str) -> set[tuple[str, str]]:
@@ -59,7 +59,7 @@ def expected(name: str, keras: str) -> set[tuple[str, str]]:
     lines = text.splitlines()
     marks = marks_from_source(text)
     of_this = marks.expected.get(keras) or marks.expected[""]
-    return {(one.code, without_marks(lines[(one.line or 1) - 1])) for one in of_this}
+    return {(mark.code, without_marks(lines[(mark.line or 1) - 1])) for mark in of_this}
 
 
 def without_marks(line: str) -> str:
@@ -83,23 +83,23 @@ def test_an_error_is_told_by_its_rule_and_with_its_line(keras: str, name: str, f
 
 
 @pytest.mark.parametrize("kind", ["raised_by_program", "float32"])
-@pytest.mark.parametrize(("keras", "name", "facts"), [one for one in SEEN if "3.15" in one.id or "2.15" in one.id])
+@pytest.mark.parametrize(("keras", "name", "facts"), [case for case in SEEN if "3.15" in case.id or "2.15" in case.id])
 def test_what_is_not_of_mixed_precision_is_not_told_as_such(
     keras: str, name: str, facts: dict[str, Any], kind: str
 ) -> None:
     """The same words, raised by the program itself or in a program without 16-bit layers, prove nothing of the kind."""
     of_precision = {"MP202", "MP203", "MP205", "MP206", "MP212", "MP214", "MP217", "MP505", "MP508"}
     other = {"raised_by_program": True} if kind == "raised_by_program" else {"computes_in_half": False}
-    codes = {one.code for one in presented(cattrs.structure({**facts, **other}, FailureFacts))}
+    codes = {finding.code for finding in presented(cattrs.structure({**facts, **other}, FailureFacts))}
     assert not codes & of_precision
     assert kind == "float32" or codes <= set(FAR)
 
 
 def test_there_are_enough_in_every_keras() -> None:
     for keras in ("3", "tf_keras", "2.15", "2.10", "2.4"):
-        of_this = [one for one in SEEN if one.values[0] == keras]
+        of_this = [case for case in SEEN if case.values[0] == keras]
         assert len(of_this) >= 80, keras
-        codes = {code for one in of_this for code, _ in expected(str(one.values[1]), keras)}
+        codes = {code for case in of_this for code, _ in expected(str(case.values[1]), keras)}
         assert len(codes) >= 17, (keras, sorted(codes))
 
 
@@ -128,7 +128,7 @@ def test_what_is_raised_here_is_told_likewise(keras: str, tmp_path: Path) -> Non
     assert len(seen) >= 80
     for name, facts in seen.items():
         failure = cattrs.structure(facts, FailureFacts)
-        codes = {(one.code, without_marks(failure.failing_line)) for one in presented(failure)}
+        codes = {(finding.code, without_marks(failure.failing_line)) for finding in presented(failure)}
         assert codes <= expected(name, keras_of(file)), name
 
 

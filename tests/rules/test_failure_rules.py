@@ -160,8 +160,8 @@ def test_a_headline_is_one_line(exception: str, message: str, headline: str) -> 
 # --- the rules --------------------------------------------------------------------------------------------------
 def said(failure: FailureFacts) -> dict[str, Finding]:
     found = list(findings_from_facts("in_failure", failure, failure.keras, lambda rule: True))
-    assert all(isinstance(one, Finding) for one in found), found
-    return {one.code: one for one in found if isinstance(one, Finding)}
+    assert all(isinstance(finding, Finding) for finding in found), found
+    return {finding.code: finding for finding in found if isinstance(finding, Finding)}
 
 
 def failure(kind: str, during: str = "script", **more: Any) -> FailureFacts:
@@ -732,7 +732,7 @@ def test_an_end_is_told_by_its_rule(ended: FailureFacts, codes: list[str], words
 @pytest.mark.parametrize("during", ["script", "training"])
 def test_a_finding_belongs_to_the_stage_that_ended(during: str) -> None:
     stage = "training" if during == "training" else "model"
-    assert {one.stage for one in said(raised("ValueError", RESHAPE, during)).values()} == {stage}
+    assert {finding.stage for finding in said(raised("ValueError", RESHAPE, during)).values()} == {stage}
 
 
 FAILURES = st.builds(

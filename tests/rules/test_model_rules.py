@@ -216,8 +216,8 @@ TWO = {"replicas": 2, "strategy": "MirroredStrategy"}
     ],
 )  # fmt: skip
 def test_a_defect_is_named(code: str, words: str, location: Location | None, facts: ModelFacts) -> None:
-    found = [one for one in said(facts) if one.code == code]
-    assert [words in one.message for one in found] == [True], [one.message for one in said(facts)]
+    found = [finding for finding in said(facts) if finding.code == code]
+    assert [words in finding.message for finding in found] == [True], [finding.message for finding in said(facts)]
     assert found[0].location == location
     assert found[0].help
 
@@ -329,13 +329,13 @@ def test_a_defect_is_named(code: str, words: str, location: Location | None, fac
     ],
 )  # fmt: skip
 def test_right_code_that_looks_like_it_gives_nothing(code: str, facts: ModelFacts) -> None:
-    assert [one.message for one in said(facts) if one.code == code] == []
+    assert [finding.message for finding in said(facts) if finding.code == code] == []
 
 
 @pytest.mark.parametrize("name", ["MP801", "MP802", "MP803", "MP804"])
 def test_a_run_on_a_cpu_is_not_told_about_devices(name: str) -> None:
     facts = trained(dense("odd", 8, 1001), convolution("grouped", groups=2), TAIL, **CPU)
-    assert name not in {one.code for one in said(facts)}
+    assert name not in {finding.code for finding in said(facts)}
 
 
 @pytest.mark.parametrize(
@@ -351,5 +351,5 @@ def test_a_run_on_a_cpu_is_not_told_about_devices(name: str) -> None:
     ],
 )
 def test_what_has_lost_its_digits_is_not_cast_behind(head: LayerFacts, help: str) -> None:
-    [found] = [one for one in said(trained(BODY, head)) if one.code == "MP201"]
+    [found] = [finding for finding in said(trained(BODY, head)) if finding.code == "MP201"]
     assert found.help == help

@@ -104,7 +104,7 @@ def test_the_dtype_of_a_tensor_under_the_policy(keras: str, snippet: str, dtype:
 @pytest.mark.parametrize(("version", "codes"), [("3.3.3", []), ("3.7.0", []), ("3.8.0", ["MP509"]), ("", ["MP509"])])
 def test_keras_casts_added_losses_up_to_3_7(version: str, codes: list[str]) -> None:
     facts = facts_of(MIXED + "layers.Dense(8, activity_regularizer='l2')\n", PRELUDE)
-    assert [one.code for one in findings_in(dataclasses.replace(facts, keras=Keras("keras", version)))] == codes
+    assert [finding.code for finding in findings_in(dataclasses.replace(facts, keras=Keras("keras", version)))] == codes
 
 
 def test_residual_connections_take_no_time() -> None:

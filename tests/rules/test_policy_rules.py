@@ -68,8 +68,8 @@ PRIVATE = "from keras.src.mixed_precision import policy\nfrom tensorflow.python.
 )
 def test_what_is_said_of_a_live_model(codes: list[str], facts: ModelFacts) -> None:
     findings = said(facts)
-    assert [one.code for one in findings if one.code in ("MP105", "MP106")] == codes
-    assert all("body" in one.message for one in findings if one.code in codes)
+    assert [finding.code for finding in findings if finding.code in ("MP105", "MP106")] == codes
+    assert all("body" in finding.message for finding in findings if finding.code in codes)
 
 
 @pytest.mark.parametrize(
@@ -91,9 +91,9 @@ def test_what_is_said_of_a_live_model(codes: list[str], facts: ModelFacts) -> No
 def test_an_unknown_policy_that_was_raised_is_named(message: str, name: str | None) -> None:
     failure = FailureFacts("raised", "script", "ValueError", message, Location("train.py", 3), keras=KERASES["3"])
     found = list(findings_from_facts("in_failure", failure, failure.keras, lambda rule: rule.code == "MP104"))
-    assert [isinstance(one, Finding) and f'"{name}" is no dtype policy' in one.message for one in found] == (
-        [True] if name else []
-    )
+    assert [
+        isinstance(finding, Finding) and f'"{name}" is no dtype policy' in finding.message for finding in found
+    ] == ([True] if name else [])
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ def test_keras_may_use_its_own_private_parts(path: str, speaks: bool, tmp_path: 
     for folder in file.relative_to(tmp_path).parents[:-1]:
         (tmp_path / folder / "__init__.py").touch()
     file.write_text(PRIVATE, encoding="utf-8")
-    assert ("MP103" in {one.code for one in findings_in(facts_from_file(file, path))}) is speaks
+    assert ("MP103" in {finding.code for finding in findings_in(facts_from_file(file, path))}) is speaks
 
 
 @pytest.mark.parametrize(

@@ -31,8 +31,8 @@ def code_of(path: Path) -> str:
 
 
 def code_blocks(rule: Rule, section: str) -> list[str]:
-    part = re.search(rf"^## {section}$(.*?)(?=^## |\Z)", rule.docs, re.S | re.M)
-    return re.findall(r"^```python\n(.*?)^```", part[1], re.S | re.M) if part else []
+    content = re.search(rf"^## {section}$(.*?)(?=^## |\Z)", rule.docs, re.S | re.M)
+    return re.findall(r"^```python\n(.*?)^```", content[1], re.S | re.M) if content else []
 
 
 def keras_for(rule: Rule, example: str) -> str:
@@ -74,7 +74,7 @@ def test_the_documentation_is_complete(rule: Rule) -> None:
 def test_the_examples_of_the_documentation_hold(rule: Rule) -> None:
     flagged, fixed = code_blocks(rule, "Flagged")[0], code_blocks(rule, "Fixed")[0]
     keras = keras_for(rule, flagged)
-    assert {one.code for one in findings_in(facts_of(flagged, keras))} == {rule.code}
+    assert {finding.code for finding in findings_in(facts_of(flagged, keras))} == {rule.code}
     assert findings_in(facts_of(fixed, keras)) == []
 
 
@@ -83,7 +83,7 @@ def test_a_fixture_gives_exactly_its_marks(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     for keras in marks_from_source(text).keras:
         findings = findings_in(facts_of(text, keras, path.name, path.parent))
-        assert lines_and_codes(findings) == expected_in(text, keras), (keras, [one.message for one in findings])
+        assert lines_and_codes(findings) == expected_in(text, keras), (keras, [finding.message for finding in findings])
 
 
 @pytest.mark.parametrize("rule", SOURCE_RULES, ids=lambda rule: rule.code)

@@ -76,9 +76,9 @@ WRITTEN = WriteFacts("epsilon", "0.0001", "1e-07", False, LINE)
 
 def said(facts: ModelFacts) -> list[Finding]:
     found = []
-    for one in findings_from_facts("in_model", facts, facts.keras, lambda rule: True):
-        assert isinstance(one, Finding), one
-        found.append(one)
+    for finding in findings_from_facts("in_model", facts, facts.keras, lambda rule: True):
+        assert isinstance(finding, Finding), finding
+        found.append(finding)
     return found
 
 
@@ -274,9 +274,9 @@ def test_a_right_model_gives_no_finding(facts: ModelFacts) -> None:
 )
 def test_a_defect_of_a_live_model_is_named(codes: list[str], words: str, facts: ModelFacts) -> None:
     findings = said(facts)
-    assert [one.code for one in findings] == codes
-    assert any(words in one.message for one in findings), [one.message for one in findings]
-    assert all(one.help for one in findings)
+    assert [finding.code for finding in findings] == codes
+    assert any(words in finding.message for finding in findings), [finding.message for finding in findings]
+    assert all(finding.help for finding in findings)
 
 
 REQUIRED = """import tensorflow as tf
@@ -442,7 +442,11 @@ def test_what_the_constructor_refuses_is_flagged(keras: str) -> None:
     """And what it accepts is not told to raise."""
     for expression, error in live(keras)["refused"].items():
         text = f"import tensorflow as tf\nfrom tensorflow import keras\nopt = {expression}\n"
-        told = [one.message for one in findings_in(facts_of(text, keras)) if one.code in ("MP304", "MP306", "MP310")]
+        told = [
+            finding.message
+            for finding in findings_in(facts_of(text, keras))
+            if finding.code in ("MP304", "MP306", "MP310")
+        ]
         assert told or error is None, expression
         assert error or not any("this line raises" in message for message in told), (expression, told)
 

@@ -56,16 +56,16 @@ def load(policy: str = "float32", part: str = "") -> dict[str, Any]:
     ],
 )  # fmt: skip
 def test_a_loaded_model(codes: list[str], facts: ModelFacts) -> None:
-    spoken = [one for one in said(facts) if one.code in ("MP701", "MP702")]
-    assert [one.code for one in spoken] == codes
-    assert all(one.location == LINE and "`m.keras`" in one.message for one in spoken)
+    spoken = [finding for finding in said(facts) if finding.code in ("MP701", "MP702")]
+    assert [finding.code for finding in spoken] == codes
+    assert all(finding.location == LINE and "`m.keras`" in finding.message for finding in spoken)
 
 
 def test_what_a_load_explains_is_not_listed() -> None:
     lost = merged_findings(said(model(BODY, HEAD, optimizer=ADAM, policy="float32", **load())))
-    assert [one.code for one in lost] == ["MP701"]
+    assert [finding.code for finding in lost] == ["MP701"]
     ignored = merged_findings(said(model(*FLOAT32, optimizer=wrapper(), **load("mixed_float16"))))
-    assert [one.code for one in ignored] == ["MP702"]
+    assert [finding.code for finding in ignored] == ["MP702"]
 
 
 # --- files that could not be loaded ---------------------------------------------------------------------------------
@@ -107,8 +107,8 @@ def test_a_file_that_cannot_be_loaded(
         "raised", "loading", "ValueError", message, keras=KERASES[keras], saved_file=saved, seconds=3.0
     )
     found = list(findings_from_facts("in_failure", failure, failure.keras, lambda rule: True))
-    assert all(isinstance(one, Finding) for one in found), found
-    (spoken,) = merged_findings(one for one in found if isinstance(one, Finding))
+    assert all(isinstance(finding, Finding) for finding in found), found
+    (spoken,) = merged_findings(finding for finding in found if isinstance(finding, Finding))
     assert spoken.code == code
     assert words in spoken.message + spoken.help
 
@@ -151,7 +151,9 @@ def test_the_error_of_a_file_in_one_line(message: str, headline: str) -> None:
 def test_a_program_is_told_to_hand_over_its_classes() -> None:
     message = "Unknown layer: 'mine>Scale'. Please ensure you are using a `keras.utils.custom_object_scope`"
     failure = FailureFacts("raised", "script", "ValueError", message, LINE, keras=KERASES["3"], saved_file=PLAIN)
-    (told,) = (one for one in findings_from_facts("in_failure", failure, failure.keras, lambda r: r.code == "MP002"))
+    (told,) = (
+        finding for finding in findings_from_facts("in_failure", failure, failure.keras, lambda r: r.code == "MP002")
+    )
     assert isinstance(told, Finding) and 'custom_objects={"Scale": Scale}' in told.help
 
 
@@ -161,7 +163,9 @@ def test_a_file_that_this_keras_cannot_even_try() -> None:
         keras=KERASES["2.15"],
     )  # fmt: skip
     found = list(findings_from_facts("in_failure", failure, failure.keras, lambda rule: True))
-    assert [one.code for one in merged_findings(one for one in found if isinstance(one, Finding))] == ["MP703"]
+    assert [
+        finding.code for finding in merged_findings(finding for finding in found if isinstance(finding, Finding))
+    ] == ["MP703"]
 
 
 # --- graphs ---------------------------------------------------------------------------------------------------------
@@ -214,14 +218,17 @@ HALF_MATMUL = op("MatMul", count=4, inner=3)
 )
 def test_what_is_said_of_a_saved_graph(expected: list[str], facts: SavedGraphFacts) -> None:
     found = list(findings_from_facts("in_saved_graph", facts, None, lambda rule: True))
-    assert all(isinstance(one, Finding) and one.message and one.help for one in found), found
-    assert sorted(f"{one.code} {one.severity.value}" for one in found if isinstance(one, Finding)) == expected  # type: ignore[union-attr]
+    assert all(isinstance(finding, Finding) and finding.message and finding.help for finding in found), found
+    assert (
+        sorted(f"{finding.code} {finding.severity.value}" for finding in found if isinstance(finding, Finding))
+        == expected
+    )  # type: ignore[union-attr]
 
 
 def test_a_graph_finding_names_operations_and_numbers() -> None:
     exponential = op("Exp", count=3, limited=1, examples=("encoder/exp", "encoder/exp_1"))
     facts = graph(exponential, variables=(variable("float16"),))
-    half, unsafe = (one for one in findings_from_facts("in_saved_graph", facts, None, lambda rule: True))
+    half, unsafe = (finding for finding in findings_from_facts("in_saved_graph", facts, None, lambda rule: True))
     assert isinstance(half, Finding) and isinstance(unsafe, Finding)
     assert "1 of 1 variables of this graph is float16 (`kernel_float16`): 8 numbers" in half.message
     assert "Exp (2: `encoder/exp`, `encoder/exp_1`)" in unsafe.message

@@ -44,7 +44,7 @@ def said(code: str, **facts: Any) -> list[Finding]:
     """What one rule says about a training, by default 50 good steps."""
     given = training(facts.pop("steps", good_steps()), applied_at=APPLIED_AT, **facts)
     found = list(findings_from_facts("in_training", given, given.model.keras, lambda rule: rule.code == code))
-    assert all(isinstance(one, Finding) for one in found), found
+    assert all(isinstance(finding, Finding) for finding in found), found
     return found  # type: ignore[return-value]
 
 

@@ -122,10 +122,10 @@ class Browser:
         while b"\0" not in self._rest:
             if not select.select([self._from_browser], [], [], PATIENCE)[0]:
                 raise TimeoutError(f"the browser said nothing for {PATIENCE} seconds")
-            part = os.read(self._from_browser, 1 << 20)
-            if not part:
+            chunk = os.read(self._from_browser, 1 << 20)
+            if not chunk:
                 raise RuntimeError(f"the browser ended: {self._process.poll()}")
-            self._rest += part
+            self._rest += chunk
         message, _, self._rest = self._rest.partition(b"\0")
         return json.loads(message)
 

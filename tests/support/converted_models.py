@@ -139,16 +139,20 @@ def compare(folder: Path) -> None:
     told = {}
     for new in sorted(folder.glob("*.new.*")):
         before, after = (load(path) for path in (Path(str(new).replace(".new.", ".old.")), new))
-        same = [np.array_equal(one, other) for one, other in zip(values(before), values(after), strict=True)]
+        same = [
+            np.array_equal(old, moved_value) for old, moved_value in zip(values(before), values(after), strict=True)
+        ]
         given = features(before)
-        outputs = [[np.asarray(part, "float64") for part in tf.nest.flatten(model(given))] for model in (before, after)]
-        moved = max(float(np.abs(one - other).max()) for one, other in zip(*outputs, strict=True))
+        outputs = [
+            [np.asarray(value, "float64") for value in tf.nest.flatten(model(given))] for model in (before, after)
+        ]
+        moved = max(float(np.abs(old - moved_value).max()) for old, moved_value in zip(*outputs, strict=True))
         told[new.name] = {
             "variables": len(same),
             "same": all(same),
-            "moved": moved / max(float(np.abs(one).max()) for one in outputs[0]),
+            "moved": moved / max(float(np.abs(output).max()) for output in outputs[0]),
             "policies": dict(policies(after)),
-            "dtypes": sorted({str(getattr(part.dtype, "name", part.dtype)) for part in after.variables}),
+            "dtypes": sorted({str(getattr(value.dtype, "name", value.dtype)) for value in after.variables}),
         }
     print(json.dumps(told))
 
@@ -159,7 +163,7 @@ def load(path: Path) -> object:
 
 def values(model: object) -> list[np.ndarray]:
     """Of all variables but the state of random numbers, which HDF5 does not keep."""
-    return [part.numpy() for part in model.variables if "seed_generator" not in getattr(part, "path", "")]
+    return [variable.numpy() for variable in model.variables if "seed_generator" not in getattr(variable, "path", "")]
 
 
 def features(model: object) -> tf.Tensor:

@@ -48,12 +48,12 @@ def described(value: Value | None, depth: int = 6) -> str:
             index = "" if value.index is None else described(value.index, depth - 1)
             return f"{described(value.of, depth - 1)}[{index}]"
         case Operation():
-            parts = [described(one, depth - 1) for one in value.operands]
+            parts = [described(operand, depth - 1) for operand in value.operands]
             return f"({value.operator}{parts[0]})" if len(parts) == 1 else f"({f' {value.operator} '.join(parts)})"
         case Either():
-            return " | ".join(sorted(described(one, depth - 1) for one in value.options))
+            return " | ".join(sorted(described(option, depth - 1) for option in value.options))
         case Collection():
-            items = [described(one, depth - 1) for one in value.items]
+            items = [described(item, depth - 1) for item in value.items]
             if value.kind == "dict":
                 items = [f"{described(key, depth - 1)}: {item}" for key, item in zip(value.keys, items, strict=True)]
             return f"{value.kind}[{', '.join([*items, *(['…'] if value.open else [])])}]"
@@ -62,7 +62,7 @@ def described(value: Value | None, depth: int = 6) -> str:
         case Instance():
             return f"self:{value.of.name}"
         case Call():
-            given = [described(one, depth - 1) for one in value.args]
-            given += [f"{name}={described(one, depth - 1)}" for name, one in value.keywords]
+            given = [described(argument, depth - 1) for argument in value.args]
+            given += [f"{name}={described(argument, depth - 1)}" for name, argument in value.keywords]
             return f"{described(value.callee, depth - 1)}({', '.join([*given, *(['…'] if value.open else [])])})"
     return "?"

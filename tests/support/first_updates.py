@@ -96,7 +96,14 @@ def main(script: str, keras: str, result: str, in_float32: bool) -> None:
     sys.argv = [script, *shlex.split(marks.setting("args"))]
     runpy.run_path(script, run_name="__main__")
     updates = [watched.updates() for watched in observer.watched.values()]
-    np.savez(result, **{f"{n}-{place}": one for n, of_one in enumerate(updates) for place, one in enumerate(of_one)})
+    np.savez(
+        result,
+        **{
+            f"{n}-{place}": update
+            for n, of_optimizer in enumerate(updates)
+            for place, update in enumerate(of_optimizer)
+        },
+    )
 
 
 if __name__ == "__main__":

@@ -39,8 +39,8 @@ KERAS = st.builds(Keras, st.sampled_from(["keras", "tf_keras", "tf.keras"]), TEX
 STAGE = st.builds(Stage, st.sampled_from(["done", "skipped", "failed"]), TEXT)
 
 
-def several(one: st.SearchStrategy[Any], most: int = 3) -> st.SearchStrategy[Any]:
-    return st.lists(one, max_size=most).map(tuple)
+def several(strategy: st.SearchStrategy[Any], most: int = 3) -> st.SearchStrategy[Any]:
+    return st.lists(strategy, max_size=most).map(tuple)
 
 
 LAYER = st.builds(

@@ -42,14 +42,14 @@ def findings_in(facts: SourceFacts) -> list[Finding]:
 
 def _said(kind: str, facts: SourceFacts | SuppressionFacts, keras: Keras | None) -> list[Finding]:
     found = []
-    for one in findings_from_facts(kind, facts, keras, lambda rule: True):
-        assert isinstance(one, Finding), one
-        found.append(one)
+    for finding in findings_from_facts(kind, facts, keras, lambda rule: True):
+        assert isinstance(finding, Finding), finding
+        found.append(finding)
     return found
 
 
 def lines_and_codes(findings: list[Finding]) -> set[tuple[int, str]]:
-    return {(one.location.line if one.location else 0, one.code) for one in findings}
+    return {(finding.location.line if finding.location else 0, finding.code) for finding in findings}
 
 
 def expected_in(text: str, keras: str) -> set[tuple[int, str]]:

@@ -104,8 +104,8 @@ def measured_calls(keras, tf):
     for place, calls in CALLS.items():
         root, _, path = place.partition(".")
         module = {"tensorflow": tf, "keras": keras}[root]
-        for part in path.split(".") if path else ():
-            module = getattr(module, part, None)
+        for attribute in path.split(".") if path else ():
+            module = getattr(module, attribute, None)
         for name, arguments in calls.items():
             if hasattr(module, name):
                 found[f"{place}.{name}"] = {dtype: error_of(tf, getattr(module, name), arguments, dtype)
@@ -151,11 +151,11 @@ def measured_names(keras, tf, names):
     found = {}
     for name in names:
         root, *parts = name.split(".")
-        thing = {"tensorflow": tf, "keras": keras, "numpy": numpy}[root]
-        for part in parts:
-            thing = getattr(thing, part, None)
-        if thing is not None:
-            found[name] = [id(kind) for kind in getattr(thing, "__mro__", (thing,))]
+        value = {"tensorflow": tf, "keras": keras, "numpy": numpy}[root]
+        for attribute in parts:
+            value = getattr(value, attribute, None)
+        if value is not None:
+            found[name] = [id(kind) for kind in getattr(value, "__mro__", (value,))]
     return found
 
 

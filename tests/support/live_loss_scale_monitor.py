@@ -163,20 +163,20 @@ def files_end_at(size):
 
 
 def check_a_full_disk_ends_no_training():
-    for what in ("run file", "log directory", "batch"):
+    for written in ("run file", "log directory", "batch"):
         place = folder()
-        logs = os.path.join(place, "logs") if what == "log directory" else None
+        logs = os.path.join(place, "logs") if written == "log directory" else None
         path, measured = os.path.join(place, "run.mpdoctor"), 5 if logs else None
-        monitor = LossScaleMonitor(path, log_dir=logs, keep_batch=what == "batch", measure_every=measured)
+        monitor = LossScaleMonitor(path, log_dir=logs, keep_batch=written == "batch", measure_every=measured)
         model = model_of()
-        size = 256 if what == "run file" else 1600
+        size = 256 if written == "run file" else 1600
         with files_end_at(size), warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            history = model.fit(np.repeat(FINITE if what != "batch" else FAILING, 40, 0), np.repeat(TARGET, 40, 0),
+            history = model.fit(np.repeat(FINITE if written != "batch" else FAILING, 40, 0), np.repeat(TARGET, 40, 0),
                                 batch_size=4, epochs=2, verbose=0, callbacks=[monitor]).history  # fmt: skip
-        said = [str(w.message) for w in caught if what in str(w.message) and "(" in str(w.message)]
-        assert any("written" in one or "kept" in one for one in said), (what, [str(w.message) for w in caught])
-        assert len(history["loss"]) == 2, (what, history)
+        said = [str(w.message) for w in caught if written in str(w.message) and "(" in str(w.message)]
+        assert any("written" in text or "kept" in text for text in said), (written, [str(w.message) for w in caught])
+        assert len(history["loss"]) == 2, (written, history)
 
 
 def check_folders_of_the_run_file_are_made():
@@ -200,12 +200,12 @@ def check_a_stuck_fit_names_layer_and_line_and_stops():
     history, said = fitted(model, monitor, [FINITE] * 60, epochs=3)
     assert monitor.stopped and len(history["loss"]) == 1, history
     assert len(said) == 1 and said == [said[0]], said
-    for part in (
+    for words in (
         "'large' (Large)",
         "is the first that is inf or NaN",
         f"{os.path.basename(__file__)}:{line_of_call()}",
     ):
-        assert part in said[0], (part, said)
+        assert words in said[0], (words, said)
     (event,) = [line for line in lines_of(path) if isinstance(line, dict) and line.get("layer")]
     assert (event["layer"], event["line"], event["since"]) == ("large", line_of_call(), 1), event
     with np.load(os.path.join(os.path.dirname(path), event["kept"]), allow_pickle=False) as kept:
@@ -401,8 +401,8 @@ def check_a_loop_that_raises_says_so():
 def check_two_optimizers_have_a_series_each():
     path = os.path.join(folder(), "run.mpdoctor")
     first, second = model_of(), model_of()
-    (one, step), (other, other_step) = loop_of(first), loop_of(second)
-    with LossScaleMonitor(path, optimizer=[one, other], model=[first, second]) as monitor:
+    (optimizer, step), (other_optimizer, other_step) = loop_of(first), loop_of(second)
+    with LossScaleMonitor(path, optimizer=[optimizer, other_optimizer], model=[first, second]) as monitor:
         for at in range(20):
             step(FINITE, TARGET)
             other_step(FAILING if at > 15 else FINITE, TARGET)

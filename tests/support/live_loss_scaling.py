@@ -28,7 +28,7 @@ from mpdoctor.training import LossScaleOptimizer
 
 keras = tf.keras
 IS_KERAS3 = getattr(keras, "__version__", "2").startswith("3")
-RELEASE = tuple(int(part) for part in tf.__version__.split(".")[:2])
+RELEASE = tuple(int(number) for number in tf.__version__.split(".")[:2])
 KerasOwn = keras.mixed_precision.LossScaleOptimizer
 lost = object()
 XLA = {"jit_compile" if RELEASE >= (2, 5) else "experimental_compile": True}
@@ -113,7 +113,7 @@ class Compared:
     def now(self):
         """Scale, counter, iterations and weights, of each replica, in float64."""
         numbers = [tf.convert_to_tensor(v) for v in (self.scale, self.counter, self.optimizer.iterations)]
-        parts = [tf.convert_to_tensor(part) for part in local_parts(self.variable)]
+        parts = [tf.convert_to_tensor(replica) for replica in local_parts(self.variable)]
         return tf.concat([[tf.cast(n, tf.float64)] for n in numbers] + [tf.cast(p, tf.float64) for p in parts], 0)
 
     def now_eagerly(self):
@@ -198,7 +198,7 @@ def trajectories_of(compared, how, strategy):
     are a loop of its own, so that one call takes all of them; XLA, given the same, puts the arithmetic of the two
     wrappers together differently (in TensorFlow 2.10 a weight differs in its last digit)."""
 
-    def one(gradients):
+    def one_sequence(gradients):
         rows = tf.TensorArray(tf.float64, size=LENGTH)
         for number in tf.range(LENGTH):
             if strategy is None:
@@ -215,7 +215,7 @@ def trajectories_of(compared, how, strategy):
         rows = tf.TensorArray(tf.float64, size=gradients.shape[0])
         for number in tf.range(gradients.shape[0]):
             compared.begin(scales[number])
-            rows = rows.write(number, one(gradients[number]))
+            rows = rows.write(number, one_sequence(gradients[number]))
         return rows.stack()
 
     def one_by_one(scales, gradients):
@@ -236,7 +236,7 @@ def trajectories_of(compared, how, strategy):
 
     if how == "eager":
         return eagerly
-    run = compiled(one, how)
+    run = compiled(one_sequence, how)
     return tf.function(in_one_call) if how == "graph" else one_by_one
 
 
@@ -322,7 +322,7 @@ def case_nan_on_the_second_replica(wrapper, family):
         optimizer = wrapper(family.SGD(0.5), initial_scale=16.0)
         build(optimizer, variable)
     replicated([[1.0], [NAN]], optimizer, variable, strategy, True)
-    parts = [part.numpy().tolist() for part in strategy.experimental_local_results(variable)]
+    parts = [replica.numpy().tolist() for replica in strategy.experimental_local_results(variable)]
     return parts, [[1.0], [1.0]]
 
 
@@ -561,10 +561,12 @@ def check_a_nan_on_any_replica_is_seen_by_all():
             scale = 16.0 if IS_KERAS3 else 1.0
             moved = []
             for gradients in ([[1.0], [1.0]], [[1.0], [NAN]], [[INF], [1.0]], [[1.0], [3.0]]):
-                replicated([[g * scale for g in one] for one in gradients], optimizer, variable, strategy, in_graph)
+                replicated(
+                    [[g * scale for g in replica] for replica in gradients], optimizer, variable, strategy, in_graph
+                )
                 scale = state(optimizer)[0] if IS_KERAS3 else 1.0
                 moved.append((state(optimizer), variable.numpy().tolist()))
-            parts = [part.numpy().tolist() for part in strategy.experimental_local_results(variable)]
+            parts = [of_replica.numpy().tolist() for of_replica in strategy.experimental_local_results(variable)]
             assert [scale for (scale, _), _ in moved] == [16.0, 8.0, 4.0, 4.0], moved
             assert moved[0][1] == moved[1][1] == moved[2][1] == [0.0], moved
             assert parts == [[-2.0], [-2.0]], parts

@@ -25,7 +25,7 @@ from mpdoctor.training.monitoring.measuring.numbers import BIAS, exponents_of, n
 
 keras = tf.keras
 IS_KERAS3 = getattr(keras, "__version__", "2").startswith("3")
-RELEASE = tuple(int(part) for part in tf.__version__.split(".")[:2])
+RELEASE = tuple(int(number) for number in tf.__version__.split(".")[:2])
 KerasOwn = keras.mixed_precision.LossScaleOptimizer
 SUBNORMAL = 2.0**-20
 INPUTS = np.random.RandomState(7).normal(size=(30, 5, 3)).astype("float32")
@@ -227,7 +227,9 @@ def check_a_loop_is_the_same_and_two_optimizers_are_measured():
             with tf.GradientTape(persistent=True) as tape:
                 losses = [tf.reduce_mean(tf.square(model(batch, training=True))) for model in (first, second)]
                 pairs = list(zip(wrappers, losses))
-                losses = [o.scale_loss(one) if IS_KERAS3 else o.get_scaled_loss(one) for o, one in pairs]
+                losses = [
+                    o.scale_loss(model_loss) if IS_KERAS3 else o.get_scaled_loss(model_loss) for o, model_loss in pairs
+                ]
             for loss, optimizer, model in zip(losses, wrappers, (first, second)):
                 apply(tape, loss, optimizer, model)
 
@@ -317,7 +319,7 @@ def check_loops_that_cannot_be_measured_are_told_once():
                 call(argument)
         said = [str(w.message) for w in caught if "measured" in str(w.message)]
         assert len(said) == 1 and words in said[0], (words, said)
-    assert len(seen) == 6 and all(isinstance(one, np.ndarray) for one in seen)
+    assert len(seen) == 6 and all(isinstance(array, np.ndarray) for array in seen)
 
 
 def check_without_it_no_batch_is_touched():

@@ -80,9 +80,9 @@ class Watched:
             "growth": int(self.optimizer.dynamic_growth_steps) if is_dynamic(self.optimizer) else None,
             "weights_finite": all(bool(np.isfinite(v).all()) for values in after for v in values),
             "weights_moved": any(
-                not np.array_equal(one, other)
+                not np.array_equal(old, new)
                 for then, now in zip(self.before, after, strict=True)
-                for one, other in zip(then, now, strict=True)
+                for old, new in zip(then, now, strict=True)
             ),
         }
 
@@ -117,7 +117,7 @@ def numpy_values(variable: Any) -> list[Any]:
     import numpy as np
 
     variable = getattr(variable, "_value", variable)  # Keras 3 keeps the TensorFlow variable inside
-    return [np.array(part.numpy(), dtype="float32") for part in getattr(variable, "values", None) or [variable]]
+    return [np.array(local.numpy(), dtype="float32") for local in getattr(variable, "values", None) or [variable]]
 
 
 def is_wrapper(optimizer: Any) -> bool:
@@ -266,7 +266,7 @@ def scripts(names: list[str]) -> dict[str, tuple[Path, str]]:
     for path in sorted(BATTERY.rglob("*.py")):
         for keras in marks_from_source(path.read_text(encoding="utf-8")).keras:
             name = f"{path.relative_to(BATTERY).with_suffix('').as_posix()}-{keras}"
-            if not names or any(part in name for part in names):
+            if not names or any(wanted in name for wanted in names):
                 found[name] = (path, keras)
     return found
 

@@ -230,13 +230,13 @@ def edited(m: Maker, plain: Path, vocabulary: Path) -> None:
     def bound_to_another(saved: Any) -> None:
         """The file's name is handed in from what is no asset."""
         objects = saved.meta_graphs[0].object_graph_def
-        number = next(i for i, one in enumerate(objects.nodes) if one.WhichOneof("kind") == "asset")
+        number = next(i for i, node in enumerate(objects.nodes) if node.WhichOneof("kind") == "asset")
         objects.nodes[number].constant.operation = "odd"
 
     def registered(saved: Any) -> None:
-        for one in saved.meta_graphs[0].object_graph_def.nodes:
-            if one.WhichOneof("kind") == "asset":
-                one.registered_name = "tf.TrackableConstant"
+        for node in saved.meta_graphs[0].object_graph_def.nodes:
+            if node.WhichOneof("kind") == "asset":
+                node.registered_name = "tf.TrackableConstant"
 
     m.edit("bad_second_graph", plain, behind)
     m.edit("bad_first_graph", plain, in_front)

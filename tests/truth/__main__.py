@@ -55,9 +55,10 @@ def remedies(given: argparse.Namespace) -> None:
     from .remedies import made, read, told  # it needs the repository's root on sys.path
 
     numbers = given.numbers or range(given.first, given.first + given.scripts)
-    sick = (one for number in numbers if not (one := script_from_seed(given.seed, number)).truth.is_healthy)
-    for one in made(sick, Path(given.folder or tempfile.mkdtemp(prefix="remedies-")), given.results):
-        print(f"{one.seed} {one.number} {one.disease} ({one.keras}): {one.tried}, {one.again}, {one.heals}", flush=True)
+    sick = (script for number in numbers if not (script := script_from_seed(given.seed, number)).truth.is_healthy)
+    for result in made(sick, Path(given.folder or tempfile.mkdtemp(prefix="remedies-")), given.results):
+        place = f"{result.seed} {result.number} {result.disease} ({result.keras})"
+        print(f"{place}: {result.tried}, {result.again}, {result.heals}", flush=True)
     print(told(read([given.results])))
 
 
@@ -67,8 +68,8 @@ def mend(given: argparse.Namespace) -> None:
     numbers = given.numbers or range(given.first, given.first + given.scripts)
     sick = (script for number in numbers if not (script := script_from_seed(given.seed, number)).truth.is_healthy)
     for row in mends(islice(sick, given.most), Path(given.folder or tempfile.mkdtemp(prefix="mends-")), given.results):
-        what = "mended" if row.mended else "not mended"
-        print(f"{row.seed} {row.number} {row.disease} ({row.keras}): {what}, {row.after}, {row.edits}", flush=True)
+        result = "mended" if row.mended else "not mended"
+        print(f"{row.seed} {row.number} {row.disease} ({row.keras}): {result}, {row.after}, {row.edits}", flush=True)
     print(told(read([given.results])))
 
 
@@ -78,7 +79,7 @@ def rooms(given: argparse.Namespace) -> None:
     folder = Path(given.folder or tempfile.mkdtemp(prefix="rooms-"))
     generated = islice(of_generator(given.seed, count(given.first), folder), given.scripts)
     models = [*(of_battery() if given.battery else ()), *generated, *of_precision(range(given.precision), folder)]
-    for row in rooms((one for one in models if given.only in f"{one.name}-{one.keras}"), folder, given.results):
+    for row in rooms((model for model in models if given.only in f"{model.name}-{model.keras}"), folder, given.results):
         verdict = {None: row.why, True: "holds", False: "does not hold"}[row.holds]
         print(f"{row.name} ({row.keras}): {verdict}", flush=True)
     print(told(read([given.results])))

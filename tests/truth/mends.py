@@ -133,11 +133,11 @@ def trains(record: dict[str, Any]) -> bool:
 def told(rows: list[Mend]) -> str:
     """The counts, in Markdown."""
     lines = ["| Defect | Scripts | Mended | Train in plain Keras | Examinations, rounds |", "|---|---|---|---|---|"]
-    for is_of_precision, what in ((True, "all that precision has to do with"), (False, "all others")):
-        some = [row for row in rows if row.is_of_precision is is_of_precision]
-        for disease in sorted({row.disease for row in some}):
-            lines.append(_line(disease, [row for row in some if row.disease == disease]))
-        lines.append(_line(f"**{what}**", some))
+    for is_of_precision, subject in ((True, "all that precision has to do with"), (False, "all others")):
+        of_subject = [row for row in rows if row.is_of_precision is is_of_precision]
+        for disease in sorted({row.disease for row in of_subject}):
+            lines.append(_line(disease, [row for row in of_subject if row.disease == disease]))
+        lines.append(_line(f"**{subject}**", of_subject))
     return "\n".join(lines)
 
 

@@ -50,14 +50,14 @@ class Made:
 
 def made(scripts: Iterable[Script], folder: Path, results: Path) -> Iterator[Made]:
     """Those that `results` does not hold yet."""
-    known = {(one.seed, one.number) for one in read([results])} if results.exists() else set()
+    known = {(result.seed, result.number) for result in read([results])} if results.exists() else set()
     folder.mkdir(parents=True, exist_ok=True)
     with PlainKeras(folder) as plain, results.open("a", encoding="utf-8") as written:
         for script in scripts:
             if (script.seed, script.number) not in known:
-                one = _made(script, plain)
-                print(json.dumps(asdict(one)), file=written, flush=True)
-                yield one
+                result = _made(script, plain)
+                print(json.dumps(asdict(result)), file=written, flush=True)
+                yield result
 
 
 def read(paths: Iterable[Path]) -> list[Made]:
@@ -105,12 +105,17 @@ def told(results: list[Made]) -> str:
     lines += ["| Tried | Scripts | Edit heals in plain Keras | Second training skipped the same steps | Its verdict |"]
     lines += ["|---|---|---|---|---|"]
     for tried in ("healed", "contradicted", "failed", "not-tried", "none"):
-        some = [one for one in results if one.tried == tried]
-        again = ", ".join(f"{count} {what}" for what, count in Counter(one.again for one in some if one.again).items())
-        lines.append(f"| {tried} | {len(some)} | {_of(some, 'heals')} | {_of(some, 'same')} | {again or '–'} |")
+        of_kind = [result for result in results if result.tried == tried]
+        again = ", ".join(
+            f"{count} {verdict}"
+            for verdict, count in Counter(result.again for result in of_kind if result.again).items()
+        )
+        lines.append(
+            f"| {tried} | {len(of_kind)} | {_of(of_kind, 'heals')} | {_of(of_kind, 'same')} | {again or '–'} |"
+        )
     return "\n".join(lines)
 
 
-def _of(some: list[Made], field: str) -> str:
-    values = [getattr(one, field) for one in some if getattr(one, field) is not None]
+def _of(results: list[Made], field: str) -> str:
+    values = [getattr(result, field) for result in results if getattr(result, field) is not None]
     return f"{sum(values)} of {len(values)}" if values else "–"

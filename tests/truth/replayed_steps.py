@@ -205,8 +205,8 @@ def numpy_of(variable: Any) -> Any:
 def as_arrays(state: dict[int, Any]) -> dict[int, Any]:
     import tensorflow as tf
 
-    def array(part: Any) -> Any:
-        return part.numpy() if hasattr(part, "numpy") else part
+    def array(value: Any) -> Any:
+        return value.numpy() if hasattr(value, "numpy") else value
 
     return {step: (tf.nest.map_structure(array, batch), values) for step, (batch, values) in state.items()}
 
@@ -214,7 +214,7 @@ def as_arrays(state: dict[int, Any]) -> dict[int, Any]:
 def as_tensors(batch: Any) -> Any:
     import tensorflow as tf
 
-    return tf.nest.map_structure(lambda part: part if part is None else tf.convert_to_tensor(part), batch)
+    return tf.nest.map_structure(lambda value: value if value is None else tf.convert_to_tensor(value), batch)
 
 
 if __name__ == "__main__":

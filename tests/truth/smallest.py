@@ -44,17 +44,17 @@ class Smallest:
 
 def smallest(mended: Iterable[Mend], folder: Path, results: Path) -> Iterator[Smallest]:
     """Of those that mend heals with float32 layers alone, and that `results` does not hold yet."""
-    known = {(one.seed, one.number) for one in read([results])} if results.exists() else set()
+    known = {(result.seed, result.number) for result in read([results])} if results.exists() else set()
     folder.mkdir(parents=True, exist_ok=True)
     with PlainKeras(folder) as plain, results.open("a", encoding="utf-8") as told:
         for row in mended:
             written = [title.removesuffix(FLOAT32).removeprefix("`") for title in row.edits if title.endswith(FLOAT32)]
             if (row.seed, row.number) in known or not row.trains or len(written) < max(len(row.edits), 1):
                 continue
-            one = _smallest(row, written, script_from_seed(row.seed, row.number), plain)
-            if one is not None:
-                print(json.dumps(asdict(one)), file=told, flush=True)
-                yield one
+            result = _smallest(row, written, script_from_seed(row.seed, row.number), plain)
+            if result is not None:
+                print(json.dumps(asdict(result)), file=told, flush=True)
+                yield result
 
 
 def read(paths: Iterable[Path]) -> list[Smallest]:

@@ -96,9 +96,9 @@ def _later(outcomes: list[Outcome]) -> str:
 def _diseases_table(outcomes: list[Outcome]) -> str:
     lines = ["| Scripts | Runs | Steps equal | Verdict | Culprit | Cause |", "|---|---|---|---|---|---|"]
     for disease in sorted({o.disease for o in outcomes}, key=lambda name: (name != "healthy", name)):
-        those = [o for o in outcomes if o.disease == disease]
-        cells = [_cell(those, claim) for claim in ("steps_equal", "verdict_equal", "culprit_right", "cause_right")]
-        lines.append(f"| {disease} | {len(those)} | {' | '.join(cells)} |")
+        of_disease = [o for o in outcomes if o.disease == disease]
+        cells = [_cell(of_disease, claim) for claim in ("steps_equal", "verdict_equal", "culprit_right", "cause_right")]
+        lines.append(f"| {disease} | {len(of_disease)} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
@@ -114,9 +114,9 @@ def _known_table(outcomes: list[Outcome]) -> str:
     for entry in KNOWN_WRONG:
         judged = [getattr(o, entry.claim) for o in outcomes if entry.covers(o, entry.claim)]
         seen = f"wrong in {judged.count(False)} of {len(judged)}"
-        what = entry.claim.partition("_")[0]
+        quantity = entry.claim.partition("_")[0]
         kind = f"`{entry.kind}`" + (f" with {entry.holds}" if entry.holds else "")
-        lines.append(f"| {kind} | {entry.keras or 'both'} | {what} | {entry.instead} | {seen} |")
+        lines.append(f"| {kind} | {entry.keras or 'both'} | {quantity} | {entry.instead} | {seen} |")
     return "\n".join(lines)
 
 
@@ -134,7 +134,7 @@ def _right_by_now(outcomes: list[Outcome]) -> str:
 
 def text_from_disagreement(outcome: Outcome, claim: str) -> str:
     o = outcome
-    what = {
+    difference = {
         "as_meant": f"plain Keras: {o.plain_verdict}, raised {o.plain_raised}",
         "silent": " / ".join(o.said),
         "steps_equal": o.difference,
@@ -143,4 +143,4 @@ def text_from_disagreement(outcome: Outcome, claim: str) -> str:
         "cause_right": " / ".join(o.said) or "nothing said",
     }[claim]
     again = f"`python -m tests.truth show {o.seed} {o.number}`"
-    return f"{o.kind}, Keras {o.keras}, {o.style}, {o.steps} steps ({again}): {claim}: {what}"
+    return f"{o.kind}, Keras {o.keras}, {o.style}, {o.steps} steps ({again}): {claim}: {difference}"

@@ -228,7 +228,7 @@ def test_files_of_a_directory_that_no_import_ties_explain_nothing_of_each_other(
     codes_of = ("MP201", "MP504")
     alone = [check({name: text}, targets=(name,), static=True, select=codes_of)
              for name, text in (("src/a.py", output), ("src/b.py", LOSS_TEXT))]  # fmt: skip
-    told = [one for done in alone for one in told_and_explained(done)]
+    told = [row for done in alone for row in told_and_explained(done)]
     assert told_and_explained(check({}, targets=("src",), static=True, select=codes_of)) == told
     assert ("src/b.py" in {path for _, path, _ in told}) and len(told) == (1 if ignored else 2)
 
@@ -320,7 +320,7 @@ def test_a_program_that_only_fails_when_forced_does_not_fail(check: Check, force
     done = check(PLAIN, first, forced)
     assert [finding.what_if for finding in done.findings] == [True]
     assert done.exit_code == 0
-    assert [one.training.model.name for one in done.probes] == [first.models[0].name]
+    assert [probe.training.model.name for probe in done.probes] == [first.models[0].name]
     assert done.targets[0].stages["model"].status == "done"
 
 

@@ -266,9 +266,9 @@ def _usable(given: Collection[Given], target_from: Callable[[Given], Target]) ->
     from mpdoctor.project.targets import TargetError
 
     usable, refused = [], []
-    for one in given:
+    for asked in given:
         try:
-            usable.append(target_from(one))
+            usable.append(target_from(asked))
         except TargetError as error:
             refused.append(error)
     if refused and not usable:

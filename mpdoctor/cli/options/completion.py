@@ -12,4 +12,4 @@ def rules_from_beginning(beginning: str) -> list[tuple[str, str]]:
     wanted = last.lower()
     codes = [(code, name) for code, name in codes_and_names() if code.lower().startswith(wanted)]
     names = [(name, code) for code, name in codes_and_names() if name.startswith(wanted)]
-    return [(before + comma + text, what) for text, what in codes or names]
+    return [(before + comma + text, summary) for text, summary in codes or names]

@@ -89,7 +89,7 @@ def near_match(text: str) -> str:
     by_word = {word: rule for rule in codes_and_names() for word in (rule[0].lower(), rule[1])}
     near = difflib.get_close_matches(wanted, by_word, n=3, cutoff=0.6)
     # a code is mistyped in place: MP1O1 is nearer to MP101 than to MP911
-    near.sort(key=lambda word: -sum(one == other for one, other in zip(word, wanted, strict=False)))
+    near.sort(key=lambda word: -sum(letter == other for letter, other in zip(word, wanted, strict=False)))
     if not near and len(wanted) > 3:
         near = [word for word in by_word if wanted in word][:3]
     meant = dict.fromkeys("{} ({})".format(*by_word[word]) for word in near)

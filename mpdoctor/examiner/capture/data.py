@@ -26,8 +26,8 @@ def arrays_from_arguments(arguments: Mapping[str, Any]) -> tuple[ArrayFacts, ...
         specification = getattr(value, "element_spec", None)
         if specification is not None:
             parts = specification if isinstance(specification, tuple) else (specification,)
-            for (_, part_role), part in zip(ROLES, parts):
-                found += list(_leaves(part, part_role, "", "tf.data.Dataset"))
+            for (_, part_role), component in zip(ROLES, parts):
+                found += list(_leaves(component, part_role, "", "tf.data.Dataset"))
         else:
             found += list(_leaves(value, role, "", None))
     return tuple(found)
@@ -37,7 +37,10 @@ def arrays_from_batch(batch: object) -> tuple[ArrayFacts, ...]:
     """One batch (x, y, sample_weight) of a generator or a Sequence, whose arguments say nothing."""
     parts = batch if isinstance(batch, tuple) else (batch,)
     return tuple(
-        leaf for (_, role), part in zip(ROLES, parts) if part is not None for leaf in _leaves(part, role, "", "batch")
+        leaf
+        for (_, role), component in zip(ROLES, parts)
+        if component is not None
+        for leaf in _leaves(component, role, "", "batch")
     )
 
 

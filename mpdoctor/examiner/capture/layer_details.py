@@ -63,12 +63,12 @@ def config_from_layer(layer: KerasLayer) -> ConfigFacts | None:
 
 def names_dtype(layer: KerasLayer) -> bool:
     """Whether the user's code of a layer speaks of dtypes anywhere, in functions of the user's that it calls too."""
-    parts = [part for cls in _own_classes(type(layer)) for part in vars(cls).values()]
+    members = [member for cls in _own_classes(type(layer)) for member in vars(cls).values()]
     seen: set[CodeType] = set()
     words = (
         word.lower()
-        for part in [*parts, _told(layer, "function")]
-        for function in _functions_in(part)
+        for member in [*members, _told(layer, "function")]
+        for function in _functions_in(member)
         for word in _words(function, seen, _DEEPEST)
     )
     return any(about in word for word in words for about in _ABOUT_DTYPES)
@@ -95,14 +95,14 @@ def _place_of_method(classes: list[type], name: str) -> Location | None:
     return None if code is None else Location(os.path.abspath(code.co_filename), code.co_firstlineno)
 
 
-def _functions_in(part: Any) -> list[FunctionType]:
+def _functions_in(member: Any) -> list[FunctionType]:
     """The user's own function behind a method, a property, a tf.function or a decorator."""
-    if isinstance(part, property):
-        return [function for function in (part.fget, part.fset) if inspect.isfunction(function)]
-    part = getattr(part, "__func__", part)
-    part = getattr(part, "python_function", part) if hasattr(part, "get_concrete_function") else part
-    wrapped = getattr(part, "__wrapped__", None)
-    return [function for function in (part, wrapped) if inspect.isfunction(function)]
+    if isinstance(member, property):
+        return [function for function in (member.fget, member.fset) if inspect.isfunction(function)]
+    member = getattr(member, "__func__", member)
+    member = getattr(member, "python_function", member) if hasattr(member, "get_concrete_function") else member
+    wrapped = getattr(member, "__wrapped__", None)
+    return [function for function in (member, wrapped) if inspect.isfunction(function)]
 
 
 def _words(function: FunctionType, seen: set[CodeType], depth: int) -> Iterator[str]:
@@ -112,14 +112,14 @@ def _words(function: FunctionType, seen: set[CodeType], depth: int) -> Iterator[
     seen.add(code)
     waiting = [code]
     while waiting:
-        one = waiting.pop()
-        yield from one.co_names
-        for constant in one.co_consts:
+        visited = waiting.pop()
+        yield from visited.co_names
+        for constant in visited.co_consts:
             if isinstance(constant, str):
                 yield constant
             elif isinstance(constant, CodeType):
                 waiting.append(constant)
-        for name in one.co_names:
+        for name in visited.co_names:
             yield from _words_of_called(function.__globals__.get(name), seen, depth - 1)
     for cell in function.__closure__ or ():
         with contextlib.suppress(ValueError):  # it is empty yet
@@ -192,9 +192,9 @@ def _handle_in(graph: tf.Graph, handle: tf.Tensor) -> tf.Tensor | None:
 def _operations_behind(operation: tf.Operation) -> Iterator[tf.Operation]:
     seen, waiting = {operation}, [operation]
     while waiting:
-        one = waiting.pop()
-        yield one
-        for tensor in one.inputs:
+        reached = waiting.pop()
+        yield reached
+        for tensor in reached.inputs:
             if tensor.op not in seen:
                 seen.add(tensor.op)
                 waiting.append(tensor.op)

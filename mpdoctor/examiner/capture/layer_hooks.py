@@ -158,7 +158,7 @@ class LayerHooks:
         if self.failed is None:
             return None, ((), {})
         layer, left_with = self.failed.layer, self.failed.left_with
-        is_it = layer.name in str(error) or any(one is left_with for one in chain_of(error))
+        is_it = layer.name in str(error) or any(cause is left_with for cause in chain_of(error))
         return (layer, self.failed.given) if is_it else (None, ((), {}))
 
     def note_failure(self, layer: KerasLayer, error: BaseException, given: Arguments) -> None:

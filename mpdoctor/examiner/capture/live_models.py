@@ -15,7 +15,7 @@ def live_models(keras: KerasAdapter) -> list[KerasModel]:
     """Every model of this Keras that is not a part of another one."""
     gc.collect()
     models = [m for m in gc.get_objects() if _is_instance(m, keras.Model) and _is_made(m)]
-    parts = {id(part) for m in models for part in layers_inside(m)}
+    parts = {id(inner) for m in models for inner in layers_inside(m)}
     return [m for m in models if id(m) not in parts and not _is_inside_of_sequential(m, models)]
 
 
@@ -61,6 +61,6 @@ def _is_made(model: KerasModel) -> bool:
     return all(hasattr(model, name) for name in ("name", "layers", "dtype_policy", "built"))
 
 
-def _is_instance(thing: object, cls: type) -> bool:
+def _is_instance(candidate: object, cls: type) -> bool:
     """isinstance() without asking the object: a lazy proxy's `__class__` may import something or raise."""
-    return issubclass(type(thing), cls)
+    return issubclass(type(candidate), cls)

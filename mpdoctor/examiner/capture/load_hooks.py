@@ -58,12 +58,12 @@ class LoadHooks:
     def inside(self, keras: KerasAdapter, model: KerasModel) -> Iterator[LoadFacts]:
         """How this model and those in it were loaded; nothing for what the program built."""
 
-        def below(part: Any, path: str) -> Iterator[LoadFacts]:
-            load = self._loads.get(part)
+        def below(outer: Any, path: str) -> Iterator[LoadFacts]:
+            load = self._loads.get(outer)
             if load is not None:
                 yield LoadFacts(path, load.file, load.policy, load.location)
                 return
-            for layer in keras.sublayers(part):
+            for layer in keras.sublayers(outer):
                 yield from below(layer, f"{path}/{layer.name}".lstrip("/"))
 
         if self._loads:

@@ -88,6 +88,6 @@ def _whole(waiting: list[tuple[Any, Any]]) -> Any:
     """The loss of which these are the parts, where one optimizer scaled them all in one graph; else the newest."""
     newest, scaler = waiting[-1]
     graph = getattr(newest, "graph", None)
-    if any(optimizer is not scaler or getattr(part, "graph", None) is not graph for part, optimizer in waiting):
+    if any(optimizer is not scaler or getattr(loss, "graph", None) is not graph for loss, optimizer in waiting):
         return newest
-    return tf.add_n([tf.reduce_mean(tf.cast(part, tf.float32)) for part, _ in waiting]) if waiting[1:] else newest
+    return tf.add_n([tf.reduce_mean(tf.cast(loss, tf.float32)) for loss, _ in waiting]) if waiting[1:] else newest

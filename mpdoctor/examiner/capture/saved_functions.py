@@ -43,7 +43,7 @@ def _call(
     *args: object,
     **kwargs: object,
 ) -> object:
-    if any(dtype_name(one) in HALF for one in flat_tensors((args, kwargs))) and _takes_float32(function):
+    if any(dtype_name(tensor) in HALF for tensor in flat_tensors((args, kwargs))) and _takes_float32(function):
         layer = watch.stack[-1] if watch.stack else None
         name = str(getattr(function, "name", "") or "") if layer is None else type(layer).__name__
         tell(
@@ -55,5 +55,5 @@ def _call(
 def _takes_float32(function: object) -> bool:
     """Whether its signature holds float32 and nothing of 16 bits."""
     specifications = tf.nest.flatten(getattr(function, "structured_input_signature", ()))
-    dtypes = {str(getattr(getattr(one, "dtype", None), "name", "")) for one in specifications}
+    dtypes = {str(getattr(getattr(specification, "dtype", None), "name", "")) for specification in specifications}
     return "float32" in dtypes and not dtypes & set(HALF)

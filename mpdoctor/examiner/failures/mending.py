@@ -117,8 +117,8 @@ class Mender:
             self._layers[layer] = how
             if is_innermost and how == OWN:
                 watch.failed = failed._replace(ran_in_float32=True)
-            what: MendedPart = "operations" if how == OWN and layers_inside(layer) else "layer"
-            self._note(what, layer.name, type(layer).__name__, self._failure(error))
+            kind: MendedPart = "operations" if how == OWN and layers_inside(layer) else "layer"
+            self._note(kind, layer.name, type(layer).__name__, self._failure(error))
             watch.failed = None
             return outputs
         self._in_vain += 1
@@ -185,16 +185,16 @@ class Mender:
         return tf.nest.map_structure(cast, structure)
 
     # --- metrics and losses ---------------------------------------------------------------------------------------
-    def _prepare(self, what: MendedPart, objects: list[object], method: str) -> bool:
+    def _prepare(self, kind: MendedPart, objects: list[object], method: str) -> bool:
         """From now on they try float32 where they raise. Whether any of them did not before."""
         new = [part for part in objects if part not in self._prepared]
         for part in new:
             self._prepared.add(part)
-            called = functools.partial(self._call_part, what, part, getattr(part, method))
+            called = functools.partial(self._call_part, kind, part, getattr(part, method))
             part.__dict__[method] = functools.update_wrapper(called, getattr(part, method))
         return bool(new)
 
-    def _call_part(self, what: MendedPart, part: Any, original: Call, *args: object, **kwargs: object) -> object:
+    def _call_part(self, kind: MendedPart, part: Any, original: Call, *args: object, **kwargs: object) -> object:
         in_float32 = functools.partial(self._cast, dtypes=HALF, to="float32")
         if part in self._parts:
             return original(*in_float32(args), **in_float32(kwargs))
@@ -210,7 +210,7 @@ class Mender:
             self._parts.add(part)
             function = getattr(part, "fn", None)
             name = getattr(function, "__name__", "") or part.name
-            self._note(what, name, type(part).__name__, self._failure(error, inside=what))
+            self._note(kind, name, type(part).__name__, self._failure(error, inside=kind))
             return result
 
     # --- steps ----------------------------------------------------------------------------------------------------
@@ -251,17 +251,17 @@ class Mender:
             mended = pending[0]
             self._note(mended.what, mended.name, mended.class_name, mended.failure)
 
-    # --- what is told of it ---------------------------------------------------------------------------------------
+    # --- the facts of what was mended -----------------------------------------------------------------------------
     def _failure(self, error: Exception, **known: Any) -> FailureFacts:
         session = self._session
         during: During = "training" if session.training is not None else "script"
         failure = failure_under_watch(session, error, during, **known)
         return failure if failure.location is not None else replace(failure, location=own_location())
 
-    def _note(self, what: MendedPart, name: str, class_name: str, failure: FailureFacts) -> None:
+    def _note(self, kind: MendedPart, name: str, class_name: str, failure: FailureFacts) -> None:
         self.count += 1
-        mended = MendedFacts(what, name, class_name, failure)
-        place = _place(failure) if failure.location is not None else (what, class_name, failure.exception)
+        mended = MendedFacts(kind, name, class_name, failure)
+        place = _place(failure) if failure.location is not None else (kind, class_name, failure.exception)
         if place not in self._places:
             self._places[place] = mended
             self._session.events.send(Mended(mended))

@@ -46,10 +46,10 @@ def _innermost_frame(error: BaseException) -> FrameType | None:
 def _operands(name: str, frame: FrameType) -> Iterator[OperandFacts]:
     first, *rest = name.split(".")
     value, known = frame.f_locals.get(first, frame.f_globals.get(first)), first
-    for part in rest:
+    for attribute in rest:
         if _tensors(value) or not hasattr(value, "__dict__"):
             break
-        value, known = vars(value).get(part), f"{known}.{part}"
+        value, known = vars(value).get(attribute), f"{known}.{attribute}"
     for tensor in _tensors(value):
         yield OperandFacts(known, _kind(tensor), dtype_name(tensor))
 

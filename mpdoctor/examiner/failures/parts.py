@@ -157,8 +157,8 @@ def _frames(error: BaseException) -> Iterator[FrameType]:
 
 def _frames_and_lines(error: BaseException) -> Iterator[tuple[FrameType, int]]:
     """Of the error and of those that it was made from, the outermost first of each."""
-    for one in chain_of(error):
-        trace = one.__traceback__
+    for cause in chain_of(error):
+        trace = cause.__traceback__
         while trace is not None:
             yield trace.tb_frame, trace.tb_lineno
             trace = trace.tb_next

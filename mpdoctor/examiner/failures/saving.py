@@ -19,7 +19,7 @@ def saving_checkpoint(keras: KerasAdapter, callbacks: object, arguments: dict[st
     given = callbacks if isinstance(callbacks, (list, tuple)) else [callbacks]
     validates = arguments.get("validation_data") is not None or bool(arguments.get("validation_split"))
     checkpoint = getattr(keras.module.callbacks, "ModelCheckpoint", None)
-    return next((one for one in given if type(one) is checkpoint and _saves(one, validates)), None)
+    return next((callback for callback in given if type(callback) is checkpoint and _saves(callback, validates)), None)
 
 
 def _saves(checkpoint: Any, validates: bool) -> bool:

@@ -58,4 +58,4 @@ class GradientTapes:
         return original(tape, kind, error, trace)
 
     def left_a_tape(self, error: BaseException) -> bool:
-        return any(one is self._failed_in for one in chain_of(error))
+        return any(cause is self._failed_in for cause in chain_of(error))

@@ -23,20 +23,20 @@ class Feed:
     def iterator_of(self, batch: Any, specification: Any) -> Any:
         """`specification`: the type of the user's iterator."""
         parts = tf.nest.flatten(batch)
-        if not all(isinstance(part, tf.Tensor) for part in parts) or not _is_plain(specification):
+        if not all(isinstance(tensor, tf.Tensor) for tensor in parts) or not _is_plain(specification):
             return _typed(iter(tf.data.Dataset.from_tensors(batch)), specification)
         if self._specification is None or specification != self._specification:
             self._begin(batch, specification)
-        for holder, part in zip(self._holders, parts):
-            holder.assign(part)
+        for holder, tensor in zip(self._holders, parts):
+            holder.assign(tensor)
         return self._iterator
 
     def _begin(self, batch: Any, specification: Any) -> None:
         self._specification = specification
         with tf.init_scope(), tf.device("CPU:0"):
             self._holders = [
-                tf.Variable(part, shape=spec.shape, trainable=False, name="mpdoctor_batch")
-                for part, spec in zip(tf.nest.flatten(batch), tf.nest.flatten(specification._element_spec))
+                tf.Variable(tensor, shape=spec.shape, trainable=False, name="mpdoctor_batch")
+                for tensor, spec in zip(tf.nest.flatten(batch), tf.nest.flatten(specification._element_spec))
             ]
             held = tf.data.Dataset.range(2**62).map(
                 lambda _: tf.nest.pack_sequence_as(batch, [holder.read_value() for holder in self._holders])

@@ -28,20 +28,20 @@ def loss_name(loss: Any) -> str:
 
 def are_of_keras(losses: Any) -> bool:
     """False where there is none."""
-    each = list(_leaves(losses))
-    return bool(each) and all(isinstance(loss, str) or _package(loss) in _PACKAGES for loss in each)
+    leaves = list(_leaves(losses))
+    return bool(leaves) and all(isinstance(loss, str) or _package(loss) in _PACKAGES for loss in leaves)
 
 
 def take_probabilities(losses: Any) -> bool:
     """Whether one of them is a cross-entropy of Keras' without `from_logits=True`."""
-    return any(_takes_probabilities(leave) for leave in _leaves(losses))
+    return any(_takes_probabilities(leaf) for leaf in _leaves(losses))
 
 
 def casts_prediction(model: Any, losses: Any) -> bool:
     """Whether every loss is the user's own, or the train_step is, and the first thing done to the prediction is a cast
     to float32."""
-    each = [_own_function(leave) for leave in _leaves(losses)]
-    if each and all(function is not None and _casts(function[0], function[1]) for function in each):
+    functions = [_own_function(leaf) for leaf in _leaves(losses)]
+    if functions and all(function is not None and _casts(function[0], function[1]) for function in functions):
         return True
     step = getattr(type(model), "train_step", None)
     return inspect.isfunction(step) and class_location(type(model)) is not None and _casts(step, None)
@@ -71,9 +71,9 @@ def _casts(function: FunctionType, position: Any) -> bool:
         predictions = {target.id for node in assigned for target in node.targets if isinstance(target, ast.Name)}
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and _name_of(node.func) == "cast" and len(node.args) == 2:
-            what, dtype = node.args
-            is_prediction = (isinstance(what, ast.Name) and what.id in predictions) or (
-                position is None and _is_call_of_self(what)
+            argument, dtype = node.args
+            is_prediction = (isinstance(argument, ast.Name) and argument.id in predictions) or (
+                position is None and _is_call_of_self(argument)
             )
             if is_prediction and "float32" in ast.dump(dtype):
                 return True

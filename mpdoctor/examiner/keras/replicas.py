@@ -29,5 +29,7 @@ def run_in_replicas(model: KerasModel, step: Callable[..., object], batch: objec
     """One step on a batch, on every replica of the strategy that this model was built under."""
     strategy = model.distribute_strategy
     if type(strategy).__name__ == "_DefaultDistributionStrategy":
-        return step(tf.nest.map_structure(lambda part: None if part is None else tf.convert_to_tensor(part), batch))
+        return step(
+            tf.nest.map_structure(lambda tensor: None if tensor is None else tf.convert_to_tensor(tensor), batch)
+        )
     return strategy.run(step, args=(batch,))

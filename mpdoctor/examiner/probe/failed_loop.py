@@ -30,4 +30,4 @@ def training_of_failed_loop(session: Session, error: BaseException, failure: Fai
 
 
 def _holds(model: KerasModel, layer: KerasLayer) -> bool:
-    return any(part is layer for part in all_layers(model))
+    return any(inner is layer for inner in all_layers(model))

@@ -48,8 +48,10 @@ class FailingStep:
 
     def note_batch(self, given: object, repeat: Callable[[], object] | None) -> None:
         """What a later step was given, and what repeats it."""
-        numbers = [part for part in tf.nest.flatten(given) if isinstance(part, tf.Tensor) and part.dtype.is_floating]
-        largest = largest_magnitude([part for part in numbers if hasattr(part, "numpy")])
+        numbers = [
+            tensor for tensor in tf.nest.flatten(given) if isinstance(tensor, tf.Tensor) and tensor.dtype.is_floating
+        ]
+        largest = largest_magnitude([tensor for tensor in numbers if hasattr(tensor, "numpy")])
         if repeat is not None and self._largest < largest < math.inf:
             self.repeat_largest, self._largest = repeat, largest
 

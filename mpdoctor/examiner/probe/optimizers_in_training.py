@@ -60,7 +60,7 @@ class OptimizersInTraining:
             (
                 observed
                 for observed in self.all
-                if any(observed.optimizer is one for one in within)
+                if any(observed.optimizer is optimizer for optimizer in within)
                 and handed_on <= {id(variable) for variable in observed.variables}
             ),
             None,
@@ -84,22 +84,25 @@ class OptimizersInTraining:
         """The optimizers that gradients arrived at. Of one that hands them on to others and of these others, those that
         know a loss scale; where none does, the one that hands them on."""
         reached = [observed for observed in self.all if observed.variables]
-        with_scale = {id(one.around) for one in reached if one.around is not None and one.can_set_scale}
+        with_scale = {
+            id(observed.around) for observed in reached if observed.around is not None and observed.can_set_scale
+        }
         return [
-            one
-            for one in reached
-            if (one.can_set_scale or id(one) not in with_scale) and (one.around is None or id(one.around) in with_scale)
+            observed
+            for observed in reached
+            if (observed.can_set_scale or id(observed) not in with_scale)
+            and (observed.around is None or id(observed.around) in with_scale)
         ]
 
     def rounds(self, calls: int) -> int:
         """Steps that every optimizer of the training took; one that has come to rest does not count."""
-        awake = [one for one in self.active if calls - one.last_call <= self._training.wanted]
+        awake = [observed for observed in self.active if calls - observed.last_call <= self._training.wanted]
         return min((len(observed.steps) for observed in awake), default=0)
 
     def steps_to_tell(self, observed: ObservedOptimizer) -> tuple[list[StepFacts], int]:
         """(steps, steps wanted) of one optimizer: the whole training's share of it, where its steps ran further in one
         call than was asked for, or where it takes several steps for one of another."""
-        fewest = min((len(one.steps) for one in self.active if one.steps), default=1)
+        fewest = min((len(other.steps) for other in self.active if other.steps), default=1)
         a_round = max(len(observed.steps) // fewest, 1)
         wanted = self._training.wanted * a_round
         return observed.steps[:wanted], wanted

@@ -18,11 +18,11 @@ REPEATABLE = 1e-4  # of the norm: two runs of one step in float32 differ by less
 
 def variables_compared(half: Gradients, single: Gradients) -> tuple[VariableFidelity, ...]:
     """In 16 bits and in float32; of the variables that both have."""
-    whole = norm(single)
-    return tuple(_compared(path, half[path], single[path], whole) for path in single if path in half)
+    whole_norm = norm(single)
+    return tuple(_compared(path, half[path], single[path], whole_norm) for path in single if path in half)
 
 
-def _compared(path: str, half: np.ndarray, single: np.ndarray, whole: float) -> VariableFidelity:
+def _compared(path: str, half: np.ndarray, single: np.ndarray, whole_norm: float) -> VariableFidelity:
     nonzero = single != 0
     count = int(np.count_nonzero(nonzero))
     flushed = int(np.count_nonzero(nonzero & (half == 0)))
@@ -36,7 +36,7 @@ def _compared(path: str, half: np.ndarray, single: np.ndarray, whole: float) -> 
         overflowed=float(np.mean(~np.isfinite(half))) if half.size else 0.0,
         cosine=cosine({path: half}, {path: single}),
         size=other / own if known else None,
-        norm_share=own / whole if whole > 0 else 0.0,
+        norm_share=own / whole_norm if whole_norm > 0 else 0.0,
     )
 
 
@@ -62,8 +62,8 @@ def repeats(first: Gradients, second: Gradients) -> bool:
 
 def relevant_paths(gradients: Gradients) -> list[str]:
     """Of the variables that have a part in the whole gradient."""
-    whole = norm(gradients)
-    return [path for path in gradients if norm({path: gradients[path]}) >= RELEVANT * whole > 0]
+    whole_norm = norm(gradients)
+    return [path for path in gradients if norm({path: gradients[path]}) >= RELEVANT * whole_norm > 0]
 
 
 def lowest_power(gradient: np.ndarray, share: float) -> int:

@@ -39,7 +39,7 @@ class KeptSteps:
         return self._settled is None and len(steps) >= self._wanted // 2
 
     def all(self, steps: list[StepFacts], repeat: Repeat | None, scale: float | None) -> list[KeptStep]:
-        """With the last one, as it is now."""
+        """The kept steps and the last step, with the values that it has now."""
         if repeat is None:
             return []
         late = _kept("late", steps, repeat, scale)

@@ -1,4 +1,4 @@
-"""The steps of a training against their float32 twins: which are kept on the way, and what is told in the end."""
+"""The steps of a training against their float32 twins: which of them are kept, and the facts that come of them."""
 
 from __future__ import annotations
 

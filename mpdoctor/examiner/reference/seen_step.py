@@ -90,15 +90,15 @@ class SeenStep:
         self.abandon(call)
         count = [0]
 
-        def noted(part: object) -> object:
-            if not is_floating(part):
-                return part
-            of_layer = self.ranges.setdefault(id(call.layer), RangeOfLayer(call.path, dtype_name(part)))
-            values = array_from_tensor(part)
+        def noted(value: object) -> object:
+            if not is_floating(value):
+                return value
+            of_layer = self.ranges.setdefault(id(call.layer), RangeOfLayer(call.path, dtype_name(value)))
+            values = array_from_tensor(value)
             of_layer.note_output(values)
             count[0] += 1
             self._compare_output(of_layer, values, (id(call.layer), call.number, count[0]))
-            return self._marked(part, call, count[0])
+            return self._marked(value, call, count[0])
 
         return _mapped(noted, outputs)
 

@@ -108,10 +108,10 @@ class TwinTraining:
             played = stack.enter_context(self._second.from_the_first_weights(layers))
             seen = stack.enter_context(CalledLayers(self._watch))
             tf.random.set_seed(1)
-            for one in self._optimizers:
-                one.unread()
+            for optimizer in self._optimizers:
+                optimizer.unread()
                 if rounded:
-                    _round(one.variables, self._half)
+                    _round(optimizer.variables, self._half)
             return TrainedOnceMore(self._calls(played.all[:most], skipping), seen)
 
     def _calls(self, played: list[PlayedStep], skipping: TrainedOnceMore | None) -> Calls:
@@ -119,14 +119,14 @@ class TwinTraining:
         first_call_at = 0.0
         for step in played if skipping is None else played[: len(skipping.calls)]:
             skipped = [] if skipping is None else _skipped(skipping.calls[len(calls)])
-            before = [(v, tf.identity(v)) for one in skipped for v in _moved_by(one)]
+            before = [(v, tf.identity(v)) for optimizer in skipped for v in _moved_by(optimizer)]
             try:
                 self._call(step)
             except Exception as error:  # of the user's step: two dtypes meet
                 raise NotTried(f"the step raises when it is trained once more: {first_line(error)}") from error
             for variable, value in before:
                 variable.assign(value)
-            calls.append({one: one.steps_from_record() for one in self._optimizers})
+            calls.append({optimizer: optimizer.steps_from_record() for optimizer in self._optimizers})
             first_call_at = first_call_at or time.monotonic()
             if time.monotonic() - first_call_at > self._seconds:
                 break
@@ -136,11 +136,11 @@ class TwinTraining:
 def _skipped(call: dict[ObservedOptimizer, list[StepFacts]]) -> list[ObservedOptimizer]:
     """The optimizers that skipped their steps in this call. Raises NotTried where one skipped some of several."""
     found = []
-    for one, steps in call.items():
+    for optimizer, steps in call.items():
         if not all(step.applied for step in steps):
             if any(step.applied for step in steps):
                 raise NotTried("one call takes several steps, of which some were skipped")
-            found.append(one)
+            found.append(optimizer)
     return found
 
 

@@ -165,7 +165,7 @@ def _owner(keras: KerasAdapter, observer: StepObserver, variable: KerasVariable)
 def part_not_finite(batch: object) -> str:
     """Of a batch as Keras takes it, (x, y, sample weights) or less: "data", "labels", or "" where all is finite."""
     parts = batch if isinstance(batch, (tuple, list)) else (batch,)
-    bad = [any(map(_is_bad, tf.nest.flatten(part, expand_composites=True))) for part in parts]
+    bad = [any(map(_is_bad, tf.nest.flatten(component, expand_composites=True))) for component in parts]
     if len(bad) > 1 and bad[1] and not bad[0]:
         return "labels"
     return "data" if any(bad) else ""

@@ -74,7 +74,7 @@ def _arguments_of(frame: FrameType) -> tuple[list[object], dict[str, object]] | 
     names = {*positional, *keywords, *starred, *named}
     if names & _bound_in(code) or not names <= values.keys():
         return None
-    given = [*(values[name] for name in positional), *(part for name in starred for part in values[name])]
+    given = [*(values[name] for name in positional), *(value for name in starred for value in values[name])]
     by_name = {**{name: values[name] for name in keywords}, **(values[named[0]] if named else {})}
     if any(hasattr(type(value), "__next__") for value in (*given, *by_name.values())):
         return None

@@ -70,8 +70,8 @@ def _value(name: str, frame: FrameType) -> Any:
     """Of `h` or `self.scale`; what Keras makes of a variable is opened."""
     first, *rest = name.split(".")
     value: Any = frame.f_locals.get(first, frame.f_globals.get(first))
-    for part in rest:
-        value = getattr(value, "__dict__", {}).get(part)
+    for attribute in rest:
+        value = getattr(value, "__dict__", {}).get(attribute)
     inner = getattr(value, "__dict__", {}).get("_value")
     return inner if isinstance(inner, tf.Variable) else value
 

@@ -118,7 +118,7 @@ class StepObserver:
         args, kwargs = _mapped(_tensor, (args, kwargs))
         if parent is None:
             self.trace.given(_flat((args, kwargs)))  # and what the marks make of it, which hand it on
-        args, kwargs = _mapped(lambda part: self._marked(part, parent, leaving=False), (args, kwargs))
+        args, kwargs = _mapped(lambda tensor: self._marked(tensor, parent, leaving=False), (args, kwargs))
         self._open.append(call)
         self.trace.layer, self.trace.where = call, ""
         self.calls.append(call)
@@ -126,7 +126,7 @@ class StepObserver:
 
     def leave(self, call: LayerCall, outputs: object) -> object:
         self.abandon(call)
-        marked = _mapped(lambda part: self._marked(part, call, leaving=True), outputs)
+        marked = _mapped(lambda output: self._marked(output, call, leaving=True), outputs)
         for tensor in _flat(outputs):
             if is_floating(tensor) and (call.output is None or not call.output.nonfinite):
                 call.output = tensor_from_values(self._watch, call, tensor)
@@ -192,7 +192,7 @@ class StepObserver:
         **kwargs: object,
     ) -> object:
         variables = [id(source) for source in tf.nest.flatten(sources)]
-        self._targets += [(part, set(variables)) for part in tf.nest.flatten(target) if is_floating(part)]
+        self._targets += [(tensor, set(variables)) for tensor in tf.nest.flatten(target) if is_floating(tensor)]
         self.trace.back = True
         try:
             gradients = original(tape, target, sources, *args, **kwargs)
@@ -267,15 +267,15 @@ def _share(flags: tf.Tensor) -> float:
     return float(flags.mean()) if flags.size else 0.0
 
 
-def _tensor(part: object) -> tf.Tensor:
+def _tensor(value: object) -> tf.Tensor:
     """A layer makes a tensor of an array, of its own dtype at once: too large a number would come from nowhere."""
-    is_array = isinstance(part, np.ndarray) and part.dtype.kind == "f"
-    return tf.convert_to_tensor(part) if is_array else part
+    is_array = isinstance(value, np.ndarray) and value.dtype.kind == "f"
+    return tf.convert_to_tensor(value) if is_array else value
 
 
 def _flat(structure: object) -> list[tf.Tensor]:
     found: list[tf.Tensor] = []
-    _mapped(lambda part: found.append(part) if is_eager(part) else None, structure)
+    _mapped(lambda tensor: found.append(tensor) if is_eager(tensor) else None, structure)
     return found
 
 

@@ -86,7 +86,9 @@ class GradientCatcher:
             self._release.pop()()
 
     def _catch(self, gradients: list[tf.Tensor], variables: list[KerasVariable]) -> None:
-        self.caught += [(gradient, one) for gradient, one in zip(gradients, variables) if gradient is not None]
+        self.caught += [
+            (gradient, variable) for gradient, variable in zip(gradients, variables) if gradient is not None
+        ]
         self._arrived.update(self._norms(gradients, variables))
         if self.stops:
             raise Enough

@@ -112,7 +112,9 @@ def _loss_times(factor: float, variables: list[KerasVariable]) -> Iterator[list[
         **kwargs: object,
     ) -> object:
         if factor != 1.0 and not args and kwargs.get("output_gradients") is None:
-            larger = tf.nest.map_structure(lambda part: tf.fill(tf.shape(part), tf.cast(factor, part.dtype)), target)
+            larger = tf.nest.map_structure(
+                lambda tensor: tf.fill(tf.shape(tensor), tf.cast(factor, tensor.dtype)), target
+            )
             kwargs = {**kwargs, "output_gradients": larger}
         gradients = original(tape, target, sources, *args, **kwargs)
         for gradient, source in zip(tf.nest.flatten(gradients), tf.nest.flatten(sources)):

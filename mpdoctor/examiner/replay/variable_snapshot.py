@@ -52,14 +52,14 @@ def variables_alive() -> list[tf.Variable]:
 
 def _variables_of_program() -> Iterator[tf.Variable]:
     known: dict[type, bool] = {}  # a look-up costs a quarter of issubclass(), for a third of a million objects
-    for thing in gc.get_objects():
+    for candidate in gc.get_objects():
         # without asking the object: a lazy proxy's `__class__` may import something or raise
-        kind = type(thing)
+        kind = type(candidate)
         is_variable = known.get(kind)
         if is_variable is None:
             is_variable = known[kind] = issubclass(kind, BaseResourceVariable)
-        if is_variable and is_of_program(thing):
-            yield thing
+        if is_variable and is_of_program(candidate):
+            yield candidate
 
 
 def is_of_program(variable: KerasVariable) -> bool:

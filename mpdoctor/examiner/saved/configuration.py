@@ -21,11 +21,11 @@ HALF_POLICIES = ("mixed_float16", "mixed_bfloat16", "float16", "bfloat16")
 def policies_in(configuration: Any) -> list[tuple[str, str]]:
     """(class, name) of every dtype policy; the class is "" where a layer names its policy as a mere text."""
     found = []
-    for part in _dictionaries(configuration):
-        config, dtype = part.get("config"), part.get("dtype")
-        if isinstance(part.get("class_name"), str) and part["class_name"] in POLICY_CLASSES:
+    for serialized in _dictionaries(configuration):
+        config, dtype = serialized.get("config"), serialized.get("dtype")
+        if isinstance(serialized.get("class_name"), str) and serialized["class_name"] in POLICY_CLASSES:
             name = config.get("name") if isinstance(config, dict) else None
-            found.append((str(part["class_name"]), name if isinstance(name, str) else ""))
+            found.append((str(serialized["class_name"]), name if isinstance(name, str) else ""))
         if isinstance(dtype, str) and dtype in HALF_POLICIES:
             found.append(("", dtype))
     return found
@@ -60,9 +60,9 @@ def _dictionaries(configuration: Any) -> Iterator[dict[str, Any]]:
     """Every dictionary in nested lists and dictionaries, the outer ones first."""
     left = [configuration]
     while left:
-        part = left.pop()
-        if isinstance(part, dict):
-            yield part
-            left.extend(reversed(list(part.values())))
-        elif isinstance(part, (list, tuple)):
-            left.extend(reversed(part))
+        value = left.pop()
+        if isinstance(value, dict):
+            yield value
+            left.extend(reversed(list(value.values())))
+        elif isinstance(value, (list, tuple)):
+            left.extend(reversed(value))

@@ -56,15 +56,15 @@ def problems_of_storage(group: Any) -> Iterator[str]:
 
     left, seen = [group], set()
     while left:
-        part = left.pop()
-        for name in part:
-            link = part.get(name, getlink=True)
+        holder = left.pop()
+        for name in holder:
+            link = holder.get(name, getlink=True)
             if not isinstance(link, h5py.HardLink):
                 yield f"{name!r}, a link to another place" + (
                     f" ({link.filename})" if isinstance(link, h5py.ExternalLink) else ""
                 )
                 continue
-            member = part[name]
+            member = holder[name]
             place = h5py.h5o.get_info(member.id)
             if (place.fileno, place.addr) in seen:
                 continue

@@ -44,14 +44,14 @@ def _judged(meta_graph: tf.compat.v1.MetaGraphDef) -> bytes:
     kept.meta_info_def.CopyFrom(meta_graph.meta_info_def)
     kept.object_graph_def.CopyFrom(meta_graph.object_graph_def)
     kept.asset_file_def.extend(meta_graph.asset_file_def)
-    graph, whole = kept.graph_def, meta_graph.graph_def
-    graph.versions.CopyFrom(whole.versions)
-    graph.node.extend(node for node in whole.node if node.op == "Const")
+    graph, original = kept.graph_def, meta_graph.graph_def
+    graph.versions.CopyFrom(original.versions)
+    graph.node.extend(node for node in original.node if node.op == "Const")
     apart = functions_apart(meta_graph)
     graph.library.function.extend(
-        function for function in whole.library.function if function.signature.name not in apart
+        function for function in original.library.function if function.signature.name not in apart
     )
-    graph.library.gradient.extend(whole.library.gradient)
-    if hasattr(whole.library, "registered_gradients"):  # since TensorFlow 2.5
-        graph.library.registered_gradients.extend(whole.library.registered_gradients)
+    graph.library.gradient.extend(original.library.gradient)
+    if hasattr(original.library, "registered_gradients"):  # since TensorFlow 2.5
+        graph.library.registered_gradients.extend(original.library.registered_gradients)
     return bytes(saved_model.SerializeToString())

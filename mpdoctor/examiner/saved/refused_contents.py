@@ -140,10 +140,10 @@ def _unpacked(text: str) -> Any:
 
 
 # --- objects: dictionaries with a class_name ------------------------------------------------------------------------
-def _take_object(part: dict[str, Any], found: Contents) -> bool:
+def _take_object(serialized: dict[str, Any], found: Contents) -> bool:
     """Record what a serialised object is; returns whether its class is none of Keras'."""
-    name, module, registered = (_text(part.get(key)) for key in ("class_name", "module", "registered_name"))
-    config = part.get("config")
+    name, module, registered = (_text(serialized.get(key)) for key in ("class_name", "module", "registered_name"))
+    config = serialized.get("config")
     plain = name.rpartition(">")[2]
     where = _layer_text(config)
     if name == "__lambda__":
@@ -151,9 +151,9 @@ def _take_object(part: dict[str, Any], found: Contents) -> bool:
     elif name == "function":
         _take_function(_text(config), module, registered, found)
     elif name == "__typespec__":
-        _take_type_spec(_text(part.get("spec_name")), module, registered, found)
+        _take_type_spec(_text(serialized.get("spec_name")), module, registered, found)
     elif name == "TypeSpec":
-        _take_type_spec(_text(part.get("type_spec")), "", "", found)
+        _take_type_spec(_text(serialized.get("type_spec")), "", "", found)
     elif name in VALUES:
         pass
     elif plain == "Lambda":
@@ -218,10 +218,10 @@ def _calls(kind: str, config: dict[str, Any], where: str) -> Iterator[str]:
 
 
 # --- paths ----------------------------------------------------------------------------------------------------------
-def _take_paths(part: dict[str, Any], found: Contents) -> None:
+def _take_paths(serialized: dict[str, Any], found: Contents) -> None:
     for key in PATHS:
-        if isinstance(part.get(key), str):
-            found.files.append(f"`{part[key]}` ({key} of {_layer_text(part) or 'a layer'})")
+        if isinstance(serialized.get(key), str):
+            found.files.append(f"`{serialized[key]}` ({key} of {_layer_text(serialized) or 'a layer'})")
 
 
 def _layer_text(config: Any) -> str:

@@ -42,7 +42,7 @@ def traced_anew() -> Iterator[None]:
 
 def _functions() -> list[Any]:
     kind = type(tf.function(lambda: None))
-    return [thing for thing in gc.get_objects() if type(thing) is kind]
+    return [candidate for candidate in gc.get_objects() if type(candidate) is kind]
 
 
 def _forget(functions: list[Any]) -> None:

@@ -76,14 +76,14 @@ class PlayedSteps:
         step.given = own
         self.all.append(step)
 
-    def _bytes_held(self, part: object) -> int:
+    def _bytes_held(self, value: object) -> int:
         """0 of a tensor that is held already."""
-        if isinstance(part, np.ndarray):
-            return int(part.nbytes)
-        if not isinstance(part, tf.Tensor) or id(part) in self._held:
+        if isinstance(value, np.ndarray):
+            return int(value.nbytes)
+        if not isinstance(value, tf.Tensor) or id(value) in self._held:
             return 0
-        self._held.add(id(part))
-        return int((part.shape.num_elements() or 0) * part.dtype.size)
+        self._held.add(id(value))
+        return int((value.shape.num_elements() or 0) * value.dtype.size)
 
     def give_up(self, problem: str) -> None:
         self.problem = self.problem or problem
@@ -123,12 +123,12 @@ def takes_from_data_set(step: PlayedStep) -> bool:
     return any(node.op in ITERATES for node in [*graph.node, *inside])
 
 
-def _is_iterator(part: object) -> bool:
-    dtype = getattr(part, "dtype", None)  # an older NumPy's cannot be compared with TensorFlow's
+def _is_iterator(value: object) -> bool:
+    dtype = getattr(value, "dtype", None)  # an older NumPy's cannot be compared with TensorFlow's
     is_handle = isinstance(dtype, tf.DType) and dtype in (tf.resource, tf.variant)
-    return (is_handle and not hasattr(part, "assign")) or hasattr(part, "__next__")
+    return (is_handle and not hasattr(value, "assign")) or hasattr(value, "__next__")
 
 
-def _own(part: object) -> object:
+def _own(value: object) -> object:
     """A program may write its next batch into the same array."""
-    return part.copy() if isinstance(part, np.ndarray) else part
+    return value.copy() if isinstance(value, np.ndarray) else value

@@ -57,7 +57,7 @@ class SecondTraining:
     def begin_step(self, observed: list[ObservedOptimizer]) -> None:
         """Before a step, or what may be one."""
         if self._is_kept:
-            self._rates = learning_rates(one.innermost for one in observed)
+            self._rates = learning_rates(optimizer.innermost for optimizer in observed)
 
     def note(self, owner: object, run: Callable[..., object], given: object, moved: bool) -> None:
         """`run(given)` was run; `moved`: whether an optimizer took a step in it."""
@@ -80,14 +80,14 @@ class SecondTraining:
     ) -> dict[ObservedOptimizer, SecondTrainingFacts]:
         """With all these layers in float32; what came of it for each of these optimizers. `call(step)` runs a step."""
         began = time.monotonic()
-        units = [unit for some in healed.values() for unit in some]
+        units = [unit for of_optimizer in healed.values() for unit in of_optimizer]
         paths = tuple(dict.fromkeys(unit.path for unit in units))
         try:
             facts = self._trained(healed, units, call)
         except NotTried as reason:
-            return {one: SecondTrainingFacts(paths, not_tried=str(reason)) for one in healed}
+            return {optimizer: SecondTrainingFacts(paths, not_tried=str(reason)) for optimizer in healed}
         seconds = time.monotonic() - began
-        return {one: replace(told, layers=paths, seconds=seconds) for one, told in facts.items()}
+        return {optimizer: replace(told, layers=paths, seconds=seconds) for optimizer, told in facts.items()}
 
     def _trained(
         self,
@@ -98,7 +98,7 @@ class SecondTraining:
         """Raises NotTried."""
         with self.from_the_first_weights([layer for unit in units for layer in unit.layers]) as played:
             taken, ended = self._steps(played, list(healed), [unit.layer for unit in units], call)
-            return {one: self._told(one, steps, ended) for one, steps in taken.items()}
+            return {optimizer: self._told(optimizer, steps, ended) for optimizer, steps in taken.items()}
 
     @contextmanager
     def from_the_first_weights(self, layers: Iterable[KerasLayer]) -> Iterator[PlayedSteps]:
@@ -144,9 +144,9 @@ class SecondTraining:
     ) -> tuple[Taken, str]:
         """(the steps of each optimizer, "steps" or "budget"). Raises NotTried."""
         seconds, first_step_at = SHARE * self._session.request.budget, 0.0
-        taken: Taken = {one: [] for one in optimizers}
-        for one in optimizers:
-            one.unread()
+        taken: Taken = {optimizer: [] for optimizer in optimizers}
+        for optimizer in optimizers:
+            optimizer.unread()
         with SeenLayers(self._session.watch, layers) as seen:
             for step in played.all:
                 seen.counts = played.takes_steps(step.owner)
@@ -154,8 +154,8 @@ class SecondTraining:
                     call(step)
                 except Exception as error:  # of the user's step: two dtypes meet
                     raise NotTried(f"with these layers in float32 the step raises: {first_line(error)}") from error
-                for one in optimizers:
-                    taken[one] += one.steps_from_record()
+                for optimizer in optimizers:
+                    taken[optimizer] += optimizer.steps_from_record()
                 first_step_at = first_step_at or time.monotonic()
                 if time.monotonic() - first_step_at > seconds:
                     break

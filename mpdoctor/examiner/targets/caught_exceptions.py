@@ -29,9 +29,9 @@ def compiled(tree: ast.Module, path: str) -> CodeType:
     for node in nodes_of(tree):
         if not isinstance(node, ast.Try):
             continue
-        trains = any(_trains(part, training) for statement in node.body for part in nodes_of(statement))
+        trains = any(_trains(inner, training) for statement in node.body for inner in nodes_of(statement))
         for handler in node.handlers:
-            if not any(isinstance(part, ast.Raise) for part in nodes_of(handler)):
+            if not any(isinstance(inner, ast.Raise) for inner in nodes_of(handler)):
                 _note_in(handler, trains)
     setattr(builtins, _NAME, lambda line, trains: _note(Location(path, line), trains))
     return compile(tree, path, "exec", dont_inherit=True)
@@ -80,9 +80,9 @@ def _functions_that_train(tree: ast.Module) -> set[str]:
 
 
 def _called(node: ast.AST) -> Iterator[str]:
-    for part in nodes_of(node):
-        if isinstance(part, ast.Call):
-            yield getattr(part.func, "attr", "") or getattr(part.func, "id", "")
+    for inner in nodes_of(node):
+        if isinstance(inner, ast.Call):
+            yield getattr(inner.func, "attr", "") or getattr(inner.func, "id", "")
 
 
 def _trains(node: ast.AST, training: set[str]) -> bool:

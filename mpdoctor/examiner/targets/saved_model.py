@@ -193,8 +193,8 @@ def _load(session: Session, saved: SavedFile, objects: dict[str, object]) -> Ker
             model = load(saved.path, **options, compile=False)
         except Exception:
             raise error from None
-        what = f"the optimizer and the loss of {saved.name}, on which Keras raises {first_line(error)}"
-        session.events.send(NotRestored(what))
+        left_out = f"the optimizer and the loss of {saved.name}, on which Keras raises {first_line(error)}"
+        session.events.send(NotRestored(left_out))
         return model
     _replace_empty_optimizer(session, saved, model)
     return model

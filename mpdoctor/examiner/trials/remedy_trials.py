@@ -71,9 +71,9 @@ class RemedyTrials:
         self.healing: tuple[Unit, ...] = ()  # the layers that were found
         self._exempt: set[int] = set()  # layers whose outputs are not finite in float32 either, as those of masks are
 
-    # --- the whole ------------------------------------------------------------------------------------------------
+    # --- the remedies, in the order in which they are tried -------------------------------------------------------
     def remedies(self, sickness: Sickness) -> tuple[RemedyFacts, ...]:
-        """() where the batch that failed is finite now, as it is."""
+        """() where the batch that failed is finite now, without a remedy."""
         try:
             first = self._run(frozenset(), self._cases[0], scale=1.0)
             if first.error:
@@ -220,7 +220,7 @@ class RemedyTrials:
         layers = [layer for place in sorted(chosen) for layer in self._units[place].layers]
         return self._runner.run(layers, case, outputs_in_float32, scale)
 
-    # --- what is told ---------------------------------------------------------------------------------------------
+    # --- the facts of a remedy ------------------------------------------------------------------------------------
     def _told(
         self,
         tried: TrialResult,

@@ -38,15 +38,15 @@ def _windows(count: int, start: int, forwards: bool) -> Iterator[frozenset[int]]
 
 def _without_needless(healing: frozenset[int], heals: Heals) -> frozenset[int]:
     kept = sorted(healing)
-    part = max(len(kept) // 2, 1)
+    size = max(len(kept) // 2, 1)
     while True:
         place = 0
         while place < len(kept):
-            fewer = kept[:place] + kept[place + part :]
+            fewer = kept[:place] + kept[place + size :]
             if fewer and heals(frozenset(fewer)):
                 kept = fewer
             else:
-                place += part
-        if part == 1:
+                place += size
+        if size == 1:
             return frozenset(kept)
-        part //= 2
+        size //= 2

@@ -118,7 +118,7 @@ class StepOutcome:
 
 def _floating(structure: object) -> list[tf.Tensor]:
     """The floating-point tensors with values in it."""
-    return [part for part in tf.nest.flatten(structure, expand_composites=True) if is_floating(part)]
+    return [tensor for tensor in tf.nest.flatten(structure, expand_composites=True) if is_floating(tensor)]
 
 
 def _magnitude(tensor: tf.Tensor) -> float:
@@ -132,6 +132,6 @@ def _larger(one: float, other: float) -> float:
     return one if one >= other else other
 
 
-def _in_float32(part: object) -> object:
-    half = is_floating(part) and dtype_name(part) in HALF
-    return tf.cast(part, tf.float32) if half else part
+def _in_float32(value: object) -> object:
+    half = is_floating(value) and dtype_name(value) in HALF
+    return tf.cast(value, tf.float32) if half else value

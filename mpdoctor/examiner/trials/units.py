@@ -69,5 +69,5 @@ def _parts(keras: KerasAdapter, watch: LayerHooks, layer: KerasLayer) -> list[Ke
     """The layers in it that take the dtype that it is given."""
     if isinstance(layer, keras.Model) or keras.keeps_its_dtype(layer):
         return []
-    own = [part for part in keras.sublayers(layer) if _is_made_by_library(watch, part)]
-    return own + [inner for part in own for inner in _parts(keras, watch, part)]
+    own = [sublayer for sublayer in keras.sublayers(layer) if _is_made_by_library(watch, sublayer)]
+    return own + [inner for sublayer in own for inner in _parts(keras, watch, sublayer)]

@@ -12,19 +12,19 @@ def moved_outputs(
     before: tuple[OutputFacts, ...], after: tuple[OutputFacts, ...]
 ) -> tuple[tuple[MovedOutput, ...], str]:
     """With a clause that says why they cannot be compared; "" where they were."""
-    if [(one.name, one.numbers) for one in before] != [(one.name, one.numbers) for one in after]:
+    if [(output.name, output.numbers) for output in before] != [(output.name, output.numbers) for output in after]:
         return (), "both files put out other numbers of values"
     return tuple(_moved(*pair) for pair in zip(before, after, strict=True)), ""
 
 
 def _moved(before: OutputFacts, after: OutputFacts) -> MovedOutput:
     finite = [
-        (one, other)
-        for one, other in zip(before.values, after.values, strict=True)
-        if math.isfinite(one) and math.isfinite(other)
+        (old, new)
+        for old, new in zip(before.values, after.values, strict=True)
+        if math.isfinite(old) and math.isfinite(new)
     ]
-    absolute = max((abs(one - other) for one, other in finite), default=0.0)
-    largest = max((abs(one) for one, _ in finite), default=0.0)
+    absolute = max((abs(old - new) for old, new in finite), default=0.0)
+    largest = max((abs(old) for old, _ in finite), default=0.0)
     return MovedOutput(
         before.name,
         before.dtype,

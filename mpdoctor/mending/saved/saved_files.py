@@ -244,15 +244,15 @@ class _Mender:
         """Halves of the healing layers are left out, then quarters, then each."""
         size = len(attempt.healing) // 2 or 1
         while attempt.healing and size:
-            for some in list(_groups(sorted(attempt.healing), size)):
-                fewer = attempt.healing - some
-                if some <= attempt.healing and self._checks < MOST_CHECKS:
+            for group in list(_groups(sorted(attempt.healing), size)):
+                fewer = attempt.healing - group
+                if group <= attempt.healing and self._checks < MOST_CHECKS:
                     without = self._attempt(fewer)
                     attempt = without if is_no_worse(without.diagnosis, attempt.diagnosis) else attempt
             size //= 2
         return attempt
 
-    # --- what is told -------------------------------------------------------------------------------------------------
+    # --- the changes, and how far the outputs moved -------------------------------------------------------------------
     def _changes(self, wanted: Mapping[str, str]) -> Iterator[ChangedLayer]:
         for layer in self._by_path.values():
             if layer.path in wanted:

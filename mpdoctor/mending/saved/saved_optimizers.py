@@ -43,8 +43,8 @@ def _optimizers(configuration: Any, training: Any) -> tuple[Any, Any]:
 
 
 def _unwrapped(configuration: Any, training: Any) -> tuple[Any, Any]:
-    one, other = _optimizers(configuration, training)
-    return _inner(one), _inner(other)
+    in_archive, in_hdf5 = _optimizers(configuration, training)
+    return _inner(in_archive), _inner(in_hdf5)
 
 
 def _inner(optimizer: Any) -> Any:

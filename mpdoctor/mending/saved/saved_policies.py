@@ -60,7 +60,7 @@ class SavedLayer:
 
 def layers_in(configuration: Any) -> tuple[SavedLayer, ...]:
     """In the order of the configuration, the model itself first."""
-    return tuple(_layer(path, part) for path, part in _parts(configuration))
+    return tuple(_layer(path, serialized) for path, serialized in _parts(configuration))
 
 
 def global_policy_of(configuration: Any) -> str:
@@ -73,9 +73,9 @@ def with_policies(configuration: Any, wanted: Mapping[str, str], keras_version: 
     """The configuration in which the layers of these paths have these policies, in the form in which the Keras that
     wrote it writes them. The one that was given stays as it was."""
     changed = copy.deepcopy(configuration)
-    for path, part in list(_parts(changed)):
-        if path in wanted and not _layer(path, part).kept_because:
-            part["config"]["dtype"] = _dtype(part["config"]["dtype"], wanted[path], keras_version, form)
+    for path, serialized in list(_parts(changed)):
+        if path in wanted and not _layer(path, serialized).kept_because:
+            serialized["config"]["dtype"] = _dtype(serialized["config"]["dtype"], wanted[path], keras_version, form)
     return changed
 
 
@@ -130,18 +130,18 @@ def _parts(configuration: Any) -> Iterator[tuple[str, dict[str, Any]]]:
             left.extend((prefix, inner) for key, inner in reversed(list(value.items())) if key not in NOT_LAYERS)
 
 
-def _is_layer(part: Any) -> bool:
-    if not isinstance(part, dict) or not isinstance(part.get("class_name"), str):
+def _is_layer(serialized: Any) -> bool:
+    if not isinstance(serialized, dict) or not isinstance(serialized.get("class_name"), str):
         return False
-    config = part.get("config")
+    config = serialized.get("config")
     if not isinstance(config, dict) or not isinstance(config.get("name"), str):
         return False
     return isinstance(config.get("trainable"), bool) or isinstance(config.get("layers"), list)
 
 
-def _layer(path: str, part: dict[str, Any]) -> SavedLayer:
-    config, shared = part["config"], part.get("shared_object_id")
-    plain_name = part["class_name"].rpartition(">")[2]
+def _layer(path: str, serialized: dict[str, Any]) -> SavedLayer:
+    config, shared = serialized["config"], serialized.get("shared_object_id")
+    plain_name = serialized["class_name"].rpartition(">")[2]
     policy, kept_because = _policy(config.get("dtype"), "dtype" in config, plain_name)
     return SavedLayer(
         path,

@@ -87,7 +87,7 @@ class _ArrayDtypes:
         if call.open or call.keyword("dtype") is not None:
             return None
         if name in JOINING_PARTS:
-            return self.agreed((part for argument in call.args[:1] for part in spread(argument)), depth)
+            return self.agreed((element for argument in call.args[:1] for element in spread(argument)), depth)
         # a list among them is an array of float64 to numpy
         return self.agreed(call.args[: 2 if name in JOINING else 1 if name in KEEPING else 0], depth)
 

@@ -79,7 +79,7 @@ def _rise(kind: str, rounds: list[tuple[Times, Times]]) -> float:
 
 
 def _beside(kind: str, rounds: list[tuple[Times, Times]]) -> str:
-    before, now = (median(_of(kind, both[which]) for both in rounds) for which in (0, 1))
+    before, now = (median(_of(kind, both[number]) for both in rounds) for number in (0, 1))
     return f"`{kind}` {time_text(now)} " + (f"instead of {time_text(before)}" if before else "instead of none")
 
 

@@ -27,5 +27,5 @@ def groups_from_findings(findings: Iterable[Finding]) -> list[Group]:
     by_path: dict[str | None, list[Finding]] = {}
     for finding in told:
         by_path.setdefault(finding.location.path if finding.location else None, []).append(finding)
-    groups = [Group(path, tuple(those)) for path, those in by_path.items()]
+    groups = [Group(path, tuple(of_path)) for path, of_path in by_path.items()]
     return sorted(groups, key=lambda group: group.path is None)

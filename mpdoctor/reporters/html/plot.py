@@ -75,8 +75,8 @@ def courses_of_losses(losses: Sequence[Sequence[float | None]]) -> list[Course |
     """Of several trainings on one scale, each over as many steps as the longest has; None of one without a finite
     loss."""
     longest = max(map(len, losses), default=0)
-    finite = [[_finite(loss) for loss in each] + [None] * (longest - len(each)) for each in losses]
-    known = [loss for each in finite for loss in each if loss is not None]
+    finite = [[_finite(loss) for loss in series] + [None] * (longest - len(series)) for series in losses]
+    known = [loss for series in finite for loss in series if loss is not None]
     if not known or not math.isfinite(max(known) - min(known)):
         return [None] * len(losses)
     low, high = min(known), max(known)
@@ -85,8 +85,10 @@ def courses_of_losses(losses: Sequence[Sequence[float | None]]) -> list[Course |
         low, high = max(low - around, -LARGEST), min(high + around, LARGEST)
     middle = min(max(low / 2 + high / 2, low), high)
     return [
-        _course(each, low, high, [low, middle, high], number_text) if any(loss is not None for loss in each) else None
-        for each in finite
+        _course(series, low, high, [low, middle, high], number_text)
+        if any(loss is not None for loss in series)
+        else None
+        for series in finite
     ]
 
 

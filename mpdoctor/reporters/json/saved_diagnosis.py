@@ -149,7 +149,7 @@ def _target(row: Row) -> Row:
 
 
 def _layer(row: Row) -> Row:
-    variables = [(one["dtype"], one["size"], one["trainable"]) for one in row.get("variables", ())]
+    variables = [(variable["dtype"], variable["size"], variable["trainable"]) for variable in row.get("variables", ())]
     return {**_named_class(row), "variables": variables}
 
 

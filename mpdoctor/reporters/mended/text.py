@@ -1,6 +1,6 @@
 """A mended program for people: before and after side by side, what was edited, what remains, and the patch.
 
-No line above the patch begins as one of a patch does: `git apply` takes the whole."""
+No line above the patch begins as a line of a patch does, so that `git apply` takes all of the text."""
 
 from __future__ import annotations
 
@@ -69,12 +69,12 @@ def _headline(mended: Mended, look: Style) -> str:
     if mended.is_healthy:
         return f"{name} is mended{under} by {edits}{_proof(mended)}."
     left = what_remains(mended.after)
-    what = left or "its training is not sound, or too short to tell (--budget)"
+    problem = left or "its training is not sound, or too short to tell (--budget)"
     if mended.policy and not mended.policy_in_force:
-        what = f"{mended.policy} is not in force where it trains" + (f", and {what}" if left else "")
+        problem = f"{mended.policy} is not in force where it trains" + (f", and {problem}" if left else "")
     if not mended.edits:
-        return f"{name} is not mended: {what}, and no edit helps."
-    return f"{name} is not mended: {what} after {edits}."
+        return f"{name} is not mended: {problem}, and no edit helps."
+    return f"{name} is not mended: {problem} after {edits}."
 
 
 def what_remains(diagnosis: Diagnosis) -> str:
@@ -112,8 +112,8 @@ def before_and_after(before: Diagnosis, after: Diagnosis, look: Style) -> Iterat
     if not shown:
         return
     wide = [max(len(row[column]) for row in (("", "before", "after"), *shown)) for column in range(3)]
-    for label, one, other in (("", "before", "after"), *shown):
-        yield f"  {label:<{wide[0]}}  {one or look.dash:<{wide[1]}}  {other or look.dash}".rstrip()
+    for label, old, new in (("", "before", "after"), *shown):
+        yield f"  {label:<{wide[0]}}  {old or look.dash:<{wide[1]}}  {new or look.dash}".rstrip()
 
 
 def _verdict(diagnosis: Diagnosis, look: Style) -> str:
@@ -175,7 +175,9 @@ def failing(diagnosis: Diagnosis) -> list[Finding]:
 
 def counts_of_failing(diagnosis: Diagnosis) -> str:
     found = Counter(finding.severity for finding in failing(diagnosis))
-    told = [count(found[one], one.value) for one in (Severity.ERROR, Severity.WARNING) if found[one]]
+    told = [
+        count(found[severity], severity.value) for severity in (Severity.ERROR, Severity.WARNING) if found[severity]
+    ]
     return ", ".join(told)
 
 
@@ -214,7 +216,7 @@ def _hindered(mended: Mended, look: Style) -> Iterator[str]:
 
 
 def _stand_ins(mended: Mended, look: Style) -> Iterator[str]:
-    made_up = [one for target in mended.after.targets for one in target.stand_ins]
+    made_up = [stand_in for target in mended.after.targets for stand_in in target.stand_ins]
     if made_up:
         yield f"Trained on stand-ins, because it could not be downloaded: {look.listed(made_up)}."
 

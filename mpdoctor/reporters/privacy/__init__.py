@@ -175,8 +175,8 @@ def _fit_to_what_is_shown(before: Finding, after: Finding) -> Finding:
         after = dataclasses.replace(after, fix=None)
     if after.location is None or before.excerpt is None or _marked(before) == _marked(after):
         return after
-    whole = dataclasses.replace(after.location, column=0, end_line=0, end_column=0)
-    return dataclasses.replace(after, location=whole)
+    line = dataclasses.replace(after.location, column=0, end_line=0, end_column=0)
+    return dataclasses.replace(after, location=line)
 
 
 def _marked(finding: Finding) -> tuple[str, ...]:

@@ -143,9 +143,9 @@ def _lost(part: MeasuredPart, look: Style) -> str:
 
 
 def _not_finite(part: MeasuredPart, look: Style) -> str:
-    what = "output" if part.kind == "layer" else "gradient"
+    tensor = "output" if part.kind == "layer" else "gradient"
     share = f"up to {part.not_finite:.0%} of it, in step {part.not_finite_step:,} first"
-    return f"{what} of {look.name(part.name, 60)}: {share}"
+    return f"{tensor} of {look.name(part.name, 60)}: {share}"
 
 
 def _events(series: RunSeries, look: Style) -> Paragraph:

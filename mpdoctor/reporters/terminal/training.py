@@ -75,8 +75,8 @@ def _heading(probe: Probe, look: Style) -> RenderableType:
     if probe.why:
         verdict.append_text(look.prose(f": {probe.why}", style="not bold default"))
     name = probe.training.name
-    what = "Training" if probe.training.prediction is None else "Predicting"
-    return labelled(f"{what} of {look.name(name, 40)} " if name else f"{what} ", verdict, style="bold", by=0)
+    activity = "Training" if probe.training.prediction is None else "Predicting"
+    return labelled(f"{activity} of {look.name(name, 40)} " if name else f"{activity} ", verdict, style="bold", by=0)
 
 
 def _line(label: str, content: Text) -> RenderableType:

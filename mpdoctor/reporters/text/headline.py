@@ -115,7 +115,7 @@ def _by_rule(diagnosis: Diagnosis) -> list[str]:
     rules = sorted(counts, key=lambda name: (-rank[name], -counts[name], name))
     told = [name if counts[name] == 1 else f"{name} ({counts[name]})" for name in rules]
     several = [told[:most] for most in range(min(len(told), MOST_RULES), 0, -1)]
-    return [_listed(some, len(told) - len(some)) for some in several]
+    return [_listed(shown, len(told) - len(shown)) for shown in several]
 
 
 def _listed(told: list[str], others: int) -> str:

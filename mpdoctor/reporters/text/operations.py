@@ -64,7 +64,7 @@ def _numbers(operation: OperationFacts, look: Style) -> str:
 def _went_in(operation: OperationFacts, look: Style) -> str:
     """By the names that the line has for it, where it has some: "largest |h| 412 goes in"."""
     if operation.operands:
-        named = [f"|{look.name(one.name, 40)}| {number_text(one.largest)}" for one in operation.operands]
+        named = [f"|{look.name(operand.name, 40)}| {number_text(operand.largest)}" for operand in operation.operands]
         return f"largest {', '.join(named)} {'goes' if len(named) == 1 else 'go'} in"
     zero = ", 0 among them," if operation.holds_zero else ""
     return f"numbers up to {number_text(operation.largest)}{zero} go in" if operation.largest else "0 goes in"

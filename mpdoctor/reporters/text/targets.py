@@ -34,8 +34,8 @@ def not_done(diagnosis: Diagnosis, look: Style) -> list[str]:
         of = f"{look.name(target.id, 60)}: " if several and (target.files_written or not alike) else ""
         told += [of + line for line in _target_lines(target, look)]
     for skipped in diagnosis.skipped:
-        what = NOT_DONE.get(skipped.code) or f"{look.name(skipped.code)} did not look"
-        told.append(f"{what}: {look.name(skipped.reason, LONGEST_REASON)}")
+        missing = NOT_DONE.get(skipped.code) or f"{look.name(skipped.code)} did not look"
+        told.append(f"{missing}: {look.name(skipped.reason, LONGEST_REASON)}")
     return list(dict.fromkeys(told))
 
 

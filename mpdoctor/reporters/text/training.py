@@ -60,15 +60,15 @@ def skipped_steps(training: TrainingFacts, look: Style) -> str:
     if not skipped:
         return ""
     numbers = [number for number, _ in skipped]
-    which = f"step {_ranges(numbers, look)}" if len(numbers) == 1 else f"steps {_ranges(numbers, look)}"
+    steps = f"step {_ranges(numbers, look)}" if len(numbers) == 1 else f"steps {_ranges(numbers, look)}"
     if len(numbers) == len(training.steps):
-        which = f"all {count(len(numbers), 'step')}"
+        steps = f"all {count(len(numbers), 'step')}"
     causes = Counter(step.first_nonfinite for _, step in skipped if step.first_nonfinite)
     cause = ""
     if causes:
         named = look.listed([name for name, _ in causes.most_common()], most=2)
         cause = f"; inf or NaN first in the gradient of {named}"
-    return f"{which}{cause}"
+    return f"{steps}{cause}"
 
 
 def _ranges(numbers: list[int], look: Style) -> str:
@@ -130,8 +130,8 @@ def failing_replicas(training: TrainingFacts, look: Style) -> list[str]:
             steps = [n for n, step in bad if replica in step.nonfinite_replicas and step.applied is applied]
             if steps:
                 done = "applied to the weights" if applied else "skipped"
-                which = f"{replica} of {training.replicas} (0 is the first)"
-                text = f"{which}: inf or NaN, {done}, in step {_ranges(steps, look)}"
+                place = f"{replica} of {training.replicas} (0 is the first)"
+                text = f"{place}: inf or NaN, {done}, in step {_ranges(steps, look)}"
                 told.append(text)
     return told
 

@@ -71,20 +71,20 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     for call, role, value in fed_values(facts):
         if call.context.guarded:
             continue
-        what = next(filter(None, map(non_numeric_content, behind(value, past_maps=False))), None)
-        if what is not None:
+        content = next(filter(None, map(non_numeric_content, behind(value, past_maps=False))), None)
+        if content is not None:
             yield Finding(
-                f"The {role} given to `{call.method}` hold {what}: no layer can compute with them.",
+                f"The {role} given to `{call.method}` hold {content}: no layer can compute with them.",
                 HELP[role],
                 call.location,
             )
 
 
 def in_failure(failure: FailureFacts) -> Iterator[Finding]:
-    what = _what_was_refused(failure)
-    if what is not None:
+    content = _what_was_refused(failure)
+    if content is not None:
         yield Finding(
-            f"The data holds {what}: no layer can compute with them.",
+            f"The data holds {content}: no layer can compute with them.",
             HELP["labels" if failure.inside == "loss" else "features"],
             failure.location,
             evidence={"exception": failure.exception, "error": failure.message},
@@ -109,11 +109,11 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
     if any(layer.class_name in TEXT for layer in model.layers):
         return
     for array in model.data:
-        what = _what_is_held(array)
-        if what is not None and array.role in HELP:
+        content = _what_is_held(array)
+        if content is not None and array.role in HELP:
             name = f" {array.name!r}" if array.name else ""
             yield Finding(
-                f"The {array.role}{name} are {what}: no layer can compute with them.",
+                f"The {array.role}{name} are {content}: no layer can compute with them.",
                 HELP[array.role],
                 model.call.location,
                 evidence={"container": array.container, "dtype": array.dtype, "holds": array.holds},

@@ -79,14 +79,14 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         for made in (*behind(value), *_returned_by_maps(facts, value)):
             dtype = _cast_to_half(made)
             if dtype is not None:
-                what = (
+                given = (
                     "The data"
                     if ".data." in _name(value) or (role == "features" and call.argument(1, "y") is None)
                     else (f"The {role}")
                 )
-                roles = ["features", "labels"] if what == "The data" else [role]
+                roles = ["features", "labels"] if given == "The data" else [role]
                 yield Finding(
-                    f"{what} {'is' if what == 'The data' else 'are'} cast to {dtype} by hand: {_needless(roles)}.",
+                    f"{given} {'is' if given == 'The data' else 'are'} cast to {dtype} by hand: {_needless(roles)}.",
                     'Leave it in float32: `"float32"` here, or no cast at all.',
                     made.location,
                     fix=_fix(facts, made, dtype),
@@ -144,8 +144,8 @@ def _named(value: Value | None) -> str | None:
 def _returned_by_maps(facts: SourceFacts, value: Value) -> Iterator[Value]:
     for function in mapped_functions(value):
         for returned in facts.returns_of(function):
-            for one in options(returned.value):
-                items = one.items if isinstance(one, Collection) else (one,)
+            for result in options(returned.value):
+                items = result.items if isinstance(result, Collection) else (result,)
                 for item in items:
                     for option in options(item):
                         yield from behind(option)

@@ -137,9 +137,9 @@ def _last_line(failure: FailureFacts) -> str:
 def _telling(caught: tuple[CaughtFacts, ...]) -> CaughtFacts | None:
     """The last of those that a program may have come to its end by; what it cannot import it may do without."""
     for needed in (True, False):
-        for one in reversed(caught):
-            if one.before_training == needed and (needed or one.exception not in OPTIONAL):
-                return one
+        for error in reversed(caught):
+            if error.before_training == needed and (needed or error.exception not in OPTIONAL):
+                return error
     return None
 
 

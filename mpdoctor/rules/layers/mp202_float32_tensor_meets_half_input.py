@@ -142,7 +142,9 @@ def _fix(facts: SourceFacts, event: Call | Operation, operands: tuple[Value, ...
         return None
     wide = [operand for operand in operands if facts.dtype_of(operand) == "float32" and not is_array(operand)]
     pairs = pairs_that_meet(facts, event)
-    casts = [_cast(facts, event, one, dtype) or cast_where_it_meets(facts, one, pairs, dtype) for one in wide]
+    casts = [
+        _cast(facts, event, operand, dtype) or cast_where_it_meets(facts, operand, pairs, dtype) for operand in wide
+    ]
     return safe_fix(f"Cast to `{dtype}`", *casts)
 
 

@@ -146,8 +146,10 @@ def _untrained(layer: LayerFacts) -> list[str]:
 
 def _meets(facts: SourceFacts, met: MixedOperands, variable: Call, past_casts: bool) -> bool:
     event, operands = met
-    mine = [operand for operand in operands if _is_of(operand, variable, past_casts)]
-    return bool(mine) and any(is_half(facts, operand, event.context) for operand in operands if operand not in mine)
+    combined = [operand for operand in operands if _is_of(operand, variable, past_casts)]
+    return bool(combined) and any(
+        is_half(facts, operand, event.context) for operand in operands if operand not in combined
+    )
 
 
 def _is_of(value: Value, variable: Call, past_casts: bool) -> bool:
@@ -192,8 +194,8 @@ def _cast_to_input(
     """Keras 2 trains such a weight, and nothing but its dtype is wrong."""
     if facts.keras.is_keras3:
         return None
-    mine = [operand for operand in operands if _is_of(operand, variable, past_casts=False)]
+    combined = [operand for operand in operands if _is_of(operand, variable, past_casts=False)]
     pairs = pairs_that_meet(facts, event)
-    dtype = dtype_written(pairs, lambda value: value not in mine and is_half(facts, value, event.context))
-    casts = [cast_where_it_meets(facts, one, pairs, dtype) if dtype else None for one in mine]
+    dtype = dtype_written(pairs, lambda value: value not in combined and is_half(facts, value, event.context))
+    casts = [cast_where_it_meets(facts, operand, pairs, dtype) if dtype else None for operand in combined]
     return safe_fix(f"Cast to `{dtype}`", *casts)

@@ -167,11 +167,11 @@ def _dtype_of_weights(facts: SourceFacts, value: Value) -> str | None:
 
 def _meets(facts: SourceFacts, met: MixedOperands, call: Call) -> bool:
     event, operands = met
-    mine = [operand for operand in operands if _is_made_from(operand, call) and facts.dtype_of(operand) == VARIABLE]
+    combined = [operand for operand in operands if _is_made_from(operand, call) and facts.dtype_of(operand) == VARIABLE]
     return (
-        bool(mine)
+        bool(combined)
         and may_raise(facts, met)
-        and any(is_half(facts, operand, event.context) for operand in operands if operand not in mine)
+        and any(is_half(facts, operand, event.context) for operand in operands if operand not in combined)
     )
 
 
@@ -182,11 +182,11 @@ def _is_made_from(value: Value, call: Call) -> bool:
         if item is call:
             return True
         if isinstance(item, Operation):
-            waiting.extend(part for operand in item.operands for part in options(operand))
+            waiting.extend(option for operand in item.operands for option in options(operand))
         elif isinstance(item, Item):
             waiting.extend(options(item.of))
         elif isinstance(item, Call) and isinstance(item.callee, Api):
-            waiting.extend(part for part in options(item.argument(0)))
+            waiting.extend(option for option in options(item.argument(0)))
         if len(waiting) > MOST_STEPS:
             return False
     return False

@@ -196,7 +196,7 @@ def _is_of_a_tensor(given: object) -> bool:
 def _is_conditional(context: Context) -> bool:
     """Whether it stands behind an `if` about anything but training and masks."""
     return any(
-        not any(isinstance(part, Parameter) and part.name in ORDINARY for part in walk(branch.test))
+        not any(isinstance(value, Parameter) and value.name in ORDINARY for value in walk(branch.test))
         for branch in context.branches
     )
 
@@ -207,7 +207,7 @@ def _loss_functions(facts: SourceFacts) -> set[int]:
     return {
         id(inner.of)
         for value in given
-        for part in options(value)
-        for inner in walk(part)
+        for option in options(value)
+        for inner in walk(option)
         if isinstance(inner, Defined) and isinstance(inner.of, FunctionFacts)
     }

@@ -120,7 +120,9 @@ def _cast_where_called(facts: SourceFacts, call: Call) -> Fix | None:
     if place is None or not re.fullmatch(r"[\w.]+", layer):
         return None
     given = [
-        handed for one in options(call.argument(1, "initial_state")) for handed in (one, *given_to_call(facts, one))
+        handed
+        for state in options(call.argument(1, "initial_state"))
+        for handed in (state, *given_to_call(facts, state))
     ]
     return _cast(facts, place, f"{layer}.compute_dtype", given)
 
@@ -135,7 +137,7 @@ def _cast_where_returned(facts: SourceFacts, returned: Return) -> Fix | None:
 
 def _cast(facts: SourceFacts, place: Location, dtype: str, given: Iterable[Value]) -> Fix | None:
     """One state, or each of a list; None where it may be either."""
-    listed = {isinstance(one, Collection) for one in given if not isinstance(one, Parameter)}
+    listed = {isinstance(state, Collection) for state in given if not isinstance(state, Parameter)}
     if len(listed) != 1:
         return None
     edit = each_cast(facts, place, dtype) if listed.pop() else cast(facts, place, dtype)

@@ -70,8 +70,8 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     for layer, before in rows(facts, "keras.layers.GlobalAveragePooling1D"):
         steps = _masked_steps(before)
         if steps is not None and steps > COUNTABLE and half_dtype_of_layer(facts, layer) == "float16":
-            what = f"GlobalAveragePooling1D, which is given a mask over {steps} steps,"
-            yield _finding(facts, layer, what, MASKED_MEAN)
+            subject = f"GlobalAveragePooling1D, which is given a mask over {steps} steps,"
+            yield _finding(facts, layer, subject, MASKED_MEAN)
 
 
 def in_model(model: ModelFacts) -> Iterator[Finding]:
@@ -80,9 +80,9 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
             continue
         found = _unsafe(layer, model.keras.is_keras3)
         if found is not None:
-            what, why = found
+            subject, why = found
             yield Finding(
-                f"{layer.path} ({what}) computes in float16 and {why}.",
+                f"{layer.path} ({subject}) computes in float16 and {why}.",
                 'Give it `dtype="float32"`.',
                 layer.made_at,
                 layer=layer.path,
@@ -102,9 +102,9 @@ def _unsafe(layer: LayerFacts, is_keras3: bool) -> tuple[str, str] | None:
     return None
 
 
-def _finding(facts: SourceFacts, call: Call, what: str, why: str = NORMALISES) -> Finding:
+def _finding(facts: SourceFacts, call: Call, subject: str, why: str = NORMALISES) -> Finding:
     return Finding(
-        f"{what} computes in float16 and {why}.",
+        f"{subject} computes in float16 and {why}.",
         'Give it `dtype="float32"`.',
         call.location,
         fix=unsafe_fix('Give it dtype="float32"', in_float32(facts, call)),

@@ -122,16 +122,16 @@ def _rounding(facts: SourceFacts, ids: Value) -> Call | None:
         choices = options(ids)
         if len(choices) != 1:
             return None
-        one = choices[0]
-        if is_call_of(one, "keras.Input"):
-            return passed if _gives_floats(one) else None
-        if passed is not None and is_cast(one):
+        source = choices[0]
+        if is_call_of(source, "keras.Input"):
+            return passed if _gives_floats(source) else None
+        if passed is not None and is_cast(source):
             return None  # what the layer is given was cast before
-        before = _before(facts, one)
+        before = _before(facts, source)
         if before is None:
             return None
-        if isinstance(one, Call) and isinstance(one.callee, Call):
-            passed = one.callee
+        if isinstance(source, Call) and isinstance(source.callee, Call):
+            passed = source.callee
         ids = before
     return None
 

@@ -152,8 +152,8 @@ def _called_layer(facts: SourceFacts, call: Call) -> Iterator[ClassFacts]:
 
 
 def _second_input(value: Value) -> Parameter | None:
-    one = origin(value)
-    return one if isinstance(one, Parameter) and is_later_input(one) else None
+    source = origin(value)
+    return source if isinstance(source, Parameter) and is_later_input(source) else None
 
 
 def _is_float32(facts: SourceFacts, value: Value | None) -> bool:

@@ -105,16 +105,16 @@ def _promotion(layer: LayerFacts, half: str) -> tuple[str, str] | None:
         return _promotion_of_function(layer, half)
     if layer.compute_dtype not in HALF:
         return None  # dtype="float32" was asked for
-    what = f"{layer.path} ({layer.class_name}) computes in {half} and puts out float32"
+    subject = f"{layer.path} ({layer.class_name}) computes in {half} and puts out float32"
     if layer.class_name in RESIZING and not layer.own_class:
         return (
-            f'{what}: in Keras 2 every interpolation but "nearest" does.',
+            f'{subject}: in Keras 2 every interpolation but "nearest" does.',
             'Give it `interpolation="nearest"`, or cast its output.',
         )
     is_loss = len(layer.output_shape) < 2  # Keras' loss objects give float32, and are meant to
     if (layer.class_name == "Lambda" or layer.own_class) and not (layer.names_dtype or is_loss) and layer.autocast:
         return (
-            f"{what}, though its code names no dtype: something in it promotes (`tf.image.resize`, a float32 "
+            f"{subject}, though its code names no dtype: something in it promotes (`tf.image.resize`, a float32 "
             "constant, a weight that comes first).",
             'Cast what it returns: `tf.cast(outputs, inputs.dtype)`; or say that float32 is meant: `dtype="float32"`.',
         )

@@ -126,8 +126,8 @@ def _may_scale_elsewhere(apply: Call, gradient: Call) -> bool:
     that was given the optimizer, and whose code is not followed."""
     if gradient.argument(2, "output_gradients") is not None:
         return True
-    given = (one for part in walk(target(gradient)) if isinstance(part, Call) for one in part.given)
-    return apply.receiver is not None and any(same_object(one, apply.receiver) for one in given)
+    given = (value for call in walk(target(gradient)) if isinstance(call, Call) for value in call.given)
+    return apply.receiver is not None and any(same_object(value, apply.receiver) for value in given)
 
 
 def _message(facts: SourceFacts, apply: Call, how: str, unscales: bool) -> str:

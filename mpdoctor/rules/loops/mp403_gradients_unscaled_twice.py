@@ -119,8 +119,8 @@ def _divisions_by_hand(facts: SourceFacts, apply: Call, gradient: Call, numbers:
     ]
     if any(multiplied_by_scale(part, numbers) for way in ways for part in with_mapped(facts, way)):
         return
-    for one in ways:
-        division = next((part for part in with_mapped(facts, one) if divided_by_scale(part, numbers)), None)
+    for way in ways:
+        division = next((part for part in with_mapped(facts, way) if divided_by_scale(part, numbers)), None)
         if division is not None and not _is_guarded(division):
             yield division
 
@@ -164,7 +164,7 @@ def _unscaled_in(
 
 def _scaled_once(facts: SourceFacts, loss: Value | None) -> bool:
     calls = [call for call in scaling_calls(loss) if scales(facts, call)]
-    by_hand = sum(multiplied_by_scale(part) for part in walk(loss))
+    by_hand = sum(multiplied_by_scale(value) for value in walk(loss))
     again = sum(call.method in ("scale_loss", "get_scaled_loss") for call in walk(loss) if isinstance(call, Call))
     return (bool(calls) and again == 1 and not by_hand) or (by_hand == 1 and not again)
 

@@ -74,15 +74,15 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     for gradient in facts.method_calls("gradient"):
         if gradient.context.guarded or not is_gradient_call(gradient):
             continue
-        tapes = [part for part in walk(gradient.receiver) if is_tape(part)]
+        tapes = [tape for tape in walk(gradient.receiver) if is_tape(tape)]
         if _records(tapes, gradient.context):
             continue
         for scaled in _scaled(target(gradient)):
             if scaled.context.guarded or _records(tapes, scaled.context):
                 continue
-            what = text_at(facts, scaled.location) or "the loss"
+            expression = text_at(facts, scaled.location) or "the loss"
             yield Finding(
-                f"`{what}` stands behind the `with` of the tape, which never sees it: `gradient` gives None "
+                f"`{expression}` stands behind the `with` of the tape, which never sees it: `gradient` gives None "
                 "for every variable, and applying that raises ValueError.",
                 "Move it into the `with tf.GradientTape()` block, after the loss; or enter the tape again for it: "
                 "`with tape:`.",

@@ -162,9 +162,9 @@ def _clips_scaled(facts: SourceFacts, value: Value | None, gradient: Call) -> It
     for until_gradient in until_gradients(value, unscales):
         if not holds_gradient(until_gradient, gradient, through_unscaling=False) or _may_be_unscaled(until_gradient):
             continue
-        for part in with_mapped(facts, until_gradient):
-            if isinstance(part, Call) and not part.context.guarded and _clips_without_scale(part):
-                yield part
+        for call in with_mapped(facts, until_gradient):
+            if isinstance(call, Call) and not call.context.guarded and _clips_without_scale(call):
+                yield call
 
 
 def _may_be_unscaled(value: Value) -> bool:

@@ -172,7 +172,7 @@ def _is_sum(kept: Call) -> bool:
     return kept.method == "assign_add" or (
         isinstance(given, Operation)
         and given.operator == "+"
-        and not any(isinstance(part, Operation) for part in given.operands)
+        and not any(isinstance(operand, Operation) for operand in given.operands)
     )
 
 
@@ -193,7 +193,7 @@ def _is_new(stores: tuple[Value, ...], apply: Call) -> bool:
     """Whether the variables are made anew for each time that they are applied. A list of them is filled in a loop of
     its own."""
     filling = int(isinstance(stores[-1], Collection) and stores[-1].open)
-    made = [part.context for part in walk(stores[-1]) if isinstance(part, Call)]
+    made = [call.context for call in walk(stores[-1]) if isinstance(call, Call)]
     depth = len(apply.context.callers)
     return any(
         context.run == apply.context.run

@@ -87,11 +87,11 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
                 break
 
 
-def _fix(facts: SourceFacts, scaling: list[Call], call: Call, mine: str) -> Fix | None:
+def _fix(facts: SourceFacts, scaling: list[Call], call: Call, optimizer: str) -> Fix | None:
     if len(scaling) != 1 or scaling[0].context.function is not call.context.function:
         return None
-    edit = callee_replaced(facts, scaling[0].location, f"{mine}.{scaling[0].method}")
-    return unsafe_fix(f"Scale by `{mine}`", edit)
+    edit = callee_replaced(facts, scaling[0].location, f"{optimizer}.{scaling[0].method}")
+    return unsafe_fix(f"Scale by `{optimizer}`", edit)
 
 
 def _dividing(facts: SourceFacts, apply: Call, gradient: Call) -> Iterator[Call]:
@@ -105,13 +105,13 @@ def _dividing(facts: SourceFacts, apply: Call, gradient: Call) -> Iterator[Call]
 
 def _is_another(facts: SourceFacts, call: Call, scaling: list[Call]) -> bool:
     """Whether a call is made on another wrapper than the one that scaled the loss, for certain."""
-    mine = receivers(facts, call)
-    theirs = [option for each in scaling for option in options(each.receiver)]
-    if not mine or not theirs or any(_may_be_one(a, b) for a in mine for b in theirs):
+    dividing = receivers(facts, call)
+    scaled_with = [option for scaled in scaling for option in options(scaled.receiver)]
+    if not dividing or not scaled_with or any(_may_be_one(a, b) for a in dividing for b in scaled_with):
         return False
     return all(
         wrapped(facts, optimizer, call, certain=False) or isinstance(optimizer, (Parameter, Attribute))
-        for optimizer in mine
+        for optimizer in dividing
     )
 
 

@@ -95,9 +95,9 @@ def _called(facts: SourceFacts) -> Iterator[Finding]:
             continue
         of = _of(facts, read)
         right = "dynamic_scale" if facts.keras.is_keras3 and read.name == "loss_scale" else read.name
-        what = "does not exist in Keras 3" if right != read.name else "is a number and no method"
+        problem = "does not exist in Keras 3" if right != read.name else "is a number and no method"
         yield Finding(
-            f"`{of}.{read.name}()` raises: `{read.name}` {what}.",
+            f"`{of}.{read.name}()` raises: `{read.name}` {problem}.",
             f"Write `{of}.{right}`, without the parentheses.",
             read.location,
             fix=_uncalled(facts, read, right),

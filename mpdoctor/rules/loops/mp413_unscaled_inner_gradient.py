@@ -96,10 +96,10 @@ def _may_be_scaled(facts: SourceFacts, inner: Call) -> bool:
 
 def _is_recorded(gradient: Call) -> bool:
     """Whether another tape is open where this gradient is taken."""
-    own = [part for part in walk(gradient.receiver) if is_tape(part)]
-    open_tapes = [part for value in gradient.context.withs for part in walk(value) if is_tape(part)]
-    return any(all(open_tape is not mine for mine in own) for open_tape in open_tapes)
+    own = [tape for tape in walk(gradient.receiver) if is_tape(tape)]
+    open_tapes = [tape for value in gradient.context.withs for tape in walk(value) if is_tape(tape)]
+    return any(all(open_tape is not tape for tape in own) for open_tape in open_tapes)
 
 
 def _is_made_from(loss: Value | None, inner: Call) -> bool:
-    return any(part is inner for part in walk(loss))
+    return any(value is inner for value in walk(loss))

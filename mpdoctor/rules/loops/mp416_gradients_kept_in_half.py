@@ -102,16 +102,16 @@ def _is_unscaled(value: Value | None) -> bool:
 def _variables_applied(facts: SourceFacts, kept: Call) -> list[Call]:
     """What makes the variables, where an optimizer applies what they hold: else they may be for a plot. A variable of
     which another thing may stand in the place is left alone."""
-    made = [one for one in options(kept.receiver) if isinstance(one, Call)]
+    made = [option for option in options(kept.receiver) if isinstance(option, Call)]
     if len(made) != len(options(kept.receiver)):
         return []
     applied = {id(part) for call in facts.method_calls(*APPLYING) for part in until_gradients(given_to(call))}
-    return made if all(id(one) in applied for one in made) else []
+    return made if all(id(variable) in applied for variable in made) else []
 
 
 def _fix(facts: SourceFacts, kept: Call, variables: list[Call]) -> Fix | None:
     """float32 where the variables are made, and where the gradient is cast on its way in."""
-    made = [dtype_named_instead(facts, one.location, "float16", "float32") for one in variables]
+    made = [dtype_named_instead(facts, variable.location, "float16", "float32") for variable in variables]
     given = argument_at(facts, kept.location, 0, "delta", "value")
     cast = dtype_named_instead(facts, given, "float16", "float32") if given is not None else None
     if facts.dtype_of(kept.argument(0)) == "float32":  # Keras' own variables cast what they are given

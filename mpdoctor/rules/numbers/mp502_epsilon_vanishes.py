@@ -138,7 +138,7 @@ def _fix(facts: SourceFacts, use: str, number: Value, guarded: Value) -> Fix | N
     written = text_of(facts, number.location) or ""
     if use == DIVISOR or not holds(guarded.location, number.location) or not set(written) <= set("0123456789.eE-_"):
         return None
-    if use == LOG and any(_is_softmax(facts, part) for part in walk(guarded)):
+    if use == LOG and any(_is_softmax(facts, value) for value in walk(guarded)):
         return None
     enough = "1e-3" if use == RECIPROCAL_ROOT else "1e-4"
     return unsafe_fix(f"Write {enough}", replaced(facts, number.location, enough))
@@ -159,7 +159,7 @@ def _bounds_that_vanish(facts: SourceFacts) -> Iterator[Finding]:
 
 
 def _help(facts: SourceFacts, use: str, guarded: Value, user: User) -> str:
-    if use == LOG and any(_is_softmax(facts, part) for part in walk(guarded)):
+    if use == LOG and any(_is_softmax(facts, value) for value in walk(guarded)):
         return OF_SOFTMAX
     if use != DIVISOR:
         return HELP[use]

@@ -231,8 +231,8 @@ def _is_one_number(value: Value | None) -> bool:
 def _unscaled(loss: Value | None) -> Value | None:
     """The loss behind `optimizer.scale_loss(loss)`."""
     choices = options(loss)
-    one = choices[0] if len(choices) == 1 else None
-    return one.argument(0, "loss") if isinstance(one, Call) and one.method in SCALING else loss
+    choice = choices[0] if len(choices) == 1 else None
+    return choice.argument(0, "loss") if isinstance(choice, Call) and choice.method in SCALING else loss
 
 
 def _returned(facts: SourceFacts, loss: Value) -> Iterator[Return]:

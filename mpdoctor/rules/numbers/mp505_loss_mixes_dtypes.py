@@ -103,11 +103,11 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         if mismatch.in_metric:
             continue  # MP508
         text = text_at(facts, mismatch.wide.location)
-        what = f"`{text}`" if text else "The other side"
+        side = f"`{text}`" if text else "The other side"
         if mismatch.wide_dtype == DATA:
-            what = "What comes from the data set"
+            side = "What comes from the data set"
         yield Finding(
-            f"{what} is {'not' if mismatch.wide_dtype == DATA else mismatch.wide_dtype + ' and not'} "
+            f"{side} is {'not' if mismatch.wide_dtype == DATA else mismatch.wide_dtype + ' and not'} "
             f"{mismatch.half_dtype}, and is combined with {_half_side(facts, mismatch)}: this line raises.",
             _help(_name_of(facts, mismatch)),
             mismatch.event.location,
@@ -118,8 +118,12 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 def _half_side(facts: SourceFacts, mismatch: DtypeMismatch) -> str:
     """The prediction, or the labels, which Keras 2 hands to a loss in the prediction's dtype."""
     roles = precision_of(facts).roles
-    given = [part for part in walk(mismatch.half) if isinstance(part, Parameter) and id(part.function) in roles]
-    if given and all(part.index == _first_given(part) for part in given):
+    given = [
+        parameter
+        for parameter in walk(mismatch.half)
+        if isinstance(parameter, Parameter) and id(parameter.function) in roles
+    ]
+    if given and all(parameter.index == _first_given(parameter) for parameter in given):
         return f"the labels here, which Keras casts to the prediction's {mismatch.half_dtype}"
     return f"the {mismatch.half_dtype} prediction here"
 

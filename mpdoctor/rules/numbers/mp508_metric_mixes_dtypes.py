@@ -125,8 +125,8 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 def _mixing(facts: SourceFacts, mismatch: DtypeMismatch) -> str:
     if _made_in_float32(facts, mismatch):
         made = text_at(facts, mismatch.wide.location)
-        what = f"`{made}`" if made else "A tensor that is made in this metric"
-        return f"{what} is float32, and is combined with a {mismatch.half_dtype} tensor here: this line raises."
+        side = f"`{made}`" if made else "A tensor that is made in this metric"
+        return f"{side} is float32, and is combined with a {mismatch.half_dtype} tensor here: this line raises."
     labels = "the labels, which are float32" if facts.keras.is_keras3 else "a float32 tensor"
     return (
         f"This metric is given {mismatch.half_dtype} predictions, and here they are combined with {labels}: "
@@ -142,10 +142,10 @@ def _made_in_float32(facts: SourceFacts, mismatch: DtypeMismatch) -> bool:
 def _ranked_in_half(facts: SourceFacts) -> Iterator[Finding]:
     """Keras' top-k metrics that are given 16-bit predictions, by compile() or by hand."""
     precision = precision_of(facts)
-    for call, one in (*compiled(facts, 3, "metrics"), *compiled(facts, 4, "weighted_metrics")):
+    for call, metric in (*compiled(facts, 3, "metrics"), *compiled(facts, 4, "weighted_metrics")):
         dtype = precision.of_model(call.receiver)
-        if dtype in HALF and _ranks(one) and not call.context.guarded:
-            yield _ranking(dtype, "", one.location)
+        if dtype in HALF and _ranks(metric) and not call.context.guarded:
+            yield _ranking(dtype, "", metric.location)
     for call in facts.calls:
         rank = call.callee if isinstance(call.callee, Call) else call.receiver
         by_hand = is_api(call.callee, *FUNCTIONS) or (
@@ -215,12 +215,12 @@ def in_failure(failure: FailureFacts) -> Iterator[Finding]:
         return
     mismatch, assigned = mismatch_of_precisions(failure), half_given_for_float32(failure)
     if mismatch is not None:
-        what = f"{_metric(failure, 'In a metric')} {mismatch.words}."
+        message = f"{_metric(failure, 'In a metric')} {mismatch.words}."
     elif assigned is not None:
-        what = f"{_metric(failure, 'A metric')} assigns a {assigned} value to its float32 state."
+        message = f"{_metric(failure, 'A metric')} assigns a {assigned} value to its float32 state."
     else:
         return
-    yield Finding(what, _remedy(failure), place_of_part(failure), evidence=evidence_of(failure))
+    yield Finding(message, _remedy(failure), place_of_part(failure), evidence=evidence_of(failure))
 
 
 def _metric(failure: FailureFacts, unknown: str) -> str:

@@ -214,11 +214,11 @@ def _problem(facts: SourceFacts, inner: Value, call: Call, holder: Value | None)
 
 
 def _problem_of_constant(value: object) -> tuple[str, str]:
-    what = f"the string {value!r}" if isinstance(value, str) else repr(value)
+    given = f"the string {value!r}" if isinstance(value, str) else repr(value)
     is_named = isinstance(value, str) and value not in ("adam", "Adam")
     optimizer = f'keras.optimizers.get("{value}")' if is_named else "keras.optimizers.Adam()"
     return (
-        f"LossScaleOptimizer is given {what} where an optimizer belongs; this line raises.",
+        f"LossScaleOptimizer is given {given} where an optimizer belongs; this line raises.",
         MAKE.format(optimizer),
     )
 
@@ -285,20 +285,20 @@ def _problem_of_library_optimizer(
 ) -> tuple[str, str] | None:
     name = callee.name
     if name.startswith(("tensorflow.compat.v1.train.", "tensorflow.train.")) and name.endswith("Optimizer"):
-        what = f"{name.rpartition('.')[2]} is an optimizer of TensorFlow 1"
+        problem = f"{name.rpartition('.')[2]} is an optimizer of TensorFlow 1"
     elif name.startswith("torch.optim."):
-        what = f"{name} is an optimizer of PyTorch"
+        problem = f"{name} is an optimizer of PyTorch"
     elif name.startswith("tensorflow_addons.optimizers.") and keras.is_keras3:
-        what = f"{name.rpartition('.')[2]} of TensorFlow Addons is written for Keras 2"
+        problem = f"{name.rpartition('.')[2]} of TensorFlow Addons is written for Keras 2"
     elif name.startswith("keras.optimizers.") and isinstance(holder, Api):
         mine, theirs = package_of(holder, keras), package_of(callee, keras)
         if mine == theirs or not mine or not theirs:
             return None
-        what = f"{name.rpartition('.')[2]} comes from {theirs}, the {holder.name.rpartition('.')[2]} from {mine}"
+        problem = f"{name.rpartition('.')[2]} comes from {theirs}, the {holder.name.rpartition('.')[2]} from {mine}"
     else:
         return None
     then = ", and compile() puts a LossScaleOptimizer around it: it cannot be wrapped, and this line raises."
     return (
-        f"{what}{then}" if by_compile else f"{what}: it cannot be wrapped.",
+        f"{problem}{then}" if by_compile else f"{problem}: it cannot be wrapped.",
         "Use the optimizer of the Keras that trains the model, from the same package.",
     )

@@ -76,9 +76,9 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     for call in calls if policy is not None else ():
         if not policy and not _is_trained(facts, call):
             continue
-        what = f"under the policy {policy}" if policy else "as no policy is ever set"
+        reason = f"under the policy {policy}" if policy else "as no policy is ever set"
         yield Finding(
-            f"This LossScaleOptimizer has nothing to do: {what}, no layer computes in float16.",
+            f"This LossScaleOptimizer has nothing to do: {reason}, no layer computes in float16.",
             HELP,
             call.location,
             fix=unsafe_fix("Leave it out", passed_on(facts, call.location, 0, "inner_optimizer", "optimizer")),

@@ -82,7 +82,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 def _without_command_line(call: Call) -> Call:
     """The call with the defaults of the command line's arguments, but for one that an `if` around it asks about: 0 may
     mean none at all."""
-    asked = {id(part) for branch in call.context.branches for part in walk(branch.test)}
+    asked = {id(value) for branch in call.context.branches for value in walk(branch.test)}
     keywords = tuple((name, _by_default(value, asked)) for name, value in call.keywords)
     args = tuple(_by_default(value, asked) for value in call.args)
     return Call(call.location, call.callee, args, keywords, call.context, call.order, call.open)

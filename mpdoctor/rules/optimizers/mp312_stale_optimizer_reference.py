@@ -139,11 +139,11 @@ def _comes_later(event: Event, wrapping: Call) -> bool:
 
 def _is_scaled_by_wrapper(facts: SourceFacts, apply: Call, wrapping: Call) -> bool:
     """Whether the gradients that it applies come from a loss that the wrapper scaled."""
-    for one, gradient in applied_gradients(facts):
-        for scaling in scaling_calls(target(gradient)) if one is apply else ():
+    for applied, gradient in applied_gradients(facts):
+        for scaling in scaling_calls(target(gradient)) if applied is apply else ():
             of = options(scaling.receiver)
             models = options(wrapping.receiver)
-            if any(each is wrapping or getattr(each, "of", None) in models for each in of):
+            if any(option is wrapping or getattr(option, "of", None) in models for option in of):
                 return True
     return False
 

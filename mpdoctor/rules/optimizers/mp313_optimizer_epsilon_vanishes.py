@@ -85,10 +85,10 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
     if broken == 0 or any(step.first_nonfinite for step in training.steps[:broken]):
         return  # the loss, or a gradient, broke before any weight was moved
     first = "" if broken is None else f" at step {broken + 1}"
-    what = "is 0 there" if epsilon < VANISHES else "is too small to divide by there"
+    problem = "is 0 there" if epsilon < VANISHES else "is too small to divide by there"
     yield Finding(
         f"{_name(training.model)} keeps its state in float16, as the weights are, and its epsilon of {epsilon:g} "
-        f"{what}: the weights are inf or NaN{first}, though no gradient was before.",
+        f"{problem}: the weights are inf or NaN{first}, though no gradient was before.",
         HELP,
         _place(training.model) or training.model.call.location,
         model=training.model.id,

@@ -90,7 +90,7 @@ def _policies_given(facts: SourceFacts) -> Iterator[tuple[Call, Value, bool]]:
 
 def _is_asked_about(given: Value, call: Call) -> bool:
     """Whether an `if` around the call asks about this very value: the default of a flag may mean "none at all"."""
-    return any(part is given for branch in call.context.branches for part in walk(branch.test))
+    return any(value is given for branch in call.context.branches for value in walk(branch.test))
 
 
 def _makes_a_layer(api: Api) -> bool:

@@ -92,7 +92,7 @@ def _compiled_bare(facts: SourceFacts) -> Iterator[tuple[Call, list[str], str]]:
     """Calls of compile() that leave the optimizer bare, with the layers that compute in float16 and the reason."""
     for call, model in trainings(facts):
         if _is_given_bare_optimizer(facts, call, model):
-            half = _names(one for one in layers_of(facts, model) if is_float16(facts, one))
+            half = _names(layer for layer in layers_of(facts, model) if is_float16(facts, layer))
             reason = _why_not_wrapped(facts, call, model)
             if half and reason:
                 yield call, half, reason
@@ -115,9 +115,11 @@ def _minimized_unscaled(facts: SourceFacts) -> Iterator[tuple[Call, list[str]]]:
     given."""
     for call in facts.method_calls("minimize"):
         if _minimizes_unscaled(facts, call):
-            models = [one for one in walk(call.argument(1, "var_list")) if isinstance(one, Call) and is_model(one)]
+            models = [
+                value for value in walk(call.argument(1, "var_list")) if isinstance(value, Call) and is_model(value)
+            ]
             layers = [layer for model in models for layer in layers_of(facts, model)]
-            half = _names(one for one in layers if is_float16(facts, one) or is_assumed_float16(facts, one))
+            half = _names(layer for layer in layers if is_float16(facts, layer) or is_assumed_float16(facts, layer))
             if half:
                 yield call, half
 

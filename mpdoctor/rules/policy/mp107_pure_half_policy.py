@@ -65,24 +65,24 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     if _only_predicts(facts):
         return
     for call in _calls_that_may_give_a_dtype(facts):
-        given, what = _dtype_given(facts, call)
-        policy = next((one for one in policies_named(given) if one in PURE_HALF), None)
-        if what == FLOATX and _makes_variables_its_own_way(facts):
+        given, role = _dtype_given(facts, call)
+        policy = next((named for named in policies_named(given) if named in PURE_HALF), None)
+        if role == FLOATX and _makes_variables_its_own_way(facts):
             continue
         if policy is not None and not is_in_test_without_training(facts, call.context):
             yield Finding(
-                f'"{policy}" as {what} keeps the weights themselves in 16 bits: '
+                f'"{policy}" as {role} keeps the weights themselves in 16 bits: '
                 "updates smaller than their last bit are lost.",
                 "Remove it: `mixed_float16` keeps float32 weights."
-                if what == FLOATX
+                if role == FLOATX
                 else f'Use "mixed_{policy}", which computes in {policy} and keeps float32 weights.',
                 call.location,
-                fix=_fix(facts, call, given, policy, what),
+                fix=_fix(facts, call, given, policy, role),
             )
 
 
-def _fix(facts: SourceFacts, call: Call, given: Value | None, policy: str, what: str) -> Fix | None:
-    if what == FLOATX:
+def _fix(facts: SourceFacts, call: Call, given: Value | None, policy: str, role: str) -> Fix | None:
+    if role == FLOATX:
         return unsafe_fix("Remove it", without_statement(facts, call.location))
     edit = literal_replaced(facts, given.location, f"mixed_{policy}") if given is not None else None
     if edit is None and call.keyword("dtype") is not None:  # `dtype=tf.float16`
@@ -126,7 +126,9 @@ def _dtype_given(facts: SourceFacts, call: Call) -> tuple[Value | None, str]:
 
 def _pure_layers(model: ModelFacts) -> list[LayerFacts]:
     """The layers whose weights are trained in 16 bits; for all that have it from the global policy the first speaks."""
-    pure = [one for one in model.layers if one.policy in PURE_HALF and _trainable_half(one) and not one.is_model]
+    pure = [
+        layer for layer in model.layers if layer.policy in PURE_HALF and _trainable_half(layer) and not layer.is_model
+    ]
     if model.policy_set and model.global_policy in PURE_HALF:
         return [layer for layer in pure if layer.policy != model.global_policy] + pure[:1]
     return pure
@@ -160,7 +162,7 @@ def _makes_weights(own: ClassFacts) -> bool:
     """Whether a class of the user's makes weights itself, or by a layer of Keras' that it derives from. Layers inside
     do not take its dtype."""
     held = (value for ancestor in own.lineage() for value in ancestor.attributes.values())
-    if any(isinstance(part, Call) and part.method in ADDING for value in held for part in walk(value)):
+    if any(isinstance(call, Call) and call.method in ADDING for value in held for call in walk(value)):
         return True
     bases = (public_name(base.name).rpartition(".") for base in own.library_bases())
     return any(place == "keras.layers" and name not in (*WEIGHTLESS, *EMPTY) for place, _, name in bases)

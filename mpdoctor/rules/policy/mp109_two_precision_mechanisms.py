@@ -57,12 +57,12 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         if other is None and name.startswith("enable_"):  # it wraps by itself; the other ways need a wrapper
             other = _together_with(wrappers, rewrite)
         if other is not None:
-            what = "Keras policy" if other in on_purpose else "LossScaleOptimizer"
+            kind = "Keras policy" if other in on_purpose else "LossScaleOptimizer"
             place = place_of(facts, other.location, rewrite.location)
             yield Finding(
-                f"`{name}` rewrites the graph to float16, and a {what} is in force as well ({place}): two mechanisms "
+                f"`{name}` rewrites the graph to float16, and a {kind} is in force as well ({place}): two mechanisms "
                 "that know nothing of each other.",
-                f"Keep the {what} and drop `{name}`.",
+                f"Keep the {kind} and drop `{name}`.",
                 rewrite.location,
                 fix=_fix(facts, rewrite),
             )

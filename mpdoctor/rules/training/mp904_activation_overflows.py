@@ -216,8 +216,8 @@ def until_small_again(model: ModelFacts, path: str) -> tuple[str, ...]:
     """Paths of the layers that must compute in float32 for one whose values leave float16: itself and those behind it,
     up to one that brings values back (a normalization, a sigmoid) or to the last before a float32 layer. Of Keras 3 the
     LayerNormalization casts nothing that it is given (its `autocast` is False): it takes float32 as it comes."""
-    leaves = [one for one in model.layers if one.follows_policy and not one.is_model]
-    first = next((number for number, one in enumerate(leaves) if one.path == path), None)
+    leaves = [leaf for leaf in model.layers if leaf.follows_policy and not leaf.is_model]
+    first = next((number for number, leaf in enumerate(leaves) if leaf.path == path), None)
     if first is None:
         return (path,)
     found = [path]

@@ -108,7 +108,7 @@ def _why(training: TrainingFacts) -> str:
         return f": {broke(training.loss_culprit)}."
     if training.loss_culprit is not None:
         return f", although no layer's output overflows: {broke(training.loss_culprit)}."
-    looked = culprit is None and not any(what == "first number not finite" for what, _ in training.not_looked)
+    looked = culprit is None and not any(check == "first number not finite" for check, _ in training.not_looked)
     return ", although no layer's output overflows." if looked else "."
 
 

@@ -67,10 +67,10 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
         return
     found = training.gradient_culprit
     variable = found.variable if found and found.variable else training.steps[first].first_nonfinite
-    what = "loss_scale_factor" if training.uses_loss_scale_factor else "fixed loss scale"
+    kind = "loss_scale_factor" if training.uses_loss_scale_factor else "fixed loss scale"
     became = "it was applied to the weights" if training.steps[first].applied else "the step was skipped"
     yield Finding(
-        f"The {what} of {training.initial_scale:g} is too large: at step {first + 1} the gradient of "
+        f"The {kind} of {training.initial_scale:g} is too large: at step {first + 1} the gradient of "
         f"`{variable}` is inf or NaN, and {became}."
         f"{_where(training)}",
         after_scale_trial(

@@ -70,11 +70,11 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
         return
     times = _times(training.initial_scale, seen.median)
     if seen.shrinks:
-        what = f"The applied gradients shrink as the loss scale grows: at the initial scale they are {times} too small."
+        text = f"The applied gradients shrink as the loss scale grows: at the initial scale they are {times} too small."
     else:
-        what = f"The applied gradients grow with the loss scale: at the initial scale they are {times} too large."
+        text = f"The applied gradients grow with the loss scale: at the initial scale they are {times} too large."
     yield Finding(
-        f"{what} The same batch at the scales {seen.low:g} and {seen.high:g} gave gradients that differ by "
+        f"{text} The same batch at the scales {seen.low:g} and {seen.high:g} gave gradients that differ by "
         f"{(seen.high / seen.low) ** abs(seen.median):.3g} times; they should be equal.",
         _remedy(seen, training.model.keras.is_keras3),
         training.applied_at or training.model.call.location,

@@ -153,8 +153,8 @@ def _remedy_of_constant(constant: NamedOperand, in_float32: str) -> str:
 def _remedy_of_source(operation: OperationFacts, in_float32: str) -> str:
     """Against what was not finite before the operation: the data, a weight, a constant; "" of what it made itself."""
     if operation.given in GIVEN:
-        what = operation.given
-        return f"Look for NaN and inf in the {what}: `tf.debugging.assert_all_finite({what}, '{what}')`."
+        given = operation.given
+        return f"Look for NaN and inf in the {given}: `tf.debugging.assert_all_finite({given}, '{given}')`."
     if operation.name in READING:
         return (
             "Look at what wrote it: its initial value, or a step before. A dynamic loss scale skips a step whose "

@@ -1,4 +1,4 @@
-"""What is told of an overflow that no skipped step shows, and what helps."""
+"""The words of a finding on an overflow that no skipped step shows, and what helps."""
 
 from __future__ import annotations
 

@@ -11,6 +11,6 @@ _RULES: dict[NotMeasured, str] = {
 }
 
 
-def not_looked_from_measurement(what: NotMeasured) -> str:
+def not_looked_from_measurement(measurement: NotMeasured) -> str:
     """The rule's code; "fit" for the end of fit(), which no rule looks at alone."""
-    return _RULES.get(what, what)
+    return _RULES.get(measurement, measurement)

@@ -27,12 +27,12 @@ def probe_from_facts(training: TrainingFacts) -> Probe:
 
 def verdict_from_prediction(training: TrainingFacts, seen: PredictionFacts) -> tuple[Verdict, str]:
     """The verdict and, in words, the numbers that it rests on."""
-    what = f"`{seen.called}` gave"
+    subject = f"`{seen.called}` gave"
     operation = training.broken_operation
     if not seen.nonfinite:
         finite = "1 finite number" if seen.numbers == 1 else f"{seen.numbers:,} finite numbers"
-        return Verdict.HEALTHY, f"not trained; {what} {finite}"
-    bad = f"{what} {seen.nonfinite:,} of {seen.numbers:,} numbers as inf or NaN"
+        return Verdict.HEALTHY, f"not trained; {subject} {finite}"
+    bad = f"{subject} {seen.nonfinite:,} of {seen.numbers:,} numbers as inf or NaN"
     if seen.excuse and not (seen.excuse == "range" and seen.nan):
         return Verdict.HEALTHY, f"not trained; {bad}{EXCUSED[seen.excuse]}"
     if training.broken_by_device and operation is not None:

@@ -30,7 +30,7 @@ def uncast_variable(failure: FailureFacts) -> str | None:
         return None
     if [dtype for _, dtype in failure.layer_inputs] != ["float32"]:
         return None
-    named = [one.name for one in failure.operands if (one.kind, one.dtype) == ("variable", "float32")]
+    named = [operand.name for operand in failure.operands if (operand.kind, operand.dtype) == ("variable", "float32")]
     return named[0] if len(named) == 1 else None
 
 

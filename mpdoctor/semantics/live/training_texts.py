@@ -72,7 +72,7 @@ def evidence_of_growth(training: TrainingFacts) -> dict[str, Any]:
 def evidence_of_operands(operation: OperationFacts | None) -> dict[str, Any]:
     """The largest magnitude of each value that the line of the operation names."""
     named = () if operation is None else operation.operands
-    return {"operands": {one.name: one.largest for one in named}} if named else {}
+    return {"operands": {operand.name: operand.largest for operand in named}} if named else {}
 
 
 def rule_of_culprit(training: TrainingFacts) -> str:
@@ -151,7 +151,7 @@ def remedy_from_culprit(training: TrainingFacts) -> str:
         return remedy_from_gradient(training, found)
     if loss is not None:
         return remedy_in_loss(training, loss)
-    if any(what == "first number not finite" for what, _ in training.not_looked):
+    if any(measurement == "first number not finite" for measurement, _ in training.not_looked):
         return "The failing step could not be repeated: look at its batch, at the loss and at each layer's output."
     return (
         "No layer's output overflows, so look at the loss and at what happens between the layers: compute it in "
@@ -162,7 +162,7 @@ def remedy_from_culprit(training: TrainingFacts) -> str:
 def holds_own_layers(training: TrainingFacts, path: str) -> bool:
     """Whether layers of the user's making stand in it: they have dtypes of their own, which its dtype does not reach.
     `path`: of a layer, or the name of the whole model."""
-    layer = next((one for one in training.model.layers if one.path == path), None)
+    layer = next((seen for seen in training.model.layers if seen.path == path), None)
     if layer is None:
         return path == training.model.name
     return (layer.is_model or layer.own_class) and bool(training.model.inside(layer))
@@ -203,8 +203,8 @@ def remedy_after_trials(training: TrainingFacts, operation: OperationFacts, laye
 def story_of_gradient(found: GradientCulpritFacts, shown: Location | None) -> str:
     """A sentence: where on the way back it broke, and with what numbers. `shown` is the line that the finding shows."""
     scale = "" if found.scale is None else f" at the loss scale {found.scale:g}"
-    what = "" if found.is_function else "layer "
-    place = f" in {what}`{found.layer}` ({found.layer_class})" if found.layer else ""
+    noun = "" if found.is_function else "layer "
+    place = f" in {noun}`{found.layer}` ({found.layer_class})" if found.layer else ""
     if found.where == "loss":
         place = " between the loss and the model's output"
     if found.where == "loop":
@@ -234,7 +234,7 @@ def remedy_from_gradient(training: TrainingFacts, found: GradientCulpritFacts) -
 
 def _layers_healed(training: TrainingFacts) -> bool:
     """Whether the trials showed what the step alone did not, as in an eager loop: it breaks without any loss scale."""
-    return any(one.kind == "float32-layers" and one.tried == "healed" for one in remedies_as_told(training))
+    return any(remedy.kind == "float32-layers" and remedy.tried == "healed" for remedy in remedies_as_told(training))
 
 
 def in_words(tensor: TensorFacts) -> str:

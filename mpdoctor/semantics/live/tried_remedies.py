@@ -61,7 +61,7 @@ def _healed(training: TrainingFacts, remedy: RemedyFacts) -> str:
     if remedy.kind == "float32-loss":
         return f"Compute the loss in float32, `tf.cast(predictions, tf.float32)` first: {finite} finite then (tried)."
     names = listed([_named(training, remedy, place) for place in range(len(remedy.layers))], MOST_NAMED)
-    which = COUNTED.get(len(remedy.layers), f"all {len(remedy.layers)}")
+    number = COUNTED.get(len(remedy.layers), f"all {len(remedy.layers)}")
     alone = ""
     if remedy.not_enough:
         fewer = listed([f"`{path}`" for path in remedy.not_enough], MOST_NAMED)
@@ -69,7 +69,7 @@ def _healed(training: TrainingFacts, remedy: RemedyFacts) -> str:
         if remedy.reason:
             alone = f" With {fewer} alone {remedy.reason}, more than a quarter of what float16 holds."
     again = f" {told}" if (told := trained_again(training)) else ""
-    return f'Give {names} dtype="float32": with {which} in float32 {finite} finite (tried).{alone}{again}'
+    return f'Give {names} dtype="float32": with {number} in float32 {finite} finite (tried).{alone}{again}'
 
 
 def _of_which(training: TrainingFacts, remedy: RemedyFacts) -> str:

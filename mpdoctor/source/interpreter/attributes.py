@@ -186,8 +186,8 @@ def store_attribute(state: State, of: Value, name: str, value: Value) -> None:
         if own is None:
             continue
         if isinstance(choice, Call):
-            mine = _attributes_of(state, choice)
-            state.walk.side_effects.set(mine, name, value if replaces else _either(mine.get(name), value))
+            attributes = _attributes_of(state, choice)
+            state.walk.side_effects.set(attributes, name, value if replaces else _either(attributes.get(name), value))
             state.walk.side_effects.set(own.attributes, name, _either(own.attributes.get(name), value))
         else:
             is_settled = replaces and id(own) not in state.walk.instantiated

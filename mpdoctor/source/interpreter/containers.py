@@ -54,8 +54,8 @@ def item_of(of: Value, index: Value | None, location: Location) -> Value:
     if isinstance(of, Collection) and of.uniform:
         return (of.keys if of.kind == "dict" and index is None else of.items)[0]
     if isinstance(of, Collection):
-        if isinstance(index, Either) and not of.open and any(isinstance(one, Known) for one in index.options):
-            return joined(item_of(of, one, location) for one in index.options)
+        if isinstance(index, Either) and not of.open and any(isinstance(option, Known) for option in index.options):
+            return joined(item_of(of, option, location) for option in index.options)
         if isinstance(index, Known):
             return _entry_of(of, index, location)
         if index is None and not of.open:
@@ -138,16 +138,19 @@ def united(location: Location, left: Collection, right: Collection) -> Value:
 
 def chained(location: Location, parts: Sequence[Value]) -> Collection | None:
     """The elements of several lists or generators one after the other, where those of each are known."""
-    held = [contents_of(part) for part in parts]
-    if not all(isinstance(one, Collection) and one.kind in ("list", "tuple") and not one.uniform for one in held):
+    held = [contents_of(container) for container in parts]
+    if not all(
+        isinstance(contents, Collection) and contents.kind in ("list", "tuple") and not contents.uniform
+        for contents in held
+    ):
         return None
     items: list[Value] = []
     is_open, ending = False, 0
-    for one in held:
-        assert isinstance(one, Collection)
-        items += one.items
-        ending = one.ending if one.open else ending + len(one.items)
-        is_open = is_open or one.open
+    for contents in held:
+        assert isinstance(contents, Collection)
+        items += contents.items
+        ending = contents.ending if contents.open else ending + len(contents.items)
+        is_open = is_open or contents.open
     return Collection(location, "list", tuple(items), (), is_open, ending if is_open else 0)
 
 
@@ -179,7 +182,7 @@ def _few_elements(node: Comprehension, iterable: Value) -> tuple[Value, ...] | N
     if len(node.generators) > 1 or isinstance(node, ast.SetComp):
         return None
     makes = node.value if isinstance(node, ast.DictComp) else node.elt
-    calls = any(isinstance(part, ast.Call) for part in ast.walk(makes))
+    calls = any(isinstance(inner, ast.Call) for inner in ast.walk(makes))
     if not calls and not isinstance(node, ast.DictComp):
         return None
     if isinstance(iterable, Call) and is_api(iterable.callee, "builtins.range") and len(iterable.args) == 1:

@@ -78,12 +78,12 @@ def _calls_each(node: ast.For | ast.AsyncFor, iterable: Value) -> bool:
         return False
     if iterable.kind not in ("list", "tuple"):
         return False
-    names = {part.id for part in ast.walk(node.target) if isinstance(part, ast.Name)}
-    inside = [part for statement in node.body for part in ast.walk(statement)]
-    if any(isinstance(part, (ast.Break, ast.Continue)) for part in inside):
+    names = {inner.id for inner in ast.walk(node.target) if isinstance(inner, ast.Name)}
+    inside = [inner for statement in node.body for inner in ast.walk(statement)]
+    if any(isinstance(inner, (ast.Break, ast.Continue)) for inner in inside):
         return False
-    called = (part.func.id for part in inside if isinstance(part, ast.Call) and isinstance(part.func, ast.Name))
-    return not names.isdisjoint(called) or any(isinstance(part, ast.Yield) for part in inside)
+    called = (inner.func.id for inner in inside if isinstance(inner, ast.Call) and isinstance(inner.func, ast.Name))
+    return not names.isdisjoint(called) or any(isinstance(inner, ast.Yield) for inner in inside)
 
 
 def _execute_for_each(state: State, node: ast.For | ast.AsyncFor, iterable: Value) -> bool:
@@ -178,8 +178,8 @@ def execute_match(state: State, node: ast.Match) -> bool:
             continue
         state.scope.names = dict(before)
         state.context = state.context.but(branches=(*outer.branches, Branch(id(case), True, subject)))
-        for part in ast.walk(case.pattern):
-            name = getattr(part, "name", None) or getattr(part, "rest", None)
+        for pattern in ast.walk(case.pattern):
+            name = getattr(pattern, "name", None) or getattr(pattern, "rest", None)
             if isinstance(name, str):
                 state.bind(name, Unknown(subject.location))
         if case.guard is not None:

@@ -144,7 +144,7 @@ def evaluate_yield(state: State, node: ast.Yield | ast.YieldFrom) -> Value:
 
 
 def evaluate_slice(state: State, node: ast.Slice) -> Value:
-    for part in (node.lower, node.upper, node.step):
-        if part is not None:
-            evaluate(state, part)
+    for bound in (node.lower, node.upper, node.step):
+        if bound is not None:
+            evaluate(state, bound)
     return Unknown(state.place(node))

@@ -76,9 +76,9 @@ def execute_return(state: State, node: ast.Return) -> bool:
 
 
 def execute_raise(state: State, node: ast.Raise) -> bool:
-    for part in (node.exc, node.cause):
-        if part is not None:
-            evaluate(state, part)
+    for expression in (node.exc, node.cause):
+        if expression is not None:
+            evaluate(state, expression)
     state.frame.ends_program = True
     return False
 

@@ -44,15 +44,15 @@ def keep_batch(path: Path, batch: Any, models: list[Any]) -> str:
 
 def _is_written(path: Path, arrays: dict[str, Any]) -> bool:
     """An error of the file system is told, and ends no training."""
-    part = path.with_suffix(".part")
+    partial = path.with_suffix(".part")
     try:
-        with part.open("wb") as file:
+        with partial.open("wb") as file:
             np.savez(file, **arrays)
-        part.replace(path)
+        partial.replace(path)
     except OSError as error:
         warn_of_training(f"The batch cannot be kept in {path} ({error.strerror or error}).")
         with contextlib.suppress(OSError):
-            part.unlink()
+            partial.unlink()
         return False
     return True
 

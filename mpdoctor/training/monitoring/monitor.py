@@ -269,14 +269,16 @@ class LossScaleMonitor:
 
     def _watched(self) -> list[Any]:
         watched: list[Any] = [series.watched.optimizer for series in self._recording.series]
-        return watched + [one for one in self._loop_optimizers if loss_scale_optimizer_in(one) not in watched]
+        return watched + [
+            optimizer for optimizer in self._loop_optimizers if loss_scale_optimizer_in(optimizer) not in watched
+        ]
 
     def _end_measuring(self, why: str) -> None:
         for series in self._recording.series[:1]:
             self._recording.event({"event": "not_measured", "text": why}, series)
         self._warn(f"No step is measured any more: the step {why}. The training goes on as it would without.")
 
-    # --- what is told -------------------------------------------------------------------------------------------------
+    # --- warnings, and the hooks that do nothing ----------------------------------------------------------------------
     def _warn(self, words: str) -> None:
         if words not in self.warnings:
             self.warnings.append(words)

@@ -96,8 +96,8 @@ def _others(optimizer: Any, models: list[Any], known: list[Any]) -> list[Any]:
     found = list(known)
     for model in models:
         found += [value for value in vars(model).values() if callable(getattr(value, "apply_gradients", None))]
-    found = [one for one in found if one is not optimizer and loss_scale_optimizer_in(one) is not optimizer]
-    return list({id(one): one for one in found}.values())
+    found = [other for other in found if other is not optimizer and loss_scale_optimizer_in(other) is not optimizer]
+    return list({id(other): other for other in found}.values())
 
 
 def _nothing(gradients: list[tuple[Any, Any]]) -> None:
@@ -163,7 +163,7 @@ def _name(variable: Any) -> str:
 
 
 def _largest(value: Any) -> float:
-    return max((float(tf.reduce_max(tf.abs(part))) for part in _floats(value) if tf.size(part) > 0), default=0.0)
+    return max((float(tf.reduce_max(tf.abs(tensor))) for tensor in _floats(value) if tf.size(tensor) > 0), default=0.0)
 
 
 def _floats(value: Any) -> list[Any]:

@@ -67,8 +67,8 @@ class Summaries:
         with self._told_once(), self._writer.as_default():
             for kind, parts in (("activations", measured.layers), ("gradients", measured.gradients)):
                 for part in parts:
-                    for what in ("largest", "not_finite", "zero", "subnormal"):
-                        self._write_number(f"{kind}_{what}/{part.name}", getattr(part, what), measured.step)
+                    for quantity in ("largest", "not_finite", "zero", "subnormal"):
+                        self._write_number(f"{kind}_{quantity}/{part.name}", getattr(part, quantity), measured.step)
                     self._write_exponents(f"{kind}_exponents/{part.name}", part, measured.step)
 
     def _write_number(self, tag: str, number: float, step: int) -> None:

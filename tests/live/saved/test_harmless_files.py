@@ -21,10 +21,10 @@ FORMS = {".keras": "keras", ".h5": "hdf5"}
 every_keras = pytest.mark.parametrize(
     "environment",
     [
-        pytest.param(one, id=one.keras, marks=[
-            needs_environment(one), pytest.mark.environments if one.python else pytest.mark.slow
+        pytest.param(environment, id=environment.keras, marks=[
+            needs_environment(environment), pytest.mark.environments if environment.python else pytest.mark.slow
         ])
-        for one in ENVIRONMENTS
+        for environment in ENVIRONMENTS
     ],
 )  # fmt: skip
 MODELS = models()
@@ -63,7 +63,7 @@ def test_the_table_holds_what_was_promised() -> None:
 
 @needs_tensorflow
 def test_a_sample_is_handed_to_keras(tmp_path: Path) -> None:
-    (environment,) = [one for one in ENVIRONMENTS if one.keras == "3"]
+    (environment,) = [known for known in ENVIRONMENTS if known.keras == "3"]
     names = [name for name in sorted(MODELS) if "3" in MODELS[name].kerases and not MODELS[name].objects][::SAMPLED]
     sites = written(environment, tmp_path, *names)
     assert len(sites) >= len(names)

@@ -29,16 +29,17 @@ LONGEST_LOAD = 120.0  # seconds until Keras itself gives one up, on a machine th
 LARGEST = 2 * 2**30  # bytes
 SAMPLED = 6  # files of each table that are examined in a process of their own; each takes two seconds
 ATTACKS = attacks()
-LIVE_FILES = [one for one in ATTACKS if one.runs_in and one.form != "saved-model"]
-MISSING = [one.keras for one in ENVIRONMENTS if one.missing]  # their bytecode cannot be made here
+LIVE_FILES = [attack for attack in ATTACKS if attack.runs_in and attack.form != "saved-model"]
+# their bytecode cannot be made here
+MISSING = [environment.keras for environment in ENVIRONMENTS if environment.missing]
 needs_h5py = pytest.mark.skipif(importlib.util.find_spec("h5py") is None, reason="h5py is not installed")
 every_keras = pytest.mark.parametrize(
     "keras",
     [
-        pytest.param(one.keras, id=one.keras, marks=[
-            needs_environment(one), pytest.mark.environments if one.python else pytest.mark.slow
+        pytest.param(environment.keras, id=environment.keras, marks=[
+            needs_environment(environment), pytest.mark.environments if environment.python else pytest.mark.slow
         ])
-        for one in ENVIRONMENTS
+        for environment in ENVIRONMENTS
     ],
 )  # fmt: skip
 
@@ -67,22 +68,24 @@ def judged(site: Site) -> str:
 
 def test_the_table_holds_what_was_promised() -> None:
     assert len(ATTACKS) >= 60
-    assert {one.form for one in ATTACKS} == {"hdf5", "keras", "saved-model"}
-    assert {keras for one in ATTACKS for keras in one.runs_in} == {one.keras for one in ENVIRONMENTS}
+    assert {attack.form for attack in ATTACKS} == {"hdf5", "keras", "saved-model"}
+    assert {keras for attack in ATTACKS for keras in attack.runs_in} == {
+        environment.keras for environment in ENVIRONMENTS
+    }
 
 
 @needs_h5py
 @pytest.mark.filterwarnings("ignore:Duplicate name")
 def test_what_works_in_a_keras_is_refused_before_it_is_loaded(range_: Range) -> None:
     passed, happened = [], []
-    cases = [(one, keras) for one in LIVE_FILES for keras in one.runs_in if keras not in MISSING]
+    cases = [(attack, keras) for attack in LIVE_FILES for keras in attack.runs_in if keras not in MISSING]
     assert cases
-    for one, keras in cases:
-        site = range_.make(one, keras)
+    for attack, keras in cases:
+        site = range_.make(attack, keras)
         said = judged(site)
         if not said or "\n" in said or not said.startswith(site.path.name):
-            passed.append(f"{one} in {keras}: {said!r}")
-        happened += [f"{one} in {keras}: {what}" for what in range_.came_to(site)]
+            passed.append(f"{attack} in {keras}: {said!r}")
+        happened += [f"{attack} in {keras}: {effect}" for effect in range_.came_to(site)]
     assert not passed and not happened
 
 
@@ -91,16 +94,16 @@ def test_what_works_in_a_keras_is_refused_before_it_is_loaded(range_: Range) -> 
 @pytest.mark.filterwarnings("ignore:Duplicate name")
 def test_the_files_are_no_duds(range_: Range, keras: str, sample: Sample) -> None:
     """What `runs_in` says of the plain loader, so that the walls are tested with what works."""
-    rows = sample([one for one in ATTACKS if keras in one.runs_in], SAMPLED)
-    live = [(one, range_.make(one, keras)) for one in rows]
+    rows = sample([attack for attack in ATTACKS if keras in attack.runs_in], SAMPLED)
+    live = [(attack, range_.make(attack, keras)) for attack in rows]
     told = load_plainly(keras, [site for _, site in live])
-    duds = [f"{one}: {told[site]}" for one, site in live if not range_.came_to(site)]
+    duds = [f"{attack}: {told[site]}" for attack, site in live if not range_.came_to(site)]
     assert live and not duds
 
 
 def misbehaved(range_: Range, made: list[tuple[Attack, Site]], told: Any) -> list[str]:
     found = []
-    for one, site in made:
+    for attack, site in made:
         examination: Examination = told[site]
         happened = range_.came_to(site)
         longest = LONGEST if examination.kind == "unusable" else LONGEST_LOAD
@@ -108,7 +111,7 @@ def misbehaved(range_: Range, made: list[tuple[Attack, Site]], told: Any) -> lis
         happened += [f"it took {examination.memory >> 20} MiB"] * (examination.memory > LARGEST)
         happened += ["the examiner broke: " + examination.broken] * bool(examination.broken)
         if happened:
-            found.append(f"{one} in {site.keras}: {', '.join(happened)}; {examination.said}")
+            found.append(f"{attack} in {site.keras}: {', '.join(happened)}; {examination.said}")
     return found
 
 
@@ -116,14 +119,14 @@ def misbehaved(range_: Range, made: list[tuple[Attack, Site]], told: Any) -> lis
 @pytest.mark.filterwarnings("ignore:Duplicate name")
 def test_with_the_allow_list_alone(range_: Range, keras: str, sample: Sample) -> None:
     """Nothing happens; what works elsewhere ends in one sentence."""
-    rows = sample([one for one in ATTACKS if keras in one.kerases], SAMPLED)
-    made = [(one, range_.make(one, keras)) for one in rows]
+    rows = sample([attack for attack in ATTACKS if keras in attack.kerases], SAMPLED)
+    made = [(attack, range_.make(attack, keras)) for attack in rows]
     told = examine(keras, [site for _, site in made], walls.CONFINEMENT)
     found = misbehaved(range_, made, told)
-    for one, site in made:
+    for attack, site in made:
         examination = told[site]
-        if keras in one.runs_in and (examination.kind != "unusable" or "\n" in examination.said):
-            found.append(f"{one} in {keras} was not refused: {examination.kind} {examination.said}")
+        if keras in attack.runs_in and (examination.kind != "unusable" or "\n" in examination.said):
+            found.append(f"{attack} in {keras} was not refused: {examination.kind} {examination.said}")
     assert not found, "\n".join(found)
 
 
@@ -133,12 +136,17 @@ def test_with_the_confinement_alone(range_: Range, keras: str, sample: Sample) -
     """All that a file may hold is allowed, and Keras' safe mode is off; what it reads is not this wall's."""
     if confinement.protection().startswith("not"):
         pytest.skip(confinement.protection())
-    rows = sample([one for one in ATTACKS if keras in one.runs_in and one.tries != "read"], SAMPLED)
-    made = [(one, range_.make(one, keras)) for one in rows]
+    rows = sample([attack for attack in ATTACKS if keras in attack.runs_in and attack.tries != "read"], SAMPLED)
+    made = [(attack, range_.make(attack, keras)) for attack in rows]
     examine(keras, [site for _, site in made], walls.ALLOW_LIST, trusting=True)
     assert made
-    happened = [(one, what) for one, site in made for what in range_.came_to(site) if what != "the canary was opened"]
-    assert not happened, "\n".join(f"{one} in {keras}: {what}" for one, what in happened)
+    happened = [
+        (attack, effect)
+        for attack, site in made
+        for effect in range_.came_to(site)
+        if effect != "the canary was opened"
+    ]
+    assert not happened, "\n".join(f"{attack} in {keras}: {effect}" for attack, effect in happened)
 
 
 # --- as a user meets it -----------------------------------------------------------------------------------------------
@@ -152,8 +160,8 @@ def test_with_the_confinement_alone(range_: Range, keras: str, sample: Sample) -
     ],
 )
 def test_a_user_reads_one_sentence(range_: Range, name: str, keras: str) -> None:
-    (one,) = [one for one in ATTACKS if str(one) == name]
-    site = range_.make(one, keras)
+    (attack,) = [attack for attack in ATTACKS if str(attack) == name]
+    site = range_.make(attack, keras)
     done = check(site.path.name, directory=site.folder, keras=keras)
     assert (done.exit_code, done.codes()) == (2, ["MP002"]), str(done)
     assert not range_.came_to(site)

@@ -84,13 +84,13 @@ def changed(saved: SavedFile, wanted: dict[str, str]) -> Any:
     return with_policies(saved.configuration, wanted, saved.keras_version, saved.form)
 
 
-def without_numbers(part: Any) -> Any:
+def without_numbers(value: Any) -> Any:
     """Of objects that are one."""
-    if isinstance(part, list):
-        return [without_numbers(inner) for inner in part]
-    if not isinstance(part, dict):
-        return part
-    return {key: without_numbers(inner) for key, inner in part.items() if key != "shared_object_id"}
+    if isinstance(value, list):
+        return [without_numbers(inner) for inner in value]
+    if not isinstance(value, dict):
+        return value
+    return {key: without_numbers(inner) for key, inner in value.items() if key != "shared_object_id"}
 
 
 # --- sick ones --------------------------------------------------------------------------------------------------------

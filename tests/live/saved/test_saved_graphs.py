@@ -34,7 +34,7 @@ def facts_of(function: Callable[..., Any], dtype: str = "float16", **kept: Any) 
     return graph_facts_from_proto(graph, "exported", "it was exported")
 
 
-def one(facts: SavedGraphFacts, op: str, dtype: str = "float16") -> OpFacts:
+def operation(facts: SavedGraphFacts, op: str, dtype: str = "float16") -> OpFacts:
     (found,) = facts.ops_in(dtype, frozenset({op}))
     return found
 
@@ -46,7 +46,7 @@ def test_signature_casts_and_tags() -> None:
     (signature,) = facts.signatures
     given = signature.inputs[0]
     assert (given.name, given.dtype, given.shape) == ("x", "float16", (None, 8))
-    assert [one.dtype for one in signature.outputs] == ["float16", "int32"]
+    assert [tensor.dtype for tensor in signature.outputs] == ["float16", "int32"]
     assert [(c.source, c.target, c.count) for c in facts.casts] == [
         ("float16", "float32", 1),
         ("float32", "float16", 1),
@@ -169,7 +169,7 @@ EXPONENTIALS = [
     ("function", "count", "widened", "limited"), [pytest.param(*row, id=row[0].__name__) for row in EXPONENTIALS]
 )
 def test_exponentials(function: Callable[[Any], Any], count: int, widened: int, limited: int) -> None:
-    found = one(facts_of(function), "Exp")
+    found = operation(facts_of(function), "Exp")
     assert (found.count, found.widened, found.limited) == (count, widened, limited)
 
 
@@ -181,8 +181,8 @@ def test_sums_and_powers() -> None:
         mask = tf.cast(x > 0, "float16")
         return tf.reduce_sum(x), tf.reduce_sum(weights), tf.reduce_sum(mask), tf.reduce_sum(weights + x)
 
-    assert (one(facts_of(sums), "Sum").count, one(facts_of(sums), "Sum").limited) == (4, 2)
-    powers = one(facts_of(lambda x: (tf.pow(x, 3.0), tf.pow(tf.sigmoid(x), 2.0))), "Pow")
+    assert (operation(facts_of(sums), "Sum").count, operation(facts_of(sums), "Sum").limited) == (4, 2)
+    powers = operation(facts_of(lambda x: (tf.pow(x, 3.0), tf.pow(tf.sigmoid(x), 2.0))), "Pow")
     assert (powers.count, powers.limited) == (2, 1)
 
 
@@ -197,7 +197,7 @@ def test_weighted_sums() -> None:
         scored = tf.reduce_sum(tf.tanh(x) * scale, axis=-1)
         return attended, scored, tf.reduce_sum(x * mask, axis=-1), tf.reduce_sum(x * scale, axis=-1)
 
-    found = one(facts_of(sums, kept=scale), "Sum")
+    found = operation(facts_of(sums, kept=scale), "Sum")
     assert (found.count, found.limited) == (4, 2)
 
 
@@ -214,7 +214,7 @@ def test_matrix_products_in_the_midst_and_at_the_end() -> None:
         return tf.nn.softmax(tf.matmul(x, head)) + positions
 
     facts = facts_of(network, "float32", kept=(first, second, head))
-    wide, half = one(facts, "MatMul", "float32"), one(facts, "MatMul")
+    wide, half = operation(facts, "MatMul", "float32"), operation(facts, "MatMul")
     assert (wide.count, wide.inner) == (3, 1)
     assert (half.count, half.inner) == (1, 1)
 
@@ -227,7 +227,7 @@ def test_a_float32_branch_beside_a_16_bit_one() -> None:
     def branches(x: Any) -> Any:
         return tf.matmul(x, weights), tf.matmul(tf.cast(x, "float16"), tf.cast(weights, "float16"))
 
-    assert one(facts_of(branches, "float32", kept=weights), "MatMul", "float32").inner == 1
+    assert operation(facts_of(branches, "float32", kept=weights), "MatMul", "float32").inner == 1
 
 
 def test_what_does_not_reach_an_output_is_passed_over() -> None:

@@ -162,7 +162,11 @@ def test_hostile_graphs_are_refused_and_healthy_ones_are_not(graphs: Path) -> No
 @pytest.mark.environments
 @pytest.mark.parametrize(
     "environment",
-    [pytest.param(one, id=one.keras, marks=needs_environment(one)) for one in ENVIRONMENTS if one.python is not None],
+    [
+        pytest.param(environment, id=environment.keras, marks=needs_environment(environment))
+        for environment in ENVIRONMENTS
+        if environment.python is not None
+    ],
 )
 def test_older_tensorflows_write_what_is_judged_alike(environment: Environment, tmp_path: Path) -> None:
     assert_judged(made(tmp_path, str(environment.python)))

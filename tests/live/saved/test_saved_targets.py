@@ -61,7 +61,9 @@ def test_a_graph_is_inspected_and_not_trained(saved_models) -> None:
     assert not done.report["models"] and not done.report["probes"]
     (graph,) = done.report["graphs"]
     assert {v["name"]: v["dtype"] for v in graph["variables"]} == {"half": "float16", "whole": "float32"}
-    assert [(one["name"], one["inputs"][0]["dtype"]) for one in graph["signatures"]] == [("serving_default", "float16")]
+    assert [(signature["name"], signature["inputs"][0]["dtype"]) for signature in graph["signatures"]] == [
+        ("serving_default", "float16")
+    ]
     assert "inspected, not run" in done.report["targets"][0]["stages"]["training"]["reason"]
 
 

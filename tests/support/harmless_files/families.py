@@ -147,7 +147,7 @@ def merging(k):
         y = k.layers
         a, b = y.Dense(4)(x), y.Dense(4)(x)
         pairs = [y.Add(), y.Subtract(), y.Multiply(), y.Average(), y.Maximum(), y.Minimum(), y.Concatenate()]
-        return y.Dense(1)(y.Concatenate()([one([a, b]) for one in pairs] + [y.Dot(axes=1)([a, b])]))
+        return y.Dense(1)(y.Concatenate()([merge([a, b]) for merge in pairs] + [y.Dot(axes=1)([a, b])]))
 
     return k.applied((4,), build)
 

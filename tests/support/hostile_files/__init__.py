@@ -57,7 +57,7 @@ def attack(
     for form in forms:
         live = runs_in if isinstance(runs_in, str) else runs_in.get(form, "")
         known = [keras for keras in kerases if form != "keras" or keras in ("3", *ZIP2)]
-        one = Attack(
+        attack_file = Attack(
             name,
             form,
             tries,
@@ -66,8 +66,8 @@ def attack(
             SUFFIX[form] if suffix is None else suffix,
             make,
         )
-        assert str(one) not in _ATTACKS, f"{one} is there twice"
-        _ATTACKS[str(one)] = one
+        assert str(attack_file) not in _ATTACKS, f"{attack_file} is there twice"
+        _ATTACKS[str(attack_file)] = attack_file
 
 
 def attacks() -> list[Attack]:

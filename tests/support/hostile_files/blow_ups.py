@@ -74,9 +74,9 @@ def wide_input(site: Site) -> None:
 
 
 def many_layers(site: Site) -> None:
-    one = json.dumps(layer(site, "ReLU", {"name": "r"}))
-    layers = ", ".join(one.replace('"r"', f'"r{number}"') for number in range(MILLION))
-    text = json.dumps(sequential(site, layer(site, "ReLU", {"name": "r"}))).replace(one, layers)
+    written = json.dumps(layer(site, "ReLU", {"name": "r"}))
+    layers = ", ".join(written.replace('"r"', f'"r{number}"') for number in range(MILLION))
+    text = json.dumps(sequential(site, layer(site, "ReLU", {"name": "r"}))).replace(written, layers)
     if site.form == "keras":
         site.path.write_bytes(zipped({**members(site, {}), "config.json": text.encode()}, zipfile.ZIP_DEFLATED))
     else:
@@ -84,11 +84,11 @@ def many_layers(site: Site) -> None:
 
 
 def many_nodes(site: Site) -> None:
-    one = layer(site, "Add", {"name": "sum"})
+    add = layer(site, "Add", {"name": "sum"})
     if site.is_keras3:
-        write(site, functional3(site, [(one, [[keras_tensor()] * 100_000], {})]))
+        write(site, functional3(site, [(add, [[keras_tensor()] * 100_000], {})]))
     else:
-        write(site, functional2(site, [(one, [["given", 0, 0, {}]] * MILLION)]))
+        write(site, functional2(site, [(add, [["given", 0, 0, {}]] * MILLION)]))
 
 
 def repeated(site: Site) -> None:

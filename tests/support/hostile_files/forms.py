@@ -43,7 +43,7 @@ def sequential(site: Site, *layers: Config, first: Config | None = None) -> Conf
 def functional2(site: Site, nodes: Iterable[tuple[Config, list[Any]]]) -> Config:
     """A functional model of Keras 2: layers and their inbound nodes, after `given`; the last is its output."""
     layers = [{**given(site), "name": "given", "inbound_nodes": []}]
-    layers += [{**one, "name": one["config"]["name"], "inbound_nodes": inbound} for one, inbound in nodes]
+    layers += [{**config, "name": config["config"]["name"], "inbound_nodes": inbound} for config, inbound in nodes]
     ends = {"input_layers": [["given", 0, 0]], "output_layers": [[layers[-1]["name"], 0, 0]]}
     return layer(
         site,
@@ -63,8 +63,8 @@ def functional3(site: Site, nodes: Iterable[tuple[Config, list[Any], Config]]) -
     """A functional model of Keras 3: layers with the arguments of their call, after the input `given`; the model's
     output is its input, so that what a layer gives does not matter."""
     layers = [{**given(site), "name": "given", "inbound_nodes": []}]
-    layers += [{**one, "name": one["config"]["name"], "inbound_nodes": [{"args": args, "kwargs": kwargs}]}
-               for one, args, kwargs in nodes]  # fmt: skip
+    layers += [{**config, "name": config["config"]["name"], "inbound_nodes": [{"args": args, "kwargs": kwargs}]}
+               for config, args, kwargs in nodes]  # fmt: skip
     ends = {"input_layers": [["given", 0, 0]], "output_layers": [["given", 0, 0]]}
     return layer(site, "Functional", {"name": "model", "trainable": True, "layers": layers, **ends},
                  module="keras.src.models.functional")  # fmt: skip

@@ -37,7 +37,10 @@ def load_and_train(keras, path):
     model = keras.models.load_model(path)
     said = "loaded"
     inputs = getattr(model, "inputs", None)
-    given = [np.zeros([1 if size is None else size for size in one.shape], text_of(one.dtype)) for one in inputs or ()]
+    given = [
+        np.zeros([1 if size is None else size for size in tensor.shape], text_of(tensor.dtype))
+        for tensor in inputs or ()
+    ]
     given = given or [np.zeros((1, 4), "float32")]
     made = model(given if len(given) > 1 else given[0])
     said += ", called"

@@ -33,10 +33,10 @@ def hostile(site: Site, form: str) -> Config:
     site = replace(site, form=form)
     if site.is_keras3:
         named = function("KerasFileEditor", "keras.saving")
-        one = layer(site, "Lambda", {"name": "l", "function": named, "arguments": {}})
-        return functional3(site, [(one, [], {"inputs": str(site.canary)})])
-    one = op_layer(site, "TFOpLambda", {"function": "io.write_file"})
-    return functional2(site, [(one, [[CONSTANT, -1, site.marker, {"contents": "x"}]])])
+        hostile_layer = layer(site, "Lambda", {"name": "l", "function": named, "arguments": {}})
+        return functional3(site, [(hostile_layer, [], {"inputs": str(site.canary)})])
+    hostile_layer = op_layer(site, "TFOpLambda", {"function": "io.write_file"})
+    return functional2(site, [(hostile_layer, [[CONSTANT, -1, site.marker, {"contents": "x"}]])])
 
 
 def innocent(site: Site, form: str) -> Config:

@@ -69,9 +69,9 @@ def class_as_function(
     """A Lambda layer that names a class: its constructor asks for no safe mode where from_config does."""
 
     def make(site: Site) -> None:
-        one = layer(site, "Lambda", {"name": "l", "function": function(class_name, "keras.layers"),
+        hostile_layer = layer(site, "Lambda", {"name": "l", "function": function(class_name, "keras.layers"),
                                      "arguments": arguments(site)})  # fmt: skip
-        write(site, functional3(site, [(one, [], {"inputs": first(site)})]))
+        write(site, functional3(site, [(hostile_layer, [], {"inputs": first(site)})]))
 
     return make
 

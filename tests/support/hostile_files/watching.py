@@ -177,13 +177,13 @@ def _examination(path: Path, seconds: float, memory: int) -> Examination:
 def _run_at_once(script: str, keras: str, listed: list[str], *arguments: str, output: Path | None = None) -> list[Any]:
     """The lines of JSON that a script printed for a list, of which two processes do a half each."""
 
-    def run(part: list[str]) -> str:
+    def run(names: list[str]) -> str:
         with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
-            json.dump(part, file)
+            json.dump(names, file)
             file.flush()
             return _run(script, keras, *arguments, file.name, output=output)
 
-    parts = [part for part in (listed[::2], listed[1::2]) if part]
+    parts = [half for half in (listed[::2], listed[1::2]) if half]
     with ThreadPoolExecutor(2) as pool:
         return [json.loads(line) for said in pool.map(run, parts) for line in said.splitlines()]
 

@@ -76,7 +76,9 @@ def test_the_policies_take_turns_and_each_is_held_against_the_program() -> None:
     machine = Machine({})
     compared = compare(SETTINGS, ["float32", "mixed_float16"], 2, SilentProgress(), machine.diagnose, machine.time)
     assert machine.asked == ["check float32", "check mixed_float16", *["float32", "mixed_float16"] * 2]
-    assert all(each.holds_policy and not each.what_if and not each.second_training for each in machine.settings)
+    assert all(
+        settings.holds_policy and not settings.what_if and not settings.second_training for settings in machine.settings
+    )
     assert [run.timings for run in compared.runs] == [(TIMING, TIMING)] * 2 and compared.rounds == 2
 
 

@@ -390,9 +390,9 @@ class Project:
 
     def run(self, edited: dict[str, bytes], target: str, keep_run: Path | None = None) -> tuple[str, ExaminationFacts]:
         self._told.write_text("", encoding="utf-8")
-        one = target_from_text(target)
-        settings = Settings((one,), python=self.python, edited=edited, timeout=60, keep_run=keep_run)
-        facts = examine(one, settings, SilentProgress(), "auto")
+        examined = target_from_text(target)
+        settings = Settings((examined,), python=self.python, edited=edited, timeout=60, keep_run=keep_run)
+        facts = examine(examined, settings, SilentProgress(), "auto")
         failure = facts.failure and replace(facts.failure, seconds=0.0)
         return self._told.read_text(encoding="utf-8"), replace(facts, failure=failure)
 
@@ -424,11 +424,11 @@ def test_a_program_with_edited_text_does_what_the_edited_program_does(project: P
 def test_edited_text_is_read_in_its_own_encoding(project: Project, name: str) -> None:
     form, encoding, ending = ENCODINGS[name]
     laid_out(project.directory, READS_PART)
-    part = project.directory / "part.py"
+    module = project.directory / "part.py"
     old = "def f(x='OLD é'):\n    raise ValueError('OLD é')\n"
-    part.write_bytes(old.encode())
+    module.write_bytes(old.encode())
     new = form(old.replace("OLD", "NEW, as it is edited")).replace("\n", ending).encode(encoding)
-    said = project.is_as_if_edited({os.path.realpath(part): new})
+    said = project.is_as_if_edited({os.path.realpath(module): new})
     assert "NEW, as it is edited \\xe9" in said and "NEW, as it is edited é" in said
 
 
@@ -443,11 +443,11 @@ def test_a_factory_is_taken_from_edited_text(project: Project, target: str) -> N
 
 def test_bytecode_of_the_old_text_is_not_taken(project: Project) -> None:
     edited = laid_out(project.directory, PROGRAMS["module"])
-    part = project.directory / "part.py"
-    new = edited[os.path.realpath(part)]
-    part.write_bytes(part.read_bytes().ljust(len(new), b"\n"))  # as long as the new text
-    os.utime(part, (1, 1))
-    compiled = py_compile.compile(str(part), doraise=True)
+    module = project.directory / "part.py"
+    new = edited[os.path.realpath(module)]
+    module.write_bytes(module.read_bytes().ljust(len(new), b"\n"))  # as long as the new text
+    os.utime(module, (1, 1))
+    compiled = py_compile.compile(str(module), doraise=True)
     assert compiled is not None and Path(compiled).exists()
     project.is_as_if_edited(edited)
 

@@ -275,7 +275,7 @@ def test_any_bytes_are_read(tmp_path_factory: pytest.TempPathFactory, told: list
 def test_a_field_of_another_type_is_no_event(told: Any, data: st.DataObject) -> None:
     """Whatever stands in for a field: it is read as its type says, or the whole is no event."""
     kind = type(told).__name__[: -len("Facts")]
-    name = data.draw(st.sampled_from([one.name for one in fields(told)]))
+    name = data.draw(st.sampled_from([field.name for field in fields(told)]))
     event = event_from_line(json.dumps(with_facts(kind, told, **{name: data.draw(JSON)})).encode())
     if event is not None:
         types = get_type_hints(type(told))[name]
@@ -284,7 +284,7 @@ def test_a_field_of_another_type_is_no_event(told: Any, data: st.DataObject) -> 
 
 def is_of(value: Any, kind: Any) -> bool:
     if get_origin(kind) is UnionType:
-        return any(is_of(value, one) for one in get_args(kind))
+        return any(is_of(value, member) for member in get_args(kind))
     return isinstance(value, get_origin(kind) or kind)
 
 

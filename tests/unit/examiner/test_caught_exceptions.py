@@ -30,7 +30,8 @@ def run(folder: Path, text: str) -> tuple[list[tuple[str, int | None, int, bool]
     exec(caught_exceptions.compiled(ast.parse(path.read_bytes(), str(path)), str(path)), names)
     told = caught_exceptions.caught_exceptions()
     return [
-        (one.exception, one.location and one.location.line, one.caught_at.line, one.before_training) for one in told
+        (caught.exception, caught.location and caught.location.line, caught.caught_at.line, caught.before_training)
+        for caught in told
     ], names
 
 

@@ -86,7 +86,7 @@ def test_the_room_is_what_every_scale_tried_would_give(batches: list[tuple[int, 
     room = ScaleSearch(runner, given, time.monotonic() + 60).room()  # type: ignore[arg-type]
     assert isinstance(room, ScaleRoom)
     powers = range(-24, 61)
-    gradients = {p: [(runner.gradient(one.kept, 2.0**p), one.kept.gradient) for one in given] for p in powers}
+    gradients = {p: [(runner.gradient(twin.kept, 2.0**p), twin.kept.gradient) for twin in given] for p in powers}
     finite = [p for p in powers if all(np.isfinite(half).all() for half, _ in gradients[p])]
     kept = [p for p in finite if all(np.mean(half == 0) < 0.05 for half, _ in gradients[p])]
     assert room.overflows_above == 2.0 ** max(finite)

@@ -17,7 +17,7 @@ def needs(*wanted: int) -> Heals:
 
 
 def any_of(*sets: set[int]) -> Heals:
-    return lambda chosen: any(one <= chosen for one in sets)
+    return lambda chosen: any(subset <= chosen for subset in sets)
 
 
 @pytest.mark.parametrize(

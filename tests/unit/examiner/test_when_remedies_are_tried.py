@@ -74,7 +74,7 @@ def seen(*events: Any) -> Seen:
 def test_they_belong_to_the_training_that_was_told_before() -> None:
     facts = dataclasses.replace(training(()), model=NO_MODEL)
     found = seen(Training(1, facts), Training(1, facts), Remedies(-2, (HEALED,)))
-    assert [one.remedies for one in found.trainings] == [(HEALED,), ()]
+    assert [told.remedies for told in found.trainings] == [(HEALED,), ()]
 
 
 @pytest.mark.parametrize("which", [0, -1, 5])

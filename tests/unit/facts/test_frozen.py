@@ -87,7 +87,9 @@ def test_a_class_tells_what_it_is_made_of_before_and_after_it_was_made(cls: Any)
     fields = {field.name: (field.type, not _has_default(field)) for field in dataclasses.fields(cls)}
     for _ in range(2):
         told = inspect.signature(cls).parameters
-        assert {name: (each.annotation, each.default is each.empty) for name, each in told.items()} == fields
+        assert {
+            name: (parameter.annotation, parameter.default is parameter.empty) for name, parameter in told.items()
+        } == fields
         cls(*(["a"] if fields else []))
 
 
@@ -108,6 +110,6 @@ def test_a_class_below_has_its_own_methods() -> None:
 
 
 def test_without_equality_each_is_itself_alone() -> None:
-    one = Same("a")
-    assert one == one and one != Same("a") and len({one, Same("a")}) == 2
+    same = Same("a")
+    assert same == same and same != Same("a") and len({same, Same("a")}) == 2
     assert Nothing() == Nothing() and repr(Nothing()) == "Nothing()" and hash(Nothing()) == hash(Nothing())

@@ -211,8 +211,8 @@ def test_an_error_is_told_with_what_speaks_of_it(raised: str) -> None:
     error = seen(raised, stage="training")
     assert codes(merged_findings([error, seen("MP201")])) == sorted(["MP201", raised])
     presented = {
-        one.code: [also.code for also in one.also_seen]
-        for one in merged_findings([error, seen("MP101"), seen("MP505")])
+        finding.code: [also.code for also in finding.also_seen]
+        for finding in merged_findings([error, seen("MP101"), seen("MP505")])
     }
     assert presented == {"MP101": [], "MP505": [raised]}
 
@@ -231,13 +231,13 @@ def test_without_a_line_only_what_speaks_of_the_error_explains_it(raised: str) -
 
 @pytest.mark.parametrize("raised", RAISED)
 def test_what_reads_the_same_error_explains_it_from_another_line(raised: str) -> None:
-    one = {"exception": "TypeError", "error": "float16"}
-    error = seen(raised, 7, evidence=one)
-    (spoken,) = merged_findings([error, seen("MP219", 3, evidence=one)])
+    evidence = {"exception": "TypeError", "error": "float16"}
+    error = seen(raised, 7, evidence=evidence)
+    (spoken,) = merged_findings([error, seen("MP219", 3, evidence=evidence)])
     assert spoken.code == "MP219"
-    for other in ({**one, "error": "float32"}, {**one, "exception": "ValueError"}, {}):
+    for other in ({**evidence, "error": "float32"}, {**evidence, "exception": "ValueError"}, {}):
         assert len(merged_findings([error, seen("MP219", 3, evidence=other)])) == 2
-    assert len(merged_findings([error, seen("MP201", 3, evidence=one)])) == 2  # it read no error
+    assert len(merged_findings([error, seen("MP201", 3, evidence=evidence)])) == 2  # it read no error
 
 
 def test_what_is_explained_by_something_explained_is_attached_to_who_speaks() -> None:

@@ -62,7 +62,7 @@ def test_of_two_at_one_place_the_first_told_stands_first() -> None:
     draft.make([proposal(edit("a.py", 1, 4, ", a=1"))], (0,), {"a.py": SourceFacts("a.py", "f(x, b=2)\n")})
     ((file,), told) = draft.files((0, 1)), draft.edits((0, 1))
     assert file.after == b"f(x, a=1, b=2)\n"
-    assert [one.text for edits in told.values() for one in edits] == [", a=1", ", b=2"]
+    assert [change.text for edits in told.values() for change in edits] == [", a=1", ", b=2"]
 
 
 def test_what_builds_on_an_edit_goes_with_it() -> None:

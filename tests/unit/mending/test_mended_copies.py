@@ -32,8 +32,10 @@ def test_all_other_members_are_as_they_were(tmp_path: Path) -> None:
     before = write_archive(tmp_path / "a.keras", CONFIGURATION)
     write_copy(saved_file_from_path(str(before)), {"other": 1}, None, tmp_path / "b.keras")
     old, new = members(before), members(tmp_path / "b.keras")
-    assert [one[:-1] for one in old] == [one[:-1] for one in new]
-    assert [one for one in old if one[0] != "config.json"] == [one for one in new if one[0] != "config.json"]
+    assert [member[:-1] for member in old] == [member[:-1] for member in new]
+    assert [member for member in old if member[0] != "config.json"] == [
+        member for member in new if member[0] != "config.json"
+    ]
     assert configuration_of(tmp_path / "b.keras") == {"other": 1}
     assert zipfile.ZipFile(tmp_path / "b.keras").comment == b"by hand"
 

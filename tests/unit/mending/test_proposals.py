@@ -57,7 +57,7 @@ def finding(code: str, **given: object) -> Finding:
 
 
 def remedy(tried: str, *paths: str, kind: str = "float32-layers") -> RemedyFacts:
-    lines = {one.path: one.made_at for one in LAYERS}
+    lines = {known.path: known.made_at for known in LAYERS}
     return RemedyFacts(kind, tried, paths, tuple(map(lines.get, paths)))  # type: ignore[arg-type]
 
 
@@ -66,7 +66,10 @@ def answers(*findings: Finding, live: bool = True) -> list[list[list[tuple[str, 
     models = (("a.py", MODEL),) if live else ()
     diagnosis = Diagnosis((), findings, models, (), (), (), (), {}, 0, 1, "", "")
     return [
-        [[(one.title, "".join(edit.text for edit in one.edits)) for one in answer.proposals] for answer in of_one]
+        [
+            [(proposal.title, "".join(edit.text for edit in proposal.edits)) for proposal in answer.proposals]
+            for answer in of_one
+        ]
         for of_one in proposed(diagnosis, SOURCES).answers
     ]
 
@@ -156,7 +159,9 @@ def test_what_the_running_program_showed(code: str, text: str, line: int, operat
     probes = (Probe(seen, Verdict.OVERFLOWING, ""),)
     diagnosis = Diagnosis((), (found,), (("a.py", model),), probes, (), (), (), {}, 0, 1, "", "")
     answers_to = proposed(diagnosis, {"a.py": SourceFacts("a.py", text)}).answers
-    edits = [edit for answers in answers_to for answer in answers for one in answer.proposals for edit in one.edits]
+    edits = [
+        edit for answers in answers_to for answer in answers for proposal in answer.proposals for edit in proposal.edits
+    ]
     assert (edited(text, edits) if edits else None) == after
 
 
@@ -185,7 +190,7 @@ def test_what_keeps_the_gradients(
     diagnosis = Diagnosis((), (found,), (("a.py", MODEL),), probes, (), (), (), {}, 0, 1, "", "")
     text = TEXT.replace("Wrapper(Adam(), dynamic=False)", made)
     answers_to = proposed(diagnosis, {"a.py": SourceFacts("a.py", text)}).answers
-    assert [one.title for answers in answers_to for answer in answers for one in answer.proposals] == (
+    assert [proposal.title for answers in answers_to for answer in answers for proposal in answer.proposals] == (
         [wanted] if wanted else []
     )
 
@@ -220,7 +225,9 @@ def test_what_met_another_dtype_is_cast(code: str, line: int, dtypes: object, af
     found = finding(code, location=Location("a.py", line), evidence={"dtypes": dtypes})
     diagnosis = Diagnosis((), (found,), (), (), (), (), (), {}, 0, 1, "", "")
     answers_to = proposed(diagnosis, {"a.py": SourceFacts("a.py", MET)}).answers
-    edits = [edit for answers in answers_to for answer in answers for one in answer.proposals for edit in one.edits]
+    edits = [
+        edit for answers in answers_to for answer in answers for proposal in answer.proposals for edit in proposal.edits
+    ]
     assert (edited(MET, edits) if edits else None) == after
 
 
@@ -307,9 +314,11 @@ def test_a_number_that_a_layers_own_code_loses(
     found = finding(code, location=Location("a.py", line), stage="source")
     diagnosis = Diagnosis((), (found,), (("a.py", model),), (), (), (), (), {}, 0, 1, "", "")
     answers_to = proposed(diagnosis, {"a.py": SourceFacts("a.py", NORM)}).answers
-    edits = [edit for answers in answers_to for answer in answers for one in answer.proposals for edit in one.edits]
+    edits = [
+        edit for answers in answers_to for answer in answers for proposal in answer.proposals for edit in proposal.edits
+    ]
     assert bool(edits) is bool(after)
-    assert all(part in edited(NORM, dict.fromkeys(edits)) for part in after or ())
+    assert all(cast in edited(NORM, dict.fromkeys(edits)) for cast in after or ())
 
 
 OWN = """import keras
@@ -344,7 +353,9 @@ def test_our_own_wrapper_takes_the_place_of_keras(
     model = ModelFacts("m", "m", "Sequential", "mixed_float16", Keras("keras"), (), chain)
     diagnosis = Diagnosis((), (finding(code),), (("a.py", model),), (), (), (), (), {}, 0, 1, "", "")
     answers_to = proposed(diagnosis, {"a.py": SourceFacts("a.py", OWN)}, has_it).answers
-    edits = [edit for answers in answers_to for answer in answers for one in answer.proposals for edit in one.edits]
+    edits = [
+        edit for answers in answers_to for answer in answers for proposal in answer.proposals for edit in proposal.edits
+    ]
     assert (edited(OWN, edits) if edits else None) == after
 
 
@@ -352,4 +363,4 @@ def test_a_rules_own_edit_comes_before_our_wrapper() -> None:
     model = ModelFacts("m", "m", "Sequential", "mixed_float16", Keras("keras"), (), (WRAPS, ADAM))
     diagnosis = Diagnosis((), (finding("MP302", fix=FIX),), (("a.py", model),), (), (), (), (), {}, 0, 1, "", "")
     ((answer,),) = proposed(diagnosis, {"a.py": SourceFacts("a.py", OWN)}, True).answers
-    assert [one.title for one in answer.proposals] == ["Write x"]
+    assert [proposal.title for proposal in answer.proposals] == ["Write x"]

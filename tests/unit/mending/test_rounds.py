@@ -47,7 +47,7 @@ class Doctor:
         found = []
         for number, line in enumerate(lines, 1):
             told = re.fullmatch(r"#(?P<code>\w+)(?P<mild>\?)?(?:<(?P<as_long>\w+))?(?:>(?P<fix>.*))?", line)
-            holds = told and (not told["as_long"] or any(one.startswith(f"#{told['as_long']}") for one in lines))
+            holds = told and (not told["as_long"] or any(other.startswith(f"#{told['as_long']}") for other in lines))
             if told and holds and re.match(codes, told["code"]):
                 found.append(self.finding(number, line, told))
         failing = any(finding.fails_a_run(Severity.WARNING) for finding in found)
@@ -127,10 +127,14 @@ def of_trials(needed: str, together: bool = True) -> Propose:
 
     def propose(diagnosis: Diagnosis, sources: Sources) -> Proposed:
         found = [answer for (answer, *_) in proposed(diagnosis, sources).answers]
-        seen = [replace(one, needed=bool(re.match(needed, one.code))) for answer in found for one in answer.proposals]
-        sets = [tuple(seen)] * len(seen) if together else [(one,) for one in seen]
+        seen = [
+            replace(proposal, needed=bool(re.match(needed, proposal.code)))
+            for answer in found
+            for proposal in answer.proposals
+        ]
+        sets = [tuple(seen)] * len(seen) if together else [(proposal,) for proposal in seen]
         answers = zip(found, sets, strict=True)
-        return Proposed(tuple((Answer(answer.finding, some, from_trial=True),) for answer, some in answers))
+        return Proposed(tuple((Answer(answer.finding, proposals, from_trial=True),) for answer, proposals in answers))
 
     return propose
 
@@ -155,14 +159,14 @@ def test_what_a_trial_saw_to_be_needed_is_not_left_out_in_a_training(
 def test_what_breaks_more_than_it_mends_does_not_stay() -> None:
     course, told = told_of("#E1>#E2|#E3|#E4")
     assert told[0] == "#E1>#E2|#E3|#E4"
-    assert [one.title for one in course.tried] == ["E1 to #E2|#E3|#E4"]
+    assert [proposal.title for proposal in course.tried] == ["E1 to #E2|#E3|#E4"]
 
 
 def test_where_all_edits_together_make_it_worse_each_is_tried_alone() -> None:
     course, told = told_of("#E1>#bad\n#E2>ok\n#E3<bad\n#E4<bad")
     assert not course.after.is_healthy
     assert told[0] == "#E1>#bad\nok\n#E3<bad\n#E4<bad"
-    assert [one.title for one in course.tried] == ["E1 to #bad"]
+    assert [proposal.title for proposal in course.tried] == ["E1 to #bad"]
 
 
 def test_a_defect_that_only_moves_ends_the_rounds() -> None:

@@ -57,10 +57,10 @@ class Examiner:
             for path, policy in policies.items()
         )
         models = (ModelFacts("m", "m", "Functional", MIXED, Keras("keras"), layers),) if self.loads else ()
-        failing = any(one.fails_a_run(Severity.WARNING) for one in found)
+        failing = any(shown.fails_a_run(Severity.WARNING) for shown in found)
         return Diagnosis(
             targets=(TargetReport(target.id, str(target.path), target.kind, Keras("keras")),),
-            findings=found, models=tuple((target.id, one) for one in models), probes=(), rules=(), skipped=(),
+            findings=found, models=tuple((target.id, facts) for facts in models), probes=(), rules=(), skipped=(),
             crashed=(), environment={}, suppressed=0, exit_code=2 if not self.loads else int(failing), command="",
             version="1",
         )  # fmt: skip
@@ -71,7 +71,7 @@ class Examiner:
         return (OutputFacts("out", "float32", len(values), values),), ""
 
     def policies(self, path: Path) -> Policies:
-        return {one.path: one.policy for one in layers_in(configuration_of(path)) if one.path and one.policy}
+        return {saved.path: saved.policy for saved in layers_in(configuration_of(path)) if saved.path and saved.policy}
 
 
 def healthy(policies: Policies) -> Iterator[Finding]:
@@ -116,7 +116,7 @@ def mended(tmp_path: Path, configuration: Any, sick: Sick, policy: str = "") -> 
 
 
 def in_float32(tmp_path: Path) -> set[str]:
-    return {one.path for one in layers_in(configuration_of(tmp_path / "b.keras")) if one.policy == "float32"}
+    return {saved.path for saved in layers_in(configuration_of(tmp_path / "b.keras")) if saved.policy == "float32"}
 
 
 HEALING = [  # what is sick, what is in float32 then
@@ -133,7 +133,7 @@ def test_what_is_needed_is_float32_and_no_more(tmp_path: Path, sick: Sick, in_fl
     result, _ = mended(tmp_path, layers(), sick)
     assert in_float32(tmp_path) == set(in_float.split()) == set(result.healing)
     assert (result.exit_code, result.is_healthy) == (0, True)
-    assert {one.path for one in result.changed} == set(in_float.split())
+    assert {change.path for change in result.changed} == set(in_float.split())
 
 
 def test_a_healthy_file_is_not_written_anew(tmp_path: Path) -> None:
@@ -192,15 +192,15 @@ def test_those_that_carry_the_files_policy_get_the_new_one(
     tmp_path: Path, configuration: Any, policy: str, changed: set[str]
 ) -> None:
     result, _ = mended(tmp_path, configuration, healthy, policy)
-    assert {one.path for one in result.changed} == changed
-    assert {one.after for one in result.changed} == {policy}
-    assert result.weights_in_half == any(one.before == "float16" for one in result.changed)
+    assert {change.path for change in result.changed} == changed
+    assert {change.after for change in result.changed} == {policy}
+    assert result.weights_in_half == any(change.before == "float16" for change in result.changed)
 
 
 def test_converting_puts_float32_where_it_must_be(tmp_path: Path) -> None:
     result, _ = mended(tmp_path, layers("float32"), chain("b", "d"), MIXED)
     assert (in_float32(tmp_path), set(result.healing)) == ({"b", "d"}, {"b", "d"})
-    assert {one.path for one in result.changed} == {"a", "c"}
+    assert {change.path for change in result.changed} == {"a", "c"}
     assert "float32 because of what was found: b, d" in report_from_mended_file(result, "terminal")
 
 

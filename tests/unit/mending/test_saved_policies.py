@@ -46,10 +46,10 @@ head own own/p"""
 @pytest.mark.parametrize("keras", ["3", "tf_keras", "2"])
 def test_layers_are_found_wherever_they_stand(keras: str) -> None:
     found = layers_in(wrapped(keras))
-    assert [one.path for one in found] == ["", *PATHS.split()]
-    assert {one.path for one in found if one.is_model} == {"", "td/inside", "sub"}
-    assert {one.policy for one in found if not one.is_model} == {MIXED, "float32"}
-    assert not any(one.kept_because for one in found if not one.is_model)
+    assert [saved.path for saved in found] == ["", *PATHS.split()]
+    assert {saved.path for saved in found if saved.is_model} == {"", "td/inside", "sub"}
+    assert {saved.policy for saved in found if not saved.is_model} == {MIXED, "float32"}
+    assert not any(saved.kept_because for saved in found if not saved.is_model)
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_only_the_dtypes_of_the_chosen_layers_change(version: str, policy: str) 
     chosen = ["a", "bi/lstm", "rnn/cells/c2", "td/inside/deep", "own/p"]
     after = with_policies(before, dict.fromkeys(chosen, policy), version, "keras")
     assert before == kept
-    policies = {one.path: one.policy for one in layers_in(after)}
+    policies = {saved.path: saved.policy for saved in layers_in(after)}
     assert {path for path in policies if policies[path] == policy} - {"head"} == set(chosen)
     told = json.dumps(after)
     for name in chosen:
@@ -119,8 +119,8 @@ FORMS = [  # what there was, policy, version, form, what there is
 def test_a_policy_is_written_as_that_keras_writes_it(
     before: Any, policy: str, version: str, form: str, after: Any
 ) -> None:
-    part = {"class_name": "Dense", "config": {"name": "a", "trainable": True, "dtype": before}}
-    changed = with_policies(model(part), {"a": policy}, version, form)
+    dense = {"class_name": "Dense", "config": {"name": "a", "trainable": True, "dtype": before}}
+    changed = with_policies(model(dense), {"a": policy}, version, form)
     assert changed["config"]["layers"][1]["config"]["dtype"] == after
 
 

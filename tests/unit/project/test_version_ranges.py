@@ -43,8 +43,8 @@ def test_what_packaging_refuses_is_left_to_it(text: str) -> None:
     plain = plain_requirement(text)
     if plain is not None:
         assert plain[0] == wanted.name and not wanted.extras and wanted.marker is None and wanted.url is None
-        assert {(one.operator, one.version) for one in plain[1]} == {
-            (one.operator, one.version) for one in wanted.specifier
+        assert {(clause.operator, clause.version) for clause in plain[1]} == {
+            (clause.operator, clause.version) for clause in wanted.specifier
         }
 
 

@@ -217,7 +217,9 @@ def test_the_json_is_what_its_schema_says(compared: Compared) -> None:
     jsonschema.Draft202012Validator.check_schema(schemas["compared-1.json"])
     told = json.loads(report_from_compared(compared, "json"))
     jsonschema.Draft202012Validator(schemas["compared-1.json"], registry=registry).validate(told)
-    assert [each["policy"] for each in told["policies"]] == [each.policy for each in compared.runs]
+    assert [policy_run["policy"] for policy_run in told["policies"]] == [
+        policy_run.policy for policy_run in compared.runs
+    ]
 
 
 def test_two_policies_must_have_something_to_compare() -> None:

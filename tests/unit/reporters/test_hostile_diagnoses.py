@@ -49,11 +49,11 @@ def filled(kind: Any, text: str, within: tuple[Any, str] = (None, "")) -> Any:
             **{field.name: filled(hints[field.name], text, (kind, field.name)) for field in dataclasses.fields(kind)}
         )
     if origin in (typing.Union, types.UnionType):
-        return filled(next(one for one in inner if one is not type(None)), text)
+        return filled(next(member for member in inner if member is not type(None)), text)
     if origin is typing.Literal:
         return inner[0]
     if origin is tuple:
-        return (filled(inner[0], text),) if inner[1:] == (...,) else tuple(filled(one, text) for one in inner)
+        return (filled(inner[0], text),) if inner[1:] == (...,) else tuple(filled(member, text) for member in inner)
     if origin is frozenset:
         return frozenset({filled(inner[0], text)})
     if origin in (dict, collections.abc.Mapping):
@@ -86,7 +86,7 @@ def strings(told: Any) -> list[str]:
     if isinstance(told, str):
         return [told]
     inner = [*told, *told.values()] if isinstance(told, dict) else told if isinstance(told, list) else []
-    return [text for one in inner for text in strings(one)]
+    return [text for value in inner for text in strings(value)]
 
 
 def read(form: OutputFormat, report: str) -> list[str]:
@@ -95,10 +95,18 @@ def read(form: OutputFormat, report: str) -> list[str]:
         return strings(json.loads(report))
     if form in (OutputFormat.svg, OutputFormat.junit):
         root = ElementTree.fromstring(report)
-        return [text for one in root.iter() for text in (one.text or "", one.tail or "", *one.attrib.values())]
+        return [
+            text
+            for element in root.iter()
+            for text in (element.text or "", element.tail or "", *element.attrib.values())
+        ]
     if form is OutputFormat.html:
         page = html5lib.HTMLParser(strict=True, namespaceHTMLElements=False).parse(report)
-        return [text for one in page.iter() for text in (one.text or "", one.tail or "", *one.attrib.values())]
+        return [
+            text
+            for element in page.iter()
+            for text in (element.text or "", element.tail or "", *element.attrib.values())
+        ]
     return [report]
 
 

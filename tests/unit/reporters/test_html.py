@@ -173,7 +173,7 @@ def test_words_of_python_have_colours(lines: list[str], kinds: list[str]) -> Non
         shown = [ExcerptLine(n, line[:start], line[start:end], line[end:]) for n, line in enumerate(lines)]
         told = coloured(shown)
         for line, as_it_was in zip(told, shown, strict=True):
-            parts = ("".join(text for text, _ in part) for part in (line.before, line.marked, line.after))
+            parts = ("".join(text for text, _ in tokens) for tokens in (line.before, line.marked, line.after))
             assert tuple(parts) == (as_it_was.before, as_it_was.marked, as_it_was.after)
     whole = coloured([ExcerptLine(n, line) for n, line in enumerate(lines)])
     assert set(kinds) <= {f"{kind}:{text}" for line in whole for text, kind in line.before if kind}
@@ -252,8 +252,8 @@ EXTREME = [5e-324, -5e-324, 1e-310, 2.0**-1074, 1.0, -1e308, 1e308, sys.float_in
 @given(st.lists(st.none() | st.sampled_from(EXTREME) | st.floats(), min_size=1, max_size=6))
 def test_any_number_can_be_drawn(numbers: list[float | None]) -> None:
     """Within the picture, and every tick is a number."""
-    some = [5.0 if number is None else abs(number) for number in numbers]
-    frames = [TensorFacts("a", "A", "float16", (1,), number, number, number, number, 0.0) for number in some]
+    magnitudes = [5.0 if number is None else abs(number) for number in numbers]
+    frames = [TensorFacts("a", "A", "float16", (1,), number, number, number, number, 0.0) for number in magnitudes]
     bars = bars_from_frames(frames)
     assert all(0 <= size <= WIDTH for bar in bars for size in (bar.width, bar.limit))
     for course in (course_of_scale(steps(*numbers)), course_of_loss(steps(*numbers))):

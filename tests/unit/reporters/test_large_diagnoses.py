@@ -21,8 +21,10 @@ from mpdoctor.reporters.rendering import report_from_diagnosis
 
 
 def findings(number: int, **more: object) -> Diagnosis:
-    one = dataclasses.replace(samples.SHADOWED, **more)  # type: ignore[arg-type]
-    told = (dataclasses.replace(one, location=Location(f"{n}.py", n + 1), fingerprint=f"{n:x}") for n in range(number))
+    finding = dataclasses.replace(samples.SHADOWED, **more)  # type: ignore[arg-type]
+    told = (
+        dataclasses.replace(finding, location=Location(f"{n}.py", n + 1), fingerprint=f"{n:x}") for n in range(number)
+    )
     return samples.diagnosis(*told)
 
 

@@ -140,8 +140,8 @@ def test_a_testcase_keeps_its_name_when_lines_are_added_above() -> None:
         location=dataclasses.replace(samples.SHADOWED.location, line=20, end_line=20),
         excerpt=dataclasses.replace(samples.SHADOWED.excerpt, first_line=19),
     )
-    one, other = (samples.diagnosis(finding) for finding in (samples.SHADOWED, lower))
-    assert outcomes(one) == outcomes(other)
+    before, after = (samples.diagnosis(finding) for finding in (samples.SHADOWED, lower))
+    assert outcomes(before) == outcomes(after)
     assert list(outcomes(samples.diagnosis(samples.SHADOWED, lower)))[-1].endswith("opt.epsilon = 1e-4 (2)")
     layered = dataclasses.replace(NOWHERE, layer="encoder/dense")
     assert list(outcomes(samples.diagnosis(layered)))[-1] == "MP302 attribute-shadowed-by-wrapper: layer encoder/dense"
@@ -190,7 +190,10 @@ def test_every_line_is_one_that_was_seen(sample: Any) -> None:
     assert {int(str(case.get("line"))) for case in marked} <= lines
     seen = lines | {also.line for finding in diagnosis.findings for also in finding.also_seen}
     for _, model in diagnosis.models:
-        places = [model.call.location, *(place for one in model.layers for place in (one.made_at, one.class_location))]
+        places = [
+            model.call.location,
+            *(place for layer in model.layers for place in (layer.made_at, layer.class_location)),
+        ]
         seen |= {place.line for place in places if place is not None}
     shown = json.dumps(sarif_run(diagnosis)["results"])
     assert set(numbers_after(r'"startLine": (\d+)', shown)) <= seen

@@ -97,7 +97,7 @@ def test_a_block_holds_its_lines(lines: list[str]) -> None:
 
 @given(st.lists(st.tuples(HOSTILE, HOSTILE), min_size=1, max_size=4))
 def test_a_table_keeps_its_cells(rows: list[tuple[str, str]]) -> None:
-    tokens = PARSER.parse(table(("a", "b"), ((prose(one), code(other)) for one, other in rows)))
+    tokens = PARSER.parse(table(("a", "b"), ((prose(plain), code(spelled)) for plain, spelled in rows)))
     assert [token.type for token in tokens].count("tr_open") == len(rows) + 1
     cells = [token for token in tokens if token.type == "inline"][2:]
     assert len(cells) == 2 * len(rows)

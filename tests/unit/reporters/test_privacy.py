@@ -202,7 +202,7 @@ def test_what_is_shared_is_redacted_and_what_is_ones_own_on_demand(saved: Path, 
     assert "0123456789abcdef" not in shown(saved, form, "--redact")
     if form is OutputFormat.json:
         told = [json.loads(shown(saved, form, *options)) for options in ((), ("--redact",))]
-        assert [one["redacted"] for one in told] == [False, True]
+        assert [report["redacted"] for report in told] == [False, True]
 
 
 def test_check_redacts_as_show_does(saved: Path, capsys: pytest.CaptureFixture[str]) -> None:

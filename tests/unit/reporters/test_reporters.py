@@ -78,10 +78,10 @@ def test_what_ends_the_training_stands_before_a_mere_warning(render: Callable[[D
     ]  # fmt: skip
     examined = dataclasses.replace(samples.one_error(), findings=tuple(told))
     source_alone = dataclasses.replace(samples.static(), findings=tuple(told))
-    codes = [one.code for one in told]
+    codes = [finding.code for finding in told]
     assert _codes(render(examined)) == ["MP903", "MP302", "MP905", "MP201", "MP213"]
     assert _codes(render(source_alone)) == codes
-    assert [one["code"] for one in json.loads(json_reporter.render(examined))["findings"]] == codes
+    assert [finding["code"] for finding in json.loads(json_reporter.render(examined))["findings"]] == codes
     assert re.findall(r" (MP\d+) ", concise.render(examined)) == codes
 
 
@@ -302,9 +302,9 @@ def test_each_keras_that_judged_is_told_once() -> None:
     legacy = [Keras("tf_keras", because=f"{name}.py says so") for name in "ef"]
     targets = [
         dataclasses.replace(
-            samples.TARGET, keras=one, stages=skipped, other_keras=tuple((old, ("x.py",)) for old in legacy)
+            samples.TARGET, keras=keras, stages=skipped, other_keras=tuple((old, ("x.py",)) for old in legacy)
         )
-        for one in keras3
+        for keras in keras3
     ]
     assert judged_by(targets[:1]) == [
         "judged by Keras 3.15.1 (a/requirements.txt says so), tf_keras for 2 files",

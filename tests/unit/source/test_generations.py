@@ -155,7 +155,8 @@ def test_which_keras_and_what_is_told(
 
 
 def test_what_was_asked_for_decides(here: Path) -> None:
-    assert [one.code for one in said_of(here, {"a.py": LOOP}, keras=Keras(version="3.15")).findings] == ["MP407"] * 2
+    findings = said_of(here, {"a.py": LOOP}, keras=Keras(version="3.15")).findings
+    assert [finding.code for finding in findings] == ["MP407"] * 2
     assert said_of(here, {"a.py": LOOP}, keras=Keras("tf_keras")).findings == ()
 
 
@@ -169,7 +170,7 @@ def test_the_keras_is_the_same_whatever_rules_are_chosen(here: Path, select: tup
 
 
 def test_lines_of_notebooks_are_those_of_their_cells(here: Path) -> None:
-    cells = [{"cell_type": "code", "source": one} for one in ("import tensorflow as tf\n", EXPERIMENTAL)]
+    cells = [{"cell_type": "code", "source": source} for source in ("import tensorflow as tf\n", EXPERIMENTAL)]
     (finding,) = said_of(here, {"a.py": EXPERIMENTAL, "b.ipynb": json.dumps({"cells": cells})}).findings
     assert "(a.py, line 2)" in finding.message
     assert "(b.ipynb, cell 2, line 2)" in finding.message

@@ -338,7 +338,7 @@ def test_a_value_that_doubles_is_judged_in_time() -> None:
 def test_a_caller_who_knows_more_is_asked_on_the_way() -> None:
     value = shown(f"{SETUP}model = keras.Sequential()\nprint(tf.square(model(f)) * 2 + tf.cast(i, model(f).dtype))")
     assert dtype_of(value, KERAS3) is None
-    of = dtypes_told(KERAS3, lambda one, found: found or ("float16" if is_call_of_model(one) else None))
+    of = dtypes_told(KERAS3, lambda asked, found: found or ("float16" if is_call_of_model(asked) else None))
     assert of(value) == "float16"
 
 

@@ -263,7 +263,7 @@ def test_what_another_file_imports_declares_nothing(tmp_path: Path, monkeypatch:
         "flags.py": "import keras\ndef parse():\n  if f():\n    import tensorflow\n  keras.ops.cast(1)",
     }
     monkeypatch.chdir(written(tmp_path, texts))
-    declared = {one.path: one.declared_keras for one in facts_with_imports(Path("train.py")).values()}
+    declared = {file.path: file.declared_keras for file in facts_with_imports(Path("train.py")).values()}
     assert declared == {"train.py": "tf_keras", "flags.py": None}
 
 
@@ -290,22 +290,22 @@ def test_a_script_is_understood_with_the_files_that_it_imports(tmp_path: Path, m
     monkeypatch.chdir(written(tmp_path, PROJECT))
     script, *others = facts_with_imports(Path("train.py")).values()
     assert (script.path, script.shows_mixed_precision) == ("train.py", True)
-    assert sorted(one.path for one in others) == [
+    assert sorted(file.path for file in others) == [
         "nets/__init__.py",
         "nets/blocks.py",
         "nets/parts.py",
         "settings.py",
     ]
-    assert sorted(script.imports) == sorted(one.path for one in others)
+    assert sorted(script.imports) == sorted(file.path for file in others)
     (shown,) = [call for call in script.calls if call.method == "print"]
-    assert [described(one) for one in shown.args] == ["LossScaleOptimizer(Adam(0.001))", "3", "Gate"]
+    assert [described(argument) for argument in shown.args] == ["LossScaleOptimizer(Adam(0.001))", "3", "Gate"]
     assert script.policy_at(shown) == "mixed_float16"
     followed = [call for call in script.calls if call.method == "Adam"]
     assert [(call.location.path, described(call.args[0])) for call in followed] == [
         ("nets/blocks.py", "0.001"),
         ("nets/blocks.py", "1"),
     ]
-    blocks = next(one for one in others if one.path == "nets/blocks.py")
+    blocks = next(file for file in others if file.path == "nets/blocks.py")
     assert blocks.classes[0].kind == "layer"
     assert sorted(call.method for call in blocks.calls if call.context.run) == ["eye", "ones", "zeros"]
 
@@ -400,7 +400,7 @@ def outlined(facts: SourceFacts) -> list[object]:
 
 def shape(event: Event) -> list[str]:
     held = [getattr(event, name, None) for name in ("of", "value", "callee", "result")]
-    return [described(one) for one in (*held, *getattr(event, "args", ())) if isinstance(one, Value)]
+    return [described(value) for value in (*held, *getattr(event, "args", ())) if isinstance(value, Value)]
 
 
 def test_a_script_inside_a_package(tmp_path: Path) -> None:
@@ -412,7 +412,7 @@ def test_a_script_inside_a_package(tmp_path: Path) -> None:
     }
     root = written(tmp_path, files)
     script = facts_from_file(root / "pkg/sub/train.py", "train.py")
-    assert [described(one) for one in script.calls[-1].args] == ["7", "7"]
+    assert [described(argument) for argument in script.calls[-1].args] == ["7", "7"]
 
 
 def test_modules_that_import_one_another(tmp_path: Path) -> None:

@@ -210,8 +210,8 @@ def test_methods_of_a_layer_see_what_init_and_build_assigned() -> None:
     assert described(scale.attributes["units"]) == "4 | 8"
     assert described(scale.attributes["w"]) == "self:Scale.add_weight(shape=tuple[4 | 8])"
     assert described(scale.base_arguments["dtype"]) == "'float32'"
-    (product,) = [one for one in facts.operations if one.operator == "*"]
-    assert [described(one) for one in product.operands] == [
+    (product,) = [operation for operation in facts.operations if operation.operator == "*"]
+    assert [described(operand) for operand in product.operands] == [
         "$x",
         "self:Scale.add_weight(shape=tuple[4 | 8])",
     ]

@@ -63,7 +63,7 @@ def diagnosed(directory: Path, patch: pytest.MonkeyPatch, target: str = ".") -> 
 
 
 def told(diagnosis: Diagnosis) -> list[tuple[str, str]]:
-    return [(one.code, one.location.path) for one in diagnosis.findings if one.location]
+    return [(finding.code, finding.location.path) for finding in diagnosis.findings if finding.location]
 
 
 @pytest.mark.parametrize("processes", [1, 3])

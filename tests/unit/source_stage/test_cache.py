@@ -60,8 +60,8 @@ def test_what_is_remembered_is_what_was_found(tmp_path: Path, monkeypatch: pytes
     kerases = (Keras(), Keras("tf_keras"))
     first = [found_in(files, cache_in(tmp_path), keras) for keras in kerases]
     assert first[0] != first[1] and all(len(found) > 50 for found in first)
-    for what in ("walk", "read", "judge"):
-        monkeypatch.delattr(Worker, what)
+    for method in ("walk", "read", "judge"):
+        monkeypatch.delattr(Worker, method)
     assert [found_in(files, cache_in(tmp_path), keras) for keras in kerases] == first
 
 
@@ -224,9 +224,9 @@ def test_whatever_lies_there_the_run_says_the_same(
     tmp_path: Path, files: dict[Path, str], damage: Callable[[Path, bytes], object]
 ) -> None:
     first = found_in(files, None)
-    for what in ("cache/*.kept", "cache-key/cache.key"):
+    for pattern in ("cache/*.kept", "cache-key/cache.key"):
         found_in(files, cache_in(tmp_path / "cache"))
-        (file,) = tmp_path.glob(what)
+        (file,) = tmp_path.glob(pattern)
         damage(file, file.read_bytes())
         assert found_in(files, cache_in(tmp_path / "cache")) == first
         assert found_in(files, cache_in(tmp_path / "cache")) == first
@@ -463,7 +463,7 @@ def test_a_program_is_remembered_with_all_that_is_judged_in_it(tmp_path: Path) -
     cache = tmp_path / "cache"
 
     def codes(asked: Mapping[Path, str]) -> list[str]:
-        return [one.code for one in found_in(asked, cache_in(cache)) if isinstance(one, Finding)]
+        return [finding.code for finding in found_in(asked, cache_in(cache)) if isinstance(finding, Finding)]
 
     for texts, expected in (
         ((model, train), ["MP201"]),

@@ -155,7 +155,7 @@ def test_a_policy_that_a_function_of_another_file_leaves_is_told_by_the_program(
     write(tmp_path, {"settings.py": SETTINGS.format(use=use), "train.py": USER.format(more=more)})
     for target in (".", "train.py"):
         found = check("--static", target, "--select", "MP115", directory=tmp_path).report["findings"]
-        assert [(one["path"], one["line"]) for one in found] == [("settings.py", line) for line in lines]
+        assert [(finding["path"], finding["line"]) for finding in found] == [("settings.py", line) for line in lines]
 
 
 OPTIMIZER = "import keras\n\nclass Mine(keras.optimizers.Optimizer):\n    pass\n"
@@ -534,7 +534,7 @@ def test_a_policy_that_a_notebook_ends_with_is_in_force_nowhere(
     monkeypatch.chdir(tmp_path)
     for target in (".", name):
         settings = Settings((target_from_text(target),), static=True, cache=False, keras=Keras("tf_keras"))
-        assert [one.code for one in diagnose(settings, SilentProgress()).findings] == codes
+        assert [finding.code for finding in diagnose(settings, SilentProgress()).findings] == codes
 
 
 def test_a_package_without_a_release_says_nothing_beside_one_with(tmp_path: Path) -> None:

@@ -43,7 +43,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def links_in(report: dict[str, object]) -> list[str]:
     skipped = report["skipped"]
     assert isinstance(skipped, list)
-    return [one["reason"].partition(" is a link ")[0] for one in skipped if " is a link " in one["reason"]]
+    return [skip["reason"].partition(" is a link ")[0] for skip in skipped if " is a link " in skip["reason"]]
 
 
 LEADING_OUT: list[Callable[[Path], None]] = [
@@ -124,17 +124,17 @@ def test_an_import_follows_no_link_out_of_the_project(
     project: Path, link: str, targets: list[str], findings: int
 ) -> None:
     """What is wrong depends on what is imported: it is unknown there, and known within the project."""
-    one = project / "one"
-    (one / "inner").mkdir()
+    here = project / "one"
+    (here / "inner").mkdir()
     for name in ("train.py", "more.py"):
-        (one / name).write_text(USES.format(link.removesuffix(".py").replace("/", ".")))
+        (here / name).write_text(USES.format(link.removesuffix(".py").replace("/", ".")))
     for elsewhere, found in ((project.parent, 0), (project / "two", findings)):
         (elsewhere / "real").mkdir()
         for name in ("real.py", "real/__init__.py"):
             (elsewhere / name).write_text(WRAPPER)
-        (one / link).unlink(missing_ok=True)
-        (one / link).symlink_to(elsewhere / ("real.py" if link.endswith(".py") else "real"))
-        done = check("--static", *targets, directory=one)
+        (here / link).unlink(missing_ok=True)
+        (here / link).symlink_to(elsewhere / ("real.py" if link.endswith(".py") else "real"))
+        done = check("--static", *targets, directory=here)
         assert len(done.codes()) == found
         assert links_in(done.report) == ([] if found else [link])
 

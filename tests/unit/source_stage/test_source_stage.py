@@ -45,7 +45,7 @@ def written(directory: Path, texts: dict[str, str]) -> Path:
 def test_a_file_with_a_finding_is_walked(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     kerases = marks_from_source(text).keras
-    codes = {one.code for keras in kerases for one in findings_in(facts_of(text, keras, path.name))}
+    codes = {finding.code for keras in kerases for finding in findings_in(facts_of(text, keras, path.name))}
     if codes - {"MP001", "MP005"}:  # which need no walk
         assert outlines_from_files([path.absolute()], Path.read_bytes)[path.absolute()].may_speak
 
@@ -63,8 +63,10 @@ def test_a_directory_on_all_cores_finds_what_its_files_hold_alone(monkeypatch: p
         monkeypatch.setattr(os, "cpu_count", lambda count=processes: count)
         monkeypatch.setattr("mpdoctor.source_stage.WORTH_A_PROCESS", 10_000)
         judged = SourceStage(files).judge(lambda path: Keras(), CODES, sorted(names))
-        assert all(isinstance(one, Finding) for one in judged)
-        found.append([(one.code, one.location, one.message) for one in judged if isinstance(one, Finding)])
+        assert all(isinstance(finding, Finding) for finding in judged)
+        found.append(
+            [(finding.code, finding.location, finding.message) for finding in judged if isinstance(finding, Finding)]
+        )
     assert set(found[0]) ^ set(found[1]) == set()
     assert found[0] == found[1]
     assert len(found[0]) > 50
@@ -233,34 +235,36 @@ BODIES = (
 SET = POLICY.splitlines(keepends=True)[1]
 
 
-def made_up_tree(some: random.Random) -> dict[str, str]:
+def made_up_tree(rng: random.Random) -> dict[str, str]:
     """Modules with layers, some of which make those of others, and one or two scripts that use them under a policy that
     is set first, later, by an import, or never."""
     texts: dict[str, str] = {}
     classes: dict[str, list[str]] = {}
-    for number, name in enumerate(("alpha", "beta", "gamma")[: some.randint(1, 3)]):
-        above = [other for other in texts if some.random() < 0.5]
+    for number, name in enumerate(("alpha", "beta", "gamma")[: rng.randint(1, 3)]):
+        above = [other for other in texts if rng.random() < 0.5]
         text = "import keras\nimport tensorflow as tf\n" + "".join(f"from {other} import *\n" for other in above)
-        text += SET if some.random() < 0.2 else ""
+        text += SET if rng.random() < 0.2 else ""
         classes[name] = [f"Layer{number}{letter}" for letter in "AB"]
-        for one in classes[name]:
-            inner = some.choice([each for other in above for each in classes[other]] or ["keras.layers.Flatten"])
-            text += f"class {one}(keras.layers.Layer):\n" + some.choice(BODIES).format(inner=inner)
-        text += MODEL if some.random() < 0.3 else f"def build():\n    return keras.Sequential([{one}()])\n"
+        for layer_class in classes[name]:
+            inner = rng.choice(
+                [inner_class for other in above for inner_class in classes[other]] or ["keras.layers.Flatten"]
+            )
+            text += f"class {layer_class}(keras.layers.Layer):\n" + rng.choice(BODIES).format(inner=inner)
+        text += MODEL if rng.random() < 0.3 else f"def build():\n    return keras.Sequential([{layer_class}()])\n"
         texts[name] = text
-    for script in ("train", "other")[: some.randint(1, 2)]:
-        used = some.sample(list(classes), some.randint(1, len(classes)))
+    for script in ("train", "other")[: rng.randint(1, 2)]:
+        used = rng.sample(list(classes), rng.randint(1, len(classes)))
         lines = ["import keras\n", *(f"from {name} import *\n" for name in used)]
         body = ["model = build()\n"] if "def build" in texts[used[-1]] else []
-        taken = [one for name in used for one in classes[name] if some.random() < 0.5]
-        body += [f"y = {one}()(keras.ops.ones((4, 8)))\n" for one in taken]
+        taken = [layer_class for name in used for layer_class in classes[name] if rng.random() < 0.5]
+        body += [f"y = {layer_class}()(keras.ops.ones((4, 8)))\n" for layer_class in taken]
         body += [TRAINING.splitlines(keepends=True)[0]] if body or "model =" in texts[used[-1]] else []
-        place = some.randint(0, len(lines) + 1)
+        place = rng.randint(0, len(lines) + 1)
         if 0 < place <= len(lines):
             lines.insert(place, SET)
         elif place:
             body.insert(0, SET)
-        if body and some.random() < 0.4:
+        if body and rng.random() < 0.4:
             body = ["def main():\n", *(f"    {line}" for line in body), "main()\n"]
         texts[script] = "".join([*lines, *body])
     return texts

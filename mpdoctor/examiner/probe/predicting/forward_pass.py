@@ -27,7 +27,7 @@ class ForwardObserver(StepObserver):
     def leave(self, call: LayerCall, outputs: object) -> object:
         marked = super().leave(call, outputs)
         if call.parent is None:
-            self.outputs += [part for part in tf.nest.flatten(outputs) if isinstance(part, tf.Tensor)]
+            self.outputs += [tensor for tensor in tf.nest.flatten(outputs) if isinstance(tensor, tf.Tensor)]
         return marked
 
     @property

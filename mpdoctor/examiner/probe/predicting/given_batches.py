@@ -66,6 +66,8 @@ def _as_tensors(structure: object) -> Any:
 def _mapped(change: Callable[[tf.Tensor], object], structure: Any) -> Any:
     if isinstance(structure, dict):
         return {key: _mapped(change, value) for key, value in structure.items()}
-    if isinstance(structure, (list, tuple)) and any(hasattr(part, "shape") or _is_data(part) for part in structure):
+    if isinstance(structure, (list, tuple)) and any(
+        hasattr(element, "shape") or _is_data(element) for element in structure
+    ):
         return type(structure)(_mapped(change, value) for value in structure)
     return change(structure)

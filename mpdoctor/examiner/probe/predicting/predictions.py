@@ -215,8 +215,8 @@ class Predictions:
             optimizer = getattr(seen.model, "optimizer", None)
             model = model_from_live(session, keras, seen.model, optimizer, self.call_of(seen.model), seen.data)
             place = f" at line {seen.location.line}" if seen.location else ""
-            what = "model(x)" if seen.by == "call" else f"{seen.by}()"
-            reason = f"{what}{place} gave {seen.nonfinite} of {seen.numbers} numbers as inf or NaN; {seen.not_looked}"
+            call = "model(x)" if seen.by == "call" else f"{seen.by}()"
+            reason = f"{call}{place} gave {seen.nonfinite} of {seen.numbers} numbers as inf or NaN; {seen.not_looked}"
             layer = None if seen.culprits is None else seen.culprits.layer
             loss = None if seen.culprits is None else seen.culprits.loss
             excuse = excuse_of(layer.operation if layer is not None else loss, seen.nan)

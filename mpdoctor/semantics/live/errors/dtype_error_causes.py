@@ -66,8 +66,8 @@ def operands_given(line: str, operation: str) -> tuple[str, ...]:
 
 def _as_computed(node: ast.AST) -> Iterator[ast.AST]:
     """Parts before what is made of them."""
-    for part in ast.iter_child_nodes(node):
-        yield from _as_computed(part)
+    for child in ast.iter_child_nodes(node):
+        yield from _as_computed(child)
     yield node
 
 

@@ -37,8 +37,8 @@ class DtypeMismatch(NamedTuple):
 
     @property
     def words(self) -> str:
-        what = f"`{self.operation}`" if self.operation else "one operation"
-        return f"{what} is given {' and '.join(sorted(self.dtypes))}"
+        operation = f"`{self.operation}`" if self.operation else "one operation"
+        return f"{operation} is given {' and '.join(sorted(self.dtypes))}"
 
 
 def mismatch_from_failure(failure: FailureFacts) -> DtypeMismatch | None:

@@ -87,12 +87,12 @@ _OF_ANOTHER_TENSORFLOW = (
 
 def _keras_that_fits(keras: Keras) -> str | None:
     """None where the two releases fit."""
-    mine, theirs = (".".join(version.split(".")[:2]) for version in (keras.version, keras.tensorflow))
-    if not mine or not theirs:
+    release, wanted = (".".join(version.split(".")[:2]) for version in (keras.version, keras.tensorflow))
+    if not release or not wanted:
         return "The installed keras is made for another TensorFlow: install the one of the same number."
-    if mine == theirs or keras.is_keras3:
+    if release == wanted or keras.is_keras3:
         return None
-    return f"keras {mine} is made for another TensorFlow than {theirs}: `pip install keras=={theirs}.*`."
+    return f"keras {release} is made for another TensorFlow than {wanted}: `pip install keras=={wanted}.*`."
 
 
 def _package_of_project(failure: FailureFacts) -> str | None:

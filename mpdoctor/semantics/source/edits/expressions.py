@@ -72,8 +72,8 @@ def put_around(facts: SourceFacts, location: Location, before: str, behind: str)
 
 def unwrapped(facts: SourceFacts, outer: Location, inner: Location) -> list[Edit] | None:
     """`a` of `f(a, b)`."""
-    whole, part = written_at(facts, outer), written_at(facts, inner)
-    if whole is None or part is None or not holds(outer, inner):
+    outside, inside = written_at(facts, outer), written_at(facts, inner)
+    if outside is None or inside is None or not holds(outer, inner):
         return None
     before = replaced(facts, dataclasses.replace(outer, end_line=inner.line, end_column=inner.column), "")
     behind = replaced(facts, dataclasses.replace(outer, line=inner.end_line, column=inner.end_column), "")
@@ -105,7 +105,7 @@ def without_keyword(facts: SourceFacts, call: Location, name: str) -> Edit | Non
 def overridden_keyword(facts: SourceFacts, call: Location, name: str, text: str) -> Edit | None:
     """`f(**{**settings, name: text})` of `f(**settings)`: other settings for this call, and the dict as it was."""
     written = written_at(facts, call)
-    settings = [one for one in written.arguments or () if one.is_mapping] if written is not None else []
+    settings = [argument for argument in written.arguments or () if argument.is_mapping] if written is not None else []
     if written is None or len(settings) != 1:
         return None
     given = settings[0]

@@ -48,8 +48,8 @@ def given_dtype(layer: MadeLayer, source_at: SourceAt, dtype: str = FLOAT32) -> 
     facts = _source(source_at, layer.made_at.path, layer.path)
     found: list[Edit] = []
     for call in _making(facts, layer):
-        for one in (call, *(_layers_given(call) if layer.with_parts else ())):
-            found.append(_edit(facts, one, layer, source_at, dtype))
+        for making in (call, *(_layers_given(call) if layer.with_parts else ())):
+            found.append(_edit(facts, making, layer, source_at, dtype))
     return tuple(dict.fromkeys(found))
 
 
@@ -88,8 +88,8 @@ def line_of_class_around(facts: SourceFacts, line: int) -> int | None:
 def _class_around(facts: SourceFacts, line: int) -> ast.ClassDef | None:
     tree = tree_of(facts)
     classes = [] if tree is None else [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
-    around = [one for one in classes if one.lineno <= line <= (one.end_lineno or 0)]
-    return max(around, key=lambda one: one.lineno, default=None)
+    around = [definition for definition in classes if definition.lineno <= line <= (definition.end_lineno or 0)]
+    return max(around, key=lambda definition: definition.lineno, default=None)
 
 
 # --- which call makes it ----------------------------------------------------------------------------------------------
@@ -150,7 +150,7 @@ def _class(facts: SourceFacts, name: str, line: int = 0) -> ast.ClassDef | None:
     """The class of this name; of several that on the line, else the first."""
     tree = tree_of(facts)
     classes = [] if tree is None else [n for n in ast.walk(tree) if isinstance(n, ast.ClassDef) and n.name == name]
-    return next((one for one in classes if one.lineno == line), next(iter(classes), None))
+    return next((definition for definition in classes if definition.lineno == line), next(iter(classes), None))
 
 
 def _in_class(facts: SourceFacts, own: ast.ClassDef, dtype: str, layer: MadeLayer) -> Edit | None:
@@ -161,7 +161,7 @@ def _in_class(facts: SourceFacts, own: ast.ClassDef, dtype: str, layer: MadeLaye
         return _in_base(facts, own, dtype, layer)
     above = next(_calls_above(initializer), None)
     takes = initializer.args
-    if any(one.arg == DTYPE for one in (*takes.args, *takes.kwonlyargs)):
+    if any(parameter.arg == DTYPE for parameter in (*takes.args, *takes.kwonlyargs)):
         return None
     if above is None:
         raise NoPlace(f"`{own.name}.__init__` hands no dtype to the class above it")
@@ -190,10 +190,10 @@ def _calls_above(initializer: ast.FunctionDef) -> Iterator[ast.Call]:
 def _hands_on(call: ast.Call, name: str) -> bool:
     """`**kwargs`, perhaps as a part of another dictionary."""
     return any(
-        isinstance(part, ast.Name) and part.id == name
+        isinstance(node, ast.Name) and node.id == name
         for word in call.keywords
         if word.arg is None
-        for part in ast.walk(word.value)
+        for node in ast.walk(word.value)
     )
 
 

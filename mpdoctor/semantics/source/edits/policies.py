@@ -74,7 +74,7 @@ def _line(facts: SourceFacts, policy: str) -> Edit | None:
     last = leading[-1]
     if _makes_layers_while_imported(facts):
         root = setter.partition(".")[0]
-        last = next((one for one in leading if root in _bound(one)), last)
+        last = next((statement for statement in leading if root in _bound(statement)), last)
     number = last.end_lineno or last.lineno
     end = len(facts.lines[number - 1]) + 1
     new = f'\n{imported}\n{setter}("{policy}")'

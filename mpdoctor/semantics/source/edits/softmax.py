@@ -17,7 +17,7 @@ def softmax_instead(facts: SourceFacts, total: Call) -> Edit | None:
     """`total` is the sum of the exponentials, over one axis that it keeps."""
     axis = argument_text(facts, total.location, "axis", 1)
     is_kept = True in (known(total.keyword("keepdims")), known(total.keyword("keep_dims")))
-    divisions = [one for one in facts.operations if _divides_by(one, total)]
+    divisions = [operation for operation in facts.operations if _divides_by(operation, total)]
     if axis is None or not is_kept or not isinstance(known(total.argument(1, "axis")), int) or len(divisions) != 1:
         return None
     given, softmax = _exponents(facts, divisions[0], total), _softmax(facts)

@@ -38,12 +38,12 @@ def _users(facts: SourceFacts) -> dict[int, list[Value]]:
     seen: set[int] = set()
     waiting: list[Value] = [*facts.operations, *facts.calls, *(event.value for event in facts.returns)]
     while waiting:
-        one = waiting.pop()
-        if id(one) in seen:
+        user = waiting.pop()
+        if id(user) in seen:
             continue
-        seen.add(id(one))
-        for part in one.parts:
-            found.setdefault(id(part), []).append(one)
+        seen.add(id(user))
+        for part in user.parts:
+            found.setdefault(id(part), []).append(user)
             waiting.append(part)
     return found
 

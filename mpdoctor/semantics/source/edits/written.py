@@ -75,7 +75,7 @@ class Written:
         if opening is None:
             return None
         found: list[Argument] = []
-        part: list[Token] = []
+        tokens: list[Token] = []
         depth = lambdas = 0
         for token in self.tokens[opening + 1 :]:
             depth += token.deeper
@@ -84,11 +84,11 @@ class Written:
             if depth == 0:  # what a lambda takes is set apart by commas, too
                 lambdas += token.is_name("lambda") - (lambdas > 0 and token.text == ":")
             if depth < 0 or (depth == 0 and not lambdas and token.text == ","):
-                if part:
-                    found.append(_argument(part))
-                part = []
+                if tokens:
+                    found.append(_argument(tokens))
+                tokens = []
             else:
-                part.append(token)
+                tokens.append(token)
         return tuple(found)
 
     @cached_property
@@ -104,12 +104,12 @@ class Written:
         return None
 
     def named(self, name: str) -> Argument | None:
-        return next((one for one in self.arguments or () if one.name == name), None)
+        return next((argument for argument in self.arguments or () if argument.name == name), None)
 
     def positional(self, position: int) -> Argument | None:
         """None where a `*rest` stands before it."""
-        given = [one for one in self.arguments or () if not one.name]
-        if any(one.starred for one in given[: position + 1]):
+        given = [argument for argument in self.arguments or () if not argument.name]
+        if any(argument.starred for argument in given[: position + 1]):
             return None
         return given[position] if position < len(given) else None
 
@@ -131,8 +131,8 @@ class Written:
                 shift, end_shift = int(line == 1), int(end_line == 1)
                 start, end = starts[line - 1] + column - shift, starts[end_line - 1] + end_column - end_shift
                 if token.type not in _EMPTY:
-                    one = Token(token.string, start, end, token.type)
-                    (comments if token.type == tokenize.COMMENT else found).append(one)
+                    placed = Token(token.string, start, end, token.type)
+                    (comments if token.type == tokenize.COMMENT else found).append(placed)
         except (tokenize.TokenError, SyntaxError):
             return None
         return tuple(found[1:-1]), tuple(comments)
@@ -167,10 +167,10 @@ def lines_of_cell(facts: SourceFacts, number: int) -> tuple[int, int]:
     return first, last
 
 
-def _argument(part: list[Token]) -> Argument:
-    start, end = part[0].start, part[-1].end
-    if part[0].text in ("*", "**"):
-        return Argument(start, end, starred=True, is_mapping=part[0].text == "**")
-    if len(part) > 2 and part[0].is_name() and part[1].text == "=":
-        return Argument(start, end, part[0].text, part[2].start)
+def _argument(tokens: list[Token]) -> Argument:
+    start, end = tokens[0].start, tokens[-1].end
+    if tokens[0].text in ("*", "**"):
+        return Argument(start, end, starred=True, is_mapping=tokens[0].text == "**")
+    if len(tokens) > 2 and tokens[0].is_name() and tokens[1].text == "=":
+        return Argument(start, end, tokens[0].text, tokens[2].start)
     return Argument(start, end, value_start=start)

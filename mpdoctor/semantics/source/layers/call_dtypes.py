@@ -112,7 +112,7 @@ def runs_in_call(context: Context) -> bool:
 def runs_in_some_call(facts: SourceFacts, context: Context) -> bool:
     """Whether code runs in a `call()`, or one calls it: only there do weights read as 16-bit."""
     functions = (context.function, *functions_around(facts, context))
-    return any(one.name == "call" for function in functions for one in surrounding(facts, function))
+    return any(around.name == "call" for function in functions for around in surrounding(facts, function))
 
 
 def functions_around(facts: SourceFacts, context: Context) -> list[FunctionFacts | None]:

@@ -39,9 +39,9 @@ def applied_in_float16(facts: SourceFacts, loss: Value | None, apply: Call) -> I
         made = part.callee if isinstance(part, Call) else None
         if not isinstance(made, Call) or layer_name(made) is None:
             continue
-        for each in (made, *layers_of(facts, made)):
-            if is_float16(facts, each) or is_assumed_float16(facts, each) or _may_be_float16(facts, each, apply):
-                yield each
+        for layer in (made, *layers_of(facts, made)):
+            if is_float16(facts, layer) or is_assumed_float16(facts, layer) or _may_be_float16(facts, layer, apply):
+                yield layer
 
 
 def _may_be_float16(facts: SourceFacts, layer: Call, apply: Call) -> bool:

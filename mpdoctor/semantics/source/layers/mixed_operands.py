@@ -110,11 +110,11 @@ def half_dtypes(facts: SourceFacts, value: Value, context: Context) -> tuple[str
         return _half_dtypes_in_lambda_layer(facts, value)
     if dtype != AUTOCAST:
         return ()
-    parameters = [part for part in walk(value) if isinstance(part, Parameter)]
+    parameters = [parameter for parameter in walk(value) if isinstance(parameter, Parameter)]
     is_inside = (
         any(_is_of_call(parameter) for parameter in parameters)
         or runs_in_some_call(facts, context)
-        or not any(is_weight(part) for part in walk(value))
+        or not any(is_weight(inner) for inner in walk(value))
     )
     if not is_inside or not all(_is_tensor(facts, parameter) for parameter in parameters):
         return ()
@@ -126,8 +126,12 @@ def _half_dtypes_in_lambda_layer(facts: SourceFacts, value: Value) -> tuple[str,
     layers = _lambda_layers(facts)
     if not layers:
         return ()
-    given = [part for part in walk(value) if isinstance(part, Parameter)]
-    calling = [layers[id(part.function)] for part in given if part.index == 0 and id(part.function) in layers]
+    given = [parameter for parameter in walk(value) if isinstance(parameter, Parameter)]
+    calling = [
+        layers[id(parameter.function)]
+        for parameter in given
+        if parameter.index == 0 and id(parameter.function) in layers
+    ]
     if not calling or _dtypes_in_lambdas(facts)(value) != AUTOCAST:
         return ()
     found = {SIXTEEN_BITS.get(policy) for layer in calling for policy in policies_made_with(facts, layer, None)}

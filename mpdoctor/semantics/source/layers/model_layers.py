@@ -113,10 +113,10 @@ def holds_weights(layer: Call) -> bool:
     if own is None:
         return layer_name(layer) not in LIGHT
     return any(
-        isinstance(part, Call) and (part.method in _MAKING_WEIGHTS or layer_name(part) not in {None, *LIGHT})
-        for each in own.lineage()
-        for held in each.attributes.values()
-        for part in walk(held)
+        isinstance(call, Call) and (call.method in _MAKING_WEIGHTS or layer_name(call) not in {None, *LIGHT})
+        for own_class in own.lineage()
+        for held in own_class.attributes.values()
+        for call in walk(held)
     )
 
 
@@ -146,11 +146,11 @@ def _made_inside(model: Call) -> list[Value]:
         return []
     inside = (*model.context.callers, model.location)
     return [
-        part
-        for each in own.lineage()
-        for held in each.attributes.values()
-        for part in walk(held)
-        if isinstance(part, Call) and layer_name(part) and part.context.callers[: len(inside)] == inside
+        layer
+        for own_class in own.lineage()
+        for held in own_class.attributes.values()
+        for layer in walk(held)
+        if isinstance(layer, Call) and layer_name(layer) and layer.context.callers[: len(inside)] == inside
     ]
 
 

@@ -188,10 +188,10 @@ def _last_of_own_class(facts: SourceFacts, model: Call) -> list[Call]:
     found: list[Call] = []
     for returned in facts.returns_of(call):
         behind = _layers_behind(returned.value)
-        mine = [layer for layer in behind if not any(_is_made_inside(layer, place) for place in others)]
-        if not mine or not all(_belongs_to(layer, model, own) for layer in mine):
+        own_layers = [layer for layer in behind if not any(_is_made_inside(layer, place) for place in others)]
+        if not own_layers or not all(_belongs_to(layer, model, own) for layer in own_layers):
             return []
-        found.extend(mine)
+        found.extend(own_layers)
     return list(dict.fromkeys(found))
 
 

@@ -87,8 +87,8 @@ def _used_by(event: User) -> Iterator[Value]:
         )
     else:
         given = (event.value,)
-    waiting = [option for each in given for option in options(each)]
+    waiting = [option for value in given for option in options(value)]
     for part in waiting:
         yield part
         inner = (part.of,) if isinstance(part, Item) else part.items if isinstance(part, Collection) else ()
-        waiting += [choice for each in inner for choice in options(each)]
+        waiting += [choice for value in inner for choice in options(value)]

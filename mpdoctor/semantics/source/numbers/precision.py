@@ -73,8 +73,8 @@ class Precision:
     def _is_in_call(self, function: FunctionFacts | None) -> bool:
         """`call()` of a layer or model, or a function that stands in it and runs with it."""
         return any(
-            one.name == "call" and one.owner is not None and one.owner.kind in ("layer", "model")
-            for one in surrounding(self.facts, function)
+            outer.name == "call" and outer.owner is not None and outer.owner.kind in ("layer", "model")
+            for outer in surrounding(self.facts, function)
         )
 
     def of_model(self, model: Value | None) -> str | None:
@@ -129,7 +129,7 @@ class Precision:
             return None
         self._nested += 1
         returned = [option for event in self.facts.returns_of(call) for option in options(event.value)]
-        outputs = [one.entry(number) if isinstance(one, Collection) else None for one in returned]
+        outputs = [value.entry(number) if isinstance(value, Collection) else None for value in returned]
         found = _agreed(None if output is None else self._in_call(output) for output in outputs)
         self._nested -= 1
         return found

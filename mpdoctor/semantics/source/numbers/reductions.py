@@ -86,7 +86,7 @@ def _is_wide(call: Call) -> bool:
         return not call.open
     if not isinstance(axis, Collection) or len(axis.items) < 2:
         return False
-    return len(axis.items) > 2 or not any(known(one) in FEW for one in axis.items)
+    return len(axis.items) > 2 or not any(known(item) in FEW for item in axis.items)
 
 
 def _is_reduced(value: Value) -> bool:

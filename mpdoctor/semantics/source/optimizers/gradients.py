@@ -58,11 +58,15 @@ def accumulated_gradients(facts: SourceFacts) -> Iterator[tuple[Call, Call]]:
     added = [(call, options(call.receiver)) for call in facts.method_calls("assign_add") if not call.context.guarded]
     for apply in facts.method_calls(*APPLYING) if added else ():
         given = [] if apply.context.guarded else list(until_gradients(given_to(apply)))
-        variables = {id(part) for part in given if isinstance(part, Call) and is_api(part.callee, VARIABLE)}
+        variables = {
+            id(variable) for variable in given if isinstance(variable, Call) and is_api(variable.callee, VARIABLE)
+        }
         for call, receivers in added:
             if receivers and all(id(receiver) in variables for receiver in receivers):
                 parts = list(until_gradients(call.argument(0)))
-                gradients = [part for part in parts if is_gradient_call(part) and isinstance(part, Call)]
+                gradients = [
+                    gradient for gradient in parts if is_gradient_call(gradient) and isinstance(gradient, Call)
+                ]
                 if not any(map(_resizes, parts)):
                     yield from ((apply, gradient) for gradient in gradients)
 
@@ -211,7 +215,7 @@ def _by_hand(factors: tuple[Value, ...]) -> bool:
 def _is_name_of_scaling(name: str) -> bool:
     name = name.lower()
     return "scale" in name and (
-        name in ("scale", "scaler") or any(part in name for part in ("loss", "grad", "dynamic"))
+        name in ("scale", "scaler") or any(word in name for word in ("loss", "grad", "dynamic"))
     )
 
 

@@ -88,7 +88,7 @@ def is_fixed(wrapper: Value | None) -> bool:
     """Whether a wrapper of Keras 2 certainly keeps the loss scale that it is given: `dynamic=False`."""
     made = options(wrapper)
     return bool(made) and all(
-        isinstance(one, Call) and known(one.argument(1, "dynamic")) is False and not one.open for one in made
+        isinstance(call, Call) and known(call.argument(1, "dynamic")) is False and not call.open for call in made
     )
 
 

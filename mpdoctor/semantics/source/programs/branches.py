@@ -11,16 +11,17 @@ from mpdoctor.semantics.source.optimizers.attribute_access import same_object
 def exclude_each_other(one: Context, other: Context) -> bool:
     """Whether two events stand in different arms of one `if`, or of two that ask the same."""
     return any(
-        (mine.statement == theirs.statement and mine.taken is not theirs.taken) or _answer(mine, theirs) is False
-        for mine in one.branches
-        for theirs in other.branches
+        (branch.statement == other_branch.statement and branch.taken is not other_branch.taken)
+        or _answer(branch, other_branch) is False
+        for branch in one.branches
+        for other_branch in other.branches
     )
 
 
-def _answer(mine: Branch, theirs: Branch) -> bool | None:
+def _answer(branch: Branch, other: Branch) -> bool | None:
     """Whether two ifs that ask the same got the same answer, None where they ask for different things: `if not mixed:`
     is the other arm of `if mixed:`."""
-    (test, taken), (other_test, other_taken) = _without_not(mine), _without_not(theirs)
+    (test, taken), (other_test, other_taken) = _without_not(branch), _without_not(other)
     return taken is other_taken if _asks_the_same(test, other_test) else None
 
 
@@ -45,6 +46,9 @@ def happen_together(one: Context, other: Context) -> bool:
 
 def _depends_on_no_more(one: Context, other: Context) -> bool:
     return all(
-        any(branch.statement == theirs.statement or _answer(branch, theirs) for theirs in other.branches)
+        any(
+            branch.statement == other_branch.statement or _answer(branch, other_branch)
+            for other_branch in other.branches
+        )
         for branch in one.branches
     )

@@ -97,8 +97,10 @@ def ending_of(path: Value | None) -> str:
     return path.value if isinstance(path, Known) and isinstance(path.value, str) else ""
 
 
-def _same_texts(some: tuple[Value, ...], others: tuple[Value, ...], depth: int) -> bool:
-    return len(some) == len(others) and all(same_text(a, b, depth - 1) for a, b in zip(some, others, strict=True))
+def _same_texts(texts: tuple[Value, ...], other_texts: tuple[Value, ...], depth: int) -> bool:
+    return len(texts) == len(other_texts) and all(
+        same_text(a, b, depth - 1) for a, b in zip(texts, other_texts, strict=True)
+    )
 
 
 def _without_str(value: Value) -> Value:

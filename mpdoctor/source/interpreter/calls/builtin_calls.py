@@ -247,9 +247,9 @@ def _holder_of(state: State, node: ast.Attribute) -> Value:
 
 
 def _replace_attribute(state: State, of: Value, name: str, value: Value) -> None:
-    mine = state.attributes.get(id(of))
-    if mine is not None and name in mine:
-        state.walk.side_effects.set(mine, name, value)
+    attributes = state.attributes.get(id(of))
+    if attributes is not None and name in attributes:
+        state.walk.side_effects.set(attributes, name, value)
     if isinstance(of, Instance) and name in of.of.attributes:
         state.walk.side_effects.set(of.of.attributes, name, value)
 

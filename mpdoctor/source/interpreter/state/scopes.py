@@ -68,9 +68,9 @@ def merged_names(paths: list[dict[str, Value]]) -> dict[str, Value]:
     result = dict(first)
     for other in others:
         for name, value in other.items():
-            mine = result.get(name)
-            if mine is not value:
-                result[name] = value if mine is None else joined((mine, value))
+            known = result.get(name)
+            if known is not value:
+                result[name] = value if known is None else joined((known, value))
     return result
 
 

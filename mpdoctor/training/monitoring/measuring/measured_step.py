@@ -131,7 +131,7 @@ class Watched:
         """(texts of three, numbers of four, counts of exponents), a row for each layer in the order of its return and
         for each gradient."""
         layers = [(name, "layer", dtype, tensors) for name, (dtype, tensors) in self.layers.items()]
-        gradients = [(part.name, "gradient", part.dtype, [part.tensor]) for part in self.gradients]
+        gradients = [(gradient.name, "gradient", gradient.dtype, [gradient.tensor]) for gradient in self.gradients]
         rows = layers + gradients
         counts = [exponents_of(row[3]) for row in rows] if exponents else [tf.zeros([0], tf.int32)] * len(rows)
         return tf.constant([row[:3] for row in rows]), tf.stack([numbers_of(row[3]) for row in rows]), tf.stack(counts)

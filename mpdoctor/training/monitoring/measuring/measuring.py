@@ -74,7 +74,9 @@ def refuse_what_cannot_be_measured(step: Callable[..., Any], optimizers: list[An
         raise NotMeasured("is no tf.function")
     if tf.config.functions_run_eagerly():
         raise NotMeasured("runs eagerly (tf.config.run_functions_eagerly)")
-    if tf.distribute.has_strategy() or any(_is_distributed(v) for one in optimizers for v in _variables_of(one)):
+    if tf.distribute.has_strategy() or any(
+        _is_distributed(v) for optimizer in optimizers for v in _variables_of(optimizer)
+    ):
         raise NotMeasured("runs under a tf.distribute strategy")
     if any(hasattr(value, "__next__") for value in tf.nest.flatten((args, kwargs))):
         raise NotMeasured("is given an iterator, and a batch that is measured would be lost for the training")
@@ -82,8 +84,8 @@ def refuse_what_cannot_be_measured(step: Callable[..., Any], optimizers: list[An
 
 def _variables_of(optimizer: Any) -> Iterator[Any]:
     """Those that each optimizer has from its first step on."""
-    for one in (optimizer, getattr(optimizer, "inner_optimizer", None)):
-        variable = getattr(one, "iterations", None)
+    for holder in (optimizer, getattr(optimizer, "inner_optimizer", None)):
+        variable = getattr(holder, "iterations", None)
         if variable is not None:
             yield variable
 
@@ -106,7 +108,7 @@ def scale_still_to_come(optimizer: Any) -> Any:
 def measured_from(step: int, on_device: OnDevice) -> Measured:
     """Read from the device."""
     parts: dict[str, list[MeasuredPart]] = {"layer": [], "gradient": []}
-    for texts, numbers, counts in zip(*(one.numpy() for one in on_device)):
+    for texts, numbers, counts in zip(*(tensor.numpy() for tensor in on_device)):
         name, kind, dtype = (text.decode("utf-8", "replace") for text in texts)
         largest, not_finite, zero, subnormal = numbers.tolist()
         exponents = exponents_from(counts.tolist())

@@ -25,8 +25,8 @@ def numbers_of(tensors: list[Any]) -> tf.Tensor:
     smallest normal number], of all elements of these tensors together."""
     count = tf.cast(tf.add_n([tf.size(tensor, tf.int64) for tensor in tensors]), tf.float32)
     largest = [tf.reduce_max(tf.concat([[0.0], _finite(tensor)], 0)) for tensor in tensors]
-    sums = [tf.add_n([_count(one(tensor)) for tensor in tensors]) for one in (_bad, _zero, _subnormal)]
-    shares = [tf.math.divide_no_nan(one, count) for one in sums]
+    sums = [tf.add_n([_count(is_counted(tensor)) for tensor in tensors]) for is_counted in (_bad, _zero, _subnormal)]
+    shares = [tf.math.divide_no_nan(total, count) for total in sums]
     return tf.stack([tf.reduce_max(tf.stack(largest)), *shares])
 
 

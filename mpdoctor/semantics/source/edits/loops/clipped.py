@@ -110,9 +110,9 @@ def _unclipped(value: ast.expr, clip: str) -> str | None:
         return ast.unparse(value.args[0])
     if not isinstance(value, ast.ListComp) or len(value.generators) != 1:
         return None
-    (each,) = value.generators
-    is_all = isinstance(each.target, ast.Name) and not each.ifs
+    (generator,) = value.generators
+    is_all = isinstance(generator.target, ast.Name) and not generator.ifs
     element = value.elt
     if is_all and isinstance(element, ast.Call) and ast.unparse(element) == same and element.args:
-        return ast.unparse(each.iter) if ast.unparse(element.args[0]) == ast.unparse(each.target) else None
+        return ast.unparse(generator.iter) if ast.unparse(element.args[0]) == ast.unparse(generator.target) else None
     return None

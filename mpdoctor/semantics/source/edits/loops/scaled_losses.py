@@ -93,12 +93,12 @@ def _text_of_store(written: ast.expr | None) -> str:
         inner = called(written) in (*APPLYING, "zip", "list", UNSCALING) and written.args
         return _text_of_store(written.args[0]) if inner else ""
     if isinstance(written, ast.ListComp) and len(written.generators) == 1:
-        (each,) = written.generators
+        (generator,) = written.generators
         element = written.elt
         if isinstance(element, ast.Call) and called(element) in ("read_value", "value") and not element.args:
             element = element.func.value if isinstance(element.func, ast.Attribute) else element
-        same = isinstance(element, ast.Name) and ast.unparse(element) == ast.unparse(each.target)
-        return _text_of_store(each.iter) if same and not each.ifs else ""
+        same = isinstance(element, ast.Name) and ast.unparse(element) == ast.unparse(generator.target)
+        return _text_of_store(generator.iter) if same and not generator.ifs else ""
     return ast.unparse(written) if isinstance(written, ast.Name | ast.Attribute) else ""
 
 
@@ -115,5 +115,5 @@ def wrapped_where_made(facts: SourceFacts, apply: Call) -> list[Edit] | None:
 
 def _is_made_beside(gradient: Call, loss: Call | Operation) -> bool:
     """Whether it is made under the tape, in the function that differentiates it."""
-    under_tape = any(is_tape(one) for value in loss.context.withs for one in walk(value))
+    under_tape = any(is_tape(part) for value in loss.context.withs for part in walk(value))
     return under_tape and loss.context.function is gradient.context.function

@@ -107,7 +107,7 @@ def _cast_before_adding(facts: SourceFacts, raised_at: Location, name: str) -> l
     if len(statements) != 1 or around is None or not isinstance(statements[0].op, ast.Add | ast.Sub):
         return None
     sign = "+" if isinstance(statements[0].op, ast.Add) else "-"
-    target, value = (location_of(facts, part) for part in (statements[0].target, statements[0].value))
+    target, value = (location_of(facts, node) for node in (statements[0].target, statements[0].value))
     if target.line != value.line:
         return None
     place = dataclasses.replace(target, end_line=value.line, end_column=value.column)

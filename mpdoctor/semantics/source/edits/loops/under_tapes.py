@@ -46,7 +46,7 @@ def _made_under(tree: ast.Module, call: ast.Call, tape: str) -> Block:
         holder = block[number]
         if isinstance(holder, WITH) and _opens(holder, tape):
             body = holder.body
-            return body[: next(place for place, one in enumerate(body) if _holds(one, call))]
+            return body[: next(place for place, inside in enumerate(body) if _holds(inside, call))]
         for statement in reversed(block[:number]):
             if isinstance(statement, WITH) and _opens(statement, tape):
                 return statement.body
@@ -61,12 +61,12 @@ def _blocks_around(tree: ast.Module, call: ast.Call) -> Iterator[tuple[Block, in
     blocks: list[Block] = [tree.body]
     while blocks:
         block = blocks.pop()
-        number = next((place for place, one in enumerate(block) if _holds(one, call)), None)
+        number = next((place for place, statement in enumerate(block) if _holds(statement, call)), None)
         if number is None:
             continue
         holder = block[number]
         found = [] if isinstance(holder, SCOPES) else [*found, (block, number)]
-        blocks = [part for part in _blocks_of(holder) if part]
+        blocks = [inner for inner in _blocks_of(holder) if inner]
     yield from found
 
 
@@ -90,4 +90,4 @@ def _opens(statement: ast.AST, tape: str) -> bool:
 
 def _binds(statement: ast.stmt, name: str) -> bool:
     names = (node for node in ast.walk(statement) if isinstance(node, ast.Name))
-    return any(one.id == name and isinstance(one.ctx, ast.Store) for one in names)
+    return any(node.id == name and isinstance(node.ctx, ast.Store) for node in names)
