@@ -431,12 +431,15 @@ class ClassFacts:
 class Branch:
     """One arm of an `if` that surrounds an event. `statement` tells apart two ifs; `taken` is False for the
     else arm. What follows an `if` of which one arm ends in return, raise, break … is in the other arm too;
-    `only` is then True if the arm that ended raises or exits, so that the program comes here or nowhere."""
+    `only` is then True if the arm that ended raises or exits, so that the program comes here or nowhere.
+    `parts` have the same answer as `test` where that is certain: both of `a and b` where it is taken, of `a or b`
+    where it is not."""
 
     statement: int
     taken: bool
     test: Value = field(default_factory=Unknown, repr=False)
     only: bool = False
+    parts: tuple[Value, ...] = field(default=(), repr=False)
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 
 from mpdoctor.program.values import (
     MISSING,
@@ -27,6 +28,7 @@ from mpdoctor.source.existence_checks import (
 from mpdoctor.source.interpreter.assignments import assign
 from mpdoctor.source.interpreter.containers import element_of
 from mpdoctor.source.interpreter.dispatch import evaluate, execute_block
+from mpdoctor.source.interpreter.expressions import evaluate_test
 from mpdoctor.source.interpreter.state.interpreter_state import State
 from mpdoctor.source.interpreter.state.scopes import merged_names
 from mpdoctor.source.joining import joined, without_earlier
@@ -40,7 +42,7 @@ else:
 
 
 def execute_if(state: State, node: ast.If) -> bool:
-    test = evaluate(state, node.test)
+    test, parts = evaluate_test(state, node.test)
     certain = known(test) if may_prune(node.test) else MISSING
     if certain is not MISSING:
         if not certain and state.module.name != "__main__" and is_main_test(node.test):
@@ -51,7 +53,7 @@ def execute_if(state: State, node: ast.If) -> bool:
     ends: list[dict[str, Value]] = []
     branches = []
     for taken, body in ((True, node.body), (False, node.orelse)):
-        branch = Branch(id(node), taken, test)
+        branch = Branch(id(node), taken, test, parts=parts[taken])
         state.scope.names = dict(before)
         guarded = outer.guarded or (asks and taken is not certain_arm)
         state.context = state.context.but(guarded=guarded, branches=(*outer.branches, branch))
@@ -64,7 +66,7 @@ def execute_if(state: State, node: ast.If) -> bool:
         return False
     state.scope.names = merged_names(ends)
     if len(ends) == 1:  # what follows is the rest of the other arm
-        branch = Branch(id(node), branches[0].taken, test, only=state.frame.ends_program)
+        branch = replace(branches[0], only=state.frame.ends_program)
         guarded = outer.guarded or (asks and branch.taken is not certain_arm)
         state.context = state.context.but(guarded=guarded, branches=(*outer.branches, branch))
     return True

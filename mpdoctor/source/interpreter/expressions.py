@@ -61,8 +61,21 @@ def evaluate_comparison(state: State, node: ast.Compare) -> Value:
 
 
 def evaluate_boolean(state: State, node: ast.BoolOp) -> Value:
-    """`a and b` is one of its operands; behind a guard (`hasattr(x, "lr") and x.lr`) the rest is
-    guarded."""
+    """`a and b` is one of its operands."""
+    return joined(_operands(state, node))
+
+
+def evaluate_test(state: State, node: ast.expr) -> tuple[Value, dict[bool, tuple[Value, ...]]]:
+    """What an `if` asks, and what else has the same answer with certainty in either arm (see `Branch.parts`)."""
+    if not isinstance(node, ast.BoolOp):
+        return evaluate(state, node), {True: (), False: ()}
+    values, is_and = _operands(state, node), isinstance(node.op, ast.And)
+    parts = tuple(value for value in values if not isinstance(value, Known))
+    return joined(values), {True: parts if is_and else (), False: () if is_and else parts}
+
+
+def _operands(state: State, node: ast.BoolOp) -> list[Value]:
+    """Behind a guard (`hasattr(x, "lr") and x.lr`) the rest is guarded."""
     symbol, values = OPERATORS[type(node.op)], []
     before = state.context
     for operand in node.values:
@@ -77,11 +90,11 @@ def evaluate_boolean(state: State, node: ast.BoolOp) -> Value:
     state.context = before
     if len(values) > 1:
         record_operation(state, state.place(node), symbol, tuple(values))
-    return joined(values)
+    return values
 
 
 def evaluate_conditional(state: State, node: ast.IfExp) -> Value:
-    test = evaluate(state, node.test)
+    test, parts = evaluate_test(state, node.test)
     certain = known(test) if may_prune(node.test) else MISSING
     asks, certain_arm = asks_whether_it_works(node.test, test), arm_of_wrapper(node.test, test)
     found = []
@@ -89,7 +102,7 @@ def evaluate_conditional(state: State, node: ast.IfExp) -> Value:
         if certain is MISSING or bool(certain) is taken:
             before = state.context
             guarded = before.guarded or (asks and taken is not certain_arm)
-            branches = (*before.branches, Branch(id(node), taken, test))
+            branches = (*before.branches, Branch(id(node), taken, test, parts=parts[taken]))
             state.context = before.but(guarded=guarded, branches=branches)
             found.append(evaluate(state, arm))
             state.context = before
