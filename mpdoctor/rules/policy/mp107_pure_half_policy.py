@@ -38,7 +38,7 @@ from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.knowledge.api_names import kind_of_class, public_name
 from mpdoctor.knowledge.layer_kinds import WEIGHTLESS
 from mpdoctor.program.dtypes import policies_named
-from mpdoctor.program.policy_settings import SET_FLOATX, sets_policy
+from mpdoctor.program.policy_settings import SET_FLOATX, policies_set_by, sets_policy
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Api, Call, ClassFacts, Defined, Parameter, Value, class_of, walk
 from mpdoctor.semantics.source.edits.expressions import argument_replaced, literal_replaced, unsafe_fix
@@ -62,7 +62,8 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         return
     for call in _calls_that_may_give_a_dtype(facts):
         given, what = _dtype_given(facts, call)
-        policy = next((one for one in policies_named(given) if one in PURE_HALF), None)
+        named = policies_named(given) or (policies_set_by(call) if call in facts.policy_calls else ())
+        policy = next((one for one in named if one in PURE_HALF), None)
         if what == FLOATX and _makes_variables_its_own_way(facts):
             continue
         if policy is not None and not is_in_test_without_training(facts, call.context):
