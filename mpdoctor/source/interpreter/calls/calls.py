@@ -16,7 +16,6 @@ from mpdoctor.program.values import (
     Defined,
     Either,
     FunctionFacts,
-    Known,
     Parameter,
     Value,
     is_api,
@@ -24,6 +23,7 @@ from mpdoctor.program.values import (
 )
 from mpdoctor.source.interpreter.attributes import evaluate_attribute
 from mpdoctor.source.interpreter.call_inlining import DEEPEST_CALL, inline_call, inline_uncalled
+from mpdoctor.source.interpreter.calls.arguments import evaluate_keywords, evaluate_positional
 from mpdoctor.source.interpreter.calls.builtin_calls import (
     call_builtin,
     call_known_method,
@@ -31,7 +31,6 @@ from mpdoctor.source.interpreter.calls.builtin_calls import (
     remember_base_arguments,
 )
 from mpdoctor.source.interpreter.calls.higher_order_calls import result_of_higher_order
-from mpdoctor.source.interpreter.containers import spread_out
 from mpdoctor.source.interpreter.dispatch import evaluate
 from mpdoctor.source.interpreter.settings.command_line import remember_flag
 from mpdoctor.source.interpreter.settings.data_classes import factory_of_field, fields_of, member_by_value
@@ -69,8 +68,10 @@ def evaluate_call(state: State, node: ast.Call, dropped: bool = False) -> Value:
         callee = evaluate_attribute(state, function, is_called=True)
     else:
         callee = evaluate(state, function)
-    args, is_open, _ = spread_out(state, node.args)
-    keywords, more = _evaluate_keywords(state, node.keywords)
+    is_spread = any(isinstance(argument, ast.Starred) for argument in node.args)
+    called, bound = _called(state, callee) if is_spread else (None, 0)
+    args, is_open = evaluate_positional(state, node, called, bound)
+    keywords, more = evaluate_keywords(state, node.keywords)
     location = state.place(node)
     is_open = is_open or more
     if not isinstance(callee, Either):
@@ -78,21 +79,13 @@ def evaluate_call(state: State, node: ast.Call, dropped: bool = False) -> Value:
     return joined(_call(state, choice, args, keywords, is_open, location, dropped, node) for choice in callee.options)
 
 
-def _evaluate_keywords(state: State, nodes: list[ast.keyword]) -> tuple[Keywords, bool]:
-    found: list[tuple[str, Value]] = []
-    is_open = False
-    for node in nodes:
-        value = evaluate(state, node.value)
-        if node.arg is not None:
-            found.append((node.arg, value))
-        elif isinstance(value, Collection) and value.kind == "dict":
-            is_open = is_open or value.open
-            for key, item in zip(value.keys, value.items, strict=True):
-                if isinstance(key, Known) and isinstance(key.value, str):
-                    found.append((key.value, item))
-        else:
-            is_open = True
-    return tuple(found), is_open
+def _called(state: State, callee: Value) -> tuple[Closure | None, int]:
+    """The function of the user's own that a call executes, and how many of its arguments it has without the call's."""
+    if isinstance(callee, Defined) and isinstance(callee.of, ClassFacts):
+        initializer = callee.of.find_method("__init__")
+        return state.closures.get(id(initializer)) if initializer else None, 1
+    inlinable = _inlinable(state, callee, (), ())
+    return (None, 0) if inlinable is None or inlinable[2] else (inlinable[0], len(inlinable[1]))
 
 
 def _call(
