@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 
 from mpdoctor.knowledge.layer_kinds import PREPROCESSING, WEIGHTLESS
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Call, Value, walk
+from mpdoctor.program.values import Call, ClassFacts, Instance, Value, class_of, walk
 from mpdoctor.semantics.source.layers.model_layers import (
     NESTS,
     half_policy_calls,
@@ -34,13 +35,25 @@ def is_assumed_float16(facts: SourceFacts, layer: Call) -> bool:
 
 def applied_in_float16(facts: SourceFacts, loss: Value | None, apply: Call) -> Iterator[Call]:
     """The models and layers that computed this loss, and that compute in float16 on some path that leads here."""
-    for part in walk(loss):
-        made = part.callee if isinstance(part, Call) else None
-        if not isinstance(made, Call) or layer_name(made) is None:
-            continue
+    called = [part.callee for part in walk(loss) if isinstance(part, Call)]
+    for made in chain.from_iterable(_made(facts, callee) for callee in called):
         for each in (made, *layers_of(facts, made)):
             if is_float16(facts, each) or is_assumed_float16(facts, each) or _may_be_float16(facts, each, apply):
                 yield each
+
+
+def _made(facts: SourceFacts, called: Value) -> list[Call]:
+    """The model or layer that is called, where it is made; for a model that calls itself, `self(x)` in its
+    `train_step`, each that the program makes of its class."""
+    if isinstance(called, Instance) and called.of.kind == "model":
+        own = called.of
+        return [call for call in facts.calls if any(base is own for base in _lineage(call))]
+    return [called] if isinstance(called, Call) and layer_name(called) is not None else []
+
+
+def _lineage(made: Call) -> Iterator[ClassFacts]:
+    own = class_of(made)
+    return own.lineage() if own is not None else iter(())
 
 
 def _may_be_float16(facts: SourceFacts, layer: Call, apply: Call) -> bool:
