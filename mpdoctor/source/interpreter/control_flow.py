@@ -10,11 +10,13 @@ from dataclasses import replace
 from mpdoctor.program.values import (
     MISSING,
     Branch,
+    Call,
     Collection,
     Earlier,
     Known,
     Unknown,
     Value,
+    is_api,
     known,
 )
 from mpdoctor.source.existence_checks import (
@@ -33,6 +35,7 @@ from mpdoctor.source.interpreter.state.interpreter_state import State
 from mpdoctor.source.interpreter.state.scopes import merged_names
 from mpdoctor.source.joining import joined, without_earlier
 
+HANDING_ON = ("builtins.zip", "builtins.reversed", "builtins.sorted", "tqdm.tqdm", "tqdm.auto.tqdm")
 MOST_CALLED_IN_TURN = 6  # elements that a loop goes through one by one
 
 if sys.version_info >= (3, 11):
@@ -77,8 +80,26 @@ def execute_for(state: State, node: ast.For | ast.AsyncFor) -> bool:
     if _calls_each(node, iterable):
         return _execute_for_each(state, node, iterable)
     element = element_of(iterable, state.place(node.target))
-    _execute_loop(state, node, lambda: assign(state, node.target, element), False)
+    _execute_loop(state, node, lambda: assign(state, node.target, element), _is_never_empty(iterable))
     return True
+
+
+def _is_never_empty(iterable: Value) -> bool:
+    """Whether a loop over it goes round at least once."""
+    if isinstance(iterable, Collection):
+        return bool(iterable.items) and not iterable.open and not iterable.uniform
+    if not isinstance(iterable, Call) or iterable.open or not iterable.args:
+        return False
+    if is_api(iterable.callee, "builtins.range"):
+        numbers = [number for number in map(known, iterable.args) if isinstance(number, int)]
+        return len(numbers) == len(iterable.args) and _counts(numbers)
+    if is_api(iterable.callee, "builtins.enumerate"):
+        return _is_never_empty(iterable.args[0])
+    return is_api(iterable.callee, *HANDING_ON) and all(map(_is_never_empty, iterable.args))
+
+
+def _counts(numbers: list[int]) -> bool:
+    return len(numbers) < 4 and numbers[2:] != [0] and len(range(*numbers)) > 0
 
 
 def _calls_each(node: ast.For | ast.AsyncFor, iterable: Value) -> bool:
