@@ -17,24 +17,25 @@ def evaluate_positional(
     """The positional arguments, and whether there may be more. Where a function of the user's own is called, of whose
     parameters `bound` are given already, `*rest` holds as many as it still needs: `loss_of(*model(x), y)`."""
     starred = [argument for argument in node.args if isinstance(argument, ast.Starred)]
-    needed = None if called is None else _needed(called, bound, node)
-    if len(starred) != 1 or needed is None:
+    if called is None or len(starred) != 1:
         args, is_open, _ = spread_out(state, node.args)
         return args, is_open
+    needed = _needed(called, bound, node)
     found: list[Value] = []
-    is_open = False
+    is_open = is_known = False
     for argument in node.args:
         if not isinstance(argument, ast.Starred):
             found.append(evaluate(state, argument))
             continue
-        rest = contents_of(evaluate(state, argument.value))
+        rest, before = contents_of(evaluate(state, argument.value)), len(found)
         if isinstance(rest, Collection) and rest.kind in ("list", "tuple"):
             found.extend(rest.items)
-            is_open = rest.open
-        else:
-            count, place, is_open = needed - len(node.args) + 1, state.place(argument), True
+            is_open, is_known = rest.open, True
+        elif needed is not None:
+            count, place, is_open, is_known = needed - len(node.args) + 1, state.place(argument), True, True
             found.extend(Item(place, rest, Known(place, position)) for position in range(count))
-    return tuple(found), is_open
+    # Whose parameters the arguments behind `*rest` are is known only where its number is.
+    return (tuple(found), is_open) if is_known else (tuple(found[:before]), True)
 
 
 def _needed(called: Closure, bound: int, node: ast.Call) -> int | None:
