@@ -197,8 +197,10 @@ def _fields(record: Call) -> Sequence[str]:
 
 def _scaled_loss(value: Value, scaled: list[Call], in_list: bool = False) -> Call | None:
     """The call that scaled this loss, seen through casts, `float(…)`, `.numpy()` and means, also of a list of such
-    losses, of which it is the first."""
+    losses, of which it is the first; `sum(losses) / len(losses)` is a mean as well."""
     for _ in range(6):
+        if isinstance(value, Operation) and value.operator == "/" and is_call_of(value.operands[1], "builtins.len"):
+            value = value.operands[0]
         if not isinstance(value, Call):
             found = [] if in_list else [_scaled_loss(item, scaled, in_list=True) for item in _kept_in(value)]
             return found[0] if found and all(found) else None
