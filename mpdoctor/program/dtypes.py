@@ -15,11 +15,14 @@ from mpdoctor.knowledge.result_dtypes import (
     BY_VALUE,
     COMPARISONS,
     DEFAULTS,
+    FOURIER,
     INITIALIZERS,
     INTEGER_LAYERS,
     JOINING,
     KEEPING,
     KEEPS_DTYPE,
+    PARTS_OF_COMPLEX,
+    REAL_OF,
     SHAPES,
     UNCERTAIN_LAYERS,
     VALUE_NAMES,
@@ -392,6 +395,8 @@ class _Dtypes:
             return self.named(call.argument(1, "dtype"), depth)
         if default is not None:
             return self._of_made_tensor(call, *default, depth)
+        if place == "tensorflow.signal" and function in FOURIER:
+            return FOURIER[function].get(self.of(call.argument(0), depth) or "")
         return self._of_computed_tensor(function, call, depth) if place in _OF_TENSORS else None
 
     def _of_resized(self, call: Call, position: int | None, depth: int) -> str | None:
@@ -423,6 +428,8 @@ class _Dtypes:
         if function.endswith("_like"):
             given = call.keyword("dtype") or (call.argument(1) if function != "full_like" else None)
             return self.of(call.argument(0), depth) if given is None else self.named(given, depth)
+        if function in PARTS_OF_COMPLEX and (of := self.of(call.argument(0), depth)) in REAL_OF:
+            return REAL_OF[of]
         if function in KEEPING:
             first = call.argument(0) or (call.keywords[0][1] if call.keywords else None)
             is_number = isinstance(first, Known) and isinstance(first.value, float)
