@@ -455,6 +455,8 @@ class Context:
         True if the program itself asks whether this works: inside a `try` with an `except`, behind hasattr,
         getattr, dir, isinstance or a version check, or in `pytest.raises`. Rules about missing names stay
         silent here.
+    only_unwrapped
+        True if that is nothing but the question whether an optimizer is a LossScaleOptimizer, and it is none here.
     branches
         The enclosing if arms, outermost first, callers' included.
     loops, comprehensions
@@ -483,10 +485,15 @@ class Context:
     callers: tuple[Location, ...] = ()
     swallowed: Location | None = None
     comprehensions: int = 0
+    only_unwrapped: bool = False
+
+    @property
+    def asks_what_exists(self) -> bool:
+        return self.guarded and not self.only_unwrapped
 
     def but(self, **changes: Any) -> Context:
         """The same, some of it changed. (Asked for at each `if`; `dataclasses.replace` takes four times as long.)"""
-        new = changes.get
+        new, asks = changes.get, "guarded" in changes
         return Context(
             new("function", self.function),
             new("owner", self.owner),
@@ -499,6 +506,7 @@ class Context:
             new("callers", self.callers),
             new("swallowed", self.swallowed),
             new("comprehensions", self.comprehensions),
+            new("only_unwrapped", self.only_unwrapped and not asks),
         )
 
 

@@ -22,6 +22,7 @@ from mpdoctor.program.values import (
 from mpdoctor.source.existence_checks import (
     arm_of_wrapper,
     asks_whether_it_works,
+    guarded_in_arm,
     is_guarding_handler,
     is_main_test,
     may_prune,
@@ -58,8 +59,8 @@ def execute_if(state: State, node: ast.If) -> bool:
     for taken, body in ((True, node.body), (False, node.orelse)):
         branch = Branch(id(node), taken, test, parts=parts[taken])
         state.scope.names = dict(before)
-        guarded = outer.guarded or (asks and taken is not certain_arm)
-        state.context = state.context.but(guarded=guarded, branches=(*outer.branches, branch))
+        guards = guarded_in_arm(outer, taken, asks, certain_arm)
+        state.context = state.context.but(**guards, branches=(*outer.branches, branch))
         if execute_block(state, body):
             ends.append(state.scope.names)
             branches.append(branch)
@@ -70,8 +71,8 @@ def execute_if(state: State, node: ast.If) -> bool:
     state.scope.names = merged_names(ends)
     if len(ends) == 1:  # what follows is the rest of the other arm
         branch = replace(branches[0], only=state.frame.ends_program)
-        guarded = outer.guarded or (asks and branch.taken is not certain_arm)
-        state.context = state.context.but(guarded=guarded, branches=(*outer.branches, branch))
+        guards = guarded_in_arm(outer, branch.taken, asks, certain_arm)
+        state.context = state.context.but(**guards, branches=(*outer.branches, branch))
     return True
 
 

@@ -6,7 +6,7 @@ import ast
 
 from mpdoctor.program.values import MISSING, Branch, Call, Collection, Known, Operation, Unknown, Value, known
 from mpdoctor.source.constant_folding import OPERATORS, folded_binary, folded_unary, is_told
-from mpdoctor.source.existence_checks import arm_of_wrapper, asks_whether_it_works, may_prune
+from mpdoctor.source.existence_checks import arm_of_wrapper, asks_whether_it_works, guarded_in_arm, may_prune
 from mpdoctor.source.interpreter.assignments import assign
 from mpdoctor.source.interpreter.containers import element_of, united
 from mpdoctor.source.interpreter.dispatch import evaluate
@@ -101,9 +101,9 @@ def evaluate_conditional(state: State, node: ast.IfExp) -> Value:
     for taken, arm in ((True, node.body), (False, node.orelse)):
         if certain is MISSING or bool(certain) is taken:
             before = state.context
-            guarded = before.guarded or (asks and taken is not certain_arm)
+            guards = guarded_in_arm(before, taken, asks, certain_arm)
             branches = (*before.branches, Branch(id(node), taken, test, parts=parts[taken]))
-            state.context = before.but(guarded=guarded, branches=branches)
+            state.context = before.but(**guards, branches=branches)
             found.append(evaluate(state, arm))
             state.context = before
     return joined(found)
