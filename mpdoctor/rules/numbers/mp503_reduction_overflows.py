@@ -70,8 +70,7 @@ from mpdoctor.semantics.source.layers.weight_values import is_made_of_weights
 from mpdoctor.semantics.source.numbers.epsilon_guards import function_named
 from mpdoctor.semantics.source.numbers.precision import precision_of
 from mpdoctor.semantics.source.numbers.reductions import EXPONENTIAL, GRAM, NORM, SQUARE, SUM, reductions
-from mpdoctor.semantics.source.numbers.short_rows import is_over_short_rows
-from mpdoctor.semantics.source.numbers.value_counts import large_means, large_pooling
+from mpdoctor.semantics.source.numbers.value_counts import is_over_short_rows, large_means, large_pooling
 from mpdoctor.semantics.source.numbers.whole_numbers import is_whole
 
 SEVERITY = Severity.WARNING

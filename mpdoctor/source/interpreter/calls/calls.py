@@ -23,7 +23,6 @@ from mpdoctor.program.values import (
 )
 from mpdoctor.source.interpreter.attributes import evaluate_attribute
 from mpdoctor.source.interpreter.call_inlining import DEEPEST_CALL, inline_call, inline_uncalled
-from mpdoctor.source.interpreter.calls.arguments import evaluate_keywords, evaluate_positional
 from mpdoctor.source.interpreter.calls.builtin_calls import (
     call_builtin,
     call_known_method,
@@ -32,6 +31,7 @@ from mpdoctor.source.interpreter.calls.builtin_calls import (
 )
 from mpdoctor.source.interpreter.calls.higher_order_calls import result_of_higher_order
 from mpdoctor.source.interpreter.dispatch import evaluate
+from mpdoctor.source.interpreter.expressions import evaluate_keywords, evaluate_positional
 from mpdoctor.source.interpreter.settings.command_line import remember_flag
 from mpdoctor.source.interpreter.settings.data_classes import factory_of_field, fields_of, member_by_value
 from mpdoctor.source.interpreter.state.interpreter_state import State
