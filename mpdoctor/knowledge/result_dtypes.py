@@ -81,6 +81,18 @@ BOOLEAN = _words(
 )
 SHAPES: dict[str, str] = {"shape": "int32", "size": "int32", "rank": "int32"}
 
+# Of complex numbers these are real ones (measured in TensorFlow 2.21, with Keras 3.15 and tf_keras 2.21).
+PARTS_OF_COMPLEX = ("real", "imag", "abs", "angle")
+REAL_OF = {"complex64": "float32", "complex128": "float64"}
+# What functions of `tf.signal` give, by what they are given.
+_COMPLEX_OF = {real: name for name, real in REAL_OF.items()}
+_COMPLEX = {name: name for name in REAL_OF}
+FOURIER: dict[str, dict[str, str]] = {
+    **dict.fromkeys(("fft", "fft2d", "fft3d", "ifft", "ifft2d", "ifft3d"), _COMPLEX),
+    **dict.fromkeys(("irfft", "irfft2d", "irfft3d", "inverse_stft"), REAL_OF),
+    **dict.fromkeys(("rfft", "rfft2d", "rfft3d", "stft"), _COMPLEX_OF),
+}
+
 # The result has the dtype of the first argument.
 KEEPING = _words(
     """

@@ -15,12 +15,15 @@ from mpdoctor.program.values import Unknown, Value
 class Branch:
     """One arm of an `if` that surrounds an event. `statement` tells apart two ifs; `taken` is False for the
     else arm. What follows an `if` of which one arm ends in return, raise, break … is in the other arm too;
-    `only` is then True if the arm that ended raises or exits, so that the program comes here or nowhere."""
+    `only` is then True if the arm that ended raises or exits, so that the program comes here or nowhere.
+    `parts` have the same answer as `test` where that is certain: both of `a and b` where it is taken, of `a or b`
+    where it is not."""
 
     statement: int
     taken: bool
     test: Value = field(default_factory=Unknown, repr=False)
     only: bool = False
+    parts: tuple[Value, ...] = field(default=(), repr=False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +39,8 @@ class Context:
         True if the program itself asks whether this works: inside a `try` with an `except`, behind hasattr,
         getattr, dir, isinstance or a version check, or in `pytest.raises`. Rules about missing names stay
         silent here.
+    only_unwrapped
+        True if that is nothing but the question whether an optimizer is a LossScaleOptimizer, and it is none here.
     branches
         The enclosing if arms, outermost first, callers' included.
     loops, comprehensions
@@ -64,10 +69,15 @@ class Context:
     callers: tuple[Location, ...] = ()
     swallowed: Location | None = None
     comprehensions: int = 0
+    only_unwrapped: bool = False
+
+    @property
+    def asks_what_exists(self) -> bool:
+        return self.guarded and not self.only_unwrapped
 
     def but(self, **changes: Any) -> Context:
         """The same, some of it changed. (Asked for at each `if`; `dataclasses.replace` takes four times as long.)"""
-        new = changes.get
+        new, asks = changes.get, "guarded" in changes
         return Context(
             new("function", self.function),
             new("owner", self.owner),
@@ -80,4 +90,5 @@ class Context:
             new("callers", self.callers),
             new("swallowed", self.swallowed),
             new("comprehensions", self.comprehensions),
+            new("only_unwrapped", self.only_unwrapped and not asks),
         )

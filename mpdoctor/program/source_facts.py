@@ -215,7 +215,7 @@ class SourceFacts:
 
     def returns_of(self, function: FunctionFacts) -> Iterator[Return]:
         """What a function returns, every `return` for every time that it was followed."""
-        return (one for one in self.returns if one.context.function is function)
+        return (event for event in self.returns if event.context.function is function)
 
     def calls_of(self, *names: str) -> Iterator[Call]:
         """Calls of a library's functions or classes, synonyms included: `calls_of("keras.layers.Dense")`."""
@@ -243,8 +243,8 @@ class SourceFacts:
             if isinstance(call.callee, Defined) and isinstance(call.callee.of, ClassFacts):
                 given = call.keyword("dtype") or call.callee.of.base_argument("dtype")
                 in_float32 = policies_named(given) == ("float32",)
-                for one in call.callee.of.lineage() if call.callee.of.kind in ("layer", "model") else ():
-                    found[one.location] = found.get(one.location, True) and in_float32
+                for base in call.callee.of.lineage() if call.callee.of.kind in ("layer", "model") else ():
+                    found[base.location] = found.get(base.location, True) and in_float32
         return tuple(found.items())
 
     @cached_property
@@ -252,8 +252,8 @@ class SourceFacts:
         found: dict[int, list[Call]] = {}
         for call in self.calls:
             if isinstance(call.callee, Defined) and isinstance(call.callee.of, ClassFacts):
-                for one in call.callee.of.lineage():
-                    found.setdefault(id(one), []).append(call)
+                for base in call.callee.of.lineage():
+                    found.setdefault(id(base), []).append(call)
         return found
 
     @cached_property

@@ -6,6 +6,7 @@ import ast
 import itertools
 from functools import cache
 
+from mpdoctor.program.context import Context
 from mpdoctor.program.events import Call
 from mpdoctor.program.values import Api, Known, Unknown, Value, is_api
 
@@ -81,6 +82,17 @@ def arm_of_wrapper(test: ast.expr, value: Value) -> bool | None:
         is_asked = isinstance(test.func, ast.Name) and test.func.id == "isinstance" and len(test.args) == 2
         return True if is_asked and _is_wrapper_class(test.args[1]) else None
     return True if _asks_for_wrapper(value) else None
+
+
+def guarded_in_arm(outer: Context, taken: bool, asks: bool, certain: bool | None) -> dict[str, bool]:
+    """What the context of an arm says of guards (`Context.guarded`, `Context.only_unwrapped`). `certain`: the arm that
+    `arm_of_wrapper` names."""
+    guards = asks and taken is not certain
+    is_question = outer.only_unwrapped if outer.guarded else guards
+    return {
+        "guarded": outer.guarded or guards,
+        "only_unwrapped": is_question and not (guards and certain is None),
+    }
 
 
 def _is_wrapper_class(kind: ast.expr) -> bool:

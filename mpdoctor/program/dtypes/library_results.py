@@ -9,9 +9,12 @@ from mpdoctor.knowledge.result_dtypes import (
     BOOLEAN,
     BY_VALUE,
     DEFAULTS,
+    FOURIER,
     JOINING,
     KEEPING,
     KEEPS_DTYPE,
+    PARTS_OF_COMPLEX,
+    REAL_OF,
     SHAPES,
     VALUE_NAMES,
 )
@@ -53,6 +56,8 @@ def dtype_of_library_call(dtypes: Dtypes, name: str, call: Call, depth: int) -> 
         return dtypes.named(call.argument(1, "dtype"), depth)
     if default is not None:
         return _of_made_tensor(dtypes, call, *default, depth)
+    if place == "tensorflow.signal" and function in FOURIER:
+        return FOURIER[function].get(dtypes.of(call.argument(0), depth) or "")
     return _of_computed_tensor(dtypes, function, call, depth) if place in _OF_TENSORS else None
 
 
@@ -87,6 +92,8 @@ def _of_computed_tensor(dtypes: Dtypes, function: str, call: Call, depth: int) -
     if function.endswith("_like"):
         given = call.keyword("dtype") or (call.argument(1) if function != "full_like" else None)
         return dtypes.of(call.argument(0), depth) if given is None else dtypes.named(given, depth)
+    if function in PARTS_OF_COMPLEX and (of := dtypes.of(call.argument(0), depth)) in REAL_OF:
+        return REAL_OF[of]
     if function in KEEPING:
         first = call.argument(0) or (call.keywords[0][1] if call.keywords else None)
         is_number = isinstance(first, Known) and isinstance(first.value, float)

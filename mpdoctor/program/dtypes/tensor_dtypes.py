@@ -264,7 +264,7 @@ class _Dtypes:
     def _of_weight(self, call: Call, depth: int) -> str | None:
         given = call.argument(2, "dtype") or call.keyword("dtype")
         name = self.named(given, depth) if given is not None and known(given) is not None else VARIABLE
-        if name is None or known(call.keyword("autocast")) is False:
+        if name is None or any(known(call.keyword(word)) is False for word in ("autocast", "experimental_autocast")):
             return name
         return AUTOCAST if name in ("float32", VARIABLE) else name
 

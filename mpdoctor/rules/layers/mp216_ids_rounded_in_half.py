@@ -38,7 +38,6 @@ from collections.abc import Iterator
 from mpdoctor.facts.model import ModelFacts
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.knowledge.api_names import public_name
-from mpdoctor.program.dtypes.tensor_dtypes import dtype_named
 from mpdoctor.program.events import Call
 from mpdoctor.program.instances import class_of, is_call_of
 from mpdoctor.program.source_facts import SourceFacts
@@ -46,12 +45,12 @@ from mpdoctor.program.values import Api, Collection, Item, Value, known, options
 from mpdoctor.semantics.source.layers.casts import is_cast
 from mpdoctor.semantics.source.layers.layer_policies import half_dtype_of_layer
 from mpdoctor.semantics.source.layers.preceding_layers import layers_of_sequential
+from mpdoctor.semantics.source.numbers.class_ids import gives_floats
 
 SEVERITY = Severity.ERROR
 CONFIRMED_LIVE = True
 HELP = 'Make them integers from the start: `keras.Input(…, dtype="int32")`. Keras casts no integers.'
 EXACT = {"float16": 2048, "bfloat16": 256}
-FLOATS = ("float32", "float64")
 # Built-in layers that cast their input and pass the numbers on.
 PASSING = frozenset(
     [
@@ -124,7 +123,7 @@ def _rounding(facts: SourceFacts, ids: Value) -> Call | None:
             return None
         source = choices[0]
         if is_call_of(source, "keras.Input"):
-            return passed if _gives_floats(source) else None
+            return passed if gives_floats(source) else None
         if passed is not None and is_cast(source):
             return None  # what the layer is given was cast before
         before = _before(facts, source)
@@ -150,18 +149,13 @@ def _before(facts: SourceFacts, value: Value) -> Value | None:
     return before
 
 
-def _gives_floats(made: Value) -> bool:
-    given = made.keyword("dtype") if isinstance(made, Call) else None
-    return given is None or known(given) is None or dtype_named(given) in FLOATS
-
-
 def _rounding_in_a_row(facts: SourceFacts, before: list[Value]) -> Call | None:
     """The first layer behind the float Input of a Sequential, where all of them pass the numbers on."""
     layers = [step for step in before if isinstance(step, Call)]
     if len(layers) < max(len(before), 2) or not is_call_of(layers[0], "keras.Input", "keras.layers.InputLayer"):
         return None
     between = layers[1:]
-    return between[0] if _gives_floats(layers[0]) and all(_passes(facts, step) for step in between) else None
+    return between[0] if gives_floats(layers[0]) and all(_passes(facts, step) for step in between) else None
 
 
 def _passes(facts: SourceFacts, layer: Call) -> bool:

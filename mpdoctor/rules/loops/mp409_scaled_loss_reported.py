@@ -78,7 +78,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     gradients = [call for call in facts.method_calls("gradient") if is_gradient_call(call)]
     returns = [
         returned
-        for value, returned in _returned(facts)
+        for value, returned in _returned(facts, scaled)
         for loss in [_scaled_loss(value, scaled)]
         if any(_is_taken_before(gradient, returned) for gradient in _gradients_of(loss, gradients))
         and not _divided_later(facts, loss)
@@ -92,11 +92,11 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             yield _finding("is logged", log.location)
 
 
-def _returned(facts: SourceFacts) -> Iterator[tuple[Value, Return]]:
-    """Each value that a function returns. Together with the gradients, a loss is for a caller that knows that both are
-    scaled."""
+def _returned(facts: SourceFacts, scaled: list[Call]) -> Iterator[tuple[Value, Return]]:
+    """Each value that a function returns. Together with its gradients, a loss is for a caller that knows that both are
+    scaled; gradients of which the loss itself was made, as a penalty is, are none of these."""
     for returned in facts.returns:
-        if not any(map(is_gradient_call, until_gradients(returned.value))):
+        if not any(map(is_gradient_call, until_gradients(returned.value, lambda part: part in scaled))):
             yield from ((value, returned) for value in _told_in(returned.value))
 
 
@@ -109,7 +109,13 @@ def _logged(facts: SourceFacts) -> Iterator[tuple[list[Value], Call]]:
 
 def _gradients_of(loss: Call | None, gradients: list[Call]) -> list[Call]:
     """The calls that differentiate a scaled loss."""
-    return [] if loss is None else [gradient for gradient in gradients if loss in options(target(gradient))]
+    return [] if loss is None else [gradient for gradient in gradients if loss in _targets(gradient)]
+
+
+def _targets(gradient: Call) -> list[Value]:
+    """The losses that a tape differentiates: one, or those of a list."""
+    losses = options(target(gradient))
+    return [item for loss in losses for item in (loss.items if isinstance(loss, Collection) else (loss,))]
 
 
 def _is_taken_before(gradient: Call, returned: Return) -> bool:
@@ -178,11 +184,15 @@ def _fields(record: Call) -> Sequence[str]:
     return [str(known(item)) for item in made.items] if isinstance(made, Collection) else ()
 
 
-def _scaled_loss(value: Value, scaled: list[Call]) -> Call | None:
-    """The call that scaled this loss, seen through casts, `float(…)`, `.numpy()` and means."""
+def _scaled_loss(value: Value, scaled: list[Call], in_list: bool = False) -> Call | None:
+    """The call that scaled this loss, seen through casts, `float(…)`, `.numpy()` and means, also of a list of such
+    losses, of which it is the first; `sum(losses) / len(losses)` is a mean as well."""
     for _ in range(6):
+        if isinstance(value, Operation) and value.operator == "/" and is_call_of(value.operands[1], "builtins.len"):
+            value = value.operands[0]
         if not isinstance(value, Call):
-            return None
+            found = [] if in_list else [_scaled_loss(item, scaled, in_list=True) for item in _kept_in(value)]
+            return found[0] if found and all(found) else None
         if any(value is call for call in scaled):
             return value
         if value.method not in (*PASSING_ON, *AVERAGING):
@@ -192,6 +202,12 @@ def _scaled_loss(value: Value, scaled: list[Call]) -> Call | None:
             return None
         value = inside
     return None
+
+
+def _kept_in(value: Value) -> list[Value]:
+    """What a list holds that may have been empty before a loop filled it."""
+    lists = [option for option in options(value) if isinstance(option, Collection) and option.kind == "list"]
+    return [item for kept in lists for item in kept.items] if len(lists) == len(options(value)) else []
 
 
 def _logs(call: Call) -> bool:

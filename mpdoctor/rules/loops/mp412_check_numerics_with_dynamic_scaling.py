@@ -52,7 +52,7 @@ from mpdoctor.semantics.source.layers.model_layers import policies_set
 from mpdoctor.semantics.source.optimizers.gradients import is_gradient_call, target, until_gradients
 from mpdoctor.semantics.source.optimizers.scaling import scales, scaling_calls
 from mpdoctor.semantics.source.optimizers.wrappers import compile_may_wrap, wrappings
-from mpdoctor.semantics.source.programs.branches import exclude_each_other
+from mpdoctor.semantics.source.programs.branches import exclude_each_other, is_for_float32
 
 SEVERITY = Severity.WARNING
 FIXES = ("unsafe",)
@@ -98,6 +98,8 @@ def _stays_enabled(facts: SourceFacts, enable: Call) -> bool:
 def _scales_dynamically(facts: SourceFacts, context: Context) -> bool:
     """Whether a program that comes there may have a LossScaleOptimizer whose scale moves, or that compile() makes under
     a policy that it may set."""
+    if is_for_float32(context):
+        return False
     dynamic = (wrapper for wrapper, _ in wrappings(facts) if known(wrapper.argument(1, "dynamic")) is not False)
     compiled = [call for call in facts.method_calls("compile") if compile_may_wrap(facts, call)]
     policies = [call for call in facts.policy_calls if "mixed_float16" in policies_set(call)] if compiled else []

@@ -70,7 +70,7 @@ from mpdoctor.semantics.source.layers.weight_values import is_made_of_weights
 from mpdoctor.semantics.source.numbers.epsilon_guards import function_named
 from mpdoctor.semantics.source.numbers.precision import precision_of
 from mpdoctor.semantics.source.numbers.reductions import EXPONENTIAL, GRAM, NORM, SQUARE, SUM, reductions
-from mpdoctor.semantics.source.numbers.value_counts import large_means, large_pooling
+from mpdoctor.semantics.source.numbers.value_counts import is_over_short_rows, large_means, large_pooling
 from mpdoctor.semantics.source.numbers.whole_numbers import is_whole
 
 SEVERITY = Severity.WARNING
@@ -100,6 +100,8 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     for event, kind, value in reductions(facts):
         if asks_for_dtype(event.context) or is_made_of_weights(value) or is_whole(facts, value):
             continue  # what is made of weights alone is MP510
+        if kind == SUM and is_over_short_rows(facts, event.context.function, value):
+            continue
         if precision.dtype(value, event.context) == "float16":
             advice = HELP[NORM if _is_einsum(event) and kind == SUM else kind]
             yield Finding(MESSAGES[kind], advice, event.location, fix=_fix(facts, event, kind))

@@ -4,7 +4,8 @@
 float16 holds whole numbers up to 2048 only, bfloat16 up to 256: 4999 becomes 5000, which is another class
 or no class at all, and nothing says so. The loss trains the wrong rows, or is NaN. `tf.cast(y, p.dtype)` is
 right for targets that are compared with p; ids belong into an integer dtype. Keras 2 hands float labels to
-a loss in the model's own 16 bits.
+a loss in the model's own 16 bits, and a layer casts a float Input before its `call()`: 5999 from `keras.Input(())`
+is 6000 there (Keras 3.15, tf_keras 2.21).
 
 ## Flagged
 ```python
@@ -45,12 +46,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mpdoctor.finding import Finding, Fix, Severity
+from mpdoctor.program.dtypes.tensor_dtypes import AUTOCAST
 from mpdoctor.program.events import Call
+from mpdoctor.program.instances import class_of, is_call_of
 from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.user_definitions import Parameter
+from mpdoctor.program.values import Collection, Item, Value, known
 from mpdoctor.semantics.source.edits.expressions import argument_replaced, unsafe_fix
 from mpdoctor.semantics.source.edits.names import cast_around
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
-from mpdoctor.semantics.source.numbers.class_ids import casts_behind, classes_behind, indexings
+from mpdoctor.semantics.source.layers.layer_policies import half_dtype_of_layer
+from mpdoctor.semantics.source.numbers.class_ids import (
+    casts_behind,
+    classes_behind,
+    gives_floats,
+    ids_before_casts,
+    indexings,
+)
 from mpdoctor.semantics.source.numbers.precision import precision_of
 
 SEVERITY = Severity.ERROR
@@ -66,16 +78,45 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         if asks_for_dtype(call.context):
             continue
         cast = next((cast for cast in casts_behind(ids) if precision.half(cast, call.context)), None)
-        dtype = precision.half(cast, call.context)
+        dtype = precision.half(cast, call.context) if cast is not None else _cast_by_the_layer(facts, ids)
         classes = classes_behind(facts, sized) if dtype is not None else 0
-        if cast is not None and dtype is not None and classes > EXACT[dtype]:
+        if dtype is None or classes <= EXACT[dtype]:
+            continue
+        rounded = f"{dtype} holds whole numbers up to {EXACT[dtype]} only, the ids above are rounded to other ones."
+        if cast is not None:
             yield Finding(
-                f"Class ids are cast to {dtype} here and used as an index of {classes} classes: {dtype} holds whole "
-                f"numbers up to {EXACT[dtype]} only, the ids above are rounded to other ones.",
+                f"Class ids are cast to {dtype} here and used as an index of {classes} classes: {rounded}",
                 "Keep ids in an integer dtype: `tf.cast(labels, tf.int32)`.",
                 cast.location,
                 fix=_fix(facts, cast),
             )
+        else:
+            yield Finding(
+                f"Class ids come from a float Input and are used as an index of {classes} classes here, and the layer "
+                f"has cast them to {dtype} before: {rounded}",
+                'Make them integers from the start: `keras.Input(…, dtype="int32")`. Keras casts no integers.',
+                call.location,
+            )
+
+
+def _cast_by_the_layer(facts: SourceFacts, ids: Value) -> str | None:
+    """The 16-bit dtype to which a layer casts the float Input that these ids are in its `call()`, whatever that casts
+    them to; None where any such layer may be given something else."""
+    before = ids_before_casts(ids)
+    place = known(before.index) if isinstance(before, Item) else None
+    parameter = before.of if isinstance(before, Item) else before
+    if not isinstance(parameter, Parameter) or facts.dtype_of(parameter) != AUTOCAST:
+        return None
+    own, dtypes = parameter.function.owner if parameter.function is not None else None, set[str | None]()
+    for call in facts.calls:
+        layer = call.callee
+        if isinstance(layer, Call) and own is not None and class_of(layer) is own:
+            given = call.argument(parameter.index - 1, parameter.name)
+            if isinstance(before, Item):
+                given = given.entry(place) if isinstance(given, Collection) else None
+            is_float = given is not None and is_call_of(given, "keras.Input") and gives_floats(given)
+            dtypes.add(half_dtype_of_layer(facts, layer) if is_float else None)
+    return dtypes.pop() if len(dtypes) == 1 else None
 
 
 def _fix(facts: SourceFacts, cast: Call) -> Fix | None:

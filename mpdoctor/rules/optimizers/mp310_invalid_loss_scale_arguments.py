@@ -72,7 +72,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     for call in facts.calls_of(WRAPPER):
         is_keras2 = not facts.keras.is_keras3 or library_of(call.callee, facts.keras) == "tf_keras"
         look = problem_in_keras2 if is_keras2 else problem_in_keras3
-        if call.context.guarded or (isinstance(call.callee, Api) and ".experimental." in call.callee.name):
+        if call.context.asks_what_exists or (isinstance(call.callee, Api) and ".experimental." in call.callee.name):
             continue  # the experimental class took other arguments, and MP102 speaks where it is gone
         problem = look(call) or look(_without_command_line(call))
         if problem is not None:

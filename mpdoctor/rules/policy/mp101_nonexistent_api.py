@@ -60,7 +60,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     imported: set[str] = set()
     for use in facts.uses:
         real = _real_name(use.api.name)
-        if real is None or use.context.guarded or is_private(use.api.spelled):
+        if real is None or use.context.asks_what_exists or is_private(use.api.spelled):
             continue
         if not use.is_import and (not use.dotted or _is_one_of_several(facts, use)):
             continue

@@ -80,7 +80,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     for call in facts.calls_of("keras.mixed_precision.Policy"):
         given = call.keyword("loss_scale")
         old_class = isinstance(call.callee, Api) and ".experimental." in call.callee.name
-        if given is not None and not old_class and not call.context.guarded:
+        if given is not None and not old_class and not call.context.asks_what_exists:
             fix = safe_fix("Drop `loss_scale`", without_keyword(facts, call.location, "loss_scale"))
             yield Finding(*LOSS_SCALE_OF_POLICY, call.location, fix=fix)
 
@@ -97,7 +97,7 @@ def _uses_of_what_is_gone(facts: SourceFacts) -> Iterator[tuple[Use, str, str]]:
     """(use, since when the name is gone, what to write), and not what an import that is told of would have brought."""
     imported: list[str] = []
     for use in facts.uses:
-        if not _may_be_gone(use.api.name) or use.context.guarded or is_private(use.api.spelled):
+        if not _may_be_gone(use.api.name) or use.context.asks_what_exists or is_private(use.api.spelled):
             continue
         gone = None if _is_stub(use.api) else _gone(use, facts.keras)
         if gone is None or is_at_or_below(use.api.spelled, imported):
@@ -118,7 +118,7 @@ def _legacy_optimizers(facts: SourceFacts) -> Iterator[Finding]:
 
 def _makes_stub(facts: SourceFacts, call: Call) -> bool:
     """Whether a call makes an optimizer of such a name, and on no path another one."""
-    if not isinstance(call.callee, Api) or not _is_stub(call.callee) or call.context.guarded:
+    if not isinstance(call.callee, Api) or not _is_stub(call.callee) or call.context.asks_what_exists:
         return False
     others = (library_call.callee for library_call in facts.library_calls if library_call.location == call.location)
     return all(isinstance(other, Api) and _is_stub(other) for other in others)
@@ -126,7 +126,7 @@ def _makes_stub(facts: SourceFacts, call: Call) -> bool:
 
 def _certain_bases(facts: SourceFacts) -> Iterator[Api]:
     """The library's classes from which those of the program derive, where nothing catches that they are not there."""
-    certain = {use.location for use in facts.uses if not use.context.guarded}
+    certain = {use.location for use in facts.uses if not use.context.asks_what_exists}
     bases = (base for own in facts.classes for base in own.bases if isinstance(base, Api))
     return (base for base in bases if base.location in certain)
 

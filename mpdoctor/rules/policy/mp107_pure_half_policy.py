@@ -41,7 +41,7 @@ from mpdoctor.knowledge.layer_kinds import WEIGHTLESS
 from mpdoctor.program.dtypes.tensor_dtypes import policies_named
 from mpdoctor.program.events import Call
 from mpdoctor.program.instances import class_of
-from mpdoctor.program.policy_settings import SET_FLOATX, sets_policy
+from mpdoctor.program.policy_settings import SET_FLOATX, policies_set_by, sets_policy
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import ClassFacts, Defined, Parameter
 from mpdoctor.program.values import Api, Value, walk
@@ -66,7 +66,8 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         return
     for call in _calls_that_may_give_a_dtype(facts):
         given, role = _dtype_given(facts, call)
-        policy = next((named for named in policies_named(given) if named in PURE_HALF), None)
+        policies = policies_named(given) or (policies_set_by(call) if call in facts.policy_calls else ())
+        policy = next((named for named in policies if named in PURE_HALF), None)
         if role == FLOATX and _makes_variables_its_own_way(facts):
             continue
         if policy is not None and not is_in_test_without_training(facts, call.context):

@@ -5,12 +5,15 @@ from __future__ import annotations
 import ast
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 
 from mpdoctor.program.context import Branch
-from mpdoctor.program.values import MISSING, Collection, Earlier, Known, Unknown, Value, known
+from mpdoctor.program.events import Call
+from mpdoctor.program.values import MISSING, Collection, Earlier, Known, Unknown, Value, is_api, known
 from mpdoctor.source.existence_checks import (
     arm_of_wrapper,
     asks_whether_it_works,
+    guarded_in_arm,
     is_guarding_handler,
     is_main_test,
     may_prune,
@@ -19,10 +22,12 @@ from mpdoctor.source.existence_checks import (
 from mpdoctor.source.interpreter.assignments import assign
 from mpdoctor.source.interpreter.containers import element_of
 from mpdoctor.source.interpreter.dispatch import evaluate, execute_block
+from mpdoctor.source.interpreter.expressions import evaluate_test
 from mpdoctor.source.interpreter.state.interpreter_state import State
 from mpdoctor.source.interpreter.state.scopes import merged_names
 from mpdoctor.source.joining import joined, without_earlier
 
+HANDING_ON = ("builtins.zip", "builtins.reversed", "builtins.sorted", "tqdm.tqdm", "tqdm.auto.tqdm")
 MOST_CALLED_IN_TURN = 6  # elements that a loop goes through one by one
 
 if sys.version_info >= (3, 11):
@@ -32,7 +37,7 @@ else:
 
 
 def execute_if(state: State, node: ast.If) -> bool:
-    test = evaluate(state, node.test)
+    test, parts = evaluate_test(state, node.test)
     certain = known(test) if may_prune(node.test) else MISSING
     if certain is not MISSING:
         if not certain and state.module.name != "__main__" and is_main_test(node.test):
@@ -43,10 +48,10 @@ def execute_if(state: State, node: ast.If) -> bool:
     ends: list[dict[str, Value]] = []
     branches = []
     for taken, body in ((True, node.body), (False, node.orelse)):
-        branch = Branch(id(node), taken, test)
+        branch = Branch(id(node), taken, test, parts=parts[taken])
         state.scope.names = dict(before)
-        guarded = outer.guarded or (asks and taken is not certain_arm)
-        state.context = state.context.but(guarded=guarded, branches=(*outer.branches, branch))
+        guards = guarded_in_arm(outer, taken, asks, certain_arm)
+        state.context = state.context.but(**guards, branches=(*outer.branches, branch))
         if execute_block(state, body):
             ends.append(state.scope.names)
             branches.append(branch)
@@ -56,9 +61,9 @@ def execute_if(state: State, node: ast.If) -> bool:
         return False
     state.scope.names = merged_names(ends)
     if len(ends) == 1:  # what follows is the rest of the other arm
-        branch = Branch(id(node), branches[0].taken, test, only=state.frame.ends_program)
-        guarded = outer.guarded or (asks and branch.taken is not certain_arm)
-        state.context = state.context.but(guarded=guarded, branches=(*outer.branches, branch))
+        branch = replace(branches[0], only=state.frame.ends_program)
+        guards = guarded_in_arm(outer, branch.taken, asks, certain_arm)
+        state.context = state.context.but(**guards, branches=(*outer.branches, branch))
     return True
 
 
@@ -67,8 +72,26 @@ def execute_for(state: State, node: ast.For | ast.AsyncFor) -> bool:
     if _calls_each(node, iterable):
         return _execute_for_each(state, node, iterable)
     element = element_of(iterable, state.place(node.target))
-    _execute_loop(state, node, lambda: assign(state, node.target, element), False)
+    _execute_loop(state, node, lambda: assign(state, node.target, element), _is_never_empty(iterable))
     return True
+
+
+def _is_never_empty(iterable: Value) -> bool:
+    """Whether a loop over it goes round at least once."""
+    if isinstance(iterable, Collection):
+        return bool(iterable.items) and not iterable.open and not iterable.uniform
+    if not isinstance(iterable, Call) or iterable.open or not iterable.args:
+        return False
+    if is_api(iterable.callee, "builtins.range"):
+        numbers = [number for number in map(known, iterable.args) if isinstance(number, int)]
+        return len(numbers) == len(iterable.args) and _counts(numbers)
+    if is_api(iterable.callee, "builtins.enumerate"):
+        return _is_never_empty(iterable.args[0])
+    return is_api(iterable.callee, *HANDING_ON) and all(map(_is_never_empty, iterable.args))
+
+
+def _counts(numbers: list[int]) -> bool:
+    return len(numbers) < 4 and numbers[2:] != [0] and len(range(*numbers)) > 0
 
 
 def _calls_each(node: ast.For | ast.AsyncFor, iterable: Value) -> bool:

@@ -1,4 +1,4 @@
-"""Operators, conditional expressions, f-strings and other expressions → values, and the events on the way."""
+"""Operators, conditional expressions, f-strings, arguments and others → values, and the events on the way."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ import ast
 
 from mpdoctor.program.context import Branch
 from mpdoctor.program.events import Call, Operation
-from mpdoctor.program.values import MISSING, Collection, Known, Unknown, Value, known
+from mpdoctor.program.values import MISSING, Collection, Item, Known, Unknown, Value, known
 from mpdoctor.source.constant_folding import OPERATORS, folded_binary, folded_unary, is_told
-from mpdoctor.source.existence_checks import arm_of_wrapper, asks_whether_it_works, may_prune
+from mpdoctor.source.existence_checks import arm_of_wrapper, asks_whether_it_works, guarded_in_arm, may_prune
 from mpdoctor.source.interpreter.assignments import assign
-from mpdoctor.source.interpreter.containers import element_of, united
+from mpdoctor.source.interpreter.containers import contents_of, element_of, spread_out, united
 from mpdoctor.source.interpreter.dispatch import evaluate
 from mpdoctor.source.interpreter.state.interpreter_state import State
 from mpdoctor.source.interpreter.state.recording import record_operation
+from mpdoctor.source.interpreter.state.scopes import Closure, Keywords
 from mpdoctor.source.joining import joined
 
 
@@ -63,8 +64,21 @@ def evaluate_comparison(state: State, node: ast.Compare) -> Value:
 
 
 def evaluate_boolean(state: State, node: ast.BoolOp) -> Value:
-    """`a and b` is one of its operands; behind a guard (`hasattr(x, "lr") and x.lr`) the rest is
-    guarded."""
+    """`a and b` is one of its operands."""
+    return joined(_operands(state, node))
+
+
+def evaluate_test(state: State, node: ast.expr) -> tuple[Value, dict[bool, tuple[Value, ...]]]:
+    """What an `if` asks, and what else has the same answer with certainty in either arm (see `Branch.parts`)."""
+    if not isinstance(node, ast.BoolOp):
+        return evaluate(state, node), {True: (), False: ()}
+    values, is_and = _operands(state, node), isinstance(node.op, ast.And)
+    parts = tuple(value for value in values if not isinstance(value, Known))
+    return joined(values), {True: parts if is_and else (), False: () if is_and else parts}
+
+
+def _operands(state: State, node: ast.BoolOp) -> list[Value]:
+    """Behind a guard (`hasattr(x, "lr") and x.lr`) the rest is guarded."""
     symbol, values = OPERATORS[type(node.op)], []
     before = state.context
     for operand in node.values:
@@ -79,20 +93,20 @@ def evaluate_boolean(state: State, node: ast.BoolOp) -> Value:
     state.context = before
     if len(values) > 1:
         record_operation(state, state.place(node), symbol, tuple(values))
-    return joined(values)
+    return values
 
 
 def evaluate_conditional(state: State, node: ast.IfExp) -> Value:
-    test = evaluate(state, node.test)
+    test, parts = evaluate_test(state, node.test)
     certain = known(test) if may_prune(node.test) else MISSING
     asks, certain_arm = asks_whether_it_works(node.test, test), arm_of_wrapper(node.test, test)
     found = []
     for taken, arm in ((True, node.body), (False, node.orelse)):
         if certain is MISSING or bool(certain) is taken:
             before = state.context
-            guarded = before.guarded or (asks and taken is not certain_arm)
-            branches = (*before.branches, Branch(id(node), taken, test))
-            state.context = before.but(guarded=guarded, branches=branches)
+            guards = guarded_in_arm(before, taken, asks, certain_arm)
+            branches = (*before.branches, Branch(id(node), taken, test, parts=parts[taken]))
+            state.context = before.but(**guards, branches=branches)
             found.append(evaluate(state, arm))
             state.context = before
     return joined(found)
@@ -148,3 +162,58 @@ def evaluate_slice(state: State, node: ast.Slice) -> Value:
         if bound is not None:
             evaluate(state, bound)
     return Unknown(state.place(node))
+
+
+def evaluate_positional(
+    state: State, node: ast.Call, called: Closure | None, bound: int
+) -> tuple[tuple[Value, ...], bool]:
+    """The positional arguments, and whether there may be more. Where a function of the user's own is called, of whose
+    parameters `bound` are given already, `*rest` holds as many as it still needs: `loss_of(*model(x), y)`."""
+    starred = [argument for argument in node.args if isinstance(argument, ast.Starred)]
+    if called is None or len(starred) != 1:
+        args, is_open, _ = spread_out(state, node.args)
+        return args, is_open
+    needed = _needed(called, bound, node)
+    found: list[Value] = []
+    is_open = is_known = False
+    for argument in node.args:
+        if not isinstance(argument, ast.Starred):
+            found.append(evaluate(state, argument))
+            continue
+        rest, before = contents_of(evaluate(state, argument.value)), len(found)
+        if isinstance(rest, Collection) and rest.kind in ("list", "tuple"):
+            found.extend(rest.items)
+            is_open, is_known = rest.open, True
+        elif needed is not None:
+            count, place, is_open, is_known = needed - len(node.args) + 1, state.place(argument), True, True
+            found.extend(Item(place, rest, Known(place, position)) for position in range(count))
+    # Whose parameters the arguments behind `*rest` are is known only where its number is.
+    return (tuple(found), is_open) if is_known else (tuple(found[:before]), True)
+
+
+def _needed(called: Closure, bound: int, node: ast.Call) -> int | None:
+    """How many positional arguments a function needs that have no default; None where that is not certain."""
+    arguments = called.node.args
+    names = [argument.arg for argument in (*arguments.posonlyargs, *arguments.args)]
+    given = {keyword.arg for keyword in node.keywords}
+    if arguments.vararg is not None or None in given:
+        return None
+    needed = [name for name in names[bound : len(names) - len(arguments.defaults)] if name not in given]
+    return len(needed) if len(needed) >= len(node.args) else None
+
+
+def evaluate_keywords(state: State, nodes: list[ast.keyword]) -> tuple[Keywords, bool]:
+    found: list[tuple[str, Value]] = []
+    is_open = False
+    for node in nodes:
+        value = evaluate(state, node.value)
+        if node.arg is not None:
+            found.append((node.arg, value))
+        elif isinstance(value, Collection) and value.kind == "dict":
+            is_open = is_open or value.open
+            for key, item in zip(value.keys, value.items, strict=True):
+                if isinstance(key, Known) and isinstance(key.value, str):
+                    found.append((key.value, item))
+        else:
+            is_open = True
+    return tuple(found), is_open

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 
 from mpdoctor.knowledge.layer_kinds import PREPROCESSING, WEIGHTLESS
 from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.user_definitions import Instance
 from mpdoctor.program.values import Value, walk
 from mpdoctor.semantics.source.layers.model_layers import (
     NESTS,
@@ -35,13 +37,19 @@ def is_assumed_float16(facts: SourceFacts, layer: Call) -> bool:
 
 def applied_in_float16(facts: SourceFacts, loss: Value | None, apply: Call) -> Iterator[Call]:
     """The models and layers that computed this loss, and that compute in float16 on some path that leads here."""
-    for part in walk(loss):
-        made = part.callee if isinstance(part, Call) else None
-        if not isinstance(made, Call) or layer_name(made) is None:
-            continue
+    called = [part.callee for part in walk(loss) if isinstance(part, Call)]
+    for made in chain.from_iterable(_made(facts, callee) for callee in called):
         for layer in (made, *layers_of(facts, made)):
             if is_float16(facts, layer) or is_assumed_float16(facts, layer) or _may_be_float16(facts, layer, apply):
                 yield layer
+
+
+def _made(facts: SourceFacts, called: Value) -> list[Call]:
+    """The model or layer that is called, where it is made; for a model that calls itself, `self(x)` in its
+    `train_step`, each that the program makes of its class."""
+    if isinstance(called, Instance) and called.of.kind == "model":
+        return facts.makings_of(called.of)
+    return [called] if isinstance(called, Call) and layer_name(called) is not None else []
 
 
 def _may_be_float16(facts: SourceFacts, layer: Call, apply: Call) -> bool:

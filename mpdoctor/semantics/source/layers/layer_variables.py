@@ -6,11 +6,12 @@ from collections.abc import Iterator
 
 from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.user_definitions import FunctionFacts
+from mpdoctor.program.user_definitions import ClassFacts
 from mpdoctor.program.values import Attribute, Value, is_api, known
 from mpdoctor.semantics.source.layers.call_dtypes import functions_around
 
 FLOATS = ("float32", "float64")
+LAYERS = ("layer", "model")
 ASSIGNING = ("assign", "assign_add", "assign_sub")
 ADDING = ("add_weight", "add_variable")
 
@@ -19,7 +20,7 @@ def added_weights(facts: SourceFacts) -> Iterator[Call]:
     """The calls of `self.add_weight(…)` in layers and models of the user's own."""
     for call in facts.method_calls(*ADDING):
         owner = call.context.owner
-        if isinstance(call.callee, Attribute) and owner is not None and owner.kind in ("layer", "model"):
+        if isinstance(call.callee, Attribute) and owner is not None and _is_of_layers(facts, owner):
             yield call
 
 
@@ -33,12 +34,16 @@ def is_raw_variable_of_layer(facts: SourceFacts, value: Value) -> bool:
     if not isinstance(value, Call) or not is_api(value.callee, "tensorflow.Variable"):
         return False
     around = (value.context.function, *functions_around(facts, value.context))
-    of_layers = [function for function in around if function is not None and _is_of_layer(function)]
+    owned = [(function, function.owner) for function in around if function is not None]
+    of_layers = [function for function, owner in owned if owner is not None and _is_of_layers(facts, owner)]
     return bool(of_layers) and all(function.name != "call" for function in of_layers)
 
 
-def _is_of_layer(function: FunctionFacts) -> bool:
-    return function.owner is not None and function.owner.kind in ("layer", "model")
+def _is_of_layers(facts: SourceFacts, own: ClassFacts) -> bool:
+    """Whether it is a class of layers or models, or one that is mixed into such a class."""
+    return own.kind in LAYERS or any(
+        below.kind in LAYERS and any(base is own for base in below.lineage()) for below in facts.classes
+    )
 
 
 def may_be_trained(weight: Call) -> bool:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mpdoctor.knowledge.api_names import public_name
+from mpdoctor.program.dtypes.tensor_dtypes import dtype_named
 from mpdoctor.program.events import Call
 from mpdoctor.program.instances import class_of, is_call_of
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import FunctionFacts, Parameter
-from mpdoctor.program.values import Api, Collection, Item, Value, is_api, options, walk
+from mpdoctor.program.values import Api, Collection, Item, Value, is_api, known, options, walk
 from mpdoctor.semantics.source.layers.output_layers import output_layers
 from mpdoctor.semantics.source.numbers.constants import CASTS, numbers_from_value
 from mpdoctor.semantics.source.numbers.epsilon_guards import function_named
@@ -18,6 +19,7 @@ from mpdoctor.semantics.source.numbers.losses_and_metrics import compiled, funct
 PASSING = ("reshape", "squeeze", "expand_dims", "identity", "stop_gradient", "flatten", "maximum", "clip_by_value")
 SPARSE = ("sparse_categorical_crossentropy", "SparseCategoricalCrossentropy")
 SIZED = ("zeros", "ones", "eye", "add_weight", "normal", "uniform", "fill", "truncated_normal")
+FLOATS = ("float32", "float64")
 MOST_STEPS = 20
 Indexing = tuple[Call, Value, Value]
 
@@ -57,6 +59,21 @@ def casts_behind(ids: Value) -> Iterator[Call]:
         if inner is None:
             return
         ids = inner
+
+
+def ids_before_casts(ids: Value) -> Value:
+    """The ids as they were before any of these casts."""
+    last = next(iter(list(casts_behind(ids))[-1:]), None)
+    before = ids if last is None else last.argument(0, "x") or last.keyword("tensor") or ids
+    while isinstance(before, Call) and function_named(before) in PASSING and before.argument(0) is not None:
+        before = before.argument(0) or before
+    return before
+
+
+def gives_floats(made: Value) -> bool:
+    """Whether a `keras.Input` is one of floats."""
+    given = made.keyword("dtype") if isinstance(made, Call) else None
+    return given is None or known(given) is None or dtype_named(given) in FLOATS
 
 
 def classes_behind(facts: SourceFacts, sized: Value) -> int:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from mpdoctor.program.context import Branch, Context
-from mpdoctor.program.events import Operation
-from mpdoctor.program.values import Unknown, Value
+from mpdoctor.program.events import Call, Operation
+from mpdoctor.program.values import Attribute, Unknown, Value, known, options
 from mpdoctor.semantics.source.optimizers.attribute_access import same_object
+
+FLOAT32 = ("float32", "fp32", "32")
 
 
 def exclude_each_other(one: Context, other: Context) -> bool:
-    """Whether two events stand in different arms of one `if`, or of two that ask the same."""
+    """Whether two events stand in different arms of one `if`, or of two that ask the same, if beside other things."""
     return any(
         (branch.statement == other_branch.statement and branch.taken is not other_branch.taken)
         or _answer(branch, other_branch) is False
@@ -20,13 +22,49 @@ def exclude_each_other(one: Context, other: Context) -> bool:
 
 def _answer(branch: Branch, other: Branch) -> bool | None:
     """Whether two ifs that ask the same got the same answer, None where they ask for different things: `if not mixed:`
-    is the other arm of `if mixed:`."""
-    (test, taken), (other_test, other_taken) = _without_not(branch), _without_not(other)
-    return taken is other_taken if _asks_the_same(test, other_test) else None
+    is the other arm of `if mixed:`, and so is `if debug and not mixed:`."""
+    answers = {
+        taken is other_taken
+        for test, taken in _answered(branch)
+        for other_test, other_taken in _answered(other)
+        if _asks_the_same(test, other_test)
+    }
+    return None if not answers else answers == {True}
 
 
-def _without_not(branch: Branch) -> tuple[Value, bool]:
-    test, taken = branch.test, branch.taken
+def _answered(branch: Branch) -> list[tuple[Value, bool]]:
+    """What is certainly true, or certainly not, in this arm."""
+    return [_without_not(test, branch.taken) for test in branch.parts or (branch.test,)]
+
+
+def is_for_float32(context: Context) -> bool:
+    """Whether an event stands where the program has found that something is no 16-bit policy: in `if precision ==
+    "float32":`, in `if debug and not policy.name.startswith("mixed"):`."""
+    answers = (answer for branch in context.branches for answer in _answered(branch))
+    return any(_says_float32(option, taken) for test, taken in answers for option in options(test))
+
+
+def _says_float32(test: Value, taken: bool) -> bool:
+    if isinstance(test, Call) and test.method in ("startswith", "endswith") and isinstance(test.callee, Attribute):
+        return not taken and _is_half(known(test.argument(0)))
+    if not isinstance(test, Operation) or len(test.operands) != 2:
+        return False
+    (left, right), operator = test.operands, test.operator
+    if operator in ("in", "not in"):
+        return taken is (operator == "not in") and _is_half(known(left))
+    if operator not in ("==", "!="):
+        return False
+    texts = [text for text in (known(left), known(right)) if isinstance(text, str)]
+    if taken is (operator == "=="):
+        return any(text in FLOAT32 for text in texts)
+    return any(_is_half(text) for text in texts)
+
+
+def _is_half(text: object) -> bool:
+    return isinstance(text, str) and ("16" in text or text.startswith(("mixed", "half")))
+
+
+def _without_not(test: Value, taken: bool) -> tuple[Value, bool]:
     while isinstance(test, Operation) and test.operator == "not":
         test, taken = test.operands[0], not taken
     return test, taken

@@ -63,6 +63,15 @@ def inlinable_function(state: State, callee: Value, args: tuple[Value, ...], key
     return _made_by_call(state, callee, args, keywords) if isinstance(callee, Call) else None
 
 
+def executed_function(state: State, callee: Value) -> tuple[Closure | None, int]:
+    """The function of the user's own that a call executes, and how many of its arguments it has without the call's."""
+    if isinstance(callee, Defined) and isinstance(callee.of, ClassFacts):
+        initializer = callee.of.find_method("__init__")
+        return state.closures.get(id(initializer)) if initializer else None, 1
+    inlinable = inlinable_function(state, callee, (), ())
+    return (None, 0) if inlinable is None or inlinable[2] else (inlinable[0], len(inlinable[1]))
+
+
 def runs_one_of_several(callee: Value, args: tuple[Value, ...]) -> bool:
     """strategy.run(task.train_step, args=…), where the task is one of several."""
     is_run = isinstance(callee, Attribute) and callee.name in _RUNS and bool(args)

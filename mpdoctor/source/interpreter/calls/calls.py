@@ -9,7 +9,7 @@ from mpdoctor.facts.location import Location
 from mpdoctor.knowledge.api_names import public_name
 from mpdoctor.program.events import Call
 from mpdoctor.program.user_definitions import ClassFacts, Defined
-from mpdoctor.program.values import Api, Attribute, Collection, Either, Known, Value, is_api, options
+from mpdoctor.program.values import Api, Attribute, Collection, Either, Value, is_api, options
 from mpdoctor.source.interpreter.attributes import evaluate_attribute
 from mpdoctor.source.interpreter.call_inlining import DEEPEST_CALL, inline_call, inline_uncalled
 from mpdoctor.source.interpreter.calls.builtin_calls import (
@@ -21,13 +21,14 @@ from mpdoctor.source.interpreter.calls.builtin_calls import (
 from mpdoctor.source.interpreter.calls.callees import (
     TRANSPARENT,
     Inlinable,
+    executed_function,
     inlinable_function,
     really_called,
     runs_one_of_several,
 )
 from mpdoctor.source.interpreter.calls.higher_order_calls import result_of_higher_order
-from mpdoctor.source.interpreter.containers import spread_out
 from mpdoctor.source.interpreter.dispatch import evaluate
+from mpdoctor.source.interpreter.expressions import evaluate_keywords, evaluate_positional
 from mpdoctor.source.interpreter.settings.command_line import remember_flag
 from mpdoctor.source.interpreter.settings.data_classes import factory_of_field, fields_of, member_by_value
 from mpdoctor.source.interpreter.state.interpreter_state import State
@@ -45,30 +46,15 @@ def evaluate_call(state: State, node: ast.Call, dropped: bool = False) -> Value:
         callee = evaluate_attribute(state, function, is_called=True)
     else:
         callee = evaluate(state, function)
-    args, is_open, _ = spread_out(state, node.args)
-    keywords, more = _evaluate_keywords(state, node.keywords)
+    is_spread = any(isinstance(argument, ast.Starred) for argument in node.args)
+    called, bound = executed_function(state, callee) if is_spread else (None, 0)
+    args, is_open = evaluate_positional(state, node, called, bound)
+    keywords, more = evaluate_keywords(state, node.keywords)
     location = state.place(node)
     is_open = is_open or more
     if not isinstance(callee, Either):
         return _call(state, callee, args, keywords, is_open, location, dropped, node)
     return joined(_call(state, choice, args, keywords, is_open, location, dropped, node) for choice in callee.options)
-
-
-def _evaluate_keywords(state: State, nodes: list[ast.keyword]) -> tuple[Keywords, bool]:
-    found: list[tuple[str, Value]] = []
-    is_open = False
-    for node in nodes:
-        value = evaluate(state, node.value)
-        if node.arg is not None:
-            found.append((node.arg, value))
-        elif isinstance(value, Collection) and value.kind == "dict":
-            is_open = is_open or value.open
-            for key, item in zip(value.keys, value.items, strict=True):
-                if isinstance(key, Known) and isinstance(key.value, str):
-                    found.append((key.value, item))
-        else:
-            is_open = True
-    return tuple(found), is_open
 
 
 def _call(
@@ -84,7 +70,9 @@ def _call(
     callee, args, keywords, is_open = really_called(callee, args, keywords, is_open)
     if runs_one_of_several(callee, args):
         given = [(choice, *args[1:]) for choice in options(args[0])]
-        return joined(_call(state, callee, one, keywords, is_open, location, dropped, node) for one in given)
+        return joined(
+            _call(state, callee, arguments, keywords, is_open, location, dropped, node) for arguments in given
+        )
     if isinstance(callee, Defined) and isinstance(callee.of, ClassFacts):
         return _instantiate(state, callee, callee.of, args, keywords, is_open, location, dropped)
     inlinable = inlinable_function(state, callee, args, keywords)
