@@ -49,9 +49,9 @@ def imported(arguments: list[str], directory: Path) -> list[str]:
         (["--version"], 7),
         (["explain", "MP201"], 107),
         (["rules"], 313),
-        (["check", "--static", "--output-format=concise", "mixed.py"], 383),
-        (["check", "--static", "--output-format=concise", "."], 390),
-        (["check", "--static", "--output-format=concise", "plain"], 170),
+        (["check", "--static", "--output-format=concise", "mixed.py"], 384),
+        (["check", "--static", "--output-format=concise", "."], 391),
+        (["check", "--static", "--output-format=concise", "plain"], 171),
     ],
     ids=lambda given: " ".join(given) if isinstance(given, list) else str(given),
 )

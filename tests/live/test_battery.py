@@ -29,7 +29,7 @@ from mpdoctor.rules.registry import all_rules
 from mpdoctor.semantics.live.verdict import FEWEST_STEPS, verdict_from_training
 
 ROWS = rows_of_table()
-SAMPLED = 30  # scripts; ten seconds of a processor each
+SAMPLED = 26  # scripts; ten seconds of a processor each
 NO_ROW: dict[str, Any] = {"raised": None, "loss": None, "optimizers": []}  # a test of its own says that one is missing
 # Rules that a training shows, the training of a float32 twin apart.
 LIVE = {
