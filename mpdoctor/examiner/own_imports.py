@@ -55,6 +55,7 @@ class OwnImports:
         self._hidden: dict[str, ModuleType] = {}
         self._path: list[str] = []
         self._turn = RLock()
+        self._is_importing = False
         self._builtins = {**vars(builtins), "__import__": self._import_own}
         self._finder = _OwnModules(self._builtins)
 
@@ -97,12 +98,22 @@ class OwnImports:
         return self._import_hidden(name, fromlist)
 
     def _import_hidden(self, name: str, fromlist: Sequence[str]) -> ModuleType:
-        """One more module of ours, while the program has an mpdoctor of its own."""
-        with self.in_place():
-            module = _import(name, None, None, fromlist)
-            ours = {key: imported for key, imported in sys.modules.items() if key.partition(".")[0] == "mpdoctor"}
-            for key in set(ours) - set(self._hidden):
-                del sys.modules[key]
+        """One more module of ours, while the program has an mpdoctor of its own. What that imports in its turn stays in
+        place until it is complete."""
+        with self._turn:
+            if self._is_importing:
+                return _import(name, None, None, fromlist)
+            self._is_importing = True
+            try:
+                with self.in_place():
+                    module = _import(name, None, None, fromlist)
+                    ours = {
+                        key: imported for key, imported in sys.modules.items() if key.partition(".")[0] == "mpdoctor"
+                    }
+                    for key in set(ours) - set(self._hidden):
+                        del sys.modules[key]
+            finally:
+                self._is_importing = False
         self._own.update(ours)
         self._hidden.update(ours)
         return module

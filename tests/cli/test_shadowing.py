@@ -239,6 +239,22 @@ def test_the_script_gets_its_neighbours_as_in_a_plain_run(shadows: Shadows) -> N
 
 @pytest.mark.slow
 @needs_tensorflow
+def test_a_script_beside_an_mpdoctor_trains(tmp_path: Path) -> None:
+    """As in a checkout of ours: what the examiner imports while it trains must be complete before it is hidden."""
+    (tmp_path / "mpdoctor").mkdir()
+    (tmp_path / "mpdoctor" / "__init__.py").write_text("")
+    (tmp_path / "train_it.py").write_text(TRAINING.format(before=""))
+    done = run(program(), "check", "train_it.py", "--output-format", "json", directory=tmp_path)
+    report = json.loads(done.stdout)
+    assert (done.returncode, report["crashed"], [probe["verdict"] for probe in report["probes"]]) == (
+        0,
+        [],
+        ["healthy"],
+    )
+
+
+@pytest.mark.slow
+@needs_tensorflow
 def test_a_training_with_neighbours_asks_for_none_of_them_itself(tmp_path: Path) -> None:
     """Neighbours that hand on the real module, so that TensorFlow runs: what is imported is what a plain run imports,
     and never by mpdoctor."""
