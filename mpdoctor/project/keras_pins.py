@@ -16,7 +16,7 @@ from mpdoctor.project.declared_versions import (
     pins_from_notebook,
 )
 from mpdoctor.project.declared_versions.images import pins_from_images
-from mpdoctor.project.declared_versions.legacy_keras import VARIABLE, file_that_sets_it
+from mpdoctor.project.declared_versions.legacy_keras import VARIABLE, file_that_sets_it, is_project
 from mpdoctor.project.declared_versions.pins import ADDONS, KERAS, PROBABILITY, TENSORFLOW, Pin
 from mpdoctor.project.python_environments import release_beside
 from mpdoctor.project.version_ranges import PlainRange
@@ -46,7 +46,7 @@ def keras_from_project(near: Path, known: dict[Path, Keras | None] | None = None
             found = known[folder]
             break
         passed.append(folder)
-        found = _keras_from_folder(folder) if may_hold_pins(folder) else None
+        found = _keras_from_folder(folder, is_nearest=folder == here) if may_hold_pins(folder) else None
         if found is not None or (folder / ".git").exists():
             break
     known.update(dict.fromkeys(passed, found))
@@ -64,14 +64,14 @@ def _each_once(pins: Iterable[Pin]) -> list[Pin]:
     return list({(pin.name, pin.told): pin for pin in pins}.values())[:_MOST_PINS]
 
 
-def _keras_from_folder(folder: Path) -> Keras | None:
+def _keras_from_folder(folder: Path, is_nearest: bool) -> Keras | None:
     """What its files pin. Where that comes to the Keras of a new TensorFlow, or to nothing, a file that starts the
-    programs may ask for tf_keras in its place."""
+    programs may ask for tf_keras in its place: of those above the nearest folder only where a project begins."""
     pins: list[Pin] = []
     found = _keras_from_files(folder, pins)
     names_keras = any(pin.name in KERAS and len(pin.allowed) for pin in pins)
     is_of_tensorflow = found is None or (found.is_keras3 and not names_keras)
-    place = file_that_sets_it(folder) if is_of_tensorflow else ""
+    place = file_that_sets_it(folder) if is_of_tensorflow and (is_nearest or pins or is_project(folder)) else ""
     if not place:
         return found
     tensorflow = found.tensorflow if found is not None else ""

@@ -17,6 +17,10 @@ STARTS = (
     *(".env", "*.env", "[Mm]akefile", "*compose*.y*ml", "environment*.y*ml", "tox.ini"),
 )
 FOLDERS = ("docker", "scripts")
+_PROJECTS = (
+    *(*IMAGES, ".git", "pyproject.toml", "setup.py", "setup.cfg"),
+    *("*compose*.y*ml", "environment*.y*ml", "tox.ini"),
+)
 # `ENV NAME 1` of a Dockerfile, `NAME: "1"` of YAML, `export NAME=1`; what TensorFlow takes for a yes (environment.py)
 _SETTING = re.compile(rf"""(?<![\w$]){VARIABLE}["']?\s*(?:[=:]|\s)\s*["']?(?P<value>[\w$\{{]*)""")
 _YES = ("1", "true", "True")
@@ -25,6 +29,11 @@ _IN_COMMAND = re.compile(
     rf"""(?P<quote>["'])(?:\w+=\S*\s+){{0,20}}{VARIABLE}=(?:1|[Tt]rue)(?:\s+\w+=[^\s"']*){{0,20}}\s*"""
     r"""(?:\s(?:python|bash|sh|exec|mpirun|torchrun)[\w.]*\s[^"'\n]*)?(?P=quote)"""
 )
+
+
+def is_project(folder: Path) -> bool:
+    """Whether its scripts are about what lies in its folders: a home, or /tmp, may hold anybody's."""
+    return bool(files_named(folder, *_PROJECTS))
 
 
 def file_that_sets_it(folder: Path) -> str:

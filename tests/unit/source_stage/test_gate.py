@@ -479,6 +479,29 @@ def test_the_keras_that_a_project_asks_for(
 
 
 @pytest.mark.parametrize(
+    ("files", "package"),
+    [
+        ({}, None),
+        ({"train.py": ""}, None),
+        ({"setup.py": "setup()"}, "tf_keras"),
+        ({"requirements.txt": "tensorflow\n"}, "tf_keras"),
+        ({".git/HEAD": ""}, "tf_keras"),
+        ({"Dockerfile": "FROM python:3.11\n"}, "tf_keras"),
+    ],
+)
+def test_a_script_above_that_belongs_to_no_project_says_nothing(
+    tmp_path: Path, files: dict[str, str], package: str | None
+) -> None:
+    """A home, or /tmp, may hold anybody's."""
+    write(tmp_path, {"run.sh": "TF_USE_LEGACY_KERAS=1 python a/b/train.py\n", "a/b/train.py": "", **files})
+    keras = keras_from_project(tmp_path / "a" / "b")
+    assert (keras.package if keras else None) == package
+    beside = keras_from_project(tmp_path)
+    assert beside is not None
+    assert beside.package == "tf_keras"
+
+
+@pytest.mark.parametrize(
     ("line", "version"),
     [
         ('!pip install -q "tensorflow==2.9.*"', "2.9"),
