@@ -57,6 +57,7 @@ from mpdoctor.knowledge.wrapper_api import APPLYING
 from mpdoctor.program.context import Context
 from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.user_definitions import ClassFacts, Defined, FunctionFacts
 from mpdoctor.program.values import Api, Value, options
 from mpdoctor.semantics.wording import receiver_text
 
@@ -109,4 +110,19 @@ def _runs_on_a_replica(facts: SourceFacts, context: Context) -> bool:
     """Whether a caller is `strategy.run(step)`; or a library calls the function, in a context of its own choice."""
     if context.owner is not None and context.owner.kind in ("model", "layer"):
         return True
-    return any(call.location in context.callers for call in facts.method_calls(*RUNNING))
+    running = list(facts.method_calls(*RUNNING))
+    if any(call.location in context.callers for call in running):
+        return True
+    around = [context, *(call.context for call in facts.calls if call.location in context.callers)]
+    functions = {id(place.function) for place in around if place.function is not None}
+    return any(id(function) in functions for call in running for function in _functions_in(call))
+
+
+def _functions_in(call: Call) -> Iterator[FunctionFacts | ClassFacts]:
+    """The user's own functions that a call is given: bare, in a `functools.partial` or a `tf.function`."""
+    for given in call.given:
+        for choice in options(given):
+            if isinstance(choice, Defined):
+                yield choice.of
+            elif isinstance(choice, Call) and isinstance(choice.callee, Api):
+                yield from _functions_in(choice)
