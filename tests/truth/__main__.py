@@ -95,6 +95,15 @@ def smallest(given: argparse.Namespace) -> None:
     print(told(read([given.results])))
 
 
+def left_out(given: argparse.Namespace) -> None:
+    from . import mends  # it needs the repository's root on sys.path
+    from .left_out import left_out, read, told
+
+    for row in left_out(mends.read(given.mended), given.folder, given.results):
+        print(f"{row.seed} {row.number} {row.title}: {row.shown_by or 'could be left out'}", flush=True)
+    print(told(read([given.results])))
+
+
 def show(given: argparse.Namespace) -> None:
     script = script_from_seed(given.seed, given.number)
     print(script.text)
@@ -154,6 +163,11 @@ def main() -> None:
     least.add_argument("mended", type=Path, nargs="+", help="results of `mend`")
     least.add_argument("--folder", help="where scripts and records are kept")
     least.set_defaults(does=smallest)
+    without = commands.add_parser("left-out", help="leave each edit that mend made out, and count which were needed")
+    without.add_argument("results", type=Path)
+    without.add_argument("mended", type=Path, nargs="+", help="results of `mend`")
+    without.add_argument("--folder", type=Path, required=True, help="where `mend` has kept its reports")
+    without.set_defaults(does=left_out)
     shows = commands.add_parser("show", help="one script, as a text that runs alone")
     shows.add_argument("seed", type=int)
     shows.add_argument("number", type=int)

@@ -82,7 +82,7 @@ def _mend(script: Script, plain: PlainKeras) -> Mend:
     row = Mend(
         *(script.seed, script.number, script.keras, script.truth.disease, exit_code),
         *(report["mended"], report["rounds"], report["examinations"]),
-        *(_seen(report["before"]), _seen(report["after"])),
+        *(seen(report["before"]), seen(report["after"])),
         list(dict.fromkeys(edit["title"] for edit in report["edits"])),
         [tried["title"] for tried in report["tried"]],
     )
@@ -113,7 +113,7 @@ def _report_of(path: Path) -> tuple[int, dict[str, Any]]:
         raise RuntimeError(f"{path.name}: mend printed no JSON, exit {done.returncode}\n{done.stderr}") from error
 
 
-def _seen(diagnosis: dict[str, Any]) -> list[str]:
+def seen(diagnosis: dict[str, Any]) -> list[str]:
     verdicts = [probe["verdict"] for probe in diagnosis["probes"]]
     loud = (found["code"] for found in diagnosis["findings"] if found["severity"] != "info" and not found["what_if"])
     return [*verdicts, *sorted(set(loud))]
