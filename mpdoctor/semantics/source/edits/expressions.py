@@ -7,6 +7,7 @@ import dataclasses
 import re
 import tokenize
 from collections.abc import Iterable
+from itertools import combinations, starmap
 
 from mpdoctor.facts.location import Location
 from mpdoctor.finding import Edit, Fix
@@ -17,7 +18,8 @@ Edits = Edit | Iterable[Edit] | None
 
 
 def safe_fix(title: str, *edits: Edits) -> Fix | None:
-    """What the program means stays, or the line raised before. None where one of the edits could not be had."""
+    """What the program means stays, or the line raised before. None where one of the edits could not be had, or where
+    two of them cannot be made together."""
     return _fix(title, True, edits)
 
 
@@ -32,7 +34,19 @@ def _fix(title: str, safe: bool, edits: Iterable[Edits]) -> Fix | None:
         if edit is None:
             return None
         found.extend([edit] if isinstance(edit, Edit) else edit)
-    return Fix(title, safe, tuple(found)) if found else None
+    return Fix(title, safe, tuple(found)) if found and not any(starmap(_overlap, combinations(found, 2))) else None
+
+
+def _overlap(one: Edit, other: Edit) -> bool:
+    """Whether both take away the same characters, or one those among which the other puts something in: so it is where
+    one line stands for several things, as in a method that wraps whatever it is given."""
+    first, second = one.location, other.location
+    if one == other or (first.path, first.cell) != (second.path, second.cell):
+        return False
+    starts = (first.line, first.column), (second.line, second.column)
+    ends = (first.end_line, first.end_column), (second.end_line, second.end_column)
+    is_put_in = starts[0] == ends[0] or starts[1] == ends[1]
+    return min(starts) < max(starts) <= min(ends) < max(ends) if is_put_in else max(starts) < min(ends)
 
 
 def replaced(facts: SourceFacts, location: Location, text: str) -> Edit | None:
