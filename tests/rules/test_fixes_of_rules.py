@@ -96,6 +96,21 @@ def texts_cast(program: ast.Module) -> list[str]:
     ]
 
 
+def read_too_early(program: ast.Module) -> set[tuple[str, str]]:
+    """Names that a function reads above the first line that binds them."""
+    found = set()
+    for function in (node for node in ast.walk(program) if isinstance(node, ast.FunctionDef)):
+        names = [node for node in ast.walk(function) if isinstance(node, ast.Name)]
+        bound: dict[str, int] = {}
+        for name in names:
+            if isinstance(name.ctx, ast.Store):
+                bound[name.id] = min(name.lineno, bound.get(name.id, name.lineno))
+        given = {argument.arg for argument in ast.walk(function.args) if isinstance(argument, ast.arg)}
+        early = (name.id for name in names if name.lineno < bound.get(name.id, 0))
+        found |= {(function.name, name) for name in early if name not in given}
+    return found
+
+
 @pytest.mark.parametrize(("name", "keras"), cases())
 def test_each_fix_mends_what_it_is_for_and_nothing_else(name: str, keras: str) -> None:
     text = text_of(name)
@@ -106,6 +121,7 @@ def test_each_fix_mends_what_it_is_for_and_nothing_else(name: str, keras: str) -
         after = fixed(text, finding.fix)
         said = told(finding, text, after)
         assert not texts_cast(ast.parse(after)), said
+        assert read_too_early(ast.parse(after)) <= read_too_early(ast.parse(text)), said
         left = found_in(after, keras)
         assert same(finding) not in map(same, left), said
         new = codes(left) - codes(before)

@@ -53,6 +53,14 @@ DEFAULTS: dict[str, tuple[int | None, str]] = {
     "keras.backend.variable": (1, "float32"),
     "keras.backend.constant": (1, "float32"),
 }
+# Of these the numbers made in float16 and bfloat16 are those of a cast of float32's, or are drawn alike (measured in
+# TensorFlow 2.4, 2.10, 2.15 and 2.21, and in Keras 3.15).
+MADE_IN_16_BITS = _words(
+    """
+    constant zeros ones eye one_hot sequence_mask full normal truncated_normal uniform stateless_normal
+    stateless_uniform stateless_truncated_normal
+    """
+)
 BY_VALUE: dict[str, tuple[int, int]] = {"<first>": (0, 1), "<second>": (1, 2), "<all>": (0, 3)}
 # What these values are called where they are given by name.
 VALUE_NAMES = ("value", "initial_value", "fill_value", "x", "object")

@@ -49,9 +49,8 @@ def dtype_of_library_call(dtypes: Dtypes, name: str, call: Call, depth: int) -> 
         return "float32" if given is None else dtypes.named(given, depth)
     if name in ALWAYS_FLOAT32:
         return _of_resized(dtypes, call, ALWAYS_FLOAT32[name], depth)
-    place, _, function = name.rpartition(".")
-    place = _ALIKE.get(place, place)
-    default = DEFAULTS.get(name) or DEFAULTS.get(f"{place}.{function}")
+    place, function = _place_and_function(name)
+    default = default_of(name)
     if place in _OF_TENSORS and function in ("cast", "saturate_cast"):
         return dtypes.named(call.argument(1, "dtype"), depth)
     if default is not None:
@@ -59,6 +58,16 @@ def dtype_of_library_call(dtypes: Dtypes, name: str, call: Call, depth: int) -> 
     if place == "tensorflow.signal" and function in FOURIER:
         return FOURIER[function].get(dtypes.of(call.argument(0), depth) or "")
     return _of_computed_tensor(dtypes, function, call, depth) if place in _OF_TENSORS else None
+
+
+def default_of(name: str) -> tuple[int | None, str] | None:
+    """Of a function that makes tensors, by its public name: the position of its `dtype`, and the default."""
+    return DEFAULTS.get(name) or DEFAULTS.get(".".join(_place_and_function(name)))
+
+
+def _place_and_function(name: str) -> tuple[str, str]:
+    place, _, function = name.rpartition(".")
+    return _ALIKE.get(place, place), function
 
 
 def _of_resized(dtypes: Dtypes, call: Call, position: int | None, depth: int) -> str | None:

@@ -59,11 +59,11 @@ from mpdoctor.program.user_definitions import Parameter
 from mpdoctor.program.values import Api, Value
 from mpdoctor.semantics.live.errors.dtype_error_causes import has_a_reason_of_its_own, mismatch_in_call
 from mpdoctor.semantics.live.errors.error_texts import evidence_of, place_of_failure
-from mpdoctor.semantics.source.edits.expressions import argument_replaced, safe_fix
+from mpdoctor.semantics.source.edits.expressions import safe_fix
+from mpdoctor.semantics.source.edits.made_tensors import is_said_at, made_in
 from mpdoctor.semantics.source.edits.met_operands import cast_where_it_meets, dtype_written, pairs_that_meet
 from mpdoctor.semantics.source.edits.names import cast
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
-from mpdoctor.semantics.source.layers.casts import is_cast
 from mpdoctor.semantics.source.layers.layer_variables import RAW, is_raw_variable_of_layer
 from mpdoctor.semantics.source.layers.mixed_operands import is_half, may_raise, mixed_operands, origin
 from mpdoctor.semantics.source.layers.parameters_left_out import taken_instead
@@ -154,14 +154,14 @@ def _fix(facts: SourceFacts, event: Call | Operation, operands: tuple[Value, ...
 
 
 def _cast(facts: SourceFacts, event: Call | Operation, wide: Value, dtype: str) -> Edit | list[Edit] | None:
-    """Where it is made, on the same way through the same function."""
+    """Where it is made, on the same way through the same function, if the dtype can be said there."""
     if not isinstance(wide, Call | Operation) or wide.context.function is not event.context.function:
         return None
     if isinstance(wide, Call) and (is_call_of(wide, *RAW) or not isinstance(wide.callee, Api)):
         return None
-    if is_cast(wide):
-        return argument_replaced(facts, wide.location, "dtype", 1, dtype)
-    return cast(facts, wide.location, dtype)
+    if not is_said_at(facts, wide.location, event, dtype):
+        return None
+    return made_in(facts, wide, event, dtype) or cast(facts, wide.location, dtype)
 
 
 def _help(value: Value, text: str, dtype: str) -> str:
