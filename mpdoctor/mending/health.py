@@ -56,10 +56,11 @@ def defects_of(diagnosis: Diagnosis) -> Counter[Defect]:
 def sights_of(diagnosis: Diagnosis) -> Counter[Defect]:
     """Defects of the source told apart by the text of their lines: where one of several of a rule is mended, one sight
     is gone."""
-    return Counter(
-        (finding.code, finding.fingerprint if finding.stage == "source" else _of_what(finding))
-        for finding in failing(diagnosis)
-    )
+    return Counter(map(sight_of, failing(diagnosis)))
+
+
+def sight_of(finding: Finding) -> Defect:
+    return finding.code, finding.fingerprint if finding.stage == "source" else _of_what(finding)
 
 
 def _of_what(finding: Finding) -> str:
@@ -79,6 +80,11 @@ def _is_sound(probe: Probe) -> bool:
     if not steps:
         return probe.training.prediction is not None
     return steps[-1].applied and (steps[-1].loss is None or math.isfinite(steps[-1].loss))
+
+
+def is_stopped(diagnosis: Diagnosis) -> bool:
+    """Whether the program did not come to a training, or raised in it."""
+    return health_of(diagnosis).verdict >= VERDICTS.index(Verdict.FAILED)
 
 
 def is_no_worse(one: Diagnosis, other: Diagnosis) -> bool:

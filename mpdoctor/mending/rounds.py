@@ -9,7 +9,15 @@ from pathlib import Path
 from mpdoctor.finding import Diagnosis, Edit
 from mpdoctor.fixes.choices import Sources
 from mpdoctor.mending.draft import CannotEdit, Draft, Proposal
-from mpdoctor.mending.health import defects_of, health_of, is_healthy, is_no_worse, sights_of
+from mpdoctor.mending.health import (
+    defects_of,
+    health_of,
+    is_healthy,
+    is_no_worse,
+    is_stopped,
+    sight_of,
+    sights_of,
+)
 from mpdoctor.mending.proposals import Answer, Proposed
 
 MOST_ROUNDS = 6
@@ -59,7 +67,7 @@ class Mending:
     def __init__(self, draft: Draft, examine: Examine, read: Examine, propose: Propose) -> None:
         self._draft, self._examine, self._read, self._propose = draft, examine, read, propose
         self._seen: dict[frozenset[tuple[Path, bytes]], Seen] = {}
-        self._read_already: dict[frozenset[tuple[Path, bytes]], Diagnosis] = {}
+        self._read_already: dict[frozenset[tuple[Path, bytes]], Seen] = {}
         self._hindered: dict[str, None] = {}
         self._needed: dict[tuple[int, ...], frozenset[int]] = {}  # of a choice, those that a trial saw to be needed
 
@@ -111,16 +119,35 @@ class Mending:
         proposed = self._propose(state.diagnosis, state.sources)
         self._hindered.update(dict.fromkeys(proposed.without))
         for proposals in _choices(proposed):
-            try:
-                made = self._draft.make(proposals, state.kept, state.sources)
-            except CannotEdit as reason:
-                self._hindered[str(reason)] = None
-                continue
+            made = self._make(proposals, state.kept, state.sources)
             kept = (*state.kept, *made)
             if self._key(kept) not in self._seen:
-                self._needed[kept] = _seen_to_be_needed(made, proposals)
-                return kept
+                whole = self._with_revealed(kept, state) if is_stopped(state.diagnosis) else kept
+                self._needed[whole] = _seen_to_be_needed(made, proposals) if whole == kept else frozenset()
+                return whole
         return None
+
+    def _with_revealed(self, kept: tuple[int, ...], state: State) -> tuple[int, ...]:
+        """Of a line that raises, the source says nothing of what comes behind it. Once it is mended it does: that is
+        edited as well, before the program is run again."""
+        known = sights_of(self._at_a_glance(state.kept)[0])
+        for _ in range(MOST_ROUNDS):
+            diagnosis, sources = self._at_a_glance(kept)
+            revealed = [finding for finding in diagnosis.findings if sight_of(finding) not in known]
+            answers = self._propose(replace(diagnosis, findings=tuple(revealed)), sources).answers
+            made = self._make([proposal for answer, *_ in answers for proposal in answer.proposals], kept, sources)
+            if not made or self._key((*kept, *made)) in self._seen:
+                break
+            kept = (*kept, *made)
+        return kept
+
+    def _make(self, proposals: Sequence[Proposal], kept: Sequence[int], sources: Sources) -> dict[int, Proposal]:
+        """By number; {} where a file is not to be edited."""
+        try:
+            return self._draft.make(proposals, kept, sources)
+        except CannotEdit as reason:
+            self._hindered[str(reason)] = None
+            return {}
 
     # --- what is not needed ---------------------------------------------------------------------------------------
     def _without_needless(self, state: State, fixed: Sequence[int]) -> State:
@@ -137,8 +164,8 @@ class Mending:
 
     def _is_as_good(self, kept: tuple[int, ...], state: State) -> bool:
         if self._key(kept) not in self._seen:  # the source alone may tell, which takes a fraction of the time
-            read = self._at_a_glance(kept)
-            if defects_of(read) - defects_of(self._at_a_glance(state.kept)) - defects_of(state.diagnosis):
+            read, _ = self._at_a_glance(kept)
+            if defects_of(read) - defects_of(self._at_a_glance(state.kept)[0]) - defects_of(state.diagnosis):
                 return False
         return is_no_worse(self._at(kept).diagnosis, state.diagnosis)
 
@@ -152,10 +179,10 @@ class Mending:
             self._seen[key] = self._examine(dict(key))
         return State(kept, *self._seen[key])
 
-    def _at_a_glance(self, kept: tuple[int, ...]) -> Diagnosis:
+    def _at_a_glance(self, kept: tuple[int, ...]) -> Seen:
         key = self._key(kept)
         if key not in self._read_already:
-            self._read_already[key] = self._read(dict(key))[0]
+            self._read_already[key] = self._read(dict(key))
         return self._read_already[key]
 
 

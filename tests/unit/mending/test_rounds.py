@@ -121,6 +121,23 @@ def test_an_edit_that_the_source_shows_to_be_needed_is_not_left_out_in_a_trainin
     assert told_of("#E1>ok\n#E2>ok", static="E")[1] == ("ok\nok", 1, 2)
 
 
+@pytest.mark.parametrize(
+    ("text", "static", "after", "rounds", "examinations"),
+    [
+        ("#E1>#E2>ok", "E", "ok", 1, 2),
+        ("#E1>#E2>#E3>ok", "E", "ok", 1, 2),
+        ("#E1>ok|#E2>ok\n#E3>ok", "E", "ok\nok\nok", 1, 2),
+        ("#E1>#L2>ok", "E", "ok", 2, 3),  # the source shows nothing of it
+        ("#E1>#L2>#E3>#E4>ok", "E", "ok", 2, 3),
+        ("#E1>#E2", "E", "#E1>#E2", 1, 2),
+    ],
+)
+def test_what_the_source_shows_behind_a_mended_line_is_mended_in_the_same_round(
+    text: str, static: str, after: str, rounds: int, examinations: int
+) -> None:
+    assert told_of(text, static=static)[1] == (after, rounds, examinations)
+
+
 def of_trials(needed: str, together: bool = True) -> Propose:
     """What is proposed comes of trials in place, of one of all of it or of several. They saw these codes' edits to be
     needed."""
