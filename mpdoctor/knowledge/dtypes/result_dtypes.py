@@ -84,7 +84,7 @@ COMPARISONS = frozenset(("<", "<=", ">", ">=", "==", "!=", "not", "in", "not in"
 BOOLEAN = _words(
     """
     equal not_equal greater greater_equal less less_equal logical_and logical_or logical_not is_nan is_inf
-    is_finite isnan isinf isfinite
+    is_finite isnan isinf isfinite isclose reduce_all reduce_any all any
     """
 )
 SHAPES: dict[str, str] = {"shape": "int32", "size": "int32", "rank": "int32"}

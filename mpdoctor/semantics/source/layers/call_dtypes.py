@@ -8,7 +8,7 @@ from functools import lru_cache
 from mpdoctor.facts.location import Location
 from mpdoctor.program.context import Branch, Context
 from mpdoctor.program.dtypes.tensor_dtypes import policies_named
-from mpdoctor.program.events import Call
+from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.instances import class_of
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import ClassFacts, Defined, FunctionFacts, Instance, Parameter
@@ -46,6 +46,9 @@ NOT_CALLED = frozenset(
         "adapt",
     ]
 )
+
+TENSOR_LIBRARIES = ("tensorflow.", "keras.", "tf_keras.", "numpy.", "jax.", "torch.")
+ASKING_FOR_DTYPES = ("result_type", "promote_types", "can_cast", "finfo", "iinfo")
 
 
 def policies_of_instances(facts: SourceFacts, owner: ClassFacts, inside: tuple[ClassFacts, ...] = ()) -> frozenset[str]:
@@ -157,7 +160,42 @@ def asks_for_dtype(context: Context) -> bool:
 @lru_cache(maxsize=4096)
 def _is_arm_about_dtypes(branch: Branch) -> bool:
     """All events of an arm share it, and rule after rule asks about them."""
-    return any(_is_about_dtypes(part) for part in walk(branch.test))
+    return any(map(_is_about_dtypes, _asked_about(branch.test)))
+
+
+def _asked_about(test: Value) -> Iterator[Value]:
+    """A test and what it was made from, but not the dtypes in which tensors were made that it asks about: neither
+    `mask is not None` nor `tf.reduce_any(mask)` is about the dtype that `mask` was cast to."""
+    waiting, seen = [test], {id(test)}
+    for item in waiting:
+        yield item
+        for part in _parts_asked_about(item):
+            if id(part) not in seen:
+                seen.add(id(part))
+                waiting.append(part)
+
+
+def _parts_asked_about(value: Value) -> Iterator[Value]:
+    if isinstance(value, Call) and _makes_tensor(value):
+        yield from (part for part in value.parts if part is value.callee or not _is_about_dtypes(part))
+    elif isinstance(value, Operation) and value.operator in ("is", "is not"):
+        yield from (part for operand in value.operands for part in (operand, *_attributes(operand)))
+    else:
+        yield from value.parts
+
+
+def _makes_tensor(call: Call) -> bool:
+    """Whether it is one of a library's functions, and none that asks about dtypes as `tf.as_dtype` does."""
+    name = call.callee.name if isinstance(call.callee, Api) else ""
+    last = name.rpartition(".")[2]
+    return name.startswith(TENSOR_LIBRARIES) and "dtype" not in last and last not in ASKING_FOR_DTYPES
+
+
+def _attributes(value: Value) -> Iterator[Value]:
+    """What it is an attribute of, and that again."""
+    while isinstance(value, Attribute):
+        value = value.of
+        yield value
 
 
 def _is_about_dtypes(value: Value) -> bool:
