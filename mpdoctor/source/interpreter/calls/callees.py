@@ -93,7 +93,7 @@ def _made_by_call(state: State, callee: Call, args: tuple[Value, ...], keywords:
     """An instance of the user's own class with a `__call__`, or a function that a library's function wraps."""
     made_by = callee.callee
     if isinstance(made_by, Defined) and isinstance(made_by.of, ClassFacts) and made_by.of.kind is None:
-        return _with_closure(state, made_by.of.find_method("__call__"), (callee, *args), keywords)
+        return _with_closure(state, _method_called(made_by.of), (callee, *args), keywords)
     maker = made_by.callee if isinstance(made_by, Call) else made_by
     if not callee.args or not isinstance(maker, Api):
         return None
@@ -102,6 +102,13 @@ def _made_by_call(state: State, callee: Call, args: tuple[Value, ...], keywords:
     if maker.name == "functools.partial":
         return inlinable_function(state, callee.args[0], (*callee.args[1:], *args), (*callee.keywords, *keywords))
     return None
+
+
+def _method_called(own: ClassFacts) -> FunctionFacts | None:
+    """The method that runs where an instance is called: of a `keras.Operation` `call`, which gets the tensors as they
+    are, since only layers cast them."""
+    is_operation = any(base.is_("keras.Operation") for base in own.library_bases())
+    return own.find_method("__call__") or (own.find_method("call") if is_operation else None)
 
 
 def _with_closure(
