@@ -48,7 +48,7 @@ def step(x, y):
 All. In Keras 2 the calls are `get_scaled_loss` inside the tape and `get_unscaled_gradients` before
 applying. In Keras 3 an optimizer with a `loss_scale_factor` of its own divides in the same way.
 The same holds for a part of the loss: `scaled + sum(model.losses)` moved a regularized weight by 3e-05
-instead of 1 (TensorFlow 2.10 and 2.21).
+instead of 1 (TensorFlow 2.10 and 2.21). `stateless_apply` of what JAX differentiates divides as well.
 
 ## Where users met it
 keras-team/keras#19244, keras-team/keras#19479, keras-team/keras#20894, keras-team/keras-io#524.
@@ -62,10 +62,11 @@ from mpdoctor.facts.training import TrainingFacts
 from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import walk
+from mpdoctor.program.values import Value, walk
 from mpdoctor.semantics.source.edits.expressions import argument_at, put_around, text_of, unsafe_fix
 from mpdoctor.semantics.source.edits.loops.scaled_losses import loss_scaled
 from mpdoctor.semantics.source.optimizers.attribute_access import same_object
+from mpdoctor.semantics.source.optimizers.functional_gradients import stateless_steps
 from mpdoctor.semantics.source.optimizers.gradients import (
     applied_gradients,
     calls_on_the_way,
@@ -85,6 +86,7 @@ CONFIRMED_LIVE = True
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
+    yield from _stateless(facts)
     for apply, gradient in applied_gradients(facts):
         how = optimizer_scales(facts, apply)
         if how is not None:
@@ -98,6 +100,21 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         yield Finding(
             _message(facts, apply, how, unscales), _help(facts, apply, gradient, unscales), apply.location, fix=fix
         )
+
+
+def _stateless(facts: SourceFacts) -> Iterator[Finding]:
+    """Gradients that JAX took of a loss that was never scaled."""
+    for apply, losses in stateless_steps(facts):
+        how = optimizer_scales(facts, apply)
+        scaled = (may_be_scaled_in(facts, loss) or _is_given_optimizer(apply, loss) for loss in losses)
+        if how is not None and not any(scaled):
+            of = receiver_text(facts, apply)
+            yield Finding(
+                _message(facts, apply, how, unscales=False),
+                f"Return `{of}.scale_loss(loss)` from the function that JAX differentiates, and the loss itself beside "
+                "it, with `has_aux=True`.",
+                apply.location,
+            )
 
 
 def _parts(facts: SourceFacts, apply: Call, gradient: Call) -> Iterator[Finding]:
@@ -126,7 +143,11 @@ def _may_scale_elsewhere(apply: Call, gradient: Call) -> bool:
     that was given the optimizer, and whose code is not followed."""
     if gradient.argument(2, "output_gradients") is not None:
         return True
-    given = (value for call in walk(target(gradient)) if isinstance(call, Call) for value in call.given)
+    return _is_given_optimizer(apply, target(gradient))
+
+
+def _is_given_optimizer(apply: Call, loss: Value | None) -> bool:
+    given = (value for call in walk(loss) if isinstance(call, Call) for value in call.given)
     return apply.receiver is not None and any(same_object(value, apply.receiver) for value in given)
 
 

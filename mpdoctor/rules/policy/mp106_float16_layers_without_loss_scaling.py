@@ -53,6 +53,7 @@ from mpdoctor.semantics.source.edits.names import keras_name
 from mpdoctor.semantics.source.layers.float16_layers import applied_in_float16, is_assumed_float16, is_float16
 from mpdoctor.semantics.source.layers.model_layers import layer_name, layers_of, trainings
 from mpdoctor.semantics.source.optimizers.bare_optimizers import is_bare
+from mpdoctor.semantics.source.optimizers.functional_gradients import STATELESS_APPLY, stateless_steps
 from mpdoctor.semantics.source.optimizers.gradients import (
     accumulated_gradients,
     applied_gradients,
@@ -83,6 +84,8 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     for call, gradient, half in _unscaled(facts, applied_gradients(facts)):
         edits = wrapped_where_made(facts, call), loss_scaled(facts, call, gradient, unscales=False)
         yield _in_a_loop(facts, call, half, unsafe_fix("Wrap the optimizer and scale the loss", *edits))
+    for call, half in _stateless_unscaled(facts):
+        yield _in_a_loop(facts, call, half, None)
     accumulated = {call.location: (call, half) for call, _, half in _unscaled(facts, accumulated_gradients(facts))}
     for call, half in accumulated.values():
         yield _in_a_loop(facts, call, half, None)
@@ -108,6 +111,15 @@ def _unscaled(facts: SourceFacts, applied: Iterable[tuple[Call, Call]]) -> Itera
         half = _names(applied_in_float16(facts, loss, apply))
         if half and not unscaled_on_the_way(apply, gradient):
             yield apply, gradient, half
+
+
+def _stateless_unscaled(facts: SourceFacts) -> Iterator[tuple[Call, list[str]]]:
+    """The same of gradients that JAX took."""
+    for apply, losses in stateless_steps(facts):
+        if is_bare(apply.receiver, False) and not any(may_be_scaled_in(facts, loss) for loss in losses):
+            half = _names(layer for loss in losses for layer in applied_in_float16(facts, loss, apply))
+            if half:
+                yield apply, half
 
 
 def _minimized_unscaled(facts: SourceFacts) -> Iterator[tuple[Call, list[str]]]:
@@ -173,6 +185,8 @@ def _in_a_loop(facts: SourceFacts, apply: Call, half: list[str], fix: Fix | None
     name = receiver_text(facts, apply)
     if apply.method == "minimize":
         then = f"`{name}.minimize(…)` scales and unscales by itself."
+    elif apply.method == STATELESS_APPLY:
+        then = f"`{name}.scale_loss(loss)` in the function that JAX differentiates."
     elif facts.keras.is_keras3:
         then = f"`{name}.scale_loss(loss)` inside the tape."
     else:

@@ -10,7 +10,7 @@ from mpdoctor.program.events import Call
 from mpdoctor.program.instances import class_of
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Instance
-from mpdoctor.program.values import Value, walk
+from mpdoctor.program.values import Attribute, Value, walk
 from mpdoctor.semantics.source.layers.model_layers import (
     NESTS,
     half_policy_calls,
@@ -61,7 +61,9 @@ def _is_nest(facts: SourceFacts, layer: Call) -> bool:
 
 def _made(facts: SourceFacts, called: Value) -> list[Call]:
     """The model or layer that is called, where it is made; for a model that calls itself, `self(x)` in its
-    `train_step`, each that the program makes of its class."""
+    `train_step`, each that the program makes of its class. `model.stateless_call(…)` is a call of the model, too."""
+    if isinstance(called, Attribute) and called.name == "stateless_call":
+        called = called.of
     if isinstance(called, Instance) and called.of.kind == "model":
         return facts.makings_of(called.of)
     return [called] if isinstance(called, Call) and layer_name(called) is not None else []

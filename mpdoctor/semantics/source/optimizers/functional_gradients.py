@@ -1,0 +1,57 @@
+"""Gradients that JAX takes of a function, from there to the `stateless_apply` of a Keras optimizer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mpdoctor.program.events import Call
+from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.user_definitions import Defined, FunctionFacts
+from mpdoctor.program.values import Collection, Item, Value, is_api, known, options
+
+STATELESS_APPLY = "stateless_apply"
+GRAD, VALUE_AND_GRAD = "jax.grad", "jax.value_and_grad"
+MEANS = ("jax.lax.pmean", "jax.lax.psum")  # over devices: gradients as they are
+
+
+def stateless_steps(facts: SourceFacts) -> Iterator[tuple[Call, list[Value]]]:
+    """Each call that applies gradients as JAX took them, with the losses that the differentiated function returns."""
+    for apply in facts.method_calls(STATELESS_APPLY):
+        losses = [] if apply.context.guarded else _differentiated(facts, apply.argument(1, "grads"))
+        if losses and apply.receiver is not None:
+            yield apply, losses
+
+
+def _differentiated(facts: SourceFacts, gradients: Value | None) -> list[Value]:
+    """What these are the gradients of; nothing where one of them may be anything else."""
+    found = [_losses(facts, option) for option in options(gradients)]
+    return [loss for losses in found for loss in losses] if all(found) else []
+
+
+def _losses(facts: SourceFacts, gradients: Value) -> list[Value]:
+    if isinstance(gradients, Call) and is_api(gradients.callee, *MEANS):
+        return _differentiated(facts, gradients.argument(0, "x"))
+    taken, index = (gradients.of, known(gradients.index)) if isinstance(gradients, Item) else (gradients, None)
+    made = _without_jit(taken.callee) if isinstance(taken, Call) else None
+    if not isinstance(made, Call):
+        return []
+    has_aux = known(made.keyword("has_aux")) is True
+    if not (is_api(made.callee, VALUE_AND_GRAD) and index == 1) and not (
+        is_api(made.callee, GRAD) and index == (0 if has_aux else None)
+    ):
+        return []
+    functions = [option.of if isinstance(option, Defined) else None for option in options(made.argument(0, "fun"))]
+    returned = [list(facts.returns_of(of)) if isinstance(of, FunctionFacts) else [] for of in functions]
+    losses = [_first(event.value) if has_aux else event.value for events in returned for event in events]
+    return [loss for loss in losses if loss is not None] if all(returned) and None not in losses else []
+
+
+def _without_jit(function: Value) -> Value:
+    while isinstance(function, Call) and is_api(function.callee, "jax.jit") and function.args:
+        function = function.args[0]
+    return function
+
+
+def _first(returned: Value) -> Value | None:
+    """The loss, beside which the function returns something else."""
+    return returned.entry(0) if isinstance(returned, Collection) else None
