@@ -58,7 +58,7 @@ from mpdoctor.program.context import Context
 from mpdoctor.program.events import Call, Operation, Return
 from mpdoctor.program.instances import class_of, is_call_of
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Api, Collection, Known, Value, known, options, walk
+from mpdoctor.program.values import Api, Collection, Item, Known, Value, known, options, walk
 from mpdoctor.semantics.source.optimizers.gradients import is_gradient_call, target, until_gradients
 from mpdoctor.semantics.source.optimizers.scaling import PASSING_ON, SCALING, divided_by_scale, scales
 
@@ -68,6 +68,7 @@ LOGGING_PLACES = ("logging.", "absl.logging.")
 # Methods of metrics, of a SummaryWriter and of tqdm's bars; of a logger.
 REPORTING = ("update_state", "add_scalar", "set_postfix", "set_description")
 TELLING = ("debug", "info", "warning")
+NORMS = ("global_norm", "norm")
 AVERAGING = ("reduce_mean", "mean", "reduce_sum", "sum")
 
 
@@ -94,10 +95,18 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 
 def _returned(facts: SourceFacts, scaled: list[Call]) -> Iterator[tuple[Value, Return]]:
     """Each value that a function returns. Together with its gradients, a loss is for a caller that knows that both are
-    scaled; gradients of which the loss itself was made, as a penalty is, are none of these."""
+    scaled; gradients of which the loss itself was made, as a penalty is, are none of these, nor is their norm."""
     for returned in facts.returns:
-        if not any(map(is_gradient_call, until_gradients(returned.value, lambda part: part in scaled))):
+        parts = until_gradients(returned.value, lambda part: part in scaled or _is_norm(part))
+        if not any(is_gradient_call(part) for part in parts):
             yield from ((value, returned) for value in _told_in(returned.value))
+
+
+def _is_norm(value: Value) -> bool:
+    """`tf.linalg.global_norm(…)`, or the second thing that `tf.clip_by_global_norm(…)` gives."""
+    if isinstance(value, Item):
+        return is_call_of(value.of, "tensorflow.clip_by_global_norm") and known(value.index) == 1
+    return isinstance(value, Call) and value.method in NORMS
 
 
 def _logged(facts: SourceFacts) -> Iterator[tuple[list[Value], Call]]:
