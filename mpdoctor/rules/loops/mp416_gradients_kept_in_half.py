@@ -69,7 +69,13 @@ from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Value, options
 from mpdoctor.semantics.source.edits.expressions import argument_at, dtype_named_instead, unsafe_fix
-from mpdoctor.semantics.source.optimizers.gradients import given_to, is_gradient_call, until_gradients
+from mpdoctor.semantics.source.optimizers.gradients import (
+    given_to,
+    is_gradient_call,
+    may_be_scaled_in,
+    target,
+    until_gradients,
+)
 from mpdoctor.semantics.source.optimizers.scaling import divided_by_scale, unscales
 
 SEVERITY = Severity.WARNING
@@ -79,7 +85,9 @@ KEEPING = ("assign_add", "assign")
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
     for kept in facts.method_calls(*KEEPING):
-        if not kept.context.guarded and facts.dtype_of(kept.receiver) == "float16" and _is_unscaled(kept.argument(0)):
+        if kept.context.guarded or facts.dtype_of(kept.receiver) != "float16":
+            continue
+        if _is_unscaled(facts, kept.argument(0)):
             variables = _variables_applied(facts, kept)
             if variables:
                 yield Finding(
@@ -91,12 +99,15 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
                 )
 
 
-def _is_unscaled(value: Value | None) -> bool:
-    """Whether it is made of gradients, and of none that may still carry the loss scale."""
+def _is_unscaled(facts: SourceFacts, value: Value | None) -> bool:
+    """Whether it is made of gradients, and of none that may still carry a loss scale."""
     parts = list(until_gradients(value, lambda part: unscales(part) or divided_by_scale(part)))
     unscaled = [part for part in parts if unscales(part) or divided_by_scale(part)]
     inside = [inner for part in unscaled for inner in until_gradients(part)]
-    return any(map(is_gradient_call, inside)) and not any(map(is_gradient_call, parts))
+    as_taken = [part for part in parts if isinstance(part, Call) and is_gradient_call(part)]
+    if any(may_be_scaled_in(facts, target(gradient)) for gradient in as_taken):
+        return False
+    return bool(as_taken) or any(map(is_gradient_call, inside))
 
 
 def _variables_applied(facts: SourceFacts, kept: Call) -> list[Call]:
