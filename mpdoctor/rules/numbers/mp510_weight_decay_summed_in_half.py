@@ -51,12 +51,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mpdoctor.finding import Finding, Severity
+from mpdoctor.finding import Edit, Finding, Severity
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Api, Value, known, options, walk
-from mpdoctor.semantics.source.edits.expressions import unsafe_fix
-from mpdoctor.semantics.source.edits.names import cast_argument
+from mpdoctor.semantics.source.edits.expressions import holds, left_operand_at, unsafe_fix
+from mpdoctor.semantics.source.edits.names import cast, cast_argument
 from mpdoctor.semantics.source.edits.uses import meets_others
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
 from mpdoctor.semantics.source.layers.weight_values import is_made_of_weights
@@ -87,15 +87,29 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
                 "Give the layer a `kernel_regularizer` (or `add_weight(…, regularizer=…)`), which reads float32, or "
                 "cast the weights to float32 before they are squared.",
                 call.location,
-                fix=None
-                if meets_others(facts, call)
-                else unsafe_fix("Cast them to float32 first", cast_argument(facts, call.location)),
+                fix=None if meets_others(facts, call) else unsafe_fix("Cast them to float32 first", _cast(facts, call)),
             )
 
 
+def _cast(facts: SourceFacts, call: Call) -> list[Edit] | None:
+    """The weights themselves: what is squared first has lost the small ones."""
+    if function_named(call) not in SUMS:
+        return cast_argument(facts, call.location)
+    square = call.argument(0, "input_tensor") or call.keyword("x")
+    if not isinstance(square, (Call, Operation)) or not holds(call.location, square.location):
+        return None
+    if isinstance(square, Call):
+        return cast_argument(facts, square.location) if function_named(square) != "multiply" else None
+    weights = left_operand_at(facts, square.location, "**")
+    return cast(facts, weights) if weights is not None else None
+
+
 def _decayed(call: Call) -> Value | None:
-    """What a call squares and adds up: of l2_loss, a norm, a sum of squares, a regularizer."""
+    """What a call squares and adds up: of l2_loss, a norm, a sum of squares, a regularizer. A sum along an axis is no
+    decay: distances to the entries of a codebook are made of such sums."""
     name = function_named(call)
+    if type(known(call.argument(2 if name == "norm" else 1, "axis"))) is int:
+        return None
     if name in NORMS:
         return call.argument(0, "t") or call.keyword("tensor") or call.keyword("x")
     if name in SUMS and any(_is_square(option) for option in options(call.argument(0, "input_tensor"))):

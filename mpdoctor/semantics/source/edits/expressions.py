@@ -206,14 +206,25 @@ def literal_replaced(facts: SourceFacts, location: Location, text: str) -> Edit 
 def left_operand_kept(facts: SourceFacts, location: Location, operator: str) -> Edit | None:
     """`a` of `a / b`."""
     written = written_at(facts, location)
+    end = _end_of_left(written, operator) if written is not None else None
+    return _replaced(written, end, len(written.text), "") if written is not None and end is not None else None
+
+
+def left_operand_at(facts: SourceFacts, location: Location, operator: str) -> Location | None:
+    """Where `a` of `a / b` stands."""
+    written = written_at(facts, location)
+    end = _end_of_left(written, operator) if written is not None else None
+    return written.span(0, end) if written is not None and end is not None else None
+
+
+def _end_of_left(written: Written, operator: str) -> int | None:
+    """Where the left operand ends, None where the operator stands there several times."""
     depth, found = 0, []
-    for number, token in enumerate(written.tokens if written is not None else ()):
+    for number, token in enumerate(written.tokens):
         depth += token.deeper
         if depth == 0 and token.text == operator:
             found.append(number)
-    if written is None or len(found) != 1 or found[0] == 0:
-        return None
-    return _replaced(written, written.tokens[found[0] - 1].end, len(written.text), "")
+    return written.tokens[found[0] - 1].end if len(found) == 1 and found[0] > 0 else None
 
 
 def dtype_named_instead(facts: SourceFacts, location: Location, dtype: str, instead: str) -> Edit | None:
