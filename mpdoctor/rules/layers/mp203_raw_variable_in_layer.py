@@ -71,7 +71,8 @@ from mpdoctor.semantics.wording import listed, place_of
 
 SEVERITY = Severity.ERROR
 UNTRAINED = "Keras 3 does not train a raw variable: it is not among the layer's `trainable_variables`"
-HELP = 'Make it with `self.add_weight(name=…, shape=…, initializer="ones")`: Keras casts and trains that.'
+HELP = "Make it with `self.add_weight(name=…, shape=…, initializer=…)`: Keras casts and trains that."
+HELP_UNTRAINED = "Make it with `self.add_weight(name=…, shape=…, initializer=…, trainable=False)`: Keras casts that."
 FIXES = ("safe",)
 FAILS_IN = ("model", "training")
 EXPLAINS = {"MP202": "line"}
@@ -179,7 +180,7 @@ def _finding(facts: SourceFacts, variable: Call, raising: MixedOperands | None) 
     place = raising[0].location if raising is not None else None
     return Finding(
         message,
-        HELP,
+        HELP if may_be_trained(variable) else HELP_UNTRAINED,
         variable.location,
         also_seen=(AlsoSeen("MP203", "source", "It is combined with the layer's input here.", place.path, place.line),)
         if place is not None

@@ -53,7 +53,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mpdoctor.facts.location import Location
 from mpdoctor.facts.training import TrainingFacts
 from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.program.events import Call, Operation
@@ -80,6 +79,7 @@ SEVERITY = Severity.ERROR
 FIXES = ("unsafe",)
 EXPLAINS = {"MP912": "model"}
 CONFIRMED_LIVE = True
+BEFORE = "were divided by the loss scale once already"
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
@@ -134,14 +134,15 @@ def _twice_in_the_program(facts: SourceFacts) -> Iterator[Finding]:
         if first is None or _is_guarded(first) or unscaling.context.guarded:
             continue
         wrapper = next((call.receiver for call in (unscaling, first) if isinstance(call, Call)), None)
+        is_first = isinstance(unscaling, Call) and not unscales(first)
+        when = f"are divided by the loss scale here, and once more by `{UNSCALING}`" if is_first else BEFORE
         yield Finding(
-            "These gradients were divided by the loss scale once already: every applied gradient is "
-            f"{starting_scale(wrapper)} times too small at first.",
+            f"These gradients {when}: every applied gradient is {starting_scale(wrapper)} times too small at first.",
             f"Unscale once: keep one `{UNSCALING}`, and delete the other."
             if isinstance(unscaling, Call) and unscales(first)
             else f"Delete the division: `{UNSCALING}` divides by the loss scale.",
-            _place_of_division(unscaling, first),
-            fix=_fix(facts, first if isinstance(unscaling, Call) and not unscales(first) else unscaling),
+            first.location if is_first else unscaling.location,
+            fix=_fix(facts, first if is_first else unscaling),
         )
 
 
@@ -167,10 +168,6 @@ def _scaled_once(facts: SourceFacts, loss: Value | None) -> bool:
     by_hand = sum(multiplied_by_scale(value) for value in walk(loss))
     again = sum(call.method in ("scale_loss", "get_scaled_loss") for call in walk(loss) if isinstance(call, Call))
     return (bool(calls) and again == 1 and not by_hand) or (by_hand == 1 and not again)
-
-
-def _place_of_division(second: Call | Operation, first: Value) -> Location:
-    return first.location if isinstance(second, Call) and not unscales(first) else second.location
 
 
 def _is_guarded(value: Value) -> bool:

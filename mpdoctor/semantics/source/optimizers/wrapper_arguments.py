@@ -30,8 +30,8 @@ HOW_TO_START = "Leave it out (2**15), or give a positive number."
 GROWS_WRONGLY = "in Keras 3 the loss scale then never grows, in Keras 2 it doubles after every finite step"
 FIXED_IN_KERAS3: Problem = (
     "Keras 3 has no fixed loss scale in its wrapper: `dynamic=False` raises ValueError.",
-    "Drop `dynamic=False` for a dynamic scale; for a fixed one give the inner optimizer `loss_scale_factor=…` and "
-    "leave the wrapper out.",
+    "Drop `dynamic=False` for a dynamic scale; for a fixed one give the inner optimizer `loss_scale_factor=…`, leave "
+    "the wrapper out, and compile with `auto_scale_loss=False`: else compile() wraps it and sets that factor to None.",
 )
 FIXED_WITHOUT_SCALE: Problem = (
     "`dynamic=False` needs an `initial_scale`: this line raises ValueError.",
