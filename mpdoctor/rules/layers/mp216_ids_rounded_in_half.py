@@ -47,6 +47,7 @@ from mpdoctor.program.user_definitions import Parameter
 from mpdoctor.program.values import Api, Collection, Item, Value, known, options, walk
 from mpdoctor.semantics.source.layers.casts import is_cast
 from mpdoctor.semantics.source.layers.layer_policies import half_dtype_of_layer
+from mpdoctor.semantics.source.layers.model_layers import layer_name
 from mpdoctor.semantics.source.layers.preceding_layers import layers_of_sequential
 from mpdoctor.semantics.source.numbers.class_ids import gives_floats
 
@@ -83,6 +84,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             ids = call.argument(0, "inputs")
             yield from _finding(facts, call.callee, None if ids is None else _rounding(facts, ids))
             yield from _fed_as_floats(facts, call, call.callee, ids)
+            yield from _given_to_own_layer(facts, call.callee, ids)
     for model in facts.calls_of("keras.Sequential"):
         made = layers_of_sequential(facts, model)
         for number, layer in enumerate(made):
@@ -105,18 +107,48 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
             )
 
 
-def _finding(facts: SourceFacts, embedding: Call, rounding: Call | None) -> Iterator[Finding]:
-    rows = known(embedding.argument(0, "input_dim"))
-    if rounding is None or not isinstance(rows, int):
+def _finding(facts: SourceFacts, embedding: Call, rounding: Call | None, made: Call | None = None) -> Iterator[Finding]:
+    """`made` is the layer of the user's own that the Embedding is in."""
+    rows = _rows(embedding, made)
+    if rounding is None or rows is None:
         return
     dtype = half_dtype_of_layer(facts, rounding)
     if dtype is not None and rows > EXACT[dtype]:
         yield Finding(
-            f"{rounding.method} casts the float ids to {dtype}, exact up to {EXACT[dtype]}: of "
-            f"the {rows} ids of the Embedding behind it, those above are rounded to other ids.",
+            f"{layer_name(rounding)} casts the float ids to {dtype}, exact up to {EXACT[dtype]}: of the {rows} ids of "
+            f"the Embedding {'behind' if made is None else 'in'} it, those above are rounded to other ids.",
             HELP,
             rounding.location,
         )
+
+
+def _rows(embedding: Call, made: Call | None) -> int | None:
+    """How many ids an Embedding has: as it is written, or as the layer that it is in was made with them."""
+    rows = embedding.argument(0, "input_dim")
+    if isinstance(rows, Parameter) and made is not None and rows.function is not None:
+        of_init = rows.function.name == "__init__" and rows.function.owner is class_of(made)
+        rows = (made.argument(rows.index - 1, rows.name) or rows.default) if of_init else None
+    number = known(rows)
+    return number if isinstance(number, int) else None
+
+
+def _given_to_own_layer(facts: SourceFacts, embedding: Call, ids: Value | None) -> Iterator[Finding]:
+    """Ids that a layer of the program's own takes out of its first input, which it casts like any other layer."""
+    given = _first_input(ids)
+    owner = given.function.owner if given is not None and given.function is not None else None
+    if owner is None or owner.kind != "layer":
+        return
+    rounding = {
+        made: found
+        for call in facts.calls
+        for made in [call.callee]
+        if isinstance(made, Call) and class_of(made) is owner
+        for found in [_rounding(facts, call)]
+        if found is not None
+    }
+    for made, found in rounding.items():
+        if not embedding.context.callers or made.location in embedding.context.callers:  # the one that this layer made
+            yield from _finding(facts, embedding, found, made)
 
 
 def _fed_as_floats(facts: SourceFacts, call: Call, embedding: Call, ids: Value | None) -> Iterator[Finding]:
@@ -124,7 +156,7 @@ def _fed_as_floats(facts: SourceFacts, call: Call, embedding: Call, ids: Value |
     given = _first_input(ids)
     rows = known(embedding.argument(0, "input_dim"))
     owner = given.function.owner if given is not None and given.function is not None else None
-    if owner is None or not isinstance(rows, int):
+    if owner is None or owner.kind != "model" or not isinstance(rows, int):
         return
     fits = [
         fit
@@ -146,7 +178,8 @@ def _fed_as_floats(facts: SourceFacts, call: Call, embedding: Call, ids: Value |
 
 
 def _first_input(ids: Value | None) -> Parameter | None:
-    """The first parameter of the `call` of a model of the program's own, of which the ids are a part, cast or not."""
+    """The first parameter of the `call` of a layer or model of the program's own, of which the ids are a part, cast or
+    not."""
     value = ids
     for _ in range(LONGEST):
         choices = options(value)
@@ -156,7 +189,7 @@ def _first_input(ids: Value | None) -> Parameter | None:
             function = choices[0].function
             is_input = function is not None and function.name == "call" and choices[0].index == 1
             owner = function.owner if function is not None else None
-            return choices[0] if is_input and owner is not None and owner.kind == "model" else None
+            return choices[0] if is_input and owner is not None and owner.kind in ("layer", "model") else None
         is_item = isinstance(choices[0], Item) and not isinstance(known(choices[0].index), str)
         value = choices[0].of if isinstance(choices[0], Item) and is_item else None
         if isinstance(choices[0], Call) and is_cast(choices[0]):
