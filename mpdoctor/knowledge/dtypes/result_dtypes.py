@@ -113,6 +113,8 @@ KEEPING = _words(
     avg_pool2d max_pool2d avg_pool max_pool ensure_shape strided_slice diag diag_part cumulative_logsumexp
     l2_loss log_sigmoid logsigmoid hard_sigmoid reduce_euclidean_norm batch_flatten
     depth_to_space space_to_depth
+    median average ptp quantile percentile nanmedian nanmean nansum nanmax nanmin nanstd diff flipud fliplr rint
+    fix nan_to_num
     flip_left_right flip_up_down rot90 reciprocal tan sinh cosh asin acos atan asinh acosh atanh erfc erfinv lgamma
     band_part set_diag tril triu tensor_diag flatten ravel moveaxis swapaxes tensor_scatter_nd_update
     """
