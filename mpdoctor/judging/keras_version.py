@@ -96,8 +96,16 @@ def _asked_for_nearer(paths: Sequence[str], usual: Keras) -> dict[str, Keras]:
     from mpdoctor.project.keras_pins import keras_from_file
 
     known: dict[Path, Keras | None] = {}
-    asked_for = ((path, keras_from_file(Path(path), known)) for path in paths)
-    return {path: keras for path, keras in asked_for if keras is not None and keras != usual}
+    of_places: dict[str, Keras | None] = {}  # of each folder, and of each notebook
+    others = {}
+    for path in paths:
+        place = path if path.endswith(".ipynb") else os.path.dirname(path)  # noqa: PTH120 - no Path for each file
+        if place not in of_places:
+            of_places[place] = keras_from_file(Path(path), known)
+        keras = of_places[place]
+        if keras is not None and keras != usual:
+            others[path] = keras
+    return others
 
 
 def _declared(sources: Iterable[SourceFacts]) -> dict[str, Keras]:

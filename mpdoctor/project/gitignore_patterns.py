@@ -3,7 +3,6 @@ path's: one regular expression for all of it, as libraries make, takes for ever 
 
 from __future__ import annotations
 
-import string
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import Final
@@ -15,14 +14,14 @@ _CLASSES: Final[dict[str, Callable[[str], bool]]] = {
     "alpha": lambda sign: sign.isascii() and sign.isalpha(),
     "blank": lambda sign: sign in " \t",
     "cntrl": lambda sign: sign < " " or sign == "\x7f",
-    "digit": lambda sign: sign in string.digits,
+    "digit": lambda sign: "0" <= sign <= "9",
     "graph": lambda sign: "!" <= sign <= "~",
-    "lower": lambda sign: sign in string.ascii_lowercase,
+    "lower": lambda sign: "a" <= sign <= "z",
     "print": lambda sign: " " <= sign <= "~",
-    "punct": lambda sign: sign in string.punctuation,
-    "space": lambda sign: sign in string.whitespace,
-    "upper": lambda sign: sign in string.ascii_uppercase,
-    "xdigit": lambda sign: sign in string.hexdigits,
+    "punct": lambda sign: "!" <= sign <= "~" and not sign.isalnum(),
+    "space": lambda sign: sign in " \t\n\r\x0b\x0c",
+    "upper": lambda sign: "A" <= sign <= "Z",
+    "xdigit": lambda sign: sign in "0123456789abcdefABCDEF",
 }
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 
 def shown_path(path: str) -> str:
     """Relative to the working directory where the path lies below it; else as it was given, normalized."""
     relative = os.path.relpath(path)
-    return os.path.normpath(path) if Path(relative).parts[:1] == ("..",) else relative  # "..x.py" is a name
+    leads_out = relative == os.pardir or relative.startswith(os.pardir + os.sep)  # "..x.py" is a name
+    return os.path.normpath(path) if leads_out else relative

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cached_property
-from hashlib import blake2b
 from pathlib import Path
 
 from mpdoctor.facts.frozen import dataclass
@@ -134,32 +133,41 @@ class Outlines(dict[Path, Outline]):
 
 
 def _rings(outlines: Mapping[Path, Outline]) -> Iterator[list[Path]]:
-    """Files that import one another in a ring, what they import before them (R. Tarjan, Depth-first search and linear
-    graph algorithms, 1972; without recursion)."""
-    found: dict[Path, int] = {}
-    lowest: dict[Path, int] = {}
-    open_ones: list[Path] = []
-    for start in outlines:
-        way = [] if start in found else [(start, iter(sorted(outlines[start].imports)))]
+    """Files that import one another in a ring, what they import before them."""
+    paths = sorted(outlines)
+    numbers = {path: number for number, path in enumerate(paths)}  # whose hashes Python takes at once
+    graph = {numbers[path]: sorted(map(numbers.__getitem__, outline.imports)) for path, outline in outlines.items()}
+    for ring in _strongly_connected(graph):
+        yield [paths[number] for number in ring]
+
+
+def _strongly_connected(graph: Mapping[int, list[int]]) -> Iterator[list[int]]:
+    """R. Tarjan, Depth-first search and linear graph algorithms, 1972; without recursion. `graph`: by node, those that
+    it leads to."""
+    found: dict[int, int] = {}
+    lowest: dict[int, int] = {}
+    unfinished: list[int] = []
+    for start in graph:
+        way = [] if start in found else [(start, iter(graph[start]))]
         while way:
-            path, further = way[-1]
-            if path not in found:
-                found[path] = lowest[path] = len(found)
-                open_ones.append(path)
+            node, further = way[-1]
+            if node not in found:
+                found[node] = lowest[node] = len(found)
+                unfinished.append(node)
             following = next(further, None)
             if following is not None:
                 if following not in found:
-                    way.append((following, iter(sorted(outlines[following].imports))))
+                    way.append((following, iter(graph[following])))
                 else:
-                    lowest[path] = min(lowest[path], lowest[following])
+                    lowest[node] = min(lowest[node], lowest[following])
                 continue
             way.pop()
             if way:
-                lowest[way[-1][0]] = min(lowest[way[-1][0]], lowest[path])
-            if lowest[path] == found[path]:
-                ring = open_ones[open_ones.index(path) :]
-                del open_ones[-len(ring) :]
-                lowest |= dict.fromkeys(ring, len(outlines))
+                lowest[way[-1][0]] = min(lowest[way[-1][0]], lowest[node])
+            if lowest[node] == found[node]:
+                ring = unfinished[unfinished.index(node) :]
+                del unfinished[-len(ring) :]
+                lowest |= dict.fromkeys(ring, len(graph))
                 yield ring
 
 
@@ -168,6 +176,8 @@ def _depth(path: Path) -> tuple[int, str]:
 
 
 def digest_of(*parts: bytes) -> bytes:
+    from hashlib import blake2b  # it brings OpenSSL, which a check of one program does without
+
     found = blake2b(digest_size=16)
     for part in parts:
         found.update(part)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.versions import Keras
@@ -19,14 +20,15 @@ from mpdoctor.finding import Crashed, Finding
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.progress import Progress, SilentProgress
 from mpdoctor.source.import_graph import Outlines
-from mpdoctor.source.prefilter import outlines_from_files
-from mpdoctor.source_stage.cache import Cache
 from mpdoctor.source_stage.file_texts import FileTexts
 from mpdoctor.source_stage.pool import WorkerPool
 from mpdoctor.source_stage.process_count import most_processes
 from mpdoctor.source_stage.unchanged_files import IncrementalResults, look_from_cache
 from mpdoctor.source_stage.version_guards import guarded_files
 from mpdoctor.source_stage.worker import Judged, Task, crash_from_breakdown, policies_by_importers
+
+if TYPE_CHECKING:
+    from mpdoctor.source_stage.cache import Cache
 
 SILENT = SilentProgress()
 WORTH_A_PROCESS = 400_000  # bytes of source: fewer are walked before another process is up
@@ -76,9 +78,7 @@ class SourceStage:
         self._mixed: set[Path] = set()
         self._crashes: set[Crashed] = set()
         texts = FileTexts(unsaved)
-        self._outlines = (
-            Outlines() if with_imports else outlines_from_files(files, texts.of, look_from_cache(cache, texts))
-        )
+        self._outlines = Outlines() if with_imports else _outlines(files, texts, cache)
         self.passed_over = self._outlines.passed_over
         self._memory = IncrementalResults(None if with_imports else cache, self._outlines, files, texts)
         self._workers = WorkerPool(self._processes(), self._files, unsaved, self._outlines)
@@ -143,7 +143,9 @@ class SourceStage:
             list(self._workers.all_do(method, unknown, self._size_of))
         for path, said in self._judging(new):
             self._memory.keep_findings(new[path], said)
-            self._judged_ahead[path, new[path].digest] = found[path] = said
+            found[path] = said
+            if not self._is_read:
+                self._judged_ahead[path, new[path].digest] = said
         programs_first = sorted(tasks, key=lambda path: not tasks[path].program)
         return self._each_once([*self._broken(paths), *(item for path in programs_first for item in found[path])])
 
@@ -162,7 +164,7 @@ class SourceStage:
         self._memory.save()
 
     def _known(self, task: Task) -> Judged | None:
-        said = self._judged_ahead.get((task.path, task.digest))
+        said = self._judged_ahead.get((task.path, task.digest)) if self._judged_ahead else None
         return self._memory.findings(task) if said is None else said
 
     def _program_of(self, path: Path) -> tuple[str, ...]:
@@ -248,6 +250,12 @@ class SourceStage:
 
     def _size_of(self, path: Path) -> int:
         return self._outlines[path].size if path in self._outlines else 1
+
+
+def _outlines(files: Mapping[Path, str], texts: FileTexts, cache: Cache | None) -> Outlines:
+    from mpdoctor.source.prefilter import outlines_from_files  # one program is not looked at beforehand
+
+    return outlines_from_files(files, texts.of, look_from_cache(cache, texts))
 
 
 def _float32_classes(sources: Iterable[SourceFacts]) -> Mapping[str, list[Location]]:

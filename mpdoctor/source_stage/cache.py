@@ -8,6 +8,7 @@ user's data: what this user's mpdoctor has not written itself is never looked at
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import re
@@ -93,9 +94,11 @@ class Cache:
             return None
         return entry
 
-    def keep(self, path: Path, entry: Entry) -> None:
-        self._entries[str(path)] = entry
+    def keep(self, path: Path, digest: bytes, facts: SourceFacts, is_mixed: bool, was_walked: bool) -> Entry:
+        """What is kept of these facts: all but their text."""
+        entry = self._entries[str(path)] = Entry(digest, dataclasses.replace(facts, text=""), is_mixed, was_walked)
         self._is_changed = True
+        return entry
 
     def keep_findings(self, entry: Entry, asked: bytes, found: list[Finding]) -> None:
         while len(entry.findings) >= MOST_ASKED:

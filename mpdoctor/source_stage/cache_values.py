@@ -43,14 +43,14 @@ def row_from_value(value: Any) -> Row:
 
 def value_from_row(row: Row) -> Any:
     if type(row) is dict:
-        return {key: value_from_row(inner) for key, inner in row.items()}
+        return {key: inner if type(inner) in _PLAIN else value_from_row(inner) for key, inner in row.items()}
     if type(row) is not list:
         return row
     kind, *inner = row
     if kind == "tuple":
-        return tuple(map(value_from_row, inner))
+        return tuple([value_from_row(item) for item in inner])
     if kind == "list":
-        return list(map(value_from_row, inner))
+        return [value_from_row(item) for item in inner]
     return _KEPT[kind](**value_from_row(inner[0]))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mpdoctor.finding import Skipped
 from mpdoctor.program.source_facts import SourceFacts
@@ -15,7 +16,9 @@ from mpdoctor.project.shown_paths import shown_path
 from mpdoctor.project.targets import Target
 from mpdoctor.settings.options import Settings
 from mpdoctor.source_stage import JudgeAhead, SourceStage
-from mpdoctor.source_stage.cache import users_cache
+
+if TYPE_CHECKING:
+    from mpdoctor.source_stage.cache import Cache
 
 JudgeTarget = Callable[[Target, SourceStage, tuple[str, ...]], object]
 """Judges some files of a target: their paths as shown."""
@@ -34,7 +37,7 @@ def source_stage_of_targets(
     handed_over = EditedFiles(unsaved | dict(settings.unsaved), settings.edited)
     owners = _owners(named)
     shown = {path: shown_path(str(path)) for path in owners}
-    cache = users_cache() if settings.cache and shown and not is_program else None
+    cache = _users_cache() if settings.cache and shown and not is_program else None
     stage = SourceStage(
         shown,
         handed_over,
@@ -47,6 +50,12 @@ def source_stage_of_targets(
     if is_program:
         return stage, [tuple(stage.facts)]
     return stage, [tuple(shown[path] for path, owner in owners.items() if owner is target) for target in targets]
+
+
+def _users_cache() -> Cache | None:
+    from mpdoctor.source_stage.cache import users_cache  # with json and hmac, which nothing else here asks for
+
+    return users_cache()
 
 
 def _of_group(judge: JudgeTarget, shown: Mapping[Path, str], owners: Mapping[Path, Target]) -> JudgeAhead:
@@ -62,11 +71,12 @@ def _of_group(judge: JudgeTarget, shown: Mapping[Path, str], owners: Mapping[Pat
 def _owners(named: Iterable[Target]) -> dict[Path, Target]:
     """The files of targets, each with the first target that holds it."""
     owners: dict[Path, Target] = {}
+    here = Path.cwd()  # as `Path.absolute` has it, which asks for it each time
     for target in named:
         named_path = Path(str(target.path))
         files = (target.files or walk(named_path).files) if target.kind == "directory" else (named_path,)
         for path in files:
-            owners.setdefault(path.absolute(), target)
+            owners.setdefault(here / path, target)
     return owners
 
 

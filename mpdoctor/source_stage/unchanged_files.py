@@ -6,21 +6,25 @@ import dataclasses
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mpdoctor.finding import Finding
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.source.import_graph import Outlines
-from mpdoctor.source.prefilter import Glance, Look, glance_from_text
 from mpdoctor.source.reading import text_from_bytes
-from mpdoctor.source_stage.cache import Cache, Entry
 from mpdoctor.source_stage.file_texts import FileTexts
 from mpdoctor.source_stage.worker import Judged, Task
+
+if TYPE_CHECKING:
+    from mpdoctor.source.prefilter import Glance, Look
+    from mpdoctor.source_stage.cache import Cache, Entry
 
 SUFFIX = ".py"  # of a notebook the cells are joined anew each time
 
 
 def look_from_cache(cache: Cache | None, texts: FileTexts) -> Look:
     """Looks at texts that the cache has not seen."""
+    from mpdoctor.source.prefilter import glance_from_text  # one program is not looked at beforehand
 
     def look(path: Path, text: bytes, digest: bytes, package: str) -> Glance:
         seen = cache.find_glance(path, digest, package) if cache is not None else None
@@ -63,8 +67,7 @@ class IncrementalResults:
     def keep(self, path: Path, facts: SourceFacts, is_mixed: bool, walked: bool) -> None:
         digest = self._digest(path, walked)
         if self._cache is not None and digest is not None and not facts.breakdowns:
-            entry = self._entries[path] = Entry(digest, dataclasses.replace(facts, text=""), is_mixed, walked)
-            self._cache.keep(path, entry)
+            self._entries[path] = self._cache.keep(path, digest, facts, is_mixed, walked)
 
     def findings(self, task: Task) -> Judged | None:
         """What the rules found; None where they are to look."""

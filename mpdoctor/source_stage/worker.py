@@ -7,7 +7,6 @@ import gc
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property, lru_cache
-from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -45,6 +44,8 @@ class Task:
     @cached_property
     def digest(self) -> bytes:
         """Of all that the findings hang on besides the file and what it imports."""
+        from hashlib import blake2b  # it brings OpenSSL, which a check of one program does without
+
         changes = self.changes | {"keras": _keras_told(self.changes.get("keras"))}
         asked = f"{sorted(changes.items())} {_told(self.codes)} {self.program}"
         return blake2b(asked.encode(), digest_size=16).digest()

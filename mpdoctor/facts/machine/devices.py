@@ -8,7 +8,7 @@ from typing import Sequence
 from mpdoctor.facts.frozen import dataclass
 
 # Compute capability 7.5, and no tensor cores: the chips TU116 and TU117.
-_TURING_WITHOUT_TENSOR_CORES = re.compile(r"GTX 16\d\d|\bMX[45]50\b|\bT(400|500|550|600|1000|1200|2000)\b")
+_TURING_WITHOUT_TENSOR_CORES = r"GTX 16\d\d|\bMX[45]50\b|\bT(400|500|550|600|1000|1200|2000)\b"
 _FAST_FLOAT16_ARITHMETIC = ((5, 3), (6, 0), (6, 2))  # twice the rate of float32, without tensor cores
 _CPU_BFLOAT16 = ("amx_bf16", "avx512_bf16", "bf16")  # as the kernel names them; the last one is Arm's
 _ONEDNN_MULTIPLIES_BFLOAT16 = (2, 15)  # measured there and later; 2.10 gained nothing
@@ -43,7 +43,9 @@ class DeviceFacts:
     @property
     def has_tensor_cores(self) -> bool:
         capability = self.compute_capability
-        return capability is not None and capability >= (7, 0) and not _TURING_WITHOUT_TENSOR_CORES.search(self.name)
+        if capability is None or capability < (7, 0):
+            return False
+        return not re.search(_TURING_WITHOUT_TENSOR_CORES, self.name)
 
     def outlook(self, dtype: str, tensorflow_release: Sequence[int] = ()) -> Outlook:
         """`dtype`: "float16" or "bfloat16". `tensorflow_release`: () where it is not known."""

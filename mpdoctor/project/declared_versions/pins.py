@@ -82,7 +82,11 @@ def files_named(folder: Path, *patterns: str) -> list[Path]:
 
 @cache
 def any_of(patterns: tuple[str, ...]) -> Callable[[str], object]:
-    return re.compile("|".join(map(translate, patterns))).match
+    """Whether a name is one of these patterns of the shell, which most names are to the letter."""
+    names = {pattern for pattern in patterns if not set(pattern) & set("*?[")}
+    wild = [translate(pattern) for pattern in patterns if pattern not in names]
+    fits = re.compile("|".join(wild)).match if wild else names.__contains__
+    return lambda name: name in names or fits(name)
 
 
 def text_of(path: Path) -> str:

@@ -24,9 +24,10 @@ from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import Crashed, Finding, Severity
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.rules.registry import all_rules
+from mpdoctor.source import prefilter
 from mpdoctor.source.prefilter import Glance, glance_from_text
-from mpdoctor.source_stage import SourceStage, unchanged_files
-from mpdoctor.source_stage.cache import Cache, Entry, users_cache
+from mpdoctor.source_stage import SourceStage
+from mpdoctor.source_stage.cache import Cache, users_cache
 from mpdoctor.source_stage.cache_values import row_from_value, value_from_row
 from mpdoctor.source_stage.worker import Worker
 
@@ -73,7 +74,7 @@ def test_a_text_is_looked_over_once(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         looked.append(text)
         return glance_from_text(text, package)
 
-    monkeypatch.setattr(unchanged_files, "glance_from_text", noted)
+    monkeypatch.setattr(prefilter, "glance_from_text", noted)
     layer, main = tmp_path / "files" / "layer.py", tmp_path / "files" / "main.py"
     layer.parent.mkdir()
     layer.write_text(LAYER)
@@ -348,8 +349,8 @@ def test_what_cannot_be_made_again_is_not_kept(tmp_path: Path, files: dict[Path,
         cache = cache_in(tmp_path / "cache")
         (found,) = first
         assert isinstance(found, Finding)
-        entry = Entry(bytes(16), SourceFacts("layer.py"), True, True, {b"": [replace(found, evidence=evidence)]})
-        cache.keep(path, entry)
+        entry = cache.keep(path, bytes(16), SourceFacts("layer.py"), True, True)
+        cache.keep_findings(entry, b"", [replace(found, evidence=evidence)])
         cache.save()
         assert cache_in(tmp_path / "cache").find(path, "layer.py", bytes(16), True) is None
         assert found_in(files, cache_in(tmp_path / "cache")) == first

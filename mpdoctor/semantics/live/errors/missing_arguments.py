@@ -11,11 +11,12 @@ from mpdoctor.facts.frozen import dataclass
 
 ANYTHING = "…"
 
-_ARGPARSE = re.compile(r"^\S.*: error: the following arguments are required: (?P<names>\S.*)$", re.MULTILINE)
-_ARGPARSE_ONE_OF = re.compile(r"^\S.*: error: one of the arguments (?P<names>\S.*) is required$", re.MULTILINE)
-_CLICK = re.compile(r"Missing (?P<kind>option|argument) '(?P<name>[^'\s]+)'")
-_ABSL = re.compile(r"^ *flag --(?P<name>[\w.-]+)=None: .*must have a value other than None", re.MULTILINE)
-_INDEX = re.compile(r"\bargv\[(?P<number>\d+)\]")
+# Compiled where they are used: a check of the source alone needs none of them.
+_ARGPARSE = r"(?m)^\S.*: error: the following arguments are required: (?P<names>\S.*)$"
+_ARGPARSE_ONE_OF = r"(?m)^\S.*: error: one of the arguments (?P<names>\S.*) is required$"
+_CLICK = r"Missing (?P<kind>option|argument) '(?P<name>[^'\s]+)'"
+_ABSL = r"(?m)^ *flag --(?P<name>[\w.-]+)=None: .*must have a value other than None"
+_INDEX = r"\bargv\[(?P<number>\d+)\]"
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ def missing_arguments(failure: FailureFacts) -> tuple[MissingArgument, ...]:
     if failure.kind == "exited" and failure.exit_code:
         said = failure.last_words
         return _of_argparse(said) or _of_click(said) or _of_absl(f"{said}\n{failure.message}")
-    index = _INDEX.search(failure.failing_line)
+    index = re.search(_INDEX, failure.failing_line)
     given = max(len(failure.command_line) - 1, 0)
     if failure.exception == "IndexError" and index is not None and given < int(index["number"]):
         return tuple(MissingArgument(f"sys.argv[{n}]", (ANYTHING,)) for n in range(given + 1, int(index["number"]) + 1))
@@ -51,10 +52,10 @@ def command_with(missing: tuple[MissingArgument, ...], failure: FailureFacts) ->
 
 
 def _of_argparse(said: str) -> tuple[MissingArgument, ...]:
-    found = _ARGPARSE.search(said)
+    found = re.search(_ARGPARSE, said)
     if found is not None:
         return tuple(_with_value(name, said) for name in found["names"].split(", "))
-    one_of = _ARGPARSE_ONE_OF.search(said)
+    one_of = re.search(_ARGPARSE_ONE_OF, said)
     if one_of is None:
         return ()
     names = one_of["names"].split()
@@ -81,7 +82,7 @@ def _placeholder(text: str) -> str:
 
 def _of_click(said: str) -> tuple[MissingArgument, ...]:
     """click and typer name one at a time."""
-    found = _CLICK.search(said)
+    found = re.search(_CLICK, said)
     if found is None or "Usage: " not in said:
         return ()
     name = found["name"]
@@ -90,5 +91,5 @@ def _of_click(said: str) -> tuple[MissingArgument, ...]:
 
 
 def _of_absl(said: str) -> tuple[MissingArgument, ...]:
-    names = dict.fromkeys(f"--{found['name']}" for found in _ABSL.finditer(said))
+    names = dict.fromkeys(f"--{found['name']}" for found in re.finditer(_ABSL, said))
     return tuple(MissingArgument(name, (f"{name}={ANYTHING}",)) for name in names)
