@@ -26,7 +26,7 @@ _PROVING = ("MP102", "MP407")
 _LAST_KERAS_2 = (2, 15)
 # What is written for Keras 3, or for Keras as a package of its own, which may be either.
 _OF_ANOTHER = re.compile(r"^\s*(?:import|from)\s+keras\b|\bscale_loss\(|\bloss_scale_factor\b", re.MULTILINE)
-BECAUSE = "nothing asks for one, and this uses what Keras 3 no longer has"
+BECAUSE = "the project asks for none, and this uses names that Keras 3 has removed"
 _PLACES_NAMED = 3
 
 
@@ -109,8 +109,8 @@ def told_once(gone: Sequence[Finding], facts: Mapping[str, SourceFacts], guessed
             gone[0],
             code=speaker.code,
             name=speaker.name,
-            message=f"{lines} what is gone in Keras 3, and {'does' if len(gone) == 1 else 'do'} not work there: "
-            f"{listed(named)}. Nothing asks for a certain TensorFlow, and {reason}.",
+            message=f"{lines} names that Keras 3 has removed, and {'does' if len(gone) == 1 else 'do'} not work there: "
+            f"{listed(named)}. The project does not say which TensorFlow it needs, and {reason}.",
             help=_help(release),
             evidence={"lines": len(gone), "written_for": f"tensorflow<{_next(release)}"},
             fix=None,  # of one line of many, and for the Keras that the help keeps away from
@@ -152,10 +152,10 @@ def _next(release: tuple[int, ...]) -> str:
 
 
 def _help(release: tuple[int, ...]) -> str:
-    """tf_keras has all that went with Keras 3, and nothing of what went before (2.21)."""
+    """The help text. tf_keras still has what Keras 3 removed, but not what was removed earlier (2.21)."""
     pin = f"Pin the TensorFlow that it was written for: `tensorflow<{_next(release)}` in requirements.txt"
     legacy = ", or install tf_keras and set TF_USE_LEGACY_KERAS=1" if release == _LAST_KERAS_2 else ""
-    return f"{pin}{legacy}. To move it to Keras 3, check with `--keras 3`: each line is then told, with what to write."
+    return f"{pin}{legacy}. To move it to Keras 3, check with `--keras 3`: it reports each line, with its replacement."
 
 
 def _name(finding: Finding) -> str:

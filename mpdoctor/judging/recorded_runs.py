@@ -62,7 +62,7 @@ def judged(series: RunSeries) -> RecordedRun:
 def verdict_from_series(series: RunSeries) -> tuple[Verdict, str]:
     """The verdict and, in words, the numbers that it rests on: what counts is how the run stands at its end."""
     if series.steps < FEWEST_STEPS:
-        return Verdict.INCONCLUSIVE, f"{_count(series.steps, 'step')} recorded, {FEWEST_STEPS} are needed"
+        return Verdict.INCONCLUSIVE, f"only {_count(series.steps, 'step')} recorded, {FEWEST_STEPS} are needed"
     last, lost = series.rows[-1], _skipped_at_end(series.rows)
     if lost >= FEWEST_SKIPS:
         since = f"the last {lost:,} of {series.steps:,} steps were skipped"
@@ -89,7 +89,7 @@ def _of_skipping(series: RunSeries, scale: float) -> Verdict:
 
 def _lies(series: RunSeries, scale: float) -> str:
     if series.floor is not None and scale <= series.floor:
-        return f"lies at its floor of {series.floor:g}"
+        return f"is at its floor of {series.floor:g}"
     return f"is {scale:.3g}"
 
 
@@ -164,7 +164,7 @@ def _since(event: RunEvent, series: RunSeries) -> str:
     if not event.since:
         return ""
     epoch = series.epoch_of(event.since)
-    return f" It began in step {event.since:,}" + (f", in epoch {epoch + 1}." if epoch is not None else ".")
+    return f" It started in step {event.since:,}" + (f", in epoch {epoch + 1}." if epoch is not None else ".")
 
 
 def _culprit(event: RunEvent) -> str:

@@ -215,7 +215,7 @@ def batches():
 
 
 trained(x=batches(), y=None)
-""", "MP901", "The generator `batches`, which gives the training its data, raises"),
+""", "MP901", "The generator `batches`, which yields the training data, raises"),
     ("learning-rate-schedule", "3", RATE, "MP901", "The learning-rate schedule `Warm` raises in __call__: Attr"),
     ("learning-rate-schedule-in-keras-2", "tf_keras", RATE, "MP002",
      "The learning-rate schedule `Warm` raises in __call__ before any training step: AttributeError"),
@@ -256,7 +256,7 @@ class Patches(K.layers.Layer):  # here
 
 
 trained(K.layers.Dense(8), Patches())
-""", "MP605", "Layer `patches` (Patches) is given 32 samples and returns 64, and the loss finds no label for each"),
+""", "MP605", "Layer `patches` (Patches) gets 32 samples and returns 64, so the loss has no label for each"),
     ("result-of-a-constraint", "tf_keras", """\
 class Clipped(K.constraints.Constraint):
     def __call__(self, w):
@@ -271,22 +271,22 @@ try:
     trained(x=rows)
 except Exception as error:
     print("no training:", error)
-""", "MP002", "it caught FileNotFoundError: [Errno 2] No such file or directory: 'rows.npy', in the `except` of line"),
+""", "MP002", "it caught FileNotFoundError: [Errno 2] No such file or directory: 'rows.npy', in the `except` on line"),
     ("configuration", "3", CONFIG.format('save("model.keras")'),
-     "MP002", "`Scale.get_config`, which `save` asks for, raises before any training step: AttributeError"),
+     "MP002", "`Scale.get_config`, which `save` calls, raises before any training step: AttributeError"),
     ("configuration-of-a-clone", "tf_keras", CONFIG.format("trainable = False\nK.models.clone_model(model)"),
      "MP002", "`Scale.get_config`, which `clone_model` asks for, raises"),
     ("metric-of-a-library", "3", 'trained(metrics=[fancynet.Dice(name="dice")], head=None)  # here\n',
-     "MP508", "In the metric `Dice.update_state`, in which no line of yours runs, `*` is given float16 and float32."),
+     "MP508", "In the metric `Dice.update_state`, which is not your code, `*` is given float16 and float32."),
     ("loss-of-a-library", "tf_keras", "trained(loss=fancynet.dice_loss, head=None)\n",
-     "MP505", "In the loss `dice_loss`, in which no line of yours runs, `*` is given float16 and float32."),
+     "MP505", "In the loss `dice_loss`, which is not your code, `*` is given float16 and float32."),
     ("constraint-of-a-library", "3", "trained(K.layers.Dense(8, kernel_constraint=fancynet.Unit()))  # here\n",
-     "MP219", "The constraint `Unit`, in which no line of yours runs, raises: a weight is float32"),
+     "MP219", "The constraint `Unit`, which is not your code, raises: a weight is float32"),
     ("regularizer-of-a-library", "tf_keras",
      "trained(K.layers.Dense(8, kernel_regularizer=fancynet.Small()))  # here\n",
-     "MP219", "The regularizer `Small`, in which no line of yours runs, raises: a weight is float32"),
+     "MP219", "The regularizer `Small`, which is not your code, raises: a weight is float32"),
     ("signature", "3", SIGNATURE + "trained(K.layers.Dense(8), Embedding())  # here\n",
-     "MP219", "`Embedding` calls a SavedModel's function, whose signature takes float32, with float16 values."),
+     "MP219", "`Embedding` calls a SavedModel's function with float16 values, but its signature takes float32."),
     ("saved-function", "tf_keras", SAVED.format(call="f(inputs)  # here") + "trained(K.layers.Dense(8), Embedding())\n",
      "MP219", "A function with a float32 signature"),
 ]  # fmt: skip

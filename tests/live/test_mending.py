@@ -163,9 +163,9 @@ def test_all_that_is_in_the_way_is_told(
     assert [(part["what"], part["name"]) for part in probe["mended"]] == [place[1:] for place in places], done
     assert probe["verdict"] in ("healthy", "settling"), done  # the weights are not seeded
     assert probe["steps"] == 12
-    went_on = {finding["code"] for finding in done.report["findings"] if "mpdoctor went on" in finding["help"]}
+    went_on = {finding["code"] for finding in done.report["findings"] if "mpdoctor continued" in finding["help"]}
     assert went_on == {code for code, _, _ in places}, done
-    assert probe["went_on"].startswith("mpdoctor went on with ")
+    assert probe["went_on"].startswith("mpdoctor continued with ")
 
 
 @pytest.mark.sampled(7, "mended in memory")
@@ -192,7 +192,7 @@ def test_a_policy_of_the_programs_own_is_left_alone(package: str, tmp_path: Path
 def test_what_raises_in_float32_too_is_told_as_it_was_raised(tmp_path: Path) -> None:
     text = KERNEL.replace("Spread(name", "keras.layers.Reshape((3,), name")
     done = checked(tmp_path / "train.py", "keras", text, WRONG)
-    assert "mpdoctor went on" not in str(done.report)
+    assert "mpdoctor continued" not in str(done.report)
     assert done.report["summary"]["exit_code"] == 1
 
 

@@ -198,5 +198,5 @@ def test_a_prediction_says_what_it_gave() -> None:
     probe = probe_from_facts(TrainingFacts(model, "real", "CPU", 0, prediction=seen))
     assert (probe.verdict, probe.why) == (
         Verdict.NOT_FINITE,
-        "not trained; `predict()` gave 8 of 64 numbers as inf or NaN, and would be in float32",
+        "not trained; `predict()` gave 8 of 64 numbers as inf or NaN, and does so in float32 too",
     )

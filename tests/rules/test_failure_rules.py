@@ -242,7 +242,7 @@ SCRIPT = dataclasses.replace(FACTORY, call=CallFacts("fit"))
     ],
 )
 def test_it_is_told_what_the_examination_had_changed(run: ExaminationFacts, help: str) -> None:
-    assert said(as_run(STOPPED, run))["MP901"].help == f"Mend this line; the program ran {help}."
+    assert said(as_run(STOPPED, run))["MP901"].help == f"Fix this line; the program ran {help}."
 
 
 IN_LIBRARY: dict[str, Any] = {
@@ -293,7 +293,7 @@ IMAGE = OperandFacts("image", "variable", "float32")
 @pytest.mark.parametrize(
     ("inputs", "operands", "said_of_it"),
     [
-        ("float32", (IMAGE,), "`fancy` (Fancy) is given `image`, a tf.Variable, in float32"),
+        ("float32", (IMAGE,), "`fancy` (Fancy) is given `image`, a float32 tf.Variable"),
         ("float32", (IMAGE,), "`tf.identity(image)`"),
         ("float16", (IMAGE,), "raises an error on float16 input"),  # it stands beside the call
         ("float32", (IMAGE, OperandFacts("style", "variable", "float32")), "raises an error on"),  # nobody knows which
@@ -337,7 +337,7 @@ def test_a_layer_that_changes_the_number_of_samples_is_named(
 ) -> None:
     more = {"layer": layer, "layer_class": "Dense"} if layer else {}
     found = said(raised("ValueError", BETWEEN, "training", batches=batches, **more))["MP605"]
-    assert ("Layer `patches` (Patches) is given" in found.message) == told
+    assert ("Layer `patches` (Patches) gets" in found.message) == told
     assert found.location == (Location("train.py", 3) if told else HERE)
 
 
@@ -349,10 +349,10 @@ PASSED = CaughtFacts("ValueError", "no", Location("train.py", 4), Location("trai
 @pytest.mark.parametrize(
     ("caught", "exit_code", "said_of_it", "line"),
     [
-        ((LEFT,), 0, "ended without a training call: it caught FileNotFoundError: no a.npy, in the `except` of", 3),
+        ((LEFT,), 0, "ended without a training call: it caught FileNotFoundError: no a.npy, in the `except` on", 3),
         ((LEFT,), 1, "ended itself with exit code 1 without a training call: it caught FileNotFoundError", 3),
         ((LACKED, LEFT, PASSED), 0, "line 9", 3),
-        ((LACKED, PASSED), 0, "it caught ValueError: no, in the `except` of line 5", 4),
+        ((LACKED, PASSED), 0, "it caught ValueError: no, in the `except` on line 5", 4),
         ((LACKED,), 0, "ended without a Keras model", None),
         ((), 0, "ended without a Keras model", None),
     ],
@@ -378,17 +378,17 @@ SAVED = PartFacts("saved-model", "Embedding", own=False, made_at=Location("train
     [
         ("MP901", "no", {"callback": "Loud.on_epoch_end"}, "The callback `Loud` raises in on_epoch_end: KeyError"),
         ("MP901", "no", {"callback": "Saves.on_epoch_end", "part": CALLED}, "on_epoch_end, in `Scale.get_config`: "),
-        ("MP901", "no", {"part": CALLED}, "`Scale.get_config`, which `save` asks for, raises: KeyError"),
+        ("MP901", "no", {"part": CALLED}, "`Scale.get_config`, which `save` calls, raises: KeyError"),
         ("MP901", "no", {"part": PartFacts("metric", "gap")}, "The metric `gap` raises: KeyError"),
         ("MP901", "no", {"part": PartFacts("metric", "M", "result")}, "The metric `M` raises in result: KeyError"),
-        ("MP901", "no", {"part": REFUSED}, "What the constraint `Unit` returns cannot be assigned to its weight: "),
+        ("MP901", "no", {"part": REFUSED}, "The result of the constraint `Unit` cannot be assigned to its weight: "),
         ("MP901", "no", {"part": PartFacts("loss", "Loss", "call")}, "The loss `Loss` raises in call: KeyError"),
         ("MP901", "no", {"part": PartFacts("pipeline", "parse")}, "The input pipeline's function `parse` raises: "),
         ("MP901", "no", {"part": PartFacts("pipeline", "")}, "The input pipeline raises: KeyError"),
-        ("MP901", "no", {"part": PartFacts("generator", "g")}, "The generator `g`, which gives the training its data,"),
-        ("MP901", "no", {"part": PartFacts("data", "D", "__getitem__")}, "`D.__getitem__`, which gives the training"),
+        ("MP901", "no", {"part": PartFacts("generator", "g")}, "The generator `g`, which yields the training data,"),
+        ("MP901", "no", {"part": PartFacts("data", "D", "__getitem__")}, "`D.__getitem__`, which yields the training"),
         ("MP901", "no", {"part": SAVED}, "The training step stops: KeyError"),
-        ("MP508", MIXED, {"part": DICE}, "In the metric `Dice.update_state`, in which no line of yours runs, "),
+        ("MP508", MIXED, {"part": DICE}, "In the metric `Dice.update_state`, which is not your code, "),
         ("MP508", MIXED, {"part": PartFacts("metric", "M", "result")}, "In `M.result` "),
         ("MP219", MIXED, {"part": UNIT}, "it makes 16-bit numbers itself"),
         ("MP219", ASSIGNED, {"part": UNIT}, "a float16 value comes back from it"),
@@ -414,10 +414,10 @@ def test_what_is_no_layer_is_named_as_what_it_is(
 @pytest.mark.parametrize(
     ("names", "line", "help"),
     [
-        (("p",), "loss = y - p", "Cast `p` first: `tf.cast(p, tf.float32)`"),
-        (("labels",), "loss = labels - p", "Cast `labels` first: `tf.cast(labels, tf.float32)`"),
+        (("p",), "loss = y - p", "Cast `p` first, `tf.cast(p, tf.float32)`"),
+        (("labels",), "loss = labels - p", "Cast `labels` first, `tf.cast(labels, tf.float32)`"),
         (("y", "p"), "loss = y * log(p) * w", "Cast `y` and `p` first, each with `tf.cast(…, tf.float32)`"),
-        ((), "loss = tf.cast(y, tf.float16) - p", "Cast to float32 and not to float16 here"),
+        ((), "loss = tf.cast(y, tf.float16) - p", "Cast to float32 instead of float16 here"),
         ((), "loss = compute(y)", "Cast the prediction first"),
     ],
 )
@@ -432,7 +432,7 @@ REMEDIES = [
     ("ResourceExhaustedError", "OOM when allocating tensor with shape[64,9] and type half on /gpu:0", "smaller batch"),
     ("MemoryError", "", "not enough memory"),
     ("URLError", "<urlopen error [Errno -2] Name or service not known>", "network"),
-    ("OSError", "We couldn't connect to 'https://huggingface.co': Network is unreachable", "Fetch it once"),
+    ("OSError", "We couldn't connect to 'https://huggingface.co': Network is unreachable", "Download it on a machine"),
     ("InvalidArgumentError", "Trying to access resource w (defined @ a) located in device /gpu:1 from device /gpu:0",
      "`jit_compile=False` in compile()"),
     ("RuntimeError", "merge_call called while defining a new graph or a tf.function. This can often …", "XLA"),
@@ -458,7 +458,7 @@ TABLE: list[tuple[str, FailureFacts, list[str], tuple[str, ...]]] = [
         "top-k",
         raised("TypeError", TOP_K, "training", inside="metric", computes_in_half=True),
         ["MP508", "MP901"],
-        ("takes float32 predictions and nothing else", 'last layer `dtype="float32"`'),
+        ("accepts only float32 predictions", 'last layer `dtype="float32"`'),
     ),
     (
         "top-k-eagerly",
@@ -485,7 +485,7 @@ TABLE: list[tuple[str, FailureFacts, list[str], tuple[str, ...]]] = [
         "confined",
         raised("PermissionError", "[Errno 13] Permission denied: 'log.txt'", "loading"),
         ["MP002"],
-        ("log.txt", "nothing writes outside", "tempfile.gettempdir()"),
+        ("log.txt", "no code may write outside", "tempfile.gettempdir()"),
     ),
     (
         "unusable",
@@ -509,7 +509,7 @@ TABLE: list[tuple[str, FailureFacts, list[str], tuple[str, ...]]] = [
         "exited-by-argparse",
         failure("exited", exit_code=2, message="2", last_words="usage: a.py --data D\na.py: error: give --data\n"),
         ["MP002"],
-        ("exit code 2 before any training call. The last line that it printed: 'a.py: error: give --data'",),
+        ("exit code 2 before any training call. The last line it printed was 'a.py: error: give --data'",),
     ),
     (
         "exited-for-arguments-of-argparse",
@@ -531,7 +531,7 @@ TABLE: list[tuple[str, FailureFacts, list[str], tuple[str, ...]]] = [
         ["MP002"],
         (
             "IndexError: list index out of range",
-            "It takes arguments of its own, which go after `--`: `mpdoctor check a.py -- data …`",
+            "The script needs arguments, which go after `--`: `mpdoctor check a.py -- data …`",
         ),
     ),
     (
@@ -562,7 +562,7 @@ TABLE: list[tuple[str, FailureFacts, list[str], tuple[str, ...]]] = [
         "exited-saying-something-else-about-arguments",
         failure("exited", exit_code=2, message="2", last_words="loading\nMissing option: none of the data is there\n"),
         ["MP002"],
-        ("The last line that it printed: 'Missing option: none of the data is there'",),
+        ("The last line it printed was 'Missing option: none of the data is there'",),
     ),
     ("exited-without", failure("exited", exit_code=0), ["MP002"], ("without a Keras model", "build_model")),
     (
@@ -587,15 +587,15 @@ TABLE: list[tuple[str, FailureFacts, list[str], tuple[str, ...]]] = [
         "segmentation-fault",
         failure("died", "training", signal=signal.SIGSEGV, last_words="a\nb\n"),
         ["MP004"],
-        ("while it trained: SIGSEGV, a crash in native code", "last words: b"),
+        ("while it trained: SIGSEGV, a crash in native code", "last output: b"),
     ),
     ("unknown-signal", failure("died", signal=63), ["MP004"], ("signal 63",)),
-    ("os._exit", failure("died", exit_code=0), ["MP004"], ("os._exit with exit code 0", "on its own")),
+    ("os._exit", failure("died", exit_code=0), ["MP004"], ("os._exit with exit code 0", "without mpdoctor")),
     (
         "step-raised",
         raised("KeyError", "'loss'", "training"),
         ["MP901"],
-        ("training step stops: KeyError: 'loss'", "Mend this line"),
+        ("training step stops: KeyError: 'loss'", "Fix this line"),
     ),
     (
         "step-raised-in-a-layer",
@@ -680,14 +680,14 @@ TABLE: list[tuple[str, FailureFacts, list[str], tuple[str, ...]]] = [
         "keras2-loop",
         raised("AttributeError", LACKS + "'get_scaled_loss'", "training"),
         ["MP407", "MP901"],
-        ("is Keras 2's", "`optimizer.scale_loss(loss)`"),
+        ("exists only in Keras 2", "`optimizer.scale_loss(loss)`"),
     ),
-    ("wrapped-twice", raised("ValueError", WRAPPED), ["MP307", "MP002"], ("two LossScaleOptimizers", "for each")),
+    ("wrapped-twice", raised("ValueError", WRAPPED), ["MP307", "MP002"], ("Two LossScaleOptimizers", "for each")),
     (
         "no-replica",
         raised("ValueError", NO_REPLICA, "training"),
         ["MP415", "MP901"],
-        ("where no replica is", "strategy.run(step"),
+        ("so not on a replica", "strategy.run(step"),
     ),
     *(
         (f"nothing-fits-{words.split()[0]}", raised(exception, text), ["MP002"], (words,))
@@ -706,10 +706,10 @@ TABLE: list[tuple[str, FailureFacts, list[str], tuple[str, ...]]] = [
 @pytest.mark.parametrize(
     ("module", "folder", "help"),
     [
-        ("shop", "src", "`shop` lies in `src`, where Python does not look"),
-        ("shop.models", ".", "`shop` lies in the working directory"),
+        ("shop", "src", "`shop` is in `src`, where Python does not look"),
+        ("shop.models", ".", "`shop` is in the working directory"),
         ("shop.models", "/home/a", "PYTHONPATH=/home/a,"),
-        ("cv2", "", "Install what is missing"),
+        ("cv2", "", "Install the missing module"),
     ],
 )
 def test_a_script_that_imports_a_package_of_its_project(module: str, folder: str, help: str) -> None:

@@ -105,7 +105,7 @@ TWO = {"replicas": 2, "strategy": "MirroredStrategy"}
         ("MP108", "V100 (compute capability 7.0) does not", None, model(B_BODY, HEAD, **BFLOAT16, **V100)),
         (
             "MP111",
-            "mixed_float16 is set in keras, and model is built in tf_keras",
+            "mixed_float16 is set in keras, but model is built in tf_keras",
             SET,
             model(
                 layer("body", "float32"),
@@ -149,7 +149,7 @@ TWO = {"replicas": 2, "strategy": "MirroredStrategy"}
         ("MP201", "comes from add (Add) in float16", LINE, trained(
             BODY, function("add", "Add", "float16", output="float16", is_output=True))),
         ("MP203", "`self.gamma` of scale (Mine) is a tf.Variable", CLASS, trained(raw(True), HEAD)),
-        ("MP210", "its scale is so small", LINE, trained(
+        ("MP210", "its scale is for values beyond 65504", LINE, trained(
             layer("r", **RESCALING, settings=SettingsFacts(constants=(("scale", 1 / 65535, 1 / 65535),))), HEAD)),
         ("MP210", "its mean is beyond 65504", LINE, trained(
             layer("n", class_name="Normalization", settings=SettingsFacts(constants=(("mean", 1e5, 3.0),))), HEAD)),
@@ -162,30 +162,30 @@ TWO = {"replicas": 2, "strategy": "MirroredStrategy"}
         ("MP215", "activation squareplus", LINE, trained(
             layer("body", settings=SettingsFacts(activation="squareplus")), HEAD)),
         ("MP215", "a mask over 4096 steps", LINE, trained(BODY, layer("pool", mask_steps=4096, **POOL), HEAD)),
-        ("MP216", "in float16, exact up to 2048: of its 6000 ids", LINE, trained(embedding(6000, "float16"), HEAD)),
-        ("MP216", "in bfloat16, exact up to 256", LINE, model(embedding(1000, "bfloat16"), HEAD)),
-        ("MP218", "`add` is given float16 and float32", LINE, trained(
+        ("MP216", "in float16, which is exact only up to 2048: of its", LINE, trained(embedding(6000, "float16"), HEAD)),
+        ("MP216", "in bfloat16, which is exact only up to 256", LINE, model(embedding(1000, "bfloat16"), HEAD)),
+        ("MP218", "`add` gets float16 and float32", LINE, trained(
             layer("input", class_name="InputLayer", floating=False), BODY,
             function("add", "Add", "float32", "float16", given_by=("input", "body")), HEAD)),
         ("MP218", "float16 and a float32 constant", LINE, trained(
             BODY, function("multiply", "Multiply", "float16"), HEAD)),
-        ("MP218", "up (UpSampling2D) computes in float16 and puts out float32", LINE, trained(
+        ("MP218", "up (UpSampling2D) computes in float16 and returns float32", LINE, trained(
             layer("up", class_name="UpSampling2D", variables=(), input_dtypes=("float16",),
                   output_dtypes=("float32",)), HEAD, keras="tf_keras")),
         ("MP218", "though its code names no dtype", LINE, trained(
             layer("resize", class_name="Lambda", **PROMOTING), HEAD)),
-        ("MP218", "puts out float32", LINE, trained(own("mine", **PROMOTING), layer("mine/inner"), HEAD)),
+        ("MP218", "returns float32", LINE, trained(own("mine", **PROMOTING), layer("mine/inner"), HEAD)),
         ("MP303", "Adam decays all weights", CALLED, trained(BODY, HEAD, optimizer=wrapper(
             lost_calls=(LostCallFacts("exclude_from_weight_decay", CALLED),)))),
-        ("MP308", "Lookahead is put around a LossScaleOptimizer", CALLED, trained(
+        ("MP308", "Lookahead wraps a LossScaleOptimizer", CALLED, trained(
             BODY, HEAD, optimizer=(LOOKAHEAD, *wrapper()))),
-        ("MP308", "Lookahead is put around a LossScaleOptimizer", CALLED, trained(
+        ("MP308", "Lookahead wraps a LossScaleOptimizer", CALLED, trained(
             BODY, HEAD, optimizer=(*wrapper()[:1], LOOKAHEAD, *wrapper()))),
         ("MP311", "Adam loses its `loss_scale_factor` of 1024.0: the LossScaleOptimizer", CALLED, trained(
             BODY, HEAD, optimizer=wrapper(erased_factor="1024.0", erased_at=CALLED))),
-        ("MP311", "compile() puts it into", CALLED, trained(
+        ("MP311", "compile() wraps it in", CALLED, trained(
             BODY, HEAD, optimizer=wrapper(erased_factor="8.0", erased_at=CALLED, wrapped_by_compile=True))),
-        ("MP312", "with the bare Adam; compile() put a LossScaleOptimizer around it", CALLED, model(
+        ("MP312", "with the bare Adam, but compile() wrapped it in a LossScaleOptimizer", CALLED, model(
             BODY, HEAD, optimizer=(ADAM,), wrapped_by_compile=True, **LOOP)),
         ("MP314", "Mine does not save `warmup`", CLASS, trained(BODY, HEAD, optimizer=wrapper(OWN_ADAM))),
         ("MP315", "2 replicas train in float16", FIT.location, trained(BODY, HEAD, **TWO)),
@@ -193,11 +193,11 @@ TWO = {"replicas": 2, "strategy": "MirroredStrategy"}
             BODY, HALF_HEAD, keras="tf_keras", loss="mse", loss_is_of_keras=True)),
         ("MP201", "comes from body (Dense) in float16", LINE, trained(
             layer("body", is_output=True, settings=SettingsFacts(activation="sigmoid")), casts_output=True)),
-        ("MP507", "cross-entropy is taken of float16 probabilities", None, trained(
+        ("MP507", "cross-entropy is computed from float16 probabilities", None, trained(
             BODY, SIGMOID, loss_takes_probabilities=True)),
-        ("MP507", "is inf below 0.016", None, trained(
+        ("MP507", "is inf below a probability of 0.016", None, trained(
             BODY, SOFTMAX, loss_takes_probabilities=True)),
-        ("MP507", "cross-entropy is taken of float16 probabilities", None, trained(
+        ("MP507", "cross-entropy is computed from float16 probabilities", None, trained(
             BODY, SOFTMAX, loss="categorical_focal_crossentropy", loss_takes_probabilities=True)),
         ("MP601", "The input reaches 70,000, and `first` (Dense) casts it", FIT.location, fed(7e4, FIRST, HEAD)),
         ("MP801", "P100 (compute capability 6.0) is no faster in float16", None, trained(LARGE, TAIL, **P100)),
@@ -206,8 +206,8 @@ TWO = {"replicas": 2, "strategy": "MirroredStrategy"}
         ("MP802", "odd (1001) has a width", None, trained(dense("odd", 4096, 1001), TAIL, **A100)),
         ("MP802", "odd (1001) and convolution (130) have", None, trained(
             dense("odd", 4096, 1001), convolution("convolution", 130), TAIL, **A100)),
-        ("MP803", "multiplies 72 times an example", None, trained(dense("small", 8, 8), TAIL, **A100)),
-        ("MP803", "2 layers are given another dtype", None, trained(
+        ("MP803", "does 72 multiplications per example", None, trained(dense("small", 8, 8), TAIL, **A100)),
+        ("MP803", "2 layers get another dtype", None, trained(
             LARGE, layer("norm", "float32", class_name="BatchNormalization", input_dtypes=("float16",)),
             dense("tail", 9, 1, "float32", is_output=True), **A100)),
         ("MP804", "depthwise is a grouped or depthwise convolution", None, trained(
@@ -341,12 +341,20 @@ def test_a_run_on_a_cpu_is_not_told_about_devices(name: str) -> None:
 @pytest.mark.parametrize(
     ("head", "help"),
     [
-        (HALF_HEAD, 'Give head `dtype="float32"`, or put `Activation("linear", dtype="float32")` behind it.'),
-        (SIGMOID, 'Give out itself `dtype="float32"`: what its sigmoid has rounded, no cast behind it brings back.'),
-        (SOFTMAX, 'Give out itself `dtype="float32"`: what its softmax has rounded, no cast behind it brings back.'),
+        (HALF_HEAD, 'Give head `dtype="float32"`, or put `Activation("linear", dtype="float32")` after it.'),
+        (
+            SIGMOID,
+            'Give out itself `dtype="float32"`: a cast after it cannot restore the digits that its sigmoid has '
+            "rounded away.",
+        ),
+        (
+            SOFTMAX,
+            'Give out itself `dtype="float32"`: a cast after it cannot restore the digits that its softmax has '
+            "rounded away.",
+        ),
         (
             function("softmax", "Softmax", "float16", output="float16", is_output=True),
-            "Cast what goes into `softmax`, not what comes out: `tf.cast(…, tf.float32)`.",
+            "Cast the input of `softmax` rather than its result: `tf.cast(…, tf.float32)`.",
         ),
     ],
 )

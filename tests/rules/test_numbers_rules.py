@@ -140,6 +140,6 @@ def test_labels_that_keras_2_casts_are_not_called_the_prediction() -> None:
     compiled = "model = keras.Sequential([layers.Dense(4)])\nmodel.compile('adam', loss=off)\n"
     facts = dataclasses.replace(facts_of(MIXED + loss + compiled), keras=KERASES["tf_keras"])
     assert [found.message for found in findings_in(facts) if found.code == "MP505"] == [
-        "`tf.cast(tf.shape(y_true)[1], tf.float32)` is float32 and not float16, and is combined with the labels here, "
+        "`tf.cast(tf.shape(y_true)[1], tf.float32)` is float32, not float16, and is combined with the labels here, "
         "which Keras casts to the prediction's float16: this line raises."
     ]

@@ -189,7 +189,8 @@ def test_a_right_model_gives_no_finding(facts: ModelFacts) -> None:
         ),
         (
             ["MP208"],
-            "head/dense (Dense) follows the global policy mixed_float16; head (Head), which holds it, is float32",
+            "head/dense (Dense) follows the global policy mixed_float16, but head (Head), which holds it, has the "
+            "policy float32",
             model(
                 BODY,
                 layer("head", "float32", class_name="Head", own_class=True, variables=(), output_dtypes=()),
@@ -332,13 +333,13 @@ def step(real):
             "3",
             "import keras\nopt = "
             "keras.mixed_precision.LossScaleOptimizer(keras.optimizers.Adam())\nopt.epsilon = 1e-4\n",
-            "`opt.epsilon = 1e-4` sets an attribute of the LossScaleOptimizer; Adam goes on with 1e-07.",
+            "`opt.epsilon = 1e-4` only sets an attribute of the LossScaleOptimizer; Adam keeps 1e-07.",
             "Set it on the inner optimizer: `opt.inner_optimizer.epsilon = 1e-4`.",
         ),
         (
             "tf_keras",
             "import tensorflow as tf\nopt = tf.keras.mixed_precision.LossScaleOptimizer('adam')\n",
-            "LossScaleOptimizer is given the string 'adam' where an optimizer belongs; this line raises.",
+            "LossScaleOptimizer needs an optimizer, and is given the string 'adam'; this line raises.",
             "Make the optimizer first: `LossScaleOptimizer(keras.optimizers.Adam())`.",
         ),
         (
@@ -359,39 +360,39 @@ def step(real):
             "tf_keras",
             REQUIRED,
             "Mine does not save `warm` in its `get_config`: loading a saved model, or cloning the optimizer, raises "
-            "TypeError, since `warm` has no default.",
+            "TypeError, because `warm` has no default.",
             'In `Mine.get_config` return `{**super().get_config(), "warm": self.warm}`.',
         ),
         (
             "3",
             "import keras\nopt = keras.mixed_precision.LossScaleOptimizer(keras.optimizers.SGD(0.1, "
             "loss_scale_factor=1024.0))\n",
-            "SGD loses its `loss_scale_factor` of 1024.0: the LossScaleOptimizer sets it to None and uses a dynamic "
-            "scale of its own.",
-            "Drop `loss_scale_factor`, and give the wrapper `initial_scale=1024.0`: its dynamic scale skips a step "
-            "that overflows and lowers itself.",
+            "SGD loses its `loss_scale_factor` of 1024.0: the LossScaleOptimizer sets it to None and uses its own "
+            "dynamic scale.",
+            "Drop `loss_scale_factor` and give the wrapper `initial_scale=1024.0`: its dynamic scale skips a step "
+            "that overflows and is then lowered.",
         ),
         (
             "3",
             GAN,
-            "The loss was scaled by `first`, and `second.apply_gradients` works with the scale of `second`: the "
-            "gradients come out wrong by the ratio of the two scales.",
+            "The loss was scaled by `first`, but `second.apply_gradients` divides by the scale of `second`: the "
+            "gradients are wrong by the ratio of the two scales.",
             "Scale each loss by the optimizer that applies its gradients: `second.scale_loss(loss)`.",
         ),
         (
             "3",
             "import keras\nopt = keras.mixed_precision.LossScaleOptimizer(keras.optimizers.SGD(0.1), "
             "initial_scale=-1024.0)\n",
-            "`initial_scale` is -1024: it turns the loss around and the gradients back, and does no more than 1024 "
+            "`initial_scale` is -1024: it changes the sign of the loss and then of the gradients, so it does what 1024 "
             "does.",
-            "Leave it out (2**15), or give a positive number.",
+            "Leave it out (the default is 2**15), or give a positive number.",
         ),
         (
             "3",
             KEPT,
-            "`assign_add` keeps gradients that still carry the loss scale, and `apply` may change the scale after each "
-            "of them: what is kept mixes several scales, and an overflow stays in it.",
-            "Keep unscaled gradients: divide by `scaler.dynamic_scale` first. It exists once the optimizer is built, "
+            "`assign_add` adds up gradients that are still multiplied by the loss scale, and `apply` may change the "
+            "scale after each of them: the sum mixes several scales, and an overflow stays in it.",
+            "Divide them by `scaler.dynamic_scale` before adding them up. It exists once the optimizer is built, "
             "so call `scaler.build(model.trainable_variables)` before the first step.",
         ),
     ],

@@ -171,7 +171,7 @@ def weights(dtype: str, trainable: bool = True) -> dict[str, Any]:
 
 GROWTH = GrowthFacts(0.4, ((3, 515.0, 5.0), (10, 5.39e10, 5.1e4)), 0.35)
 STORY = (
-    "The training diverges: from step to step the weights grew, the largest from 0.4 to 51,000 at step 11, and the loss"
+    "The training diverges: the weights grew from step to step, the largest from 0.4 to 51,000 at step 11, and the loss"
 )
 
 
@@ -258,7 +258,7 @@ TABLE: list[tuple[str, str, dict[str, Any], tuple[str, ...] | str]] = [
         "MP315",
         "the-second-replica-alone",
         {**replicas(1), "weights_finite": False},
-        ("step 3", "on replica 1 were inf or NaN", "replica 0 were not", "hold inf or NaN now", "mixed_bfloat16"),
+        ("step 3", "on replica 1 were inf or NaN", "replica 0 were not", "now hold inf or NaN", "mixed_bfloat16"),
     ),
     ("MP315", "two-of-three", replicas(1, 2), ("on replica 1 and 2",)),
     ("MP315", "the-first-replica", replicas(0, 1, applied=False), SILENT),
@@ -313,13 +313,18 @@ TABLE: list[tuple[str, str, dict[str, Any], tuple[str, ...] | str]] = [
         skipped(50, KERAS2),
         ("50 of 50 steps", "from 32768 to its floor of 1", "Nothing is trained"),
     ),
-    ("MP902", "keras2-names-the-layer", {**skipped(50, KERAS2), **culprit()}, ("`square` (see MP904)",)),
+    ("MP902", "keras2-names-the-layer", {**skipped(50, KERAS2), **culprit()}, ("`square`: fix it there (see MP904)",)),
     ("MP902", "keras2-names-no-layer", skipped(50, KERAS2), ("No layer's output overflows", "tf.float32")),
     ("MP902", "keras2-still-falling", skipped(12, KERAS2), SILENT),
     ("MP902", "keras2-healthy", IN_KERAS2, SILENT),
     ("MP902", "keras3", skipped(50), SILENT),
     ("MP903", "keras3-falls", skipped(50), ("50 of 50 steps", "from 32768 to 5.82e-11", "no floor")),
-    ("MP903", "keras3-falls-and-names-the-layer", {**skipped(30), **culprit()}, ("30 of 30", "`square` (see MP904)")),
+    (
+        "MP903",
+        "keras3-falls-and-names-the-layer",
+        {**skipped(30), **culprit()},
+        ("30 of 30", "`square`: fix it there (see MP904)"),
+    ),
     (
         "MP903",
         "keras3-grows-to-inf",
@@ -336,7 +341,7 @@ TABLE: list[tuple[str, str, dict[str, Any], tuple[str, ...] | str]] = [
         culprit(),
         ("`square` (Square)", "40% of its values", "step 4", "`dense`, reaches 812", "65504", 'dtype="float32"'),
     ),
-    ("MP904", "the-first-layer", culprit(frames=()), ("from finite inputs. float16 ends",)),
+    ("MP904", "the-first-layer", culprit(frames=()), ("from finite inputs. The largest float16 number is",)),
     (
         "MP904",
         "a-loss-that-the-layer-adds",
@@ -353,7 +358,7 @@ TABLE: list[tuple[str, str, dict[str, Any], tuple[str, ...] | str]] = [
         "MP909",
         "float16-weights",
         stands_still(0.01, 0.5, factor=1.0, update=6.3e-6, half_digit=4.9e-4, variable="dense/kernel", dtype="float16"),
-        ("50 steps were applied", "6.3e-06, is made to `dense/kernel` in float16", "0.00049", '"mixed_float16"'),
+        ("50 steps were applied", "6.3e-06, is that of `dense/kernel`, which is float16", "0.00049", '"mixed_float16"'),
     ),
     (
         "MP909",
@@ -365,13 +370,13 @@ TABLE: list[tuple[str, str, dict[str, Any], tuple[str, ...] | str]] = [
         "MP909",
         "float32-weights",
         stands_still(1e-12, 0.5, factor=1.0, update=5e-12, half_digit=3e-8, variable="dense/kernel", dtype="float32"),
-        ("in float32, and half of its last digit is 3e-08", "Raise the learning rate: 1e-12 is too small"),
+        ("float32, where half of the last digit is 3e-08", "Raise the learning rate: 1e-12 is too small"),
     ),
     (
         "MP909",
         "flushed-at-a-scale-of-1",
         {**stands_still(0.01, 0.0, factor=256.0), "steps": tuple(StepFacts(1.0, True) for _ in range(50))},
-        ("At the loss scale of 1 every gradient is 0, at 256 some are not", "the default of 32768"),
+        ("At the loss scale of 1 every gradient is 0, and at 256 some are not", "the default of 32768"),
     ),
     (
         "MP909",
@@ -386,14 +391,19 @@ TABLE: list[tuple[str, str, dict[str, Any], tuple[str, ...] | str]] = [
         ("Without a loss scale every gradient is 0", "`LossScaleOptimizer(optimizer)`"),
     ),
     ("MP909", "a-rate-of-0", stands_still(0.0, 0.5), ("The learning rate is 0 after 50 steps", "Give the optimizer")),
-    ("MP909", "a-schedule-of-0", stands_still(0.0, schedule="Warmup"), ("still 0 after 50 steps: so `Warmup`",)),
+    (
+        "MP909",
+        "a-schedule-of-0",
+        stands_still(0.0, schedule="Warmup"),
+        ("that `Warmup` returns is still 0 after 50 steps",),
+    ),
     (
         "MP909",
         "a-loss-that-is-constant",
         stands_still(0.01, 0.0, most=4.3e9, reaches_output=False),
         (
-            "Every gradient is 0, also where the loss is multiplied by 4.3e+09",
-            "0 already where it comes out of the loss",
+            "Every gradient is 0, even with the loss multiplied by 4.3e+09",
+            "already 0 where the loss passes it to the model",
         ),
     ),
     (
@@ -403,7 +413,7 @@ TABLE: list[tuple[str, str, dict[str, Any], tuple[str, ...] | str]] = [
             0.01, 0.0, most=4.3e9, reaches_output=False, overflow=operation("Sum", 2.0, 131072.0, where="loss")
         ),
         (
-            "In the loss adding up numbers up to 2 gives 131,072 (line 6): inf in float16",
+            "In the loss summing numbers up to 2 gives 131,072 (line 6): inf in float16",
             "compute it in float32, `tf.cast(x, tf.float32)` before anything",
         ),
     ),
@@ -417,19 +427,19 @@ TABLE: list[tuple[str, str, dict[str, Any], tuple[str, ...] | str]] = [
         "MP909",
         "dead-relus",
         stands_still(0.01, 0.0, most=4.3e9, layer="hidden", layer_class="Dense", puts_out_zeros=True),
-        ("to the output of layer `hidden` (Dense), which is 0 for the whole batch", "ReLU"),
+        ("reaches the output of layer `hidden` (Dense), which is 0 for the whole batch", "ReLU"),
     ),
     (
         "MP909",
         "a-gradient-that-is-stopped",
         stands_still(0.01, 0.0, most=4.3e9, layer="hidden", layer_class="Dense"),
-        ("to the output of layer `hidden` (Dense), and ends there", "tf.stop_gradient"),
+        ("reaches the output of layer `hidden` (Dense), and ends there", "tf.stop_gradient"),
     ),
     (
         "MP909",
         "an-optimizer-that-does-nothing",
         stands_still(0.01, 32768.0, factor=1.0),
-        ("The gradients reach 1 and the learning rate is 0.01: the optimizer makes nothing of them",),
+        ("The gradients reach 1 and the learning rate is 0.01, but the optimizer changes no weight",),
     ),
     ("MP909", "nothing-measured", weights("float16"), ("not one trainable variable changed.", "learning rate")),
     ("MP909", "weights-moved", {}, SILENT),
@@ -440,10 +450,15 @@ TABLE: list[tuple[str, str, dict[str, Any], tuple[str, ...] | str]] = [
         "MP912",
         "shrinks",
         depends(-1, -1, 0),
-        ("32768 times too small", "scales 16 and 1024", "differ by 64 times", "once"),
+        ("32768 times too small", "scales 16 and 1024", "differ by a factor of 64", "once"),
     ),
-    ("MP912", "grows", depends(1, 1, keras=KERAS2), ("32768 times too large", "64 times", "get_unscaled_gradients")),
-    ("MP912", "twice", depends(-2), ("applied gradients shrink", "1.0737e+09 times too small", "4.1e+03 times")),
+    (
+        "MP912",
+        "grows",
+        depends(1, 1, keras=KERAS2),
+        ("32768 times too large", "a factor of 64", "get_unscaled_gradients"),
+    ),
+    ("MP912", "twice", depends(-2), ("applied gradients shrink", "1.0737e+09 times too small", "a factor of 4.1e+03")),
     ("MP912", "just-beyond-half", depends(-0.51), ("200.85 times too small", "differ by")),
     ("MP912", "half", depends(0.5), SILENT),
     ("MP912", "one-variable-of-three", depends(-1, 0, 0.01), SILENT),
@@ -464,7 +479,7 @@ TABLE: list[tuple[str, str, dict[str, Any], tuple[str, ...] | str]] = [
         "MP403",
         "keras3-by-hand",
         depends(-1, **TWICE, on_the_way="divided"),
-        ("by the training code, and once more by the optimizer", "32768 times too small", "Delete the division"),
+        ("by the training code and again by the optimizer", "32768 times too small", "Delete the division"),
     ),
     (
         "MP403",
@@ -476,7 +491,7 @@ TABLE: list[tuple[str, str, dict[str, Any], tuple[str, ...] | str]] = [
         "MP403",
         "keras2-by-hand-as-well",
         depends(-1, keras=KERAS2, unscaled=True, **TWICE, unscaled_calls=1, on_the_way="divided"),
-        ("once more by `get_unscaled_gradients`",),
+        ("again by `get_unscaled_gradients`",),
     ),
     ("MP403", "keras2-by-hand-alone-is-right", depends(0, keras=KERAS2, **TWICE, on_the_way="divided"), SILENT),
     ("MP403", "never-scaled", depends(-1, loss=0.0, on_the_way="divided"), SILENT),
@@ -486,7 +501,7 @@ TABLE: list[tuple[str, str, dict[str, Any], tuple[str, ...] | str]] = [
         "MP405",
         "keras3",
         depends(-0.9, -1, -1, **TWICE, on_the_way="changed"),
-        ("still carry the loss scale", "differ by 64 times", "global_clipnorm"),
+        ("still multiplied by the loss scale", "a factor of 64", "global_clipnorm"),
     ),
     (
         "MP405",
@@ -507,7 +522,7 @@ TABLE: list[tuple[str, str, dict[str, Any], tuple[str, ...] | str]] = [
         "MP408",
         "not-yet",
         depends(0, keras=KERAS2, loss_dtype="float16", scaled_at=Location("train.py", 26)),
-        ("times the loss scale of 32768 it is inf from 2.0 on, and the scale can never grow past 32768",),
+        ("multiplied by the loss scale of 32768 it is inf from 2.0 on, and the scale can never grow past 32768",),
     ),
     (
         "MP408",
@@ -524,7 +539,7 @@ TABLE: list[tuple[str, str, dict[str, Any], tuple[str, ...] | str]] = [
         "MP503",
         "a-sum-in-a-layer",
         broken("Sum", largest=300.0, in_float32=1228800.0),
-        ("adding up numbers up to 300 gives 1,228,800", "65504"),
+        ("summing numbers up to 300 gives 1,228,800", "65504"),
     ),
     ("MP503", "exp-in-the-loss", in_loss("Exp", largest=12.0, in_float32=162754.0), ("exp() of numbers up to 12",)),
     ("MP503", "a-matrix-product", broken("MatMul"), SILENT),
@@ -532,7 +547,7 @@ TABLE: list[tuple[str, str, dict[str, Any], tuple[str, ...] | str]] = [
         "MP503",
         "a-mean-of-too-many",
         in_loss("Mean", averaged=262144, **IN_FLOAT32),
-        ("a mean over 262,144 float16 values is inf", "from 65520 values on", "gradient is 0 at every loss scale"),
+        ("a mean over 262,144 float16 values is inf", "From 65520 values on", "gradient is 0 at every loss scale"),
     ),
     ("MP503", "a-mean-that-a-cpu-loses", broken("Mean", averaged=65519, **IN_FLOAT32), SILENT),
     ("MP503", "on-this-device-alone", broken("Mean", **IN_FLOAT32), SILENT),
@@ -557,7 +572,7 @@ TABLE: list[tuple[str, str, dict[str, Any], tuple[str, ...] | str]] = [
         "MP313",
         "zero",
         with_optimizer(1e-8, steps=NO_LOSS),
-        ("Adam keeps its state in float16", "1e-08 is 0 there", "step 4", "mixed_float16"),
+        ("Adam keeps its state in float16", "1e-08 is 0 in float16", "step 4", "mixed_float16"),
     ),
     ("MP313", "too-small-to-divide-by", with_optimizer(1e-7, weights_finite=False), ("too small to divide by",)),
     ("MP313", "nothing-broke", with_optimizer(1e-7), SILENT),
@@ -577,14 +592,14 @@ TABLE: list[tuple[str, str, dict[str, Any], tuple[str, ...] | str]] = [
         {**broken("Square"), "model": dataclasses.replace(model(layer("dense")), name="square")},
         (
             "Compute in float32 in this line, `tf.cast(x, tf.float32)`",
-            "the layers in `square` have dtypes of their own",
+            "the layers inside `square` have their own dtypes",
         ),
     ),
     (
         "MP904",
         "in-the-code-of-a-layer-with-layers",
         {**broken("Square"), "model": model(layer("square", own_class=True), layer("square/dense"), layer("head"))},
-        ("Compute in float32 in this line", "which its dtype does not reach. Or normalise"),
+        ("Compute in float32 in this line", "does not reach them. Or normalise"),
     ),
     (
         "MP904",
@@ -596,7 +611,7 @@ TABLE: list[tuple[str, str, dict[str, Any], tuple[str, ...] | str]] = [
         "MP904",
         "a-division-in-a-whole-model",
         {**broken("RealDiv", in_float32=None, holds_zero=True), "model": dataclasses.replace(model(), name="square")},
-        ("Divide with `tf.math.divide_no_nan`", "a gradient of 0; or compute it in float32, `tf.cast(x, tf.float32)`."),
+        ("Divide with `tf.math.divide_no_nan`", "a gradient of 0, or compute it in float32, `tf.cast(x, tf.float32)`."),
     ),
     (
         "MP905",
@@ -620,7 +635,7 @@ TABLE: list[tuple[str, str, dict[str, Any], tuple[str, ...] | str]] = [
         "MP904",
         "the-next-layer-would-cast-them-again",
         {**broken("MatMul"), "model": model(layer("square"), layer("norm", "LayerNormalization"), layer("last"))},
-        ('give `square` and `norm` dtype="float32", all of them',),
+        ('give all of `square` and `norm` dtype="float32"',),
     ),
     (
         "MP904",
@@ -632,13 +647,13 @@ TABLE: list[tuple[str, str, dict[str, Any], tuple[str, ...] | str]] = [
         "MP904",
         "nothing-brings-them-back",
         {**broken("MatMul"), "model": model(layer("square"), *(layer(f"next_{n}") for n in range(6)))},
-        ("Make its values smaller", "from `square` to `next_5`, 7 layers"),
+        ("Make its values smaller", "all 7 layers from `square` to `next_5`"),
     ),
     (
         "MP907",
         "a-log-of-a-half-softmax",
         {**in_loss("Log", dtype="float32", in_float32=None, holds_zero=True), "model": model(HALF_SOFTMAX)},
-        ('Give `out` dtype="float32"', "its float16 softmax gives 0"),
+        ('Give `out` dtype="float32"', "its float16 softmax returns 0"),
     ),
     (
         "MP907",
@@ -707,7 +722,7 @@ TABLE: list[tuple[str, str, dict[str, Any], tuple[str, ...] | str]] = [
         on_the_way_back(largest=6.7e8, in_float32=6.7e8),
         (
             "16 of 49 steps",
-            "the gradient of `dense/bias`, step 49 at the loss scale 4, and so it is without any loss scale",
+            "the gradient of `dense/bias`, step 49 at the loss scale 4, and it does so without any loss scale too",
             "in layer `head` (Dense): numbers up to 6.7e+08 are cast to float16",
             "before it reaches 812",
             "class weights",
@@ -733,7 +748,7 @@ TABLE: list[tuple[str, str, dict[str, Any], tuple[str, ...] | str]] = [
     ),
     ("MP905", "in-a-function", function_on_the_way_back(), ("It breaks in `head` (Dense)", "a smaller learning rate")),
     ("MP904", "a-function", function_that_overflows(), ("The output of `square` (Square)", "Use a smaller constant")),
-    ("MP907", "in-a-function", {**function_that_overflows(), **infinite_loss()}, ("It begins in `square`: ",)),
+    ("MP907", "in-a-function", {**function_that_overflows(), **infinite_loss()}, ("It starts in `square`: ",)),
     (
         "MP907",
         "labels",
@@ -741,14 +756,14 @@ TABLE: list[tuple[str, str, dict[str, Any], tuple[str, ...] | str]] = [
         (": the labels hold inf or NaN.", "assert_all_finite(labels, 'labels')"),
     ),
     ("MP905", "in-the-loss", on_the_way_back(where="loss"), ("between the loss and the model's output",)),
-    ("MP905", "in-the-loop", on_the_way_back("RealDiv", where="loop"), ("what the training code does",)),
+    ("MP905", "in-the-loop", on_the_way_back("RealDiv", where="loop"), ("where the training code handles",)),
     ("MP905", "nothing-known", {"steps": on_the_way_back()["steps"]}, ("16 of 49 steps", "`dense/kernel`")),
     (
         "MP905",
         "below-1-at-rest",
         fallen(21),
         (
-            "21 of 50 steps were skipped until the loss scale had come down to 0.0156: gradients leave float16",
+            "21 of 50 steps were skipped until the loss scale had fallen to 0.0156: gradients leave float16's",
             "every gradient below 1.9e-06 is 0",
             "Inf or NaN came first in the gradient of `dense/kernel`",
             "standardise inputs and targets",
@@ -764,7 +779,7 @@ TABLE: list[tuple[str, str, dict[str, Any], tuple[str, ...] | str]] = [
         "MP905",
         "below-1-and-all-of-the-script",
         {**fallen(24), "script_steps": 24},
-        ("24 of 50 steps were skipped, among them all 24 of the script itself until the loss scale",),
+        ("24 of 50 steps were skipped, including all 24 of the script itself until the loss scale",),
     ),
     ("MP905", "below-1-from-the-start", {"steps": tuple(StepFacts(0.5, True) for _ in range(50))}, SILENT),
     (
@@ -778,8 +793,8 @@ TABLE: list[tuple[str, str, dict[str, Any], tuple[str, ...] | str]] = [
         "a-growth-interval-of-2",
         {"steps": every_third_step_skipped(), "growth_interval": 2},
         (
-            "16 of 50 steps were skipped after the loss scale had found its place: it is doubled after 2 good steps in",
-            "16 of them were skipped at a scale that had just grown",
+            "16 of 50 steps were skipped after the loss scale had settled: the scale doubles after 2 finite steps in",
+            "16 of these steps were skipped right after it doubled",
             "`dynamic_growth_steps=2000`, the default, instead of 2",
         ),
     ),
@@ -794,7 +809,7 @@ TABLE: list[tuple[str, str, dict[str, Any], tuple[str, ...] | str]] = [
         "MP905",
         "diverging-below-1",
         {**diverging({}), "steps": tuple(dataclasses.replace(s, loss=2.3) for s in fallen(21)["steps"])},
-        (STORY, "0.035 is a tenth of it"),
+        (STORY, "try a tenth of it, 0.035"),
     ),
     ("MP905", "one-leap", diverging(on_the_way_back(), rises=((3, 515.0, 3.0),)), ("came first in the gradient",)),
     (
@@ -823,7 +838,7 @@ TABLE: list[tuple[str, str, dict[str, Any], tuple[str, ...] | str]] = [
         "MP907",
         "log-of-nothing",
         in_loss("Log", loss=-math.inf, holds_zero=True, in_float32=math.inf, result="-inf"),
-        ("The loss is -inf at step 1 and at 49 later ones", "log() of 0 is -inf", "1e-4 and not 1e-8"),
+        ("The loss is -inf at step 1 and at 49 later steps", "log() of 0 is -inf", "1e-4 instead of 1e-8"),
     ),
     (
         "MP907",
@@ -841,13 +856,13 @@ TABLE: list[tuple[str, str, dict[str, Any], tuple[str, ...] | str]] = [
         "MP907",
         "in-a-layer",
         {**broken("Square"), "steps": in_loss("Log")["steps"]},
-        ("It begins in layer `square`", "see MP904"),
+        ("It starts in layer `square`", "see MP904"),
     ),
     (
         "MP907",
         "broken-weights",
         {**broken("ReadVariableOp", in_float32=None), "steps": in_loss("Log")["steps"]},
-        ("before the step begins", "an earlier step"),
+        ("before the step begins", "the earlier steps"),
     ),
     ("MP907", "on-this-device-alone", in_loss("Mean", **IN_FLOAT32), SILENT),
     ("MP907", "finite", {}, SILENT),
@@ -855,9 +870,9 @@ TABLE: list[tuple[str, str, dict[str, Any], tuple[str, ...] | str]] = [
         "MP910",
         "from-above",
         from_scale(2.0**56, 41),
-        ("starts at 7.20576e+16", "first 41 steps were skipped", "come down to 32768", "That saves 41 steps"),
+        ("starts at 7.20576e+16", "first 41 steps were skipped", "had fallen to 32768", "That saves 41 steps"),
     ),
-    ("MP910", "not-there-yet", from_scale(2.0**90, 50), ("all 50 steps were skipped", "Leave out `initial_scale`")),
+    ("MP910", "not-there-yet", from_scale(2.0**90, 50), ("all 50 steps were skipped", "Leave `initial_scale` out")),
     (
         "MP910",
         "below-the-default",
@@ -868,13 +883,13 @@ TABLE: list[tuple[str, str, dict[str, Any], tuple[str, ...] | str]] = [
         "MP910",
         "all-of-a-short-script",
         {**from_scale(2.0**40, 25), "script_steps": 24},
-        ("first 25 steps were skipped", "The script itself takes 24: it trains nothing"),
+        ("first 25 steps were skipped", "The script itself runs 24 steps, so it trains nothing"),
     ),
     (
         "MP910",
         "all-of-a-loop-that-ended",
         {**from_scale(2.0**90, 24, 24), "script_steps": 24, "ended": "script"},
-        ("all 24 steps were skipped", "The script itself takes 24: it trains nothing"),
+        ("all 24 steps were skipped", "The script itself runs 24 steps, so it trains nothing"),
     ),
     ("MP910", "a-script-of-a-few-steps", {**from_scale(2.0**20, 8), "script_steps": 8}, SILENT),
     ("MP910", "as-many-as-usual", from_scale(2.0**15, 9), SILENT),
@@ -891,7 +906,10 @@ TABLE: list[tuple[str, str, dict[str, Any], tuple[str, ...] | str]] = [
         for tried, words in (
             (
                 RemedyFacts("smaller-scale", "healed", batches=2, scale=8192.0),
-                ("a smaller fixed one: with 8192 this batch and one other are finite, and at four times as much (tri",),
+                (
+                    "a smaller fixed one: with 8192, and with four times as much, this batch and one other are finite "
+                    "(tri",
+                ),
             ),
             (
                 RemedyFacts("smaller-scale", "not-tried", reason="a step of an eager loop cannot be repeated"),
@@ -915,7 +933,7 @@ TABLE: list[tuple[str, str, dict[str, Any], tuple[str, ...] | str]] = [
     ("MP906", "fixed", flushed(1.0, 1.0, dynamic=False), ("the loss scale 2^2", "`initial_scale=2.0**13`")),
     ("MP906", "factor", flushed(1.0, uses_loss_scale_factor=True, dynamic=False), ("`loss_scale_factor=2.0**13`",)),
     ("MP906", "experimental", flushed(1.0, dynamic=False, model=EXPERIMENTAL), ("`loss_scale=2.0**13`",)),
-    ("MP906", "experimental-default", flushed(1.0, model=EXPERIMENTAL), ('`loss_scale="dynamic"`, which begins at',)),
+    ("MP906", "experimental-default", flushed(1.0, model=EXPERIMENTAL), ('`loss_scale="dynamic"`, which starts at',)),
     ("MP906", "no-scale", flushed(1.0, scale=None), ("Without a loss scale", "LossScaleOptimizer(optimizer)")),
     (
         "MP906",
@@ -930,7 +948,7 @@ TABLE: list[tuple[str, str, dict[str, Any], tuple[str, ...] | str]] = [
         "MP906",
         "digits-that-get-lost",
         flushed(0.0, 0.0, 0.01, directions=[0.7, 0.8123, 0.99], room=WITH_DIGITS),
-        ("At the loss scale 2^2", "lose their digits", "0.70, and 0.9998 at 2^13 (3", "leave out `initial_scale`"),
+        ("At the loss scale 2^2", "lose digits", "is 0.70. At 2^13 it is 0.9998 (3", "leave out `initial_scale`"),
     ),
     ("MP906", "digits-on-one-batch", flushed(0.0, 0.0, directions=[0.7, 0.99], room=WITH_DIGITS), SILENT),
     ("MP906", "digits-no-scale-keeps", flushed(0.0, 0.0, room=dataclasses.replace(WITH_DIGITS, cosine=0.8)), SILENT),
@@ -958,7 +976,7 @@ TABLE: list[tuple[str, str, dict[str, Any], tuple[str, ...] | str]] = [
         "MP908",
         "no-layer-alone",
         parted(0.3, 0.011, layers=(TriedLayer("a", (0.3,) * 30, False), TriedLayer("b", (0.3,) * 30, False))),
-        ("With all layers in float32", "`a` and `b` alone did each not"),
+        ("with all layers in float32", "`a` and `b`, each alone, in float32 did not prevent it"),
     ),
     (
         "MP908",
@@ -971,7 +989,7 @@ TABLE: list[tuple[str, str, dict[str, Any], tuple[str, ...] | str]] = [
                 TriedLayer("a", (0.02,) * 30, True, ("b", "c")),
             ),
         ),
-        ("Give `a`, `b` and `c` `dtype=", "the loss is 0.02 there; with `a` alone it is 0.2."),
+        ("Give `a`, `b` and `c` `dtype=", "the mean is 0.02; with only `a` it is 0.2."),
     ),
     (
         "MP908",
@@ -980,9 +998,9 @@ TABLE: list[tuple[str, str, dict[str, Any], tuple[str, ...] | str]] = [
             *(0.3, 0.011),
             layers=(TriedLayer("a", (0.3,) * 30, False), TriedLayer("a", (0.3,) * 30, False, ("b",))),
         ),
-        ("`a` alone did not heal it, and `a` and `b` together did not.",),
+        ("`a` alone in float32 did not prevent it, nor did `a` and `b` together.",),
     ),
-    ("MP908", "bfloat16", parted(0.3, 0.011, dtype="bfloat16"), ("in bfloat16", "With all layers in float32")),
+    ("MP908", "bfloat16", parted(0.3, 0.011, dtype="bfloat16"), ("in bfloat16", "with all layers in float32")),
     ("MP908", "less-than-a-tenth-of-the-change", parted(0.1, 0.011), SILENT),
     ("MP908", "rounding-does-as-much", parted(0.3, 0.07), SILENT),
     ("MP908", "without-the-control", parted(0.3, None), SILENT),
@@ -1060,8 +1078,8 @@ def test_what_led_up_to_an_overflow_is_the_evidence() -> None:
         ("SqrtGrad", {"holds_zero": True}, "an epsilon such as 1e-7"),
         ("Log", {"result": "nan"}, "tf.maximum(x, 1e-7)"),
         ("Sqrt", {"result": "nan"}, "tf.maximum(x, 1e-7)"),
-        ("Exp", {}, "smaller before"),
-        ("Square", {}, "smaller before"),
+        ("Exp", {}, "input smaller"),
+        ("Square", {}, "input smaller"),
     ],
 )
 def test_float32_is_no_remedy_for_what_breaks_in_float32(name: str, more: dict[str, Any], words: str) -> None:

@@ -1,12 +1,12 @@
-"""An input beyond 65504 is inf at the first layer.
+"""An input value beyond 65504 becomes inf in the first layer.
 
 ## Why it matters
 
-Under mixed_float16 a layer casts its input to float16 before anything else. A timestamp, a price or a 16-bit image
-beyond 65504 is inf from there on, and so is everything that comes of it: the loss is NaN, and every step with such a
-batch is skipped. A Rescaling or Normalization layer in the model comes too late, because it casts first (measured in
-Keras 3 and tf_keras: Rescaling(1/65535) of 65535 is inf; one value of 1,000,000 in a batch of 16 skips that batch in
-every epoch).
+Under mixed_float16 a layer casts its input to float16 before anything else. A timestamp, a price or a 16-bit
+image beyond 65504 becomes inf, and so does everything computed from it: the loss is NaN, and every step with
+such a batch is skipped. A Rescaling or Normalization layer in the model comes too late, because it casts first
+(measured in Keras 3 and tf_keras: Rescaling(1/65535) of 65535 is inf; a single value of 1,000,000 in a batch of
+16 has that batch skipped in every epoch).
 
 ## Flagged
 
@@ -41,7 +41,7 @@ All.
 
 ## Where users met it
 
-keras-team/keras#22586; integers are cast alike.
+keras-team/keras#22586. Integer inputs are cast in the same way.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
             continue
         yield Finding(
             f"The input reaches {magnitude_text(array.largest)}, and `{first.path}` ({first.class_name}) casts it to "
-            f"float16, which ends at {FLOAT16_LIMIT}: it is inf from there on.",
+            f"float16, whose largest number is {FLOAT16_LIMIT}: it becomes inf.",
             HELP,
             model.call.location,
             layer=first.path,
@@ -108,8 +108,8 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
     layer = culprit.overflow.layer
     yield Finding(
         f"The input reaches {magnitude_text(operation.largest)} {training.moment(culprit.step)}, and `{layer}` "
-        f"({culprit.overflow.layer_class}) casts it to float16, which ends at {FLOAT16_LIMIT}: it is inf from there "
-        "on.",
+        f"({culprit.overflow.layer_class}) casts it to float16, whose largest number is {FLOAT16_LIMIT}: it becomes "
+        "inf.",
         HELP,
         training.model.call.location,
         model=training.model.id,

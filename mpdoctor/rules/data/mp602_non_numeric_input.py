@@ -1,10 +1,10 @@
-"""Strings, dates or Python objects are handed to a model that computes with numbers.
+"""Strings, dates or Python objects are passed to a model that computes with numbers.
 
 ## Why it matters
-Training stops at the first step, before any precision matters: `Invalid dtype: object` in Keras 3, `Failed
-to convert a NumPy array to a Tensor (Unsupported object type float)` in tf_keras. An object array raises
-even where every element is a number; it is what numpy makes of rows that mix text and numbers, or of rows
-of different lengths.
+Training stops at the first step, before precision matters: `Invalid dtype: object` in Keras 3, `Failed to
+convert a NumPy array to a Tensor (Unsupported object type float)` in tf_keras. An object array raises even
+where every element is a number; NumPy makes one from rows that mix text and numbers, or from rows of different
+lengths.
 
 ## Flagged
 ```python
@@ -59,7 +59,7 @@ HANDLING_TEXT = (
     *("tensorflow_text.", "tensorflow_hub.", "keras_hub.", "keras_nlp."),
 )
 HELP = {
-    "features": "Turn text into numbers first: `keras.layers.StringLookup`, or your own table; then "
+    "features": "Turn text into numbers first, with `keras.layers.StringLookup` or your own table, then with "
     '`np.asarray(…, dtype="float32")`.',
     "labels": "Turn class names into numbers first: `np.unique(labels, return_inverse=True)[1]`.",
 }
@@ -99,7 +99,7 @@ def _what_was_refused(failure: FailureFacts) -> str | None:
     found = re.search(r"Failed to convert a NumPy array to a Tensor \(Unsupported (?:object|numpy) type:? ?(\w+)", said)
     if found is not None:
         return "dates" if found[1] in ("NPY_DATETIME", "NPY_TIMEDELTA") else "Python objects"
-    # a cast of the program's own, in a layer or a pipeline, says more than we know
+    # the program itself casts in a layer or a pipeline, which this rule cannot judge
     by_keras = "cast(" not in failure.failing_line and failure.inside != "data"
     cast = re.search(r"Cast string to (?:float|half|bfloat16) is not supported", said)
     return "strings" if cast is not None and by_keras else None
@@ -129,7 +129,7 @@ def _what_is_held(array: ArrayFacts) -> str | None:
 
 
 def _reads_text(facts: SourceFacts) -> bool:
-    """Whether something in the program may take strings: then nothing is certain about what is fed to it."""
+    """Whether a part of the program may take strings: then nothing is certain about its inputs."""
     has_layer = any(
         isinstance(call.callee, Api) and public_name(call.callee.name).rpartition(".")[2] in TEXT
         for call in facts.calls

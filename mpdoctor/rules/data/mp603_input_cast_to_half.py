@@ -1,11 +1,10 @@
-"""Features or labels are cast to float16 by hand, under a mixed policy that does it by itself where it is
-needed.
+"""Features or labels are cast to 16 bits by hand, although the mixed policy casts where it is needed.
 
 ## Why it matters
-Keras casts the features at the first layer and keeps the labels as they are. Done by hand it costs accuracy
-and gains nothing: float16 holds whole numbers up to 2048 only, labels between 0 and 1000 were off by up to
-0.25, labels beyond 65504 became infinite and so did the loss (Keras 3.15, tf_keras 2.21). Preprocessing and
-augmentation behind the cast work in three digits.
+Keras casts the features in the first layer and leaves the labels unchanged. A cast by hand costs accuracy and
+gains nothing: float16 holds integers only up to 2048, labels between 0 and 1000 were off by up to 0.25, labels
+beyond 65504 became infinite and so did the loss (Keras 3.15, tf_keras 2.21). Preprocessing and augmentation
+after the cast work with three digits.
 
 ## Flagged
 ```python
@@ -94,14 +93,16 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 
 
 def _fix(facts: SourceFacts, made: Value, dtype: str) -> Fix | None:
-    """The dtype where it is named in the call."""
+    """The edit that replaces the dtype named in the call."""
     return unsafe_fix("Leave it in float32", dtype_named_instead(facts, made.location, dtype, "float32"))
 
 
 def in_model(model: ModelFacts) -> Iterator[Finding]:
     if model.policy not in MIXED and model.global_policy not in MIXED:
         return
-    if model.preparing_layers:  # they have the policy as well; a cast beside them is for the source stage to tell
+    if (
+        model.preparing_layers
+    ):  # preprocessing layers follow the policy too; a cast beside them is left to the source stage
         return
     half = [array for array in model.data if array.dtype in HALF and array.role in ("features", "labels")]
     if half:
@@ -114,13 +115,13 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
 
 
 def _needless(roles: list[str]) -> str:
-    """What the cast does: of features what Keras would do itself, of labels what nothing asks for."""
-    told = ["Keras itself casts what enters the first layer"] if set(roles) - {"labels"} else []
-    return ", and ".join([*told, *(["labels lose digits for nothing"] if "labels" in roles else [])])
+    """Why the cast is needless: Keras casts features itself, and labels only lose digits."""
+    told = ["Keras itself casts the input of the first layer"] if set(roles) - {"labels"} else []
+    return ", and ".join([*told, *(["labels lose digits and gain nothing"] if "labels" in roles else [])])
 
 
 def _cast_to_half(value: Value) -> str | None:
-    """The 16-bit dtype that this very expression casts to, None if it is no such cast."""
+    """The 16-bit dtype that this expression itself casts to; None if it is no such cast."""
     if not isinstance(value, Call):
         return None
     if isinstance(value.callee, Api) and value.callee.is_(*CASTS):
@@ -137,7 +138,7 @@ def _cast_to_half(value: Value) -> str | None:
 
 
 def _named(value: Value | None) -> str | None:
-    """What a dtype names; of a parameter that nobody gives its default."""
+    """The name of a dtype; for a parameter that is never passed, the name of its default."""
     return dtype_named(value.default if isinstance(value, Parameter) else value)
 
 

@@ -1,10 +1,10 @@
-"""The data does not fit the model, or a layer reshapes what it should refuse.
+"""The shapes of the data do not fit the model, or a layer silently reshapes its batch.
 
 ## Why it matters
 
-The first step raises, with a message about shapes deep inside TensorFlow. It has nothing to do with precision; it is
-told here because it is what stands between you and a training. A layer that puts out another number of samples than it
-was given is named itself: its reshape ran, and only the loss raised.
+The first step raises, with a message about shapes from deep inside TensorFlow. This has nothing to do with
+precision; it is reported because it keeps you from training at all. If a layer returns another number of
+samples than it gets, that layer is named, although its own reshape ran and only the loss raised.
 
 ## Flagged
 
@@ -46,7 +46,7 @@ All.
 
 ## Where users met it
 
-No one report: the most frequent error of all.
+Too many reports to list: it is the most frequent error of all.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def in_failure(failure: FailureFacts) -> Iterator[Finding]:
 
 
 def _changed_batch(failure: FailureFacts, error: ShapeError) -> BatchFacts | None:
-    """The layer whose output has as many samples as one of the two shapes has, and whose input as many as the other."""
+    """The layer whose output has the number of samples of one of the two shapes, and whose input that of the other."""
     sizes = {_first(error.expected), _first(error.actual)}
     if None in sizes or len(sizes) != 2:
         return None
@@ -93,18 +93,18 @@ def _changed_batch(failure: FailureFacts, error: ShapeError) -> BatchFacts | Non
 
 
 def _first(shape: str) -> int | None:
-    """32 of "(32, 1)", and of "[32,1]"."""
+    """The first size of a shape: 32 for "(32, 1)" and "[32,1]"."""
     found = re.match(r"[(\[]\s*(\d+)\s*[,)\]]", shape)
     return int(found[1]) if found else None
 
 
 def _of_batch(batch: BatchFacts, error: ShapeError, evidence: dict[str, str]) -> Finding:
     return Finding(
-        f"Layer `{batch.layer}` ({batch.class_name}) is given {batch.given} samples and returns {batch.returned}, and "
-        f"the loss finds no label for each: {error.words}. A `-1` in the first place of a reshape takes whatever the "
-        "other sizes leave over.",
-        "Name the batch, `tf.reshape(x, (tf.shape(x)[0], …))`, and let the other sizes multiply to what one sample "
-        "holds; `Reshape` keeps samples apart by itself.",
+        f"Layer `{batch.layer}` ({batch.class_name}) gets {batch.given} samples and returns {batch.returned}, so the "
+        f"loss has no label for each of them: {error.words}. A `-1` as the first size of a reshape takes any number of "
+        "samples.",
+        "Write the batch size, `tf.reshape(x, (tf.shape(x)[0], …))`, with other sizes that multiply to the size of one "
+        "sample. The layer `Reshape` never changes the number of samples.",
         batch.location,
         layer=batch.layer,
         evidence={**evidence, "samples_given": batch.given, "samples_returned": batch.returned},

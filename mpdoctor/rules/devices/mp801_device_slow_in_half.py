@@ -1,10 +1,10 @@
-"""The device gains no speed from 16-bit numbers, or loses some.
+"""16-bit numbers make this device no faster, or make it slower.
 
 ## Why it matters
-Matrix products in 16 bits are faster where there are tensor cores: NVIDIA GPUs from compute capability 7.0 on,
-without the GTX 16xx. Below, most GPUs convert each number to float32 and back, and train slower than in float32 (a
-factor of 2 to 4 was reported for the GTX 10xx); a few compute in float16 at no gain. What is left is half the memory
-for activations.
+Matrix products in 16 bits are faster on tensor cores: NVIDIA GPUs from compute capability 7.0 on, except the
+GTX 16xx. Most older GPUs convert each number to float32 and back, and train slower than in float32 (a factor of
+2 to 4 was reported for the GTX 10xx); a few compute in float16 without any gain. The only benefit left is half
+the memory for activations.
 
 ## Flagged
 ```python
@@ -29,8 +29,9 @@ model.compile("adam", "mse")  # on a GTX 1080
 ```
 
 ## Versions
-All. Advice where nothing is gained, a warning where the GPU gets slower. Nothing is said of a CPU: training there
-is usually a trial, and `mpdoctor env` tells what 16-bit numbers do on it. TPUs: MP108.
+All. Advice where nothing is gained, a warning where the GPU gets slower. CPUs are not reported, because
+training there is usually only a trial; `mpdoctor env` shows what 16-bit numbers do on a CPU. For TPUs see
+MP108.
 
 ## Where users met it
 tensorflow/tensorflow#44191, tensorflow/tensorflow#35883, NVIDIA/OpenSeq2Seq#469, dreamgaussian/dreamgaussian#36.
@@ -62,7 +63,7 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
         yield Finding(
             f"{name} (compute capability {capability[0]}.{capability[1]}) is {outlook.speed} in {dtype} than in "
             f"float32: {outlook.why}.",
-            "Train in float32 here" + ("." if slower else ", unless memory is what you need."),
+            "Train in float32 here" + ("." if slower else ", unless you need the memory."),
             severity=Severity.WARNING if slower else None,
             evidence={"device": gpu.name, "compute_capability": f"{capability[0]}.{capability[1]}"},
         )

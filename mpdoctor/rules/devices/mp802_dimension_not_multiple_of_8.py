@@ -1,8 +1,8 @@
-"""Units, channels or a vocabulary are no multiple of 8, by which tensor cores count.
+"""A number of units, channels or words is not a multiple of 8, the tile size of tensor cores.
 
 ## Why it matters
 Tensor cores multiply 16-bit matrices in tiles of 8. A dimension of 1001 is padded, copied, or computed without
-them. Batch sizes count, too. The last layer is left out: its size is the task's.
+them. The batch size counts too. The last layer is left out, because the task determines its size.
 
 ## Flagged
 ```python
@@ -27,7 +27,7 @@ model.compile("adam", "mse")
 ```
 
 ## Versions
-All. On GPUs with tensor cores. Newer libraries pad by themselves and lose less; one line tells of all layers.
+All, on GPUs with tensor cores. Newer libraries pad by themselves and lose less. One finding names all layers.
 
 ## Where users met it
 tensorflow/tensorflow#34406; NVIDIA's guide to mixed precision.
@@ -45,7 +45,7 @@ from mpdoctor.semantics.wording import listed
 
 SEVERITY = Severity.INFO
 TILE = 8
-SMALL = 64  # a layer this narrow costs little, whatever its tiles
+SMALL = 64  # a narrower layer costs little in any case
 
 
 def in_model(model: ModelFacts) -> Iterator[Finding]:
@@ -57,8 +57,8 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
         wider = -(-_width(odd[0]) // TILE) * TILE
         yield Finding(
             f"{listed([f'{layer.path} ({_width(layer)})' for layer in odd])} "
-            f"{'has' if len(odd) == 1 else 'have'} a width that is no multiple of {TILE}: tensor cores work in tiles "
-            f"of {TILE}.",
+            f"{'has' if len(odd) == 1 else 'have'} a width that is not a multiple of {TILE}: tensor cores work in "
+            f"tiles of {TILE}.",
             f"Round it up: {wider} instead of {_width(odd[0])}.",
             layer=odd[0].path,
             evidence={"widths": {layer.path: _width(layer) for layer in odd}},

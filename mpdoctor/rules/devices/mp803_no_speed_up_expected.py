@@ -2,8 +2,9 @@
 
 ## Why it matters
 Starting an operation on a GPU takes some microseconds, however small it is. A model with fewer than 250,000
-multiplications an example is done before its next operation has started, in float32 as in float16, and each change
-of dtype is an operation more. Where layers in float32 and in 16 bits take turns, more casts than products run.
+multiplications per example finishes each operation before the next one has started, in float32 and in float16
+alike, and each change of dtype is one more operation. Where layers in float32 and in 16 bits alternate, there
+are more casts than products.
 
 ## Flagged
 ```python
@@ -28,8 +29,8 @@ model.compile("adam", "mse")
 ```
 
 ## Versions
-All, on a GPU. The multiplications are counted from the weights and the sizes of the outputs; where one is not known,
-as with recurrent layers, nothing is said.
+All, on a GPU. The multiplications are counted from the weights and the sizes of the outputs. Where a size is
+unknown, as with recurrent layers, nothing is reported.
 
 ## Where users met it
 tensorflow/tensorflow#34406, tensorflow/tensorflow#40397, keras-team/keras#9594.
@@ -59,22 +60,22 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
     casts = sum(_casts(layer) for layer in model.layers)
     if None not in products and total < FEW:
         yield Finding(
-            f"This model multiplies {total:,} times an example: a GPU spends its time on starting operations, and 16 "
-            "bits make none of them faster.",
+            f"This model does {total:,} multiplications per example: a GPU spends its time on starting operations, "
+            "which 16 bits do not make faster.",
             "Train it in float32, or with larger layers and batches.",
             evidence={"multiplications": total},
         )
     elif casts > len(layers):
         yield Finding(
-            f"{casts} layers are given another dtype than they compute in, and {len(layers)} multiply matrices in 16 "
+            f"{casts} layers get another dtype than they compute in, and only {len(layers)} multiply matrices in 16 "
             "bits: the casts may cost more than the products gain.",
-            "Keep neighbouring layers in one dtype; float32 for the last one only.",
+            "Keep neighbouring layers in one dtype, and only the last layer in float32.",
             evidence={"casts": casts, "products": len(layers)},
         )
 
 
 def _multiplications(layer: LayerFacts) -> int | None:
-    """For one example; None where nobody knows in how many places or steps the layer multiplies."""
+    """A layer's multiplications for one example; None where the number of positions or steps is unknown."""
     places = layer.output_shape[1:-1]
     if layer.class_name in RECURRENT or not layer.output_shape or None in places:
         return None
@@ -82,6 +83,6 @@ def _multiplications(layer: LayerFacts) -> int | None:
 
 
 def _casts(layer: LayerFacts) -> bool:
-    """Whether it casts what it is given."""
+    """Whether the layer casts its input."""
     given = {dtype for dtype in layer.input_dtypes if dtype in FLOATS}
     return not layer.is_operation and not layer.is_model and bool(given - {layer.compute_dtype})

@@ -1,8 +1,9 @@
 """Grouped and depthwise convolutions have slow 16-bit kernels on GPUs.
 
 ## Why it matters
-They multiply few numbers with each other and move many: tensor cores do not help, and cuDNN's 16-bit kernels for
-some shapes were slower than those for float32 (a factor of 20 was reported). A network of them gains little.
+These convolutions move many numbers and multiply few: tensor cores do not help, and for some shapes cuDNN's
+16-bit kernels were slower than its float32 kernels (a factor of 20 was reported). A network made of them gains
+little.
 
 ## Flagged
 ```python
@@ -27,7 +28,7 @@ model.compile("adam", "mse")
 ```
 
 ## Versions
-All, on a GPU; one line tells of all layers.
+All, on a GPU. One finding names all layers.
 
 ## Where users met it
 tensorflow/tensorflow#48127, tensorflow/tensorflow#37130.
@@ -53,7 +54,7 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
         yield Finding(
             f"{listed([layer.path for layer in slow])} {'is a' if len(slow) == 1 else 'are'} grouped or depthwise "
             f"convolution{'' if len(slow) == 1 else 's'}, whose {slow[0].compute_dtype} kernels are slow on a GPU.",
-            'Measure both; give them `dtype="float32"` where that is faster.',
+            'Measure both, and give them `dtype="float32"` where that is faster.',
             layer=slow[0].path,
             evidence={"layers": [layer.path for layer in slow]},
         )

@@ -1,7 +1,7 @@
-"""The file cannot be read as Python: a syntax error, another encoding than it says, or no text at all.
+"""The file cannot be read as Python: it has a syntax error, a wrong encoding, or is no text at all.
 
 ## Why it matters
-Python itself would stop at the same place, and nothing else in the file was looked at.
+Python itself would stop at the same place, and nothing else in the file was checked.
 
 ## Flagged
 ```python
@@ -14,8 +14,8 @@ model.compile(optimizer="adam")
 ```
 
 ## Versions
-All. The syntax is that of the Python which runs mpdoctor: a file for a newer Python needs mpdoctor there
-too.
+All. The syntax is that of the Python that runs mpdoctor: to check a file for a newer Python, install mpdoctor
+in that Python.
 
 ## Where users met it
 Files for Python 2, merge conflicts left in place, notebooks saved under a `.py` name.
@@ -36,8 +36,8 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     if facts.unreadable is not None:
         yield Finding(
             facts.unreadable.message,
-            f"{facts.unreadable.remedy or 'Mend the line'}, then check again: nothing else in this file was looked at.",
+            f"{facts.unreadable.remedy or 'Fix the line'}, then check again: nothing else in this file was checked.",
             facts.unreadable.location,
         )
     for cell in facts.broken_cells:
-        yield Finding(cell.message, "Mend the cell, then check again: the other cells were read.", cell.location)
+        yield Finding(cell.message, "Fix the cell, then check again: the other cells were read.", cell.location)

@@ -1,10 +1,10 @@
-"""The script, factory or saved model stopped with an error before a training step, and no other rule explains it.
+"""The script, factory or saved model stopped before any training step, and no other rule explains why.
 
 ## Why it matters
 
-Nothing can be said about a training that was never reached. The report shows the line of yours that raised and the
-error in its own words, also where the script caught it itself and went on; what was seen until then (the source,
-perhaps a model) is still judged.
+A training that was never reached cannot be examined. The report shows your line that raised and the error in
+its own words, even if the script caught the error itself and carried on. Whatever was seen until then (the
+source, perhaps a model) is still judged.
 
 ## Flagged
 
@@ -30,8 +30,9 @@ model.compile("adam", "mse")
 model.fit(features, features[:, :1])
 ```
 
-Arguments that your script needs go after `--`: `mpdoctor check train.py -- --data features.npy`. Where argparse, click
-or absl says which are missing, the report shows that command. `--static` judges the source without running it.
+Put the arguments of your script after `--`: `mpdoctor check train.py -- --data features.npy`. If argparse,
+click or absl says which arguments are missing, the report shows the command with them. `--static` judges the
+source without running it.
 
 ## Versions
 
@@ -65,7 +66,7 @@ def in_failure(failure: FailureFacts) -> Iterator[Finding]:
         return
     if failure.kind == "unusable":
         problem, _, remedy = failure.message.partition(". ")  # as the examination words it
-        yield Finding(f"{problem.rstrip('.')}.", remedy or "Mend that and run the check again.")
+        yield Finding(f"{problem.rstrip('.')}.", remedy or "Fix that and run the check again.")
     elif failure.kind == "exited":
         yield _exited(failure)
     else:
@@ -73,7 +74,7 @@ def in_failure(failure: FailureFacts) -> Iterator[Finding]:
         is_file = failure.during == "loading" or failure.saved_file is not None
         error = headline_from_loading_error(failure) if is_file else headline_from_failure(failure)
         yield Finding(
-            f"{stopped} before any training step: {error}",
+            f"{stopped}: {error}",
             _remedy(failure),
             place_of_part(failure),
             layer=failure.layer,
@@ -82,12 +83,12 @@ def in_failure(failure: FailureFacts) -> Iterator[Finding]:
 
 
 def _loading(failure: FailureFacts) -> str:
-    return f"The saved model cannot be loaded{_in(failure)},"
+    return f"The saved model cannot be loaded{_in(failure)}"
 
 
 def _stopped(failure: FailureFacts) -> str:
     stopped = "The program stops here" if failure.mended else "The program stopped here"
-    return subject_from_failure(failure) or f"{stopped}{_in(failure)},"
+    return f"{subject_from_failure(failure) or f'{stopped}{_in(failure)},'} before any training step"
 
 
 def _exited(failure: FailureFacts) -> Finding:
@@ -103,14 +104,14 @@ def _exited(failure: FailureFacts) -> Finding:
         return Finding(
             f"The script ended itself with exit code {failure.exit_code}{said} before any training call."
             f"{_last_line(failure)}",
-            f"If it wants arguments, give them after `--`: mpdoctor check {script} -- --epochs 2. "
-            "`--show-output` shows all that it prints.",
+            f"If it needs arguments, give them after `--`: mpdoctor check {script} -- --epochs 2. "
+            "`--show-output` shows everything that it prints.",
             failure.location,
             evidence={"last_words": failure.last_words, "exit_code": failure.exit_code},
         )
     return Finding(
         "The script ended without a Keras model and without a training call, so there was nothing to examine.",
-        "Point at the file that calls fit(), or at a function that returns the model: model.py:build_model",
+        "Name the file that calls fit(), or a function that returns the model: model.py:build_model",
         failure.location,
     )
 
@@ -131,11 +132,11 @@ def _wanting(failure: FailureFacts, missing: tuple[MissingArgument, ...]) -> Fin
 
 def _last_line(failure: FailureFacts) -> str:
     printed = failure.last_words.splitlines()
-    return f" The last line that it printed: {printed[-1].strip()!r}" if printed else ""
+    return f" The last line it printed was {printed[-1].strip()!r}." if printed else ""
 
 
 def _telling(caught: tuple[CaughtFacts, ...]) -> CaughtFacts | None:
-    """The last of those that a program may have come to its end by; what it cannot import it may do without."""
+    """The last error that may have ended the program; an optional import that failed counts least."""
     for needed in (True, False):
         for error in reversed(caught):
             if error.before_training == needed and (needed or error.exception not in OPTIONAL):
@@ -144,13 +145,13 @@ def _telling(caught: tuple[CaughtFacts, ...]) -> CaughtFacts | None:
 
 
 def _caught(failure: FailureFacts, caught: CaughtFacts) -> Finding:
-    """A program that printed an error and went on."""
+    """The finding for a program that caught an error and carried on."""
     error = FailureFacts("raised", "script", caught.exception, caught.message)
     end = f"ended itself with exit code {failure.exit_code}" if failure.exit_code else "ended"
     return Finding(
-        f"The script {end} without a training call: it caught {headline_from_failure(error)}, in the `except` of line "
-        f"{caught.caught_at.line}, and went on.",
-        remedy_from_failure(error) or "Mend the line that raised: what comes after it in the `try` did not run.",
+        f"The script {end} without a training call: it caught {headline_from_failure(error)}, in the `except` on line "
+        f"{caught.caught_at.line}, and carried on.",
+        remedy_from_failure(error) or "Fix the line that raised: the rest of the `try` did not run.",
         caught.location or caught.caught_at,
         evidence={"exception": caught.exception, "error": caught.message, "caught_at": caught.caught_at.line},
     )
@@ -166,7 +167,7 @@ def _remedy(failure: FailureFacts) -> str:
         return remedy_from_loading_error(failure)
     missing = missing_arguments(failure)
     if missing:
-        return f"It takes arguments of its own, which go after `--`: `{command_with(missing, failure)}`"
+        return f"The script needs arguments, which go after `--`: `{command_with(missing, failure)}`"
     return remedy_from_failure(failure) or (
-        f"Mend this line first: {failure.how_it_ran}. --static judges the source meanwhile."
+        f"Fix this line first: {failure.how_it_ran}. --static judges the source meanwhile."
     )

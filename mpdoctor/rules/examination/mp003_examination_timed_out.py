@@ -2,8 +2,9 @@
 
 ## Why it matters
 
-The script was still loading data, building the model or waiting for something when its time was over, and was stopped.
-What was seen until then is still reported. A spent `--budget` is no finding: the steps seen by then are judged.
+The script was still loading data, building the model or waiting when its time was over, and it was stopped.
+Whatever was seen until then is still reported. A `--budget` that runs out is no finding: the steps seen by then
+are judged.
 
 ## Flagged
 
@@ -23,7 +24,7 @@ model.compile("adam", "mse")
 model.fit(tf.random.uniform((64, 4)), tf.random.uniform((64, 1)))
 ```
 
-Give a slow start more time with `--timeout 1800`, or examine the model alone through a function that returns it:
+Give a slow start more time with `--timeout 1800`, or examine only the model, through a function that returns it:
 `mpdoctor check train.py:build_model`.
 
 ## Versions
@@ -32,7 +33,7 @@ All.
 
 ## Where users met it
 
-A limit of this tool's own; no report of a user's.
+A limit of mpdoctor itself; no user has reported it.
 """
 
 from __future__ import annotations
@@ -53,6 +54,6 @@ def in_failure(failure: FailureFacts) -> Iterator[Finding]:
     doing = "A training step did not return" if failure.in_training else "No training step was reached"
     yield Finding(
         f"{doing} within {failure.seconds:.0f} seconds, so the program was stopped.",
-        "Give it more time with --timeout, or examine the model alone: mpdoctor check model.py:build_model",
+        "Give it more time with --timeout, or examine only the model: mpdoctor check model.py:build_model",
         evidence={"last_words": failure.last_words, "seconds": round(failure.seconds, 1)},
     )

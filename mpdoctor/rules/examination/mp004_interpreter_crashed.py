@@ -1,9 +1,10 @@
-"""The examined process died: a signal, an abort, out of memory, or os._exit.
+"""The process that ran the program died: killed by a signal, aborted, out of memory, or ended by os._exit.
 
 ## Why it matters
 
-The program ended without an exception, so there is no line to show. What it printed last stands in the report, and what
-was seen until then is still judged. An examination runs in a process of its own: nothing else was harmed.
+The program ended without an exception, so there is no line to show. The report shows its last output, and
+whatever was seen until then is still judged. The program runs in a process of its own, so nothing else was
+harmed.
 
 ## Flagged
 
@@ -23,7 +24,7 @@ model.compile("adam", "mse")
 model.fit(tf.random.uniform((64, 4)), tf.random.uniform((64, 1)))
 ```
 
-A SIGKILL mostly is the system's answer to too much memory: a smaller batch or `--device cpu` tells.
+A SIGKILL usually means that the process took too much memory: try a smaller batch or `--device cpu`.
 
 ## Versions
 
@@ -52,7 +53,7 @@ def in_failure(failure: FailureFacts) -> Iterator[Finding]:
         return
     where = "while it trained" if failure.in_training else "before its training call"
     yield Finding(
-        f"The examined process died {where}: {_how(failure)}." + _last_words(failure),
+        f"The process that ran the program died {where}: {_how(failure)}." + _last_words(failure),
         _remedy(failure),
         evidence={"last_words": failure.last_words, "signal": failure.signal, "exit_code": failure.exit_code},
     )
@@ -60,7 +61,7 @@ def in_failure(failure: FailureFacts) -> Iterator[Finding]:
 
 def _how(failure: FailureFacts) -> str:
     if failure.signal is None:
-        return f"it left through os._exit with exit code {failure.exit_code}"
+        return f"it called os._exit with exit code {failure.exit_code}"
     name = next((s.name for s in signal.Signals if s == failure.signal), f"signal {failure.signal}")
     meaning = {
         "SIGKILL": ", as the system does to a process that takes too much memory",
@@ -71,10 +72,10 @@ def _how(failure: FailureFacts) -> str:
 
 def _last_words(failure: FailureFacts) -> str:
     last = failure.last_words.strip().splitlines()
-    return f" Its last words: {last[-1][:200]}" if last else ""
+    return f" Its last output: {last[-1][:200]}" if last else ""
 
 
 def _remedy(failure: FailureFacts) -> str:
     if failure.signal == signal.SIGKILL:
-        return "Try a smaller batch or --device cpu; see whether the script survives on its own."
-    return "Run the script on its own, and see whether it dies there, too. --static judges the source meanwhile."
+        return "Try a smaller batch or --device cpu, and check whether the script survives without mpdoctor."
+    return "Check whether the script also dies without mpdoctor. --static judges the source meanwhile."

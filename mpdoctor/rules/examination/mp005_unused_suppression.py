@@ -1,11 +1,10 @@
-"""An ignore comment suppresses nothing: what it names is not found there, or is no rule.
+"""An ignore comment suppresses nothing: its rule finds nothing there, or does not exist.
 
 ## Why it matters
-The comment says that somebody looked at a finding and accepts it. The finding is gone, was never on this line, or
-the code is mistyped; left in place, the comment would one day hide a new defect, or hides none today.
-
-Only rules that were asked are counted: with `--static` the comment for a rule that looks at the training alone is
-left in peace, and so is that for a rule which `--select` or `--ignore` leaves out.
+The comment says that somebody has looked at a finding and accepts it. But the finding is gone, was never on
+this line, or the code is mistyped. If the comment stays, it may one day hide a new defect. Only rules that ran
+are counted: a comment for a rule that only looks at trainings is not reported under `--static`, nor is one for
+a rule that `--select` or `--ignore` leaves out.
 
 ## Flagged
 ```python
@@ -22,10 +21,10 @@ optimizer = keras.optimizers.Adam(1e-3)
 ```
 
 ## Versions
-All: it is about the comments of this tool, whatever the Keras.
+All: this is about mpdoctor's own comments.
 
 ## Where users met it
-Every linter with such comments has met it; no report about this one yet.
+Every linter with such comments knows this problem; there is no report about mpdoctor yet.
 """
 
 from __future__ import annotations
@@ -44,7 +43,8 @@ def in_suppression(facts: SuppressionFacts) -> Iterator[Finding]:
     if not comment.selectors:
         yield Finding(
             f"This `{ignore}` comment names no rule, so it suppresses nothing.",
-            f"Name the rule in brackets, and say why: `# mpdoctor: {ignore}[MP302] reason`. Or remove the comment.",
+            f"Name the rule in brackets and give a reason, `# mpdoctor: {ignore}[MP302] reason`, or remove the "
+            "comment.",
             comment.location,
         )
     useless = [*facts.unknown, *facts.unused]
@@ -66,11 +66,11 @@ def in_suppression(facts: SuppressionFacts) -> Iterator[Finding]:
 def _help(facts: SuppressionFacts, useless: list[str]) -> str:
     comment = facts.suppression
     if not comment.whole_file and comment.lines == (0, 0):
-        return "Put it at the end of the line that it is about; `ignore-file[…]` is for the whole file. Or remove it."
+        return "Put it at the end of the line it is about, write `ignore-file[…]` for the whole file, or remove it."
     kept = [selector for selector in comment.selectors if selector not in useless]
     if not kept:
         return "Remove the comment."
-    return f"Keep what is of use: `# mpdoctor: {'ignore-file' if comment.whole_file else 'ignore'}[{', '.join(kept)}]`."
+    return f"Keep what is used: `# mpdoctor: {'ignore-file' if comment.whole_file else 'ignore'}[{', '.join(kept)}]`."
 
 
 def _where(facts: SuppressionFacts) -> str:

@@ -1,11 +1,11 @@
-"""The output of a model that is trained (softmax, sigmoid, logits or a regression) is 16-bit.
+"""The output of a trained model (softmax, sigmoid, logits or a regression) is 16-bit.
 
 ## Why it matters
-A float16 probability has about three digits: 0.9999 is 1.0, and its cross-entropy is 0 or infinite. In
-Keras 2 the loss is computed in the output's dtype too: a target of 1000 gave a mean squared error of `inf`
-in tf_keras 2.21 and TensorFlow 2.15, where float32 gives 1e6. Keras 3 casts for its own losses, after the
-digits are lost. The last layer is cheap: keep it in float32. A cast behind it serves logits and a regression as well;
-behind a sigmoid or softmax it comes too late, because 0.9999 is 1.0 already.
+A float16 probability has about three digits: 0.9999 becomes 1.0, and its cross-entropy is 0 or infinite. In
+Keras 2 the loss is computed in the output's dtype too: a target of 1000 gave a mean squared error of `inf` in
+tf_keras 2.21 and TensorFlow 2.15, where float32 gives 1e6. Keras 3 casts for its own losses, but only after the
+digits are lost. The last layer is cheap: keep it in float32. For logits and regressions a cast after the layer
+works as well; after a sigmoid or softmax it comes too late, because 0.9999 is already 1.0.
 
 ## Flagged
 ```python
@@ -73,7 +73,7 @@ EXPLAINS = {"MP504": "model", "MP507": "model"}
 NEVER_RAISES = True
 PROBABILITIES = ("softmax", "sigmoid")
 CAST = ("tensorflow.cast", "keras.ops.cast", "keras.backend.cast")
-# A cast behind others mends nothing: a sigmoid of 8 was 1.000000, its gradient 0 (Keras 3.15, TensorFlow 2.10).
+# A cast after other activations is too late: sigmoid(8) was 1.000000, its gradient 0 (Keras 3.15, TensorFlow 2.10).
 KEEPING_DIGITS = ("", "linear", "relu")
 TRAINING = ("compile", "fit", "train_on_batch", "fit_generator")
 
@@ -101,7 +101,8 @@ def _trained_models(facts: SourceFacts) -> Iterable[Call]:
 
 
 def _trains_its_output(facts: SourceFacts, model: Call) -> bool:
-    """Whether the loss is one of what the model gives; False for a train_step of its own that never calls it."""
+    """Whether the loss is computed from the model's output; False for a custom train_step that never calls the "
+    "model."""
     own = class_of(model)
     step = own.find_method("train_step") if own is not None else None
     if own is None or step is None:
@@ -115,7 +116,7 @@ def _trains_its_output(facts: SourceFacts, model: Call) -> bool:
 
 def in_model(model: ModelFacts) -> Iterator[Finding]:
     if not model.is_trained or model.call.kind == "loop":
-        return  # A loop may cast the output by hand, and nobody sees that from the model.
+        return  # A loop may cast the output itself, which the model does not show.
     for layer in _outermost_outputs(model):
         dtype = next((name for name in layer.output_dtypes or (_assumed(layer),) if name in HALF), None)
         if dtype is not None and not (model.casts_output and _keeps_digits(layer)):
@@ -129,7 +130,8 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
 
 
 def _outermost_outputs(model: ModelFacts) -> list[LayerFacts]:
-    """The layers whose outputs are the model's; not a nested model whose own last layers are among them."""
+    """The layers whose outputs are the model's outputs; a nested model only where its last layers are not among "
+    "them."""
     return [layer for layer in model.layers if _is_floating_output(layer) and not _holds_outputs(model, layer)]
 
 
@@ -142,28 +144,28 @@ def _holds_outputs(model: ModelFacts, layer: LayerFacts) -> bool:
 
 
 def _keeps_digits(layer: LayerFacts) -> bool:
-    """Whether what stands behind the layer may as well do the cast."""
+    """Whether a cast after the layer serves as well."""
     is_plain = layer.settings.activation in KEEPING_DIGITS and activation_of(layer) not in PROBABILITIES
     return layer.own_class or layer.is_model or is_plain
 
 
 def _live_help(layer: LayerFacts) -> str:
-    behind = '`Activation("linear", dtype="float32")` behind it.'
+    behind = '`Activation("linear", dtype="float32")` after it.'
     if layer.is_operation:
         name = layer.class_name.lower()
         if name in PROBABILITIES:
-            return f"Cast what goes into `{name}`, not what comes out: `tf.cast(…, tf.float32)`."
+            return f"Cast the input of `{name}` rather than its result: `tf.cast(…, tf.float32)`."
         return f"Put {behind}"
     if _keeps_digits(layer):
         return f'Give {layer.path} `dtype="float32"`, or put {behind}'
     return (
-        f'Give {layer.path} itself `dtype="float32"`: what its {activation_of(layer)} has rounded, no cast behind it '
-        "brings back."
+        f'Give {layer.path} itself `dtype="float32"`: a cast after it cannot restore the digits that its '
+        f"{activation_of(layer)} has rounded away."
     )
 
 
 def _is_cast_by_program(facts: SourceFacts) -> bool:
-    """Whether a loss or a train_step of the program's own casts the prediction to float32 first."""
+    """Whether the program's own loss or train_step casts the prediction to float32 first."""
     casts = (call for call in facts.library_calls if isinstance(call.callee, Api) and call.callee.is_(*CAST))
     return any(
         _is_prediction_in_loss(facts, option) or _is_prediction_in_step(option, cast)
@@ -174,13 +176,13 @@ def _is_cast_by_program(facts: SourceFacts) -> bool:
 
 
 def _is_float32(dtype: Value | None, facts: SourceFacts) -> bool:
-    """Whether a cast is to float32, by name or to the dtype of the data that a step is given."""
+    """Whether a cast is to float32, by name or through the dtype of a step's data."""
     of_data = isinstance(dtype, Attribute) and dtype.name == "dtype" and isinstance(dtype.of, Parameter)
     return of_data or dtype_named(dtype, facts.keras) == "float32"
 
 
 def _is_prediction_in_loss(facts: SourceFacts, value: Value) -> bool:
-    """Whether it is the prediction that a loss function, or a model's `compute_loss`, of the program's own is given."""
+    """Whether it is the prediction argument of the program's own loss function or `compute_loss`."""
     if not isinstance(value, Parameter) or value.function is None:
         return False
     owner = value.function.owner
@@ -207,20 +209,20 @@ def _assumed(layer: LayerFacts) -> str:
 
 def _message(name: str, dtype: str) -> str:
     digits = "three" if dtype == "float16" else "two"
-    return f"The model's output comes from {name} in {dtype}: about {digits} digits for the loss to work with."
+    return f"The model's output comes from {name} in {dtype}: the loss has about {digits} digits to work with."
 
 
 def _help(name: str, layer: Call) -> str:
     if hands_on(layer):
         return (
-            f'Give `{name}` and the layers before it `dtype="float32"`, back to the one whose numbers it hands on: '
-            "no later cast brings back what that has rounded."
+            f'Give `dtype="float32"` to `{name}` and to the layers before it, back to the layer that computes these '
+            "numbers: no later cast restores the digits that it rounds away."
         )
     if name[:1].isupper() and "dtype" not in dict(layer.keywords) and name not in ("Activation", "Softmax"):
         activation = known(layer.keyword("activation"))
         if isinstance(activation, str) and activation not in KEEPING_DIGITS:
             return (
                 f"Keep the last step in float32: `{name}(…)` without an activation, then "
-                f'`Activation("{activation}", dtype="float32")`; or `{name}(…, dtype="float32")`.'
+                f'`Activation("{activation}", dtype="float32")`. Or use `{name}(…, dtype="float32")`.'
             )
     return 'Give the last layer `dtype="float32"`.'

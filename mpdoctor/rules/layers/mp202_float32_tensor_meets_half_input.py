@@ -1,12 +1,11 @@
-"""In `call()`, a tensor that is float32 by its own making is combined with the layer's input, which mixed precision
-made 16-bit.
+"""In `call()`, a tensor made in float32 is combined with the layer's input, which mixed precision casts to 16 bits.
 
 ## Why it matters
 TensorFlow does not mix dtypes. `inputs + tf.constant([1.0])` works under float32 and raises under mixed
-precision, in Keras 3 and Keras 2 alike: `cannot compute AddV2 as input #1(zero-based) was expected to be a
-half tensor but is a float tensor`. `tf.image.resize`, unless it takes the nearest pixel, and
-`tf.image.crop_and_resize` give float32 whatever they are given. numpy arrays and Python numbers take the dtype
-of what they are combined with, and are fine.
+precision, in Keras 3 and Keras 2 alike: `cannot compute AddV2 as input #1(zero-based) was expected to be a half
+tensor but is a float tensor`. `tf.image.crop_and_resize` always returns float32, and so does `tf.image.resize`
+unless its method is "nearest". NumPy arrays and Python numbers take the dtype of the other operand and are
+fine.
 
 ## Flagged
 ```python
@@ -35,8 +34,8 @@ class Noise(keras.layers.Layer):
 ```
 
 ## Versions
-All. In Keras 3 a weight on the left of an operator (`self.w + tf.ones(4)`) and `keras.ops` functions
-promote to float32 instead of raising; that is another matter and not said here.
+All. In Keras 3 a weight on the left of an operator (`self.w + tf.ones(4)`) and the functions of `keras.ops`
+promote to float32 instead of raising; this rule does not report that.
 
 ## Where users met it
 tensorflow/tensorflow#33077, tensorflow/tensorflow#41614, tensorflow/tensorflow#38850,
@@ -88,8 +87,8 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             name = next((taken[0] for taken in instead if taken and taken[1] is wide), "")
             side = f"`{name}`, where it is not given," if name else f"`{text}`" if text else "A tensor made here"
             yield Finding(
-                f"{side} is float32 and is combined with the layer's 16-bit input: under a mixed policy this line "
-                "raises.",
+                f"{side} is float32 and is combined with the layer's 16-bit input: this line raises under a mixed "
+                "policy.",
                 _help(wide, text, dtype or "inputs.dtype"),
                 event.location,
                 fix=_fix(facts, event, operands, dtype) if dtype else None,
@@ -105,7 +104,7 @@ def in_failure(failure: FailureFacts) -> Iterator[Finding]:
     like = next((f"{o.name}.dtype" for o in tensors if o.dtype == mismatch.half), "self.compute_dtype")
     yield Finding(
         f"In {place_of_failure(failure)} {mismatch.words}: the layer's input is {mismatch.half} under its policy, and "
-        + (f"`{wide}` is float32." if wide else "what this line makes is float32."),
+        + (f"`{wide}` is float32." if wide else "the tensor made on this line is float32."),
         f"Cast it, `tf.cast({wide}, {like})`, or make it in that dtype: `dtype={like}`."
         if wide
         else f"Make it in the input's dtype: `dtype={like}`, or `tf.cast(…, {like})`.",
@@ -116,15 +115,15 @@ def in_failure(failure: FailureFacts) -> Iterator[Finding]:
 
 
 def _first_wide(facts: SourceFacts, operands: tuple[Value, ...], context: Context) -> Value | None:
-    """The first of these tensors that is float32 by its own making; None where one is a raw variable of the layer's, of
-    which MP203 says what to do."""
+    """The first of these tensors that was made in float32; None where one is a raw variable of the layer, which MP203
+    reports."""
     wide = [operand for operand in operands if facts.dtype_at(operand, context) == "float32" and not is_array(operand)]
     return wide[0] if wide and not any(is_raw_variable_of_layer(facts, origin(operand)) for operand in wide) else None
 
 
 def _dtype_of_input(facts: SourceFacts, event: Call | Operation, operands: tuple[Value, ...]) -> str:
-    """How the program can say the input's dtype on this line: by the parameter that meets the tensor, else by the
-    layer, whose inputs may be a list or a dict, else by a name on the line; "" where it cannot."""
+    """An expression for the input's dtype on this line: of the parameter that meets the tensor, else of the layer (its
+    inputs may be a list or a dict), else of a name on the line; "" where there is none."""
     context = event.context
     names = [
         operand.name for operand in operands if isinstance(operand, Parameter) and operand.function is context.function
@@ -141,7 +140,8 @@ def _dtype_of_input(facts: SourceFacts, event: Call | Operation, operands: tuple
 
 
 def _fix(facts: SourceFacts, event: Call | Operation, operands: tuple[Value, ...], dtype: str) -> Fix | None:
-    """All that is float32 there made in the input's dtype, or cast to it: where it is made, else where they meet."""
+    """The edits that make or cast every float32 tensor there in the input's dtype: where it is made, else where it is
+    combined."""
     function, name = event.context.function, dtype.partition(".")[0]
     if function is None or (name not in function.parameters and dtype.endswith(".compute_dtype")):
         return None
@@ -154,7 +154,8 @@ def _fix(facts: SourceFacts, event: Call | Operation, operands: tuple[Value, ...
 
 
 def _cast(facts: SourceFacts, event: Call | Operation, wide: Value, dtype: str) -> Edit | list[Edit] | None:
-    """Where it is made, on the same way through the same function, if the dtype can be said there."""
+    """The edit that casts it where it is made, on the same path through the same function, if the dtype has a name
+    there."""
     if not isinstance(wide, Call | Operation) or wide.context.function is not event.context.function:
         return None
     if isinstance(wide, Call) and (is_call_of(wide, *RAW) or not isinstance(wide.callee, Api)):
@@ -166,9 +167,9 @@ def _cast(facts: SourceFacts, event: Call | Operation, wide: Value, dtype: str) 
 
 def _help(value: Value, text: str, dtype: str) -> str:
     if is_call_of(value, *RAW):
-        return "Make it with `self.add_weight(…)`: Keras casts such a weight to the input's dtype, and trains it."
+        return "Make it with `self.add_weight(…)`: Keras casts such a weight to the input's dtype and trains it."
     if isinstance(value, Call) and value.method == "cast" and text:
         return f"Cast to the input's dtype instead: `tf.cast(…, {dtype})`."
     if is_call_of(value, *ALWAYS_FLOAT32) or (isinstance(value, Call) and isinstance(value.callee, Call)):
-        return f"It gives float32 whatever it is given: cast that back, `tf.cast(…, {dtype})`."
+        return f"It returns float32 for every input dtype: cast the result, `tf.cast(…, {dtype})`."
     return f"Make it in the input's dtype: `dtype={dtype}`, or `tf.cast(…, {dtype})`."

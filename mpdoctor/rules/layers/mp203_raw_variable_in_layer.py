@@ -1,12 +1,11 @@
-"""A layer makes its weight with `tf.Variable`, where `add_weight` belongs, and the weight is combined with the
-layer's input.
+"""A layer makes its weight with `tf.Variable` instead of `add_weight`, and combines it with its input.
 
 ## Why it matters
-Keras casts the weights that it made itself, and no others: `inputs * tf.Variable(…)` works under float32 and
-raises under mixed precision in Keras 3.15, tf_keras 2.21, TensorFlow 2.15 and 2.10 (`cannot compute Mul as
-input #1(zero-based) was expected to be a half tensor but is a float tensor`). A cast mends the error, but
-Keras 3 does not train such a variable at all: it is missing from `trainable_variables`, and after an epoch
-it had moved by exactly 0, where tf_keras moved it by 0.2.
+Keras casts only the weights that it made itself. `inputs * tf.Variable(…)` works under float32 and raises under
+mixed precision in Keras 3.15, tf_keras 2.21, TensorFlow 2.15 and 2.10 (`cannot compute Mul as input
+#1(zero-based) was expected to be a half tensor but is a float tensor`). A cast removes the error, but Keras 3
+does not train such a variable at all: it is missing from `trainable_variables`, and after an epoch it had moved
+by exactly 0, where tf_keras moved it by 0.2.
 
 ## Flagged
 ```python
@@ -40,8 +39,8 @@ class Scale(keras.layers.Layer):
 ```
 
 ## Versions
-All. Cast to the input's dtype it is right in Keras 2 and still untrained in Keras 3. Counters and other
-state that is never combined with the input are fine.
+All. A variable that is cast to the input's dtype is right in Keras 2 and still not trained in Keras 3. Counters
+and other state that is never combined with the input are fine.
 
 ## Where users met it
 keras-team/keras#16907: ConvNeXt in keras.applications, TensorFlow 2.10 to 2.12.
@@ -71,8 +70,10 @@ from mpdoctor.semantics.wording import listed, place_of
 
 SEVERITY = Severity.ERROR
 UNTRAINED = "Keras 3 does not train a raw variable: it is not among the layer's `trainable_variables`"
-HELP = "Make it with `self.add_weight(name=…, shape=…, initializer=…)`: Keras casts and trains that."
-HELP_UNTRAINED = "Make it with `self.add_weight(name=…, shape=…, initializer=…, trainable=False)`: Keras casts that."
+HELP = "Make it with `self.add_weight(name=…, shape=…, initializer=…)`: Keras casts and trains such a weight."
+HELP_UNTRAINED = (
+    "Make it with `self.add_weight(name=…, shape=…, initializer=…, trainable=False)`: Keras casts such a weight."
+)
 FIXES = ("safe",)
 FAILS_IN = ("model", "training")
 EXPLAINS = {"MP202": "line"}
@@ -95,8 +96,8 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 
 
 def _is_wrongly_untrained(facts: SourceFacts, met: Iterable[MixedOperands], variable: Call) -> bool:
-    """Whether Keras 3 leaves a variable as it is that is cast to be computed with, and that the program does not assign
-    itself."""
+    """Whether the program casts a variable before it computes with it and never assigns it, so that in Keras 3 it keeps
+    its first value."""
     if not facts.keras.is_keras3 or not may_be_trained(variable):
         return False
     is_assigned = any(
@@ -112,7 +113,7 @@ def in_failure(failure: FailureFacts) -> Iterator[Finding]:
             f"In {place_of_failure(failure)} {mismatch.words}: `{variable.name}` is a `tf.Variable`, which Keras does "
             f"not cast to the layer's {mismatch.half}.",
             f'Make it with `self.add_weight(name="{variable.name.removeprefix("self.")}", …)`: Keras casts such a '
-            "weight, and trains it.",
+            "weight and trains it.",
             failure.location,
             layer=failure.layer,
             evidence=evidence_of(failure),
@@ -154,7 +155,7 @@ def _meets(facts: SourceFacts, met: MixedOperands, variable: Call, past_casts: b
 
 
 def _is_of(value: Value, variable: Call, past_casts: bool) -> bool:
-    """Also of what a function makes of a variable that keeps its dtype: `tf.exp(self.log_scale)`."""
+    """The variable behind a value, also through functions that keep its dtype: `tf.exp(self.log_scale)`."""
     for _ in range(MOST_FUNCTIONS):
         behind = origin(value, past_casts)
         if any(option is variable for option in options(behind)):
@@ -169,11 +170,11 @@ def _is_of(value: Value, variable: Call, past_casts: bool) -> bool:
 
 def _finding(facts: SourceFacts, variable: Call, raising: MixedOperands | None) -> Finding:
     if raising is None:
-        message = f"This weight is a tf.Variable of the layer's own. {UNTRAINED}, and stays as it is initialised."
+        message = f"This weight is a tf.Variable that the layer makes. {UNTRAINED}, and keeps its first value."
     else:
         message = (
-            "This weight is a tf.Variable of the layer's own, which stays float32: where it is combined with the "
-            f"16-bit input ({place_of(facts, raising[0].location, variable.location)}) TensorFlow raises."
+            "This weight is a tf.Variable that the layer makes, and it stays float32: TensorFlow raises where it is "
+            f"combined with the 16-bit input ({place_of(facts, raising[0].location, variable.location)})."
         )
         if facts.keras.is_keras3 and may_be_trained(variable):
             message += f" Casting it is not enough. {UNTRAINED}."
@@ -192,7 +193,7 @@ def _finding(facts: SourceFacts, variable: Call, raising: MixedOperands | None) 
 def _cast_to_input(
     facts: SourceFacts, variable: Call, event: Call | Operation, operands: tuple[Value, ...]
 ) -> Fix | None:
-    """Keras 2 trains such a weight, and nothing but its dtype is wrong."""
+    """The edits for Keras 2, which trains such a weight: only its dtype is wrong."""
     if facts.keras.is_keras3:
         return None
     combined = [operand for operand in operands if _is_of(operand, variable, past_casts=False)]

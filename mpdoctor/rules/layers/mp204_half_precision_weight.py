@@ -1,10 +1,9 @@
-"""A layer asks `add_weight` for a 16-bit weight, which mixed precision keeps in float32 and casts by itself.
+"""A layer asks `add_weight` for a 16-bit weight, although Keras casts float32 weights by itself.
 
 ## Why it matters
-There is no float32 copy of such a weight: an update smaller than its last bit is lost. With
-`dtype=self.compute_dtype`, SGD at 1e-4 and weights of 1, 20 epochs changed the weight by exactly 0 in Keras
-3.15, tf_keras 2.21, TensorFlow 2.15 and 2.10. A weight made without a dtype is float32, and reads as float16
-inside `call()`.
+Such a weight has no float32 copy: an update smaller than its last bit is lost. With `dtype=self.compute_dtype`,
+SGD at 1e-4 and weights of 1, 20 epochs changed the weight by exactly 0 in Keras 3.15, tf_keras 2.21, TensorFlow
+2.15 and 2.10. A weight made without a dtype is stored in float32 and read as float16 inside `call()`.
 
 ## Flagged
 ```python
@@ -42,7 +41,7 @@ class Scale(keras.layers.Layer):
 All. Weights with `trainable=False` (caches, masks) may be 16-bit.
 
 ## Where users met it
-tensorflow/addons#2405, keras-team/keras#16907 (as a work-around that was advised).
+tensorflow/addons#2405, keras-team/keras#16907 (advised there as a workaround).
 """
 
 from __future__ import annotations
@@ -71,19 +70,19 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         dtype = _half_dtype(facts, weight)
         if dtype is not None:
             yield Finding(
-                f"This weight is {dtype} itself, not only where it is used: {LOST}",
-                "Leave `dtype` out: Keras keeps a float32 weight, and casts it in `call()`.",
+                f"This weight is stored in {dtype}, not only used in it: {LOST}",
+                "Leave `dtype` out: Keras stores a float32 weight and casts it in `call()`.",
                 weight.location,
                 fix=unsafe_fix("Leave `dtype` out", without_keyword(facts, weight.location, "dtype")),
             )
     if facts.keras.is_keras3:
-        return  # There a raw variable is not trained at all, whatever its dtype (MP203).
+        return  # Keras 3 does not train a raw variable at all, whatever its dtype (MP203).
     for variable in raw_variables(facts):
         dtype = _half_dtype(facts, variable)
         if dtype is not None:
             yield Finding(
-                f"This variable is {dtype} itself: {LOST}",
-                "Make it with `self.add_weight(…)` and no dtype: Keras keeps it in float32, and casts it in `call()`.",
+                f"This variable is stored in {dtype}: {LOST}",
+                "Make it with `self.add_weight(…)` and no dtype: Keras stores it in float32 and casts it in `call()`.",
                 variable.location,
             )
 
@@ -96,7 +95,7 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
         if dtype is not None and layer.policy in MIXED and not layer.is_model:
             yield Finding(
                 f"{layer.path} ({layer.class_name}) has a {dtype} weight under {layer.policy}: {LOST}",
-                "In its `build()`, leave `dtype` out of `add_weight(…)`: Keras keeps a float32 weight, and casts it.",
+                "In its `build()`, leave `dtype` out of `add_weight(…)`: Keras stores a float32 weight and casts it.",
                 layer.class_location or layer.made_at,
                 layer=layer.path,
                 evidence={"variables": [list(variable) for variable in layer.variables]},

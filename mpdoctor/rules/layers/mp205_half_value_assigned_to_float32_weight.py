@@ -1,10 +1,11 @@
 """`call()` assigns a 16-bit value to a weight that is float32.
 
 ## Why it matters
-Inside `call()` the weights and inputs of a layer read as float16, so an average of them is float16 too, but
-the weight itself is float32. In Keras 2 up to TensorFlow 2.15 `self.mean.assign(0.9 * self.mean + 0.1 *
-batch)` raises: `Tensor conversion requested dtype float32 for Tensor with dtype float16` (seen in 2.15 and
-2.10). tf_keras 2.21 and Keras 3 cast for such a weight. A tf.Variable of the layer's own raises in all.
+Inside `call()` a layer reads its weights and inputs as float16, so their average is float16 too, but the weight
+itself is float32. In Keras 2 up to TensorFlow 2.15 `self.mean.assign(0.9 * self.mean + 0.1 * batch)` raises:
+`Tensor conversion requested dtype float32 for Tensor with dtype float16` (seen in 2.15 and 2.10). tf_keras 2.21
+and Keras 3 cast the value for a weight made by `add_weight`. A tf.Variable that the layer makes raises in all
+of them.
 
 ## Flagged
 ```python
@@ -43,7 +44,7 @@ class Average(keras.layers.Layer):
 ```
 
 ## Versions
-Weights from `add_weight`: Keras 2 up to TensorFlow 2.15. A `tf.Variable`: All.
+Weights from `add_weight`: Keras 2 up to TensorFlow 2.15. A `tf.Variable`: all.
 
 ## Where users met it
 tensorflow/addons#2398, tensorflow/addons#2405, tensorflow/addons#2411, tensorflow/addons#2500,
@@ -82,7 +83,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         if _stays_float32(facts, target) and is_half(facts, value, call.context):
             text = text_at(facts, value.location)
             yield Finding(
-                f"{f'`{text}`' if text else 'What is assigned'} is 16-bit in `call()`, and the variable is "
+                f"{f'`{text}`' if text else 'The assigned value'} is 16-bit in `call()`, but the variable is "
                 "float32: this line raises under a mixed policy.",
                 "Cast it to the variable's own dtype: `tf.cast(…, tf.float32)`.",
                 call.location,
@@ -103,7 +104,7 @@ def in_failure(failure: FailureFacts) -> Iterator[Finding]:
 
 
 def _stays_float32(facts: SourceFacts, target: Value | None) -> bool:
-    """Whether it is a float32 variable, on every path, that does not cast what it is assigned."""
+    """Whether it is, on every path, a float32 variable that does not cast the value it is assigned."""
     return bool(options(target)) and all(_is_float32_variable(facts, option) for option in options(target))
 
 

@@ -1,9 +1,9 @@
-"""`self.dtype` stands in `call()` where `self.compute_dtype` or the input's dtype is meant.
+"""`call()` uses `self.dtype` where it needs `self.compute_dtype` or the input's dtype.
 
 ## Why it matters
-A layer's `dtype` is that of its weights: float32 under a mixed policy, where the inputs are 16-bit. So
+A layer's `dtype` is the dtype of its weights: float32 under a mixed policy, where the inputs are 16-bit. So
 `inputs + tf.cast(mask, self.dtype)` raises (`expected to be a half tensor but is a float tensor`) in Keras
-3.15, tf_keras 2.21, TensorFlow 2.15 and 2.10, and what does not raise is computed in float32.
+3.15, tf_keras 2.21, TensorFlow 2.15 and 2.10, and code that does not raise computes in float32.
 
 ## Flagged
 ```python
@@ -32,8 +32,8 @@ class Gate(keras.layers.Layer):
 ```
 
 ## Versions
-All. `self.variable_dtype` is the same thing by another name. A value for a weight (`assign`) or for
-`add_loss` is rightly float32.
+All. `self.variable_dtype` is the same dtype under another name. A value for a weight (`assign`) or for
+`add_loss` is rightly float32 and is not reported.
 
 ## Where users met it
 tensorflow/tensorflow#58937.
@@ -78,10 +78,10 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         met = next(
             (mixed_operand for mixed_operand in mixed_operands(facts) if _meets(facts, mixed_operand, call)), None
         )
-        told = f"`{name}` is the dtype of the layer's weights, float32 under a mixed policy"
+        told = f"`{name}` is the dtype of the layer's weights, which is float32 under a mixed policy"
         if met is not None:
             yield _finding(
-                f"{told}; the layer computes in 16 bits, and where the two are combined this raises.",
+                f"{told}. The layer computes in 16 bits, and combining the two raises.",
                 call,
                 safe_fix(FIX, _edit(facts, call)),
                 Severity.ERROR,
@@ -93,7 +93,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 
 
 def _edit(facts: SourceFacts, call: Call) -> Edit | None:
-    """`self.compute_dtype`, where a weights' dtype is named in the call itself."""
+    """The edit that writes `self.compute_dtype`, where the call itself names the weights' dtype."""
     names = [read for read in facts.reads if read.name in ("dtype", "variable_dtype")]
     inside = {read.name_location: read for read in names if holds(call.location, read.location)}
     return attribute_renamed(facts, next(iter(inside.values())), "compute_dtype") if len(inside) == 1 else None
@@ -106,7 +106,7 @@ def _finding(
     severity: Severity | None = None,
     also_seen: tuple[AlsoSeen, ...] = (),
 ) -> Finding:
-    help = "Write `self.compute_dtype`, or the dtype of what it is combined with: `inputs.dtype`."
+    help = "Write `self.compute_dtype`, or the dtype of the other operand: `inputs.dtype`."
     return Finding(message, help, call.location, severity=severity, also_seen=also_seen, fix=fix)
 
 
@@ -118,8 +118,8 @@ def _where_it_meets(met: MixedOperands, call: Call) -> tuple[AlsoSeen, ...]:
 
 
 def _widens_half(facts: SourceFacts, call: Call) -> bool:
-    """Whether a call casts a 16-bit tensor that goes on as float32. Masks, targets and the like may well be wanted in
-    float32: only what was 16-bit is told of."""
+    """Whether a call casts a 16-bit tensor to float32 for further computation. Masks and targets may be float32 on
+    purpose, so only values that were 16-bit before are reported."""
     given = call.argument(0)
     if not is_cast(call) or given is None or not is_half(facts, given, call.context):
         return False
@@ -131,7 +131,7 @@ def in_failure(failure: FailureFacts) -> Iterator[Finding]:
     if mismatch is not None and names_variable_dtype(failure):
         yield Finding(
             f"In {place_of_failure(failure)} {mismatch.words}: `{_named_dtype(failure)}` is the dtype of the layer's "
-            f"weights, float32, and the layer computes in {mismatch.half}.",
+            f"weights, float32, but the layer computes in {mismatch.half}.",
             "Write `self.compute_dtype`, or the dtype of the input: `inputs.dtype`.",
             failure.location,
             severity=Severity.ERROR,
@@ -145,8 +145,7 @@ def _named_dtype(failure: FailureFacts) -> str:
 
 
 def _variable_dtype(facts: SourceFacts, call: Call) -> str | None:
-    """`self.dtype` or `self.variable_dtype`, where a call of TensorFlow's in a layer that computes in 16 bits is given
-    it."""
+    """`self.dtype` or `self.variable_dtype` as an argument of a TensorFlow call in a layer that computes in 16 bits."""
     if not isinstance(call.callee, Api) or not runs_in_call(call.context):
         return None
     given = (option for argument in call.given for option in options(argument))
@@ -155,7 +154,8 @@ def _variable_dtype(facts: SourceFacts, call: Call) -> str | None:
 
 
 def _dtype_of_weights(facts: SourceFacts, value: Value) -> str | None:
-    """How the program names the dtype of the weights of a layer that computes in 16 bits, None of any other value."""
+    """The name under which the program uses the weights' dtype of a layer that computes in 16 bits; None for any other
+    value."""
     if isinstance(value, Call) and is_call_of(value, "tensorflow.as_dtype"):
         value = value.argument(0) or value
     if not isinstance(value, Attribute) or value.name not in ("dtype", "variable_dtype"):
@@ -176,7 +176,7 @@ def _meets(facts: SourceFacts, met: MixedOperands, call: Call) -> bool:
 
 
 def _is_made_from(value: Value, call: Call) -> bool:
-    """Whether a value is what a call gave, another shape of it, or arithmetic on it (`1.0 - mask`)."""
+    """Whether a value is the result of a call, a reshaped form of it, or arithmetic on it (`1.0 - mask`)."""
     waiting = list(options(value))
     for item in waiting:
         if item is call:

@@ -1,9 +1,9 @@
-"""A layer or a loss casts to float16 by name, so that it works under one policy only.
+"""A layer or loss casts to a 16-bit dtype by name, so it works under one policy only.
 
 ## Why it matters
 Under `mixed_float16` the cast does what `inputs.dtype` would do. With mixed precision switched off, or under
-`mixed_bfloat16`, the same line raises where its result is combined with anything else (`expected to be a float tensor
-but is a half tensor`; Keras 3.15, tf_keras 2.21), and a loss is computed in three digits for nothing.
+`mixed_bfloat16`, the same line raises where its result is combined with another tensor (`expected to be a float
+tensor but is a half tensor`; Keras 3.15, tf_keras 2.21), and a loss is needlessly computed with three digits.
 
 ## Flagged
 ```python
@@ -32,8 +32,9 @@ class Positions(keras.layers.Layer):
 ```
 
 ## Versions
-All. A tensor that is made in float16 by name, `tf.ones(…, tf.float16)`, and combined with the input does the same.
-A cast behind an `if` about dtypes, in a layer that fixes its own dtype, or whose result is cast back is on purpose.
+All. A tensor made in float16 by name, `tf.ones(…, tf.float16)`, and combined with the input is reported as
+well. Not reported, because they are deliberate: a cast under an `if` about dtypes, a cast in a layer that fixes
+its own dtype, and a cast whose result is cast back.
 
 ## Where users met it
 leondgarse/keras_cv_attention_models#122, keras-team/keras-core#815.
@@ -81,7 +82,8 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 
 
 def _casts_by_name(facts: SourceFacts, losses: set[int]) -> Iterator[tuple[Call, str, Value, bool]]:
-    """(cast or what makes a tensor, its dtype, what names that, whether it stands in a loss)."""
+    """Each call that casts or makes a tensor by name: its dtype, the value that names it, and whether it is in a "
+    "loss."""
     for call, dtype, given in (*_casts(facts), *_made(facts)):
         if dtype not in HALF or _is_of_a_tensor(given) or _is_conditional(call.context):
             continue
@@ -100,8 +102,8 @@ def _casts(facts: SourceFacts) -> Iterator[tuple[Call, str, Value]]:
 
 
 def _made(facts: SourceFacts) -> Iterator[tuple[Call, str, Value]]:
-    """`tf.ones((4, 4), tf.float16)`, where it is combined with something at once: the state that a layer is given may
-    well have to be float16."""
+    """`tf.ones((4, 4), tf.float16)`, where it is combined with another tensor at once. Not a state that is passed to a
+    layer: that may have to be float16."""
     for call in facts.calls_of(*MAKERS):
         given = call.argument(_dtype_position(call), "dtype")
         dtype = dtype_named(given, facts.keras) if given is not None else None
@@ -111,8 +113,8 @@ def _made(facts: SourceFacts) -> Iterator[tuple[Call, str, Value]]:
 
 @lru_cache(maxsize=1)
 def _combined(facts: SourceFacts) -> frozenset[int]:
-    """The ids of the values that are operands of an operation, as they are or behind a function that keeps their
-    dtype."""
+    """The ids of the values that are operands of an operation, directly or through a function that keeps their "
+    "dtype."""
     joining = [call for call in facts.calls if isinstance(call.callee, Api) and call.method in JOINING]
     waiting = [operand for operation in facts.operations for operand in operation.operands]
     waiting += [operand for call in joining for operand in call.arguments(JOINING[call.method])]
@@ -137,7 +139,7 @@ def _dtype_position(call: Call) -> int | None:
 
 
 def _fix(facts: SourceFacts, call: Call) -> Fix | None:
-    """The layer's own compute dtype, which is what the cast names under this policy."""
+    """The edit that writes the layer's compute dtype, which under this policy equals the dtype named."""
     function = call.context.function
     while function is not None and function.owner is None:
         function = function.enclosing
@@ -150,7 +152,7 @@ def _fix(facts: SourceFacts, call: Call) -> Fix | None:
 
 
 def _fix_in_loss(facts: SourceFacts, together: list[Call]) -> Fix | None:
-    """Float32, for all casts of the loss: one alone would meet the others."""
+    """The edits that make all casts of the loss float32: with only one of them the dtypes would not match."""
     around = cast_around(facts)
     wide = around[1].removeprefix(", ").removesuffix(")") if around is not None else ""
     edits = (argument_replaced(facts, call.location, "dtype", 1, wide) for call in together)
@@ -159,13 +161,12 @@ def _fix_in_loss(facts: SourceFacts, together: list[Call]) -> Fix | None:
 
 def _finding(dtype: str, text: str, is_loss: bool, of_cast: bool, location: Location, fix: Fix | None) -> Finding:
     return Finding(
-        f"This {'cast' if of_cast else 'tensor'} names {dtype}: it fits one policy only, and raises as soon as the "
-        "model runs in float32 or "
-        f"in {'bfloat16' if dtype == 'float16' else 'float16'}.",
-        f"Cast to the dtype of what it is combined with: `y_pred.dtype` instead of `{text}`, or to float32, which "
-        "is best for a loss."
+        f"This {'cast' if of_cast else 'tensor'} names {dtype}: it works under one policy only, and raises as soon as "
+        f"the model runs in float32 or {'bfloat16' if dtype == 'float16' else 'float16'}.",
+        f"Cast to the dtype of the other operand, `y_pred.dtype` instead of `{text}`, or to float32, which is best for "
+        "a loss."
         if is_loss
-        else f"{'Cast to' if of_cast else 'Make it in'} the dtype of what it is combined with: `inputs.dtype` or "
+        else f"{'Cast to' if of_cast else 'Make it in'} the dtype of the other operand: `inputs.dtype` or "
         "`self.compute_dtype` instead of "
         f"`{text}`.",
         location,
@@ -174,13 +175,13 @@ def _finding(dtype: str, text: str, is_loss: bool, of_cast: bool, location: Loca
 
 
 def _is_in_a_loss(context: Context, losses: set[int]) -> bool:
-    """`losses`: ids of the functions that are losses."""
+    """Whether the call runs in a loss; `losses` are the ids of the loss functions."""
     in_class = context.owner is not None and context.owner.kind == "loss"
     return in_class or (context.function is not None and id(context.function) in losses)
 
 
 def _is_in_a_layer_of_any_dtype(facts: SourceFacts, call: Call) -> bool:
-    """Whether it runs in the call of a layer of the user's own whose dtype the global policy decides."""
+    """Whether it runs in the `call()` of a user's layer that follows the global policy."""
     owner = call.context.owner
     if owner is None or owner.kind is None or not runs_in_call(call.context):
         return False
@@ -189,12 +190,12 @@ def _is_in_a_layer_of_any_dtype(facts: SourceFacts, call: Call) -> bool:
 
 
 def _is_of_a_tensor(given: object) -> bool:
-    """`other.dtype`, even where that is float16 for certain."""
+    """Whether it is written as `other.dtype`, even where that is certainly float16."""
     return isinstance(given, Attribute)
 
 
 def _is_conditional(context: Context) -> bool:
-    """Whether it stands behind an `if` about anything but training and masks."""
+    """Whether it is under an `if` about anything other than training and masks."""
     return any(
         not any(isinstance(value, Parameter) and value.name in ORDINARY for value in walk(branch.test))
         for branch in context.branches

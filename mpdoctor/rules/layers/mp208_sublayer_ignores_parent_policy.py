@@ -1,9 +1,10 @@
-"""A layer has a dtype of its own, and the layers inside it follow the global policy.
+"""A layer has its own dtype, but the layers inside it follow the global policy.
 
 ## Why it matters
-A dtype is not handed down: `Head(dtype="float32")` under `mixed_float16` gives float16 if the Dense layer
-inside was made without a dtype, in Keras 3.15, tf_keras 2.21, TensorFlow 2.15 and 2.10. So the float32 head
-that was asked for is half-precision after all, or the other way round.
+A layer does not pass its dtype to the layers inside it. Under `mixed_float16`, `Head(dtype="float32")` returns
+float16 if the Dense layer inside was made without a dtype (measured in Keras 3.15, tf_keras 2.21, TensorFlow
+2.15 and 2.10). The float32 head that was asked for computes in half precision after all, or the other way
+round.
 
 ## Flagged
 ```python
@@ -99,9 +100,9 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
         return
     for parent, layer in _layers_against_parent(model):
         yield Finding(
-            f"{layer.path} ({layer.class_name}) follows the global policy {layer.policy}; "
-            f"{parent.path} ({parent.class_name}), which holds it, is {parent.policy}.",
-            f"Hand the dtype down in {parent.class_name}: `dtype=self.dtype_policy`.",
+            f"{layer.path} ({layer.class_name}) follows the global policy {layer.policy}, but "
+            f"{parent.path} ({parent.class_name}), which holds it, has the policy {parent.policy}.",
+            f"Pass the dtype on in {parent.class_name}: `dtype=self.dtype_policy`.",
             layer.made_at,
             layer=layer.path,
             evidence={"policies": {parent.path: parent.policy, layer.path: layer.policy}},
@@ -109,7 +110,7 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
 
 
 def _layers_against_parent(model: ModelFacts) -> Iterator[tuple[LayerFacts, LayerFacts]]:
-    """(a layer of the user's own with another policy than the global one, a layer inside it that follows that)."""
+    """Each pair of a user's layer with its own policy and a layer inside it that follows the global policy."""
     for parent in model.layers:
         if not parent.own_class or parent.policy == model.global_policy:
             continue
@@ -120,7 +121,7 @@ def _layers_against_parent(model: ModelFacts) -> Iterator[tuple[LayerFacts, Laye
 
 
 def _inside(facts: SourceFacts, own: ClassFacts) -> Iterator[Finding]:
-    """The layers that a layer of the user's own makes for itself, where that is given another dtype."""
+    """The layers made inside a user's layer that is given another dtype than the global policy's."""
     inner = [call for call in facts.calls if call.context.owner is own and _is_sublayer_without_dtype(call)]
     fixed = policies_named(own.base_argument("dtype"))
     makings = facts.makings_of(own) if inner and not fixed else []
@@ -133,7 +134,7 @@ def _inside(facts: SourceFacts, own: ClassFacts) -> Iterator[Finding]:
 
 
 def _policies_given(facts: SourceFacts, makings: Iterable[Call], inner: Call) -> set[str]:
-    """The policies that the outer layer is given where it is made, by the calls in which the inner one is made too."""
+    """The policies that the outer layer is given, in the calls that make both it and the inner layer."""
     callers = inner.context.callers
     made = [making for making in makings if not callers or making.location in callers]
     return {policy for making in made for policy in policies_named(dtype_given(facts, making))}
@@ -149,7 +150,7 @@ def _finding(facts: SourceFacts, inner: Call, outer: str, given: str, found: str
     dtype = f'"{given}"' if outer == "RNN" or owner is None else "self.dtype_policy"
     return Finding(
         f"{outer} is given {given}, but this {inner.method} inside it follows the global policy, {found}.",
-        f"Hand the dtype down: `{inner.method}(…, dtype={dtype})`.",
+        f"Pass the dtype on: `{inner.method}(…, dtype={dtype})`.",
         inner.location,
         fix=unsafe_fix(f"Give it dtype={dtype}", with_dtype(facts, inner, dtype)),
     )
@@ -168,7 +169,7 @@ def _is_layer_without_dtype(call: Call) -> bool:
 
 
 def _other_policy(facts: SourceFacts, inner: Call, given: str) -> str | None:
-    """The global policy that a layer inside follows, where it computes in something else than what is given."""
+    """The global policy that an inner layer follows, where its compute dtype differs from the one given."""
     if not _is_layer_without_dtype(inner) or given not in DTYPES:
         return None
     policies = facts.policies_at(inner)

@@ -1,13 +1,11 @@
-"""Inside a model that computes in 16 bits, a nested model or a layer with many weights keeps float32, or
-another policy.
+"""A nested model or a large layer keeps float32, or another policy, inside a model that computes in 16 bits.
 
 ## Why it matters
-The island runs at float32 speed and memory, and its neighbours are cast back and forth. A pretrained part
-that was loaded or built before the policy was set stays float32 for ever: measured in Keras 3.15, tf_keras
-2.21 and TensorFlow 2.15, the outer model is mixed and the nested one is not. A whole tail in float32 (the
-last layers before the output) is on purpose and not reported, and neither are normalization,
-preprocessing, and a single layer that was given `dtype="float32"` under a mixed policy: that is the remedy for
-values that leave float16.
+The float32 part runs at float32's speed and memory, and values are cast on their way in and out. A pretrained
+part that was loaded or built before the policy was set stays float32 while the model around it is mixed
+(measured in Keras 3.15, tf_keras 2.21 and TensorFlow 2.15). Not reported: a float32 tail (the last layers
+before the output), normalization, preprocessing, and a single layer that was given `dtype="float32"` under a
+mixed policy, which is the remedy for values outside float16's range.
 
 ## Flagged
 ```python
@@ -62,7 +60,7 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
         held = [layer, *model.inside(layer)]
         yield Finding(
             f"{layer.path} ({layer.class_name}, {sum(_trainable(held)):,} weights) computes in {_dtypes(held)} "
-            f"inside a model that computes in {neighbour.compute_dtype}: it runs at float32 speed and memory.",
+            f"inside a model that computes in {neighbour.compute_dtype}: it runs at float32's speed and memory.",
             _help(layer, neighbour),
             layer.made_at,
             layer=layer.path,
@@ -73,7 +71,7 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
 
 
 def _help(island: LayerFacts, neighbour: LayerFacts) -> str:
-    """A nested model's layers take no dtype from it. Nobody is sent into a pure half policy (MP107)."""
+    """The help text. A nested model's layers take no dtype from it, and a pure half policy is never advised (MP107)."""
     policy = f"mixed_{neighbour.compute_dtype}"
     if island.is_model:
         return f'Build or load it after `set_global_policy("{policy}")`.'
@@ -81,8 +79,8 @@ def _help(island: LayerFacts, neighbour: LayerFacts) -> str:
 
 
 def _islands(model: ModelFacts, half: list[int]) -> Iterator[tuple[int, LayerFacts]]:
-    """The nested models and layers in another dtype, with their places, that come before the last layer in 16 bits; of
-    several one in another the outermost."""
+    """The nested models and layers in another dtype before the last 16-bit layer, with their positions; where one holds
+    another, only the outermost."""
     outer: list[LayerFacts] = []
     for index, layer in enumerate(model.layers[: half[-1] + 1] if half else ()):
         is_inner = any(layer.path.startswith(island.path + "/") for island in outer)
@@ -96,24 +94,24 @@ def _computes_in_half(layer: LayerFacts) -> bool:
 
 
 def _is_island(model: ModelFacts, layer: LayerFacts) -> bool:
-    """A layer with weights, or a nested model with weights, of which nothing computes in 16 bits."""
+    """Whether a layer or nested model has weights and no part that computes in 16 bits."""
     inside = model.inside(layer)
     computing = inside if layer.is_model else [layer]
-    is_whole = bool(inside) == layer.is_model  # of a layer that holds others, each speaks for itself
+    is_whole = bool(inside) == layer.is_model  # the layers inside another layer are each judged by themselves
     return (
         is_whole and bool(_trainable([layer, *inside])) and all(inner.compute_dtype not in HALF for inner in computing)
     )
 
 
 def _is_meant(model: ModelFacts, layer: LayerFacts) -> bool:
-    """Whether there are reasons for its dtype: outputs, what is no matter of floating point, what was asked for."""
+    """Whether its dtype is deliberate: an output, no floating-point computation, or a dtype that was asked for."""
     is_end = layer.is_output or layer.ends_submodel
     return is_end or layer.class_name in ON_PURPOSE or not layer.floating or _is_asked_for(model, layer)
 
 
 def _is_asked_for(model: ModelFacts, layer: LayerFacts) -> bool:
-    """A layer that was told `dtype="float32"` under a mixed policy, because its values may leave float16 (MP904), and
-    what such a layer holds, as a MultiHeadAttention and a Bidirectional do."""
+    """Whether it was given `dtype="float32"` under a mixed policy, the remedy of MP904, or is inside a layer that was,
+    such as a MultiHeadAttention or a Bidirectional."""
     is_mixed = model.policy_set and model.global_policy.startswith("mixed_")
     holding = (outer for outer in model.layers if layer.path.startswith(f"{outer.path}/"))
     return is_mixed and not layer.is_model and any(map(_is_told, (layer, *holding)))

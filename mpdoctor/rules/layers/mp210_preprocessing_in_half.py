@@ -1,15 +1,14 @@
-"""Preprocessing or augmentation computes in 16 bits, because its layer was made under the mixed policy.
+"""A preprocessing or augmentation layer computes in 16 bits because it was made under the mixed policy.
 
 ## Why it matters
-A preprocessing layer under `mixed_float16` casts its input first: pixels of 16 bits and other values beyond
-65504 are infinite before they are scaled (`Rescaling(1/65535)` makes inf of the pixel 65535), a
-`Normalization` with a variance beyond 65504 gives 0 for every value and one with a mean of 1e5 gives NaN
+A preprocessing layer under `mixed_float16` casts its input first. Pixels of 16 bits and other values beyond
+65504 are infinite before they are scaled: `Rescaling(1/65535)` turns the pixel 65535 into inf. A
+`Normalization` with a variance beyond 65504 returns 0 for every value, and one with a mean of 1e5 returns NaN
 (Keras 3.15, tf_keras 2.21, TensorFlow 2.15). In Keras 2 (tf_keras 2.21, TensorFlow 2.15)
-`Normalization().adapt()` squares in float16 too: of numbers from 126 to 563 it learns a variance of NaN.
-
-Bytes fare better: float16 holds each of them, and `Rescaling(1/255)` is off by at most 2.6e-4, no more than
-the cast of the layer behind it. Where a `Rescaling` shows that they are bytes nothing is said, nor of the
-layers that flip, turn or crop them. In float32 the layer costs next to nothing.
+`Normalization().adapt()` squares in float16 too: from numbers between 126 and 563 it learns a variance of NaN.
+Bytes are safe: float16 holds each of them exactly, and `Rescaling(1/255)` is off by at most 2.6e-4, no more
+than the cast in the next layer. Where a `Rescaling` shows that the input is bytes, nothing is reported, neither
+for it nor for layers that flip, turn or crop the image. In float32 the layer costs next to nothing.
 
 ## Flagged
 ```python
@@ -42,7 +41,7 @@ model = keras.Sequential(
 ```
 
 ## Versions
-All. Advice, but a warning where a constant of the layer leaves the range of float16.
+All. Advice; a warning where a constant of the layer is outside float16's range.
 
 ## Where users met it
 keras-team/keras-cv#734, keras-team/keras-cv#967, keras-team/keras#17508.
@@ -71,16 +70,16 @@ SEVERITY = Severity.INFO
 FIXES = ("unsafe",)
 LAYERS = PREPROCESSING - NOT_FLOATING
 NAMES = tuple("keras.layers." + name for name in sorted(LAYERS))
-SMALL_SCALE = "its scale is so small that the values it is meant for, beyond 65504, are inf before they are scaled."
+SMALL_SCALE = "its scale is for values beyond 65504, which are inf in float16 before they are scaled."
 BEYOND = {
-    "scale": "its scale or offset is beyond 65504, which is inf there.",
-    "offset": "its scale or offset is beyond 65504, which is inf there.",
-    "mean": "its mean is beyond 65504, which is inf there: every value becomes NaN.",
-    "variance": "its variance is beyond 65504, which is inf there: every value becomes 0.",
+    "scale": "its scale or offset is beyond 65504, which is inf in float16.",
+    "offset": "its scale or offset is beyond 65504, which is inf in float16.",
+    "mean": "its mean is beyond 65504, which is inf in float16: every value becomes NaN.",
+    "variance": "its variance is beyond 65504, which is inf in float16: every value becomes 0.",
 }
-LEARNT_NAN = "`adapt()` has learnt NaN: it squares in float16, where 256 squared is beyond 65504. Every value is NaN."
+LEARNT_NAN = "`adapt()` has learnt NaN: it squares in float16, where 256² is inf. Every value becomes NaN."
 LARGEST_HALF, SMALLEST_NORMAL = 65504.0, 6.1e-5
-OF_BYTES = (1 / 256, 1 / 100)  # what 0 … 255 are scaled by: 1/255, 1/127.5, 1/128
+OF_BYTES = (1 / 256, 1 / 100)  # the scales for bytes: 1/255, 1/127.5, 1/128
 HELP = 'Give it `dtype="float32"`; the next layer casts its output.'
 
 
@@ -111,7 +110,7 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
         if outside is None and layer.compute_dtype == "float16" and _is_harmless(layer.class_name, _live_scales(model)):
             continue
         if outside is None and (layer.made_by or any(dtype in HALF for dtype in layer.input_dtypes)):
-            continue  # keras.applications and the like have no line to mend; 16-bit values come from another layer
+            continue  # keras.applications has no line to change; 16-bit values come from another layer
         yield Finding(
             f"{layer.class_name} computes in float16, and {outside}"
             if outside
@@ -125,14 +124,14 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
 
 
 def _is_half_preprocessing(model: ModelFacts, layer: LayerFacts) -> bool:
-    """One of Keras' own that has its 16 bits from the global policy."""
+    """Whether it is one of Keras' own layers and takes its 16 bits from the global policy."""
     is_of_keras = layer.class_name in LAYERS and not layer.own_class
     return is_of_keras and layer.compute_dtype in HALF and layer.policy == model.global_policy
 
 
 def _is_harmless(name: str, scales: list[float | None]) -> bool:
-    """Whether each Rescaling that is seen is for bytes, which float16 holds, and this layer leaves them about as they
-    are. `scales` has None for one that nobody knows."""
+    """Whether every known Rescaling is for bytes, which float16 holds, and this layer hardly changes their range.
+    `scales` has None for an unknown scale."""
     are_bytes = bool(scales) and all(scale is not None and _is_of_bytes(scale) for scale in scales)
     return are_bytes and (name in ("Rescaling", "Resizing", "CenterCrop") or name.startswith("Random"))
 
@@ -149,14 +148,14 @@ def _live_scales(model: ModelFacts) -> list[float | None]:
 
 
 def _scales(facts: SourceFacts) -> list[float | None]:
-    """Of all Rescaling layers in the program."""
+    """The scales of all Rescaling layers in the program."""
     calls = list(facts.calls_of("keras.layers.Rescaling"))
     found = [_numbers(call.argument(0, "scale")) for call in calls]
     return [size for sizes in found for size in (sizes or (None,))]
 
 
 def _outside_live(layer: LayerFacts) -> str | None:
-    """The same of what the layer holds: also of what a Normalization has learnt."""
+    """The same for the live layer's constants, including those that a Normalization has learnt."""
     magnitudes = {name: (largest, smallest) for name, largest, smallest in layer.settings.constants}
     if 0 < magnitudes.get("scale", (0.0, 0.0))[1] < SMALLEST_NORMAL:
         return SMALL_SCALE
@@ -167,18 +166,18 @@ def _outside_live(layer: LayerFacts) -> str | None:
 
 
 def _message(name: str, dtype: str) -> str:
-    digits = "three digits, and beyond 65504 there is only inf" if dtype == "float16" else "two digits"
+    digits = "three digits, and values beyond 65504 become inf" if dtype == "float16" else "two digits"
     return f"{name} computes in {dtype}: the data it prepares are rounded to {digits}."
 
 
 def _half_dtype(facts: SourceFacts, call: Call) -> str | None:
-    """The 16-bit dtype that the layer has from the global policy. Whoever names a dtype has chosen it."""
+    """The 16-bit dtype that the layer takes from the global policy; a dtype named on the layer is deliberate."""
     is_chosen = call.keyword("dtype") is not None and known(call.keyword("dtype")) is not None
     return None if is_chosen else half_dtype_of_layer(facts, call)
 
 
 def _is_amid_layers(facts: SourceFacts, layer: Call) -> bool:
-    """Whether it is given what other layers made of the data, and prepares none."""
+    """Whether its input comes from other layers, so that it prepares no data."""
     waiting, seen = list(_given_to(facts, layer)), set()
     for value in waiting:
         if _is_output_of_layer(value):
@@ -190,14 +189,14 @@ def _is_amid_layers(facts: SourceFacts, layer: Call) -> bool:
 
 
 def _given_to(facts: SourceFacts, layer: Call) -> Iterator[Value]:
-    """What the layer is called with."""
+    """The values that the layer is called with."""
     for call in facts.calls:
         if any(option is layer for option in options(call.callee)):
             yield from options(call.argument(0))
 
 
 def _is_output_of_layer(value: Value) -> bool:
-    """Of a layer that prepares no data."""
+    """The paths of layers that prepare no data."""
     if not isinstance(value, Call) or not isinstance(value.callee, (Call, Item)):
         return False
     return not is_call_of(value.callee, *NAMES)
@@ -214,7 +213,7 @@ def _made_from(value: Value) -> tuple[Value, ...]:
 
 
 def _outside(name: str, call: Call) -> str | None:
-    """What float16 makes of the layer's constants, where one leaves its range."""
+    """What happens in float16 to a constant of the layer outside its range; "" where none is."""
     if name == "Rescaling":
         scale, offset = call.argument(0, "scale"), call.argument(1, "offset")
         if any(0 < abs(number) < SMALLEST_NORMAL for number in _numbers(scale)):

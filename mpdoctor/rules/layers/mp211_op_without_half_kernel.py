@@ -1,11 +1,11 @@
-"""An operation inside `call()` has no 16-bit kernel and is given the layer's 16-bit input.
+"""`call()` passes the layer's 16-bit input to an operation that has no 16-bit kernel.
 
 ## Why it matters
-Under float32 it works; under mixed precision it raises: `RFFT requires tf.float32 or tf.float64 inputs`,
+The line works under float32 and raises under mixed precision: `RFFT requires tf.float32 or tf.float64 inputs`,
 `The real and imag components have incorrect types: float16 float16`, `Could not find device for node: Svd`,
-and in a graph `Unsupported dtype19 for Range` where positions are counted in float16. Tried in TensorFlow
-2.10, 2.15 and 2.21, with Keras 3.15 and tf_keras. Some image operations have a float16 kernel on a GPU and
-none on a CPU: for those it is a warning.
+and, in a graph, `Unsupported dtype19 for Range` where positions are counted in float16. Tried in TensorFlow
+2.10, 2.15 and 2.21, with Keras 3.15 and tf_keras. Some image operations have a float16 kernel on a GPU and none
+on a CPU; for those the finding is a warning.
 
 ## Flagged
 ```python
@@ -34,7 +34,7 @@ class Spectrum(keras.layers.Layer):
 ```
 
 ## Versions
-All. QR and the inverse of a matrix lack bfloat16 only.
+All. QR decomposition and matrix inversion lack only bfloat16.
 
 ## Where users met it
 keras-team/keras-cv#967, keras-team/keras#16927, tensorflow/tensorflow#31536, tensorflow/tensorflow#50282.
@@ -88,8 +88,8 @@ def in_failure(failure: FailureFacts) -> Iterator[Finding]:
         where = f" (in layer `{failure.layer}`)" if failure.layer else ""
         yield Finding(
             f"{missing.operation} does not take 16-bit numbers{device}{where}: this line raised.",
-            "Cast what it is given to float32, and the result back"
-            + (f'; or give `{failure.layer}` `dtype="float32"`.' if failure.layer else "."),
+            "Cast its input to float32 and the result back"
+            + (f', or give `{failure.layer}` `dtype="float32"`.' if failure.layer else "."),
             failure.location,
             layer=failure.layer,
             evidence={"exception": failure.exception, "error": failure.message},
@@ -99,8 +99,9 @@ def in_failure(failure: FailureFacts) -> Iterator[Finding]:
 def _finding(facts: SourceFacts, call: Call, name: str, dtype: str) -> Finding:
     if name in ON_GPU_ONLY:
         return Finding(
-            f"`{call.method}` has no {dtype} kernel on a CPU, and the layer's input is {dtype}: there it raises.",
-            f"Cast first: `{call.method}(tf.cast(…, tf.float32), …)`, and back to the input's dtype.",
+            f"`{call.method}` has no {dtype} kernel on a CPU, and the layer's input is {dtype}: on a CPU this line "
+            "raises.",
+            f"Cast first, `{call.method}(tf.cast(…, tf.float32), …)`, and cast the result back to the input's dtype.",
             call.location,
             severity=Severity.WARNING,
         )
@@ -123,9 +124,9 @@ def _range(facts: SourceFacts, call: Call) -> Iterator[Finding]:
         is_half = computes_in_half(facts, given, call.context, only="float16")
     if is_half and runs_in_call(call.context) and not asks_for_dtype(call.context):
         yield Finding(
-            f"`{call.method}` cannot count in float16 inside a graph, where Keras trains: it raises "
+            f"`{call.method}` cannot count in float16 inside a graph, which is how Keras trains: it raises "
             "`Unsupported dtype` for its operation Range.",
-            f"Count in whole numbers and cast: `tf.cast({call.method}(…), …)`.",
+            f"Count in integers and cast: `tf.cast({call.method}(…), …)`.",
             call.location,
         )
 

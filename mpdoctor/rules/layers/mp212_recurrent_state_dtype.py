@@ -1,12 +1,12 @@
-"""A recurrent layer that computes in 16 bits is given a float32 state.
+"""A recurrent layer that computes in 16 bits gets a float32 state.
 
 ## Why it matters
-Keras casts the sequence and, in Keras 2, nothing else: with `initial_state=[tf.zeros(…), tf.zeros(…)]` an LSTM
-under `mixed_float16` raises (`cannot compute MatMul as input #1 … expected to be a float tensor`), and so does
-a functional model whose states are Inputs, or a cell whose `get_initial_state` gives float32 (tf_keras 2.21,
-TensorFlow 2.15 and 2.10). Keras 3 casts the states. There `stateful=True` failed until 3.7 (seen in 3.3.3:
-`Tensor conversion requested dtype float32 for Tensor with dtype float16`). A cell of one's own that gives a state
-back in float32 raises in every Keras (`Loop var … enters the loop with type float16`).
+Keras 2 casts only the input sequence of a recurrent layer. With `initial_state=[tf.zeros(…), tf.zeros(…)]` an
+LSTM under `mixed_float16` raises (`cannot compute MatMul as input #1 … expected to be a float tensor`). So does
+a functional model whose states are Inputs, and a cell whose `get_initial_state` returns float32 (tf_keras 2.21,
+TensorFlow 2.15 and 2.10). Keras 3 casts the states as well, but before 3.8 `stateful=True` failed (seen in
+3.3.3: `Tensor conversion requested dtype float32 for Tensor with dtype float16`). A custom cell that returns
+its state in float32 raises in every Keras (`Loop var … enters the loop with type float16`).
 
 ## Flagged
 ```python
@@ -95,7 +95,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 
 
 def _states_handed_over(facts: SourceFacts) -> Iterator[Finding]:
-    """Where a call of a recurrent layer in 16 bits is given a float32 state."""
+    """Calls of a 16-bit recurrent layer with a float32 state."""
     for call in facts.calls:
         layer = call.callee
         if isinstance(layer, Call) and is_call_of(layer, *RECURRENT) and half_dtype_of_layer(facts, layer):
@@ -106,7 +106,7 @@ def _states_handed_over(facts: SourceFacts) -> Iterator[Finding]:
 
 
 def _states_of_cells(facts: SourceFacts) -> Iterator[Finding]:
-    """Where a cell of the user's own in 16 bits returns a float32 state from `get_initial_state`."""
+    """User's cells in 16 bits whose `get_initial_state` returns a float32 state."""
     for returned in facts.returns:
         cell = _cell_with_initial_state(returned.context)
         if cell is None or not any(
@@ -119,7 +119,7 @@ def _states_of_cells(facts: SourceFacts) -> Iterator[Finding]:
 
 
 def _states_given_back(facts: SourceFacts) -> Iterator[Finding]:
-    """Where the `call()` of a cell in 16 bits gives a state back in float32, and a layer of Keras loops over it."""
+    """Cells in 16 bits, looped over by a Keras layer, whose `call()` returns a state in float32."""
     cells = {cell for call in facts.calls_of("keras.layers.RNN") for cell in _cells_looped_over(facts, call)}
     for returned in facts.returns:
         function, owner = returned.context.function, returned.context.owner
@@ -131,10 +131,10 @@ def _states_given_back(facts: SourceFacts) -> Iterator[Finding]:
         if states is not None and state is not None and not asks_for_dtype(returned.context):
             dtype = f"{function.parameters[0]}.compute_dtype"
             yield Finding(
-                f"A state is given back in float32, and {owner.name} computes in 16 bits: the loop over the steps "
-                "begins with a state in the cell's dtype and raises where it becomes another.",
-                "Cast the states to the dtype of the cell: `tf.cast(state, self.compute_dtype)`. What is put out may "
-                "be float32.",
+                f"{owner.name} computes in 16 bits and returns a state in float32: the loop over the time steps starts "
+                "with a state in the cell's dtype and raises when that dtype changes.",
+                "Cast the states to the dtype of the cell: `tf.cast(state, self.compute_dtype)`. The cell's output "
+                "may be float32.",
                 returned.location,
                 fix=_cast_in_list(facts, returned, dtype) or _cast(facts, states.location, dtype, options(states)),
             )
@@ -153,7 +153,7 @@ def _cells_looped_over(facts: SourceFacts, recurrent: Call) -> Iterator[ClassFac
 
 
 def _cast_where_called(facts: SourceFacts, call: Call) -> Fix | None:
-    """What the layer is given cast to its dtype, where the layer has a name by which it can be asked for that."""
+    """The edit that casts the state to the layer's dtype, where the layer has a name to ask for it."""
     layer = callee_text(facts, call.location)
     place = argument_at(facts, call.location, 1, "initial_state")
     if place is None or not re.fullmatch(r"[\w.]+", layer):
@@ -175,7 +175,7 @@ def _cast_where_returned(facts: SourceFacts, returned: Return) -> Fix | None:
 
 
 def _cast(facts: SourceFacts, place: Location, dtype: str, given: Iterable[Value]) -> Fix | None:
-    """One state, or each of a list; None where it may be either."""
+    """The one state, or each state of a list; None where it may be either."""
     listed = {isinstance(state, Collection) for state in given if not isinstance(state, Parameter)}
     if len(listed) != 1:
         return None
@@ -184,7 +184,7 @@ def _cast(facts: SourceFacts, place: Location, dtype: str, given: Iterable[Value
 
 
 def _cast_in_list(facts: SourceFacts, returned: Return, dtype: str) -> Fix | None:
-    """Each state of `return output, [state, …]` cast where it stands."""
+    """The edit that casts each state in `return output, [state, …]`."""
     nodes = [node for node in ast.walk(tree_of(facts) or ast.Module([], [])) if isinstance(node, ast.Return)]
     values = [node.value for node in nodes if node.lineno == returned.location.line]
     written = values[0] if len(values) == 1 else None
@@ -213,8 +213,8 @@ def in_failure(failure: FailureFacts) -> Iterator[Finding]:
     made = state_of_a_stateful_layer(failure)
     if made is not None:
         yield Finding(
-            f"In {place_of_failure(failure)} a {made} state is to be kept in a float32 variable, as Keras 3.0 to 3.7 "
-            "do for stateful layers.",
+            f"In {place_of_failure(failure)} Keras tries to store a {made} state in a float32 variable, as Keras 3.0 "
+            "to 3.7 do for stateful layers.",
             'Update Keras to 3.8 or newer, or give the layer `dtype="float32"`.',
             failure.location,
             layer=failure.layer,
@@ -223,9 +223,9 @@ def in_failure(failure: FailureFacts) -> Iterator[Finding]:
     changed = changed_state(failure)
     if changed is not None:
         yield Finding(
-            f"In {place_of_failure(failure)} a state is {changed[0]}, and {changed[1]} when its cell gives it back: "
-            "the loop over the steps takes no other dtype than the first.",
-            "Give states back in the dtype of the cell, `tf.cast(state, self.compute_dtype)`, or give the layer "
+            f"In {place_of_failure(failure)} a state starts as {changed[0]}, and its cell returns it as {changed[1]}: "
+            "the loop over the time steps does not let its dtype change.",
+            "Return the states in the dtype of the cell, `tf.cast(state, self.compute_dtype)`, or give the layer "
             '`dtype="float32"`.',
             failure.location,
             layer=failure.layer,
@@ -233,9 +233,9 @@ def in_failure(failure: FailureFacts) -> Iterator[Finding]:
         )
     if is_float32_state(failure):
         yield Finding(
-            f"In {place_of_failure(failure)} the state is float32, and the layer computes in {failure.layer_dtype}: "
-            "Keras 2 casts the input only.",
-            "Make the state in the layer's dtype: `tf.zeros(…, dtype=layer.compute_dtype)`, or cast it: "
+            f"In {place_of_failure(failure)} the state is float32, but the layer computes in {failure.layer_dtype}: "
+            "Keras 2 casts only the input.",
+            "Make the state in the layer's dtype, `tf.zeros(…, dtype=layer.compute_dtype)`, or cast it, "
             "`tf.cast(state, x.dtype)`.",
             failure.location,
             layer=failure.layer,
@@ -250,7 +250,7 @@ def _stateful(facts: SourceFacts) -> Iterator[Finding]:
     for call in facts.calls_of(*RECURRENT):
         if known(call.keyword("stateful")) is True and half_dtype_of_layer(facts, call):
             yield Finding(
-                f"{call.method} keeps its state in float32 and computes it in 16 bits: with `stateful=True` its first "
+                f"{call.method} stores its state in float32 and computes it in 16 bits: with `stateful=True` its first "
                 f"call raises in {facts.keras}.",
                 'Give it `dtype="float32"`, or use Keras 3.8 or later, TensorFlow 2.7 to 2.15 or tf_keras.',
                 call.location,
@@ -261,8 +261,8 @@ def _stateful(facts: SourceFacts) -> Iterator[Finding]:
 def _finding(facts: SourceFacts, state: Value, layer: str, location: Location, fix: Fix | None) -> Finding:
     text = text_at(facts, state.location)
     return Finding(
-        f"{f'`{text}`' if text else 'This state'} is float32, and {layer} computes in 16 bits: Keras 2 does not cast "
-        "states, so its first call raises.",
+        f"{f'`{text}`' if text else 'This state'} is float32, but {layer} computes in 16 bits: Keras 2 does not cast "
+        "states, so the layer's first call raises.",
         "Make the state in the layer's dtype: `dtype=layer.compute_dtype`, or cast it to the dtype of the inputs.",
         location,
         fix=fix,

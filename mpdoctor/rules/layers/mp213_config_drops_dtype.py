@@ -1,10 +1,10 @@
-"""A layer's configuration does not carry its dtype, so that a copy or a loaded layer has another one, or none.
+"""A layer's configuration lacks its dtype, so a copied or loaded layer gets another one, or cannot be made.
 
 ## Why it matters
-Saving, loading and cloning make a layer anew from `get_config()`. One that leaves out what
-`super().get_config()` gives comes back with the global policy: a float16 layer was float32 after loading, in
-silence (Keras 3.15, tf_keras 2.21, TensorFlow 2.15 and 2.10). One whose `__init__` takes no `**kwargs` cannot
-be given its dtype back: `TypeError: __init__() got an unexpected keyword argument 'dtype'`, or `'name'`.
+Loading and cloning make a new layer from `get_config()`. If that leaves out what `super().get_config()`
+returns, the new layer takes the global policy: a float16 layer was float32 after loading, without any message
+(Keras 3.15, tf_keras 2.21, TensorFlow 2.15 and 2.10). A layer whose `__init__` takes no `**kwargs` cannot be
+given its dtype back: `TypeError: __init__() got an unexpected keyword argument 'dtype'`, or `'name'`.
 
 ## Flagged
 ```python
@@ -71,12 +71,14 @@ SEVERITY = Severity.INFO
 FIXES = ("unsafe",)
 CLONING = ("keras.models.clone_model", "keras.models.model_from_json")
 FILES = (".keras", ".h5", ".hdf5")
-LEFT_OUT = "{0}.get_config leaves out the layer's dtype: loaded or cloned, it takes the global policy of that moment."
+LEFT_OUT = (
+    "{0}.get_config leaves out the layer's dtype: a loaded or cloned layer takes the global policy in force then."
+)
 NOT_TAKEN = (
-    "{0}.get_config hands out a dtype and a name that `{0}.__init__` does not take: loading or cloning it raises "
+    "{0}.get_config returns a dtype and a name that `{0}.__init__` does not take: loading or cloning the layer raises "
     "TypeError."
 )
-TAKE = "Take `**kwargs` and hand them on: `def __init__(self, …, **kwargs): super().__init__(**kwargs)`."
+TAKE = "Take `**kwargs` and pass them on: `def __init__(self, …, **kwargs): super().__init__(**kwargs)`."
 BASE_CONFIG = "`return {**super().get_config(), …}`"
 
 
@@ -95,7 +97,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 
 
 def _fix(facts: SourceFacts, own: ClassFacts) -> Fix | None:
-    """The base configuration first in the dict that is returned, where `get_config` itself writes that down."""
+    """The edit that puts the base configuration first in the dict that `get_config` itself writes out and returns."""
     config = own.methods["get_config"]
     returned = [
         returned
@@ -122,8 +124,9 @@ def _defect(facts: SourceFacts, own: ClassFacts, is_remade: bool) -> tuple[str, 
         return NOT_TAKEN.format(own.name), TAKE, initializer.location
     if is_remade and facts.makings_of(own) and own.find_method("get_config") is None:
         return (
-            f"`{own.name}.__init__` takes no dtype: loaded or cloned, the layer raises, or takes the global policy of "
-            "that moment.",
+            f"`{own.name}.__init__` takes no dtype: loading or cloning the layer raises, or gives it the global "
+            "policy in "
+            "force then.",
             TAKE,
             initializer.location,
         )
@@ -169,7 +172,7 @@ def _drops_base(facts: SourceFacts, config: FunctionFacts) -> bool:
 
 
 def _calls_base(facts: SourceFacts, config: FunctionFacts) -> bool:
-    """Whether it calls Keras' own get_config; that of a class of the user's is told of there."""
+    """Whether it calls Keras' own get_config; a user's base class is reported at that class."""
     return any(
         call.context.function is config and isinstance(call.callee, Attribute)
         for call in facts.method_calls("get_config")
@@ -181,8 +184,8 @@ def _takes_dtype(initializer: FunctionFacts) -> bool:
 
 
 def _remade_classes(facts: SourceFacts) -> frozenset[int] | None:
-    """The ids of the classes of which the program makes layers anew by their configurations, None where it may be any.
-    `from_config` of a class of its own makes that anew, and what its methods make."""
+    """The ids of the classes whose layers the program makes again from configurations; None where it may be any class.
+    `from_config` of a user's class makes that class again, and the layers that its methods make."""
     if _remakes_any(facts):
         return None
     called = [class_of(call.receiver) for call in facts.method_calls("from_config") if call.receiver is not None]
@@ -200,9 +203,9 @@ def _remade_classes(facts: SourceFacts) -> frozenset[int] | None:
 
 
 def _remakes_any(facts: SourceFacts) -> bool:
-    """Whether the program saves, loads or clones models, layers and all, by their configurations. Keras 2 makes nothing
-    anew from them when it loads a SavedModel, which is what it writes where a name has no suffix: its layers keep
-    their dtype (tf_keras 2.21, TensorFlow 2.15, 2.10, 2.4)."""
+    """Whether the program saves, loads or clones whole models through their configurations. Keras 2 does not use them
+    when it loads a SavedModel, the format it writes to a name without a suffix: the layers keep their dtype
+    (tf_keras 2.21, TensorFlow 2.15, 2.10, 2.4)."""
     if any(True for _ in facts.calls_of(*CLONING)):
         return True
     if any(facts.keras.is_keras3 or _is_file(call) for call in facts.calls_of("keras.models.load_model")):
@@ -216,6 +219,6 @@ def _remakes_any(facts: SourceFacts) -> bool:
 
 
 def _is_file(call: Call) -> bool:
-    """Whether it is known to read or write configurations: the name of the file ends so."""
+    """Whether the file's suffix shows that configurations are read or written."""
     path = known(call.argument(0, "filepath"))
     return isinstance(path, str) and path.endswith(FILES)

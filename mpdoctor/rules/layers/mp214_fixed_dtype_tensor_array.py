@@ -1,9 +1,9 @@
-"""A TensorArray, or the result of a Python function, is declared float32 and gets the layer's 16-bit values.
+"""A TensorArray or the result of a Python function is declared float32 but gets the layer's 16-bit values.
 
 ## Why it matters
-TensorFlow takes the declaration at its word: `TensorArray dtype is float32 but Op is trying to write dtype
-float16`, and in a graph `0-th value returned by … is half, but expects float`, in Keras 3.15, tf_keras 2.21,
-TensorFlow 2.15 and 2.10.
+TensorFlow refuses values that differ from the declared dtype: `TensorArray dtype is float32 but Op is trying to
+write dtype float16`, and in a graph `0-th value returned by … is half, but expects float` (Keras 3.15, tf_keras
+2.21, TensorFlow 2.15 and 2.10).
 
 ## Flagged
 ```python
@@ -76,7 +76,7 @@ CALLING = {
     "tensorflow.py_function": "Tout",
     "tensorflow.map_fn": "fn_output_signature",
 }
-HELP = "Declare the dtype of what goes in: `inputs.dtype`, or cast that to float32 first."
+HELP = "Declare the dtype of the values, `inputs.dtype`, or cast the values to float32 first."
 LONGEST = 40
 
 
@@ -95,7 +95,7 @@ def in_failure(failure: FailureFacts) -> Iterator[Finding]:
         place = place_of_failure(failure)
         yield Finding(
             f"{f'In {place} a' if place else 'A'} TensorArray of float32 is given a {half} tensor.",
-            "Make it in the dtype of what goes in: `tf.TensorArray(inputs.dtype, …)`.",
+            "Make it in the dtype of the values: `tf.TensorArray(inputs.dtype, …)`.",
             failure.location,
             layer=failure.layer,
             evidence=evidence_of(failure),
@@ -113,7 +113,7 @@ def _arrays(facts: SourceFacts) -> Iterator[Finding]:
             continue
         place = write.location
         yield Finding(
-            f"This TensorArray is float32, and {dtype} values of the layer are written into it"
+            f"This TensorArray is float32, but {dtype} values of the layer are written into it"
             + (f" ({place_of(facts, place, array.location)})" if place.line != array.location.line else "")
             + ": that raises.",
             HELP,
@@ -124,7 +124,7 @@ def _arrays(facts: SourceFacts) -> Iterator[Finding]:
 
 
 def _array_behind(array: Value | None) -> Call | None:
-    """The TensorArray that is written, also after other writes (each gives a new one)."""
+    """The TensorArray that is written, also after other writes (each returns a new one)."""
     waiting = list(options(array))
     for item in waiting[:LONGEST]:
         if isinstance(item, Call) and is_api(item.callee, "tensorflow.TensorArray"):
@@ -143,8 +143,8 @@ def _function(facts: SourceFacts, call: Call) -> Iterator[Finding]:
     half = _half_dtype(facts, call, call.argument(1, "elems" if maps else "inp"))
     if half and _keeps_dtype(facts, call.argument(0, "fn" if maps else "func")):
         yield Finding(
-            f"`{call.method}` is told to expect float32, and what it calls gives {half}, as it is given: in a "
-            "graph that raises.",
+            f"`{call.method}` declares that its function returns float32, but the function returns {half}, the dtype "
+            "of its input: this raises in a graph.",
             HELP,
             call.location,
             fix=_fix(facts, call, CALLING[public_name(call.callee.name)], None if maps else 2),
@@ -152,7 +152,7 @@ def _function(facts: SourceFacts, call: Call) -> Iterator[Finding]:
 
 
 def _fix(facts: SourceFacts, made: Call, name: str, position: int | None) -> Fix | None:
-    """The dtype of the input, where it is declared in the method that has it."""
+    """The edit that declares the input's dtype, where the method has that input."""
     function = made.context.function
     while function is not None and function.name != "call":
         function = function.enclosing
@@ -163,14 +163,14 @@ def _fix(facts: SourceFacts, made: Call, name: str, position: int | None) -> Fix
 
 
 def _half_dtype(facts: SourceFacts, call: Call, given: Value | None) -> str:
-    """The 16-bit dtype of the first tensor that is given, "" where not all of them are 16-bit."""
+    """The 16-bit dtype of the first tensor passed; "" where not all of them are 16-bit."""
     tensors = [item for item in _items(given) if item is not None]
     dtypes = [next(iter(half_dtypes(facts, tensor, call.context)), "") for tensor in tensors]
     return dtypes[0] if dtypes and all(dtypes) else ""
 
 
 def _declared(call: Call) -> Value | None:
-    """The dtype, or the dtypes, that it is told to expect."""
+    """The declared dtype, or dtypes, of the result."""
     assert isinstance(call.callee, Api)
     named = call.keyword(CALLING[public_name(call.callee.name)])
     return named or (call.keyword("dtype") if call.callee.is_(MAP) else call.argument(2))
@@ -181,7 +181,7 @@ def _items(value: Value | None) -> tuple[Value | None, ...]:
 
 
 def _keeps_dtype(facts: SourceFacts, function: Value | None) -> bool:
-    """Whether a function certainly returns the dtype that it is given."""
+    """Whether a function certainly returns the dtype of its input."""
     if isinstance(function, Api):
         return function.name.startswith("numpy.") and function.name.rpartition(".")[2] in KEEPING
     if not isinstance(function, Defined) or not isinstance(function.of, FunctionFacts):
@@ -201,7 +201,7 @@ def _is_passed_on(value: Value, function: FunctionFacts, depth: int) -> bool:
 
 
 def _parts_with_its_dtype(value: Value) -> tuple[Value, ...]:
-    """What a value has its dtype from; () where that is not certain."""
+    """The values that decide a value's dtype; () where that is not certain."""
     if isinstance(value, Item):
         return (value.of,)
     if isinstance(value, Operation):

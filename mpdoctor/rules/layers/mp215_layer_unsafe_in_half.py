@@ -1,10 +1,10 @@
-"""A built-in layer that is right in float32 goes wrong in float16 with ordinary inputs.
+"""A built-in layer gives wrong results in float16 for ordinary inputs.
 
 ## Why it matters
 Some of Keras' own layers square or sum in the compute dtype. Measured in Keras 3.15, tf_keras 2.21, TensorFlow
-2.15 and 2.10: `UnitNormalization` and `Dot(normalize=True)` give 0 for rows of 300, inf for rows of 1e-4 and
-NaN for rows of zeros; `squareplus` gives inf from 256 on; `GlobalAveragePooling1D` over a mask gives 0.5
-for the mean of 4096 ones. In float32 all of them are right.
+2.15 and 2.10: `UnitNormalization` and `Dot(normalize=True)` return 0 for rows of 300, inf for rows of 1e-4 and
+NaN for rows of zeros; `squareplus` returns inf from 256 on; `GlobalAveragePooling1D` with a mask returns 0.5 as
+the mean of 4096 ones. All of them are right in float32.
 
 ## Flagged
 ```python
@@ -25,11 +25,11 @@ directions = keras.layers.UnitNormalization(dtype="float32")(keras.layers.Dense(
 ```
 
 ## Versions
-All; squareplus exists in Keras 3 only. Under mixed_float16: bfloat16 has the range of float32. LayerNormalization,
-BatchNormalization and attention are fine.
+All; squareplus exists only in Keras 3. Only mixed_float16 is affected, because bfloat16 has the range of
+float32. LayerNormalization, BatchNormalization and attention are fine.
 
 ## Where users met it
-keras-team/keras#22586, keras-team/keras#22666, and what was measured.
+keras-team/keras#22586, keras-team/keras#22666.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
 
 
 def _unsafe(layer: LayerFacts, is_keras3: bool) -> tuple[str, str] | None:
-    """(what it is, what goes wrong)"""
+    """The subject of the message, and what goes wrong."""
     if layer.settings.normalizes and layer.class_name in ("UnitNormalization", "Dot"):
         return (layer.class_name if layer.class_name != "Dot" else "Dot(normalize=True)"), NORMALISES
     if is_keras3 and layer.settings.activation == "squareplus":
@@ -147,8 +147,8 @@ def _has_squareplus(call: Call) -> bool:
 
 
 def _masked_steps(before: list[Call]) -> int | None:
-    """The number of steps that a mask counts on its way to the last of these layers; None where there is no mask, or
-    nobody knows the number."""
+    """The number of steps in the mask that reaches the last of these layers; None where there is no mask, or the number
+    is unknown."""
     shape = before[0].argument(0, "shape") if is_api(before[0].callee, "keras.Input") else None
     steps = known(shape.items[0] if isinstance(shape, Collection) and shape.items else None)
     if not all(map(_passes_mask, before[1:])) or not any(map(_masks, before[1:])):

@@ -1,10 +1,10 @@
-"""Float ids pass a layer that casts them to 16 bits before they reach an Embedding, and become other ids.
+"""A layer casts float ids to 16 bits before they reach an Embedding, which turns them into other ids.
 
 ## Why it matters
-Between 2048 and 4096 float16 holds every second whole number only, above that every fourth; bfloat16 begins
-at 256. Id 5999 reaches the Embedding as 6000: the wrong row, or an index out of range (measured in Keras 3.15,
-tf_keras 2.21, TensorFlow 2.15 and 2.10). A float Input straight into the Embedding is not rounded, and
-integers are never cast.
+Between 2048 and 4096 float16 holds only every second integer, above that every fourth; bfloat16 skips integers
+from 256 on. Id 5999 reaches the Embedding as 6000: the wrong row, or an index out of range (measured in Keras
+3.15, tf_keras 2.21, TensorFlow 2.15 and 2.10). A float Input that goes straight into the Embedding is not
+rounded, and integers are never cast.
 
 ## Flagged
 ```python
@@ -53,7 +53,7 @@ from mpdoctor.semantics.source.numbers.class_ids import gives_floats
 
 SEVERITY = Severity.ERROR
 CONFIRMED_LIVE = True
-HELP = 'Make them integers from the start: `keras.Input(…, dtype="int32")`. Keras casts no integers.'
+HELP = 'Make them integers from the start: `keras.Input(…, dtype="int32")`. Keras never casts integers.'
 EXACT = {"float16": 2048, "bfloat16": 256}
 # Built-in layers that cast their input and pass the numbers on.
 PASSING = frozenset(
@@ -73,7 +73,12 @@ PASSING = frozenset(
     ]
 )
 LONGEST = 30
-FILLED = ("numpy.zeros", "numpy.ones", "numpy.zeros_like", "numpy.ones_like")  # which stand in for data, and stay exact
+FILLED = (
+    "numpy.zeros",
+    "numpy.ones",
+    "numpy.zeros_like",
+    "numpy.ones_like",
+)  # placeholders for data, whose values stay exact
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
@@ -98,8 +103,9 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
         dtype = next((input_dtype for input_dtype in layer.input_dtypes if input_dtype in EXACT), None)
         if layer.class_name == "Embedding" and rows is not None and dtype is not None and rows > EXACT[dtype]:
             yield Finding(
-                f"The ids reach {layer.path} (Embedding) in {dtype}, exact up to {EXACT[dtype]}: of its {rows} ids, "
-                "those above are rounded to other ids.",
+                f"The ids reach {layer.path} (Embedding) in {dtype}, which is exact only up to {EXACT[dtype]}: of its "
+                f"{rows} "
+                "ids, those above are rounded to other ids.",
                 HELP,
                 layer.made_at,
                 layer=layer.path,
@@ -115,8 +121,8 @@ def _finding(facts: SourceFacts, embedding: Call, rounding: Call | None, made: C
     dtype = half_dtype_of_layer(facts, rounding)
     if dtype is not None and rows > EXACT[dtype]:
         yield Finding(
-            f"{layer_name(rounding)} casts the float ids to {dtype}, exact up to {EXACT[dtype]}: of the {rows} ids of "
-            f"the Embedding {'behind' if made is None else 'in'} it, those above are rounded to other ids.",
+            f"{layer_name(rounding)} casts the float ids to {dtype}, which is exact only up to {EXACT[dtype]}: of the "
+            f"{rows} ids of the Embedding {'after' if made is None else 'in'} it, those above are rounded to other ids.",
             HELP,
             rounding.location,
         )
@@ -152,7 +158,7 @@ def _given_to_own_layer(facts: SourceFacts, embedding: Call, ids: Value | None) 
 
 
 def _fed_as_floats(facts: SourceFacts, call: Call, embedding: Call, ids: Value | None) -> Iterator[Finding]:
-    """Ids that a model of the program's own takes out of its first input, where `fit()` is given arrays of floats."""
+    """Ids that a user's model takes out of its first input, where `fit()` is given arrays of floats."""
     given = _first_input(ids)
     rows = known(embedding.argument(0, "input_dim"))
     owner = given.function.owner if given is not None and given.function is not None else None
@@ -169,17 +175,16 @@ def _fed_as_floats(facts: SourceFacts, call: Call, embedding: Call, ids: Value |
     if dtype is None or rows <= EXACT[dtype] or not fits or not all(_gives_float_array(facts, fit) for fit in fits):
         return
     yield Finding(
-        f"`{owner.name}` casts the float array given to `{fits[0].method}` to {dtype}, exact up to {EXACT[dtype]}: "
-        f"of the {rows} ids of this Embedding, those above are rounded to other ids.",
-        'Hand over integers: `x.astype("int32")`, as an input of their own beside features that are none. Keras casts '
-        "no integers.",
+        f"`{owner.name}` casts the float array given to `{fits[0].method}` to {dtype}, which is exact only up to "
+        f"{EXACT[dtype]}: of the {rows} ids of this Embedding, those above are rounded to other ids.",
+        'Pass the ids as integers, `x.astype("int32")`, in an input separate from float features. Keras never '
+        "casts integers.",
         call.location,
     )
 
 
 def _first_input(ids: Value | None) -> Parameter | None:
-    """The first parameter of the `call` of a layer or model of the program's own, of which the ids are a part, cast or
-    not."""
+    """The first parameter of the `call()` of a user's layer or model, where the ids are a part of it, cast or not."""
     value = ids
     for _ in range(LONGEST):
         choices = options(value)
@@ -198,8 +203,8 @@ def _first_input(ids: Value | None) -> Parameter | None:
 
 
 def _gives_float_array(facts: SourceFacts, fit: Call) -> bool:
-    """Whether a model is trained on one array of floats for certain, which are not all alike, and not on a list or dict
-    of several."""
+    """Whether a model is certainly trained on one array of floats that are not all alike, rather than on a list or dict
+    of arrays."""
     data = fit.argument(0, "x")
     if any(is_call_of(part, *FILLED) for part in walk(data)):
         return False
@@ -208,7 +213,7 @@ def _gives_float_array(facts: SourceFacts, fit: Call) -> bool:
 
 
 def _rounding(facts: SourceFacts, ids: Value) -> Call | None:
-    """The first layer that a float Input passes on its way, None where that is not certain."""
+    """The first layer that a float Input goes through; None where that is not certain."""
     passed: Call | None = None
     for _ in range(LONGEST):
         choices = options(ids)
@@ -218,7 +223,7 @@ def _rounding(facts: SourceFacts, ids: Value) -> Call | None:
         if is_call_of(source, "keras.Input"):
             return passed if gives_floats(source) else None
         if passed is not None and is_cast(source):
-            return None  # what the layer is given was cast before
+            return None  # the layer's input was cast before
         before = _before(facts, source)
         if before is None:
             return None
@@ -229,7 +234,7 @@ def _rounding(facts: SourceFacts, ids: Value) -> Call | None:
 
 
 def _before(facts: SourceFacts, value: Value) -> Value | None:
-    """What an item, a cast or a layer that passes the numbers on was made from; of several tensors the first."""
+    """The value that an item, a cast or a pass-through layer was made from; of several tensors the first."""
     before: Value | None = None
     if isinstance(value, Item):
         before = value.of
@@ -243,7 +248,8 @@ def _before(facts: SourceFacts, value: Value) -> Value | None:
 
 
 def _rounding_in_a_row(facts: SourceFacts, before: list[Value]) -> Call | None:
-    """The first layer behind the float Input of a Sequential, where all of them pass the numbers on."""
+    """The first layer after the float Input of a Sequential, where all layers before the Embedding pass the numbers "
+    "on."""
     layers = [step for step in before if isinstance(step, Call)]
     if len(layers) < max(len(before), 2) or not is_call_of(layers[0], "keras.Input", "keras.layers.InputLayer"):
         return None
@@ -252,8 +258,8 @@ def _rounding_in_a_row(facts: SourceFacts, before: list[Value]) -> Call | None:
 
 
 def _passes(facts: SourceFacts, layer: Call) -> bool:
-    """Whether a layer casts what it is given and hands the numbers on. A layer of the user's own casts before anything
-    else: whatever it makes of the ids, they are rounded."""
+    """Whether a layer casts its input and passes the numbers on. A user's layer casts before its `call()` runs, so that
+    the ids are rounded whatever it does with them."""
     if half_dtype_of_layer(facts, layer) is None:
         return False
     own = class_of(layer)

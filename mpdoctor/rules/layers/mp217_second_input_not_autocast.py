@@ -1,10 +1,10 @@
-"""The second input of a layer is combined with its first one, which alone Keras 2 casts to 16 bits.
+"""A layer combines its second input with its first, but Keras 2 casts only the first to 16 bits.
 
 ## Why it matters
-Keras 2 casts the first argument of `call()` and leaves the others as they are: a float32 tensor as second
-argument is combined with a float16 one, and that raises (`expected to be a half tensor but is a float tensor`; tf_keras
-2.21, TensorFlow 2.15 and 2.10). Keras 3 casts every tensor, and so does Keras 2 inside a list or dict that is
-the first argument.
+Keras 2 casts the first argument of `call()` and leaves the others unchanged. Where a float32 second argument is
+combined with the float16 first one, TensorFlow raises (`expected to be a half tensor but is a float tensor`;
+tf_keras 2.21, TensorFlow 2.15 and 2.10). Keras 3 casts every tensor argument. Keras 2 casts every tensor in a
+list or dict that is the first argument.
 
 ## Flagged
 ```python
@@ -95,9 +95,9 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 
 def _finding(facts: SourceFacts, raising: Location, second: Parameter, called: Location) -> Finding:
     return Finding(
-        f"`{second.name}` is the second input of the layer and stays float32, as it is where the layer is "
-        f"called ({place_of(facts, called, raising)}): Keras 2 casts the first input only, so this line raises.",
-        f"Cast it: `tf.cast({second.name}, …)` to the dtype of the first input, or give the layer one list of both.",
+        f"`{second.name}` is the layer's second input and stays float32, the dtype in which the layer is called "
+        f"({place_of(facts, called, raising)}): Keras 2 casts only the first input, so this line raises.",
+        f"Cast `{second.name}` to the dtype of the first input, or pass both to the layer in one list.",
         raising,
         fix=_fix(facts, raising, second),
         also_seen=(AlsoSeen("MP217", "source", "The layer is called here.", called.path, called.line),),
@@ -105,7 +105,7 @@ def _finding(facts: SourceFacts, raising: Location, second: Parameter, called: L
 
 
 def _fix(facts: SourceFacts, raising: Location, second: Parameter) -> Fix | None:
-    """It is cast where it meets the first input."""
+    """The edit that casts it where it is combined with the first input."""
     place = name_at(facts, raising, second.name)
     first = second.function.parameters[1] if second.function is not None else ""
     return safe_fix(f"Cast it to `{first}.dtype`", cast(facts, place, f"{first}.dtype")) if place is not None else None
@@ -114,7 +114,8 @@ def _fix(facts: SourceFacts, raising: Location, second: Parameter) -> Fix | None
 def _wide_inputs(
     facts: SourceFacts, met: MixedOperands, given: Sequence[tuple[Call, ClassFacts]]
 ) -> Iterator[tuple[Parameter, Location]]:
-    """The later inputs of a layer that meet a 16-bit tensor, each with a call of the layer that gives it in float32."""
+    """The later inputs of a layer that meet a 16-bit tensor, each with a call of the layer that passes it in "
+    "float32."""
     event, operands = met
     for value in operands:
         second = _second_input(value)
@@ -131,10 +132,10 @@ def in_failure(failure: FailureFacts) -> Iterator[Finding]:
     if mismatch is None or second is None or is_float32_state(failure):
         return
     yield Finding(
-        f"In {place_of_failure(failure)} {mismatch.words}: `{second.name}` is an input that stays float32, because "
-        "Keras 2 casts the first one only.",
-        f"Cast it: `tf.cast({second.name}, {failure.layer_inputs[0][0]}.dtype)`, or give the layer one list of all "
-        "inputs.",
+        f"In {place_of_failure(failure)} {mismatch.words}: the input `{second.name}` stays float32, because Keras 2 "
+        "casts only the first input.",
+        f"Cast it, `tf.cast({second.name}, {failure.layer_inputs[0][0]}.dtype)`, or pass all inputs to the layer in "
+        "one list.",
         failure.location,
         layer=failure.layer,
         evidence=evidence_of(failure),
@@ -142,7 +143,7 @@ def in_failure(failure: FailureFacts) -> Iterator[Finding]:
 
 
 def _called_layer(facts: SourceFacts, call: Call) -> Iterator[ClassFacts]:
-    """The class of the user's own whose layer is called with more than one argument, if it computes in 16 bits."""
+    """The user's class whose layer is called with more than one argument, if it computes in 16 bits."""
     for layer in options(call.callee):
         own = class_of(layer)
         if not isinstance(layer, Call) or not isinstance(layer.callee, Defined) or own is None or own.kind != "layer":

@@ -1,12 +1,12 @@
-"""A function, a Lambda or a resize turns the 16-bit stream into float32, and nothing in the code says so.
+"""A function, a Lambda or a resize silently turns 16-bit values into float32.
 
 ## Why it matters
-What is computed from there on until the next layer casts it back is computed, and kept for the way back, in float32:
-twice the memory, none of the speed. In Keras 3.15 `inputs + layer(inputs)` promotes, because the Input is float32;
-in a chain of such sums the whole residual stream is float32. `tf.image.resize` gives float32 whatever it is given,
-and so does UpSampling2D in Keras 2, unless it takes the nearest pixel (tf_keras 2.21, TensorFlow 2.15 and 2.10; no
-other of some ninety built-in layers puts out more digits than it computes with). A cast that is written out,
-or `dtype="float32"`, is meant, and nothing is said.
+Until the next layer casts the values back, they are computed in float32, and stored in float32 for the backward
+pass: twice the memory, none of the speed. In Keras 3.15 `inputs + layer(inputs)` promotes, because the Input is
+float32; a chain of such sums keeps the whole residual stream in float32. `tf.image.resize` returns float32 for
+every input dtype unless its method is "nearest", and so does UpSampling2D in Keras 2 (tf_keras 2.21, TensorFlow
+2.15 and 2.10; none of some ninety other built-in layers returns more digits than it computes with). An explicit
+cast or `dtype="float32"` is deliberate and not reported.
 
 ## Flagged
 ```python
@@ -37,7 +37,7 @@ model.fit(np.ones((320, 8), "float32"), np.ones((320, 1), "float32"))
 ```
 
 ## Versions
-Functions between layers: Keras 3; Keras 2 raises instead. Lambda and layers of one's own: all. UpSampling2D: Keras 2.
+Functions between layers: Keras 3 (Keras 2 raises instead). Lambda and custom layers: all. UpSampling2D: Keras 2.
 
 ## Where users met it
 tensorflow/tensorflow#41614, tensorflow/tensorflow#48873, tensorflow/tensorflow#50668, keras-team/keras#20931.
@@ -53,8 +53,8 @@ from mpdoctor.finding import Finding, Severity
 from mpdoctor.knowledge.half_dtypes import HALF
 
 SEVERITY = Severity.WARNING
-RESIZING = ("UpSampling2D",)  # built in; of all others the output was seen to be what they compute in
-# Functions of several tensors, of which the widest decides.
+RESIZING = ("UpSampling2D",)  # built in; every other built-in layer was seen to return its compute dtype
+# Functions of several tensors, whose result has the widest of their dtypes.
 PROMOTING = frozenset(
     ("Add", "Subtract", "Multiply", "Divide", "TrueDivide", "Power", "Maximum", "Minimum", "Matmul", "Einsum", "Dot")
 ) | {"Tensordot", "Where", "Concatenate", "Stack"}
@@ -75,7 +75,7 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
 
 
 def _gives_float32(layer: LayerFacts) -> bool:
-    """Of what stands between other layers: an output may well be float32."""
+    """Only layers between other layers count: an output may be float32 on purpose."""
     return layer.output_dtypes[:1] == ("float32",) and not layer.is_output and not layer.is_model
 
 
@@ -84,14 +84,14 @@ def _is_of_library(layer: LayerFacts) -> bool:
 
 
 def _is_wanted(layer: LayerFacts, model: ModelFacts) -> bool:
-    """Whether a layer inside of it was asked for float32, or a function is given what such a layer gives."""
+    """Whether a layer inside it was given float32 on purpose, or a function gets the output of such a layer."""
     if any(inner.compute_dtype not in HALF for inner in model.inside(layer) if inner.floating):
         return True
     return layer.is_operation and _is_given_float32(layer, model)
 
 
 def _is_given_float32(function: LayerFacts, model: ModelFacts) -> bool:
-    """Whether a float32 input comes from a layer that was asked for float32, as a stream kept in float32 does."""
+    """Whether a float32 input comes from a layer that was given float32, as in a stream kept in float32 on purpose."""
     parent = function.path.rpartition("/")[0]
     pairs = zip(function.given_by, function.input_dtypes, strict=False)
     wide = {f"{parent}/{name}" if parent else name for name, dtype in pairs if dtype == "float32"}
@@ -105,18 +105,18 @@ def _promotion(layer: LayerFacts, half: str) -> tuple[str, str] | None:
         return _promotion_of_function(layer, half)
     if layer.compute_dtype not in HALF:
         return None  # dtype="float32" was asked for
-    subject = f"{layer.path} ({layer.class_name}) computes in {half} and puts out float32"
+    subject = f"{layer.path} ({layer.class_name}) computes in {half} and returns float32"
     if layer.class_name in RESIZING and not layer.own_class:
         return (
-            f'{subject}: in Keras 2 every interpolation but "nearest" does.',
+            f'{subject}: in Keras 2 every interpolation except "nearest" does.',
             'Give it `interpolation="nearest"`, or cast its output.',
         )
-    is_loss = len(layer.output_shape) < 2  # Keras' loss objects give float32, and are meant to
+    is_loss = len(layer.output_shape) < 2  # Keras' loss objects return float32 by design
     if (layer.class_name == "Lambda" or layer.own_class) and not (layer.names_dtype or is_loss) and layer.autocast:
         return (
             f"{subject}, though its code names no dtype: something in it promotes (`tf.image.resize`, a float32 "
             "constant, a weight that comes first).",
-            'Cast what it returns: `tf.cast(outputs, inputs.dtype)`; or say that float32 is meant: `dtype="float32"`.',
+            'Cast its result, `tf.cast(outputs, inputs.dtype)`, or give it `dtype="float32"` if float32 is intended.',
         )
     return None
 
@@ -126,7 +126,7 @@ def _promotion_of_function(function: LayerFacts, half: str) -> tuple[str, str] |
         return None
     other = "float32" if len(function.input_dtypes) > 1 else "a float32 constant"  # Keras 3.3 forgets which it was
     return (
-        f"`{function.class_name.lower()}` is given {half} and {other} here, and gives float32: the stream is "
-        "float32 until the next layer casts it.",
+        f"`{function.class_name.lower()}` gets {half} and {other} here and returns float32: the values stay "
+        "float32 until the next layer casts them.",
         f'Use a layer, which casts all its inputs (`keras.layers.Add()`), or cast the float32 one to "{half}".',
     )

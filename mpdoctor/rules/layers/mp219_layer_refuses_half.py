@@ -1,12 +1,13 @@
-"""A library's layer raises on the 16-bit input that the mixed policy gives it.
+"""A library's layer raises on the 16-bit input that it gets under the mixed policy.
 
 ## Why it matters
-The code that raises is none of yours, so there is no line to mend in it: `inputs + tf.constant(1.0)`, an operation
-without a 16-bit kernel, or the float32 signature of a SavedModel inside a package's layer stops the whole program under
-a mixed policy. A SavedModel's signature that is called with 16-bit values runs, and its gradient raises later, in no
-layer at all: `TFSMLayer`, hub's KerasLayer (tf_keras) and a layer of your own around one are named all the same.
-With `dtype="float32"` the layer computes in float32, Keras casts what it is given, and the next layer casts its output
-back. Where the same call could be made again in float32, that was tried, and the report says so.
+The code that raises is not yours, so there is no line in it for you to change: `inputs + tf.constant(1.0)`, an
+operation without a 16-bit kernel, or the float32 signature of a SavedModel inside a package's layer stops the
+whole program under a mixed policy. A SavedModel's signature that is called with 16-bit values runs, but its
+gradient raises later, outside any layer. The finding still names the layer: `TFSMLayer`, hub's KerasLayer
+(tf_keras), or your own layer around one. With `dtype="float32"` the layer computes in float32: Keras casts its
+input, and the next layer casts its output back. Where the same call could be repeated in float32, that was
+tried, and the report says so.
 
 ## Flagged
 ```python
@@ -87,7 +88,7 @@ def _of_layer(failure: FailureFacts) -> Finding:
     inside = f"{named_part(part)} of {place}" if part is not None and part.kind in PARTS else place
     tried = ", and none in float32 (tried)" if failure.ran_in_float32 else ""
     return Finding(
-        f"{_capital(inside)}, in which no line of yours runs, raises an error on {half} input{tried}: "
+        f"{_capital(inside)}, which is not your code, raises an error on {half} input{tried}: "
         f"{headline_from_failure(failure)}",
         _help(failure),
         failure.layer_made_at or failure.location,
@@ -97,11 +98,12 @@ def _of_layer(failure: FailureFacts) -> Finding:
 
 
 def _of_variable(failure: FailureFacts, variable: str) -> Finding:
-    """The layer is all right: what it is given is no tensor to Keras 2."""
+    """The finding where the layer is right, but its input is a tf.Variable, which Keras 2 does not cast."""
     return Finding(
-        f"{_capital(place_of_failure(failure))} is given `{variable}`, a tf.Variable, in float32: Keras 2 casts the "
-        f"tensors that a layer is given, and no variables: {headline_from_failure(failure)}",
-        f"Hand it on as a tensor, `tf.identity({variable})`: Keras casts that, and its gradient reaches the variable.",
+        f"{_capital(place_of_failure(failure))} is given `{variable}`, a float32 tf.Variable. Keras 2 casts the "
+        f"tensors that a layer is given, but not variables: {headline_from_failure(failure)}",
+        f"Pass it as a tensor, `tf.identity({variable})`: Keras casts that, and the gradient still reaches the "
+        "variable.",
         failure.location,
         layer=failure.layer,
         evidence=evidence_of(failure),
@@ -109,15 +111,15 @@ def _of_variable(failure: FailureFacts, variable: str) -> Finding:
 
 
 def _saved_model(failure: FailureFacts) -> Iterator[Finding]:
-    """A layer around a SavedModel hands its 16-bit input on, and TensorFlow takes it."""
+    """The finding where a layer around a SavedModel passes its 16-bit input on and only the gradient raises."""
     part, half = failure.part, gradient_of_saved_function(failure)
     if part is None or half is None:
         return
     yield Finding(
-        f"`{part.name}` calls a SavedModel's function, whose signature takes float32, with {half} values. TensorFlow "
+        f"`{part.name}` calls a SavedModel's function with {half} values, but its signature takes float32. TensorFlow "
         f"runs it, and its gradient raises: {headline_from_failure(failure)}",
-        f'Make it with a dtype, `{part.name}(…, dtype="float32")`: Keras then casts what it is given. Where it takes '
-        "none, cast what the function is given: `tf.cast(x, tf.float32)`. (Not tried.)",
+        f'Make the layer with a dtype, `{part.name}(…, dtype="float32")`: Keras then casts its input. If it takes no '
+        "dtype, cast the function's input: `tf.cast(x, tf.float32)`. (Not tried.)",
         part.made_at or failure.location,
         evidence=evidence_of(failure),
     )
@@ -132,7 +134,7 @@ def _of_signature(failure: FailureFacts, half: str) -> Finding:
     return Finding(
         "A function with a float32 signature, a SavedModel's or a `tf.function` with `input_signature`, is given "
         f"{half}{f' in {place}' if place else ''}: {headline_from_failure(failure)}",
-        "Cast what it is given: `tf.cast(x, tf.float32)`. What it returns is float32, and the next layer casts it.",
+        "Cast its input: `tf.cast(x, tf.float32)`. Its result is float32, and the next layer casts that.",
         failure.location,
         layer=failure.layer,
         evidence=evidence_of(failure),
@@ -140,17 +142,18 @@ def _of_signature(failure: FailureFacts, half: str) -> Finding:
 
 
 def _of_part(failure: FailureFacts, part: PartFacts) -> Finding:
-    """Of a library. What it is given is a weight, which is float32 under every mixed policy."""
+    """The finding for a library's regularizer or constraint, whose input is a weight: float32 under every mixed "
+    "policy."""
     argument = "kernel_constraint" if part.kind == "constraint" else "kernel_regularizer"
     half = half_given_for_float32(failure)
     returns = f"a {half} value comes back from it" if half else "it makes 16-bit numbers itself"
     cast = (
         f"Cast what it returns: `{argument}=lambda w: tf.cast({part.name}(…)(w), w.dtype)`."
         if half
-        else f"Leave it out, or write it anew in float32: `{argument}=lambda w: …`."
+        else f"Leave it out, or rewrite it in float32: `{argument}=lambda w: …`."
     )
     return Finding(
-        f"{named_part(part)}, in which no line of yours runs, raises: a weight is float32 under a mixed policy, and "
+        f"{named_part(part)}, which is not your code, raises: a weight is float32 under a mixed policy, but "
         f"{returns}: {headline_from_failure(failure)}",
         f'{cast} `dtype="float32"` on the layer changes nothing here.',
         place_of_part(failure),
@@ -168,7 +171,7 @@ def _capital(text: str) -> str:
 
 
 def _help(failure: FailureFacts) -> str:
-    around = '`set_global_policy("float32")` before that line and the mixed policy again behind it'
+    around = '`set_global_policy("float32")` before that line and the mixed policy again after it'
     untried = "" if failure.ran_in_float32 else " (Not tried.)"
     if failure.layer_made_by:
         maker = "the library" if failure.layer_made_by == "__init__" else f"`{failure.layer_made_by}`"

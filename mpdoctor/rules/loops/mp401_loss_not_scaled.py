@@ -1,13 +1,15 @@
-"""A custom training step applies gradients through a LossScaleOptimizer, and the loss was never scaled.
+"""A custom training step applies gradients through a LossScaleOptimizer without scaling the loss.
 
 ## Why it matters
 In Keras 3 `apply` and `apply_gradients` divide by the loss scale whether or not the loss was multiplied by it.
-Without `scale_loss` every applied gradient is 32768 times too small: with SGD(0.1) a weight moved by 1.4e-05 where it
-should have moved by 0.446. Adam hides it until its epsilon bites. In Keras 2 nothing is divided, and nothing is
-scaled: gradients below 3e-08 are flushed to zero in float16, which is what the wrapper was there to prevent;
-where `get_unscaled_gradients` is called all the same, a weight moved by 2.4e-05 instead of 0.8 (SGD(0.1);
-TensorFlow 2.4, 2.10 and 2.15, tf_keras 2.21). compile() puts the wrapper around your optimizer under
-mixed_float16, so a `train_step` of your own needs it too.
+Without `scale_loss` every applied gradient is 32768 times too small: with SGD(0.1) a weight moved by 1.4e-05
+where it should have moved by 0.446. Adam hides this until its epsilon dominates.
+
+In Keras 2 nothing is divided and nothing is scaled: gradients below 3e-08 become zero in float16, which the
+wrapper was meant to prevent. Where `get_unscaled_gradients` is called all the same, a weight moved by 2.4e-05
+instead of 0.8 (SGD(0.1); TensorFlow 2.4, 2.10 and 2.15, tf_keras 2.21).
+
+Under mixed_float16 compile() wraps your optimizer, so a custom `train_step` has to scale the loss too.
 
 ## Flagged
 ```python
@@ -45,10 +47,10 @@ def step(x, y):
 ```
 
 ## Versions
-All. In Keras 2 the calls are `get_scaled_loss` inside the tape and `get_unscaled_gradients` before
-applying. In Keras 3 an optimizer with a `loss_scale_factor` of its own divides in the same way.
-The same holds for a part of the loss: `scaled + sum(model.losses)` moved a regularized weight by 3e-05
-instead of 1 (TensorFlow 2.10 and 2.21). `stateless_apply` of what JAX differentiates divides as well.
+All. In Keras 2 the calls are `get_scaled_loss` inside the tape and `get_unscaled_gradients` before applying. In
+Keras 3 an optimizer with its own `loss_scale_factor` divides in the same way. The same holds for a part of the
+loss: `scaled + sum(model.losses)` moved a regularized weight by 3e-05 instead of 1 (TensorFlow 2.10 and 2.21).
+`stateless_apply` divides the gradients that JAX has computed as well.
 
 ## Where users met it
 keras-team/keras#19244, keras-team/keras#19479, keras-team/keras#20894, keras-team/keras-io#524.
@@ -118,16 +120,16 @@ def _stateless(facts: SourceFacts) -> Iterator[Finding]:
 
 
 def _parts(facts: SourceFacts, apply: Call, gradient: Call) -> Iterator[Finding]:
-    """The losses of layers that are added to a loss which was scaled before."""
+    """Layers' losses that are added to an already scaled loss."""
     if not facts.keras.is_keras3 and not calls_on_the_way(apply, "get_unscaled_gradients"):
         return  # MP402
     for term in unscaled_losses_of_layers(facts, gradient):
-        text = text_of(facts, term.location) or "What the layers add"
+        text = text_of(facts, term.location) or "The layers' loss"
         of, method = receiver_text(facts, apply), "scale_loss" if facts.keras.is_keras3 else "get_scaled_loss"
         yield Finding(
-            f"`{text}` is added to the scaled loss as it is, and its gradients are divided by the loss scale with the "
+            f"`{text}` is added unscaled to the scaled loss, and its gradients are divided by the loss scale with the "
             f"others: this part counts {starting_scale(apply.receiver)} times too little at first.",
-            f"Add it up first, and scale the sum; or scale it, too: `{of}.{method}({text})`.",
+            f"Add first and scale the sum, or scale this part too: `{of}.{method}({text})`.",
             term.location,
             fix=unsafe_fix("Scale this part, too", put_around(facts, term.location, f"{of}.{method}(", ")")),
         )
@@ -139,8 +141,8 @@ def _fix(facts: SourceFacts, apply: Call, gradient: Call, unscales: bool) -> Fix
 
 
 def _may_scale_elsewhere(apply: Call, gradient: Call) -> bool:
-    """Whether the scale may come in where the text does not show it: as `output_gradients` of the tape, or in something
-    that was given the optimizer, and whose code is not followed."""
+    """Whether the loss may be scaled where the source does not show it: through `output_gradients` of the tape, or in
+    code that was given the optimizer and is not followed."""
     if gradient.argument(2, "output_gradients") is not None:
         return True
     return _is_given_optimizer(apply, target(gradient))
@@ -154,18 +156,17 @@ def _is_given_optimizer(apply: Call, loss: Value | None) -> bool:
 def _message(facts: SourceFacts, apply: Call, how: str, unscales: bool) -> str:
     if how == "factor":
         return (
-            "The loss was never scaled, and this optimizer divides the gradients by its "
-            "`loss_scale_factor` all the same: "
-            "every applied gradient is too small by that factor."
+            "The loss was never scaled, but this optimizer divides the gradients by its `loss_scale_factor`: every "
+            "applied gradient is too small by that factor."
         )
     if facts.keras.is_keras3 or unscales:
         return (
-            "The loss was never scaled, and the gradients are divided by the loss scale all the same: every applied "
+            "The loss was never scaled, but the gradients are divided by the loss scale: every applied "
             f"gradient is {starting_scale(apply.receiver)} times too small at first."
         )
     return (
-        "These gradients come from a loss that was never scaled: in float16 those below 3e-08 are flushed to zero, and "
-        "the LossScaleOptimizer does nothing about it."
+        "These gradients come from a loss that was never scaled: in float16 those below 3e-08 become zero, and the "
+        "LossScaleOptimizer cannot prevent it."
     )
 
 
@@ -173,15 +174,15 @@ def _help(facts: SourceFacts, apply: Call, gradient: Call, unscales: bool) -> st
     of, loss = receiver_text(facts, apply), _name_of_loss(facts, gradient)
     if facts.keras.is_keras3 or unscales:
         scale = "scale_loss" if facts.keras.is_keras3 else "get_scaled_loss"
-        return f"Inside the tape: `scaled_loss = {of}.{scale}({loss})`, and differentiate `scaled_loss`."
+        return f"Inside the tape write `scaled_loss = {of}.{scale}({loss})`, and differentiate `scaled_loss`."
     return (
-        f"Inside the tape: `scaled_loss = {of}.get_scaled_loss({loss})`; differentiate that, and then "
-        f"`gradients = {of}.get_unscaled_gradients(gradients)`."
+        f"Inside the tape write `scaled_loss = {of}.get_scaled_loss({loss})`, differentiate `scaled_loss`, and then "
+        f"unscale: `gradients = {of}.get_unscaled_gradients(gradients)`."
     )
 
 
 def _name_of_loss(facts: SourceFacts, gradient: Call) -> str:
-    """What the program calls what it differentiates; `loss` where that is no plain name."""
+    """The program's name for the loss that it differentiates; `loss` where that is no plain name."""
     given = argument_at(facts, gradient.location, 0, "target")
     text = text_of(facts, given) if given is not None else None
     return text if text is not None and text.replace(".", "_").isidentifier() else "loss"
@@ -197,16 +198,15 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
     if not shrinks and seen.scaled_by_another:
         return
     yield Finding(
-        "The loss was never scaled, and the gradients are divided by the loss scale all the same: every applied "
+        "The loss was never scaled, but the gradients are divided by the loss scale: every applied "
         f"gradient is {training.initial_scale:g} times too small at first."
         if shrinks
         else "The loss was never scaled, although a LossScaleOptimizer applies its gradients: in float16 "
-        "those below 3e-08 "
-        "are flushed to zero.",
-        "Inside the tape: `scaled_loss = optimizer.scale_loss(loss)`, and differentiate `scaled_loss`."
+        "those below 3e-08 become zero.",
+        "Inside the tape write `scaled_loss = optimizer.scale_loss(loss)`, and differentiate `scaled_loss`."
         if training.model.keras.is_keras3
-        else "Inside the tape: `scaled_loss = optimizer.get_scaled_loss(loss)`; differentiate that, and then "
-        "`gradients = optimizer.get_unscaled_gradients(gradients)`.",
+        else "Inside the tape write `scaled_loss = optimizer.get_scaled_loss(loss)`, differentiate `scaled_loss`, and "
+        "then unscale: `gradients = optimizer.get_unscaled_gradients(gradients)`.",
         training.applied_at,
         model=training.model.id,
         evidence={"exponent": round(seen.median, 3)},
@@ -214,5 +214,5 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
 
 
 def _computes_in_float16(training: TrainingFacts) -> bool:
-    """Where nothing does, no gradient is flushed to zero for want of a scale."""
+    """Whether a layer computes in float16; where none does, no gradient is lost for lack of a loss scale."""
     return any(layer.compute_dtype == "float16" for layer in training.model.layers)

@@ -1,15 +1,16 @@
 """A custom training step scales the loss and applies the gradients without unscaling them.
 
 ## Why it matters
-The updates are 32768 times too large: with SGD(0.1) a weight moved by 14614 where it should have moved by
-0.446 (tf_keras 2.21, the same in TensorFlow 2.4 to 2.15). Adam hides it, because it divides by the
-gradients' own size; clipping, weight decay and logged norms are wrong all the same. In Keras 3 the same
-code is right: `apply` and `apply_gradients` unscale by themselves. Keras 2's `minimize` scales and unscales by
-itself: a loss that was scaled before has the same effect (a weight moved by 5765 instead of 0.176).
+The updates are 32768 times too large: with SGD(0.1) a weight moved by 14614 where it should have moved by 0.446
+(tf_keras 2.21, the same in TensorFlow 2.4 to 2.15). Adam hides this, because it divides by the gradients' own
+size; clipping, weight decay and logged norms are wrong all the same. Keras 2's `minimize` scales and unscales
+by itself, so a loss that was scaled before has the same effect (a weight moved by 5765 instead of 0.176). In
+Keras 3 the same loop is right, because `apply` and `apply_gradients` unscale.
 
-A scale of your own, `loss * 1024`, has to be divided out by your own code in every Keras: with SGD(0.01) a weight
-moved by 4.66 instead of 0.00455 (Keras 3.15, tf_keras 2.21, TensorFlow 2.10 and 2.4), and the loss is inf or NaN a few
-steps later. Of Adam nothing is said there, nor where the gradients are clipped or the learning rate is small enough.
+If you multiply the loss by a number of your own, `loss * 1024`, your code has to divide the gradients by it, in
+every Keras. Without that, SGD(0.01) moved a weight by 4.66 instead of 0.00455 (Keras 3.15, tf_keras 2.21,
+TensorFlow 2.10 and 2.4), and the loss was inf or NaN a few steps later. This is not reported for Adam, nor
+where the gradients are clipped or the learning rate is small enough.
 
 ## Flagged
 ```python
@@ -94,9 +95,9 @@ CAUSES_DIVERGENCE = True
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
     for apply, factor in never_divided(facts):
         yield Finding(
-            f"The loss is multiplied by {factor}, and its gradients are applied as they come: every applied gradient "
+            f"The loss is multiplied by {factor}, but its gradients are never divided by it: every applied gradient "
             f"is {factor} times too large.",
-            f"Divide them first: `gradients = [g / {factor} for g in gradients]`. Or leave the number out and let a "
+            f"Divide them first: `gradients = [g / {factor} for g in gradients]`. Or leave the factor out and let a "
             "LossScaleOptimizer scale and unscale.",
             apply.location,
             fix=_divided(facts, apply, str(factor)),
@@ -109,7 +110,7 @@ def _never_unscaled(facts: SourceFacts) -> Iterator[Finding]:
     for apply, gradient in _applied_scaled(facts):
         of = receiver_text(facts, apply)
         yield Finding(
-            "These gradients are applied as they come from the scaled loss: every applied gradient is "
+            "These gradients come from the scaled loss and are applied without unscaling: every applied gradient is "
             f"{starting_scale(apply.receiver)} times too large.",
             f"Unscale them first: `gradients = {of}.get_unscaled_gradients(gradients)`.",
             apply.location,
@@ -120,16 +121,16 @@ def _never_unscaled(facts: SourceFacts) -> Iterator[Finding]:
             continue
         if any(is_scaled_by(loss, "get_scaled_loss") for loss in _losses(facts, call)):
             yield Finding(
-                "`minimize` scales the loss itself; this one is scaled already, and unscaled once: every applied "
+                "`minimize` scales the loss itself. This loss is already scaled, and unscaled only once: every applied "
                 f"gradient is {starting_scale(call.receiver)} times too large.",
-                f"Give it the loss as it is: `{receiver_text(facts, call)}.minimize(loss, …)`.",
+                f"Pass the unscaled loss: `{receiver_text(facts, call)}.minimize(loss, …)`.",
                 call.location,
                 fix=_loss_as_it_is(facts, call),
             )
 
 
 def _unscaled(facts: SourceFacts, apply: Call, gradient: Call) -> Fix | None:
-    """As they come from the tape, or where they are applied if another function does that."""
+    """The edit that unscales the gradients after the tape, or where they are applied if another function does that."""
     is_here = apply.context.function is gradient.context.function
     place = gradient.location if is_here else _gradients_applied(facts, apply)
     before = f"{receiver_text(facts, apply)}.get_unscaled_gradients("
@@ -137,7 +138,7 @@ def _unscaled(facts: SourceFacts, apply: Call, gradient: Call) -> Fix | None:
 
 
 def _gradients_applied(facts: SourceFacts, apply: Call) -> Location | None:
-    """`gradients` of `apply_gradients(zip(gradients, …))`; None of what is put together in another way."""
+    """`gradients` in `apply_gradients(zip(gradients, …))`; None for an argument that is built in another way."""
     pairs = argument_at(facts, apply.location, 0, "grads_and_vars")
     written = expression_written(facts, pairs) if pairs is not None else None
     is_zip = isinstance(written, ast.Call) and ast.unparse(written.func) == "zip"
@@ -155,11 +156,11 @@ def _divided(facts: SourceFacts, apply: Call, factor: str) -> Fix | None:
 def _loss_as_it_is(facts: SourceFacts, minimize: Call) -> Fix | None:
     scaled = [loss for loss in _losses(facts, minimize) if isinstance(loss, Call) and loss.method == "get_scaled_loss"]
     edit = passed_on(facts, scaled[0].location, 0, "loss") if len(scaled) == 1 else None
-    return unsafe_fix("Give it the loss as it is", edit)
+    return unsafe_fix("Pass the unscaled loss", edit)
 
 
 def _applied_scaled(facts: SourceFacts) -> Iterator[tuple[Call, Call]]:
-    """(the call that applies gradients as they come from a scaled loss, that of the tape)."""
+    """Each call that applies the gradients of a scaled loss without unscaling them, with the tape's `gradient` call."""
     for apply, gradient in applied_gradients(facts):
         is_scaled = is_scaled_by(target(gradient), "get_scaled_loss") or _is_scaled_on_a_path_to(apply, gradient)
         if not is_scaled or not applied_by_its_scaler(facts, apply, gradient):
@@ -169,8 +170,8 @@ def _applied_scaled(facts: SourceFacts) -> Iterator[tuple[Call, Call]]:
 
 
 def _is_scaled_on_a_path_to(apply: Call, gradient: Call) -> bool:
-    """Whether the loss is scaled on one of several paths (`get_scaled_loss(loss) if amp else loss`), and each path that
-    scales it comes to the call that applies its gradients."""
+    """Whether the loss is scaled on one of several paths (`get_scaled_loss(loss) if amp else loss`), and every path
+    that scales it reaches the call that applies its gradients."""
     return any(
         isinstance(loss, Call)
         and is_scaled_by(loss, "get_scaled_loss")
@@ -180,13 +181,13 @@ def _is_scaled_on_a_path_to(apply: Call, gradient: Call) -> bool:
 
 
 def _leads_to(scaling: Context, later: Context) -> bool:
-    """Whether every `if` that a later event stands behind has let the scaling through by the same arm."""
+    """Whether every `if` around a later event took the same branch for the scaling."""
     arms = {branch.statement: branch.taken for branch in scaling.branches}
     return all(arms.get(branch.statement) is branch.taken for branch in later.branches)
 
 
 def _losses(facts: SourceFacts, minimize: Call) -> Iterator[Value]:
-    """The loss that minimize is given, or what the function returns that it is given."""
+    """The loss passed to minimize, or the result of the function passed to it."""
     for option in options(minimize.argument(0, "loss")):
         if isinstance(option, Defined) and isinstance(option.of, FunctionFacts):
             yield from (event.value for event in facts.returns_of(option.of))
@@ -201,10 +202,9 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
     if seen.unscaled_calls or seen.unscaled_called:
         return
     yield Finding(
-        "The gradients of a scaled loss are applied without being unscaled: every applied gradient is "
-        f"{training.initial_scale:g} "
-        "times too large at first.",
-        "Before they are applied: `gradients = optimizer.get_unscaled_gradients(gradients)`.",
+        "The gradients of a scaled loss are applied without unscaling: every applied gradient is "
+        f"{training.initial_scale:g} times too large at first.",
+        "Unscale them before they are applied: `gradients = optimizer.get_unscaled_gradients(gradients)`.",
         training.applied_at,
         model=training.model.id,
         evidence={"exponent": round(seen.median, 3)},

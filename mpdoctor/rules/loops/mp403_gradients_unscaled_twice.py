@@ -2,9 +2,9 @@
 
 ## Why it matters
 In Keras 3 `apply` and `apply_gradients` of a LossScaleOptimizer divide by the loss scale themselves. A loop
-that divides by it first makes every update 32768 times too small: with SGD(0.1) a weight moved by 5.4e-06
-where it should have moved by 0.176. In Keras 2 the same comes from calling `get_unscaled_gradients` twice,
-or beside a division by hand. Nothing raises, and Adam hides it until its epsilon bites.
+that divides first makes every update 32768 times too small: with SGD(0.1) a weight moved by 5.4e-06 where it
+should have moved by 0.176. In Keras 2 the same happens if `get_unscaled_gradients` is called twice, or is
+combined with a division by hand. Nothing raises, and Adam hides it until its epsilon dominates.
 
 ## Flagged
 ```python
@@ -94,7 +94,7 @@ def _beside_the_wrapper(facts: SourceFacts) -> Iterator[Finding]:
             continue
         for division in _divisions_by_hand(facts, apply, gradient, numbers):
             yield Finding(
-                f"These gradients are divided by the loss scale here, and once more by `{apply.method}`: every applied "
+                f"These gradients are divided by the loss scale here and again by `{apply.method}`: every applied "
                 f"gradient is {starting_scale(apply.receiver)} times too small at first.",
                 f"Delete this division: in Keras 3 `{apply.method}` unscales by itself.",
                 division.location,
@@ -103,7 +103,7 @@ def _beside_the_wrapper(facts: SourceFacts) -> Iterator[Finding]:
 
 
 def _fix(facts: SourceFacts, division: Value) -> Fix | None:
-    """What is divided, undivided."""
+    """The edit that removes the division."""
     if isinstance(division, Call):
         edit = passed_on(facts, division.location, 0, "grads") if division.method == UNSCALING else None
         return unsafe_fix("Unscale once", edit)
@@ -126,7 +126,7 @@ def _divisions_by_hand(facts: SourceFacts, apply: Call, gradient: Call, numbers:
 
 
 def _twice_in_the_program(facts: SourceFacts) -> Iterator[Finding]:
-    """Keras 2: `get_unscaled_gradients` of what was divided before, or a division of what it gave."""
+    """Keras 2: `get_unscaled_gradients` of gradients that were divided before, or a division of its result."""
     numbers = initial_scales(facts)
     unscalings: list[Call | Operation] = [*facts.method_calls(UNSCALING)]
     for unscaling in unscalings + [operation for operation in facts.operations if divided_by_scale(operation, numbers)]:
@@ -138,7 +138,7 @@ def _twice_in_the_program(facts: SourceFacts) -> Iterator[Finding]:
         when = f"are divided by the loss scale here, and once more by `{UNSCALING}`" if is_first else BEFORE
         yield Finding(
             f"These gradients {when}: every applied gradient is {starting_scale(wrapper)} times too small at first.",
-            f"Unscale once: keep one `{UNSCALING}`, and delete the other."
+            f"Unscale once: keep one `{UNSCALING}` and delete the other."
             if isinstance(unscaling, Call) and unscales(first)
             else f"Delete the division: `{UNSCALING}` divides by the loss scale.",
             first.location if is_first else unscaling.location,
@@ -147,7 +147,7 @@ def _twice_in_the_program(facts: SourceFacts) -> Iterator[Finding]:
 
 
 def _unscaled_before(facts: SourceFacts, unscaling: Call | Operation, numbers: tuple[float, ...]) -> Value | None:
-    """The first of what has unscaled before what this unscales; of two divisions by hand neither is one."""
+    """The first call or division that unscaled these gradients before; two divisions by hand do not count."""
     if isinstance(unscaling, Call):
         return next(_unscaled_in(facts, unscaling.argument(0), numbers, only_calls=False), None)
     operands = unscaling.operands
@@ -183,15 +183,15 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
         return
     is_keras3 = training.model.keras.is_keras3
     if by_hand:
-        how = "by the training code, and once more by " + ("the optimizer" if is_keras3 else f"`{UNSCALING}`")
+        how = "by the training code and again by " + ("the optimizer" if is_keras3 else f"`{UNSCALING}`")
     else:
-        how = f"{seen.unscaled_calls} times in one step, each time by `{UNSCALING}`"
+        how = f"{seen.unscaled_calls} times in one step by `{UNSCALING}`"
     yield Finding(
         f"The gradients are divided by the loss scale {how}: every applied gradient is {training.initial_scale:g} "
         "times too small at first.",
         "Delete the division: in Keras 3 `apply` and `apply_gradients` unscale by themselves."
         if is_keras3
-        else f"Unscale once: keep one `{UNSCALING}`, and delete the rest.",
+        else f"Unscale once: keep one `{UNSCALING}` and delete the rest.",
         training.applied_at,
         model=training.model.id,
         evidence={"exponent": round(seen.median, 3)},

@@ -1,9 +1,9 @@
-"""The loss is scaled after the GradientTape has closed, so the tape knows nothing of the scaled loss.
+"""The loss is scaled after the GradientTape has closed, so the tape does not record the scaling.
 
 ## Why it matters
-`tape.gradient(scaled_loss, …)` gives None for every variable, because the multiplication was not recorded;
-applying them raises `ValueError: No gradients provided for any variable` (the same in Keras 3.15, tf_keras
-2.21 and TensorFlow 2.10). Scaling belongs inside the `with`; entering the same tape again for it is right
+`tape.gradient(scaled_loss, …)` returns None for every variable, because the multiplication was not recorded,
+and applying None raises `ValueError: No gradients provided for any variable` (the same in Keras 3.15, tf_keras
+2.21 and TensorFlow 2.10). Scale the loss inside the `with` block. Entering the same tape again for it is right
 too.
 
 ## Flagged
@@ -46,7 +46,7 @@ def step(x, y):
 All: `get_scaled_loss` in Keras 2, `scale_loss` in Keras 3.
 
 ## Where users met it
-Measured in four versions; tensorflow/models and danijar/dreamerv2 enter the tape again, which is right.
+Found by measuring in four versions; tensorflow/models and danijar/dreamerv2 enter the tape again, which is right.
 """
 
 from __future__ import annotations
@@ -82,9 +82,10 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
                 continue
             expression = text_at(facts, scaled.location) or "the loss"
             yield Finding(
-                f"`{expression}` stands behind the `with` of the tape, which never sees it: `gradient` gives None "
-                "for every variable, and applying that raises ValueError.",
-                "Move it into the `with tf.GradientTape()` block, after the loss; or enter the tape again for it: "
+                f"`{expression}` comes after the tape's `with` block, so the tape does not record it: `gradient` "
+                "returns "
+                "None for every variable, and applying that raises ValueError.",
+                "Move it into the `with tf.GradientTape()` block, after the loss, or enter the tape again for it: "
                 "`with tape:`.",
                 scaled.location,
                 fix=_fix(facts, scaled),
@@ -92,7 +93,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 
 
 def _fix(facts: SourceFacts, scaled: Call | Operation) -> Fix | None:
-    """The line moved behind that of the loss, which stands under the tape."""
+    """The edit that moves the line below that of the loss, inside the tape."""
     moved = statement_at(facts, scaled.location)
     given = scaled.argument(0, "loss") if isinstance(scaled, Call) else scaled.operands[0]
     losses = [loss for loss in options(given) if isinstance(loss, Call | Operation)]
@@ -102,13 +103,13 @@ def _fix(facts: SourceFacts, scaled: Call | Operation) -> Fix | None:
     is_assignment = bool(re.match(r"\w+ = ", moved.text)) and "\n" not in moved.text
     if not under_tape or not is_assignment:
         return None
-    title = "Move it under the tape"
+    title = "Move it inside the tape"
     here = line_behind(facts, losses[0].location, moved.text)
     return safe_fix(title, here, without_statement(facts, scaled.location))
 
 
 def _scaled(loss: Value | None) -> Iterator[Call | Operation]:
-    """The scaling that was done last, so that what it gave is differentiated."""
+    """The last scaling, whose result is differentiated."""
     for option in options(loss):
         is_call = isinstance(option, Call) and option.method in SCALING and option.receiver is not None
         if isinstance(option, (Call, Operation)) and (is_call or multiplied_by_scale(option)):

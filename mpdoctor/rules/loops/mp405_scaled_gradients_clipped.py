@@ -1,10 +1,10 @@
-"""Gradients are clipped while they still carry the loss scale.
+"""Gradients are clipped while they are still multiplied by the loss scale.
 
 ## Why it matters
-Scaled gradients are 32768 times too large, so a limit meant for real ones cuts nearly all of them down, and
-unscaling divides what is left: with SGD(0.1) and clip_by_global_norm(…, 1.0) a weight moved by 1.6e-06
-where it should have moved by 0.053 (Keras 3.15, tf_keras 2.21, TensorFlow 2.10 alike). In Keras 2 unscale
-first, then clip. In Keras 3 nothing stands between unscaling and applying: give the limit to the optimizer
+Scaled gradients are 32768 times too large, so a limit chosen for unscaled ones cuts down nearly all of them,
+and unscaling then divides the rest: with SGD(0.1) and clip_by_global_norm(…, 1.0) a weight moved by 1.6e-06
+where it should have moved by 0.053 (the same in Keras 3.15, tf_keras 2.21 and TensorFlow 2.10). In Keras 2
+unscale first, then clip. In Keras 3 unscaling and applying are one call: give the limit to the optimizer
 inside, which clips after unscaling.
 
 ## Flagged
@@ -46,7 +46,7 @@ def step(x, y):
 All. In Keras 2: `get_unscaled_gradients` first, then the clipping.
 
 ## Where users met it
-tensorflow/tensorflow#36001; tensorflow/models orders it right.
+tensorflow/tensorflow#36001; tensorflow/models does it in the right order.
 """
 
 from __future__ import annotations
@@ -95,16 +95,16 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     for clip, unscaling, gradient in found:
         scale = starting_scale(unscaling.receiver)
         told = (
-            f"`{clip.method}` gets gradients that still carry the loss scale of {scale}, and its limit is as many "
-            "times too low for them"
+            f"`{clip.method}` clips gradients that are still multiplied by the loss scale, so its limit is {scale} "
+            "times too low"
         )
         if facts.keras.is_keras3:
             fix = _given_to_inner(facts, clip, unscaling)
             scaled = with_scaled_limits(facts, clip, unscaling) if fix is None else None
             setting = f"`{argument_for(clip)}={_limit(facts, clip)}`"
-            inside = f"to the optimizer inside, which clips after unscaling: {setting}; and delete this line."
+            inside = f"to the optimizer inside, which clips after unscaling ({setting}), and delete this line."
             yield Finding(
-                f"{told}; `{unscaling.method}` then divides what is left by the scale.",
+                f"{told}; `{unscaling.method}` then divides the clipped gradients by the scale.",
                 f"Scale the limit as well: `{scaled[0].text}`. Or give it {inside}"
                 if scaled
                 else f"Give the limit {inside}",
@@ -113,8 +113,8 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             )
         else:
             yield Finding(
-                f"{told}: they are unscaled behind it.",
-                f"Clip after `{UNSCALING}`: move this line behind it.",
+                f"{told}: they are unscaled only afterwards.",
+                f"Move this line after `{UNSCALING}`.",
                 clip.location,
                 fix=_unscaled_first(facts, clip, unscaling, gradient),
             )
@@ -140,14 +140,15 @@ def _unscaled_first(facts: SourceFacts, clip: Call, unscaling: Call, gradient: C
 
 
 def _clipped_before_apply(facts: SourceFacts) -> Iterator[tuple[Call, Call, Call]]:
-    """(the call that clips, the apply call, which unscales in Keras 3, that of the tape)."""
+    """Each call that clips scaled gradients, the apply call, which unscales in Keras 3, and the tape's `gradient` "
+    "call."""
     for apply, gradient in applied_gradients(facts):
         if applied_by_its_scaler(facts, apply, gradient):
             yield from ((clip, apply, gradient) for clip in _clips_scaled(facts, given_to(apply), gradient))
 
 
 def _clipped_before_unscaling(facts: SourceFacts) -> Iterator[tuple[Call, Call, Call]]:
-    """(the call that clips, that of `get_unscaled_gradients`, that of the tape)."""
+    """Each call that clips scaled gradients, the later `get_unscaled_gradients`, and the tape's `gradient` call."""
     for unscaling in facts.method_calls(UNSCALING):
         given = unscaling.argument(0)
         for value in until_gradients(given) if not unscaling.context.guarded else ():
@@ -156,7 +157,7 @@ def _clipped_before_unscaling(facts: SourceFacts) -> Iterator[tuple[Call, Call, 
 
 
 def _clips_scaled(facts: SourceFacts, value: Value | None, gradient: Call) -> Iterator[Call]:
-    """The calls that clip these gradients before anything unscales them, at a limit that knows nothing of the scale."""
+    """The calls that clip these gradients before they are unscaled, at a limit that does not depend on the scale."""
     if not is_of_scaled_loss(facts, gradient):
         return
     for until_gradient in until_gradients(value, unscales):
@@ -193,9 +194,9 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
     if seen.on_the_way != "changed":
         return
     yield Finding(
-        "The gradients are cut down while they still carry the loss scale, and divided by it afterwards: the same "
-        f"batch at the scales {seen.low:g} and {seen.high:g} gave gradients that differ by "
-        f"{(seen.high / seen.low) ** abs(seen.median):.3g} times; they should be equal.",
+        "The gradients are clipped while they are still multiplied by the loss scale, and divided by it afterwards: "
+        f"for the same batch, the gradients at the loss scales {seen.low:g} and {seen.high:g} differ by a factor of "
+        f"{(seen.high / seen.low) ** abs(seen.median):.3g}, and should be equal.",
         "Give the limit to the optimizer inside, which clips after unscaling: "
         "`LossScaleOptimizer(Adam(global_clipnorm=1.0))`."
         if training.model.keras.is_keras3

@@ -1,13 +1,15 @@
 """Scaled gradients are summed over steps between which the loss scale may change.
 
 ## Why it matters
-The scale changes when gradients are applied. Adding up micro-batches and applying their sum once is right,
-because all of them carry one scale (tried: 0.176 either way). A sum or running average that lives on across
-an apply call mixes scales: over four steps in which the scale doubled twice, a sum of scaled gradients was
-0.66 of the last scale where 1.76 was right, and one overflow leaves inf in it for good. Unscale what is
-added up. Variables that are applied themselves and never set back to zero do the same: four gradients of 1.0, each
-applied under twice the scale of the one before, added up to 1.875, and after one overflow each step was skipped and
-the scale halved (Keras 3.15, TensorFlow 2.10 and 2.4).
+The loss scale can change whenever gradients are applied. Adding up micro-batches and applying their sum once is
+right, because all of them were multiplied by the same scale (tried: 0.176 either way). A sum or running average
+that is kept across an apply call mixes scales: over four steps in which the scale doubled twice, a sum of
+scaled gradients was 0.66 of the last scale where 1.76 was right, and one overflow leaves inf in it for good.
+Unscale the gradients before adding them up.
+
+Variables that are applied themselves and never set back to zero have the same problem: four gradients of 1.0,
+each applied under twice the scale of the one before, added up to 1.875, and after one overflow every step was
+skipped and the scale halved (Keras 3.15, TensorFlow 2.10 and 2.4).
 
 ## Flagged
 ```python
@@ -88,16 +90,16 @@ SEVERITY = Severity.WARNING
 FIXES = ("unsafe",)
 EXPLAINS = {"MP912": "model"}
 SET_BACK = (
-    "Set what is kept to zero after each time that it is applied, `variable.assign(tf.zeros_like(variable))`: then all "
-    "that it holds carries one scale."
+    "Set the variables back to zero after each time that they are applied, `variable.assign(tf.zeros_like(variable))`: "
+    "then all gradients in them carry the same scale."
 )
-# What is the same whatever its argument is multiplied by.
+# Functions whose result does not change when their argument is multiplied by a number.
 AT_ANY_SCALE = (
     *("zeros_like", "ones_like", "shape", "size", "rank", "sign", "argmax", "argmin", "argsort", "count_nonzero"),
     *("is_finite", "is_inf", "is_nan", "isfinite", "isinf", "isnan", "l2_normalize", "normalize"),
 )
 KEEPING = ("assign_add", "assign_sub", "assign")
-HANDED_ON = (*APPLYING, UNSCALING, "build", "append", "all_reduce")  # methods that leave variables as they are
+HANDED_ON = (*APPLYING, UNSCALING, "build", "append", "all_reduce")  # methods that do not change variables
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
@@ -107,8 +109,8 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             kept = next(_applied_and_kept(facts, gradient, call), None) if apply is None else None
             if apply is not None or kept is not None:
                 yield Finding(
-                    f"`{call.method}` keeps gradients that still carry the loss scale, and "
-                    f"`{(apply or kept or call).method}` may change the scale after each of them: what is kept mixes "
+                    f"`{call.method}` adds up gradients that are still multiplied by the loss scale, and "
+                    f"`{(apply or kept or call).method}` may change the scale after each of them: the sum mixes "
                     "several scales, and an overflow stays in it.",
                     _help_for_step(facts, apply) if apply is not None else SET_BACK,
                     call.location,
@@ -120,22 +122,22 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 
 def _help_for_step(facts: SourceFacts, apply: Call) -> str:
     if not facts.keras.is_keras3:
-        return f"Keep what `{UNSCALING}` gives."
+        return f"Add up the result of `{UNSCALING}` instead."
     of = receiver_text(facts, apply)
     return (
-        f"Keep unscaled gradients: divide by `{of}.dynamic_scale` first. It exists once the optimizer is built, so "
+        f"Divide them by `{of}.dynamic_scale` before adding them up. It exists once the optimizer is built, so "
         f"call `{of}.build(model.trainable_variables)` before the first step."
     )
 
 
 def _fix_of_step(facts: SourceFacts, kept: Call, apply: Call, gradient: Call) -> Fix | None:
-    """What is kept, unscaled: in Keras 2 with all that is made of these gradients, in Keras 3 where it is kept."""
+    """The edits that unscale the gradients: in Keras 2 after the tape, in Keras 3 where they are added up."""
     if not facts.keras.is_keras3:
         unscaling = [
             call for call in facts.method_calls(UNSCALING) if holds_gradient(call.argument(0), gradient, False)
         ]
         edits = unscaled_at_tape(facts, unscaling[0], gradient) if len(unscaling) == 1 else None
-        return unsafe_fix("Unscale before keeping", edits)
+        return unsafe_fix("Unscale before adding up", edits)
     given = argument_at(facts, kept.location, 0, "delta", "value")
     written = expression_written(facts, given) if given is not None else None
     if given is None or not _is_as_large(written) or not _is_built(facts, apply):
@@ -145,15 +147,15 @@ def _fix_of_step(facts: SourceFacts, kept: Call, apply: Call, gradient: Call) ->
 
 
 def _is_as_large(written: ast.expr | None) -> bool:
-    """Whether it grows as the gradients do: they themselves, or their norm."""
+    """Whether it is proportional to the gradients: the gradients themselves, or their norm."""
     if isinstance(written, ast.Call):
         return called(written) in ("abs", "norm", "global_norm")
     return isinstance(written, ast.Name)
 
 
 def _is_built(facts: SourceFacts, apply: Call) -> bool:
-    """Whether the program builds the optimizer, which has its `dynamic_scale` then. That fit() does so is true with a
-    distribution strategy only (Keras 3.15)."""
+    """Whether the program builds the optimizer, so that its `dynamic_scale` exists. fit() builds it in time only with a
+    distribution strategy (Keras 3.15)."""
     made = apply.receiver
     return any(
         call.receiver is not None and made is not None and same_object(call.receiver, made)
@@ -162,9 +164,9 @@ def _is_built(facts: SourceFacts, apply: Call) -> bool:
 
 
 def _fix_by_setting_back(facts: SourceFacts, kept: Call, apply: Call | None) -> Fix | None:
-    """Not for averages, which live on."""
+    """The edit that sets the variables back to zero; None for averages, which are meant to persist."""
     edit = zeroed_behind(facts, apply) if apply is not None and _is_sum(kept) else None
-    return unsafe_fix("Set what is kept to zero", edit)
+    return unsafe_fix("Set the sum back to zero", edit)
 
 
 def _is_sum(kept: Call) -> bool:
@@ -177,8 +179,8 @@ def _is_sum(kept: Call) -> bool:
 
 
 def _applied_and_kept(facts: SourceFacts, gradient: Call, kept: Call) -> Iterator[Call]:
-    """The calls of a LossScaleOptimizer that apply the variables in which gradients are added up, where nothing ever
-    sets those variables back."""
+    """The calls of a LossScaleOptimizer that apply the variables in which gradients are added up, where those variables
+    are never set back to zero."""
     stores = _stores(kept.receiver)
     if not stores or not _adds_up(kept, stores):
         return
@@ -190,8 +192,7 @@ def _applied_and_kept(facts: SourceFacts, gradient: Call, kept: Call) -> Iterato
 
 
 def _is_new(stores: tuple[Value, ...], apply: Call) -> bool:
-    """Whether the variables are made anew for each time that they are applied. A list of them is filled in a loop of
-    its own."""
+    """Whether new variables are made each time before they are applied. A list of them is filled in its own loop."""
     filling = int(isinstance(stores[-1], Collection) and stores[-1].open)
     made = [call.context for call in walk(stores[-1]) if isinstance(call, Call)]
     depth = len(apply.context.callers)
@@ -204,8 +205,8 @@ def _is_new(stores: tuple[Value, ...], apply: Call) -> bool:
 
 
 def _stores(variable: Value | None) -> tuple[Value, ...]:
-    """What holds a variable: itself, and the list that it is an item of. () for what a caller hands over, which may set
-    it back as well."""
+    """The values that hold a variable: itself, and the list that it is an item of. () for an argument, which the caller
+    may set back to zero."""
     found = []
     while isinstance(variable, (Item, Call, Attribute, Collection)):
         found.append(variable)
@@ -228,7 +229,7 @@ def _same_attribute(one: Value, other: Value) -> bool:
 
 
 def _set_back(facts: SourceFacts, stores: tuple[Value, ...], kept: Call) -> bool:
-    """Whether anything else may change the variables: another assignment, or a function that is given them."""
+    """Whether anything else may change the variables: another assignment, or a function that they are passed to."""
     for call in facts.calls:
         if call.location == kept.location:
             continue
@@ -248,7 +249,7 @@ def _applied_each_time(facts: SourceFacts, gradient: Call, kept: Call) -> Iterat
 
 
 def _scaled_gradients(facts: SourceFacts, call: Call) -> Iterator[Call]:
-    """The gradients of a scaled loss that a variable is given, as they came from the tape."""
+    """The gradients of a scaled loss that a variable is given without unscaling."""
     for until_gradient in until_gradients(call.argument(0, "delta"), _holds_no_scaled):
         if (
             isinstance(until_gradient, Call)
@@ -259,7 +260,7 @@ def _scaled_gradients(facts: SourceFacts, call: Call) -> Iterator[Call]:
 
 
 def _holds_no_scaled(value: Value) -> bool:
-    """Whether it is made of gradients and does not carry their scale."""
+    """Whether it is made of gradients and is independent of their scale."""
     return unscales(value) or divided_by_scale(value) or (isinstance(value, Call) and value.method in AT_ANY_SCALE)
 
 

@@ -1,10 +1,10 @@
-"""Code for Keras 3 calls what only the LossScaleOptimizer of Keras 2 has.
+"""Code that runs in Keras 3 calls a method that only Keras 2's LossScaleOptimizer has.
 
 ## Why it matters
 The line raises: `'LossScaleOptimizer' object has no attribute 'get_scaled_loss'`. Since TensorFlow 2.16
 `tf.keras` is Keras 3, so loops written after TensorFlow's own mixed-precision guide stop here.
-`get_scaled_loss` became `scale_loss`; `get_unscaled_gradients` has no successor, because `apply` and
-`apply_gradients` unscale by themselves; `minimize` is gone from all optimizers.
+`get_scaled_loss` is now `scale_loss`. `get_unscaled_gradients` has no successor, because `apply` and
+`apply_gradients` unscale by themselves. `minimize` was removed from all optimizers.
 
 ## Flagged
 ```python
@@ -67,8 +67,8 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             continue
         of = text_at(facts, read.location).rpartition("." + read.name)[0] or "optimizer"
         yield Finding(
-            f"`{of}.{read.name}` is Keras 2's; the LossScaleOptimizer of Keras 3 has no such method, and this line "
-            "raises.",
+            f"`{of}.{read.name}` exists only in Keras 2; the LossScaleOptimizer of Keras 3 has no such method, and "
+            "this line raises.",
             KERAS2_LOOP[read.name].format(of=of),
             read.location,
             fix=_fix(facts, read),
@@ -76,7 +76,8 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 
 
 def _fix(facts: SourceFacts, read: Read) -> Fix | None:
-    """Keras 3 unscales where gradients are applied: of that call its gradients are left."""
+    """The edit for Keras 3, which unscales when it applies gradients: the unscaling call is replaced by its "
+    "argument."""
     if read.name == "get_scaled_loss":
         return safe_fix("Write `scale_loss`", attribute_renamed(facts, read, "scale_loss"))
     call = call_of(facts, read.location) if read.name == "get_unscaled_gradients" else None
@@ -87,7 +88,7 @@ def in_failure(failure: FailureFacts) -> Iterator[Finding]:
     found = re.search(WRAPPER_LACKS, failure.said_by_library) if failure.exception == "AttributeError" else None
     if found is not None and found[1] in KERAS2_LOOP:
         yield Finding(
-            f"`{found[1]}` is Keras 2's; the LossScaleOptimizer of Keras 3 has no such method.",
+            f"`{found[1]}` exists only in Keras 2; the LossScaleOptimizer of Keras 3 has no such method.",
             KERAS2_LOOP[found[1]].format(of="optimizer"),
             failure.location,
         )
@@ -97,13 +98,13 @@ def _raises(facts: SourceFacts, read: Read) -> bool:
     if wrapped(facts, read.of, read, certain=False):
         return True
     if read.name == "minimize" and facts.shows_mixed_precision and _is_optimizer_of_model(read.of):
-        return True  # no optimizer of Keras 3 has it; compile() and the policy may stand in other files
-    # No optimizer of Keras 3 has these two; `minimize` many other libraries have.
+        return True  # no optimizer of Keras 3 has it; compile() and the policy may be in other files
+    # No optimizer of Keras 3 has these two; many other libraries have a `minimize`.
     return read.name != "minimize" and all(_may_be_keras3(option, read.name) for option in options(read.of))
 
 
 def _is_optimizer_of_model(value: Value) -> bool:
-    """`self.optimizer` in a method of a Keras model, which compile() sets and nothing in its class."""
+    """Whether it is `self.optimizer` of a Keras model, set by compile() and never by its class."""
     if not isinstance(value, Attribute) or value.name != "optimizer":
         return False
     own = class_of(value.of)
@@ -115,7 +116,7 @@ def _is_optimizer_of_model(value: Value) -> bool:
 
 
 def _may_be_keras3(value: Value, name: str) -> bool:
-    """Whether nothing says that it is an object of another kind, which may have such a method."""
+    """Whether nothing shows that it is another kind of object, which may have such a method."""
     own = class_of(value)
     if own is not None:
         return False

@@ -1,11 +1,11 @@
-"""A float16 loss is multiplied by the loss scale, which leaves float16's range at once.
+"""A float16 loss is multiplied by the loss scale, and the product leaves float16's range.
 
 ## Why it matters
-float16 ends at 65504, so times the usual scale of 32768 a loss is inf from 2.0 on (Keras 2 at every step;
-Keras 3 until the optimizer is built, and in float32 from then on). The gradients start from the scale itself
-in float16: at 65536 all of them are inf, so the scale never grows past 32768, and a larger `initial_scale`
-skips steps until it is down there. What is logged is inf, and the loss had three digits to begin with. Cast
-the predictions or the loss to float32 before anything is summed.
+The largest float16 number is 65504, so at the usual loss scale of 32768 a loss of 2.0 or more becomes inf (in
+Keras 2 at every step; in Keras 3 until the optimizer is built, after which the product is float32). The
+gradients start from the scale itself in float16: at 65536 all of them are inf, so the scale never grows past
+32768, and a larger `initial_scale` skips steps until it has fallen to that. Logs show inf, and the loss has
+only three digits anyway. Cast the predictions or the loss to float32 before anything is summed.
 
 ## Flagged
 ```python
@@ -36,7 +36,7 @@ def loss_of(x):
 ```
 
 ## Versions
-All. bfloat16 has float32's range and is not meant.
+All. bfloat16 has float32's range and is not affected.
 
 ## Where users met it
 tensorflow/tensorflow#33484, keras-team/keras#16552; danijar/dreamerv2 asserts that the loss is float32.
@@ -89,8 +89,8 @@ def _finding(facts: SourceFacts, call: Call) -> Finding:
     text = text_at(facts, given.location) if given is not None else ""
     text = text if text.isidentifier() else "loss"
     scale = starting_scale(call.receiver)
-    infinite = f"times the loss scale of {scale} it is inf from {_largest(float(scale))} on"
-    if facts.keras.is_keras3:  # whose scale is a variable then, and the product float32
+    infinite = f"multiplied by the loss scale of {scale} it is inf from {_largest(float(scale))} on"
+    if facts.keras.is_keras3:  # in a built optimizer the scale is a variable, and the product float32
         until_built = f"until the optimizer is built a loss from {_largest(float(scale))} on is scaled to inf"
         told = f"the {_CANNOT_GROW}, and {until_built}"
     else:
@@ -117,10 +117,10 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
     scale = training.initial_scale or LARGEST_SCALE
     now = f" (it was {large:.3g}, times {seen.high:g})" if large is not None else f" from {_largest(scale)} on"
     is_wide = training.model.keras.is_keras3 and large is None  # the product of a built wrapper is float32 there
-    infinite = "" if is_wide else f"times the loss scale of {scale:g} it is inf{now}, and "
+    infinite = "" if is_wide else f"multiplied by the loss scale of {scale:g} it is inf{now}, and "
     yield Finding(
         f"This loss is float16: {infinite}the {_CANNOT_GROW}.",
-        "Compute it in float32: cast the predictions, `tf.cast(predictions, tf.float32)`, before the loss is taken.",
+        "Compute it in float32: cast the predictions, `tf.cast(predictions, tf.float32)`, before computing the loss.",
         seen.scaled_at,
         model=training.model.id,
         evidence={"loss_dtype": seen.loss_dtype},

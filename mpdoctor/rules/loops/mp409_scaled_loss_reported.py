@@ -1,9 +1,9 @@
 """The scaled loss is returned, logged or printed as if it were the loss.
 
 ## Why it matters
-A loss of 0.25 is shown as 8192, and changes by factors of two with the loss scale: curves jump, callbacks
-that watch `loss` (EarlyStopping, ReduceLROnPlateau, ModelCheckpoint) decide by the scale, and two runs
-cannot be compared. Training itself is right. Keep the unscaled loss for the report.
+A loss of 0.25 is shown as 8192, and jumps by factors of two with the loss scale. Curves jump, callbacks that
+watch `loss` (EarlyStopping, ReduceLROnPlateau, ModelCheckpoint) react to the scale, and two runs cannot be
+compared. The training itself is right. Keep the unscaled loss for reporting.
 
 ## Flagged
 ```python
@@ -65,7 +65,7 @@ from mpdoctor.semantics.source.optimizers.scaling import PASSING_ON, SCALING, di
 SEVERITY = Severity.WARNING
 LOGGING = ("builtins.print", "tensorflow.print", "tensorflow.summary.scalar", "wandb.log", "mlflow.log_metric")
 LOGGING_PLACES = ("logging.", "absl.logging.")
-# Methods of metrics, of a SummaryWriter and of tqdm's bars; of a logger.
+# Methods of metrics, of a SummaryWriter, of tqdm's bars and of a logger.
 REPORTING = ("update_state", "add_scalar", "set_postfix", "set_description")
 TELLING = ("debug", "info", "warning")
 NORMS = ("global_norm", "norm")
@@ -94,8 +94,8 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 
 
 def _returned(facts: SourceFacts, scaled: list[Call]) -> Iterator[tuple[Value, Return]]:
-    """Each value that a function returns. Together with its gradients, a loss is for a caller that knows that both are
-    scaled; gradients of which the loss itself was made, as a penalty is, are none of these, nor is their norm."""
+    """Each value that a function returns. A loss that is returned with its gradients is for a caller that knows that
+    both are scaled; gradients from which the loss itself was computed, as in a penalty, and their norm do not count."""
     for returned in facts.returns:
         parts = until_gradients(returned.value, lambda part: part in scaled or _is_norm(part))
         if not any(is_gradient_call(part) for part in parts):
@@ -110,7 +110,7 @@ def _is_norm(value: Value) -> bool:
 
 
 def _logged(facts: SourceFacts) -> Iterator[tuple[list[Value], Call]]:
-    """The values that a call prints or logs, where it does not call them scaled."""
+    """The values that a call prints or logs without naming them scaled."""
     for log in facts.calls:
         if _logs(log) and not _says_scaled(log):
             yield [value for given in log.given for value in _told_in(given)], log
@@ -128,8 +128,8 @@ def _targets(gradient: Call) -> list[Value]:
 
 
 def _is_taken_before(gradient: Call, returned: Return) -> bool:
-    """Whether the gradient is taken in the function that returns, or in one that it calls: a helper that only hands a
-    loss on to the tape takes none."""
+    """Whether the function that returns takes the gradient, itself or in a function that it calls: a helper that only
+    returns a loss to the tape's code does not."""
     mine, theirs = returned.context, gradient.context
     if mine.function is theirs.function:
         return True
@@ -138,7 +138,7 @@ def _is_taken_before(gradient: Call, returned: Return) -> bool:
 
 
 def _is_told_already(context: Context, returns: list[Return]) -> bool:
-    """Whether it stands in a caller of a function whose `return` is told of: there it is mended."""
+    """Whether it is in a caller of a function whose `return` is already reported."""
     depth = len(context.callers)
     return any(
         returned.context.run == context.run
@@ -156,7 +156,7 @@ def _divided_later(facts: SourceFacts, loss: Call | None) -> bool:
 
 
 def _told_in(value: Value) -> Iterator[Value]:
-    """A value itself; of a dict, a tuple or a dataclass what it holds, save under a key that says that it is scaled."""
+    """The value itself; for a dict, a tuple or a dataclass the values in it, except under a key that says "scaled"."""
     for option in options(value):
         if isinstance(option, Call) and _is_record(option):
             for name, item in (*zip(_fields(option), option.args, strict=False), *option.keywords):
@@ -175,7 +175,7 @@ def _told_in(value: Value) -> Iterator[Value]:
 
 
 def _is_record(call: Call) -> bool:
-    """An object that only keeps what it is given: of a dataclass or a named tuple."""
+    """Whether it is an object that only stores its arguments: a dataclass or a named tuple."""
     own = class_of(call)
     if own is not None:
         return own.kind is None and own.find_method("__init__") is None
@@ -194,8 +194,8 @@ def _fields(record: Call) -> Sequence[str]:
 
 
 def _scaled_loss(value: Value, scaled: list[Call], in_list: bool = False) -> Call | None:
-    """The call that scaled this loss, seen through casts, `float(…)`, `.numpy()` and means, also of a list of such
-    losses, of which it is the first; `sum(losses) / len(losses)` is a mean as well."""
+    """The call that scaled this loss, seen through casts, `float(…)`, `.numpy()` and means. For a mean of a list, also
+    written `sum(losses) / len(losses)`, the call that scaled its first loss."""
     for _ in range(6):
         if isinstance(value, Operation) and value.operator == "/" and is_call_of(value.operands[1], "builtins.len"):
             value = value.operands[0]
@@ -214,7 +214,7 @@ def _scaled_loss(value: Value, scaled: list[Call], in_list: bool = False) -> Cal
 
 
 def _kept_in(value: Value) -> list[Value]:
-    """What a list holds that may have been empty before a loop filled it."""
+    """The values in a list that may have been empty before a loop filled it."""
     lists = [option for option in options(value) if isinstance(option, Collection) and option.kind == "list"]
     return [item for kept in lists for item in kept.items] if len(lists) == len(options(value)) else []
 
@@ -235,7 +235,7 @@ def _is_metric(value: Value) -> bool:
 
 
 def _says_scaled(call: Call) -> bool:
-    """Whether the report itself calls it a scaled loss."""
+    """Whether the log message itself calls it a scaled loss."""
     texts = [argument.value for value in call.given for argument in _near(value)]
     for metric in (*options(call.callee), *options(call.receiver)):
         made_with = [value for _, value in metric.keywords] if isinstance(metric, Call) else []
@@ -252,8 +252,8 @@ def _near(value: Value) -> Iterator[Known]:
 
 def _finding(how: str, location: Location) -> Finding:
     return Finding(
-        f"The scaled loss {how} as the loss: at the loss scale 32768 a loss of 0.25 shows as 8192, and it jumps "
-        "whenever the scale changes.",
-        "Keep the loss from before it is scaled, `scaled_loss = optimizer.…(loss)`, and report `loss`.",
+        f"The scaled loss {how} as the loss: at a loss scale of 32768 a loss of 0.25 shows as 8192, and the number "
+        "jumps whenever the scale changes.",
+        "Keep the unscaled loss under its own name, `scaled_loss = optimizer.…(loss)`, and report `loss`.",
         location,
     )

@@ -1,10 +1,10 @@
-"""The loss is scaled by one LossScaleOptimizer, and its gradients are unscaled or applied by another.
+"""One LossScaleOptimizer scales the loss, and another one unscales or applies its gradients.
 
 ## Why it matters
-Each wrapper has a scale of its own, and they part at the first overflow of either. Scaled by 32768 and
-unscaled by another wrapper's 1024, every update was 32 times too large (5.63 where it should have been
+Each wrapper has its own scale, and the two scales differ from the first overflow of either on. Scaled by 32768
+and unscaled by another wrapper's 1024, every update was 32 times too large (5.63 where it should have been
 0.176; the same in Keras 3.15, tf_keras 2.21 and TensorFlow 2.10). The wrapper that scales also never learns
-that its gradients overflowed. This is a slip of two similar names, as in a GAN's two steps.
+that its gradients overflowed. The usual cause is a slip between two similar names, as in a GAN's two steps.
 
 ## Flagged
 ```python
@@ -78,8 +78,8 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             mine = receiver_text(facts, call)
             if mine != theirs and not call.context.guarded and _is_another(facts, call, scaling):
                 yield Finding(
-                    f"The loss was scaled by `{theirs}`, and `{mine}.{call.method}` works with the scale of `{mine}`: "
-                    "the gradients come out wrong by the ratio of the two scales.",
+                    f"The loss was scaled by `{theirs}`, but `{mine}.{call.method}` divides by the scale of `{mine}`: "
+                    "the gradients are wrong by the ratio of the two scales.",
                     f"Scale each loss by the optimizer that applies its gradients: `{mine}.{scaling[0].method}(loss)`.",
                     call.location,
                     fix=_fix(facts, scaling, call, mine),
@@ -95,7 +95,7 @@ def _fix(facts: SourceFacts, scaling: list[Call], call: Call, optimizer: str) ->
 
 
 def _dividing(facts: SourceFacts, apply: Call, gradient: Call) -> Iterator[Call]:
-    """The calls that divide this gradient by a loss scale before it is applied; Keras 2 applies what it is given."""
+    """The calls that divide this gradient by a loss scale; in Keras 2 applying it is not one of them."""
     for until_gradient in until_gradients(given_to(apply)):
         if isinstance(until_gradient, Call) and unscales(until_gradient) and holds_gradient(until_gradient, gradient):
             yield until_gradient
@@ -104,7 +104,7 @@ def _dividing(facts: SourceFacts, apply: Call, gradient: Call) -> Iterator[Call]
 
 
 def _is_another(facts: SourceFacts, call: Call, scaling: list[Call]) -> bool:
-    """Whether a call is made on another wrapper than the one that scaled the loss, for certain."""
+    """Whether a call is certainly made on another wrapper than the one that scaled the loss."""
     dividing = receivers(facts, call)
     scaled_with = [option for scaled in scaling for option in options(scaled.receiver)]
     if not dividing or not scaled_with or any(_may_be_one(a, b) for a in dividing for b in scaled_with):
@@ -116,7 +116,7 @@ def _is_another(facts: SourceFacts, call: Call, scaling: list[Call]) -> bool:
 
 
 def _may_be_one(one: Value, other: Value) -> bool:
-    """Two wrappers that the program makes are two; so are two parameters, and two attributes of one object."""
+    """Whether two values are two wrappers: made in two places, two parameters, or two attributes of one object."""
     if one is other:
         return True
     if isinstance(one, Call) and isinstance(other, Call):
@@ -132,14 +132,14 @@ def _may_be_one(one: Value, other: Value) -> bool:
 
 
 def _are_of_one_list(one: Call, other: Call) -> bool:
-    """Whether a comprehension made both, one after the other: the same line made them in the same run of it."""
+    """Whether a comprehension made both: the same line in the same run made them one after the other."""
     here, there = one.context, other.context
     arms = [[(branch.statement, branch.taken) for branch in made.branches] for made in (here, there)]
     return arms[0] == arms[1] and (here.run, here.callers, here.loops) == (there.run, there.callers, there.loops)
 
 
 def _are_of_two_calls(one: Call, other: Call) -> bool:
-    """Whether one function of the program's made both, called at two places of the same run of another."""
+    """Whether one function of the program made both, called in two places during the same run of another."""
     here, there = one.context.callers, other.context.callers
     return one.context.run == other.context.run and here[:-1] == there[:-1] and here[-1:] != there[-1:]
 

@@ -1,10 +1,10 @@
-"""The loss scale is read in a way that raises: called, read before it exists, or asked to scale several losses at once.
+"""The program reads or uses the loss scale in a way that raises: calls it, reads it too early, or scales a list.
 
 ## Why it matters
-`optimizer.loss_scale()` was right for the experimental class up to TensorFlow 2.3; since then `loss_scale` is
-a number (`TypeError: 'EagerTensor' object is not callable`), and in Keras 3 it is `dynamic_scale`, which
+`optimizer.loss_scale()` was right for the experimental class up to TensorFlow 2.3. Since then `loss_scale` is a
+number (`TypeError: 'EagerTensor' object is not callable`). In Keras 3 its name is `dynamic_scale`, and it
 exists only once the optimizer is built. `get_scaled_loss` takes one tensor: a list or tuple of losses raises
-`AttributeError: 'list' object has no attribute 'dtype'` (Keras 3's `scale_loss` takes a list, and no dict).
+`AttributeError: 'list' object has no attribute 'dtype'` (Keras 3's `scale_loss` takes a list, but no dict).
 
 ## Flagged
 ```python
@@ -74,16 +74,16 @@ def in_failure(failure: FailureFacts) -> Iterator[Finding]:
     unbuilt = re.search(WRAPPER_LACKS, said) if failure.keras is not None and failure.keras.is_keras3 else None
     if several is not None and scaling in SCALING:
         yield Finding(
-            f"`{scaling}` takes one loss, and gets a {several[1] or several[2]} of them.",
-            f"Scale each: `[optimizer.{scaling}(loss) for loss in losses]`; or their sum.",
+            f"`{scaling}` takes one loss, and gets a {several[1] or several[2]} of losses.",
+            f"Scale each of them, `[optimizer.{scaling}(loss) for loss in losses]`, or their sum.",
             failure.location,
         )
     elif "EagerTensor' object is not callable" in said and ".loss_scale()" in failure.failing_line:
-        yield Finding("`loss_scale` is a number and no method.", "Write it without the parentheses.", failure.location)
+        yield Finding("`loss_scale` is a number, not a method.", "Write it without the parentheses.", failure.location)
     elif unbuilt is not None and unbuilt[1] in ONCE_BUILT:
         yield Finding(
-            f"`{unbuilt[1]}` exists once the optimizer is built, and nothing has built it yet.",
-            "Call `optimizer.build(model.trainable_variables)` first; what the scale starts from is "
+            f"`{unbuilt[1]}` exists only once the optimizer is built, and nothing has built it yet.",
+            "Call `optimizer.build(model.trainable_variables)` first. The scale's first value is "
             "`optimizer.initial_scale`.",
             failure.location,
         )
@@ -95,7 +95,7 @@ def _called(facts: SourceFacts) -> Iterator[Finding]:
             continue
         of = _of(facts, read)
         right = "dynamic_scale" if facts.keras.is_keras3 and read.name == "loss_scale" else read.name
-        problem = "does not exist in Keras 3" if right != read.name else "is a number and no method"
+        problem = "does not exist in Keras 3" if right != read.name else "is a number, not a method"
         yield Finding(
             f"`{of}.{read.name}()` raises: `{read.name}` {problem}.",
             f"Write `{of}.{right}`, without the parentheses.",
@@ -125,9 +125,9 @@ def _not_built(facts: SourceFacts) -> Iterator[Finding]:
             continue
         of = _of(facts, read)
         yield Finding(
-            f"`{of}.{read.name}` raises AttributeError here: it exists once the optimizer is built, and nothing has "
-            "built it yet.",
-            f"Call `{of}.build(model.trainable_variables)` first; what the scale starts from is `{of}.initial_scale`."
+            f"`{of}.{read.name}` raises AttributeError here: it exists only once the optimizer is built, and nothing "
+            "has built it yet.",
+            f"Call `{of}.build(model.trainable_variables)` first. The scale's first value is `{of}.initial_scale`."
             if read.name == "dynamic_scale"
             else f"Call `{of}.build(model.trainable_variables)` first.",
             read.location,
@@ -138,7 +138,7 @@ def _not_built(facts: SourceFacts) -> Iterator[Finding]:
 
 
 def _wrapper_made_before(facts: SourceFacts, read: Read) -> Call | None:
-    """The LossScaleOptimizer that is read, where the program makes it and comes straight from there."""
+    """The LossScaleOptimizer that is read, where the program makes it and goes straight on to the read."""
     makers = options(read.of)
     made = next((call for call in facts.calls_of(WRAPPER) if len(makers) == 1 and call is makers[0]), None)
     if made is None or read.context.run or read.context.loops:
@@ -147,9 +147,9 @@ def _wrapper_made_before(facts: SourceFacts, read: Read) -> Call | None:
 
 
 def _is_used(facts: SourceFacts, made: Call, read: Read) -> bool:
-    """Whether anything between may have built the optimizer, or may have handed it to somebody who does. An object of
-    the program's own that keeps it does nothing with it before it is called."""
-    around = set(read.context.callers)  # the calls that are just being made, as far as the body of each has come
+    """Whether anything in between may have built the optimizer, or passed it to code that may. A user's object that
+    stores it does nothing with it before a method of that object is called."""
+    around = set(read.context.callers)  # the calls in progress at the read, whose bodies have run only in part
     calls = (call for call in facts.calls if made.order < call.order < read.order and call.location not in around)
     touched = (value for call in calls if call.method not in LEAVES_UNBUILT for value in (call.receiver, *call.given))
     writes = [write for write in facts.writes if made.order < write.order < read.order]
@@ -168,8 +168,8 @@ def _several_losses(facts: SourceFacts) -> Iterator[Finding]:
         if scales(facts, call):
             kind = losses[0].kind if isinstance(losses[0], Collection) else ""
             yield Finding(
-                f"`{call.method}` takes one loss, and gets a {kind} of them: this line raises.",
-                f"Scale each: `[optimizer.{call.method}(loss) for loss in losses]`; or their sum.",
+                f"`{call.method}` takes one loss, and gets a {kind} of losses: this line raises.",
+                f"Scale each of them, `[optimizer.{call.method}(loss) for loss in losses]`, or their sum.",
                 call.location,
                 fix=_each_scaled(facts, call) if kind in ("list", "tuple") else None,
             )

@@ -2,9 +2,9 @@
 
 ## Why it matters
 A dynamic loss scale finds its value by overflowing: the first steps are skipped because some gradient is inf,
-and one step in 2000 later on. `tf.debugging.enable_check_numerics()` raises InvalidArgumentError at the first
-of them, although nothing is wrong: a small network that trains from a scale of 2048 on stopped in its first
-step (Keras 3.15, tf_keras 2.21). `tf.debugging.check_numerics` on gradients does the same.
+and later about one step in 2000. `tf.debugging.enable_check_numerics()` raises InvalidArgumentError at the
+first of them, although nothing is wrong. A small network that trains well at a loss scale of 2048 stopped in
+its first step (Keras 3.15, tf_keras 2.21). `tf.debugging.check_numerics` on gradients does the same.
 
 ## Flagged
 ```python
@@ -32,7 +32,7 @@ model.compile("adam", "mse")
 All.
 
 ## Where users met it
-Measured; danijar/dreamerv2 checks gradients only where nothing is mixed, which is right.
+Found by measuring; danijar/dreamerv2 checks gradients only without mixed precision, which is right.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ FIXES = ("unsafe",)
 ENABLE = "tensorflow.debugging.enable_check_numerics"
 DISABLE = "tensorflow.debugging.disable_check_numerics"
 CHECKS = ("tensorflow.debugging.check_numerics", "tensorflow.debugging.assert_all_finite", "tensorflow.check_numerics")
-BY_DESIGN = "under a dynamic loss scale some do by design: it is lowered after each of them until it fits"
+BY_DESIGN = "under a dynamic loss scale some overflow by design: each overflow lowers the scale until it fits"
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
@@ -75,7 +75,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         if not call.context.guarded and _checks_scaled_gradients(facts, call):
             yield Finding(
                 f"`{call.method}` stops the training at the first gradient that overflows, and {BY_DESIGN}.",
-                "Leave it to the LossScaleOptimizer, which skips such a step; or check the loss.",
+                "Leave this to the LossScaleOptimizer, which skips such a step, or check the loss instead.",
                 call.location,
                 fix=unsafe_fix(
                     "Leave it out",
@@ -87,7 +87,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 
 
 def _stays_enabled(facts: SourceFacts, enable: Call) -> bool:
-    """Until the program ends, or for a training at least."""
+    """Whether the check stays on until the program ends, or at least during a training."""
     ends = sorted(off.order for off in facts.calls_of(DISABLE) if off.order > enable.order)
     if enable.context.guarded or not ends:
         return not enable.context.guarded
@@ -96,8 +96,8 @@ def _stays_enabled(facts: SourceFacts, enable: Call) -> bool:
 
 
 def _scales_dynamically(facts: SourceFacts, context: Context) -> bool:
-    """Whether a program that comes there may have a LossScaleOptimizer whose scale moves, or that compile() makes under
-    a policy that it may set."""
+    """Whether a program that gets there may have a LossScaleOptimizer with a dynamic scale, or may set a policy under
+    which compile() makes one."""
     if is_for_float32(context):
         return False
     dynamic = (wrapper for wrapper, _ in wrappings(facts) if known(wrapper.argument(1, "dynamic")) is not False)
@@ -111,7 +111,7 @@ def _scales_dynamically(facts: SourceFacts, context: Context) -> bool:
 
 
 def _checks_scaled_gradients(facts: SourceFacts, call: Call) -> bool:
-    """Whether the loss may have been scaled where this is checked: not in the other arm of what asks for it."""
+    """Whether the loss may be scaled where this is checked, and not only in the other branch of an `if`."""
     return any(
         scales(facts, scaling) and not exclude_each_other(call.context, scaling.context)
         for until_gradient in until_gradients(call.argument(0))

@@ -1,10 +1,10 @@
-"""A gradient penalty takes an inner gradient through float16 layers, and its loss is not scaled.
+"""A gradient penalty takes an inner gradient through float16 layers without scaling its target.
 
 ## Why it matters
-The inner `tape.gradient` runs backward through float16 like the outer one, but before any loss scale: where
-outputs hardly depend on inputs its values are flushed to zero (a gradient of norm 2.4e-07 came out as 0, and
-right when its target was scaled and the result divided again), and where they depend strongly they are inf.
-The penalty, `(norm - 1)²` or a sum of squares, is then computed from zeros or NaN.
+The inner `tape.gradient` runs backward through float16 layers like the outer one, but without any loss scale.
+Where the outputs hardly depend on the inputs, its values become zero (a gradient of norm 2.4e-07 came out as 0,
+and came out right when its target was scaled and the result divided again). Where they depend strongly, its
+values are inf. The penalty, `(norm - 1)²` or a sum of squares, is then computed from zeros or NaN.
 
 ## Flagged
 ```python
@@ -83,17 +83,19 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             continue
         if any(outer is not inner and _is_made_from(target(outer), inner) for outer in gradients):
             yield Finding(
-                "This inner gradient runs through float16 layers without a loss scale: values below 3e-08 are zero in "
-                "the penalty that is made from it.",
-                "Scale its target inside the inner tape, or what the gradient begins with (`output_gradients`), and "
-                'divide by the scale again in float32; or give the layers that it runs through `dtype="float32"`.',
+                "This inner gradient runs through float16 layers without a loss scale: values below 3e-08 become zero "
+                "in "
+                "the penalty that is computed from it.",
+                "Scale its target inside the inner tape, or scale `output_gradients`, and divide the gradient by the "
+                "same "
+                'number in float32. Or give the layers that it runs through `dtype="float32"`.',
                 inner.location,
-                fix=unsafe_fix("Carry the inner gradient 1024 times as large", *scaled_inner_gradient(facts, inner)),
+                fix=unsafe_fix("Scale the inner gradient by 1024", *scaled_inner_gradient(facts, inner)),
             )
 
 
 def _may_be_scaled(facts: SourceFacts, inner: Call) -> bool:
-    """By its target, or by what it starts from."""
+    """Whether the gradient is scaled, through its target or through `output_gradients`."""
     return inner.argument(2, "output_gradients") is not None or may_be_scaled_in(facts, target(inner))
 
 

@@ -1,10 +1,11 @@
-"""Gradients are applied inside `strategy.scope()` but outside `strategy.run`, where no replica is.
+"""Gradients are applied inside `strategy.scope()` but outside `strategy.run`, so not on a replica.
 
 ## Why it matters
-`ValueError: apply() must be called in a replica context` (`apply_gradients()` in Keras 2): a
-LossScaleOptimizer asks its replica whether the gradients are finite, and a scope is no replica. It raises with
-one device, too, and a bare optimizer fails there as well (`'NoneType' object has no attribute 'merge_call'`).
-The scope is for making models and optimizers; a step belongs into a function given to `strategy.run`.
+Keras raises `ValueError: apply() must be called in a replica context` (`apply_gradients()` in Keras 2). A
+LossScaleOptimizer asks its replica whether the gradients are finite, and code that is only inside a scope runs
+on no replica. It raises even with a single device, and a bare optimizer fails there as well (`'NoneType' object
+has no attribute 'merge_call'`). The scope is for making models and optimizers; put the step into a function and
+pass that to `strategy.run`.
 
 ## Flagged
 ```python
@@ -65,7 +66,7 @@ SEVERITY = Severity.ERROR
 FAILS_IN = ("model", "training")
 STRATEGIES = ("MirroredStrategy", "MultiWorkerMirroredStrategy", "CentralStorageStrategy", "TPUStrategy")
 RUNNING = ("run", "experimental_run_v2", "call_for_each_replica", "merge_call", "update")
-HELP = "Put the step into a function and call `strategy.run(step, args=(…))`; keep the scope for making the model."
+HELP = "Put the step into a function and call `strategy.run(step, args=(…))`. Keep the scope for making the model."
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
@@ -77,8 +78,9 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         if not _runs_on_a_replica(facts, apply.context):
             of = receiver_text(facts, apply)
             yield Finding(
-                f"`{of}.{apply.method}` stands in `strategy.scope()`, outside `strategy.run`: it raises, because it "
-                "must be called on a replica.",
+                f"`{of}.{apply.method}` is called in `strategy.scope()` but outside `strategy.run`: it raises, "
+                "because it "
+                "has to run on a replica.",
                 HELP,
                 apply.location,
             )
@@ -87,7 +89,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 def in_failure(failure: FailureFacts) -> Iterator[Finding]:
     if "must be called in a replica context" in failure.said_by_library:
         yield Finding(
-            "Gradients are applied outside `strategy.run`, where no replica is.",
+            "Gradients are applied outside `strategy.run`, so not on a replica.",
             HELP,
             failure.location,
         )
@@ -107,7 +109,7 @@ def _is_strategy(value: Value) -> bool:
 
 
 def _runs_on_a_replica(facts: SourceFacts, context: Context) -> bool:
-    """Whether a caller is `strategy.run(step)`; or a library calls the function, in a context of its own choice."""
+    """Whether a caller is `strategy.run(step)`, or a library, which may call the function in any context."""
     if context.owner is not None and context.owner.kind in ("model", "layer"):
         return True
     running = list(facts.method_calls(*RUNNING))
@@ -119,7 +121,7 @@ def _runs_on_a_replica(facts: SourceFacts, context: Context) -> bool:
 
 
 def _functions_in(call: Call) -> Iterator[FunctionFacts | ClassFacts]:
-    """The user's own functions that a call is given: bare, in a `functools.partial` or a `tf.function`."""
+    """The user's functions passed to a call: directly, in a `functools.partial` or in a `tf.function`."""
     for given in call.given:
         for choice in options(given):
             if isinstance(choice, Defined):

@@ -1,9 +1,9 @@
 """Unscaled gradients are added up in float16 variables.
 
 ## Why it matters
-The loss scale kept small gradients above float16's smallest number, and what is unscaled has its own size again. In a
-float16 variable eight gradients of 2e-8 added up to 0, and 8,192 of 1e-3 to 4.0 (TensorFlow 2.21 and 2.10), and nothing
-is skipped or inf.
+The loss scale kept small gradients above float16's smallest number, but unscaled gradients have their own size
+again. In a float16 variable eight gradients of 2e-8 added up to 0, and 8,192 gradients of 1e-3 added up to 4.0
+(TensorFlow 2.21 and 2.10). No step is skipped, and nothing is inf.
 
 ## Flagged
 ```python
@@ -52,8 +52,8 @@ def apply():
 ```
 
 ## Versions
-All. bfloat16 has float32's range, and gradients that still carry the loss scale are as large as the scale makes them:
-neither is told.
+All. Not reported: sums in bfloat16, which has float32's range, and sums of gradients that are still multiplied
+by the loss scale, which are large enough.
 
 ## Where users met it
 keras-team/keras#14829, tensorflow/tensorflow#50454.
@@ -91,16 +91,17 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             variables = _variables_applied(facts, kept)
             if variables:
                 yield Finding(
-                    f"`{kept.method}` keeps unscaled gradients in a float16 variable: those below 3e-08 become 0 "
-                    "there, as without a loss scale, and what is small beside the sum is lost.",
-                    "Make the variable float32, and give it the gradients as they are.",
+                    f"`{kept.method}` adds unscaled gradients to a float16 variable: those below 3e-08 become 0, as "
+                    "they "
+                    "would without a loss scale, and those much smaller than the sum are lost.",
+                    "Make the variable float32, and add the gradients to it in float32.",
                     kept.location,
                     fix=_fix(facts, kept, variables),
                 )
 
 
 def _is_unscaled(facts: SourceFacts, value: Value | None) -> bool:
-    """Whether it is made of gradients, and of none that may still carry a loss scale."""
+    """Whether it is made of gradients, none of which may still be multiplied by a loss scale."""
     parts = list(until_gradients(value, lambda part: unscales(part) or divided_by_scale(part)))
     unscaled = [part for part in parts if unscales(part) or divided_by_scale(part)]
     inside = [inner for part in unscaled for inner in until_gradients(part)]
@@ -111,8 +112,8 @@ def _is_unscaled(facts: SourceFacts, value: Value | None) -> bool:
 
 
 def _variables_applied(facts: SourceFacts, kept: Call) -> list[Call]:
-    """What makes the variables, where an optimizer applies what they hold: else they may be for a plot. A variable of
-    which another thing may stand in the place is left alone."""
+    """The calls that make the variables, where an optimizer applies their values; others may be for a plot. A name that
+    may also hold something else is not reported."""
     made = [option for option in options(kept.receiver) if isinstance(option, Call)]
     if len(made) != len(options(kept.receiver)):
         return []
@@ -121,10 +122,10 @@ def _variables_applied(facts: SourceFacts, kept: Call) -> list[Call]:
 
 
 def _fix(facts: SourceFacts, kept: Call, variables: list[Call]) -> Fix | None:
-    """float32 where the variables are made, and where the gradient is cast on its way in."""
+    """The edits that make the variables float32 and cast the gradients added to them."""
     made = [dtype_named_instead(facts, variable.location, "float16", "float32") for variable in variables]
     given = argument_at(facts, kept.location, 0, "delta", "value")
     cast = dtype_named_instead(facts, given, "float16", "float32") if given is not None else None
-    if facts.dtype_of(kept.argument(0)) == "float32":  # Keras' own variables cast what they are given
+    if facts.dtype_of(kept.argument(0)) == "float32":  # Keras' own variables cast the values assigned to them
         return unsafe_fix("Keep them in float32", *made)
     return unsafe_fix("Keep them in float32", *made, cast)

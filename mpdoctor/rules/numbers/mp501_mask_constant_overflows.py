@@ -1,11 +1,11 @@
 """A mask is multiplied by a constant that float16 cannot hold: `(1 - mask) * -1e9`.
 
 ## Why it matters
--1e9 is -inf in float16, and 0 times -inf is NaN, so the rows where nothing is masked become NaN too: 64 of
-64 rows, in Keras 3.15, tf_keras 2.21 and TensorFlow 2.15. Every step is skipped, the loss scale falls, and
-the model never learns. `tf.where(mask, scores, -1e9)` is right (a masked score becomes -inf, the others
-stay) where `mask` marks what is kept, and so is -1e4 as a factor, or the whole computation in float32. bfloat16
-holds -1e9, so nothing is said about mixed_bfloat16.
+-1e9 is -inf in float16, and 0 times -inf is NaN, so the rows where nothing is masked become NaN too: 64 of 64
+rows, in Keras 3.15, tf_keras 2.21 and TensorFlow 2.15. Every step is skipped, the loss scale falls, and the
+model never learns. Right are: a factor of -1e4; the whole computation in float32; and `tf.where(mask, scores,
+-1e9)`, where `mask` marks the scores to keep (a masked score becomes -inf, the others do not change). bfloat16
+holds -1e9, so nothing is reported under mixed_bfloat16.
 
 ## Flagged
 ```python
@@ -79,7 +79,7 @@ MASKS = ("sequence_mask", "logical_not", "logical_and", "logical_or", "band_part
 COMBINING = ("maximum", "minimum", "multiply")
 ONES = ("ones", "ones_like")
 NAMES = ("mask", "padding")
-SMALL_ENOUGH = 10000.0  # more would leave float16 where a score of the same sign is added
+SMALL_ENOUGH = 10000.0  # a larger one could leave float16's range when a score of the same sign is added
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
@@ -102,22 +102,22 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 
 
 def _help(facts: SourceFacts, event: Operation | Call, constant: Value) -> str:
-    """The product as it is written, with a constant that float16 holds: what the mask marks stays marked."""
+    """The help text: the product as written, with a constant that float16 holds, so that the mask keeps its meaning."""
     product = expression_at(facts, event.location)
     numbers = [node for node in ast.walk(product) if isinstance(node, ast.Constant)] if product is not None else []
     large = [number for number in numbers if isinstance(number.value, (int, float)) and abs(number.value) > LARGEST]
     if product is not None and len(large) == 1:
         large[0].value = SMALL_ENOUGH
         text = ast.unparse(product).replace(str(SMALL_ENOUGH), "1e4")
-        return f"Write `{text}`: float16 holds it, and a softmax makes 0 of it."
+        return f"Write `{text}`: float16 holds this number, and a softmax turns the masked scores into 0."
     sign = "-" if max(numbers_from_value(constant)) < 0 else ""
     text = text_at(facts, constant.location)
     place = f" in place of `{text}`" if text else ""
-    return f"Take {sign}1e4{place}: float16 holds it, and a softmax makes 0 of what lies 1e4 below the others."
+    return f"Use {sign}1e4{place}: float16 holds this number, and a softmax turns scores 1e4 below the others into 0."
 
 
 def _fix(facts: SourceFacts, event: Operation | Call, constant: Value) -> Fix | None:
-    """The number in the product itself: another one is perhaps meant for float32."""
+    """The edit of a number that is written in the product; a number from elsewhere may be meant for float32."""
     written = text_of(facts, constant.location) or ""
     if not holds(event.location, constant.location) or not set(written) <= set("+-0123456789.eE_ "):
         return None
@@ -135,7 +135,7 @@ def _products(facts: SourceFacts) -> Iterator[tuple[Operation | Call, tuple[Valu
 
 
 def _products_with_overflow(facts: SourceFacts) -> Iterator[tuple[Operation | Call, Value, Value]]:
-    """(product, the constant that float16 does not hold, the other factor)."""
+    """Each product with a constant that float16 does not hold, with that constant and the other factor."""
     for event, factors in _products(facts):
         constant = next((factor for factor in factors if _overflows(factor)), None)
         other = next((factor for factor in factors if factor is not constant), None)
@@ -158,7 +158,7 @@ def _is_mask(facts: SourceFacts, value: Value, depth: int = 0) -> bool:
 
 @asked_once
 def _is_one_mask(facts: SourceFacts, value: Value, depth: int) -> bool:
-    """1 - something, something - 1, what a condition was cast to, or another shape of such a mask."""
+    """Whether it is computed like a mask: 1 - x, x - 1, a condition that was cast, or another shape of such a value."""
     if isinstance(value, Operation) and len(value.operands) == 2:
         left, right = value.operands
         if value.operator == "-":
@@ -207,7 +207,7 @@ def _is_half(facts: SourceFacts, precision: Precision, event: Operation | Call, 
     dtype = precision.dtype(mask, event.context)
     if dtype is not None or not facts.keras.is_keras3:
         return dtype == "float16"
-    # Keras 3 casts every tensor that `call()` is given, and what is added to float16 scores is float16, or it raises.
+    # Keras 3 casts every tensor argument of `call()`; a value added to float16 scores is float16, or the line raises.
     return any(
         precision.dtype(other, sum_.context) == "float16"
         for sum_ in facts.operations

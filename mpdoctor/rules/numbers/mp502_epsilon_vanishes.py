@@ -1,15 +1,18 @@
-"""A small number that should keep a division, a logarithm or a root away from 0 is itself 0 in float16.
+"""A small number that protects a division, a logarithm or a root from 0 is itself 0 in float16.
 
 ## Why it matters
-float16 rounds what is smaller than 2.98e-08 to 0: `x / (norm + 1e-8)` and `log(p + 1e-12)` guard against
-nothing, and a row of zeros gives NaN, in the forward pass and in the gradients (TensorFlow 2.21, tf_keras,
-2.15). From there to 1.53e-05 the number survives, but its reciprocal is infinite: the result is finite, the
-gradient of that row is inf or NaN, and the step is skipped. What helps depends on where it stands (TensorFlow
-2.4 to 2.21): under a root or in a logarithm 1e-4, in `rsqrt` 1e-3. A divisor comes back squared, and not even
-1e-4 holds: `1 / (x + 1e-4)` has a gradient of 1e8 at 0. `tf.math.divide_no_nan` gives 0 there, and a gradient of
-0. No cast to float32 around it helps, since the gradient is cast back to float16.
-`1 - 1e-7` is 1.0, in bfloat16 too, so `log(1 - p)` behind such a clip is -inf. Keras' own normalization
-layers compute in float32 inside, and are fine with 1e-12.
+float16 rounds numbers below 2.98e-08 to 0: the guards in `x / (norm + 1e-8)` and `log(p + 1e-12)` have no
+effect, and a row of zeros gives NaN, in the forward pass and in the gradients (TensorFlow 2.21, tf_keras,
+2.15). Between 2.98e-08 and 1.53e-05 the number is not 0, but its reciprocal is infinite: the result is finite,
+the gradient of that row is inf or NaN, and the step is skipped.
+
+What helps depends on where the number is used (TensorFlow 2.4 to 2.21). Under a root or in a logarithm use
+1e-4, in `rsqrt` 1e-3. In a divisor no number helps, because the gradient divides by its square: `1 / (x +
+1e-4)` has a gradient of 1e8 at 0. Use `tf.math.divide_no_nan` instead, which returns 0 there, with a gradient
+of 0. A cast to float32 around the expression does not help, because the gradient is cast back to float16.
+
+`1 - 1e-7` is 1.0, in bfloat16 too, so `log(1 - p)` after such a clip is -inf. Keras' own normalization layers
+compute in float32 inside and are fine with 1e-12.
 
 ## Flagged
 ```python
@@ -40,7 +43,7 @@ class Unit(keras.layers.Layer):
 ```
 
 ## Versions
-All, under mixed_float16. Losses that Keras 3 is given in compile() see float32, and are fine.
+All, under mixed_float16. In Keras 3 the losses passed to compile() compute in float32 and are fine.
 
 ## Where users met it
 keras-team/keras#9582, keras-team/keras#11832, keras-team/keras#22586, keras-team/keras-hub#730.
@@ -86,17 +89,18 @@ WITHOUT_GUARD = {
     RECIPROCAL_ROOT: "the reciprocal of the root of 0 is infinite",
 }
 HELP = {
-    LOG: "Write `1e-4`: the gradient at 0 is then 1e4, which a dynamic loss scale can follow.",
+    LOG: "Write `1e-4`: the gradient at 0 is then 1e4, which a dynamic loss scale can adapt to.",
     ROOT: "Write `1e-4`: the gradient of the root at 0 is then 50.",
     ROOT_DIVISOR: "Write `1e-4`: the gradient at 0 is then 100.",
-    RECIPROCAL_ROOT: "Write `1e-3`: the gradient at 0 is then 16 thousand, with 1e-4 it is beyond float16.",
+    RECIPROCAL_ROOT: "Write `1e-3`: the gradient at 0 is then 16,000; with 1e-4 it would leave float16's range.",
 }
 NO_NAN = (
-    "it gives 0 where the divisor is 0, and a gradient of 0. An epsilon is squared in the gradient: 1e-4 gives 1e8."
+    "it returns 0 where the divisor is 0, with a gradient of 0. A larger epsilon does not help: the gradient divides "
+    "by its square, and 1e-4 gives 1e8."
 )
 OF_SOFTMAX = (
-    "Take the logarithm of the softmax in one step, from the logits: `tf.nn.log_softmax(logits)`. A float16 softmax is "
-    "0 below 3e-8, and no epsilon brings that back."
+    "Compute the logarithm of the softmax in one step, from the logits: `tf.nn.log_softmax(logits)`. A float16 softmax "
+    "is 0 below 3e-8, and no epsilon restores that."
 )
 NORMALIZING = 1e-12  # the default of tf.math.l2_normalize
 
@@ -110,7 +114,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 
 
 def _guards_that_vanish(facts: SourceFacts) -> Iterator[Finding]:
-    """Numbers that keep a divisor, a root or a logarithm from 0."""
+    """Numbers that protect a divisor, a root or a logarithm from 0."""
     precision = precision_of(facts)
     for use, how, number, guarded, user in guards(facts):
         largest = max(numbers_from_value(number))
@@ -119,13 +123,13 @@ def _guards_that_vanish(facts: SourceFacts) -> Iterator[Finding]:
         if precision.dtype(guarded, user.context) != "float16":
             continue
         if largest <= VANISHES:
-            message = f"{written(largest)} is 0 in float16 and guards against nothing: {WITHOUT_GUARD[use]}."
+            message = f"{written(largest)} is 0 in float16 and protects against nothing: {WITHOUT_GUARD[use]}."
             fix = _fix(facts, use, number, guarded)
             yield Finding(message, _help(facts, use, guarded, user), guarded.location, fix=fix)
         elif use != ROOT and (use, how) != (LOG, BOUND) and has_gradient(user) and not is_stopped_behind(facts, user):
             yield Finding(
-                f"The reciprocal of {written(largest)} is infinite in float16: near 0 the gradient of this is inf or "
-                "NaN.",
+                f"The reciprocal of {written(largest)} is infinite in float16: near 0 this expression's gradient is "
+                "inf or NaN.",
                 _help(facts, use, guarded, user),
                 guarded.location,
                 severity=Severity.WARNING,
@@ -134,7 +138,8 @@ def _guards_that_vanish(facts: SourceFacts) -> Iterator[Finding]:
 
 
 def _fix(facts: SourceFacts, use: str, number: Value, guarded: Value) -> Fix | None:
-    """A number that float16 holds; of a divisor no number is right, and of a softmax none brings back what is lost."""
+    """The edit that writes a number that float16 holds. For a divisor no number is right, and for a softmax none
+    restores the digits that are lost."""
     written = text_of(facts, number.location) or ""
     if use == DIVISOR or not holds(guarded.location, number.location) or not set(written) <= set("0123456789.eE-_"):
         return None
@@ -153,7 +158,7 @@ def _bounds_that_vanish(facts: SourceFacts) -> Iterator[Finding]:
         if dtype is not None and 0 < distance <= BELOW_ONE[dtype] and not asks_for_dtype(context):
             yield Finding(
                 f"1 - {written(distance)} is 1.0 in {dtype}, so `1 - p` can be 0 here: its logarithm is -inf.",
-                "Compute this in float32 (`tf.cast(p, tf.float32)`), or take the loss that works on logits.",
+                "Compute this in float32 (`tf.cast(p, tf.float32)`), or use the loss that works on logits.",
                 clipped.location,
             )
 
@@ -199,9 +204,9 @@ def _normalizing(facts: SourceFacts) -> Iterator[Finding]:
         largest = NORMALIZING if given is None else max(numbers_from_value(given), default=1.0)
         if largest <= VANISHES and precision.dtype(call.argument(0, "x"), call.context) == "float16":
             yield Finding(
-                f"`l2_normalize` guards with {written(largest)}, which is 0 in float16: a row of zeros, or of values "
+                f"The epsilon of `l2_normalize`, {written(largest)}, is 0 in float16: a row of zeros, or of values "
                 "below 2e-4, becomes NaN.",
-                "Give it `epsilon=1e-3`: a row of zeros then passes 32 times its gradient on, with 1e-6 1000 times.",
+                "Give it `epsilon=1e-3`: the gradient of a row of zeros is then multiplied by 32, with 1e-6 by 1000.",
                 call.location,
                 severity=Severity.WARNING if given is None else None,
                 fix=unsafe_fix("Give it epsilon=1e-3", with_keyword(facts, call.location, "epsilon", "1e-3"))

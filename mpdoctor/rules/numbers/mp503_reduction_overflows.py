@@ -1,17 +1,18 @@
-"""A sum over a whole picture, batch or weight, a square or an exponential leaves the range of float16.
+"""A sum over a whole picture, batch or weight, a square or an exponential leaves float16's range.
 
 ## Why it matters
-float16 ends at 65504. A sum of ones over 256×256 pixels is infinite already: the dice loss of a 512×512
-mask is NaN (Keras 3.15, tf_keras 2.21, TensorFlow 2.15). A sum of squares, a norm over everything, a Gram
-matrix get there sooner, and `exp` of 11.1. The sum in float32 is right, and bfloat16 reaches as far as float32.
-Where a division by it follows, the result is 0 and no step is skipped; a short training shows that, too.
+The largest float16 number is 65504. A sum of ones over 256×256 pixels is already infinite, and the dice loss of
+a 512×512 mask is NaN (Keras 3.15, tf_keras 2.21, TensorFlow 2.15). A sum of squares, a norm over everything and
+a Gram matrix overflow sooner, and `exp` overflows from 11.1 on. A sum in float32 is right, and bfloat16 has
+float32's range. Where a division by the infinite sum follows, the result is 0 and no step is skipped; a short
+training shows that as well.
 
-A mean stays small, and yet is no way out for more than 65519 values: `tf.reduce_mean` divides its gradient by
-their number, cast to float16, which is inf from 65520 on. The gradient is exactly 0 then, at every loss
-scale, and so is that of `GlobalAveragePooling` in tf_keras and Keras 2 (TensorFlow 2.4, 2.10, 2.15, 2.21); on
-a CPU, which adds up in float16, such a mean is inf, NaN or 0 as well. `keras.ops.mean` and the layers of
-Keras 3 average in float32. It is said where the number of values stands in the program: a shape that is
-written in `reshape`, or an input's through layers that keep the positions.
+A mean stays small, but does not help with 65520 values or more: `tf.reduce_mean` divides its gradient by their
+number cast to float16, which is then inf. The gradient is exactly 0 at every loss scale, and so is that of
+`GlobalAveragePooling` in tf_keras and Keras 2 (TensorFlow 2.4, 2.10, 2.15, 2.21). On a CPU, which sums in
+float16, such a mean is inf, NaN or 0 as well. `keras.ops.mean` and the layers of Keras 3 average in float32. A
+mean is reported where the source shows the number of values: in the shape given to `reshape`, or in an input's
+shape, followed through layers that keep the positions.
 
 ## Flagged
 ```python
@@ -40,7 +41,7 @@ class Energy(keras.layers.Layer):
 ```
 
 ## Versions
-All, under mixed_float16. Losses that Keras 3 is given in compile() see float32, and are fine.
+All, under mixed_float16. In Keras 3 the losses passed to compile() compute in float32 and are fine.
 
 ## Where users met it
 tensorflow/tensorflow#45568, tensorflow/tensorflow#47156, qubvel-org/segmentation_models.pytorch#463,
@@ -77,12 +78,14 @@ SEVERITY = Severity.WARNING
 FIXES = ("unsafe",)
 CONFIRMED_LIVE = True
 MESSAGES = {
-    SUM: "This adds up 16-bit values over whole pictures or batches: float16 ends at 65504, which 256×256 ones exceed.",
-    NORM: "The squares of many 16-bit values are added up here: float16 ends at 65504, and the result is infinite from "
-    "65505 values of size 1 on.",
-    SQUARE: "A factor of 256 or more is squared in float16, which ends at 65504: 1.0 gives infinity already.",
-    EXPONENTIAL: "`exp` is infinite in float16 from 11.1 on, and nothing keeps these values below it.",
-    GRAM: "Each element of this Gram matrix adds up products over all positions: float16 ends at 65504.",
+    SUM: "This sums 16-bit values over whole pictures or batches: the sum of 256×256 ones already exceeds float16's "
+    "largest number, 65504.",
+    NORM: "This sums the squares of many 16-bit values: the largest float16 number is 65504, and the result is "
+    "infinite from 65505 values of size 1 on.",
+    SQUARE: "A factor of 256 or more is squared in float16, whose largest number is 65504: an input of 1.0 already "
+    "gives infinity.",
+    EXPONENTIAL: "`exp` is infinite in float16 from 11.1 on, and nothing keeps these values below that.",
+    GRAM: "Each element of this Gram matrix sums products over all positions, and float16's largest number is 65504.",
 }
 HELP = {
     SUM: "Cast first: `tf.reduce_sum(tf.cast(x, tf.float32), …)`.",
@@ -99,7 +102,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     precision = precision_of(facts)
     for event, kind, value in reductions(facts):
         if asks_for_dtype(event.context) or is_made_of_weights(value) or is_whole(facts, value):
-            continue  # what is made of weights alone is MP510
+            continue  # a sum of weights alone is MP510
         if kind == SUM and is_over_short_rows(facts, event.context.function, value):
             continue
         if precision.dtype(value, event.context) == "float16":
@@ -124,7 +127,8 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 
 
 def _fix(facts: SourceFacts, event: Call | Operation, kind: str) -> Fix | None:
-    """What is added up cast to float32, where it is the argument of this call; or a softmax that is one."""
+    """The edit that casts the values to float32, where they are an argument of this call; or one that writes a softmax
+    where the expression is one."""
     if isinstance(event, Call) and kind == EXPONENTIAL:
         return unsafe_fix("Use softmax", softmax_instead(facts, event))
     if not isinstance(event, Call) or kind == GRAM or meets_others(facts, event):
@@ -140,7 +144,7 @@ def _is_einsum(event: Call | Operation) -> bool:
 def _of_mean(number: int) -> str:
     return (
         f"This is a mean over {number:,} float16 values: from {UNCOUNTABLE} values on its gradient is 0 at every loss "
-        "scale, because TensorFlow divides it by their number, which is inf in float16."
+        "scale, because TensorFlow divides the gradient by that number, which is inf in float16."
     )
 
 
@@ -155,7 +159,7 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
     if operation is None or operation.name not in SUMS or operation.where == "gradient" or not is_overflow(operation):
         return
     yield Finding(
-        f"Here, {broke(operation)}: float16 ends at 65504.",
+        f"Here, {broke(operation)}: the largest float16 number is 65504.",
         after_trials(training, "Cast first, `tf.cast(x, tf.float32)`.", _beside(operation)),
         operation.location or training.model.call.location,
         model=training.model.id,
@@ -165,13 +169,14 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
 
 
 def _beside(operation: OperationFacts) -> str:
-    return "average instead of adding up" if operation.name in ADDING else "make what goes into it smaller"
+    return "average instead of summing" if operation.name in ADDING else "make its input smaller"
 
 
 def _mean(training: TrainingFacts, operation: OperationFacts) -> Finding:
     return Finding(
-        f"Here a mean over {operation.averaged:,} float16 values is {operation.result}; and from {UNCOUNTABLE} values "
-        "on its gradient is 0 at every loss scale: TensorFlow divides it by their number, which is inf in float16.",
+        f"Here a mean over {operation.averaged:,} float16 values is {operation.result}. From {UNCOUNTABLE} values on "
+        "its gradient is 0 at every loss scale: TensorFlow divides the gradient by that number, which is inf in "
+        "float16.",
         "Cast first: `tf.reduce_mean(tf.cast(x, tf.float32))`.",
         operation.location or training.model.call.location,
         model=training.model.id,

@@ -1,11 +1,11 @@
-"""The loss of a training is computed in 16 bits.
+"""The training's loss is computed in 16 bits.
 
 ## Why it matters
 A float16 loss has three digits and ends at 65504: a target of 1000 gives a mean squared error of inf where
-float32 gives 1e6, and a loss of 2.0 is infinite as soon as it is scaled by 2^15. In a loop of your own
-nothing casts the predictions of a model whose last layer is 16-bit. Keras 2 casts the labels down to them,
-in compile() too, and its loss objects compute in what they are given; Keras 3 casts up to float32 for the
-losses in compile() and for loss objects, but not for loss functions such as
+float32 gives 1e6, and a loss of 2.0 is infinite as soon as it is multiplied by a loss scale of 2^15. In a
+custom loop nothing casts the predictions of a model whose last layer is 16-bit. Keras 2 casts the labels to the
+predictions' dtype, in compile() too, and its loss objects compute in the dtype of their inputs. Keras 3 casts
+to float32 for the losses in compile() and for loss objects, but not for loss functions such as
 `keras.losses.mean_squared_error` (Keras 3.15, tf_keras 2.21).
 
 ## Flagged
@@ -44,7 +44,7 @@ def step(x, y):
 ```
 
 ## Versions
-All. In Keras 3 the losses given to compile() are computed in float32.
+All. In Keras 3 the losses passed to compile() compute in float32.
 
 ## Where users met it
 tensorflow/tensorflow#45568, tensorflow/tensorflow#39982, keras-team/keras#16552, vanvalenlab/deepcell-tf#490.
@@ -108,7 +108,8 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 
 
 def in_model(model: ModelFacts) -> Iterator[Finding]:
-    """Keras 2's own losses compute in what they are given. A loss of the user's own may cast; nobody sees that here."""
+    """Losses passed to compile() in Keras 2, whose own losses compute in the dtype of their inputs. A user's loss may
+    cast inside, which is not visible here."""
     if model.keras.is_keras3 or not model.compiled or model.call.kind == "loop" or not model.loss_is_of_keras:
         return
     dtype = half_output(model)
@@ -117,8 +118,8 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
 
 
 def _fix(facts: SourceFacts, loss: Value) -> Fix | None:
-    """All that the loss is made of in float32: predictions cast to it where the model gives them or a function of the
-    loss takes them, the sum of `model.losses`, and casts to 16 bits made to float32."""
+    """The edits that compute every part of the loss in float32: the predictions, cast after the model or in the loss
+    function, the sum of `model.losses`, and any cast to 16 bits."""
     precision, around = precision_of(facts), cast_around(facts)
     if around is None:
         return None
@@ -126,7 +127,7 @@ def _fix(facts: SourceFacts, loss: Value) -> Fix | None:
     waiting, seen = [loss], {id(loss)}
     for part in waiting:
         if is_model(part):
-            continue  # what the model itself is made of
+            continue  # a part of the model itself
         if _cannot_be_cast(precision, part):
             return None
         if isinstance(part, Call) and _sums_losses_of_layers(part):
@@ -160,13 +161,13 @@ def _cast_each(facts: SourceFacts, sum_of_losses: Call, around: tuple[str, str])
 
 
 def _sums_losses_of_layers(call: Call) -> bool:
-    """Whether it is `sum(model.losses)`: activity regularizers give numbers of the layer's own dtype."""
+    """Whether it is `sum(model.losses)`: activity regularizers return numbers in the layer's own dtype."""
     summed = call.argument(0)
     return isinstance(summed, Attribute) and summed.name == LOSSES_OF_LAYERS and call.argument(1) is None
 
 
 def _names_half(facts: SourceFacts, call: Call) -> bool:
-    """Whether a cast names a 16-bit dtype, and not that of another tensor, which may become another one."""
+    """Whether a cast names a 16-bit dtype itself, rather than the dtype of another tensor, which may change."""
     given = call.argument(1, "dtype")
     return not isinstance(given, Attribute) and dtype_named(given, facts.keras) in HALF
 
@@ -176,7 +177,7 @@ def _is_half_prediction(precision: Precision, value: Parameter) -> bool:
 
 
 def _cast_at_start(facts: SourceFacts, value: Parameter, around: tuple[str, str]) -> Edit | None:
-    """Of the function that it is a parameter of."""
+    """The edit in the function that has the prediction as a parameter."""
     assert value.function is not None
     name, place = value.name, value.function.location
     for node in ast.walk(tree_of(facts) or ast.Module([], [])):
@@ -193,7 +194,7 @@ def _is_text(statement: ast.stmt) -> bool:
 def _finding(dtype: str, location: Location | None, fix: Fix | None = None) -> Finding:
     limit = " and ends at 65504" if dtype == "float16" else ""
     return Finding(
-        f"This loss is computed in {dtype}, because the predictions are: it has {'three' if limit else 'two'} digits"
+        f"This loss is computed in {dtype}, the dtype of the predictions: it has {'three' if limit else 'two'} digits"
         f"{limit}.",
         'Cast the predictions first: `tf.cast(predictions, tf.float32)`, or give the last layer `dtype="float32"`.',
         location,
@@ -202,8 +203,7 @@ def _finding(dtype: str, location: Location | None, fix: Fix | None = None) -> F
 
 
 def _halves(precision: Precision, loss: Value | None, context: Context, depth: int = 0) -> Iterator[tuple[Value, str]]:
-    """The loss if it is 16-bit, and its dtype; where it is a sum, or cast when it was a number already, the parts of it
-    that are."""
+    """The loss if it is 16-bit, and its dtype; for a sum, or a scalar that was cast afterwards, the parts that are."""
     for option in options(loss):
         parts: tuple[Value | None, ...] = ()
         if isinstance(option, Operation) and option.operator == "+":
@@ -219,7 +219,7 @@ def _halves(precision: Precision, loss: Value | None, context: Context, depth: i
 
 
 def _is_one_number(value: Value | None) -> bool:
-    """Whether it is certainly the mean or the sum of something, perhaps cast or added to another one."""
+    """Whether it is certainly a mean or a sum, perhaps cast, or added to another one."""
     choices = options(value)
     return bool(choices) and all(
         (isinstance(choice, Call) and (choice.method in REDUCING or is_cast(choice)))
@@ -236,7 +236,7 @@ def _unscaled(loss: Value | None) -> Value | None:
 
 
 def _returned(facts: SourceFacts, loss: Value) -> Iterator[Return]:
-    """What a loss of the user's own returns that compile() is given."""
+    """The values that a user's loss, passed to compile(), returns."""
     own = class_of(loss)
     function = loss.of if isinstance(loss, Defined) and isinstance(loss.of, FunctionFacts) else None
     if own is not None:

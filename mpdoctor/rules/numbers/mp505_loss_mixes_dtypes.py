@@ -1,11 +1,11 @@
-"""In a loss, a float32 constant or label is combined with a 16-bit prediction.
+"""A loss combines a float32 constant or label with a 16-bit prediction.
 
 ## Why it matters
-TensorFlow does not mix dtypes: `y - model(x)` in a train_step, or `tf.constant(2.0) * tf.square(y - p)` in
-a loss for Keras 2, works under float32 and raises under mixed precision: `Input 'y' of 'Sub' Op has type
-float16 that does not match type float32 of argument 'x'`. Keras 2 hands 16-bit labels and predictions to a
-loss in compile() if the last layer is 16-bit; Keras 3 hands it float32. In a loop of your own the labels
-come as the data set has them, in both. Python numbers and numpy arrays take the dtype of what they are combined with.
+TensorFlow does not mix dtypes. `y - model(x)` in a train_step, or `tf.constant(2.0) * tf.square(y - p)` in a
+loss for Keras 2, works under float32 and raises under mixed precision: `Input 'y' of 'Sub' Op has type float16
+that does not match type float32 of argument 'x'`. If the last layer is 16-bit, Keras 2 passes 16-bit labels and
+predictions to a loss in compile(); Keras 3 passes float32. In a custom loop the labels have the dtype of the
+dataset, in both. Python numbers and NumPy arrays take the dtype of the other operand.
 
 ## Flagged
 ```python
@@ -59,7 +59,7 @@ class Regression(keras.Model):
 ```
 
 ## Versions
-All; in Keras 3 only in loops and train_steps of your own.
+All; in Keras 3 only in custom loops and train_steps.
 
 ## Where users met it
 tensorflow/tensorflow#39982, qubvel/segmentation_models#509, intel/ipex-llm#7020.
@@ -95,7 +95,7 @@ FIXES = ("safe",)
 FAILS_IN = ("model", "training")
 EXPLAINS = {"MP202": "line"}
 MOST_NAMED = 4
-LAST_LAYER = 'Give the model\'s last layer `dtype="float32"`: the loss is then given float32 predictions.'
+LAST_LAYER = 'Give the model\'s last layer `dtype="float32"`: the loss then gets float32 predictions.'
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
@@ -107,9 +107,9 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         text = text_at(facts, mismatch.wide.location)
         side = f"`{text}`" if text else "The other side"
         if mismatch.wide_dtype == DATA:
-            side = "What comes from the data set"
+            side = "The value from the dataset"
         yield Finding(
-            f"{side} is {'not' if mismatch.wide_dtype == DATA else mismatch.wide_dtype + ' and not'} "
+            f"{side} is {'not' if mismatch.wide_dtype == DATA else mismatch.wide_dtype + ', not'} "
             f"{mismatch.half_dtype}, and is combined with {_half_side(facts, mismatch)}: this line raises.",
             _help(_name_of(facts, mismatch)),
             mismatch.event.location,
@@ -132,15 +132,15 @@ def _half_side(facts: SourceFacts, mismatch: DtypeMismatch) -> str:
 
 
 def _first_given(parameter: Parameter) -> int:
-    """The place of the labels among the parameters of a function, or of a method behind `self`."""
+    """The index of the labels among the parameters: 0 in a function, 1 in a method, after `self`."""
     return 0 if parameter.function is None or parameter.function.owner is None else 1
 
 
 def _fix(facts: SourceFacts, mismatch: DtypeMismatch) -> Fix | None:
-    """The prediction cast where it meets the other side."""
+    """The edit that casts the prediction where it is combined with the other operand."""
     name, side = _name_of(facts, mismatch), _half_operand(facts, mismatch)
     place = name_at(facts, mismatch.event.location, name) if name else None
-    if place is None and isinstance(side, (ast.Name, ast.Attribute)):  # it may stand in the other side as well
+    if place is None and isinstance(side, (ast.Name, ast.Attribute)):  # its name may be in the other operand as well
         place = location_of(facts, side)
     if place is None and holds(mismatch.event.location, mismatch.half.location):
         place = mismatch.half.location
@@ -153,7 +153,7 @@ def in_failure(failure: FailureFacts) -> Iterator[Finding]:
         return
     part = failure.part
     if failure.inside == "loss" and part is not None and not part.own:
-        where = f"In the loss `{part.called}`, in which no line of yours runs,"
+        where = f"In the loss `{part.called}`, which is not your code,"
     elif failure.inside == "loss":
         where = "In the loss"
     elif failure.inside in ("", "step") and failure.under_tape and failure.layer is None:
@@ -170,26 +170,26 @@ def in_failure(failure: FailureFacts) -> Iterator[Finding]:
 
 def _help(name: str | None) -> str:
     if not name:
-        return "Cast the prediction first, `tf.cast(…, tf.float32)`; a loss is best computed in float32."
-    return f"Cast `{name}` first: `tf.cast({name}, tf.float32)`; a loss is best computed in float32."
+        return "Cast the prediction first, `tf.cast(…, tf.float32)`. A loss is best computed in float32."
+    return f"Cast `{name}` first, `tf.cast({name}, tf.float32)`. A loss is best computed in float32."
 
 
 def _help_for_line(failure: FailureFacts, half: str) -> str:
-    """By what the line names: the prediction, or labels that the program has cast to 16 bits."""
+    """The help text, with the names on the line: the prediction, or labels that the program has cast to 16 bits."""
     of_half = (operand for operand in failure.operands if operand.dtype == half and operand.kind == "tensor")
     names = list(dict.fromkeys(operand.name for operand in of_half))
-    if len(names) > 1:  # one of them cast alone meets the others
+    if len(names) > 1:  # after a cast of only one of them the dtypes would still differ
         shown = listed([f"`{name}`" for name in names], MOST_NAMED)
-        return f"Cast {shown} first, each with `tf.cast(…, tf.float32)`; a loss is best computed in float32."
+        return f"Cast {shown} first, each with `tf.cast(…, tf.float32)`. A loss is best computed in float32."
     if names:
         return _help(names[0])
     if re.search(rf"\bcast\(.*{half}", failure.failing_line):
-        return f"Cast to float32 and not to {half} here: a loss is best computed in float32."
+        return f"Cast to float32 instead of {half} here: a loss is best computed in float32."
     return _help(None)
 
 
 def _name_of(facts: SourceFacts, mismatch: DtypeMismatch) -> str:
-    """Of a parameter, such as `y_pred`, or as the line has it; "" for what has no name there."""
+    """The name of the 16-bit operand: a parameter such as `y_pred`, or its text on the line; "" where it has none."""
     if isinstance(mismatch.half, Parameter):
         return mismatch.half.name
     if isinstance(expression_at(facts, mismatch.event.location), ast.Call):
@@ -199,7 +199,7 @@ def _name_of(facts: SourceFacts, mismatch: DtypeMismatch) -> str:
 
 
 def _half_operand(facts: SourceFacts, mismatch: DtypeMismatch) -> ast.expr | None:
-    """What stands on the 16-bit side of `left * right`."""
+    """The 16-bit operand of `left * right`."""
     event = mismatch.event
     if event.location.path != facts.path or not isinstance(event, Operation) or len(event.operands) != 2:
         return None
@@ -212,7 +212,7 @@ def _half_operand(facts: SourceFacts, mismatch: DtypeMismatch) -> ast.expr | Non
 
 
 def _assigned(facts: SourceFacts, made_at: Location) -> str:
-    """The name of `name = model(x)`; "" where the statement is another one."""
+    """The name in `name = model(x)`; "" where the statement is another one."""
     statement = statement_at(facts, made_at)
     written = expression_at(facts, made_at)
     found = re.fullmatch(r"(\w+)\s*=\s*(.*)", statement.text, re.DOTALL) if statement is not None else None

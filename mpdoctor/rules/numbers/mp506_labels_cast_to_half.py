@@ -1,11 +1,11 @@
 """Class ids are cast to 16 bits and then used as an index.
 
 ## Why it matters
-float16 holds whole numbers up to 2048 only, bfloat16 up to 256: 4999 becomes 5000, which is another class
-or no class at all, and nothing says so. The loss trains the wrong rows, or is NaN. `tf.cast(y, p.dtype)` is
-right for targets that are compared with p; ids belong into an integer dtype. Keras 2 hands float labels to
-a loss in the model's own 16 bits, and a layer casts a float Input before its `call()`: 5999 from `keras.Input(())`
-is 6000 there (Keras 3.15, tf_keras 2.21).
+float16 holds integers only up to 2048, bfloat16 only up to 256: 4999 becomes 5000, which is another class or no
+class at all, and no error shows it. The loss trains the wrong rows, or is NaN. `tf.cast(y, p.dtype)` is right
+for targets that are compared with p; ids belong in an integer dtype. Keras 2 passes float labels to a loss in
+the model's own 16 bits, and a layer casts a float Input before its `call()`: 5999 from `keras.Input(())` is
+6000 there (Keras 3.15, tf_keras 2.21).
 
 ## Flagged
 ```python
@@ -35,7 +35,7 @@ class Picked(keras.layers.Layer):
 ```
 
 ## Versions
-All. TensorFlow up to 2.6 did it itself in SparseCategoricalCrossentropy.
+All. Up to TensorFlow 2.6, SparseCategoricalCrossentropy itself cast the ids so.
 
 ## Where users met it
 keras-team/keras#15012, tensorflow/tensorflow#50964, huggingface/transformers#12898.
@@ -82,26 +82,27 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         classes = classes_behind(facts, sized) if dtype is not None else 0
         if dtype is None or classes <= EXACT[dtype]:
             continue
-        rounded = f"{dtype} holds whole numbers up to {EXACT[dtype]} only, the ids above are rounded to other ones."
+        rounded = f"{dtype} holds integers only up to {EXACT[dtype]}, and larger ids are rounded to other ids."
         if cast is not None:
             yield Finding(
-                f"Class ids are cast to {dtype} here and used as an index of {classes} classes: {rounded}",
+                f"Class ids are cast to {dtype} here and used as an index into {classes} classes: {rounded}",
                 "Keep ids in an integer dtype: `tf.cast(labels, tf.int32)`.",
                 cast.location,
                 fix=_fix(facts, cast),
             )
         else:
             yield Finding(
-                f"Class ids come from a float Input and are used as an index of {classes} classes here, and the layer "
-                f"has cast them to {dtype} before: {rounded}",
-                'Make them integers from the start: `keras.Input(…, dtype="int32")`. Keras casts no integers.',
+                f"Class ids come from a float Input and are used as an index into {classes} classes here, but the "
+                "layer "
+                f"has already cast them to {dtype}: {rounded}",
+                'Make them integers from the start: `keras.Input(…, dtype="int32")`. Keras never casts integers.',
                 call.location,
             )
 
 
 def _cast_by_the_layer(facts: SourceFacts, ids: Value) -> str | None:
-    """The 16-bit dtype to which a layer casts the float Input that these ids are in its `call()`, whatever that casts
-    them to; None where any such layer may be given something else."""
+    """The 16-bit dtype to which a layer casts the float Input that holds these ids before its `call()`; None where any
+    such layer may get another input."""
     before = ids_before_casts(ids)
     place = known(before.index) if isinstance(before, Item) else None
     parameter = before.of if isinstance(before, Item) else before

@@ -1,16 +1,16 @@
-"""A cross-entropy is taken of probabilities that are 16-bit.
+"""A cross-entropy is computed from 16-bit probabilities.
 
 ## Why it matters
-In float16 the largest probability below 1 is 0.9995, in bfloat16 0.996: 0.9999 is 1.0. Where Keras 3 gives a
-`sigmoid` to a loss object, or to a loss of compile(), a wrong answer at logit 10 costs 15.94 instead of 10.00 and its
-gradient is 0: what the model is most wrong about, it no longer learns. A `softmax` keeps its small probabilities, and
-the loss is right within 1 %; but on the way back the gradient is the loss scale divided by the batch size and by the
-probability of the right class, which float16 does not hold: with a scale of 32768 and 32 samples it was inf for
-probabilities below 0.016, and each such step is skipped. bfloat16 holds it. (Keras 3.15.)
+In float16 the largest probability below 1 is 0.9995, in bfloat16 0.996: 0.9999 becomes 1.0. In Keras 3, with a
+`sigmoid` and a loss object or a loss in compile(), a wrong answer at logit 10 costs 15.94 instead of 10.00 and
+its gradient is 0: the model stops learning from its worst errors. A `softmax` keeps small probabilities, and
+the loss is right within 1 %. But its gradient is the loss scale divided by the batch size and by the
+probability of the right class, and float16 does not hold that: with a scale of 32768 and 32 samples it was inf
+for probabilities below 0.016, and each such step is skipped. bfloat16 holds it. (Keras 3.15.)
 
-Keras 2, and the loss functions of Keras 3 that a loop calls itself, find the logits behind a softmax or sigmoid that
-is the last thing the model does, and are right: nothing is said there. Of other probabilities (clipped, cast, averaged)
-they know nothing, and clip.
+Keras 2, and loss functions of Keras 3 that a loop calls itself, find the logits behind a softmax or sigmoid
+that is the model's last operation, and compute the right loss; that is not reported. For other probabilities
+(clipped, cast, averaged) they cannot find the logits, and clip instead.
 
 ## Flagged
 ```python
@@ -84,13 +84,13 @@ FUNCTIONS = (
 )
 CLASSES = tuple(name.title().replace("_", "") for name in FUNCTIONS)
 PLACES = ("keras.losses", "keras.metrics", "keras.backend")
-# The losses that are right of what such a layer gives (Keras 3.15, tf_keras 2.21, TensorFlow 2.10 and 2.4).
+# The losses that are right for the output of such a layer (Keras 3.15, tf_keras 2.21, TensorFlow 2.10 and 2.4).
 RIGHT_FOR = {
     "softmax": ("categorical_crossentropy", "sparse_categorical_crossentropy"),
     "sigmoid": ("binary_crossentropy",),
 }
 HELP = (
-    'Compute the {0} in float32: give its layer `dtype="float32"`; or let the model return logits and say '
+    'Compute the {0} in float32 by giving its layer `dtype="float32"`, or return logits from the model and use '
     "`from_logits=True`."
 )
 LAST_BELOW_ONE = {"float16": "0.9995", "bfloat16": "0.996"}
@@ -142,31 +142,33 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
 def _findings(
     dtype: str, activations: set[str], entropy: str, finds_logits: bool, location: Location | None
 ) -> Iterator[Finding]:
-    """`activations`: what the probabilities come straight from, "" for whatever else. `entropy`: the loss, as Keras
-    names its function. `finds_logits`: whether it takes the logits behind a softmax or sigmoid instead."""
+    """The findings for one loss. `activations` are the activations that the probabilities come from directly, "" for
+    any other source; `entropy` is Keras' name of the loss function; `finds_logits` tells whether it uses the logits
+    behind a softmax or sigmoid instead."""
     is_right = bool(activations) and all(entropy in RIGHT_FOR.get(activation, ()) for activation in activations)
     if is_right and finds_logits:
         return
     if is_right and activations == {"softmax"}:
         if dtype == "float16":
             yield Finding(
-                "The gradient of this float16 softmax's cross-entropy is the loss scale divided by batch size and "
-                "probability: with 32768 and 32 samples it is inf below 0.016, and the step is skipped.",
+                "The gradient of this float16 softmax's cross-entropy is the loss scale divided by the batch size and "
+                "by the probability of the right class: at a scale of 32768 and 32 samples it is inf below a "
+                "probability of 0.016, and the step is skipped.",
                 HELP.format("softmax"),
                 location,
             )
         return
     activation = next(iter(activations - {""}), "softmax") if len(activations - {""}) == 1 else "softmax"
     yield Finding(
-        f"This cross-entropy is taken of {dtype} probabilities, of which {LAST_BELOW_ONE[dtype]} is the last below 1: "
-        "where the model is sure, the loss saturates and the gradient is lost.",
+        f"This cross-entropy is computed from {dtype} probabilities, and the largest below 1 is "
+        f"{LAST_BELOW_ONE[dtype]}: where the model is confident, the loss saturates and the gradient is lost.",
         HELP.format(activation),
         location,
     )
 
 
 def _entropy(loss: Value) -> str:
-    """A cross-entropy by the name of Keras' function, however it was named; "" for another loss."""
+    """Keras' function name for a cross-entropy, however the program names it; "" for another loss."""
     if isinstance(loss, Known):
         return str(loss.value)
     callee = loss.callee if isinstance(loss, Call) else loss

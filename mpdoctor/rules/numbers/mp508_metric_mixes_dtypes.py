@@ -1,15 +1,15 @@
-"""A metric mixes float32 with the model's 16-bit output, or takes float32 alone.
+"""A metric combines float32 with the model's 16-bit output, or accepts only float32.
 
 ## Why it matters
-Keras 3 casts for the loss, but hands a metric the labels as they are and the predictions in 16 bits:
+Keras 3 casts for the loss, but passes a metric the labels unchanged and the predictions in 16 bits:
 `tf.abs(y_true - y_pred)` raises `Input 'y' of 'Sub' Op has type float16 that does not match type float32 of
-argument 'x'`, in metric functions and in `update_state` alike (Keras 3.15). Keras 2 casts for metric
-functions, but not for subclasses of Metric: adding a 16-bit value to a float32 state,
-`self.total.assign_add(tf.reduce_sum(…))`, raises there (tf_keras 2.21, 2.15).
+argument 'x'`, in metric functions and in `update_state` alike (Keras 3.15). Keras 2 casts for metric functions,
+but not for subclasses of Metric: adding a 16-bit value to a float32 state,
+`self.total.assign_add(tf.reduce_sum(…))`, raises there (tf_keras 2.21, TensorFlow 2.15).
 
 Keras 3's own TopKCategoricalAccuracy and SparseTopKCategoricalAccuracy raise on any 16-bit output: `Input
-'predictions' of 'InTopKV2' Op has type float16 that does not match expected type of float32` (Keras 3.15), whatever
-`dtype` the metric has. Keras 2 casts for them.
+'predictions' of 'InTopKV2' Op has type float16 that does not match expected type of float32` (Keras 3.15),
+whatever the metric's `dtype`. Keras 2 casts for them.
 
 ## Flagged
 ```python
@@ -101,8 +101,8 @@ FAILS_IN = ("model", "training")
 CONFIRMED_LIVE = True
 HELP = "Cast the predictions first: `y_pred = tf.cast(y_pred, tf.float32)`."
 OF_OWN_TENSOR = "Cast the 16-bit one first: `tf.cast(…, tf.float32)`."
-IN_RESULT = "Cast one of them to the other's dtype here: a metric's own states are float32."
-LAST_LAYER = 'Give the model\'s last layer `dtype="float32"`: the metric is then given float32 predictions.'
+IN_RESULT = "Cast one of the two to the other's dtype here: a metric's own states are float32."
+LAST_LAYER = 'Give the model\'s last layer `dtype="float32"`: the metric then gets float32 predictions.'
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
@@ -118,24 +118,24 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             )
     if facts.keras.is_keras3:
         yield from _ranked_in_half(facts)
-    else:  # Keras 3 casts what is assigned
+    else:  # Keras 3 casts the assigned value
         yield from _assigned(facts)
 
 
 def _mixing(facts: SourceFacts, mismatch: DtypeMismatch) -> str:
     if _made_in_float32(facts, mismatch):
         made = text_at(facts, mismatch.wide.location)
-        side = f"`{made}`" if made else "A tensor that is made in this metric"
+        side = f"`{made}`" if made else "A tensor made in this metric"
         return f"{side} is float32, and is combined with a {mismatch.half_dtype} tensor here: this line raises."
     labels = "the labels, which are float32" if facts.keras.is_keras3 else "a float32 tensor"
     return (
-        f"This metric is given {mismatch.half_dtype} predictions, and here they are combined with {labels}: "
+        f"This metric gets {mismatch.half_dtype} predictions, and here they are combined with {labels}: "
         "this line raises."
     )
 
 
 def _made_in_float32(facts: SourceFacts, mismatch: DtypeMismatch) -> bool:
-    """Whether the program itself makes the wider one, so that it need not be the labels."""
+    """Whether the program itself makes the float32 operand, so that it is not the labels."""
     return facts.dtype_of(mismatch.wide) == "float32"
 
 
@@ -158,8 +158,8 @@ def _ranked_in_half(facts: SourceFacts) -> Iterator[Finding]:
 
 
 def _ranks(metric: Value) -> bool:
-    """Whether it is one of Keras' top-k metrics: an object, a name or a function; or of a class below it that leaves
-    its `update_state` as it is."""
+    """Whether it is one of Keras' top-k metrics (an object, a name or a function), or of a subclass that keeps their
+    `update_state`."""
     own = class_of(metric)
     if own is not None and own.find_method("update_state") is not None:
         return False
@@ -168,7 +168,7 @@ def _ranks(metric: Value) -> bool:
 
 def _ranking(dtype: str, predictions: str, location: Location) -> Finding:
     return Finding(
-        f"Keras 3's top-k accuracy takes float32 predictions and nothing else, and is given {dtype} ones: this raises.",
+        f"Keras 3's top-k accuracy accepts only float32 predictions, and gets {dtype}: this raises.",
         f"Cast them first: `tf.cast({predictions}, tf.float32)`."
         if predictions
         else 'Give the model\'s last layer `dtype="float32"`.',
@@ -193,7 +193,7 @@ def _assigned(facts: SourceFacts) -> Iterator[Finding]:
 
 
 def _fix(facts: SourceFacts, event: Call | Operation, half: Value) -> Fix | None:
-    """The predictions cast where they meet the labels."""
+    """The edit that casts the predictions where they are combined with the labels."""
     name = half.name if isinstance(half, Parameter) else ""
     place = name_at(facts, event.location, name) if name else None
     if place is None and holds(event.location, half.location):
@@ -207,7 +207,7 @@ def in_failure(failure: FailureFacts) -> Iterator[Finding]:
     ranked = next((found[1] for words in REFUSES if (found := re.search(words, failure.said_by_library))), None)
     if ranked is not None and failure.computes_in_half:
         yield Finding(
-            "A top-k accuracy takes float32 predictions and nothing else, and the model gives 16-bit ones.",
+            "A top-k accuracy accepts only float32 predictions, but the model's are 16-bit.",
             'Give the model\'s last layer `dtype="float32"`.',
             failure.location,
             evidence=evidence_of(failure),
@@ -227,13 +227,13 @@ def _metric(failure: FailureFacts, unknown: str) -> str:
     part = failure.part
     if part is None:
         return unknown
-    where = f"`{part.called}`" if part.own else f"the metric `{part.called}`, in which no line of yours runs,"
+    where = f"`{part.called}`" if part.own else f"the metric `{part.called}`, which is not your code,"
     return f"In {where}" if unknown.startswith("In") else f"{where[0].upper()}{where[1:]}"
 
 
 def _remedy(failure: FailureFacts) -> str:
-    """What `result` combines are the metric's own numbers, and no predictions."""
+    """The help text; `result` combines the metric's own numbers rather than predictions."""
     part = failure.part
     if part is not None and part.method == "result":
-        return IN_RESULT if part.own else "Leave it out, or write it anew: its own numbers do not go together."
+        return IN_RESULT if part.own else "Leave the metric out, or rewrite it: its own numbers have different dtypes."
     return HELP if part is None or part.own else LAST_LAYER

@@ -1,10 +1,10 @@
-"""Keras 3 is given an added loss in 16 bits: by an activity_regularizer, or by add_loss in a layer.
+"""An activity_regularizer or a layer's add_loss adds a 16-bit loss, which Keras 3 refuses.
 
 ## Why it matters
-Keras 3 adds these losses to its own, which is float32, and does not cast them: fit raises `Cannot convert a
+Keras 3 adds these losses to its own loss, which is float32, without casting them. fit raises `Cannot convert a
 list containing a tensor of dtype <dtype: 'float16'> to <dtype: 'float32'>`, whatever the loss and the last
-layer (Keras 3.15, and by its source since 3.8; mixed_bfloat16 too). Up to 3.7 Keras 3 casts them, as Keras 2
-does. Weight regularizers are float32, and fine.
+layer (Keras 3.15, and according to its source since 3.8; mixed_bfloat16 too). Keras 3.7 and earlier cast them,
+as Keras 2 does. Weight regularizers are float32 and fine.
 
 ## Flagged
 ```python
@@ -84,7 +84,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             continue
         if all(_keeps_dtype(facts, option) for option in options(regularizer)):
             yield Finding(
-                f"The activity regularizer adds a {dtype} loss, which Keras 3 cannot add to its own in float32: fit "
+                f"The activity regularizer adds a {dtype} loss, which Keras 3 cannot add to its own float32 loss: fit "
                 "raises.",
                 'Give this layer `dtype="float32"`, or regularize the weights instead (`kernel_regularizer`).',
                 layer.location,
@@ -96,9 +96,8 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         added = precision.half(call.argument(0, "loss"), call.context)
         if added is not None:
             yield Finding(
-                f"`add_loss` is given a {added} tensor, which Keras 3 cannot add to its own loss in float32: fit "
-                "raises.",
-                "Cast it: `self.add_loss(tf.cast(loss, tf.float32))`; better, compute it in float32 from the start.",
+                f"`add_loss` gets a {added} tensor, which Keras 3 cannot add to its own float32 loss: fit raises.",
+                "Cast it, `self.add_loss(tf.cast(loss, tf.float32))`, or better, compute it in float32 from the start.",
                 call.location,
                 fix=safe_fix("Cast it to float32", cast_argument(facts, call.location)),
             )
@@ -106,11 +105,11 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 
 def in_failure(failure: FailureFacts) -> Iterator[Finding]:
     half = half_added_to_float32(failure) if failure.inside == "total loss" else None
-    if half is not None and failure.part is None:  # what a regularizer itself raises is its own
+    if half is not None and failure.part is None:  # an error raised inside a regularizer is MP219's
         yield Finding(
             f"A layer adds a {half} loss (`add_loss`, or an activity regularizer), which Keras 3 cannot add to its own "
-            "in float32.",
-            "Cast what is added: `self.add_loss(tf.cast(loss, tf.float32))`; a layer with an activity regularizer "
+            "float32 loss.",
+            "Cast the added loss: `self.add_loss(tf.cast(loss, tf.float32))`. A layer with an activity regularizer "
             'needs `dtype="float32"`, or a `kernel_regularizer` instead.',
             failure.location,
             evidence=evidence_of(failure),
@@ -118,7 +117,7 @@ def in_failure(failure: FailureFacts) -> Iterator[Finding]:
 
 
 def _of_regularized(precision: Precision, layer: Call) -> tuple[str | None, Value | None]:
-    """The dtype of a layer's output that certainly has an activity regularizer, and that."""
+    """The output dtype of a layer that certainly has an activity regularizer, and that regularizer."""
     given = layer.keyword("activity_regularizer")
     if isinstance(layer.callee, Api) and kind_of_class(layer.callee.name) == "layer":
         if public_name(layer.callee.name) == "keras.layers.ActivityRegularization":
@@ -133,7 +132,7 @@ def _of_regularized(precision: Precision, layer: Call) -> tuple[str | None, Valu
 
 
 def _keeps_dtype(facts: SourceFacts, regularizer: Value) -> bool:
-    """Whether what a regularizer returns is as wide as the output that it is given: one of the user's own may cast."""
+    """Whether a regularizer returns the dtype of the output it gets; a user's regularizer may cast."""
     own = class_of(regularizer)
     function = own.find_method("__call__") if own is not None else None
     if isinstance(regularizer, Defined) and isinstance(regularizer.of, FunctionFacts):
@@ -152,7 +151,7 @@ def _keeps_dtype(facts: SourceFacts, regularizer: Value) -> bool:
 
 
 def _is_regularizer(value: Value | None) -> bool:
-    """A name such as "l2", or what a library's or the user's own class or function makes; not what may be None."""
+    """Whether it is a name such as "l2", or an object made by a class or function; not a value that may be None."""
     return bool(options(value)) and all(
         isinstance(known(option), str) or isinstance(option, Defined) or _makes_regularizer(option)
         for option in options(value)

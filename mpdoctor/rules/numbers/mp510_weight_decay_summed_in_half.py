@@ -1,10 +1,10 @@
-"""Inside `call()`, weights are squared and added up in 16 bits.
+"""`call()` squares and sums weights in 16 bits.
 
 ## Why it matters
-In `call()` Keras hands a layer its float32 weights in float16. A weight of 300×300 ones has a sum of
-squares of 90000, which is infinite there, and so are the loss and every gradient; below that, small weights
-squared are 0 (Keras 3.15, tf_keras 2.21). Outside of `call()` the same expression reads float32, and so do
-the regularizers that a layer is given.
+Inside `call()` a layer reads its float32 weights in float16. A weight of 300×300 ones has a sum of squares of
+90000, which is infinite in float16, and so are the loss and every gradient; below that, small weights squared
+are 0 (Keras 3.15, tf_keras 2.21). Outside of `call()` the same expression reads float32, and so do a layer's
+regularizers.
 
 ## Flagged
 ```python
@@ -79,13 +79,13 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         if weights is None or not is_made_of_weights(weights) or asks_for_dtype(call.context):
             continue
         if any(part is call for value in guarded_values(facts) for part in walk(value)):
-            continue  # a length that the weights are divided by
+            continue  # a norm that the weights are divided by
         if precision.runs_in_call(call.context) and precision.dtype(weights, call.context) == "float16":
             yield Finding(
-                "In `call()` these weights are float16, and so is the sum of their squares: it ends at 65504, and "
-                "small weights count as 0.",
+                "In `call()` these weights are float16, and so is the sum of their squares: it overflows beyond "
+                "65504, and the squares of small weights become 0.",
                 "Give the layer a `kernel_regularizer` (or `add_weight(…, regularizer=…)`), which reads float32, or "
-                "cast the weights to float32 before they are squared.",
+                "cast the weights to float32 before squaring them.",
                 call.location,
                 fix=None if meets_others(facts, call) else unsafe_fix("Cast them to float32 first", _cast(facts, call)),
             )
@@ -105,8 +105,8 @@ def _cast(facts: SourceFacts, call: Call) -> list[Edit] | None:
 
 
 def _decayed(call: Call) -> Value | None:
-    """What a call squares and adds up: of l2_loss, a norm, a sum of squares, a regularizer. A sum along an axis is no
-    decay: distances to the entries of a codebook are made of such sums."""
+    """The value that a call squares and sums: l2_loss, a norm, a sum of squares, a regularizer. A sum along an axis is
+    no weight decay: the distances to the entries of a codebook are such sums."""
     name = function_named(call)
     if type(known(call.argument(2 if name == "norm" else 1, "axis"))) is int:
         return None

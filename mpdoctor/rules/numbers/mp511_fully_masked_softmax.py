@@ -1,11 +1,11 @@
-"""A softmax gets a row in which everything is masked, and makes NaN of it.
+"""A softmax gets a row in which everything is masked, and returns NaN.
 
 ## Why it matters
 
-softmax divides by the sum of the row. Where a mask has put -inf into every place, that is 0 / 0: one empty sequence
-in a batch makes the whole loss NaN, and its step is skipped. -1e9 is -inf in float16, so that a mask which is safe in
-float32 is not under mixed_float16. (Measured: softmax of a row of -inf is NaN in Keras 3 and tf_keras; Keras' own
-MultiHeadAttention and Softmax layers mask with a finite number and are safe.)
+softmax divides by the sum of the row. Where a mask has put -inf into every place, that is 0 / 0: one empty
+sequence in a batch makes the whole loss NaN, and the step is skipped. -1e9 is -inf in float16, so a mask that
+is safe in float32 is not safe under mixed_float16. (Measured: the softmax of a row of -inf is NaN in Keras 3
+and tf_keras; Keras' own MultiHeadAttention and Softmax layers mask with a finite number and are safe.)
 
 ## Flagged
 
@@ -83,10 +83,10 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
     location = (culprit.overflow.location if culprit else None) or operation.location or training.model.call.location
     line = line_of(operation, location)
     yield Finding(
-        f"{place} a softmax{line} gets a row in which every value is -inf{step}: 0 / 0, which is NaN. "
-        "A mask has left nothing of that row; -1e9 is -inf in float16, too.",
-        "Mask with a number that float16 holds: `tf.where(mask, scores, tf.cast(-1e4, scores.dtype))`; or leave rows "
-        "of padding alone out.",
+        f"{place} a softmax{line} gets a row in which every value is -inf{step}: it computes 0 / 0, which is NaN. "
+        "A mask covers that whole row; a mask of -1e9 is -inf in float16 too.",
+        "Mask with a number that float16 holds, `tf.where(mask, scores, tf.cast(-1e4, scores.dtype))`, or leave "
+        "out rows that are nothing but padding.",
         location,
         model=training.model.id,
         layer=culprit.overflow.layer if culprit else None,

@@ -1,10 +1,10 @@
-"""Positions or timesteps beyond what 16 bits count exactly are made in 16 bits.
+"""Positions or timesteps are counted in 16 bits, beyond the range where 16 bits hold every integer.
 
 ## Why it matters
-float16 holds whole numbers up to 2048 only, and bfloat16 up to 256: of the positions 0 to 4095 only 3073
-are left in float16, and of 0 to 999 only 507 in bfloat16 (TensorFlow 2.21). Neighbours get the same
-encoding. Compute sines, cosines and differences in float32, and cast the result, which lies between -1
-and 1.
+float16 holds every integer only up to 2048, bfloat16 only up to 256: of the positions 0 to 4095 only 3073
+different ones are left in float16, and of 0 to 999 only 507 in bfloat16 (TensorFlow 2.21). Neighbouring
+positions get the same encoding. Compute sines, cosines and differences in float32, and cast the result, which
+lies between -1 and 1.
 
 ## Flagged
 ```python
@@ -76,16 +76,17 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             continue  # it has no kernel for that: MP211
         if dtype is not None and last > EXACT[dtype] and not asks_for_dtype(call.context):
             yield Finding(
-                f"{dtype} holds whole numbers up to {EXACT[dtype]} only, and these go up to {last:g}: neighbours "
-                "become the same number.",
-                "Compute with them in float32, `tf.cast(…, tf.float32)`, and cast what comes out (a sine, a share) to "
+                f"{dtype} holds every integer only up to {EXACT[dtype]}, and these go up to {last:g}: neighbouring "
+                "numbers "
+                "become equal.",
+                "Compute with them in float32, `tf.cast(…, tf.float32)`, and cast the result (a sine, a fraction) to "
                 "16 bits.",
                 call.location,
             )
 
 
 def _counted(call: Call) -> Value | None:
-    """What gives whole numbers here: a range itself, or what is cast."""
+    """The values that are integers here: a range itself, or the value that is cast."""
     if function_named(call) in RANGES and not call.context.guarded:
         return call
     is_cast = isinstance(call.callee, Api) and call.callee.is_(*CASTS)
@@ -93,8 +94,8 @@ def _counted(call: Call) -> Value | None:
 
 
 def _last(value: Value | None, found: LastNumbers, depth: int = 0) -> float:
-    """The largest number of a range of whole ones, 0 where it is none or nobody knows. `found`: by id and depth; for
-    each line of a long computation is made of the lines before it."""
+    """The largest number of a range of integers; 0 where it is no range, or its end is unknown. `found` caches results
+    by id and depth, because each line of a long computation contains the lines before it."""
     for option in options(value):
         if (id(option), depth) not in found:
             found[id(option), depth] = _last_of_one(option, found, depth + 1) if depth <= DEEPEST else 0

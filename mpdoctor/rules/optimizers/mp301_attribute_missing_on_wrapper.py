@@ -1,11 +1,11 @@
-"""An attribute is read from a LossScaleOptimizer that has no such attribute and does not pass it on.
+"""The program reads an attribute that the LossScaleOptimizer lacks and does not pass on.
 
 ## Why it matters
-The line raises `AttributeError: 'LossScaleOptimizer' object has no attribute 'epsilon'`. A
-LossScaleOptimizer stands in for the optimizer that it wraps, but passes on only part of its attributes:
-`learning_rate` and `iterations` always, `beta_1` or `momentum` in TensorFlow 2.4 to 2.10 only, `epsilon`
-nowhere. compile() makes such a wrapper by itself under the mixed_float16 policy, so `model.optimizer` is
-one without anybody having written so.
+The line raises `AttributeError: 'LossScaleOptimizer' object has no attribute 'epsilon'`. A LossScaleOptimizer
+stands in for the optimizer that it wraps, but passes on only some of its attributes: `learning_rate` and
+`iterations` always, `beta_1` or `momentum` only in TensorFlow 2.4 to 2.10, `epsilon` never. compile() makes
+such a wrapper itself under the mixed_float16 policy, so `model.optimizer` is a LossScaleOptimizer even if you
+never wrote one.
 
 ## Flagged
 ```python
@@ -24,8 +24,8 @@ print(optimizer.inner_optimizer.epsilon)
 ```
 
 ## Versions
-All; which names are missing depends on the wrapper: Keras 3's, Keras 2's for new optimizers, Keras 2's for
-`optimizers.legacy.*`.
+All. Which names are missing depends on the wrapper: Keras 3 has one, and Keras 2 has two, one for new
+optimizers and one for `optimizers.legacy.*`.
 
 ## Where users met it
 keras-team/keras#16218, tensorflow/models#9262, tensorflow/tensorflow#31578, tensorflow/tensorflow#29130,
@@ -57,7 +57,7 @@ FIXES = ("safe",)
 FAILS_IN = ("model", "training")
 ONCE_BUILT = ("dynamic_scale", "step_counter")
 SOMEWHERE_MISSING = frozenset().union(*MISSING.values(), *BROKEN.values())
-# What this Keras calls it instead, or where it went.
+# The name in this Keras, or where to find the value.
 INSTEAD_KERAS3 = {
     "lr": "`{of}.learning_rate`",
     "_decayed_lr": "`{of}.learning_rate`",
@@ -65,7 +65,7 @@ INSTEAD_KERAS3 = {
     "_set_hyper": "`{of}.learning_rate`",
     "_hyper": "`{of}.learning_rate`",
     "loss_scale": "`{of}.dynamic_scale`, which exists once the optimizer is built",
-    "dynamic": "nothing: in Keras 3 the scale is always dynamic",
+    "dynamic": "nothing replaces it, because in Keras 3 the scale is always dynamic",
     "dynamic_counter": "`{of}.step_counter`, which exists once the optimizer is built",
     "weights": "`{of}.variables`",
     "_weights": "`{of}.variables`",
@@ -78,7 +78,7 @@ INSTEAD_KERAS2 = {
     "_get_hyper": "`{of}.learning_rate`",
     "_set_hyper": "`{of}.learning_rate`",
     "_hyper": "`{of}.learning_rate`",
-    "_hypers_created": "nothing: it tells an older Keras's own state",
+    "_hypers_created": "nothing replaces it, because it is internal state of an older Keras",
     "weights": "`{of}.variables`",
     "_weights": "`{of}.variables`",
     "get_weights": "`[v.numpy() for v in {of}.variables]`",
@@ -108,8 +108,8 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 
 def _lacking(name: str, inner: str, inherits: bool) -> str:
     if inherits:
-        return f"inherits the method, and the hyper-parameters that it looks for are {inner}'s"
-    return f"has no `{name}` and does not ask {inner} for it"
+        return f"inherits the method, which looks for hyper-parameters that only {inner} has"
+    return f"has no `{name}` and does not pass it on from {inner}"
 
 
 def in_failure(failure: FailureFacts) -> Iterator[Finding]:
@@ -117,7 +117,7 @@ def in_failure(failure: FailureFacts) -> Iterator[Finding]:
     keras3 = failure.keras is None or failure.keras.is_keras3
     if found is None or (keras3 and found[1] in (*KERAS2_LOOP, *ONCE_BUILT)):
         return  # MP407 and MP411
-    # Keras itself may miss an attribute, in a method that the program calls or in one that it knows nothing of
+    # Keras' own code may miss an attribute, in a method that the program calls or somewhere else
     named = re.findall(r"\.(\w+)\b", failure.failing_line)
     name = next((name for name in named if name == found[1] or name in SOMEWHERE_MISSING), None)
     if name is None and "getattr(" in failure.failing_line:  # the name is put together, or held in a variable
@@ -125,14 +125,14 @@ def in_failure(failure: FailureFacts) -> Iterator[Finding]:
     if name is None:
         return
     yield Finding(
-        f"The LossScaleOptimizer has no `{name}`, and does not ask the optimizer inside for it.",
+        f"The LossScaleOptimizer has no `{name}`, and does not pass it on from the optimizer inside.",
         _help("optimizer", name, failure.keras or Keras()),
         failure.location,
     )
 
 
 def _fix(facts: SourceFacts, read: Read, inherits: bool) -> Fix | None:
-    """Another name behind the dot, where that alone is another way to say it."""
+    """The edit that replaces the attribute's name, where that is all it takes."""
     instead = INSIDE if inherits else _instead(read.name, facts.keras)
     if instead == INSIDE:
         return safe_fix("Read it from the inner optimizer", of_inner_optimizer(facts, read))
@@ -148,36 +148,37 @@ def _instead(name: str, keras: Keras) -> str:
 
 
 def _but_none(value: Value) -> Value:
-    """A value without the None that it may hold first: that has no attribute either."""
+    """A value without the None that it may hold at first."""
     found = tuple(option for option in options(value) if known(option) is not None)
     return Either(value.location, found) if found and len(found) < len(options(value)) else value
 
 
 def _was_written(facts: SourceFacts, read: Read) -> bool:
-    """Whether the program itself may have put this attribute on the wrapper by then (MP302 speaks about that)."""
+    """Whether the program may have set this attribute on the wrapper before, which MP302 reports."""
     return any(
         same_object(write.of, read.of) and not _comes_first(read, write) for write in writes(facts, (read.name,))
     )
 
 
 def _comes_first(read: Read, write: Write) -> bool:
-    """Whether it is read before it is written: further up, and not in a later round of the loop alone."""
+    """Whether it is read before it is written: higher up, and not only in a later round of the loop."""
     is_ordered = read.context.run == write.context.run and read.order < write.order
     return is_ordered and not (read.context.loops and read.context.branches)
 
 
 def _whose(facts: SourceFacts, value: Value) -> str:
     made_by_hand = any(call is value for call in facts.calls_of(WRAPPER))
-    return "the LossScaleOptimizer" if made_by_hand else "the LossScaleOptimizer that it holds"
+    return "the LossScaleOptimizer" if made_by_hand else "the LossScaleOptimizer that compile() made"
 
 
 def _help_on_condition(of: str, name: str) -> str:
     return (
-        "It is wrapped on one path and bare on the other: read it where the optimizer is made, or as "
-        f'`getattr({of}, "inner_optimizer", {of}).{name}`.'
+        "The optimizer is wrapped on one path and bare on the other. Read the attribute where the optimizer is made, "
+        "or "
+        f'write `getattr({of}, "inner_optimizer", {of}).{name}`.'
     )
 
 
 def _help(of: str, name: str, keras: Keras, inherits: bool = False) -> str:
     text = (INSIDE if inherits else _instead(name, keras)).format(of=of, name=name)
-    return f"Remove it; there is {text}." if text.startswith("nothing") else f"Write {text}."
+    return f"Remove it: {text}." if text.startswith("nothing") else f"Write {text}."

@@ -1,10 +1,9 @@
-"""A setting is written to a LossScaleOptimizer, or read from it, while the optimizer inside holds the one that
-counts.
+"""A setting is written to or read from a LossScaleOptimizer, but only the optimizer inside uses it.
 
 ## Why it matters
-`optimizer.epsilon = 1e-4` succeeds, the wrapper says 1e-4 ever after, and Adam inside trains with 1e-7:
-measured in Keras 3.15, tf_keras 2.21 and TensorFlow 2.10. Nothing is printed. In Keras 3 reading misleads
-too: `optimizer.clipnorm` is the wrapper's own None, whatever the optimizer inside was given.
+`optimizer.epsilon = 1e-4` succeeds, and the wrapper reports 1e-4 from then on, but Adam inside trains with 1e-7
+(measured in Keras 3.15, tf_keras 2.21 and TensorFlow 2.10). Nothing is printed. In Keras 3 reading misleads
+too: `optimizer.clipnorm` is always the wrapper's own None, whatever the optimizer inside was given.
 
 ## Flagged
 ```python
@@ -27,7 +26,7 @@ All. TensorFlow 2.4 to 2.10 (and `optimizers.legacy.*`) pass hyper-parameters su
 `clipnorm` on; only `epsilon`, `amsgrad`, `nesterov` and `centered` are lost there.
 
 ## Where users met it
-Found by measuring every attribute of every optimizer; no report on GitHub, because nothing fails.
+Found by measuring every attribute of every optimizer. There is no report on GitHub, because nothing fails.
 """
 
 from __future__ import annotations
@@ -51,7 +50,7 @@ SEVERITY = Severity.ERROR
 FIXES = ("safe", "unsafe")
 SOMEWHERE_LOST = frozenset().union(*LOST.values())
 SOMEWHERE_OWN = frozenset().union(*OWN.values())
-UNSET = ("None", "False", "0.99")  # what an optimizer holds where the wrapper's own attributes do no harm
+UNSET = ("None", "False", "0.99")  # values of the inner optimizer that make reading the wrapper's attribute harmless
 RENAMED = {"lr": "learning_rate"}  # Keras 3 optimizers have no `lr`; the wrapper does pass `learning_rate` on
 
 
@@ -71,13 +70,14 @@ def _set_on_wrapper(facts: SourceFacts) -> Iterator[Finding]:
         goes_on = _held(inside, write.name)
         name = name_of_optimizer(inside[0])
         yield Finding(
-            f"`{of}.{write.name} = {value}` sets an attribute of the LossScaleOptimizer; {name} goes on with "
-            f"{goes_on if goes_on is not None else 'its own'}.",
+            f"`{of}.{write.name} = {value}` only sets an attribute of the LossScaleOptimizer; {name} keeps "
+            f"{goes_on if goes_on is not None else 'its own value'}.",
             f"Write `{of}.{RENAMED[write.name]} = {value}`, which the wrapper passes on."
             if write.name in RENAMED
             else f"Set it on the inner optimizer: `{of}.inner_optimizer.{write.name} = {value}`."
             if of_wrapper
-            else f'It is wrapped on one path only: `getattr({of}, "inner_optimizer", {of}).{write.name} = {value}`.',
+            else "The optimizer is wrapped on one path only: "
+            f'`getattr({of}, "inner_optimizer", {of}).{write.name} = {value}`.',
             write.location,
             evidence={"attribute": write.name, "inner_value": goes_on},
             fix=_fix(facts, write) if of_wrapper else None,
@@ -94,9 +94,8 @@ def _read_from_wrapper(facts: SourceFacts) -> Iterator[Finding]:
             continue
         of = text_at(facts, read.location).rpartition("." + read.name)[0] or "optimizer"
         yield Finding(
-            f"`{of}.{read.name}` is the LossScaleOptimizer's own, which says nothing: "
-            f"{name_of_optimizer(inside[0])} has "
-            f"{held}.",
+            f"`{of}.{read.name}` reads the LossScaleOptimizer's own attribute, which is not in use: "
+            f"{name_of_optimizer(inside[0])} has {held}.",
             f"Read it from the inner optimizer: `{of}.inner_optimizer.{read.name}`.",
             read.location,
             evidence={"attribute": read.name, "inner_value": held},
@@ -105,7 +104,7 @@ def _read_from_wrapper(facts: SourceFacts) -> Iterator[Finding]:
 
 
 def _fix(facts: SourceFacts, write: Write) -> Fix | None:
-    """What is read of it, too: on the wrapper it is there no more."""
+    """The edits for the write and for the reads that follow it, which would no longer find the value on the wrapper."""
     both: tuple[Read | Write, ...] = (
         write,
         *(read for read in reads(facts, (write.name,)) if same_object(read.of, write.of)),
@@ -139,7 +138,7 @@ def _all_hold(table: dict[str, frozenset[str]], name: str, inside: tuple[Value, 
 
 
 def _held(inside: tuple[Value, ...], name: str) -> str | None:
-    """What the optimizer inside certainly holds under this name, as repr(); None where that is not known."""
+    """The inner optimizer's certain value under this name, as repr(); None where it is not known."""
     found: set[str | None] = set()
     for optimizer in inside:
         given = optimizer.keyword(name) if isinstance(optimizer, Call) else None

@@ -1,16 +1,15 @@
-"""`exclude_from_weight_decay`, or an argument of `apply_gradients`, is given to a LossScaleOptimizer, and never reaches
-the optimizer inside.
+"""`exclude_from_weight_decay`, or an argument of `apply_gradients`, does not get through a LossScaleOptimizer.
 
 ## Why it matters
-The wrapper has this method from its base class and keeps the list for itself, so the call succeeds and the
-weights that it names are decayed all the same: with AdamW(1.0, weight_decay=0.1) a bias of 1 became 0.9
-through the wrapper, and stayed 1 where the optimizer inside was told. The wrapper of Keras 2's classic
-optimizers has no such method and raises AttributeError.
+The wrapper inherits `exclude_from_weight_decay` from its base class and keeps the list to itself. The call
+succeeds, and the weights that it names are decayed all the same: with AdamW(1.0, weight_decay=0.1) a bias of 1
+became 0.9 through the wrapper, and stayed 1 where the method was called on the optimizer inside. The wrapper of
+Keras 2's classic optimizers has no such method and raises AttributeError.
 
-That classic wrapper's `apply_gradients` hands on `name` and `experimental_aggregate_gradients` alone: with
+The `apply_gradients` of that classic wrapper passes on only `name` and `experimental_aggregate_gradients`. With
 `decay_var_list=…`, which an optimizer's own `apply_gradients` may take, it raises `TypeError: got an unexpected
 keyword argument` (TensorFlow 2.4 and 2.10; legacy optimizers in 2.15 and tf_keras). The wrapper of the new
-optimizers hands on all of them.
+optimizers passes on every argument.
 
 ## Flagged
 ```python
@@ -33,7 +32,7 @@ All that have weight decay: Keras 3, tf_keras, TensorFlow 2.11 and later. Argume
 to 2.10, and legacy optimizers of Keras 2.
 
 ## Where users met it
-Found by measuring; no report on GitHub, because of the method nothing fails.
+Found by measuring. There is no report on GitHub, because the method call does not fail.
 """
 
 from __future__ import annotations
@@ -56,7 +55,7 @@ EXPLAINS = {"MP301": "line"}
 LOST = "exclude_from_weight_decay"
 HELP = {
     "skip_gradients_aggregation": "Its classic name is `experimental_aggregate_gradients=False`.",
-    "": "Tell it to the optimizer inside before this call, in an attribute of `optimizer.inner_optimizer` that its own "
+    "": "Before this call, store it in an attribute of `optimizer.inner_optimizer` that the inner optimizer's own "
     "`apply_gradients` reads.",
 }
 TAKEN_BY_CLASSIC = ("grads_and_vars", "name", "experimental_aggregate_gradients")
@@ -73,7 +72,8 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         yield Finding(
             f"`{of}.{LOST}` raises AttributeError: the LossScaleOptimizer has no such method."
             if lacks(LOST, inside, facts.keras)
-            else f"`{of}.{LOST}` tells the LossScaleOptimizer, which keeps it for itself; {name} decays all weights.",
+            else f"`{of}.{LOST}` sets the list on the LossScaleOptimizer, which does not pass it on: {name} decays all "
+            "weights.",
             f"Call it on the optimizer inside: `{of}.inner_optimizer.{LOST}(…)`.",
             read.location,
             fix=safe_fix("Call it on the inner optimizer", of_inner_optimizer(facts, read)),
@@ -81,7 +81,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 
 
 def _refused_arguments(facts: SourceFacts) -> Iterator[Finding]:
-    """Keywords of `apply_gradients` that the wrapper of classic optimizers raises on."""
+    """Keywords of `apply_gradients` for which the wrapper of classic optimizers raises."""
     if facts.keras.is_keras3:
         return
     for call in facts.method_calls("apply_gradients"):
@@ -91,7 +91,7 @@ def _refused_arguments(facts: SourceFacts) -> Iterator[Finding]:
         inside = wrapped(facts, call.receiver, call)
         if inside and all(kinds_of_wrapper(optimizer, facts.keras) == (CLASSIC,) for optimizer in inside):
             yield Finding(
-                f"The LossScaleOptimizer's `apply_gradients` takes no `{refused}`, and hands none on to "
+                f"The LossScaleOptimizer's `apply_gradients` takes no `{refused}`, and passes none on to "
                 f"{name_of_optimizer(inside[0])}: this call raises TypeError.",
                 HELP.get(refused, HELP[""]),
                 call.location,
@@ -103,7 +103,8 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
     for link in model.optimizer:
         for call in link.lost_calls:
             yield Finding(
-                f"`{call.name}` tells the LossScaleOptimizer, which keeps it for itself; {innermost} decays all "
+                f"`{call.name}` sets the list on the LossScaleOptimizer, which does not pass it on: {innermost} "
+                "decays all "
                 "weights.",
                 f"Call it on the optimizer inside: `optimizer.inner_optimizer.{call.name}(…)`.",
                 call.location,

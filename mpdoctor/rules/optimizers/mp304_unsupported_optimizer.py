@@ -1,16 +1,18 @@
-"""What a LossScaleOptimizer is given to wrap is no optimizer of that Keras, or one that lacks what that Keras
-calls.
+"""A LossScaleOptimizer wraps something that is no optimizer of its Keras, or lacks a method that Keras calls.
 
 ## Why it matters
-Keras 2 refuses at once: `TypeError: "inner_optimizer" must be an instance of
-tf.keras.optimizers.Optimizer`. Keras 3 asks nothing: a string raises `AttributeError: 'str' object has no
-attribute 'loss_scale_factor'`, and a class, a TF1 optimizer or an unfinished optimizer of your own is
-accepted and fails at its first step, with an error from deep inside Keras. compile() under mixed_float16 wraps
-what it is given: a class, an optimizer of another package or of TensorFlow 1 raises `ValueError: Could not interpret
-optimizer identifier` or the TypeError above, and an unfinished one NotImplementedError in fit() (Keras 3.15, tf_keras
-2.21, TensorFlow 2.15, 2.10 and 2.4). In Keras 2 the wrapper hands keywords to your optimizer's `apply_gradients`:
-`experimental_aggregate_gradients` up to TensorFlow 2.10 and for a legacy optimizer, `skip_gradients_aggregation` after
-it. One that takes neither them nor `**kwargs` raises `TypeError: … got an unexpected keyword argument`.
+Keras 2 refuses at once: `TypeError: "inner_optimizer" must be an instance of tf.keras.optimizers.Optimizer`.
+Keras 3 does not check. A string raises `AttributeError: 'str' object has no attribute 'loss_scale_factor'`; a
+class, a TF1 optimizer or an unfinished custom optimizer is accepted and fails at its first step, with an error
+from deep inside Keras.
+
+compile() under mixed_float16 wraps its optimizer. A class, or an optimizer of another package or of TensorFlow
+1, raises `ValueError: Could not interpret optimizer identifier` or the TypeError above, and an unfinished
+optimizer raises NotImplementedError in fit() (Keras 3.15, tf_keras 2.21, TensorFlow 2.15, 2.10 and 2.4).
+
+In Keras 2 the wrapper passes keywords to your optimizer's `apply_gradients`: `experimental_aggregate_gradients`
+up to TensorFlow 2.10 and for a legacy optimizer, `skip_gradients_aggregation` after that. If your method takes
+neither the keyword nor `**kwargs`, it raises `TypeError: … got an unexpected keyword argument`.
 
 ## Flagged
 ```python
@@ -27,8 +29,8 @@ optimizer = keras.mixed_precision.LossScaleOptimizer(keras.optimizers.Adam())
 ```
 
 ## Versions
-All. An optimizer of your own needs `update_step` in Keras 3, tf_keras and TensorFlow 2.11 to 2.15, and
-`_resource_apply_dense` below `optimizers.legacy.Optimizer` and in TensorFlow 2.4 to 2.10.
+All. A custom optimizer needs `update_step` in Keras 3, tf_keras and TensorFlow 2.11 to 2.15, and
+`_resource_apply_dense` if it derives from `optimizers.legacy.Optimizer`, and in TensorFlow 2.4 to 2.10.
 
 ## Where users met it
 keras-team/keras#16560, google/automl#1154, NVIDIA-Merlin/HugeCTR#462.
@@ -73,7 +75,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 
 
 def _fix(facts: SourceFacts, call: Call) -> Fix | None:
-    """An optimizer made of the name or of the class that is given."""
+    """The edit that makes an optimizer from the given name or class."""
     given, place = inner_argument(call), argument_at(facts, call.location, 0, "inner_optimizer", "optimizer")
     if place is None:
         return None
@@ -86,8 +88,8 @@ def _fix(facts: SourceFacts, call: Call) -> Fix | None:
 
 
 def _wrapped_optimizers(facts: SourceFacts) -> Iterator[tuple[Call, Value | None, Value | None]]:
-    """(call, what it puts into a LossScaleOptimizer, what has to be of the same Keras): the calls that make one, and
-    the compile() that certainly does."""
+    """Each call that makes a LossScaleOptimizer, and each compile() that certainly does so, with the value it wraps and
+    the object whose Keras has to match."""
     for call in wrapper_calls(facts):
         if not call.context.guarded:
             yield call, inner_argument(call), call.callee
@@ -119,7 +121,7 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
 
 
 def in_failure(failure: FailureFacts) -> Iterator[Finding]:
-    """What cannot be wrapped; a custom optimizer that lacks something, in its constructor or at its first step."""
+    """Values that cannot be wrapped, and custom optimizers that fail in their constructor or at their first step."""
     yield from _nothing_to_wrap(failure)
     step = _lacking_step(failure)
     if step in STEPS:
@@ -142,19 +144,19 @@ def in_failure(failure: FailureFacts) -> Iterator[Finding]:
 
 
 def _nothing_to_wrap(failure: FailureFacts) -> Iterator[Finding]:
-    """Where what a LossScaleOptimizer is given is no optimizer of its Keras."""
+    """Failures where a LossScaleOptimizer is given something that is no optimizer of its Keras."""
     said, keras = failure.said_by_library, failure.keras or Keras()
     by_wrapper = said if failure.inside == "loss scaling" else ""
     wrapped = re.search(r'"inner_optimizer" must be an instance of .* but got: (.+?)\.?(?:\n|$)', said)
     wrapped = wrapped or re.search(r"'(\w+)' object has no attribute 'loss_scale_factor'", by_wrapper)
     if wrapped is not None:
         yield Finding(
-            f"LossScaleOptimizer is given {_in_words(wrapped[1])} where an optimizer of {keras.package} belongs.",
+            f"LossScaleOptimizer needs an optimizer of {keras.package}, and is given {_in_words(wrapped[1])}.",
             "Make the optimizer first, of the same Keras: `LossScaleOptimizer(keras.optimizers.Adam())`.",
             failure.location,
         )
     alien = re.search(r"'(\w+)' object has no attribute '(build|apply|variables|stateless_apply)'", by_wrapper)
-    if alien is not None and keras.is_keras3:  # which takes whatever it is given, and asks at the first step
+    if alien is not None and keras.is_keras3:  # which accepts any object and fails at the first step
         yield Finding(
             f"LossScaleOptimizer wraps a `{alien[1]}`, which has no `{alien[2]}`: it is no optimizer of Keras 3.",
             "Wrap an optimizer of the Keras that trains the model: `LossScaleOptimizer(keras.optimizers.Adam())`.",
@@ -163,7 +165,7 @@ def _nothing_to_wrap(failure: FailureFacts) -> Iterator[Finding]:
 
 
 def _lacking_step(failure: FailureFacts) -> str:
-    """What Keras asked a custom optimizer for and did not find, "" where it raised for another reason."""
+    """The method or attribute that Keras did not find on a custom optimizer; "" where it raised for another reason."""
     if failure.inside != "optimizer" or failure.raised_by_program:
         return ""
     if re.search(r"'\w+' object has no attribute '_learning_rate'", failure.said_by_library):
@@ -172,17 +174,17 @@ def _lacking_step(failure: FailureFacts) -> str:
 
 
 def _problem_of_constructor(failure: FailureFacts) -> str | None:
-    """What Keras' base class of optimizers had to say against the arguments that it was given."""
+    """Why Keras' optimizer base class refused the arguments of its constructor."""
     said = failure.said_by_library
     missing = re.search(r"Optimizer\w*\.__init__\(\) missing \d+ required .*'(\w+)'", said)
     refused = re.search(r"(\w+) is not a valid argument, kwargs should be empty\s+for `optimizer_exp", said)
     if missing:
         return f"its base class needs the argument `{missing[1]}`"
-    return f"its base class takes no `{refused[1]}`, so the class has to keep it itself" if refused else None
+    return f"its base class takes no `{refused[1]}`, so the class has to store it itself" if refused else None
 
 
 def _in_words(given: str) -> str:
-    """What Keras shows of it, which may be the address of an object."""
+    """A description of the object that Keras' message shows, without its address."""
     made_of = re.match(r"<(?:class ')?(?:\w+\.)*(\w+)(?:'| object)", given)
     if made_of is None:
         return f"`{given}`"
@@ -190,7 +192,7 @@ def _in_words(given: str) -> str:
 
 
 def _problem(facts: SourceFacts, inner: Value, call: Call, holder: Value | None) -> tuple[str, str] | None:
-    """What is wrong with what is wrapped, and the change to make; None for what is right or not known."""
+    """What is wrong with the wrapped value, and the change to make; None if it is right or not known."""
     by_compile = call.method == "compile"
     if isinstance(inner, Known):
         return None if by_compile else _problem_of_constant(inner.value)  # compile() makes an optimizer of a name
@@ -218,7 +220,7 @@ def _problem_of_constant(value: object) -> tuple[str, str]:
     is_named = isinstance(value, str) and value not in ("adam", "Adam")
     optimizer = f'keras.optimizers.get("{value}")' if is_named else "keras.optimizers.Adam()"
     return (
-        f"LossScaleOptimizer is given {given} where an optimizer belongs; this line raises.",
+        f"LossScaleOptimizer needs an optimizer, and is given {given}; this line raises.",
         MAKE.format(optimizer),
     )
 
@@ -251,13 +253,13 @@ def _problem_of_signature(own: ClassFacts, place: str, refused: str) -> tuple[st
     return (
         f"The LossScaleOptimizer calls `{own.name}.apply_gradients` with `{refused}=…`, which it does not take: the "
         "first step raises TypeError.",
-        "Let it take what comes, and hand it on: `def apply_gradients(self, grads_and_vars, **kwargs)` in "
+        "Let it take any keyword and pass it on: `def apply_gradients(self, grads_and_vars, **kwargs)` in "
         f"`{own.name}` ({place}).",
     )
 
 
 def _takes_learning_rate(own: ClassFacts, keras: Keras) -> bool:
-    """Whether its constructor has a learning rate to hand on: Keras 3's base class asks for one, and that of Keras 2
+    """Whether its constructor has a learning rate to pass on: the base class of Keras 3 requires one, that of Keras 2
     takes none."""
     constructor = own.find_method("__init__")
     if constructor is None:
@@ -299,6 +301,6 @@ def _problem_of_library_optimizer(
         return None
     then = ", and compile() puts a LossScaleOptimizer around it: it cannot be wrapped, and this line raises."
     return (
-        f"{problem}{then}" if by_compile else f"{problem}: it cannot be wrapped.",
+        f"{problem}{then}" if by_compile else f"{problem}: a LossScaleOptimizer cannot wrap it.",
         "Use the optimizer of the Keras that trains the model, from the same package.",
     )

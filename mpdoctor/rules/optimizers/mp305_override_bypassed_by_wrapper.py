@@ -1,10 +1,10 @@
 """A custom optimizer overrides a method that the LossScaleOptimizer around it never calls.
 
 ## Why it matters
-In Keras 3 the wrapper calls `apply` of the optimizer inside and never its `apply_gradients`; in Keras 2 it
-calls `apply_gradients` and never `minimize`. What the override does (clipping, freezing, accumulation) is
-left out without a word as soon as the optimizer is wrapped, which compile() does by itself under
-mixed_float16; in Keras 3 fit() does not call it under float32 either.
+In Keras 3 the wrapper calls the inner optimizer's `apply` and never its `apply_gradients`; in Keras 2 it calls
+`apply_gradients` and never `minimize`. Whatever the override does (clipping, freezing, accumulation) is
+silently skipped as soon as the optimizer is wrapped, which compile() does by itself under mixed_float16. In
+Keras 3 fit() does not call the override under float32 either.
 
 ## Flagged
 ```python
@@ -39,7 +39,7 @@ optimizer = keras.mixed_precision.LossScaleOptimizer(Centered(0.1))
 All: `apply_gradients` in Keras 3, `minimize` in Keras 2.
 
 ## Where users met it
-Measured: which methods of an optimizer a wrapper calls, in Keras 3.15, tf_keras 2.21 and TensorFlow 2.10.
+Found by measuring which methods of an optimizer a wrapper calls, in Keras 3.15, tf_keras 2.21 and TensorFlow 2.10.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def _overriding(facts: SourceFacts, inner: Value, bypassed: str, called: str) ->
 
 
 def _only_passes_on(facts: SourceFacts, method: FunctionFacts) -> bool:
-    """Whether the override does nothing of its own: its only call is that of its base class."""
+    """Whether the override does nothing itself: its only call is the base class's method."""
     calls = [call for call in facts.calls if call.context.function is method]
     others = [call for call in calls if call.method not in (method.name, "super")]
     return not others and not any(operation.context.function is method for operation in facts.operations)
@@ -108,8 +108,8 @@ def _only_passes_on(facts: SourceFacts, method: FunctionFacts) -> bool:
 
 def _message(name: str, bypassed: str, called: str) -> str:
     return (
-        f"{name} overrides `{bypassed}`, which a LossScaleOptimizer never calls (it calls `{called}`): what the "
-        "override does is left out."
+        f"{name} overrides `{bypassed}`, which a LossScaleOptimizer never calls (it calls `{called}`): the override "
+        "is skipped."
     )
 
 

@@ -1,9 +1,9 @@
 """A LossScaleOptimizer wraps another LossScaleOptimizer.
 
 ## Why it matters
-Keras 3 accepts it in silence and unscales twice: with SGD every update came out 32768 times too small
-(0.170 became 5.2e-06 in Keras 3.15), so the loss stands still and no error is shown. Keras 2 raises
-`TypeError: LossScaleOptimizer cannot wrap another LossScaleOptimizer`.
+Keras 3 accepts this silently and unscales twice: with SGD every update came out 32768 times too small (0.170
+became 5.2e-06 in Keras 3.15), so the loss stands still and no error is shown. Keras 2 raises `TypeError:
+LossScaleOptimizer cannot wrap another LossScaleOptimizer`.
 
 ## Flagged
 ```python
@@ -21,7 +21,7 @@ optimizer = keras.mixed_precision.LossScaleOptimizer(keras.optimizers.SGD(0.1))
 ```
 
 ## Versions
-All. compile() never wraps twice: it leaves an optimizer alone that is a LossScaleOptimizer already.
+All. compile() never wraps twice: it leaves an optimizer alone that is already a LossScaleOptimizer.
 
 ## Where users met it
 tensorflow/tensorflow#48862.
@@ -49,7 +49,7 @@ EXPLAINS = {"MP912": "model"}
 CONFIRMED_LIVE = True
 DEFAULT = "32768"
 HELP = "Wrap once: remove one of the two LossScaleOptimizers."
-HELP_ON_CONDITION = "What comes here is wrapped already on one path: wrap it in one of the two places only."
+HELP_ON_CONDITION = "On one path this optimizer is already wrapped: wrap it in only one of the two places."
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
@@ -71,7 +71,7 @@ def in_failure(failure: FailureFacts) -> Iterator[Finding]:
     if "LossScaleOptimizer cannot wrap another LossScaleOptimizer" in said or in_constructor:
         yield Finding(
             "A LossScaleOptimizer is put into another one, which Keras 2 refuses.",
-            "Wrap once: under a mixed_float16 policy compile() wraps by itself what is not wrapped yet.",
+            "Wrap once: under a mixed_float16 policy compile() wraps an optimizer that is not wrapped yet.",
             failure.location,
         )
 
@@ -90,7 +90,7 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
         return
     wrappers = [link for link in training.model.optimizer if link.is_wrapper]
     yield Finding(
-        f"{seen.wrappers} LossScaleOptimizers stand around each other, and each divides the gradients by its loss "
+        f"{seen.wrappers} LossScaleOptimizers wrap each other, and each divides the gradients by its loss "
         f"scale: every applied gradient is {training.initial_scale:g} times too small at first.",
         HELP,
         (wrappers[0].made_at if wrappers else None) or training.applied_at or training.model.call.location,
@@ -100,10 +100,10 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
 
 
 def _message(keras: Keras, scale: str) -> str:
-    """`scale`: what the loss scale of the wrapper inside starts from."""
+    """The message; `scale` is the initial loss scale of the inner wrapper."""
     if keras.is_keras3:
         return (
-            f"A LossScaleOptimizer wraps another one: gradients are unscaled twice, so every applied gradient "
-            f"is {scale} times too small at first, and nothing says so."
+            "A LossScaleOptimizer wraps another one: gradients are unscaled twice, so every applied gradient "
+            f"is {scale} times too small at first, and no error shows it."
         )
     return "A LossScaleOptimizer wraps another one; this line raises TypeError."

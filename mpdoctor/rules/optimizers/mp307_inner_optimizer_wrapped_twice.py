@@ -1,10 +1,10 @@
-"""One optimizer is put into two LossScaleOptimizers, which Keras 2 refuses.
+"""Two LossScaleOptimizers wrap the same optimizer, which Keras 2 refuses.
 
 ## Why it matters
-`ValueError: "inner_optimizer" is already wrapped by a LossScaleOptimizer`. Under mixed_float16 every
-compile() wraps the optimizer that it is given, so compiling two models with one optimizer, one model twice,
-or a new model in each turn of a loop raises at the second time, where it works in float32. Give each model
-an optimizer of its own, or compile again with `model.optimizer`.
+Keras 2 raises `ValueError: "inner_optimizer" is already wrapped by a LossScaleOptimizer`. Under mixed_float16
+every compile() wraps the optimizer that it is given. Compiling two models with one optimizer, one model twice,
+or a new model in each round of a loop therefore raises the second time, although it works in float32. Give each
+model its own optimizer, or compile again with `model.optimizer`.
 
 ## Flagged
 ```python
@@ -55,7 +55,7 @@ from mpdoctor.semantics.wording import name_of_optimizer, place_of
 SEVERITY = Severity.ERROR
 KERAS = ("2",)
 FAILS_IN = ("model", "training")
-HELP = "Make one optimizer for each; or compile again with `model.optimizer`, which is left as it is."
+HELP = "Make one optimizer for each, or compile again with `model.optimizer`, which is not wrapped again."
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
@@ -65,16 +65,16 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         if inner is None or (wrapping.method != "compile" and problem_in_keras2(wrapping)):
             continue  # MP310: this line raises before it wraps
         if inner.context.comprehensions > wrapping.context.comprehensions:
-            continue  # one of several optimizers, and nobody knows which
+            continue  # one of several optimizers, and it is not known which
         before = [call for call, other in used if other is inner and _both_happen(call, wrapping)]
         used.append((wrapping, inner))
         in_a_loop = wrapping.context.loops > inner.context.loops and wrapping.context.run == inner.context.run
         if not before and not in_a_loop:
             continue
-        place = place_of(facts, before[0].location, wrapping.location) if before else "in the loop's first turn"
+        place = place_of(facts, before[0].location, wrapping.location) if before else "in the loop's first round"
         yield Finding(
-            f"This {name_of_optimizer(inner)} was put into a LossScaleOptimizer before ({place}), and Keras 2 refuses "
-            "to wrap it twice: this line raises ValueError.",
+            f"A LossScaleOptimizer already wraps this {name_of_optimizer(inner)} ({place}), and Keras 2 refuses to "
+            "wrap it twice: this line raises ValueError.",
             HELP,
             wrapping.location,
         )
@@ -86,21 +86,21 @@ def in_failure(failure: FailureFacts) -> Iterator[Finding]:
     marked = failure.inside == "loss scaling" and "_track_trackable() with name='loss_scale'" in said
     if '"inner_optimizer" is already wrapped by a LossScaleOptimizer' in said or marked:
         yield Finding(
-            "One optimizer is put into two LossScaleOptimizers (under mixed_float16 every compile() makes one), which "
-            "Keras 2 refuses.",
+            "Two LossScaleOptimizers wrap the same optimizer, which Keras 2 refuses: under mixed_float16 every "
+            "compile() makes one.",
             HELP,
             failure.location,
         )
 
 
 def _optimizer_made(inside: tuple[Value, ...]) -> Call | None:
-    """The call that makes what is wrapped, where that is one optimizer."""
+    """The call that makes the wrapped optimizer, where that is one optimizer."""
     made = inside[0] if len(inside) == 1 else None
     return made if isinstance(made, Call) and made.method[:1].isupper() else None
 
 
 def _both_happen(one: Call, other: Call) -> bool:
-    """Whether the program comes to both calls; two names for one class (by try and except) make one call."""
+    """Whether the program reaches both calls; two names for one class (by try and except) count as one call."""
     if (one.location, one.context.callers) == (other.location, other.context.callers):
         return False
     return one.context.run == other.context.run and not exclude_each_other(one.context, other.context)

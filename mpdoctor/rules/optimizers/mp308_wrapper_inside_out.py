@@ -1,14 +1,15 @@
-"""A LossScaleOptimizer stands inside another optimizer, such as Lookahead or Horovod's; it belongs outermost.
+"""A LossScaleOptimizer is wrapped by another optimizer, such as Lookahead or Horovod's; it has to be outermost.
 
 ## Why it matters
-Only the outermost optimizer is asked to scale the loss. Around a LossScaleOptimizer stands then one that
-cannot: in Keras 3 its `scale_loss` gives the loss back, while the wrapper inside still divides, so a weight
-moved by 5.4e-06 where it should have moved by 0.176; fit() wraps once more and divides twice. In Keras 2 it
-has no `get_scaled_loss` at all, and averages and slow weights count steps that were skipped.
+Training asks only the outermost optimizer to scale the loss, and an optimizer around the LossScaleOptimizer
+cannot. In Keras 3 its `scale_loss` returns the loss unchanged, while the LossScaleOptimizer inside still
+divides: a weight moved by 5.4e-06 where it should have moved by 0.176. fit() wraps the whole once more and
+divides twice. In Keras 2 the outer optimizer has no `get_scaled_loss` at all, and averages and slow weights
+count steps that were skipped.
 
-Horovod and BytePS make a class below that of the optimizer that they are given, and an object of it from its
-config. A LossScaleOptimizer's config does not fit there: TypeError (TensorFlow 2.10 and 2.15, tf_keras, Keras 3),
-or with BytePS AttributeError (TensorFlow 2.4).
+Horovod and BytePS make a subclass of the given optimizer's class, and an object of it from that optimizer's
+config. The config of a LossScaleOptimizer does not fit there: TypeError (TensorFlow 2.10 and 2.15, tf_keras,
+Keras 3), or with BytePS AttributeError (TensorFlow 2.4).
 
 ## Flagged
 ```python
@@ -27,8 +28,8 @@ optimizer = keras.mixed_precision.LossScaleOptimizer(hvd.DistributedOptimizer(ke
 ```
 
 ## Versions
-All. Horovod's from TensorFlow 2.9 on: before, the class that it makes is a LossScaleOptimizer and scales the loss
-(2.4). BytePS' from 2.4 on.
+All. Horovod: TensorFlow 2.9 and later; before that its class is itself a LossScaleOptimizer and scales the loss
+(2.4). BytePS: 2.4 and later.
 
 ## Where users met it
 tensorflow/addons#2238, tensorflow/tensorflow#50454, horovod/horovod#2989, horovod/horovod#3807,
@@ -63,7 +64,7 @@ PACKAGES = (
     "official.vision.",
     "tensorflow_models.optimization.",
 )
-# Those that make a class below the wrapper's own, which raises: from which TensorFlow 2 on.
+# Packages that make a subclass of the wrapper's class, which raises, and the first TensorFlow 2 where it does.
 BELOW_THE_WRAPPER = {"horovod.": (2, 9), "byteps.": (2, 4)}
 OF_KERAS2 = ("get_scaled_loss", "__getattr__", "__getattribute__")
 OF_KERAS3 = ("scale_loss", *OF_KERAS2)
@@ -82,7 +83,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 
 
 def _fix(facts: SourceFacts, outer: Call) -> Fix | None:
-    """The wrapper taken away where it is made, and put around the outer optimizer."""
+    """The edits that remove the inner wrapper and put it around the outer optimizer."""
     given = [option for value in outer.given for option in options(value)]
     wrapper = next((call for call in facts.calls_of(WRAPPER) if any(option is call for option in given)), None)
     if wrapper is None or len(wrapper.given) != 1 or wrapper.context.function is not outer.context.function:
@@ -120,7 +121,7 @@ def _is_optimizer_around_another(facts: SourceFacts, call: Call) -> bool:
 
 
 def _first_that_raises(call: Call) -> tuple[int, ...]:
-    """The first TensorFlow 2 in which a package's optimizer cannot be made around a wrapper; () where one can."""
+    """The first TensorFlow 2 in which a package's optimizer cannot wrap a LossScaleOptimizer; () where it can."""
     name = call.callee.name if isinstance(call.callee, Api) else ""
     return next((release for package, release in BELOW_THE_WRAPPER.items() if name.startswith(package)), ())
 
@@ -130,20 +131,20 @@ def _raises(call: Call) -> bool:
 
 
 def _is_wrapper(facts: SourceFacts, value: Value, call: Call) -> bool:
-    """Whether it is one on every path that leads here; on one path is enough where all paths lead here."""
+    """Whether it is one on every path that leads here; one path is enough where all paths lead here."""
     return bool(wrapped(facts, value, call, certain=bool(call.context.branches)))
 
 
 def _message(name: str) -> str:
     return (
-        f"{name} is put around a LossScaleOptimizer: it does not scale the loss, and the LossScaleOptimizer inside it "
-        "is never asked to."
+        f"{name} wraps a LossScaleOptimizer: {name} does not scale the loss, and nothing calls the LossScaleOptimizer "
+        "inside to do it."
     )
 
 
 def _message_of_raising(name: str) -> str:
-    return f"{name} cannot be put around a LossScaleOptimizer, from whose class it makes its own: this line raises."
+    return f"{name} cannot wrap a LossScaleOptimizer, because it makes a subclass of its class: this line raises."
 
 
 def _help(name: str) -> str:
-    return f"Turn them around: `LossScaleOptimizer({name}(…))`, so that the LossScaleOptimizer is outermost."
+    return f"Swap them, `LossScaleOptimizer({name}(…))`, so that the LossScaleOptimizer is outermost."

@@ -1,10 +1,10 @@
-"""A LossScaleOptimizer is used, and no layer of the model computes in float16.
+"""The program uses a LossScaleOptimizer, but no layer of the model computes in float16.
 
 ## Why it matters
-Loss scaling keeps small float16 gradients from becoming zero. Under float32 or mixed_bfloat16 there is
-nothing to keep: what is left is a check of every gradient and a skipped step where one overflows. Either the
-policy was meant to be mixed_float16 and was never set, so that everything runs in float32 at float32's speed,
-or the wrapper can go. (compile() makes none under mixed_bfloat16.)
+Loss scaling keeps small float16 gradients from becoming zero. Under float32 or mixed_bfloat16 there is nothing
+to protect, and the wrapper only checks every gradient and skips a step where one overflows. Either the policy
+should have been set to mixed_float16 and never was, so that everything runs in float32 at float32's speed, or
+the wrapper can go. (compile() adds none under mixed_bfloat16.)
 
 ## Flagged
 ```python
@@ -55,7 +55,7 @@ SEVERITY = Severity.WARNING
 FIXES = ("unsafe",)
 WITHOUT_FLOAT16 = ("float32", "float64", "bfloat16", "mixed_bfloat16")
 TRAINING = ("fit", "train_on_batch", "fit_generator")
-# Where one of these is called, layers may compute in float16 for reasons that this file does not show.
+# A program that calls one of these may have float16 layers that this file does not show.
 MAY_BRING_FLOAT16 = (
     "load_model",
     "model_from_json",
@@ -69,7 +69,7 @@ MAY_BRING_FLOAT16 = (
     "deserialize",
     "from_preset",
 )
-HELP = "Set the policy `mixed_float16` before the layers are made; or leave the LossScaleOptimizer out."
+HELP = "Set the policy `mixed_float16` before the layers are made, or leave the LossScaleOptimizer out."
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
@@ -78,9 +78,9 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     for call in calls if policy is not None else ():
         if not policy and not _is_trained(facts, call):
             continue
-        reason = f"under the policy {policy}" if policy else "as no policy is ever set"
+        reason = f"under the policy {policy}" if policy else "no policy is ever set, so"
         yield Finding(
-            f"This LossScaleOptimizer has nothing to do: {reason}, no layer computes in float16.",
+            f"This LossScaleOptimizer has nothing to do: {reason} no layer computes in float16.",
             HELP,
             call.location,
             fix=unsafe_fix("Leave it out", passed_on(facts, call.location, 0, "inner_optimizer", "optimizer")),
@@ -92,7 +92,7 @@ def _is_certain(call: Call) -> bool:
 
 
 def _may_bring_float16(facts: SourceFacts) -> bool:
-    """Whether float16 may come from other files, from what is loaded, or from the dtype that a layer is given."""
+    """Whether float16 may come from other files, from a loaded model, or from the dtype of a layer."""
     if facts.is_imported or facts.mixed_elsewhere or facts.assume_mixed or facts.incomplete:
         return True
     return any(call.method in MAY_BRING_FLOAT16 or _gives_dtype(call) for call in facts.calls)
@@ -119,7 +119,7 @@ def _dtypes(layer: LayerFacts) -> set[str]:
 
 
 def _policy_without_float16(facts: SourceFacts) -> str | None:
-    """The policy that the program sets, "" if it sets none; None if it may be one that computes in float16."""
+    """The policy that the program sets; "" if it sets none, None if the policy may compute in float16."""
     named: list[str] = []
     for call in facts.policy_calls:
         found = policies_named(call.argument(0, "policy") or call.keyword("dtype_policy") or call.keyword("dtype"))

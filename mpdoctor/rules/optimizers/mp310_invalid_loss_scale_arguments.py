@@ -1,11 +1,12 @@
-"""A LossScaleOptimizer is made with arguments that its Keras refuses, or that break the first step.
+"""A LossScaleOptimizer gets arguments that its Keras refuses, or that break the first step.
 
 ## Why it matters
 `dynamic=False` raises in Keras 3 (`LossScaleOptimizer no longer supports dynamic=False`) and, without an
-`initial_scale`, in Keras 2 (`"initial_scale" must be specified`). Other arguments are accepted and fail
-later: `"dynamic"` as a second argument becomes Keras 3's initial scale and dies at the first step, a scale
-of 0 writes NaN into the weights there, a scale below 0 turns the loss around and its gradients back (SGD moves the
-weights as with the same scale above 0). A fixed scale in Keras 3 is the inner optimizer's `loss_scale_factor`.
+`initial_scale`, in Keras 2 (`"initial_scale" must be specified`). Other arguments are accepted and fail later:
+`"dynamic"` as a second argument becomes Keras 3's initial scale and raises at the first step; a scale of 0
+writes NaN into the weights at the first step; a negative scale changes the sign of the loss and changes it back
+in the gradients, so that SGD moves the weights as with the same positive scale. For a fixed scale in Keras 3,
+give the inner optimizer a `loss_scale_factor`.
 
 ## Flagged
 ```python
@@ -22,8 +23,8 @@ optimizer = keras.mixed_precision.LossScaleOptimizer(keras.optimizers.Adam(), in
 ```
 
 ## Versions
-All, with different arguments: Keras 2 is `(inner_optimizer, dynamic, initial_scale, dynamic_growth_steps)`,
-Keras 3 is `(inner_optimizer, initial_scale, dynamic_growth_steps, name)`.
+All, with different arguments: Keras 2 takes `(inner_optimizer, dynamic, initial_scale, dynamic_growth_steps)`,
+Keras 3 takes `(inner_optimizer, initial_scale, dynamic_growth_steps, name)`.
 
 ## Where users met it
 aws-samples/deep-learning-models#49, tensorflow/models#9262, horovod/horovod#2349.
@@ -73,15 +74,15 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         is_keras2 = not facts.keras.is_keras3 or library_of(call.callee, facts.keras) == "tf_keras"
         look = problem_in_keras2 if is_keras2 else problem_in_keras3
         if call.context.asks_what_exists or (isinstance(call.callee, Api) and ".experimental." in call.callee.name):
-            continue  # the experimental class took other arguments, and MP102 speaks where it is gone
+            continue  # the experimental class took other arguments, and MP102 reports it where it was removed
         problem = look(call) or look(_without_command_line(call))
         if problem is not None:
             yield Finding(problem[0], problem[1], call.location, fix=_fix(facts, call, problem[0]))
 
 
 def _without_command_line(call: Call) -> Call:
-    """The call with the defaults of the command line's arguments, but for one that an `if` around it asks about: 0 may
-    mean none at all."""
+    """The call with the defaults of command-line arguments filled in, except arguments that an `if` around it tests: 0
+    may mean "no scale"."""
     asked = {id(value) for branch in call.context.branches for value in walk(branch.test)}
     keywords = tuple((name, _by_default(value, asked)) for name, value in call.keywords)
     args = tuple(_by_default(value, asked) for value in call.args)
@@ -94,7 +95,7 @@ def _by_default(value: Value, asked: set[int]) -> Value:
 
 
 def _fix(facts: SourceFacts, call: Call, problem: str) -> Fix | None:
-    """Without the argument that is told of; what the optimizer inside takes is given to that."""
+    """The edits that drop the reported argument; one that the inner optimizer takes is moved to it."""
     given = dict(call.keywords)
     named = [name for name in given if re.search(rf"`{name}\b", problem)]
     if not named:

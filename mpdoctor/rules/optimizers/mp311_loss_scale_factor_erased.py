@@ -1,10 +1,9 @@
-"""An optimizer with a `loss_scale_factor` of its own is put into a LossScaleOptimizer, which sets it to None.
+"""A LossScaleOptimizer wraps an optimizer that has a `loss_scale_factor`, and sets that to None.
 
 ## Why it matters
-The fixed scale that was asked for is gone without a word: SGD(0.1, loss_scale_factor=1024) has None once it
-is wrapped, and the wrapper starts its own dynamic scale at 32768 instead. compile() wraps such an optimizer
-too under mixed_float16. Choose one of the two: a fixed factor on a bare optimizer, or the wrapper with its
-`initial_scale`.
+The fixed scale is silently lost: SGD(0.1, loss_scale_factor=1024) has None once it is wrapped, and the wrapper
+starts its own dynamic scale at 32768 instead. Under mixed_float16 compile() wraps such an optimizer too. Choose
+one of the two: a fixed factor on a bare optimizer, or the wrapper with its `initial_scale`.
 
 ## Flagged
 ```python
@@ -23,7 +22,7 @@ optimizer = keras.mixed_precision.LossScaleOptimizer(keras.optimizers.SGD(0.1), 
 ```
 
 ## Versions
-Keras 3; the first releases scaled by both. Optimizers of Keras 2 have no `loss_scale_factor`.
+Keras 3, whose first releases scaled by both. Optimizers of Keras 2 have no `loss_scale_factor`.
 
 ## Where users met it
 keras-team/keras#21233, keras-team/keras-core#571.
@@ -47,7 +46,7 @@ from mpdoctor.semantics.wording import name_of_optimizer, text_at
 SEVERITY = Severity.WARNING
 FIXES = ("safe",)
 KERAS = ("3",)
-DYNAMIC = ": its dynamic scale skips a step that overflows and lowers itself"
+DYNAMIC = ": its dynamic scale skips a step that overflows and is then lowered"
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
@@ -62,7 +61,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 
 
 def _fix(facts: SourceFacts, inside: Sequence[Value]) -> Fix | None:
-    """Without the factor, which has no effect."""
+    """The edit that removes the factor, which has no effect."""
     if len(inside) != 1:
         return None
     made = inside[0].location
@@ -82,17 +81,17 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
 def _finding(name: str, factor: str, by_compile: bool, location: Location) -> Finding:
     return Finding(
         f"{name} loses its `loss_scale_factor` of {factor}: "
-        + ("compile() puts it into a LossScaleOptimizer, which" if by_compile else "the LossScaleOptimizer")
-        + " sets it to None and uses a dynamic scale of its own.",
-        f"Drop `loss_scale_factor`{DYNAMIC}. With `auto_scale_loss=False` the factor is kept, and a step that "
-        "overflows is applied."
+        + ("compile() wraps it in a LossScaleOptimizer, which" if by_compile else "the LossScaleOptimizer")
+        + " sets it to None and uses its own dynamic scale.",
+        f"Drop `loss_scale_factor` and keep the wrapper{DYNAMIC}. With `auto_scale_loss=False` the factor is kept, and "
+        "a step that overflows is applied."
         if by_compile
-        else f"Drop `loss_scale_factor`, and give the wrapper `initial_scale={factor}`{DYNAMIC}.",
+        else f"Drop `loss_scale_factor` and give the wrapper `initial_scale={factor}`{DYNAMIC}.",
         location,
     )
 
 
 def _factor(inner: Value) -> Value | None:
-    """The `loss_scale_factor` that an optimizer is given, None if it has none for certain."""
+    """The `loss_scale_factor` that an optimizer is given; None unless it certainly has one."""
     given = inner.keyword("loss_scale_factor") if isinstance(inner, Call) else None
     return None if given is None or known(given) is None else given

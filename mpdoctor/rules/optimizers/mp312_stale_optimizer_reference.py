@@ -1,11 +1,11 @@
-"""compile() put a LossScaleOptimizer around the optimizer, and the training loop goes on with the bare one.
+"""compile() wrapped the optimizer in a LossScaleOptimizer, but the training loop uses the bare one.
 
 ## Why it matters
-Under mixed_float16 `model.optimizer` is a new object; the variable that was given to compile() still holds
-the bare optimizer, which neither scales the loss nor checks the gradients: in float16 those below 3e-08 are
-flushed to zero, and an inf is written into the weights. Where the loss is scaled by `model.optimizer` and
-applied by the bare one, every applied gradient is 32768 times too large: a weight moved by 5765 where it should have
-moved by 0.176 (the same in Keras 3.15, tf_keras 2.21 and TensorFlow 2.10).
+Under mixed_float16 `model.optimizer` is a new object. The variable that was passed to compile() still holds the
+bare optimizer, which neither scales the loss nor checks the gradients: in float16 those below 3e-08 become
+zero, and an inf is written into the weights. Where `model.optimizer` scales the loss and the bare optimizer
+applies the gradients, every applied gradient is 32768 times too large: a weight moved by 5765 where it should
+have moved by 0.176 (the same in Keras 3.15, tf_keras 2.21 and TensorFlow 2.10).
 
 ## Flagged
 ```python
@@ -69,7 +69,7 @@ from mpdoctor.semantics.wording import name_of_optimizer, receiver_text
 SEVERITY = Severity.ERROR
 FIXES = ("safe", "unsafe")
 EXPLAINS = {"MP106": "model"}
-UNPROTECTED = "no loss scale protects these gradients, and in float16 those below 3e-08 are flushed to zero"
+UNPROTECTED = "no loss scale protects these gradients, and in float16 those below 3e-08 become zero"
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
@@ -82,7 +82,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 
 
 def _applied_bare(facts: SourceFacts, wrapping: Call, inner: Call) -> Iterator[Finding]:
-    """Where the optimizer inside applies gradients for which the wrapper is there."""
+    """Calls in which the bare optimizer applies gradients that its wrapper should apply."""
     by_compile = wrapping.method == "compile"
     wrapper = receiver_text(facts, wrapping) + ".optimizer" if by_compile else "the LossScaleOptimizer"
     for apply in facts.method_calls(*APPLYING, "minimize"):
@@ -103,13 +103,14 @@ def _applied_bare(facts: SourceFacts, wrapping: Call, inner: Call) -> Iterator[F
 
 
 def _scaled_bare(facts: SourceFacts, compiled: Call, inner: Call) -> Iterator[Finding]:
-    """Where the optimizer inside is asked to scale or unscale, as in Keras 2 only the wrapper does."""
+    """Calls that ask the bare optimizer to scale or unscale, which in Keras 2 only the wrapper can do."""
     wrapper = receiver_text(facts, compiled) + ".optimizer"
     for read in reads(facts, (*SCALING, UNSCALING)):
         if _uses(read.of, inner) and _comes_later(read, compiled):
             yield Finding(
-                f"{name_of_optimizer(inner)} has no `{read.name}`: this line raises AttributeError. compile() put "
-                f"a LossScaleOptimizer around it, which is `{wrapper}`.",
+                f"{name_of_optimizer(inner)} has no `{read.name}`: this line raises AttributeError. compile() wrapped "
+                "it in "
+                f"a LossScaleOptimizer, which is `{wrapper}`.",
                 f"Write `{wrapper}.{read.name}`.",
                 read.location,
                 fix=safe_fix(f"Write `{wrapper}`", replaced(facts, read.location, f"{wrapper}.{read.name}")),
@@ -119,8 +120,9 @@ def _scaled_bare(facts: SourceFacts, compiled: Call, inner: Call) -> Iterator[Fi
 def in_model(model: ModelFacts) -> Iterator[Finding]:
     if model.wrapped_by_compile and model.optimizer:
         yield Finding(
-            f"The loop applies its gradients with the bare {model.optimizer[0].class_name}; compile() put a "
-            f"LossScaleOptimizer around it, which is `{model.name}`'s `optimizer`: {UNPROTECTED}.",
+            f"The loop applies its gradients with the bare {model.optimizer[0].class_name}, but compile() wrapped it "
+            "in a "
+            f"LossScaleOptimizer, the `optimizer` of `{model.name}`: {UNPROTECTED}.",
             "Use `model.optimizer` for the whole step.",
             model.call.location,
         )
@@ -131,7 +133,8 @@ def _uses(value: Value | None, inner: Call) -> bool:
 
 
 def _comes_later(event: Event, wrapping: Call) -> bool:
-    """Whether an event is certain to meet the wrapped optimizer. A function is called some time after it is defined."""
+    """Whether an event certainly comes after the optimizer was wrapped. A function runs some time after its "
+    "definition."""
     if event.context.guarded or exclude_each_other(event.context, wrapping.context):
         return False
     return event.context.run != wrapping.context.run or event.order > wrapping.order
@@ -150,11 +153,11 @@ def _is_scaled_by_wrapper(facts: SourceFacts, apply: Call, wrapping: Call) -> bo
 
 def _message(facts: SourceFacts, apply: Call, inner: Call, wrapper: str, scale: str, scaled: bool) -> str:
     of = receiver_text(facts, apply)
-    start = f"`{of}` is the bare {name_of_optimizer(inner)}; "
+    start = f"`{of}` is the bare {name_of_optimizer(inner)}, "
     if wrapper.endswith(".optimizer"):
-        start += f"compile() put a LossScaleOptimizer around it, which is `{wrapper}`: "
+        start += f"but compile() wrapped it in a LossScaleOptimizer, `{wrapper}`: "
     else:
-        start += "the loss was scaled by the LossScaleOptimizer around it: "
+        start += "but the LossScaleOptimizer around it scaled the loss: "
     if scaled and facts.keras.is_keras3:
         return (
             f"{start}nothing unscales these gradients, and every applied gradient is {scale} times too large at first."

@@ -2,11 +2,12 @@
 
 ## Why it matters
 
-Adam divides by the root of the squared gradients plus an epsilon. With a "float16" policy (not "mixed_float16") the
-weights are float16, and so is all that the optimizer keeps of them: the square of a gradient below 2.4e-4 is 0 there,
-and so is an epsilon below 3e-8. Then it divides 0 by 0, and the weight is NaN (measured: Adam(epsilon=1e-8) and
-gradients of about 0.01, in Keras 3 and tf_keras; the loss is NaN after the first steps). 1e-7, the default, survives
-as 1.2e-7, and 1 / 1.2e-7 is beyond 65504: a weight with a tiny gradient makes a leap.
+Adam divides by the root of the squared gradients plus an epsilon. With a "float16" policy (not "mixed_float16")
+the weights are float16, and so is the optimizer's state: the square of a gradient below 2.4e-4 is 0 there, and
+so is an epsilon below 3e-8. Then Adam divides 0 by 0, and the weight becomes NaN (measured with
+Adam(epsilon=1e-8) and gradients of about 0.01, in Keras 3 and tf_keras: the loss is NaN after the first steps).
+The default, 1e-7, is stored as 1.2e-7, but 1 / 1.2e-7 is beyond 65504: a weight with a tiny gradient takes a
+huge step.
 
 ## Flagged
 
@@ -57,11 +58,11 @@ from mpdoctor.finding import Finding, Severity
 
 SEVERITY = Severity.ERROR
 EXPLAINS = {"MP907": "model"}
-VANISHES = 2.0**-25  # half of float16's smallest number: from here down it is 0
+VANISHES = 2.0**-25  # half of float16's smallest number: this and everything below it is 0 in float16
 NO_DIVISOR = 1 / 65504  # below, its reciprocal is inf in float16
 HELP = (
     'Keep weights and optimizer state in float32: the policy "mixed_float16" instead of "float16". '
-    "If they must be float16: epsilon=1e-4."
+    "If they must be float16, use epsilon=1e-4."
 )
 
 
@@ -70,8 +71,8 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
     if epsilon is None or not 0 <= epsilon < VANISHES:
         return
     yield Finding(
-        f"{_name(model)} keeps its state in float16, as the weights are, and its epsilon of {epsilon:g} is 0 there: "
-        "where the square of a gradient is 0, too, it divides 0 by 0.",
+        f"{_name(model)} keeps its state in float16, like the weights, and its epsilon of {epsilon:g} is 0 in float16: "
+        "where the square of a gradient is 0 as well, it divides 0 by 0.",
         HELP,
         _place(model),
         evidence={"epsilon": epsilon},
@@ -83,12 +84,12 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
     if epsilon is None or epsilon >= NO_DIVISOR or (broken is None and training.weights_finite is not False):
         return
     if broken == 0 or any(step.first_nonfinite for step in training.steps[:broken]):
-        return  # the loss, or a gradient, broke before any weight was moved
+        return  # the loss or a gradient was not finite before any weight was changed
     first = "" if broken is None else f" at step {broken + 1}"
-    problem = "is 0 there" if epsilon < VANISHES else "is too small to divide by there"
+    problem = "is 0 in float16" if epsilon < VANISHES else "is too small to divide by in float16"
     yield Finding(
-        f"{_name(training.model)} keeps its state in float16, as the weights are, and its epsilon of {epsilon:g} "
-        f"{problem}: the weights are inf or NaN{first}, though no gradient was before.",
+        f"{_name(training.model)} keeps its state in float16, like the weights, and its epsilon of {epsilon:g} "
+        f"{problem}: the weights are inf or NaN{first}, although every gradient before was finite.",
         HELP,
         _place(training.model) or training.model.call.location,
         model=training.model.id,
@@ -103,7 +104,7 @@ def _first_broken_loss(training: TrainingFacts) -> int | None:
 
 
 def _epsilon(model: ModelFacts) -> float | None:
-    """Of the innermost optimizer, where it trains float16 weights."""
+    """The epsilon of the innermost optimizer, where it trains float16 weights."""
     half = any(dtype == "float16" and trainable for layer in model.layers for dtype, _, trainable in layer.variables)
     if not half or not model.optimizer:
         return None

@@ -1,10 +1,9 @@
 """A custom optimizer's `get_config` leaves out arguments of its `__init__`.
 
 ## Why it matters
-Saving, loading, cloning and the LossScaleOptimizer's own `from_config` make the optimizer anew from
-`get_config`. What is not in there comes back as its default: an optimizer made with alpha=3 and trained
-under mixed_float16 had alpha=1 after model.save and load_model (Keras 3.15 and tf_keras 2.21). Nothing
-raises.
+Loading and cloning a model, and the LossScaleOptimizer's own `from_config`, make a new optimizer from
+`get_config`. An argument missing there gets its default again: an optimizer made with alpha=3 and trained under
+mixed_float16 had alpha=1 after model.save and load_model (Keras 3.15 and tf_keras 2.21). Nothing raises.
 
 ## Flagged
 ```python
@@ -64,15 +63,15 @@ from mpdoctor.program.values import Api, Attribute, Collection, Known, Value, op
 from mpdoctor.semantics.wording import listed
 
 SEVERITY = Severity.WARNING
-# What Keras saves by itself: its class `Optimizer`, and those below it.
+# The arguments that Keras' own `Optimizer` and its subclasses save.
 SAVED_BY_OPTIMIZER = OF_EVERY_OPTIMIZER | {"name", "lr", "decay"}
 SAVED_BY_KERAS = HYPER_PARAMETERS | SAVED_BY_OPTIMIZER
-# Who writes no `get_config` may never want one: that counts once the program saves, loads or copies something.
+# A missing `get_config` matters only once the program saves, loads or copies something.
 SAVES = (
     *("save", "save_model", "load_model", "clone_model", "model_from_json", "to_json", "get_config", "from_config"),
     *("serialize", "deserialize", "ModelCheckpoint", "BackupAndRestore"),
 )
-# What gets at all attributes at once, so that nobody knows which keys come of it.
+# Ways to read all attributes at once, after which the saved keys are unknown.
 AT_ONCE = ("vars", "getattr", "setattr", "signature", "__dict__")
 
 
@@ -98,7 +97,7 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
 
 
 def _finding(class_name: str, dropped: dict[str, str], location: Location, required: Sequence[str] = ()) -> Finding:
-    """`dropped`: by the argument's name, the attribute that it is kept as; `required`: those without a default."""
+    """`dropped` maps each argument to the attribute that stores it; `required` names those without a default."""
     entries = ", ".join(f'"{name}": self.{attribute}' for name, attribute in list(dropped.items())[:3])
     return Finding(
         f"{class_name} does not save {listed([f'`{name}`' for name in dropped])} in its `get_config`: "
@@ -112,14 +111,14 @@ def _consequence(dropped: Mapping[str, str], required: Sequence[str]) -> str:
     if required:
         names = listed([f"`{name}`" for name in required])
         has = "has no default" if len(required) == 1 else "have no defaults"
-        return f"loading a saved model, or cloning the optimizer, raises TypeError, since {names} {has}."
-    their = "it has its" if len(dropped) == 1 else "they have their"
-    return f"after saving and loading, or cloning, {their} default again."
+        return f"loading a saved model, or cloning the optimizer, raises TypeError, because {names} {has}."
+    their = "it has its default" if len(dropped) == 1 else "they have their defaults"
+    return f"after saving and loading, or cloning, {their} again."
 
 
 def _dropped(facts: SourceFacts, own: ClassFacts) -> list[str]:
-    """Parameters of `__init__` that are kept on the instance, and that no `get_config` of the user's names; [] where
-    that is not certain."""
+    """Parameters of `__init__` that are stored on the instance and that no `get_config` of the user's classes names; []
+    where that is not certain."""
     initializer = own.methods.get("__init__")
     if initializer is None or not _is_saved_by_config(facts, own) or not _is_keras_optimizer(own):
         return []
@@ -131,7 +130,7 @@ def _dropped(facts: SourceFacts, own: ClassFacts) -> list[str]:
 
 
 def _kept_as(facts: SourceFacts, own: ClassFacts) -> dict[str, str]:
-    """The attribute that keeps what a parameter of `__init__` is given: of its name, or holding that very value."""
+    """The attribute that stores a parameter of `__init__`: it has the same name, or holds the same value."""
     initializer = own.methods["__init__"]
     found: dict[str, str] = {}
     for position, name in enumerate(initializer.parameters[1:]):
@@ -147,7 +146,7 @@ def _kept_as(facts: SourceFacts, own: ClassFacts) -> dict[str, str]:
 
 
 def _saved_by_its_base(own: ClassFacts) -> frozenset[str]:
-    """What Keras' own base of a class saves: Adam its `beta_1`, the class Optimizer itself no such thing."""
+    """The arguments that a class's Keras base saves: `beta_1` for Adam, none for the class Optimizer itself."""
     bases = [option for cls in own.lineage() for base in cls.bases for option in options(base)]
     plain = all(base.name.endswith(".Optimizer") for base in bases if isinstance(base, Api))
     return SAVED_BY_OPTIMIZER if plain else SAVED_BY_KERAS
@@ -163,8 +162,8 @@ def _is_keras_optimizer(own: ClassFacts) -> bool:
 
 
 def _is_saved_by_config(facts: SourceFacts, own: ClassFacts) -> bool:
-    """Whether its configuration has to be whole: it writes one, or the program saves, and no `from_config` of its own
-    fills in the rest."""
+    """Whether its configuration has to be complete: the class writes one, or the program saves, and no `from_config` of
+    the class fills in the rest."""
     if own.find_method("from_config"):
         return False
     return own.find_method("get_config") is not None or any(call.method in SAVES for call in facts.calls)
@@ -183,7 +182,7 @@ def _named_in(facts: SourceFacts, own: ClassFacts) -> set[str] | None:
 
 
 def _inside(calls: Iterable[Call], writes: Iterable[Write], returned: Iterable[Value]) -> Iterator[Value]:
-    """All that a method hands over, writes and returns is made of."""
+    """Every value that a method passes, writes or returns."""
     for call in calls:
         for value in (call, *call.args):
             yield from walk(value)
@@ -209,6 +208,6 @@ def _may_hold_any_key(value: Value) -> bool:
 
 
 def _is_made(facts: SourceFacts, own: ClassFacts) -> bool:
-    """Whether the program makes an optimizer of this class, or of one below it."""
+    """Whether the program makes an optimizer of this class or of a subclass."""
     kinds = {id(class_) for class_ in facts.classes if any(base is own for base in class_.lineage())}
     return any(id(class_of(call)) in kinds for call in facts.calls)

@@ -1,10 +1,10 @@
-"""Keras 3 checks the gradients of the first replica only, so an overflow on another one is written into the weights.
+"""Keras 3 checks only the first replica's gradients, so an overflow on another replica reaches the weights.
 
 ## Why it matters
 Under mixed_float16 gradients overflow now and then, by design: the step is skipped and the scale halved. With
 several replicas Keras 3 asks only the first one whether its gradients are finite. A NaN on replica 0 left the
-weights alone; the same NaN on replica 1 was added in, and every weight was NaN after one step (Keras 3.15, two
-devices). tf_keras adds the gradients up before it checks them, and skipped both.
+weights alone; the same NaN on replica 1 was applied, and every weight was NaN after one step (Keras 3.15, two
+devices). tf_keras sums the gradients before it checks them, and skipped the step in both cases.
 
 ## Flagged
 ```python
@@ -36,7 +36,7 @@ with strategy.scope():
 Keras 3, with MirroredStrategy or MultiWorkerMirroredStrategy over more than one device.
 
 ## Where users met it
-Found by measuring; no report on GitHub.
+Found by measuring; there is no report on GitHub.
 """
 
 from __future__ import annotations
@@ -57,10 +57,10 @@ SEVERITY = Severity.WARNING
 KERAS = ("3",)
 CONFIRMED_LIVE = True
 HELP = (
-    'Use the policy "mixed_bfloat16", which needs no loss scale; or train with tf_keras '
-    "(`TF_USE_LEGACY_KERAS=1`), which adds gradients up before it checks them."
+    'Use the policy "mixed_bfloat16", which needs no loss scale, or train with tf_keras '
+    "(`TF_USE_LEGACY_KERAS=1`), which sums the gradients of all replicas before it checks them."
 )
-TRAINING = ("fit", "train", "apply", "gradient")  # so begins the name of whatever trains
+TRAINING = ("fit", "train", "apply", "gradient")  # beginnings of the names of methods that train
 STRATEGIES = (
     "tensorflow.distribute.MirroredStrategy",
     "tensorflow.distribute.MultiWorkerMirroredStrategy",
@@ -76,8 +76,8 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         own = [call for call in wrapping if _belongs(facts, strategy, call)]
         if any(not exclude_each_other(strategy.context, call.context) for call in own):
             yield Finding(
-                "With several replicas under mixed_float16 Keras 3 checks the first one's gradients only: an overflow "
-                "on another replica is written into the weights as inf or NaN.",
+                "With several replicas under mixed_float16 Keras 3 checks only the first replica's gradients: an "
+                "overflow on another replica is written into the weights as inf or NaN.",
                 HELP,
                 strategy.location,
             )
@@ -88,7 +88,7 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
     is_keras_own = model.wrapper is not None and not model.wrapper.module.startswith("mpdoctor.")
     if model.may_train and is_keras_own and model.replicas > 1 and computes:
         yield Finding(
-            f"{model.replicas} replicas train in float16, and Keras 3 checks the gradients of the first one only: an "
+            f"{model.replicas} replicas train in float16, and Keras 3 checks only the first replica's gradients: an "
             "overflow on another replica is written into the weights as inf or NaN.",
             HELP,
             model.call.location,
@@ -101,10 +101,10 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
     if not escaped:
         return
     replicas = " and ".join(str(replica) for replica in training.steps[escaped[0]].nonfinite_replicas)
-    weights = " The weights hold inf or NaN now." if training.weights_finite is False else ""
+    weights = " The weights now hold inf or NaN." if training.weights_finite is False else ""
     yield Finding(
         f"At step {escaped[0] + 1} the gradients on replica {replicas} were inf or NaN and those on replica 0 were "
-        f"not. Keras 3 looks at replica 0 only, so the step was not skipped but applied to the weights.{weights}",
+        f"not. Keras 3 checks only replica 0, so the step was applied to the weights instead of skipped.{weights}",
         HELP,
         training.model.call.location,
         model=training.model.id,
@@ -124,7 +124,7 @@ def _only_evaluates(facts: SourceFacts) -> bool:
 
 
 def _may_have_replicas(strategy: Call) -> bool:
-    """False where the program itself gives it one device."""
+    """Whether the strategy may have several devices; False where the program gives it only one."""
     devices = strategy.argument(0, "devices")
     one_device = all(
         isinstance(option, Collection) and not option.open and len(option.items) == 1 for option in options(devices)

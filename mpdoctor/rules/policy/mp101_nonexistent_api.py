@@ -1,9 +1,9 @@
-"""A mixed-precision name is used that no version of TensorFlow or Keras ever had.
+"""The program uses a mixed-precision name that no version of TensorFlow or Keras has ever had.
 
 ## Why it matters
-The line raises `AttributeError` or `ImportError`, in every version: `module 'tensorflow' has no attribute
-'mixed_precision'`. The real names live in `tf.keras.mixed_precision` (or `keras.mixed_precision`), and
-there are few of them: `set_global_policy`, `global_policy`, `Policy`, `LossScaleOptimizer`.
+The line raises `AttributeError` or `ImportError` in every version, for example `module 'tensorflow' has no
+attribute 'mixed_precision'`. The real names are in `tf.keras.mixed_precision` (or `keras.mixed_precision`).
+There are only four: `set_global_policy`, `global_policy`, `Policy` and `LossScaleOptimizer`.
 
 ## Flagged
 ```python
@@ -20,11 +20,11 @@ optimizer = tf.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.Adam
 ```
 
 ## Versions
-All. Looked for in TensorFlow 2.4, 2.10, 2.15 and 2.21, with Keras 3.15 and tf_keras 2.21.
+All. Checked against TensorFlow 2.4, 2.10, 2.15 and 2.21, with Keras 3.15 and tf_keras 2.21.
 
 ## Where users met it
 Questions about `tf.mixed_precision.LossScaleOptimizer` and `mixed_precision.PolicyScope`; neither was ever
-released. `PolicyScope` is remembered from the private `policy_scope` that TensorFlow's own tests use.
+released. TensorFlow's own tests use a private function with a similar name, `policy_scope`.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             continue
         if not use.is_import and (not use.dotted or _is_one_of_several(facts, use)):
             continue
-        # The import is what fails; the uses of what it would have brought are not worth another line.
+        # The import is the line that fails; the uses of the imported name need no finding of their own.
         if use.is_import:
             imported.add(use.api.spelled)
         elif use.api.spelled in imported:
@@ -80,7 +80,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 
 
 def _advice(facts: SourceFacts, use: Use, real: str) -> str:
-    """With the name as this file can write it."""
+    """The advice, with the replacement spelled through the modules that this file imports."""
     fix, meant = _fix(facts, use, real), re.fullmatch(MEANT, real)
     if fix is not None:
         return f"{fix.title}."
@@ -91,7 +91,7 @@ def _advice(facts: SourceFacts, use: Use, real: str) -> str:
 
 
 def _fix(facts: SourceFacts, use: Use, real: str) -> Fix | None:
-    """The one name that was meant."""
+    """The edit that writes the real name, where exactly one name can be meant."""
     meant = re.fullmatch(MEANT, real)
     edit = named_instead(facts, use, meant[1]) if meant is not None else None
     return safe_fix(f"Write `{edit.text}`", edit) if edit is not None else None
@@ -117,7 +117,7 @@ def _real_name(name: str) -> str | None:
     if not name.startswith(place) or first in names or first in MODULES_INSIDE or first.startswith("_"):
         return None
     if first.lower() in ("policyscope", "policy_scope", "autocast"):
-        return "Set the policy for the whole program with `set_global_policy`, or give single layers `dtype=…`."
+        return "Set the policy for the whole program with `set_global_policy`, or pass `dtype=…` to single layers."
     near = difflib.get_close_matches(first, IN_MIXED_PRECISION - {"experimental"}, 1, 0.5)
     return (
         f"Write `mixed_precision.{near[0]}`." if near else "Use `set_global_policy`, `Policy` or `LossScaleOptimizer`."

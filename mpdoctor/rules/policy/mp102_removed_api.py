@@ -1,9 +1,9 @@
-"""A mixed-precision name or argument is used that the installed TensorFlow or Keras no longer has.
+"""The program uses a mixed-precision name or argument that the installed TensorFlow or Keras has removed.
 
 ## Why it matters
-The line raises: `AttributeError: module 'tensorflow.keras.mixed_precision' has no attribute 'experimental'`
-since TensorFlow 2.9, `ImportError: keras.optimizers.legacy is not supported in Keras 3` since 2.16. Inside
-a `try` it is worse: the program goes on in float32 and nobody notices.
+The line raises an error: `AttributeError: module 'tensorflow.keras.mixed_precision' has no attribute
+'experimental'` since TensorFlow 2.9, and `ImportError: keras.optimizers.legacy is not supported in Keras 3`
+since TensorFlow 2.16. Inside a `try` it is worse: the program carries on in float32 and nobody notices.
 
 ## Flagged
 ```python
@@ -20,11 +20,11 @@ tf.keras.mixed_precision.set_global_policy("mixed_float16")
 ```
 
 ## Versions
-`mixed_precision.experimental`, `tf.train.experimental.*LossScale`: gone since TensorFlow 2.9. The graph
-rewrites `tf.train.experimental.enable_mixed_precision_graph_rewrite`: gone by 2.8. `Policy(…,
-loss_scale=…)`: since the class left `experimental` (2.4). `keras.optimizers.legacy`: gone in Keras 3.
-`tf.contrib`: gone since 2.0. Where nothing says which TensorFlow a project is for, and it uses these, it is judged by
-the newest release that has them all, and all lines that would raise with Keras 3 are told as one.
+`mixed_precision.experimental` and `tf.train.experimental.*LossScale` were removed in TensorFlow 2.9,
+`tf.train.experimental.enable_mixed_precision_graph_rewrite` by 2.8, and `tf.contrib` in 2.0. `Policy` has not
+taken `loss_scale` since the class left `experimental` in 2.4. `keras.optimizers.legacy` does not work in Keras
+3. If a project uses such names and nothing says which TensorFlow it is written for, it is judged by the newest
+release that has all of them, and all lines that would raise with Keras 3 are reported as one finding.
 
 ## Where users met it
 keras-team/autokeras#1675, aws-samples/deep-learning-models#49, tensorflow/docs-l10n#600,
@@ -62,15 +62,15 @@ LEGACY = "keras.optimizers.legacy."
 LEGACY_NAMES = ("Adagrad", "Adam", "Ftrl", "Optimizer", "RMSprop", "SGD")
 LOSS_SCALE_OF_POLICY = (
     "`Policy(…, loss_scale=…)` raises TypeError: a policy has carried no loss scale since TensorFlow 2.4.",
-    "Drop `loss_scale`: compile() scales the loss under mixed_float16; for a scale of your own wrap the optimizer in "
-    "`LossScaleOptimizer(optimizer, initial_scale=…)`.",
+    "Drop `loss_scale`: compile() scales the loss under mixed_float16. To choose the scale yourself, wrap the "
+    "optimizer: `LossScaleOptimizer(optimizer, initial_scale=…)`.",
 )
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
     for use, since, instead in _uses_of_what_is_gone(facts):
         yield Finding(
-            f"`{use.api.spelled}` is gone {since}; this line raises.",
+            f"`{use.api.spelled}` was removed {since}; this line raises.",
             instead,
             use.location,
             evidence={"gone_since": since.partition(" ")[2]},
@@ -86,7 +86,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 
 
 def _fix(facts: SourceFacts, use: Use, instead: str) -> Fix | None:
-    """What was renamed or moved; not what another call has to be written for."""
+    """The edit for a name that was renamed or moved; a name whose replacement is another call gets none."""
     moved = re.fullmatch(r"Write `(mixed_precision\.(?:Policy|\w*global_policy))`\.", instead)
     if use.api.name.endswith(".experimental"):
         return None  # what the module is asked for is written elsewhere
@@ -94,7 +94,8 @@ def _fix(facts: SourceFacts, use: Use, instead: str) -> Fix | None:
 
 
 def _uses_of_what_is_gone(facts: SourceFacts) -> Iterator[tuple[Use, str, str]]:
-    """(use, since when the name is gone, what to write), and not what an import that is told of would have brought."""
+    """Each use of a removed name, with the release that removed it and what to write instead. Where the import is
+    reported, the uses of the imported name are not."""
     imported: list[str] = []
     for use in facts.uses:
         if not _may_be_gone(use.api.name) or use.context.asks_what_exists or is_private(use.api.spelled):
@@ -109,7 +110,7 @@ def _uses_of_what_is_gone(facts: SourceFacts) -> Iterator[tuple[Use, str, str]]:
 
 
 def _legacy_optimizers(facts: SourceFacts) -> Iterator[Finding]:
-    """Keras 3 keeps their names, and whoever only asks whether an optimizer is one of them meets no error (3.15)."""
+    """Keras 3 keeps these names as stubs, so that `isinstance` with one of them raises nothing (measured in 3.15)."""
     if facts.keras.is_keras3:
         makings = (call for call in facts.library_calls if _makes_stub(facts, call))
         yield from (_raising(facts, call.callee, call.location) for call in makings)
@@ -117,7 +118,7 @@ def _legacy_optimizers(facts: SourceFacts) -> Iterator[Finding]:
 
 
 def _makes_stub(facts: SourceFacts, call: Call) -> bool:
-    """Whether a call makes an optimizer of such a name, and on no path another one."""
+    """Whether a call makes a legacy optimizer, on every path through the program."""
     if not isinstance(call.callee, Api) or not _is_stub(call.callee) or call.context.asks_what_exists:
         return False
     others = (library_call.callee for library_call in facts.library_calls if library_call.location == call.location)
@@ -125,7 +126,7 @@ def _makes_stub(facts: SourceFacts, call: Call) -> bool:
 
 
 def _certain_bases(facts: SourceFacts) -> Iterator[Api]:
-    """The library's classes from which those of the program derive, where nothing catches that they are not there."""
+    """The library classes that the program derives from, outside any code that handles their absence."""
     certain = {use.location for use in facts.uses if not use.context.asks_what_exists}
     bases = (base for own in facts.classes for base in own.bases if isinstance(base, Api))
     return (base for base in bases if base.location in certain)
@@ -134,7 +135,7 @@ def _certain_bases(facts: SourceFacts) -> Iterator[Api]:
 def _raising(facts: SourceFacts, stub: Value, location: Location) -> Finding:
     name = stub.spelled if isinstance(stub, Api) else ""
     return Finding(
-        f"`{name}` is gone in Keras 3: the name is still there, and to make one, or one of a class below it, raises "
+        f"`{name}` does not work in Keras 3: the name still exists, but making one, or an object of a subclass, raises "
         "ImportError.",
         f"Use `keras.optimizers.{name.rpartition('.')[2]}`, or tf_keras with TF_USE_LEGACY_KERAS=1.",
         location,
@@ -156,26 +157,26 @@ def in_failure(failure: FailureFacts) -> Iterator[Finding]:
     if gone is not None:
         below_it = re.search(rf"\b{name.rpartition('.')[2]}\.(\w+)", failure.failing_line)
         instead = gone[2].format(last=below_it[1] if below_it else "set_global_policy")
-        yield Finding(f"`{name}` is gone from this version, and the program stops there.", f"Write `{instead}`.",
+        yield Finding(f"`{name}` was removed from this version, and the program stops there.", f"Write `{instead}`.",
                       failure.location)  # fmt: skip
     elif re.search(r"Policy\.__init__\(\) got an unexpected keyword argument 'loss_scale'", said):
         yield Finding(*LOSS_SCALE_OF_POLICY, failure.location)
 
 
 def _is_past(since: tuple[int, ...], keras: Keras) -> bool:
-    """What is not there yet is not gone."""
+    """Whether this Keras is at or past the release that removed a name."""
     return keras.is_keras3 if since == KERAS3_ONLY else keras.is_keras3 or keras.tensorflow_release >= since
 
 
 def _public_name(private: str) -> str:
-    """`keras.mixed_precision` of "tf_keras.api._v2.keras.mixed_precision", as modules call themselves."""
+    """The public name of a module: `keras.mixed_precision` for "tf_keras.api._v2.keras.mixed_precision"."""
     name = re.sub(r"^tensorflow\._api\.v2\.", "tensorflow.", private)
     return re.sub(r"^.*\bkeras\.(?:api\.)?(?=mixed_precision|optimizers)", "keras.", name)
 
 
 @cache
 def _may_be_gone(name: str) -> bool:
-    """Whether some version lacks it. The module itself, without anything below it, is gone as well."""
+    """Whether some version has removed this name; a removed module counts as well as the names in it."""
     return any(_is_of(entry, name) for entry, *_ in REMOVED)
 
 
@@ -188,8 +189,7 @@ def _is_of(entry: str, name: str) -> bool:
 
 
 def _gone(use: Use, keras: Keras) -> tuple[str, str] | None:
-    """Since when the name that is looked up is gone for that Keras, and what to write; None if it is not (or nobody
-    knows)."""
+    """The release that removed this name and what to write instead; None if this Keras has it, or may have it."""
     found = _entry(use.api.name)
     if found is None:
         return None
@@ -200,7 +200,7 @@ def _gone(use: Use, keras: Keras) -> tuple[str, str] | None:
     if _never_was_there(entry, last):
         return None
     if since == KERAS3_ONLY:
-        # the module itself is still there in Keras 3, with names that raise where one of them is made
+        # Keras 3 still has the module, with classes that raise as soon as an object of them is made
         if not keras.is_keras3 or use.api.root == "tf_keras" or not last:
             return None
         to_write = f"Use `{instead.format(last=last or 'Adam')}`, or tf_keras with TF_USE_LEGACY_KERAS=1."
@@ -208,11 +208,11 @@ def _gone(use: Use, keras: Keras) -> tuple[str, str] | None:
     if not _is_released(keras, since):
         return None
     number = ".".join(map(str, since))
-    return f"since TensorFlow {number}", f"Write `{instead.format(last=last or 'set_global_policy')}`."
+    return f"in TensorFlow {number}", f"Write `{instead.format(last=last or 'set_global_policy')}`."
 
 
 def _never_was_there(entry: str, name: str) -> bool:
-    """Whether it is a name that the old room of mixed precision never had (MP101)."""
+    """Whether the old mixed_precision module never had this name; MP101 reports those."""
     return entry == "keras.mixed_precision.experimental." and bool(name) and name not in IN_EXPERIMENTAL
 
 

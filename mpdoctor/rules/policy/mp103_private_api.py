@@ -1,11 +1,11 @@
-"""The program reaches into the private parts of TensorFlow or Keras for something of mixed precision.
+"""The program uses a private mixed-precision name of TensorFlow or Keras.
 
 ## Why it matters
-Private names move without notice. `_register_wrapper_optimizer_cls` is there in TensorFlow 2.4 and gone in
-2.10, 2.15 and 2.21, where importing it raises `ImportError: cannot import name
-'_register_wrapper_optimizer_cls'`. What still imports may be another thing than what your model uses:
-`tensorflow.python.keras.mixed_precision` in TensorFlow 2.21 is a copy that sets a policy nobody reads. An
-error where the name is gone, a warning where it is still there.
+Private names move without notice. TensorFlow 2.4 has `_register_wrapper_optimizer_cls`; in 2.10, 2.15 and 2.21
+importing it raises `ImportError: cannot import name '_register_wrapper_optimizer_cls'`. A private name that
+still imports may belong to code that your model does not use: `tensorflow.python.keras.mixed_precision` in
+TensorFlow 2.21 is an unused copy, and no layer reads the policy that it sets. The finding is an error where the
+name no longer exists, and a warning where it does.
 
 ## Flagged
 ```python
@@ -20,7 +20,7 @@ mixed_precision.set_global_policy("mixed_float16")
 ```
 
 ## Versions
-All; which name is gone depends on the version.
+All. Which names exist depends on the version.
 
 ## Where users met it
 keras-team/keras#15366, tensorflow/models#11216: a stale `keras` package beside a newer TensorFlow.
@@ -56,13 +56,13 @@ PUBLIC = {
     "set_dtype_policy": "keras.config.set_dtype_policy",
 }
 
-# Named as what PUBLIC has, and a module of several such: no one name serves instead.
+# A module that holds several private names has no single public name in its place.
 MODULES = {"keras.src.dtype_policies.dtype_policy": "a name of `keras.config`"}
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
     if facts.package.partition(".")[0] in OWNERS:
-        return  # Keras and TensorFlow may use what is theirs
+        return  # Keras and TensorFlow may use their own private names
     for use, gone, instead in _private_uses(facts):
         last = use.api.spelled.rpartition(".")[2]
         yield Finding(
@@ -77,7 +77,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 
 
 def _fix(facts: SourceFacts, use: Use, public: str) -> Fix | None:
-    """The public name of the same thing."""
+    """The edit that writes the public name of the same object."""
     name = public.removeprefix("tf.").removeprefix("keras.")
     if not all(part.isidentifier() for part in name.split(".")) or "." not in name:
         return None
@@ -85,8 +85,8 @@ def _fix(facts: SourceFacts, use: Use, public: str) -> Fix | None:
 
 
 def _private_uses(facts: SourceFacts) -> Iterator[tuple[Use, bool, str]]:
-    """Where the program certainly looks up a private name of mixed precision, whether it is gone, and what serves
-    instead. What an import brought is there wherever it is used; what is read through an imported module may not be."""
+    """Each certain lookup of a private mixed-precision name, whether this version lacks it, and its replacement. A name
+    that was imported exists wherever it is used; a name read through an imported module may not."""
     imported: list[str] = []
     missing: list[str] = []
     for use in facts.uses:
@@ -107,7 +107,7 @@ def _private_uses(facts: SourceFacts) -> Iterator[tuple[Use, bool, str]]:
 
 
 def _advice(last: str, instead: str) -> str:
-    """`last`: the private name without its modules; `instead`: what serves, "" where PUBLIC tells."""
+    """The help text. `last` is the private name without its modules; an empty `instead` means that PUBLIC has it."""
     if instead.startswith("nothing"):
         return f"Leave it out: {instead}."
     serves = instead or PUBLIC.get(last) or "a name of `keras.mixed_precision`"
@@ -115,7 +115,7 @@ def _advice(last: str, instead: str) -> str:
 
 
 def _whether_gone(api: Api, keras: Keras) -> tuple[bool, str]:
-    """Whether the target certainly lacks this private name, and what serves instead ("" where PUBLIC tells)."""
+    """Whether the target certainly lacks this private name, and its replacement ("" where PUBLIC has it)."""
     spelled, release = api.spelled, keras.tensorflow_release
     if keras.package != "tf.keras":
         release = release or (2, 16)

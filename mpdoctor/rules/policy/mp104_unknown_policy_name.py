@@ -1,11 +1,10 @@
-"""A dtype policy is named that this Keras does not have.
+"""The program names a dtype policy that this Keras does not have.
 
 ## Why it matters
 The line raises: `Cannot convert 'mixed_fp16' to a mixed precision DTypePolicy` in Keras 3, `Cannot convert
-value mixed_fp16 to a mixed precision Policy` in Keras 2. The two mixed policies are `mixed_float16` and
-`mixed_bfloat16`; besides them every dtype's full name is one (`float32`). `half`, `float` and `double` are
-names in Keras 2 and unknown in Keras 3. A dtype object (`tf.float16`) is refused by `set_global_policy` and
-`Policy` in every Keras.
+value mixed_fp16 to a mixed precision Policy` in Keras 2. There are two mixed policies, `mixed_float16` and
+`mixed_bfloat16`; the full name of every dtype (`float32`) is a policy as well. `half`, `float` and `double` are
+names in Keras 2 only. `set_global_policy` and `Policy` refuse a dtype object (`tf.float16`) in every Keras.
 
 ## Flagged
 ```python
@@ -77,7 +76,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 
 
 def _policies_given(facts: SourceFacts) -> Iterator[tuple[Call, Value, bool]]:
-    """(call, what it is given to name a policy, whether that is the `dtype` of a layer)."""
+    """Each call that is given a policy name, with the value, and whether it is the `dtype` of a layer."""
     for call in facts.library_calls:
         if isinstance(call.callee, Api) and not call.context.guarded:
             dtype = call.keyword("dtype")
@@ -89,7 +88,7 @@ def _policies_given(facts: SourceFacts) -> Iterator[tuple[Call, Value, bool]]:
 
 
 def _is_asked_about(given: Value, call: Call) -> bool:
-    """Whether an `if` around the call asks about this very value: the default of a flag may mean "none at all"."""
+    """Whether an `if` around the call tests this same value: the default of a flag may mean "no policy"."""
     return any(value is given for branch in call.context.branches for value in walk(branch.test))
 
 
@@ -98,7 +97,7 @@ def _makes_a_layer(api: Api) -> bool:
 
 
 def _policy_given(facts: SourceFacts, call: Call) -> Value | None:
-    """What a call is given to name a policy."""
+    """The argument of a call that names a policy."""
     assert isinstance(call.callee, Api)
     if call in facts.policy_calls and not call.callee.is_(SET_FLOATX):
         return call.argument(0, "policy") or call.keyword("dtype_policy")
@@ -106,7 +105,7 @@ def _policy_given(facts: SourceFacts, call: Call) -> Value | None:
 
 
 def _is_dtype(value: Value) -> bool:
-    """`tf.float16`, `np.float16`; not their names, nor what only Python knows."""
+    """Whether it is a dtype object, `tf.float16` or `np.float16`, rather than a string."""
     is_name = isinstance(value, Api) and value.name.endswith((".name", ".floatx"))
     return isinstance(value, Api) and not is_name and dtype_named(value) is not None
 

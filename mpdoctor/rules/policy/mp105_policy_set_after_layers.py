@@ -1,9 +1,10 @@
-"""The global policy is set after layers of the trained model were built, so those stay float32.
+"""The global policy is set after layers of the trained model were built, so those layers stay float32.
 
 ## Why it matters
-A layer takes the global policy when it is made and keeps it. In Keras 3.15, tf_keras 2.21 and TensorFlow
-2.15 a model that was built before `set_global_policy("mixed_float16")` computes in float32 to the end, with
-a plain Adam: no error, no speed-up, no memory saved. Only what is built after the line follows the policy.
+A layer reads the global policy once, when it is made. A model that was built before
+`set_global_policy("mixed_float16")` computes in float32 to the end, with a plain Adam (measured in Keras 3.15,
+tf_keras 2.21 and TensorFlow 2.15): no error, no speed-up, no memory saved. Only layers built after the line
+follow the policy.
 
 ## Flagged
 ```python
@@ -24,8 +25,8 @@ model.compile(optimizer="adam", loss="mse")
 ```
 
 ## Versions
-All. Preprocessing, normalization and layers without weights may come before the policy, and so may a model
-that is not trained (a teacher).
+All. Preprocessing layers, normalization layers and layers without weights may come before the policy, and so
+may a model that is not trained, such as a teacher.
 
 ## Where users met it
 tensorflow/community#293, huggingface/transformers#2004.
@@ -60,8 +61,8 @@ from mpdoctor.semantics.wording import listed
 
 SEVERITY = Severity.WARNING
 EXPLAINS = {"MP209": "model"}
-GRAPHS = ("Functional", "Sequential")  # in a class of the user's own a part may be a teacher, which nothing trains
-HELP = "Set the policy before the first layer is made: move {it} to the top of the program, right behind the imports."
+GRAPHS = ("Functional", "Sequential")  # in a class of the user's own a part may be a teacher that is not trained
+HELP = "Set the policy before the first layer is made: move {it} to the top of the program, right after the imports."
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
@@ -72,7 +73,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         if early:
             yield Finding(
                 f"The policy is set after layers of the model were built: {listed(early)} "
-                f"{'stays' if len(early) == 1 else 'stay'} float32 for good.",
+                f"{'stays' if len(early) == 1 else 'stay'} float32.",
                 HELP.format(it="this line"),
                 policy.location,
             )
@@ -87,14 +88,14 @@ def _built_early(facts: SourceFacts, policy: Call) -> list[str]:
         early = [layer for layer in deciding if _is_early(facts, layer, policy)]
         is_whole = len(early) == len(deciding) > 0
         if is_whole and _is_another_made_later(models, model, policy):
-            return []  # the policy is for that one, which is built and trained behind it
+            return []  # the policy is meant for another model, built and trained after it
         if is_whole or not _is_part_on_purpose(facts, model, early):
             found += [str(layer_name(layer)) for layer in early]
     return list(dict.fromkeys(found))
 
 
 def _layers_by_policy(facts: SourceFacts, model: Call) -> list[Call]:
-    """The layers with weights whose dtype is the policy's; the model itself where nobody sees its layers."""
+    """The layers with weights that take their dtype from the policy; the model itself where its layers are unknown."""
     weighty = [layer for layer in layers_of(facts, model) if holds_weights(layer) and not _is_nest(layer)]
     weighty = weighty or ([model] if _builds_unseen(model) else [])
     return [layer for layer in weighty if not has_own_dtype(layer)]
@@ -123,8 +124,8 @@ def _trained_after(facts: SourceFacts, policy: Call) -> list[Call]:
 
 
 def _is_of_one_run(facts: SourceFacts, made: Call, policy: Call) -> bool:
-    """Whether it is known which of both comes first. Of a class that nobody makes its `__init__` comes before a method
-    that nobody calls."""
+    """Whether the order of the two is known. In a class that the program never makes, `__init__` comes before a method
+    that it never calls."""
     if made.context.run == policy.context.run:
         return True
     owner, maker = policy.context.owner, made.context.function
@@ -146,14 +147,14 @@ def _is_early(facts: SourceFacts, layer: Call, policy: Call) -> bool:
 
 
 def _is_nest(layer: Call) -> bool:
-    """Whether it is a model whose layers are seen one by one."""
+    """Whether it is a model whose layers are known one by one."""
     own = class_of(layer)
     return layer_name(layer) in NESTS or (own is not None and own.kind == "model")
 
 
 def _builds_unseen(model: Call) -> bool:
-    """Whether it is a whole network whose layers nobody sees: keras.applications, or a class of the user's own that
-    makes them elsewhere."""
+    """Whether it is a whole network whose layers are not in the source: keras.applications, or a class of the user's
+    own that makes them elsewhere."""
     return layer_name(model) not in {None, *NESTS}
 
 
@@ -167,11 +168,11 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
 
 
 def _whole_model(model: ModelFacts) -> Iterator[Finding]:
-    """One that nothing of follows the policy that is in force."""
+    """A model in which no layer follows the policy in force."""
     trained = [layer for layer in model.layers if layer.has_trainable_weights]
     if trained and all(map(_stayed_float32, trained)):
         yield Finding(
-            f"The global policy is {model.global_policy}, and the model was built before it was set: "
+            f"The global policy is {model.global_policy}, but the model was built before it was set: "
             f"{listed([layer.path for layer in trained])} stay float32, and nothing is trained in 16 bits.",
             _live_help(model),
             model.global_policy_set_at,
@@ -189,9 +190,10 @@ def _parts(model: ModelFacts) -> Iterator[Finding]:
         count = sum(size for part in outermost for layer in model.inside(part) for _, size, _ in layer.variables)
         names = listed([part.path for part in outermost])
         yield Finding(
-            f"The global policy is {model.global_policy}, and {names} ({count:,} weights) "
-            f"{'was' if len(outermost) == 1 else 'were'} built before it was set: float32 for good, in speed and "
-            "memory, in a model that computes in 16 bits.",
+            f"The global policy is {model.global_policy}, but {names} ({count:,} weights) "
+            f"{'was' if len(outermost) == 1 else 'were'} built before it was set: "
+            f"{'it keeps' if len(outermost) == 1 else 'they keep'} computing in float32, at float32's speed and "
+            "memory, inside a model that computes in 16 bits.",
             _live_help(model),
             model.global_policy_set_at,
             layer=outermost[0].path,

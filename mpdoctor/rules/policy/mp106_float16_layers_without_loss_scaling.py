@@ -1,10 +1,11 @@
 """Layers compute in float16, the model is trained, and nothing scales the loss.
 
 ## Why it matters
-Gradients below 3e-08 are 0 in float16; loss scaling is what keeps them. compile() adds it by itself only if
-the *model's own* policy is mixed_float16: in Keras 3.15, tf_keras 2.21 and TensorFlow 2.15 a plain Adam came
-out where the policy was put back to float32 before `Model(…)`, and where only the layers were given
-`dtype="mixed_float16"`. In a custom loop nobody adds it but you. Nothing raises; training is worse.
+A gradient below 3e-08 is 0 in float16; loss scaling preserves it. compile() adds loss scaling only if the
+*model's own* policy is mixed_float16. In Keras 3.15, tf_keras 2.21 and TensorFlow 2.15 the optimizer stayed a
+plain Adam where the policy was set back to float32 before `Model(…)`, and where only the layers were given
+`dtype="mixed_float16"`. A custom loop has loss scaling only if you write it. Nothing raises; the training is
+worse.
 
 ## Flagged
 ```python
@@ -27,8 +28,8 @@ model.compile(optimizer=keras.mixed_precision.LossScaleOptimizer(keras.optimizer
 ```
 
 ## Versions
-All. In Keras 3 an optimizer with a `loss_scale_factor` scales by itself, and `compile(auto_scale_loss=False)`
-leaves the wrapper out even under mixed_float16. bfloat16 needs no scaling.
+All. In Keras 3 an optimizer with a `loss_scale_factor` scales the loss itself, and
+`compile(auto_scale_loss=False)` adds no wrapper even under mixed_float16. bfloat16 needs no scaling.
 
 ## Where users met it
 keras-team/keras-cv#734, keras-team/keras-hub#326, keras-team/keras-core#571 ("scaling the loss up by 1k
@@ -174,8 +175,8 @@ def _not_wrapped(facts: SourceFacts, compile_call: Call, half: list[str], reason
         f"LossScaleOptimizer: {reason}. Unscaled, {LOST}.",
         "Drop `auto_scale_loss=False`, or scale the loss yourself."
         if known(compile_call.keyword("auto_scale_loss")) is False
-        else "Wrap the optimizer yourself: `compile(optimizer=LossScaleOptimizer(…), …)`; or set the global "
-        "policy to mixed_float16 and leave it until the model is made.",
+        else "Wrap the optimizer yourself: `compile(optimizer=LossScaleOptimizer(…), …)`. Or set the global "
+        "policy to mixed_float16 and leave it set until the model is made.",
         compile_call.location,
         fix=_fix(facts, compile_call),
     )
@@ -192,7 +193,7 @@ def _in_a_loop(facts: SourceFacts, apply: Call, half: list[str], fix: Fix | None
     else:
         then = f"`{name}.get_scaled_loss(loss)` inside the tape, `{name}.get_unscaled_gradients(…)` after it."
     return Finding(
-        f"`{name}` trains what computes in float16 ({listed(half)}), and nothing scales the loss: {LOST}.",
+        f"`{name}` trains layers that compute in float16 ({listed(half)}), and nothing scales the loss: {LOST}.",
         f"`{name} = LossScaleOptimizer({name})` where it is made; then {then}",
         apply.location,
         fix=fix,
@@ -229,8 +230,8 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
             f"{listed([layer.path for layer in half])} {'computes' if len(half) == 1 else 'compute'} in float16, and "
             f"the optimizer is a bare {model.optimizer[0].class_name}: the model's own policy is {model.policy}, so "
             f"compile() did not wrap it. Unscaled, {LOST}.",
-            "Wrap the optimizer yourself: `compile(optimizer=LossScaleOptimizer(…), …)`; or set the global policy to "
-            "mixed_float16 and leave it until the model is made.",
+            "Wrap the optimizer yourself: `compile(optimizer=LossScaleOptimizer(…), …)`. Or set the global policy to "
+            "mixed_float16 and leave it set until the model is made.",
             model.call.location,
             layer=half[0].path,
             evidence={"model_policy": model.policy, "optimizer": model.optimizer[0].class_name},

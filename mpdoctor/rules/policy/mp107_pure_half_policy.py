@@ -1,10 +1,10 @@
-"""A layer, or the whole program, keeps its weights themselves in 16 bits: float16 or bfloat16 without "mixed".
+"""A layer or the whole program keeps its weights in 16 bits: the policy is float16 or bfloat16, not a mixed one.
 
 ## Why it matters
-An update that is smaller than the last bit of a weight is lost. With `float16` layers, SGD at 1e-4 and
-weights near 1, 20 epochs changed the weights by exactly 0 in Keras 3.15, tf_keras 2.21 and TensorFlow 2.15.
-There is no loss scaling either: compile() wraps the optimizer for `mixed_float16` alone. `mixed_float16`
-computes in the same 16 bits, at the same speed, and keeps float32 weights.
+An update smaller than the last bit of a weight is lost. With `float16` layers, SGD at 1e-4 and weights near 1,
+20 epochs changed the weights by exactly 0 in Keras 3.15, tf_keras 2.21 and TensorFlow 2.15. There is no loss
+scaling either: compile() wraps the optimizer only under `mixed_float16`. `mixed_float16` computes in the same
+16 bits, at the same speed, and keeps float32 weights.
 
 ## Flagged
 ```python
@@ -21,7 +21,7 @@ keras.mixed_precision.set_global_policy("mixed_float16")
 ```
 
 ## Versions
-All. A program that only predicts may keep 16-bit weights; nothing is said about it.
+All. A program that only predicts may keep 16-bit weights and is not reported.
 
 ## Where users met it
 keras-team/keras#9582, keras-team/keras#11860, keras-team/keras#12249, matterport/Mask_RCNN#1482,
@@ -60,7 +60,7 @@ ADDING = ("add_weight", "add_variable")
 EMPTY = ("Layer", "Wrapper", "TFSMLayer")  # classes of Keras' that have no weights of their own
 _PREDICTING = (
     *("predict", "predict_on_batch", "generate", "load_weights", "set_weights"),
-    *("save_weights", "save_to_preset"),  # of a program that trains nothing: it converts another one's
+    *("save_weights", "save_to_preset"),  # of a program that trains nothing, and converts the weights of another
 )
 
 
@@ -75,8 +75,8 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             continue
         if policy is not None and not is_in_test_without_training(facts, call.context):
             yield Finding(
-                f'"{policy}" as {role} keeps the weights themselves in 16 bits: '
-                "updates smaller than their last bit are lost.",
+                f'"{policy}" as {role} keeps the weights in 16 bits: '
+                "updates smaller than a weight's last bit are lost.",
                 "Remove it: `mixed_float16` keeps float32 weights."
                 if role == FLOATX
                 else f'Use "mixed_{policy}", which computes in {policy} and keeps float32 weights.',
@@ -102,7 +102,7 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
         alike = [layer.path for layer in model.layers if layer.policy == pure_layer.policy and _trainable_half(layer)]
         yield Finding(
             f"The weights of {listed(alike) if by_policy else pure_layer.path} ({pure_layer.class_name}) are "
-            f"{pure_layer.variable_dtype} themselves: updates smaller than their last bit are lost.",
+            f"{pure_layer.variable_dtype}: updates smaller than a weight's last bit are lost.",
             f'Use "mixed_{pure_layer.policy}", which computes in {pure_layer.policy} and keeps float32 weights.',
             None if by_policy else pure_layer.made_at,
             layer=pure_layer.path,
@@ -111,7 +111,7 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
 
 
 def _calls_that_may_give_a_dtype(facts: SourceFacts) -> Iterator[Call]:
-    """Those that set a policy, those that have a keyword, and those that make an object of the user's own classes."""
+    """Calls that set a policy, calls with a keyword, and calls that make an object of the user's own classes."""
     for call in facts.calls:
         is_library = isinstance(call.callee, Api) and (bool(call.keywords) or sets_policy(call))
         if is_library or isinstance(call.callee, Defined):
@@ -119,17 +119,17 @@ def _calls_that_may_give_a_dtype(facts: SourceFacts) -> Iterator[Call]:
 
 
 def _dtype_given(facts: SourceFacts, call: Call) -> tuple[Value | None, str]:
-    """The dtype or policy that a call sets, or gives to a layer with weights, and what it is there."""
+    """The dtype or policy that a call sets or gives to a layer with weights, and a name for its role."""
     if sets_policy(call) and call in facts.policy_calls:
         given = call.argument(0) or call.keyword("policy") or call.keyword("dtype_policy") or call.keyword("value")
         return given, FLOATX if isinstance(call.callee, Api) and call.callee.is_(SET_FLOATX) else "the global policy"
     given = call.keyword("dtype") or _own_dtype(call)
-    name = _layer_with_weights(call) if given is not None else None  # which takes longer to find out
+    name = _layer_with_weights(call) if given is not None else None  # last, because it takes the longest to find out
     return (None, "") if name is None else (given, f"the dtype of {name}")
 
 
 def _pure_layers(model: ModelFacts) -> list[LayerFacts]:
-    """The layers whose weights are trained in 16 bits; for all that have it from the global policy the first speaks."""
+    """The layers whose weights are trained in 16 bits; of those that follow the global policy, only the first."""
     pure = [
         layer for layer in model.layers if layer.policy in PURE_HALF and _trainable_half(layer) and not layer.is_model
     ]
@@ -143,7 +143,7 @@ def _trainable_half(layer: LayerFacts) -> bool:
 
 
 def _layer_with_weights(call: Call) -> str | None:
-    """The class of the layer or model that a call makes, None if it is none, or one that holds no weights."""
+    """The class of the layer or model with weights that a call makes; None for any other call."""
     own = class_of(call)
     if own is not None:
         return own.name if own.kind in ("layer", "model") and _makes_weights(own) else None
@@ -154,7 +154,7 @@ def _layer_with_weights(call: Call) -> str | None:
 
 
 def _own_dtype(call: Call) -> Value | None:
-    """The dtype that a class of the user's, which makes weights of its own, gives itself in `super().__init__(…)`."""
+    """The dtype that a user's class with weights of its own passes to `super().__init__(…)`."""
     own = class_of(call)
     given = own.base_arguments.get("dtype") if own is not None else None
     if own is None or given is None or isinstance(given, Parameter):
@@ -163,8 +163,8 @@ def _own_dtype(call: Call) -> Value | None:
 
 
 def _makes_weights(own: ClassFacts) -> bool:
-    """Whether a class of the user's makes weights itself, or by a layer of Keras' that it derives from. Layers inside
-    do not take its dtype."""
+    """Whether a user's class makes weights itself, or inherits them from a Keras layer. Layers inside it do not take
+    its dtype."""
     held = (value for ancestor in own.lineage() for value in ancestor.attributes.values())
     if any(isinstance(call, Call) and call.method in ADDING for value in held for call in walk(value)):
         return True
@@ -173,20 +173,20 @@ def _makes_weights(own: ClassFacts) -> bool:
 
 
 def _only_predicts(facts: SourceFacts) -> bool:
-    """Whether the program loads or predicts and certainly does not train: then 16-bit weights are as good as others."""
+    """Whether the program loads or predicts and certainly does not train: then 16-bit weights do no harm."""
     trains = any(True for _ in facts.method_calls(*TRAINING))
     trains = trains or any(_is_for_training(call) for call in facts.method_calls("compile"))
     return not trains and any(True for _ in facts.method_calls(*_PREDICTING))
 
 
 def _makes_variables_its_own_way(facts: SourceFacts) -> bool:
-    """Whether a variable creator may give the weights another dtype than floatx: those of Keras 2 are made by it
-    (float32 under "float16", measured in tf_keras 2.21 and 2.10.1), those of Keras 3 are not (float16)."""
+    """Whether a variable creator may give the weights another dtype than floatx. It makes the variables of Keras 2
+    (float32 under "float16", measured in tf_keras 2.21 and 2.10.1), and not those of Keras 3 (float16)."""
     return not facts.keras.is_keras3 and any(True for _ in facts.calls_of(VARIABLE_CREATOR))
 
 
 def _is_for_training(compiling: Call) -> bool:
-    """Whether a model is compiled with an optimizer or a loss, or nobody sees with what: KerasHub's are compiled with
-    a sampler as well, to generate text."""
+    """Whether a model is compiled with an optimizer or a loss, or with arguments that are not known. KerasHub's models
+    are also compiled with a sampler alone, to generate text."""
     given = {name for name, _ in compiling.keywords}
     return bool(compiling.args) or compiling.open or not given or bool(given & {"optimizer", "loss"})

@@ -1,10 +1,10 @@
-"""The 16-bit dtype of the policy is one that the device does not compute in.
+"""The device does not compute in the policy's 16-bit dtype.
 
 ## Why it matters
-A TPU multiplies in bfloat16. Its hardware does nothing faster in float16, whose range is small besides: the
-loss scaling that float16 needs checks every gradient of every step. mixed_bfloat16 is what TPUs are built for,
-and needs no scaling. With GPUs it is the other way round: bfloat16 needs compute capability 8.0 (A100, RTX 30),
-and an older one converts every number to float32 and back.
+A TPU multiplies in bfloat16. Its hardware does nothing faster in float16, and float16's small range needs loss
+scaling, which checks every gradient of every step. mixed_bfloat16 is the policy that TPUs are built for, and it
+needs no loss scaling. On GPUs it is the other way round: bfloat16 needs compute capability 8.0 (A100, RTX 30),
+and an older GPU converts every number to float32 and back.
 
 ## Flagged
 ```python
@@ -27,8 +27,8 @@ tf.keras.mixed_precision.set_global_policy("mixed_bfloat16")
 ```
 
 ## Versions
-All. A program that also runs without a TPU (behind a `try` or an `if`) is not judged from its source. Which GPU
-there is, only a run shows.
+All. A program that can also run without a TPU (the TPU code is behind a `try` or an `if`) is not judged from
+its source. Only a run shows which GPU there is.
 
 ## Where users met it
 tensorflow/tensorflow#47362, keras-team/keras#18448.
@@ -49,8 +49,8 @@ from mpdoctor.semantics.source.programs.branches import happen_together
 SEVERITY = Severity.WARNING
 FIXES = ("unsafe",)
 ON_TPU = (
-    "This program trains on a TPU, which computes in bfloat16: mixed_float16 brings it no speed, and a loss scaling "
-    "that it would not need."
+    "This program trains on a TPU, which computes in bfloat16: mixed_float16 makes it no faster, and costs loss "
+    "scaling, which bfloat16 does not need."
 )
 STRATEGIES = ("tensorflow.distribute.TPUStrategy", "tensorflow.distribute.experimental.TPUStrategy")
 
@@ -85,7 +85,7 @@ def _without_bfloat16(model: ModelFacts) -> Iterator[Finding]:
     if old is not None and old.compute_capability is not None:
         capability = ".".join(map(str, old.compute_capability))
         yield Finding(
-            f"This model computes in bfloat16, and {old.name or 'the GPU'} (compute capability {capability}) does not: "
+            f"This model computes in bfloat16, but {old.name or 'the GPU'} (compute capability {capability}) does not: "
             "it converts every number to float32 and back.",
             'Use "mixed_float16" on this GPU. bfloat16 needs compute capability 8.0.',
             evidence={"device": old.name, "compute_capability": capability},
@@ -97,7 +97,7 @@ def _has(model: ModelFacts, kind: str) -> bool:
 
 
 def _is_certain(strategy: Call, policy: Call) -> bool:
-    """Whether the TPU is there wherever this policy is set."""
+    """Whether the program certainly has a TPU wherever it sets this policy."""
     arms = {(branch.statement, branch.taken) for branch in policy.context.branches}
     here = all((branch.statement, branch.taken) in arms for branch in strategy.context.branches)
     return here and happen_together(strategy.context, policy.context)

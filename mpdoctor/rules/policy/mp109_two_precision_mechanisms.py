@@ -1,10 +1,11 @@
-"""A Keras policy (or wrapper) and TensorFlow's graph rewrite are switched on together.
+"""A Keras policy or LossScaleOptimizer and TensorFlow's graph rewrite are both switched on.
 
 ## Why it matters
-Both cast to float16, each without knowing of the other: the rewrite casts once more what the policy has cast
-already, and users met `TensorArray dtype is float but Op is trying to write dtype half`. In Keras 2
+Both cast to float16, and neither knows of the other: the rewrite casts again what the policy has already cast.
+Users met `TensorArray dtype is float but Op is trying to write dtype half`. In Keras 2
 `enable_mixed_precision_graph_rewrite` and the policy refuse each other with a ValueError, whichever comes
-second; Keras 3 is unknown to it, and nobody refuses `{"auto_mixed_precision": True}` (TensorFlow 2.15 and 2.21).
+second. In Keras 3 that function does not notice the policy, and `{"auto_mixed_precision": True}` is refused in
+no version (TensorFlow 2.15 and 2.21).
 
 ## Flagged
 ```python
@@ -54,14 +55,14 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         if rewrite.context.guarded:
             continue
         other = _together_with(on_purpose, rewrite)
-        if other is None and name.startswith("enable_"):  # it wraps by itself; the other ways need a wrapper
+        if other is None and name.startswith("enable_"):  # it wraps the optimizer; the others need a wrapper
             other = _together_with(wrappers, rewrite)
         if other is not None:
             kind = "Keras policy" if other in on_purpose else "LossScaleOptimizer"
             place = place_of(facts, other.location, rewrite.location)
             yield Finding(
-                f"`{name}` rewrites the graph to float16, and a {kind} is in force as well ({place}): two mechanisms "
-                "that know nothing of each other.",
+                f"`{name}` rewrites the graph to float16, and a {kind} is in force as well ({place}): neither "
+                "mechanism knows of the other, and values are cast twice.",
                 f"Keep the {kind} and drop `{name}`.",
                 rewrite.location,
                 fix=_fix(facts, rewrite),
@@ -69,7 +70,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 
 
 def _fix(facts: SourceFacts, rewrite: Call | Write) -> Fix | None:
-    """Without the statement; of a call that wraps an optimizer the optimizer is left."""
+    """Remove the statement; a call that wraps an optimizer is replaced by the optimizer."""
     place = rewrite.location
     if isinstance(rewrite, Write) or rewrite.dropped:
         return unsafe_fix("Drop it", without_statement(facts, place))

@@ -1,10 +1,10 @@
-"""The policy is set inside a `try` whose `except` lets the program go on without it.
+"""The policy is set inside a `try` whose `except` lets the program carry on without it.
 
 ## Why it matters
-If setting the policy fails, the program trains in float32 and tells nobody, or prints one line that scrolls
-away. That is what happened to everybody who set it through `mixed_precision.experimental` when TensorFlow
-2.9 removed it: no error, half the speed, twice the memory. Setting a policy that exists never fails, so the
-`try` guards nothing else.
+If setting the policy fails, the program trains in float32 without an error, or with one line of output that
+scrolls away. This happened to everybody who set the policy through `mixed_precision.experimental` when
+TensorFlow 2.9 removed it: no error, half the speed, twice the memory. Setting a policy that exists never fails,
+so the `try` protects against nothing else.
 
 ## Flagged
 ```python
@@ -24,8 +24,8 @@ tf.keras.mixed_precision.set_global_policy("mixed_float16")
 ```
 
 ## Versions
-All. An `except` that sets the policy in another way, raises again, or keeps in a variable that it failed, is
-an answer and not reported.
+All. An `except` that sets the policy in another way, raises again, or records the failure in a variable is not
+reported.
 
 ## Where users met it
 keras-team/autokeras#1675, tensorflow/docs-l10n#600, and the code around
@@ -58,9 +58,9 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             where = f" ({place_of(facts, place, call.location)})" if place is not None else ""
             yield Finding(
                 f"If setting the policy fails, `{hidden_by}`{where} hides it, and the whole training runs in float32.",
-                "Take it out of the `try`; if it has to be there, raise again."
+                "Set the policy outside the `try`, or raise again in the `except`."
                 if hidden_by == "except"
-                else f"Take it out of `{hidden_by}`.",
+                else f"Set the policy outside `{hidden_by}`.",
                 call.location,
             )
 
@@ -76,7 +76,7 @@ def _suppressing(call: Call) -> str:
 
 
 def _is_whole_program(facts: SourceFacts, policy: Call) -> bool:
-    """Whether the model is built or trained in the same `try`: then nothing goes on behind its back."""
+    """Whether the model is built or trained in the same `try`: then no training follows the failure."""
     place = policy.context.swallowed
     return any(
         _is_hidden_by(call, place)

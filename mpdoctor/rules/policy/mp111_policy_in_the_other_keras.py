@@ -1,11 +1,11 @@
 """The policy is set in one Keras, and the model is built in another.
 
 ## Why it matters
-`keras` and `tf_keras` are two libraries with a global policy each. After
-`keras.mixed_precision.set_global_policy("mixed_float16")` a `tf_keras` layer computes in float32 (Keras 3.15
-beside tf_keras 2.21), and the other way round. `tf.keras` is `keras` unless TF_USE_LEGACY_KERAS=1 makes it
-`tf_keras`. No error is raised; the whole training is float32. The TensorFlow models of `transformers` are
-built in `tf_keras`.
+`keras` and `tf_keras` are two libraries, each with its own global policy. After
+`keras.mixed_precision.set_global_policy("mixed_float16")` a `tf_keras` layer computes in float32, and the other
+way round (measured in Keras 3.15 beside tf_keras 2.21). `tf.keras` is `keras` unless TF_USE_LEGACY_KERAS=1
+makes it `tf_keras`. No error is raised; the whole training runs in float32. The TensorFlow models of
+`transformers` are built in `tf_keras`.
 
 ## Flagged
 ```python
@@ -27,7 +27,7 @@ model.compile("adam", "mse")
 ```
 
 ## Versions
-All where two can be installed: Keras 3 or TensorFlow's own Keras beside tf_keras.
+All that can have two Kerases installed: Keras 3 or TensorFlow's own Keras beside tf_keras.
 
 ## Where users met it
 huggingface/transformers needs tf_keras beside Keras 3; projects that import both.
@@ -63,10 +63,10 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     for call, _ in settings:
         if not call.context.guarded:
             yield Finding(
-                f"The policy is set in {here}, and the model is built in {there} ({_where(facts, first, call)}), which "
-                "has a policy of its own: it stays float32.",
-                f"Set it where the model is built: `{there}.mixed_precision.set_global_policy(…)`; or import "
-                "one Keras only.",
+                f"The policy is set in {here}, but the model is built in {there} ({_where(facts, first, call)}), which "
+                "has a policy of its own: the model stays float32.",
+                f"Set the policy in the Keras that builds the model: `{there}.mixed_precision.set_global_policy(…)`. "
+                "Or import only one Keras.",
                 call.location,
             )
 
@@ -78,10 +78,10 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
         # where both Kerases have models, float32 may be meant for this one
         if other.policy in HALF_POLICIES and model.global_policy not in HALF_POLICIES and not other.has_models:
             yield Finding(
-                f"{other.policy} is set in {other.keras}, and {model.name} is built in {model.keras.package}, which "
-                f"has a policy of its own, {model.global_policy}: it stays float32.",
-                f"Set it where the model is built: `{model.keras.package}.mixed_precision.set_global_policy(…)`; or "
-                "import one Keras only.",
+                f"{other.policy} is set in {other.keras}, but {model.name} is built in {model.keras.package}, which "
+                f"has a policy of its own, {model.global_policy}: the model stays float32.",
+                "Set the policy in the Keras that builds the model: "
+                f"`{model.keras.package}.mixed_precision.set_global_policy(…)`. Or import only one Keras.",
                 other.set_at,
                 evidence={other.keras: other.policy, model.keras.package: model.global_policy},
             )
@@ -94,13 +94,13 @@ def _layers_built(facts: SourceFacts) -> list[tuple[Call, str | None]]:
 
 
 def _only_library(calls: Iterable[tuple[Call, str | None]]) -> str | None:
-    """None where there is none, where there are several, or where one is not known."""
+    """The one library; None where there is none, where there are several, or where one of them is unknown."""
     libraries = {library for _, library in calls}
     return libraries.pop() if len(libraries) == 1 else None
 
 
 def _built_in(call: Call, keras: Keras) -> str | None:
-    """The library in which a call makes a layer with weights, None if it makes none or nobody knows."""
+    """The library in which a call makes a layer with weights; None if it makes none, or if the library is unknown."""
     name = layer_name(call)
     if name is not None and name not in LIGHT | NESTS:
         if has_own_dtype(call):

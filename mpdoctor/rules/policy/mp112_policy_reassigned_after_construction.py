@@ -1,9 +1,10 @@
-"""`dtype_policy` of a model that exists is assigned, which does not change how its layers compute.
+"""The program assigns `dtype_policy` of an existing model, which does not change how its layers compute.
 
 ## Why it matters
-Keras 2 raises: `Can't set the attribute "dtype_policy"`. Keras 3 takes the assignment and changes the
-model's own policy alone: in Keras 3.15 the layers of a Sequential went on in float32, while compile() put a
-LossScaleOptimizer around Adam because the model now says mixed_float16. It looks switched on and is not.
+Keras 2 raises `Can't set the attribute "dtype_policy"`. Keras 3 accepts the assignment and changes only the
+policy of the model object: in Keras 3.15 the layers of a Sequential kept computing in float32, while compile()
+put a LossScaleOptimizer around Adam because the model now says mixed_float16. Mixed precision looks switched on
+and is not.
 
 ## Flagged
 ```python
@@ -22,8 +23,8 @@ model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1, dtype="float3
 ```
 
 ## Versions
-All. An error in Keras 2, where a single layer's policy cannot be assigned either; a warning in Keras 3,
-where a single layer takes its new policy.
+All. An error in Keras 2, which refuses the assignment to a single layer as well; a warning in Keras 3, where a
+single layer does take its new policy.
 
 ## Where users met it
 keras-team/keras#19752.
@@ -48,9 +49,11 @@ from mpdoctor.semantics.source.optimizers.attribute_access import writes
 from mpdoctor.semantics.source.programs.models import is_model
 
 SEVERITY = Severity.WARNING
-MODEL_ONLY = "This changes the model's own policy and none of its layers: they go on computing as they were built."
+MODEL_ONLY = (
+    "This changes the policy of the model object and of none of its layers: they keep computing as they were built."
+)
 REFUSED = "`dtype_policy` cannot be assigned in Keras 2: this line raises AttributeError."
-HELP = "Set the global policy before the layers are built, or give them their `dtype` as they are made."
+HELP = "Set the global policy before the layers are made, or pass `dtype=…` to each layer."
 FAILS_IN = ("model", "training")
 
 
@@ -69,7 +72,7 @@ def in_failure(failure: FailureFacts) -> Iterator[Finding]:
     if 'Can\'t set the attribute "dtype_policy"' in failure.said_by_library:
         yield Finding(
             "`dtype_policy` cannot be assigned in Keras 2.",
-            "Set the global policy before the layers are built, or give them their `dtype` as they are made.",
+            HELP,
             failure.location,
             severity=Severity.ERROR,
         )
@@ -84,7 +87,7 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
 
 
 def _left_behind(before: str, now: str, place: Location | None, layers: tuple[LayerFacts, ...]) -> Iterator[Finding]:
-    """Where none of the layers followed a model's new policy."""
+    """Models whose new policy none of their layers followed."""
     weighty = [layer for layer in layers if layer.variables and not layer.is_model]
     if before not in ("", now) and weighty and all(layer.policy != now for layer in weighty):
         yield Finding(
@@ -96,7 +99,7 @@ def _left_behind(before: str, now: str, place: Location | None, layers: tuple[La
 
 
 def _kind(value: Value) -> str | None:
-    """ "model" or "layer" for what certainly is one."""
+    """Whether a value certainly is a "model" or a "layer"."""
     if is_model(value):
         return "model"
     of: Value = value
@@ -111,7 +114,7 @@ def _kind(value: Value) -> str | None:
 
 
 def _is_own_property(write: Write) -> bool:
-    """Whether the user's own class says what assigning it does, or is only being built (`self.dtype_policy = …`)."""
+    """Whether the user's own class defines the assignment, or is still being built (`self.dtype_policy = …`)."""
     for option in options(write.of):
         own: ClassFacts | None = class_of(option)
         if own is None:

@@ -1,10 +1,10 @@
-"""A model is cloned, or made from a configuration, under another policy than the original's.
+"""A model is cloned, or made from a configuration, under a different policy than the original's.
 
 ## Why it matters
-The configuration of every layer holds its own policy, so `clone_model`, `from_config` and `model_from_json`
-bring the old one back. In Keras 3.15, tf_keras 2.21 and TensorFlow 2.15 the clone of a float32 model under
-mixed_float16 has float32 layers, and its own policy is mixed_float16: compile() even adds a
-LossScaleOptimizer to it. The other way round the layers stay float16, and nothing scales the loss.
+The configuration of every layer contains its policy, so `clone_model`, `from_config` and `model_from_json`
+restore the old one. In Keras 3.15, tf_keras 2.21 and TensorFlow 2.15 the clone of a float32 model under
+mixed_float16 has float32 layers, while the clone itself says mixed_float16: compile() even adds a
+LossScaleOptimizer. The other way round, the layers stay float16 and nothing scales the loss.
 
 ## Flagged
 ```python
@@ -31,7 +31,7 @@ faster.set_weights(model.get_weights())
 ```
 
 ## Versions
-All. A `clone_function` that gives the layers another dtype is what converts a model, and is not reported.
+All. A `clone_function` that gives the layers another dtype does convert the model, and is not reported.
 
 ## Where users met it
 larq/larq#631, tensorflow/tensorflow#46380, keras-team/keras#19752.
@@ -57,7 +57,7 @@ from mpdoctor.semantics.wording import listed
 SEVERITY = Severity.WARNING
 EXPLAINS = {"MP209": "model"}
 HELP = (
-    "Build the model again under the new policy and copy the weights: `new.set_weights(old.get_weights())`; or give "
+    "Build the model again under the new policy and copy the weights: `new.set_weights(old.get_weights())`. Or pass "
     "`clone_model` a `clone_function` that sets the dtype."
 )
 COPYING = ("clone_model", "model_from_json", "model_from_config", "model_from_yaml", "from_config")
@@ -80,7 +80,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         if any((_half_policy(inside) is None) == (_half_policy(now) is None) for inside in before):
             continue
         yield Finding(
-            f"The global policy is {now[0] or 'float32'} here, and the layers of this clone keep the policy of the "
+            f"The global policy is {now[0] or 'float32'} here, but the layers of this clone keep the policy of the "
             f"original: {kept or 'float32'}.",
             HELP,
             call.location,
@@ -95,7 +95,7 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
     if {layer.compute_dtype in HALF for layer in copied} == {not is_half}:
         policies = sorted({layer.policy for layer in copied})
         yield Finding(
-            f"The global policy is {model.global_policy}, and the layers that `{copied[0].made_by}` made keep the "
+            f"The global policy is {model.global_policy}, but the layers that `{copied[0].made_by}` made keep the "
             f"policy of the original: {listed(policies)}.",
             HELP,
             copied[0].made_at,
@@ -111,7 +111,7 @@ def _copied_layers(model: ModelFacts) -> list[LayerFacts]:
 
 
 def _clones(facts: SourceFacts) -> Iterator[tuple[Call, Call]]:
-    """(the call that makes it, the original) for every copy of a model's configuration that nobody has changed."""
+    """Each call that copies a model through its unchanged configuration, with the original."""
     for call in facts.calls_of(CLONING):
         if call.argument(2, "clone_function") is None and not call.open:
             yield from ((call, model) for model in _models(call.argument(0, "model")))
@@ -124,12 +124,12 @@ def _is_from_config(call: Call) -> bool:
 
 
 def _half_policy(policies: Iterable[object]) -> object:
-    """The first of them that computes in 16 bits, None where none does."""
+    """The first policy that computes in 16 bits; None where none does."""
     return next((policy for policy in policies if policy in HALF_POLICIES), None)
 
 
 def _described(facts: SourceFacts, config: Value | None) -> Iterator[Call]:
-    """The model whose `get_config()` or `to_json()` this is, as it came."""
+    """The model whose unchanged `get_config()` or `to_json()` this is."""
     for option in options(config):
         if isinstance(option, Call) and option.method in CONFIGS and id(option) not in _changed(facts):
             yield from _models(option.receiver)
@@ -137,7 +137,7 @@ def _described(facts: SourceFacts, config: Value | None) -> Iterator[Call]:
 
 @lru_cache(maxsize=1)
 def _changed(facts: SourceFacts) -> frozenset[int]:
-    """Ids of what the program changes in place, itself or something in it."""
+    """Ids of the values that the program changes in place, or that hold something it changes."""
     changes = [write.of for write in facts.writes]
     changes += [call.receiver for call in facts.method_calls("pop", "update", "setdefault", "replace") if call.receiver]
     return frozenset(id(value) for change in changes for of in options(change) for value in _down_to_the_start(of))

@@ -1,10 +1,10 @@
-"""A quantized dtype policy is set as the global policy, and every model that follows it fails at its first call.
+"""A quantized dtype policy is set as the global policy, so every model fails at its first call.
 
 ## Why it matters
-Every layer picks the global policy up, models and layers without weights too, and those cannot compute in int8
-or float8: `Layer Sequential does not have a `_float8_call` method implemented` (NotImplementedError, Keras 3.3,
-3.8 and 3.15, with training and predict alike). Quantize the layers that can: `model.quantize("int8")`, or a
-`dtype` for single layers.
+Every layer takes the global policy, including models and layers without weights, and those cannot compute in
+int8 or float8: `Layer Sequential does not have a `_float8_call` method implemented` (NotImplementedError in
+Keras 3.3, 3.8 and 3.15, in training and in predict). Quantize only the layers that can be: call
+`model.quantize("int8")`, or pass `dtype` to single layers.
 
 ## Flagged
 ```python
@@ -22,7 +22,7 @@ model.quantize("int8")
 ```
 
 ## Versions
-Keras 3.3 and later; Keras 2 knows no quantized policies. A `DTypePolicyMap` may be set globally.
+Keras 3.3 and later; Keras 2 has no quantized policies. A `DTypePolicyMap` may be set globally.
 
 ## Where users met it
 keras-team/keras#23479.
@@ -60,10 +60,10 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             and not _is_put_back(facts, call)
         ):
             yield Finding(
-                "A quantized policy is set for every layer, and models have no quantized form: the first call of one "
-                "raises NotImplementedError.",
-                'Remove it; build the model, then `model.quantize("int8")`, or give single layers this policy as their '
-                "`dtype`.",
+                "A quantized policy is set for every layer, and models have no quantized form: the first call of a "
+                "model raises NotImplementedError.",
+                'Remove this line. Quantize the built model with `model.quantize("int8")`, or pass this policy to '
+                "single layers as their `dtype`.",
                 call.location,
                 fix=unsafe_fix("Remove it", without_statement(facts, call.location)),
             )
@@ -82,7 +82,7 @@ def _is_quantized(value: Value) -> bool:
 
 
 def _is_put_back(facts: SourceFacts, policy: Call) -> bool:
-    """Whether another policy is set before any model is made: then only single layers took this one."""
+    """Whether another policy is set before any model is made: then only single layers take this one."""
     later = [policy_call for policy_call in facts.policy_calls if policy_call.order > policy.order]
     later = [call for call in later if not exclude_each_other(call.context, policy.context)]
     if not later:

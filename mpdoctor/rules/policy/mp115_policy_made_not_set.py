@@ -1,8 +1,8 @@
 """A mixed-precision policy is made, and nothing uses it: mixed precision is off.
 
 ## Why it matters
-`Policy("mixed_float16")` is only an object. It changes nothing until `set_global_policy` is given it, or a
-layer as its `dtype`. The program trains in float32, at float32 speed, and looks as if it did not.
+`Policy("mixed_float16")` is only an object. It has no effect until it is passed to `set_global_policy`, or to a
+layer as its `dtype`. The program looks as if it used mixed precision, and trains in float32 at float32's speed.
 
 ## Flagged
 ```python
@@ -63,7 +63,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         if id(policy) not in used and (_is_bound_to_a_name(facts, policy) or _is_handed_to_a_name(facts, policy)):
             name = policies_named(policy.argument(0, "name"))[0]
             yield Finding(
-                f'This policy is made and never used: "{name}" is not in force, and everything is computed in float32.',
+                f'This policy is made and never used: "{name}" is not in force, and everything computes in float32.',
                 "Set it: `keras.mixed_precision.set_global_policy(…)`, before the first layer is made.",
                 policy.location,
                 fix=_fix(facts, policy),
@@ -71,7 +71,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 
 
 def _fix(facts: SourceFacts, policy: Call) -> Fix | None:
-    """The policy set where it is made."""
+    """The edit that sets the policy on the line that makes it."""
     setter = keras_name(facts, SET_POLICY.removeprefix("keras."))
     if setter is None or policy.context.callers or policy.location.path != facts.path:
         return None
@@ -87,7 +87,7 @@ def _makes_half_policy(call: Call) -> bool:
 
 
 def _is_mixed_anyway(facts: SourceFacts) -> bool:
-    """Whether another policy (or its name) is set, so that this one is left over and no harm."""
+    """Whether another policy (or its name) is set, so that this one is a harmless leftover."""
     given = [policies_set(call) for call in facts.policy_calls]
     given += [policies_named(call.keyword("dtype")) for call in facts.calls if layer_name(call)]
     return any(name in HALF_POLICIES for names in given for name in names) or () in given[: len(facts.policy_calls)]
@@ -98,7 +98,7 @@ def _builds_models(facts: SourceFacts) -> bool:
 
 
 def _used(facts: SourceFacts) -> set[int]:
-    """The ids of the values that the program does anything with, but print or log."""
+    """The ids of the values that the program uses for more than printing or logging."""
     waiting = list(_mentioned(facts))
     seen: set[int] = set()
     for value in waiting:
@@ -110,7 +110,7 @@ def _used(facts: SourceFacts) -> set[int]:
 
 
 def _mentioned(facts: SourceFacts) -> Iterator[Value | None]:
-    """What is called, handed over, computed with, kept and returned, but for texts and what is only shown."""
+    """The values that are called, passed, computed with, stored or returned, except in text that is only shown."""
     for call in facts.calls:
         if not _only_shows(call):
             yield from (call.receiver, *call.given)
@@ -120,7 +120,7 @@ def _mentioned(facts: SourceFacts) -> Iterator[Value | None]:
             yield from operation.operands
     for write in facts.writes:
         yield from (write.value, write.index)
-    # What a function gives back that was followed into is seen again where it is used.
+    # The result of a function whose calls were followed is seen again where it is used.
     yield from (returned.value for returned in facts.returns if not returned.context.callers)
     yield from (opened.value for opened in facts.withs if not is_call_of(opened.value, NULLCONTEXT))
     for own in facts.classes:
@@ -141,8 +141,8 @@ def _makes_text(operation: Operation) -> bool:
 
 
 def _only_shows(call: Call) -> bool:
-    """`print(…)`, `logging.info(…)`: of a policy's text or its attributes; and `"…".format(…)`. A nullcontext does
-    nothing with what it is given: who binds it by `as` uses it behind that."""
+    """`print(…)`, `logging.info(…)` and `"…".format(…)` of a policy's text or attributes. A nullcontext does nothing
+    with its argument: code that binds it by `as` uses it afterwards."""
     if call.method == "format" and isinstance(known(call.receiver), str):
         return True
     name = call.callee.name if isinstance(call.callee, (Api, Attribute)) else ""
@@ -150,7 +150,7 @@ def _only_shows(call: Call) -> bool:
 
 
 def _is_handed_to_a_name(facts: SourceFacts, policy: Call) -> bool:
-    """Whether it stands in the `return` of a function, and that is called in `name = function()`."""
+    """Whether it is the `return` value of a function that is called as `name = function()`."""
     place, callers = policy.location, policy.context.callers
     if place.path != facts.path or not callers or callers[-1].path != facts.path:
         return False
@@ -164,8 +164,8 @@ def _is_handed_to_a_name(facts: SourceFacts, policy: Call) -> bool:
 
 
 def _is_bound_to_a_name(facts: SourceFacts, policy: Call) -> bool:
-    """Whether it stands in `name = Policy(…)`, or alone. What a list, a class or a constant of a module holds may be
-    used from elsewhere; what a function of another file makes, by what is seen of that function alone."""
+    """Whether it is made in `name = Policy(…)`, or in a statement of its own. A policy in a list, a class or a module's
+    constant may be used from elsewhere; one made by a function of another file is judged by that function alone."""
     place = policy.location
     if place.path != facts.path or policy.dropped:
         return policy.dropped or (policy.context.function is not None and not facts.incomplete)

@@ -1,9 +1,9 @@
-"""A LossScaleOptimizer is made as a statement of its own, and nobody keeps it.
+"""The program makes a LossScaleOptimizer and drops it, so training uses the bare optimizer.
 
 ## Why it matters
 `LossScaleOptimizer(optimizer)` and `enable_mixed_precision_graph_rewrite(optimizer)` return a new optimizer and
-leave the one that they are given as it is. Where the result is dropped, training goes on with the bare one:
-no loss scaling, and in the case of the graph rewrite float16 all the same.
+leave the one that they are given unchanged. If the result is dropped, training goes on with the bare optimizer:
+there is no loss scaling, and after the graph rewrite the computation is in float16 all the same.
 
 ## Flagged
 ```python
@@ -64,8 +64,8 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         given = "" if first is None else text_at(facts, first.location)
         given = given if given.isidentifier() else "optimizer"
         yield Finding(
-            f"`{call.method}` returns a new optimizer, and this line drops it: training goes on with the bare one, "
-            "without loss scaling.",
+            f"`{call.method}` returns a new optimizer, and this line drops it: training goes on with the bare "
+            "optimizer, without loss scaling.",
             f"Keep the result: `{given} = {text_at(facts, call.location) or call.method + '(…)'}`.",
             call.location,
             fix=_fix(facts, call),
@@ -73,7 +73,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 
 
 def _fix(facts: SourceFacts, call: Call) -> Fix | None:
-    """The result under the name of what was wrapped."""
+    """The edit that assigns the result to the name of the wrapped optimizer."""
     place = argument_at(facts, call.location, 0, "inner_optimizer", "optimizer", "opt")
     name = text_of(facts, place) if place is not None else None
     if name is None or not all(part.isidentifier() for part in name.split(".")):
@@ -82,8 +82,7 @@ def _fix(facts: SourceFacts, call: Call) -> Fix | None:
 
 
 def _goes_on_bare(facts: SourceFacts, wrapping: Call) -> bool:
-    """Whether the optimizer that was given to the wrapper is used by itself: compiled, asked to train, or returned
-    behind this line."""
+    """Whether the bare optimizer is used after this line: compiled, called to train, or returned."""
     inner = inner_argument(wrapping)
     if inner is None:
         return False
@@ -96,7 +95,7 @@ def _goes_on_bare(facts: SourceFacts, wrapping: Call) -> bool:
 
 
 def _is_meant_to_wrap(call: Call) -> bool:
-    """Whether it is given an optimizer, and does not only try whether the call works."""
+    """Whether it is given an optimizer, outside code that only tries whether the call works."""
     function = call.context.function
     is_a_test = call.context.guarded or (function is not None and function.name.startswith("test"))
     return bool(call.args or call.keywords) and not is_a_test

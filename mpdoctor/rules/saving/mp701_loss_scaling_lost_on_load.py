@@ -1,10 +1,10 @@
-"""A mixed_float16 model is loaded while the global policy is another one, and trained on without loss scaling.
+"""A mixed_float16 model is loaded under another global policy, and further training has no loss scaling.
 
 ## Why it matters
-The file keeps the policy of every layer and not that of the model: after `load_model` under float32 the layers
-compute in float16, and the optimizer is a plain Adam (Keras 3.15, tf_keras 2.21, TensorFlow 2.15). Gradients
-below 3e-08 become 0, and nothing says so. Set the policy before loading, in the program that goes on
-training just as in the one that began.
+The file stores the policy of every layer, but not that of the model. After `load_model` under float32 the
+layers compute in float16, and the optimizer is a plain Adam (Keras 3.15, tf_keras 2.21, TensorFlow 2.15).
+Gradients below 3e-08 become 0, without any message. A program that continues a training has to set the policy
+before loading, just like the program that started it.
 
 ## Flagged
 ```python
@@ -36,11 +36,11 @@ model.fit([[1.0, 2.0, 3.0, 4.0]], [[1.0]])
 ```
 
 ## Versions
-All. An explicit LossScaleOptimizer is saved with the model and survives, and so does every wrapper in a .h5
-file and a SavedModel of Keras 2; compile() behind load_model loses those too.
+All. A LossScaleOptimizer that you made yourself is saved with the model and restored, and so is every wrapper
+in a .h5 file or a SavedModel of Keras 2. A compile() after load_model loses those too.
 
 ## Where users met it
-Neighbours: keras-team/keras#19752, tensorflow/tensorflow#62564.
+Related: keras-team/keras#19752, tensorflow/tensorflow#62564.
 """
 
 from __future__ import annotations
@@ -77,9 +77,9 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             continue
         now = listed_policies(policies)
         yield Finding(
-            f"This model was saved with float16 layers, and the global policy is {now} here: its layers stay float16, "
-            "and it is trained on without loss scaling.",
-            'Set the policy before loading: `set_global_policy("mixed_float16")`; or compile the loaded model with '
+            f"This model was saved with float16 layers, but the global policy is {now} here: its layers stay float16, "
+            "and training continues without loss scaling.",
+            'Set the policy before loading, `set_global_policy("mixed_float16")`, or compile the loaded model with '
             "`LossScaleOptimizer(…)`.",
             load.location,
             fix=_fix(facts, load),
@@ -99,10 +99,10 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
         half = [layer for layer in layers_inside(model, load) if layer.compute_dtype == "float16" and layer.variables]
         if half and load.policy != "mixed_float16":
             yield Finding(
-                f"`{load.file}` was saved with float16 layers ({len(half)}, `{half[0].path}` first), and the global "
+                f"`{load.file}` was saved with float16 layers ({len(half)}, `{half[0].path}` first), but the global "
                 f"policy was {load.policy} when it was loaded: they stay float16, and {model.optimizer[0].class_name} "
-                "trains them without loss scaling. Gradients below 3e-08 are 0.",
-                'Set the policy before loading: `set_global_policy("mixed_float16")`; or compile the loaded model with '
+                "trains them without loss scaling. Gradients below 3e-08 become 0.",
+                'Set the policy before loading, `set_global_policy("mixed_float16")`, or compile the loaded model with '
                 "`LossScaleOptimizer(…)`.",
                 load.location,
                 model=model.id,
@@ -125,7 +125,7 @@ def listed_policies(policies: tuple[object, ...]) -> str:
 
 
 def _keeps_bare_optimizer(keras: Keras, load: Call) -> bool:
-    """Whether a bare optimizer comes bare out of the file: in Keras 2 out of .keras files, since TensorFlow 2.13."""
+    """Whether the file restores a bare optimizer without a wrapper: in Keras 2 a .keras file, since TensorFlow 2.13."""
     if known(load.keyword("compile")) is False:
         return False
     if keras.is_keras3:

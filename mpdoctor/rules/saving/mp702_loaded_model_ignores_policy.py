@@ -1,9 +1,9 @@
 """A float32 model is loaded under a mixed policy and trained: it stays float32.
 
 ## Why it matters
-A saved model carries the policy of each of its layers, and the global policy changes none of them. In Keras
-3.15, tf_keras 2.21 and TensorFlow 2.15 the loaded layers compute in float32 under mixed_float16, while the
-optimizer becomes a LossScaleOptimizer: the cost of mixed precision without its speed.
+A saved model contains the policy of each of its layers, and the global policy changes none of them. Under
+mixed_float16 the loaded layers compute in float32, while the optimizer becomes a LossScaleOptimizer: the cost
+of mixed precision without its speed (measured in Keras 3.15, tf_keras 2.21 and TensorFlow 2.15).
 
 ## Flagged
 ```python
@@ -66,9 +66,10 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
         heavy = _float32_layers(model, load)
         if heavy and load.policy in HALF_POLICIES:
             yield Finding(
-                f"`{load.file}` was saved with float32 layers: all {len(heavy)} that have weights stay float32, though "
+                f"`{load.file}` was saved with float32 layers: all {len(heavy)} layers with weights stay float32, "
+                "although "
                 f"the global policy was {load.policy} when it was loaded.",
-                "Build the model again under the policy and give it the weights: `new.set_weights(old.get_weights())`, "
+                "Build the model again under the policy and copy the weights with `new.set_weights(old.get_weights())` "
                 "or `load_weights`.",
                 load.location,
                 model=model.id,
@@ -94,7 +95,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             yield Finding(
                 f"The policy is {policies[0]} here, but the model in this file was saved with float32 layers: they "
                 "stay float32, whatever the policy.",
-                "Build the model again under the policy and give it the weights: `new.set_weights(old.get_weights())`, "
+                "Build the model again under the policy and copy the weights with `new.set_weights(old.get_weights())` "
                 "or `load_weights`.",
                 load.location,
             )

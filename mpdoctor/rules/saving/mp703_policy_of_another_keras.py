@@ -1,10 +1,11 @@
-"""A saved model names its dtype policies by a class that the Keras at hand does not know.
+"""A saved model names its dtype policies by a class that the installed Keras does not know.
 
 ## Why it matters
-Keras 2 writes the policy of a mixed-precision layer as `Policy`, Keras 3 as `DTypePolicy`, and neither knows the
-other's. A float32 model of Keras 2 loads in Keras 3, a mixed one ends with errors that speak of something else:
-`'str' object has no attribute 'quantization_mode'` (Keras 3.15), `… 'convert_input'` (Keras 3.3), or `Could not
-locate class 'Policy'`. The weights are float32 and the same in both; only the configuration can't be read.
+Keras 2 writes the policy of a mixed-precision layer as `Policy`, Keras 3 as `DTypePolicy`, and neither knows
+the other's class. Keras 3 loads a float32 model of Keras 2, but a mixed one ends with errors about something
+else: `'str' object has no attribute 'quantization_mode'` (Keras 3.15), `… 'convert_input'` (Keras 3.3), or
+`Could not locate class 'Policy'`. The weights are float32 and the same in both; only the configuration cannot
+be read.
 
 ## Flagged
 ```python
@@ -46,8 +47,8 @@ model.load_weights("old.weights.h5")
 ```
 
 ## Versions
-All: Keras 2 with files of Keras 3 (there every file fails, mixed or not), Keras 3 with mixed-precision files of Keras
-2. Measured in Keras 3.15, 3.3, tf_keras 2.21 and TensorFlow 2.15, 2.10 and 2.4.
+All: Keras 2 with files of Keras 3 (every file fails, mixed or not), Keras 3 with mixed-precision files of Keras 2.
+Measured in Keras 3.15, 3.3, tf_keras 2.21 and TensorFlow 2.15, 2.10 and 2.4.
 
 ## Where users met it
 HamadYA/GhostFaceNets#52, leondgarse/Keras_insightface#132, keras-team/keras#19089, keras-team/keras#19752.
@@ -82,7 +83,7 @@ def in_failure(failure: FailureFacts) -> Iterator[Finding]:
     yield Finding(
         f"`{saved.name}` was saved by {_writer(saved, keras)}{_under(saved)}. "
         f"It names its policies by {named}, {'a class' if len(unknown) == 1 else 'classes'} that {keras} does not "
-        f"know, and can't be loaded here{error}.",
+        f"know, and cannot be loaded here{error}.",
         _remedy(keras),
         failure.location,
         evidence={"file": saved.name, "saved by": saved.keras_version, "policies": list(unknown)},
@@ -90,7 +91,8 @@ def in_failure(failure: FailureFacts) -> Iterator[Finding]:
 
 
 def _is_the_reason(failure: FailureFacts, keras: Keras) -> bool:
-    """Keras 2 reads nothing of Keras 3's; Keras 3 stumbles over a policy that it takes for a text or a dictionary."""
+    """Whether the error is about the policy: Keras 2 reads no file of Keras 3, and Keras 3 takes Keras 2's policy for a
+    string or a dictionary."""
     if failure.kind == "unusable":
         return True
     if not keras.is_keras3:

@@ -1,15 +1,16 @@
-"""A mixed-precision model is handed to the TFLite converter, which has no 16-bit kernels for its layers.
+"""A mixed-precision model is passed to a converter that cannot convert its 16-bit layers, such as TFLite's.
 
 ## Why it matters
-`convert()` raises `ConverterError: Could not translate MLIR to FlatBuffer` for a model of two Dense layers, with
-mixed_float16 as with mixed_bfloat16 (Keras 3.15 with TensorFlow 2.21; other versions crash). The weights are
-float32 all along, so nothing is lost by building the same model under float32 and copying them over. Setting
-the policy back is not enough: the layers that exist keep theirs.
+`convert()` raises `ConverterError: Could not translate MLIR to FlatBuffer` for a model of two Dense layers,
+under mixed_float16 and under mixed_bfloat16 (Keras 3.15 with TensorFlow 2.21; other versions crash). The
+weights are float32 in any case, so nothing is lost if you build the same model under float32 and copy them
+over. Setting the policy back is not enough, because existing layers keep theirs.
 
-Core ML and ONNX take float16 layers as they are (coremltools 9.0; tf2onnx 1.17 with onnxruntime 1.32, where the
-file gives what the model gives, but for 3e-4). Of mixed_bfloat16 `coremltools.convert` raises `AttributeError:
-'NoneType' object has no attribute '__name__'`, and onnxruntime refuses what tf2onnx makes of a convolution,
-`INVALID_GRAPH: Type 'tensor(bfloat16)' of input parameter … is invalid` (tf_keras 2.21 and Keras 3.15), and of a Dense.
+Core ML and ONNX accept float16 layers (coremltools 9.0; tf2onnx 1.17 with onnxruntime 1.32, where the converted
+model's outputs differ from the original's by 3e-4). For mixed_bfloat16, `coremltools.convert` raises
+`AttributeError: 'NoneType' object has no attribute '__name__'`, and onnxruntime refuses the convolutions and
+Dense layers that tf2onnx writes, `INVALID_GRAPH: Type 'tensor(bfloat16)' of input parameter … is invalid`
+(tf_keras 2.21 and Keras 3.15).
 
 ## Flagged
 ```python
@@ -38,8 +39,8 @@ converter = tf.lite.TFLiteConverter.from_keras_model(for_phones)
 ```
 
 ## Versions
-All. With `tf.lite.OpsSet.SELECT_TF_OPS` the conversion goes through, and the file needs TensorFlow's own
-kernels where it runs; nothing is said then.
+All. With `tf.lite.OpsSet.SELECT_TF_OPS` the conversion succeeds, and the file needs TensorFlow's own kernels
+where it runs; that is not reported.
 
 ## Where users met it
 tensorflow/tensorflow#46380, tensorflow/model-optimization#367, tensorflow/model-optimization#409.
@@ -66,14 +67,14 @@ FROM_FILE = tuple(
     f"{converter}.{name}" for converter in CONVERTERS for name in ("from_saved_model", "from_keras_model_file")
 )
 
-# What comes of a model whose layers compute in bfloat16; float16 ones are converted, and run.
+# How converting a model with bfloat16 layers fails; float16 layers are converted and run.
 OF_FLOAT16 = {
     "coremltools.convert": "Core ML has no bfloat16, and `convert()` raises an AttributeError",
     "coremltools.converters.convert": "Core ML has no bfloat16, and `convert()` raises an AttributeError",
-    "tf2onnx.convert.from_keras": "onnxruntime refuses to load what comes of its convolutions and Dense layers",
+    "tf2onnx.convert.from_keras": "onnxruntime refuses to load its converted convolutions and Dense layers",
 }
 BFLOAT16 = ("mixed_bfloat16", "bfloat16")
-AGAIN = "Build it again under float32 and copy the weights: `new.set_weights(model.get_weights())`; convert that one."
+AGAIN = "Build it again under float32, copy the weights with `new.set_weights(model.get_weights())`, and convert `new`."
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
@@ -95,7 +96,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 
 
 def _with_bfloat16(facts: SourceFacts) -> Iterator[Finding]:
-    """Converters that take float16 layers as they are."""
+    """Converters that accept float16 layers and fail on bfloat16 ones."""
     for name, what_comes in OF_FLOAT16.items():
         for call in facts.calls_of(name):
             policies = frozenset() if call.context.guarded else _policies_of(facts, call.argument(0, "model"))
@@ -105,7 +106,7 @@ def _with_bfloat16(facts: SourceFacts) -> Iterator[Finding]:
 
 
 def _policies(facts: SourceFacts, call: Call) -> frozenset[PolicyName]:
-    """The policies of what is converted; none where that is not known for certain."""
+    """The policies of the converted model; none where they are not known for certain."""
     if call.method != "from_keras_model":
         return policies_in_file(facts, call)
     return _policies_of(facts, call.argument(0, "model"))

@@ -1,10 +1,10 @@
-"""A SavedModel keeps its variables in 16 bits: the float32 master copies are gone.
+"""A SavedModel stores its variables in 16 bits, without float32 master copies.
 
 ## Why it matters
-Under mixed_float16 every variable is float32, and only what layers compute with is 16-bit. Variables that are
-16-bit themselves come from a pure "float16" or "bfloat16" policy, from a dtype given to add_weight, or from a
-conversion for serving. As the latter they are fine, and half the size. Whoever trains on from such a file
-loses every update smaller than 1/2048 of a float16 weight, 1/256 of a bfloat16 one.
+Under mixed_float16 every variable is float32, and only the computation is 16-bit. Variables stored in 16 bits
+come from a pure "float16" or "bfloat16" policy, from a dtype given to add_weight, or from a conversion for
+serving. For serving they are fine, and half the size. Continued training from such a file loses every update
+smaller than 1/2048 of a float16 weight, or 1/256 of a bfloat16 one.
 
 ## Flagged
 ```python
@@ -55,7 +55,8 @@ def in_saved_graph(graph: SavedGraphFacts) -> Iterator[Finding]:
                 f"{how_many} of this graph {'is' if len(half) == 1 else 'are'} {dtype} ({names}): "
                 f"{numbers} number{'s' if numbers != 1 else ''} without a float32 master copy. Training on from here "
                 f"would lose every update below {LOST[dtype]} of a weight.",
-                "For serving alone this is fine. To train on, save the model before the conversion; build it under "
-                f'"mixed_{dtype}" and not under "{dtype}".',
+                "For serving alone this is fine. To continue training, save the model before the conversion, or build "
+                "it "
+                f'under "mixed_{dtype}" instead of "{dtype}".',
                 evidence={"variables": [variable.name for variable in half], "dtype": dtype, "numbers": numbers},
             )

@@ -1,11 +1,12 @@
-"""A SavedModel graph computes in 16 bits what TensorFlow's own mixed-precision rewrite keeps in float32.
+"""A SavedModel graph computes operations in 16 bits that TensorFlow's own mixed-precision rewrite keeps in float32.
 
 ## Why it matters
-The rewrite has a deny list of operations whose results leave float16's range, or lose too many digits, for ordinary
-inputs: Exp, Expm1, Pow, Sum, Mean, L2Loss and the cross-entropies; for bfloat16 the same without Sum and Mean. In
-float16 Exp is inf above 11.09, and a Sum or a Pow above 65504. A warning are Exp, Expm1, Pow, Sum and L2Loss whose
-result is used as it is; where it is cast to float32, or can't leave the range because of what it is computed from
-(`exp(x - max(x))`, a sum over probabilities or a mask), and for a Mean, it is advice.
+The rewrite has a deny list of operations whose results leave float16's range, or lose too many digits, for
+ordinary inputs: Exp, Expm1, Pow, Sum, Mean, L2Loss and the cross-entropies; for bfloat16 the same list without
+Sum and Mean. In float16 Exp is inf above 11.09, and a Sum or a Pow above 65504. Exp, Expm1, Pow, Sum and L2Loss
+are a warning where their result is used without a cast. They are advice where the result is cast to float32, or
+cannot leave the range because of how it is computed (`exp(x - max(x))`, a sum over probabilities or a mask). A
+Mean is always advice.
 
 ## Flagged
 ```python
@@ -36,10 +37,10 @@ tf.saved_model.save(Energy(), "exported")
 ```
 
 ## Versions
-All. The lists are those of TensorFlow 2.21.0 (auto_mixed_precision_lists.h).
+All. The lists come from TensorFlow 2.21.0 (auto_mixed_precision_lists.h).
 
 ## Where users met it
-No report found; the lists are TensorFlow's own experience.
+No report was found; the lists come from TensorFlow's own developers.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ from mpdoctor.knowledge.op_lists import DENY
 from mpdoctor.semantics.wording import listed
 
 SEVERITY = Severity.INFO
-# What it does to what is ordinary elsewhere.
+# How each operation overflows in float16 on inputs that are ordinary in float32.
 OVERFLOWS = {
     "Exp": "Exp is inf above 11.09",
     "Expm1": "Expm1 is inf above 11.09",
@@ -62,8 +63,8 @@ OVERFLOWS = {
     "L2Loss": "L2Loss is inf where half the sum of squares passes 65504",
 }
 # bfloat16 has float32's range and 8 bits of a number.
-ROUNDS = "a bfloat16 result has 2 to 3 digits, and Exp and Pow multiply what their input has lost"
-SAVING = "SaveV2"  # no part of what the graph computes; MP705 speaks of what it saves
+ROUNDS = "a bfloat16 result has 2 to 3 digits, and Exp and Pow amplify the rounding error of their input"
+SAVING = "SaveV2"  # saving is not part of the computation; MP705 reports the saved variables
 
 
 def in_saved_graph(graph: SavedGraphFacts) -> Iterator[Finding]:
@@ -88,7 +89,7 @@ def _warning(ops: list[OpFacts], dtype: str) -> Finding:
         f"This graph computes {names} in {dtype}, and nothing casts the result to float32: {why}. TensorFlow's own "
         "rewrite keeps them in float32.",
         "Cast their input to float32 in the code that was saved, `tf.cast(x, tf.float32)`, or give the layer "
-        'dtype="float32"; save it again.',
+        'dtype="float32", and save it again.',
         layer=ops[0].examples[0] if ops[0].examples else None,
         severity=Severity.WARNING,
         evidence=_evidence(ops, dtype),
@@ -99,7 +100,7 @@ def _advice(ops: list[OpFacts], dtype: str) -> Finding:
     names = listed([f"{op.op} ({_examples(op, op.count)})" for op in ops])
     return Finding(
         f"This graph computes {names} in {dtype}, which TensorFlow's own rewrite keeps in float32.",
-        "Compare its outputs with those of the float32 model on inputs of your own; where they differ, give the layer "
+        "Compare its outputs with those of the float32 model on your own inputs. Where they differ, give the layer "
         'dtype="float32" and save it again.',
         evidence=_evidence(ops, dtype),
     )

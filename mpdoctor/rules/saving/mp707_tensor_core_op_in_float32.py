@@ -1,10 +1,10 @@
-"""A SavedModel graph computes matrix products or convolutions in float32 in the midst of 16-bit ones.
+"""A SavedModel graph computes some matrix products or convolutions in float32 and others in 16 bits.
 
 ## Why it matters
-Matrix products and convolutions are what 16 bits gain most on: on tensor cores they are up to 8 times as fast as in
-float32. A float32 one in the midst of a 16-bit graph is a part that kept another policy, often a model that was
-loaded or built before the policy was set. The last one before an output, on top of 16-bit ones, is meant to be float32,
-and so is what is computed from constants; both are passed over.
+Matrix products and convolutions gain most from 16 bits: on tensor cores they are up to 8 times as fast as in
+float32. A float32 product in a 16-bit graph belongs to a part that kept another policy, often a model that was
+loaded or built before the policy was set. Not reported: the last float32 product before an output, which is
+there on purpose, and products computed from constants.
 
 ## Flagged
 ```python
@@ -29,7 +29,7 @@ tf.saved_model.save(model, "exported")
 ```
 
 ## Versions
-All. The list is that of TensorFlow 2.21.0 (auto_mixed_precision_lists.h).
+All. The list comes from TensorFlow 2.21.0 (auto_mixed_precision_lists.h).
 
 ## Where users met it
 zzh8829/yolov3-tf2#243, tensorflow/hub#466, tensorflow/hub#854.
@@ -57,8 +57,8 @@ def in_saved_graph(graph: SavedGraphFacts) -> Iterator[Finding]:
         names = listed([f"{op.op} ({op.inner}: `{op.examples[0]}`)" for op in wide])
         yield Finding(
             f"This graph computes {names} in float32, beside {half} in {dtype}: they gain nothing from 16 bits, and "
-            "what they give is cast back.",
-            f'Build that part under "mixed_{dtype}" too: set the policy before it is built, and copy its weights with '
+            "their results are cast back.",
+            f'Build that part under "mixed_{dtype}" too: set the policy before building it, and copy its weights with '
             "`new.set_weights(old.get_weights())`.",
             layer=wide[0].examples[0],
             evidence={"float32": {op.op: op.inner for op in wide}, dtype: half},

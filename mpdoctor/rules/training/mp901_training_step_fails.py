@@ -2,10 +2,10 @@
 
 ## Why it matters
 
-Nothing trains until it is mended. The report names the line of yours and the layer that were running and says the
-error in words. What is no step is named as what it is: the callback and its method, the metric, the loss, the generator
-or the function of the input pipeline, the `get_config` that saving asks for. Where another rule knows the cause (a
-float32 tensor in `call()`, a shape that does not fit), that rule speaks instead.
+Nothing trains until this is fixed. The report names your line and the layer that were running, and explains the
+error. An error outside the step is named as what it is: the callback and its method, the metric, the loss, the
+generator or function of the input pipeline, or the `get_config` that saving calls. Where another rule knows the
+cause (a float32 tensor in `call()`, a shape that does not fit), that rule reports it instead.
 
 ## Flagged
 
@@ -73,7 +73,7 @@ def in_failure(failure: FailureFacts) -> Iterator[Finding]:
         return
     yield Finding(
         f"{_what(failure)}: {headline_from_failure(failure)}",
-        remedy_from_failure(failure) or f"Mend this line; {failure.how_it_ran}.",
+        remedy_from_failure(failure) or f"Fix this line; {failure.how_it_ran}.",
         place_of_part(failure),
         layer=failure.layer,
         stage="training",
@@ -82,7 +82,7 @@ def in_failure(failure: FailureFacts) -> Iterator[Finding]:
 
 
 def _evidence(failure: FailureFacts) -> dict[str, object]:
-    """Dtypes only where they are what the error is about."""
+    """The evidence, with dtypes only where the error is about dtypes."""
     if mismatch_of_precisions(failure) is not None:
         return evidence_of(failure)
     return {"exception": failure.exception, "error": failure.message}

@@ -1,10 +1,11 @@
-"""The loss scale lies at its floor of 1, and every step is skipped: nothing is trained.
+"""The loss scale is at its floor of 1 and every step is skipped, so nothing is trained.
 
 ## Why it matters
 
-Keras 2 halves the loss scale after every step with an inf or NaN gradient, but never below 1. If the gradients are not
-finite even there, scaling is not the reason: something in the model or the loss overflows by itself. Every step is
-skipped from then on, without a word; the loss stands still or is NaN (measured: no weight changes in 50 steps).
+Keras 2 halves the loss scale after every step with an inf or NaN gradient, but never below 1. If the gradients
+are not finite even at a scale of 1, the scale is not the cause: something in the model or the loss overflows by
+itself. Every step is skipped from then on, without any message; the loss stands still or is NaN (measured: no
+weight changes in 50 steps).
 
 ## Flagged
 
@@ -72,11 +73,11 @@ TELLS_OF_DIVERGENCE = 2
 
 def in_training(training: TrainingFacts) -> Iterator[Finding]:
     if training.dynamic is False or verdict_from_training(training)[0] is not Verdict.STUCK:
-        return  # of a fixed scale MP911 tells
+        return  # MP911 reports a fixed scale
     skipped = sum(not step.applied for step in training.steps)
     yield Finding(
         f"{skipped} of {len(training.steps)} steps were skipped: the loss scale fell from "
-        f"{training.initial_scale:g} to its floor of {training.floor:g} and every gradient is still inf or NaN. "
+        f"{training.initial_scale:g} to its floor of {training.floor:g}, and every gradient is still inf or NaN. "
         f"Nothing is trained.{why_from_culprit(training)}",
         remedy_from_culprit(training),
         training.model.call.location,

@@ -1,13 +1,13 @@
-"""The loss scale runs away: down to 0, because every step is skipped, or up to inf.
+"""The loss scale falls to 0, because every step is skipped, or grows to inf.
 
 ## Why it matters
 
-Keras 3 halves the loss scale after every step with an inf or NaN gradient and knows no floor. An overflowing network
-takes it from 32768 to 2.9e-11 in 50 steps and to 0 in 170; the next finite step then divides by 0 and writes inf or NaN
-into the weights. Where only some gradients are infinite at every scale (a root at 0), the fall may end at a scale at
-which the others are flushed to 0: training goes on with what is left of them. Upwards there is no cap either: with a
-small `dynamic_growth_steps` the scale doubles to inf, and every step is skipped for ever. Keras says nothing in either
-case.
+Keras 3 halves the loss scale after every step with an inf or NaN gradient and has no floor. A network that
+overflows takes the scale from 32768 to 2.9e-11 in 50 steps and to 0 in 170; the next finite step then divides
+by 0 and writes inf or NaN into the weights. Where only some gradients are infinite at every scale (a root at
+0), the fall may end at a scale so small that the other gradients become 0: training goes on with whatever is
+left of them. There is no upper limit either: with a small `dynamic_growth_steps` the scale doubles to inf, and
+every step from then on is skipped. Keras prints nothing in either case.
 
 ## Flagged
 
@@ -88,7 +88,7 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
     upwards = any(math.isinf(scale) for scale in scales)
     yield Finding(
         _up(training) if upwards else _down(training, scales[-1]),
-        f"Let it grow more slowly: dynamic_growth_steps=2000 instead of {training.growth_interval}. {NOT_TRIED}"
+        f"Let the scale grow more slowly: dynamic_growth_steps=2000 instead of {training.growth_interval}. {NOT_TRIED}"
         if upwards
         else remedy_from_culprit(training),
         training.model.call.location,
@@ -107,11 +107,11 @@ def _down(training: TrainingFacts, last: float) -> str:
     if training.steps[-1].applied:
         return f"{fell}. At that scale every gradient below {flushed_below(last)} is 0.{why_from_culprit(training)}"
     return (
-        f"{fell}; Keras 3 has no floor for it. Nothing is trained; at 0 the next finite step would write NaN into "
-        f"the weights.{why_from_culprit(training)}"
+        f"{fell}, for which Keras 3 has no floor. Nothing is trained; at a scale of 0 the next finite step would write "
+        f"NaN into the weights.{why_from_culprit(training)}"
     )
 
 
 def _up(training: TrainingFacts) -> str:
     interval = "step" if training.growth_interval == 1 else f"{training.growth_interval} steps"
-    return f"The loss scale doubled every {interval} until it was inf; from there on every step is skipped."
+    return f"The loss scale doubled every {interval} until it was inf; from then on every step is skipped."

@@ -1,18 +1,21 @@
-"""A layer's output is inf or NaN although everything that went into it was finite.
+"""A layer's output is inf or NaN although all of its inputs were finite.
 
 ## Why it matters
 
-float16 ends at 65504. A sum, a square, an exponential or a large weight takes a value beyond it, the layer puts out
-inf, the loss becomes inf or NaN, and every step with such a batch is skipped (with loss scaling) or writes NaN into
-the weights (without). Loss scaling cannot help: it acts on gradients, and this happens on the way forward.
+The largest float16 number is 65504. A sum, a square, an exponential or a large weight produces a larger value,
+the layer returns inf, and the loss becomes inf or NaN. Every step with such a batch is skipped (with loss
+scaling) or writes NaN into the weights (without). Loss scaling cannot help: it acts on gradients, and this
+happens in the forward pass.
 
-One float32 layer is enough where its values come back below 65504 inside it, or where float32 layers alone follow: a
-16-bit layer behind it casts them to float16 again, and to inf. Which layers that are is tried on the failing batch,
-where its step can be repeated: the finding names the fewest that were found to heal it, or says that none do.
+One float32 layer is enough where its values come back below 65504 inside it, or where only float32 layers
+follow: a 16-bit layer after it casts the values to float16, and to inf, again. Which layers need float32 is
+tried on the failing batch, where its step can be repeated: the finding names the fewest layers that were found
+to prevent the overflow, or says that none do.
 
-No step need be skipped for it: `x * rsqrt(mean(x²))`, the norm of many transformers, is 0 where x² is inf. Where a
-result overflows in a step whose gradients are finite, the layer is run once more in float32 on the same input, and the
-finding says how far apart its outputs are. An overflow that changes nothing, as in `exp(-x²)`, is none.
+An overflow need not skip a step: `x * rsqrt(mean(x²))`, the norm of many transformers, is 0 where x² is inf.
+Where a result overflows in a step whose gradients are finite, the layer is run again in float32 on the same
+input, and the finding says how far its outputs differ. An overflow that changes nothing, as in `exp(-x²)`, is
+not reported.
 
 ## Flagged
 
@@ -100,10 +103,10 @@ from mpdoctor.semantics.wording import listed
 SEVERITY = Severity.ERROR
 EXPLAINS = {"MP503": "training", "MP907": "model"}
 TELLS_OF_DIVERGENCE = 1
-BESIDE_FUNCTION = "use a smaller constant, or normalise what goes into it, so that the result stays below 65504"
+BESIDE_FUNCTION = "use a smaller constant, or normalise its input, so that the result stays below 65504"
 REMEDY_OF_FUNCTION = f"{BESIDE_FUNCTION[0].upper()}{BESIDE_FUNCTION[1:]}."
 MOST_NAMED = 4
-# What these put out is small, however large the values inside them were.
+# The outputs of these are small, however large the values inside them are.
 BOUNDING = ("sigmoid", "hard_sigmoid", "tanh", "softmax", "softsign")
 BOUNDED = NORMALIZATION | {"Softmax", "LSTM", "GRU", "SimpleRNN"}
 
@@ -146,17 +149,18 @@ def _what_broke(culprit: CulpritFacts, when: str) -> str:
     if culprit.operation and not overflow.nonfinite:
         return (
             f"In {named_culprit(culprit)} ({overflow.layer_class}){which} a result is not finite, {when}, from finite "
-            f"inputs{_leading_up(before)}. float16 ends at {FLOAT16_LIMIT}{why}. The layer's output itself is finite: "
-            "the result shows in its gradient, or goes elsewhere, for example into a loss that the layer adds."
+            f"inputs{_leading_up(before)}. The largest float16 number is {FLOAT16_LIMIT}{why}. The layer's output "
+            "itself is finite: the result affects its gradient, or is used elsewhere, for example in a loss that the "
+            "layer adds."
         )
     return (
         f"The output of {named_culprit(culprit)} ({overflow.layer_class}){which} is not finite: {_how_much(overflow)}, "
-        f"{when}, from finite inputs{_leading_up(before)}. float16 ends at {FLOAT16_LIMIT}{why}."
+        f"{when}, from finite inputs{_leading_up(before)}. The largest float16 number is {FLOAT16_LIMIT}{why}."
     )
 
 
 def _made(overflow: TensorFacts) -> tuple[AlsoSeen, ...]:
-    """The finding shows the line of the operation; where the layer is made, its dtype can be given."""
+    """The line that makes the layer, where its dtype can be given; the finding itself shows the operation's line."""
     made = overflow.location
     if made is None:
         return ()
@@ -164,7 +168,8 @@ def _made(overflow: TensorFacts) -> tuple[AlsoSeen, ...]:
 
 
 def _is_told_otherwise(culprit: CulpritFacts) -> bool:
-    """It is no float16, the input was too large from the start (MP601), or a weight was broken by an earlier step."""
+    """Whether another rule reports it: not float16, an input too large from the start (MP601), or a weight that an
+    earlier step broke."""
     operation = culprit.operation
     if operation is None:
         return culprit.overflow.dtype != "float16"
@@ -179,43 +184,43 @@ def _remedy(training: TrainingFacts, culprit: CulpritFacts) -> str:
     overflow, operation = culprit.overflow, culprit.operation
     if operation is not None and not is_overflow(operation):
         return remedy_after_trials(training, operation, overflow.layer)
-    smaller = "normalise what goes in, use smaller initial weights or a smaller constant"
+    smaller = "normalise its input, or use smaller initial weights or a smaller constant"
     if operation is not None and operation.name in ADDING:
-        smaller = "average instead of adding up"
+        smaller = "average instead of summing"
     if holds_own_layers(training, overflow.layer):
         return after_trials(training, _cast_in(overflow.layer, operation, smaller), smaller)
     return after_trials(training, _not_tried(until_small_again(training.model, overflow.layer), smaller), smaller)
 
 
 def _cast_in(path: str, operation: OperationFacts | None, smaller: str) -> str:
-    """Of a model or layer with layers of the user's in it, whose own code makes the numbers."""
+    """The remedy for a model or layer whose own code overflows and that holds layers of the user's."""
     where = "in this line" if operation is not None and operation.location is not None else f"in `{path}`'s own code"
     return (
-        f"Compute in float32 {where}, `tf.cast(x, tf.float32)`, until the values are small again: the layers in "
-        f"`{path}` have dtypes of their own, which its dtype does not reach. Or {smaller}."
+        f"Compute in float32 {where}, `tf.cast(x, tf.float32)`, until the values are small again: the layers inside "
+        f"`{path}` have their own dtypes, so a dtype on `{path}` does not reach them. Or {smaller}."
     )
 
 
 def _not_tried(layers: tuple[str, ...], smaller: str) -> str:
-    """What follows from the model alone."""
+    """The advice from the model's structure, where nothing could be tried."""
     if len(layers) == 1:
         return f'Let this layer compute in float32: give `{layers[0]}` dtype="float32". Or {smaller}.'
     if len(layers) > MOST_NAMED:
         return (
-            f"Make its values smaller: {smaller}. float32 alone would have to reach from `{layers[0]}` to "
-            f"`{layers[-1]}`, {len(layers)} layers, because each hands its values to the next."
+            f"Make its values smaller: {smaller}. To use float32 instead, all {len(layers)} layers from `{layers[0]}` "
+            f"to `{layers[-1]}` would need it, because each passes its values to the next."
         )
     names = listed([f"`{layer}`" for layer in layers], MOST_NAMED)
     return (
-        f'Let the values stay in float32 until they are small again: give {names} dtype="float32", all of them, '
-        f"because a 16-bit layer casts what it is given to float16. Or {smaller}."
+        f'Keep the values in float32 until they are small again: give all of {names} dtype="float32", because a '
+        f"16-bit layer casts its input to float16. Or {smaller}."
     )
 
 
 def until_small_again(model: ModelFacts, path: str) -> tuple[str, ...]:
-    """Paths of the layers that must compute in float32 for one whose values leave float16: itself and those behind it,
-    up to one that brings values back (a normalization, a sigmoid) or to the last before a float32 layer. Of Keras 3 the
-    LayerNormalization casts nothing that it is given (its `autocast` is False): it takes float32 as it comes."""
+    """Paths of the layers that must compute in float32 where one layer's values leave float16's range: that layer and
+    those after it, up to one that makes the values small again (a normalization, a sigmoid) or to the last before a
+    float32 layer. Keras 3's LayerNormalization does not cast its input (its `autocast` is False)."""
     leaves = [leaf for leaf in model.layers if leaf.follows_policy and not leaf.is_model]
     first = next((number for number, leaf in enumerate(leaves) if leaf.path == path), None)
     if first is None:

@@ -1,15 +1,16 @@
-"""Steps go on being skipped after the loss scale has found its place, or it finds none above 1.
+"""Steps are still skipped after the loss scale has settled, or it only settles below 1.
 
 ## Why it matters
 
-A dynamic loss scale is meant to be too high now and then: the first steps, and one step a growth interval (2000), are
-skipped by design. If more are skipped, some batches have gradients far larger than the others. Each of them is lost
-to the training and halves the scale for all the others, whose small gradients then sink into float16's subnormal
-numbers.
+A dynamic loss scale is too high now and then by design: the first steps are skipped, and later one step per
+growth interval (2000). If more are skipped, some batches have gradients far larger than the others. The
+training loses each of those batches, and each halves the scale for all the others, whose small gradients then
+become float16's subnormal numbers.
 
-A scale that comes to rest below 1 lifts nothing any more: the gradients themselves are beyond 65504, and what is small
-among them is made smaller still. At 2^-6 every gradient below 1.9e-6 is 0; in float16 without any scaling that is 3e-8.
-A growth interval of a few steps does the same by design: with `dynamic_growth_steps=2` every third step is skipped.
+A scale that settles below 1 does not enlarge gradients but shrinks them: the gradients themselves are beyond
+65504, and the small ones among them become smaller still. At 2^-6 every gradient below 1.9e-6 is 0; in float16
+without any scaling the limit is 3e-8. A growth interval of a few steps also skips steps by design: with
+`dynamic_growth_steps=2` every third step is skipped.
 
 ## Flagged
 
@@ -116,9 +117,10 @@ def _evidence(training: TrainingFacts, by_growth: bool) -> dict[str, Any]:
     return {**why, "skipped_steps": skips, "scale": last, "script_steps": training.script_steps}
 
 
-# --- after it had found its place -------------------------------------------------------------------------------
+# --- after the scale had settled --------------------------------------------------------------------------------
 def _skips_without_reason(training: TrainingFacts) -> list[int]:
-    """Skipped steps, from 0 on, after the first applied one, and those before whose loss was not finite."""
+    """Numbers, from 0 on, of the skipped steps after the first applied one, and of earlier ones with a loss that was
+    not finite."""
     first = first_applied(training) or 0
     late = {number for number, step in enumerate(training.steps) if not step.applied and number > first}
     return sorted(late | set(lost_losses(training)))
@@ -127,12 +129,12 @@ def _skips_without_reason(training: TrainingFacts) -> list[int]:
 def _goes_on(training: TrainingFacts, skips: list[int]) -> str:
     first = first_applied(training) or 0
     if skips and skips[0] < first:
-        return f"{len(skips)} of {len(training.steps)} steps were skipped although no loss scale fits them"
-    return f"{len(skips)} of {len(training.steps) - first} steps were skipped after the loss scale had found its place"
+        return f"{len(skips)} of {len(training.steps)} steps were skipped, and no loss scale fits them"
+    return f"{len(skips)} of {len(training.steps) - first} steps were skipped after the loss scale had settled"
 
 
 def _what_broke(training: TrainingFacts, skips: list[int]) -> str:
-    """The end of the sentence, and the story of the gradient where it is known."""
+    """The end of the sentence: how the gradient overflowed, where that is known."""
     if training.diverges:
         return f". {story_of_growth(training)}"
     if training.gradient_culprit is not None:
@@ -148,7 +150,7 @@ def _remedy(training: TrainingFacts) -> str:
     variable = training.steps[skips[-1]].first_nonfinite if skips else None
     layer = f', or compute the layer of `{variable}` in float32 (dtype="float32")' if variable else ""
     return (
-        f"Look at the batches of these steps for values far beyond the others, clip or standardise them{layer}. "
+        f"Look for values far beyond the others in the batches of these steps, and clip or standardise them{layer}. "
         f"{NOT_TRIED}"
     )
 
@@ -157,14 +159,14 @@ def _remedy(training: TrainingFacts) -> str:
 def _rest_of_scale(training: TrainingFacts, beyond: int) -> str:
     skipped = sum(not step.applied for step in training.steps)
     last = training.steps[-1].loss_scale or 0.0
-    own = f", among them all {training.script_steps} of the script itself" if loses_its_own_steps(training) else ""
+    own = f", including all {training.script_steps} of the script itself" if loses_its_own_steps(training) else ""
     if training.floor is not None:
         until = f", {beyond} of them at the loss scale's floor of {training.floor:g}"
     else:
-        until = f" until the loss scale had come down to {last:.3g}"
+        until = f" until the loss scale had fallen to {last:.3g}"
     return (
-        f"{skipped} of {len(training.steps)} steps were skipped{own}{until}: gradients leave float16 without any "
-        f"scaling. At that scale every gradient below {flushed_below(last)} is 0."
+        f"{skipped} of {len(training.steps)} steps were skipped{own}{until}: gradients leave float16's range even "
+        f"without scaling. At that scale every gradient below {flushed_below(last)} is 0."
     )
 
 
@@ -178,15 +180,15 @@ def _remedy_below_one(training: TrainingFacts) -> str:
     if training.gradient_culprit or training.broken_operation is not None or training.diverges:
         return remedy_from_culprit(training)
     return (
-        "Make the gradients smaller: standardise inputs and targets, average in the loss instead of adding up. "
+        "Make the gradients smaller: standardise inputs and targets, and average in the loss instead of summing. "
         f"{NOT_TRIED}"
     )
 
 
 # --- a growth interval of a few steps ---------------------------------------------------------------------------
 def _skips_by_growth(training: TrainingFacts) -> list[int]:
-    """Skipped steps, from 0 on, whose scale had grown since the skip before; [] where that is not most of them, or the
-    growth interval is none that is too short."""
+    """Numbers, from 0 on, of skipped steps whose scale had grown since the previous skip; [] where those are not most
+    of the skips, or the growth interval is not too short."""
     interval, first = training.growth_interval, first_applied(training) or 0
     if interval is None or interval >= SHORTEST_INTERVAL:
         return []
@@ -206,17 +208,17 @@ def _growth(training: TrainingFacts, grown: int) -> str:
     since = len(training.steps) - (first_applied(training) or 0)
     skipped = sum(not step.applied for step in training.steps[first_applied(training) or 0 :])
     return (
-        f"{skipped} of {since} steps were skipped after the loss scale had found its place: it is doubled after "
-        f"{_good_steps(training.growth_interval)}, and {grown} of them were skipped at a scale that had just grown."
+        f"{skipped} of {since} steps were skipped after the loss scale had settled: the scale doubles after "
+        f"{_good_steps(training.growth_interval)}, and {grown} of these steps were skipped right after it doubled."
     )
 
 
 def _good_steps(interval: int | None) -> str:
-    return "every good step" if interval == 1 else f"{interval} good steps in a row"
+    return "every finite step" if interval == 1 else f"{interval} finite steps in a row"
 
 
 def _remedy_of_growth(training: TrainingFacts) -> str:
     return (
-        f"Let it grow more slowly: `dynamic_growth_steps={DEFAULT_INTERVAL}`, the default, instead of "
+        f"Let the scale grow more slowly: `dynamic_growth_steps={DEFAULT_INTERVAL}`, the default, instead of "
         f"{training.growth_interval}. {NOT_TRIED}"
     )

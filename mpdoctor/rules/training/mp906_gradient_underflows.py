@@ -1,20 +1,23 @@
-"""Gradients that float32 has become 0 in float16 at the loss scale in force.
+"""At the current loss scale, gradients become 0 in float16 that are not 0 in float32.
 
 ## Why it matters
 
-What is smaller than 3e-8 is 0 in float16. A loss scale lifts gradients above that; one that is too low for them, or
-none, loses them on the way back: the loss goes down slowly or not at all, nothing is inf and nothing raises. A batch
-of the training is run as the model is and once more with all layers in float32, on the same weights and with the same
-random numbers, and the elements are counted that float32 has and float16 has not. Where every step left some weights
-as they were and moved others, that is done with the last batch; with `mpdoctor check --reference` always, and with
-three batches. Variables below 1e-4 of the norm of the whole gradient are left out: theirs are rounding errors in
-both. A variable is told where it loses 5 %, of three batches on two; not where the loss of the whole training, run
-once more in float32, is the same, and what is left of its gradient points where float32's does (a cosine of 0.9999 on
-each batch), as with one saturated unit of sixteen.
+Numbers below 3e-8 are 0 in float16. A loss scale lifts gradients above that limit. Where the scale is too low,
+or there is none, they are lost in the backward pass: the loss falls slowly or not at all, nothing is inf and
+nothing raises.
 
-Between 3e-8 and 6e-5 a float16 number is not 0 and has fewer digits than others, down to none. Where that turns the
-whole gradient (a cosine to float32's of less than 0.95 on two batches) and a larger loss scale was seen to bring it
-back (to a fifth of the distance from 1 at most), that is told, too.
+To find out, a batch of the training is run twice, as the model is and with all layers in float32, with the same
+weights and random numbers, and the gradient elements are counted that are 0 only in float16. This is done with
+the last batch where every step changed some weights and left others unchanged, and with three batches under
+`mpdoctor check --reference`. Variables whose gradient is below 1e-4 of the norm of the whole gradient are left
+out: theirs are rounding errors in both runs. A variable is reported if it loses 5 % or more (with three
+batches, on two of them). It is not reported if the loss of the whole training, repeated in float32, is the same
+and the remaining gradient points in the same direction (a cosine of 0.9999 on each batch), as with one
+saturated unit of sixteen.
+
+Between 3e-8 and 6e-5 a float16 number is not 0, but has fewer digits than usual, down to none. If that turns
+the whole gradient (its cosine to the float32 gradient is below 0.95 on two batches), and a larger loss scale
+was seen to correct it (to at most a fifth of the distance from 1), that is reported too.
 
 ## Flagged
 
@@ -78,12 +81,12 @@ from mpdoctor.semantics.live.verdict import finds_its_scale
 
 SEVERITY = Severity.WARNING
 EXPLAINS = {"MP908": "model"}
-BATCHES = 2  # on which a variable must lose its gradient: one element of a short bias may cancel out on one
+BATCHES = 2  # on how many a variable must lose its gradient: on one batch an element of a short bias may cancel out
 NAMED = 3
-TURNED = 0.95  # cosine of the whole gradient: a third of it points elsewhere
+TURNED = 0.95  # cosine of the whole gradient: below it a third of the gradient points elsewhere
 AS_FAR = 5  # times as far from 1 as at a larger loss scale
 SAME_WAY = 0.9999  # cosine: what was lost is too small to matter to the loss
-RIGHT = 0.5  # an exponent nearer to 0 than this: the loss scale reaches the gradients, and leaves them
+RIGHT = 0.5  # an exponent nearer to 0 than this: the loss scale is applied to the gradients and divided out again
 
 
 def in_training(training: TrainingFacts) -> Iterator[Finding]:
@@ -114,7 +117,7 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
 
 
 def _is_by_scale(training: TrainingFacts) -> bool:
-    """Whether the scale found its place, and is what the gradients were scaled by."""
+    """Whether the scale has settled, and the gradients were multiplied by it."""
     depends = training.scale_dependence
     if depends is not None and abs(depends.median) > RIGHT:
         return False
@@ -125,8 +128,8 @@ def _is_by_scale(training: TrainingFacts) -> bool:
 
 
 def _is_wrong_before(reference: ReferenceFacts) -> bool:
-    """Whether a layer puts out something else than in float32, which leaves zeros on the way back that no loss scale
-    keeps."""
+    """Whether a layer's output differs from that in float32, which makes gradients 0 that no loss scale can "
+    "preserve."""
     room = reference.room
     outputs = [layer.apart or 0.0 for step in reference.steps for layer in step.layers]
     return max(outputs, default=0.0) >= FAR and (room is None or room.is_empty)
@@ -143,7 +146,7 @@ def _lost(reference: ReferenceFacts) -> dict[str, float]:
 
 
 def _missed(reference: ReferenceFacts) -> set[str]:
-    """The variables of which more than elements too small to matter may be lost."""
+    """The variables that may lose more than elements too small to matter."""
     divergence = reference.divergence
     of_all = [variable for step in reference.steps for variable in step.variables]
     if divergence is None or not divergence.single or divergence.is_apart:
@@ -152,8 +155,8 @@ def _missed(reference: ReferenceFacts) -> set[str]:
 
 
 def _turned(reference: ReferenceFacts) -> list[float]:
-    """Cosines of the batches whose gradients point elsewhere at the loss scale in force, for want of digits: at a
-    larger one they do not."""
+    """Cosines of the batches whose gradients point elsewhere at the current loss scale and not at a larger one, because
+    they have too few digits."""
     room = reference.room
     if room is None or room.cosine is None or room.middle is None:
         return []
@@ -167,9 +170,9 @@ def _turned_story(cosines: list[float], scale: float | None, reference: Referenc
     room = reference.room
     assert scale is not None and room is not None and room.middle is not None and room.cosine is not None
     return (
-        f"At the loss scale {power_text(scale)}, gradients are so small in float16 that they lose their digits: the "
-        f"cosine to float32's gradient is {cosine_text(min(cosines))}, and {cosine_text(room.cosine)} at "
-        f"{power_text(room.middle)} ({len(reference.steps)} batches compared)."
+        f"At the loss scale {power_text(scale)}, gradients are so small in float16 that they lose digits: their cosine "
+        f"to float32's gradient is {cosine_text(min(cosines))}. At {power_text(room.middle)} it is "
+        f"{cosine_text(room.cosine)} ({len(reference.steps)} batches compared)."
     )
 
 
@@ -179,28 +182,28 @@ def _story(lost: dict[str, float], scale: float | None, reference: ReferenceFact
     where = "Without a loss scale" if scale is None else f"At the loss scale {power_text(scale)}"
     batches = len(reference.steps)
     compared = f"{batches} batch{'es' if batches > 1 else ''} compared"
-    way = f" On the way back the zeros begin at the output of `{begins}`." if begins else ""
-    return f"{where}, gradients that float32 has are 0 in float16: {named}{more} ({compared}).{way}"
+    way = f" In the backward pass the zeros begin at the output of `{begins}`." if begins else ""
+    return f"{where}, gradients become 0 in float16 that are not 0 in float32: {named}{more} ({compared}).{way}"
 
 
 def _remedy(training: TrainingFacts, room: ScaleRoom | None, scale: float | None) -> str:
     if scale is None:
         return "Give the optimizer a loss scale: `LossScaleOptimizer(optimizer)`."
     if room is None:
-        return "Raise the loss scale; none was tried."
+        return "Raise the loss scale. (No other scale was tried.)"
     to_write = scale_to_write(training)
     if to_write is None or room.lowest is None or room.highest is None:
         over = ", ".join(f"`{path}`" for path in room.overflowing[:NAMED]) or "a gradient"
-        way = 'Not tried: `dtype="float32"` for layers on that way.'
-        return f"No loss scale fits: none keeps these and stays two powers below where {over} overflows. {way}"
+        way = 'Not tried: `dtype="float32"` for layers on that path.'
+        return f"No loss scale fits: none keeps these and stays two powers of 2 below where {over} overflows. {way}"
     return (
         f"{_written(to_write)} keeps them: from {power_text(room.lowest)} to {power_text(room.highest)} "
-        "nothing overflowed on the batches tried, and no variable lost 5 %."
+        "nothing overflowed on the batches tried, and no variable lost 5 % of its gradient."
     )
 
 
 def _written(to_write: ScaleToWrite) -> str:
     if to_write.text is None:
         return f"The default (leave out `{to_write.argument}`), {power_text(DEFAULT_SCALE)},"
-    begins = f", which begins at {power_text(DEFAULT_SCALE)}," if to_write.is_default else ""
+    begins = f", which starts at {power_text(DEFAULT_SCALE)}," if to_write.is_default else ""
     return f"`{to_write.argument}={to_write.text}`{begins}"

@@ -2,10 +2,10 @@
 
 ## Why it matters
 
-No loss scale can mend it: the gradients of such a loss are NaN. With loss scaling the step is skipped, without it NaN
-is written into the weights, and the training is over. In 16 bits the usual reasons are a loss that squares or sums
-float16 values (float16 ends at 65504), an epsilon that is 0 in float16 under a logarithm or a division, and data that
-holds NaN.
+No loss scale can help: the gradients of such a loss are NaN. With loss scaling the step is skipped; without it
+NaN is written into the weights, and the training is ruined. In 16 bits the usual causes are a loss that squares
+or sums float16 values (float16 ends at 65504), an epsilon that is 0 in float16 under a logarithm or a division,
+and data that contains NaN.
 
 ## Flagged
 
@@ -79,11 +79,11 @@ TELLS_OF_DIVERGENCE = 4
 
 def in_training(training: TrainingFacts) -> Iterator[Finding]:
     bad = [i for i, s in enumerate(training.steps) if s.loss is not None and not math.isfinite(s.loss)]
-    if not bad or training.broken_by_device or training.escaped_steps:  # MP315 speaks of the last
+    if not bad or training.broken_by_device or training.escaped_steps:  # MP315 reports escaped steps
         return
     yield Finding(
         f"The loss is {training.steps[bad[0]].loss} at step {bad[0] + 1}"
-        + (f" and at {len(bad) - 1} later ones" if len(bad) > 1 else "")
+        + (f" and at {len(bad) - 1} later step{'s' if len(bad) > 2 else ''}" if len(bad) > 1 else "")
         + _why(training),
         _remedy(training),
         (training.loss_culprit.location if training.loss_culprit else None) or training.model.call.location,
@@ -103,7 +103,7 @@ def _why(training: TrainingFacts) -> str:
         return f". {story_of_growth(training)}"
     if culprit is not None and operation is not None:
         line = line_of(operation, training.model.call.location)
-        return f". It begins in {named_culprit(culprit)}: {broke(operation)}{line}."
+        return f". It starts in {named_culprit(culprit)}: {broke(operation)}{line}."
     if training.loss_culprit is not None and training.loss_culprit.given in GIVEN:
         return f": {broke(training.loss_culprit)}."
     if training.loss_culprit is not None:
@@ -116,8 +116,8 @@ def _remedy(training: TrainingFacts) -> str:
     if training.broken_operation is not None or training.diverges:
         return remedy_from_culprit(training)
     return (
-        "Compute the loss in float32: `tf.cast(predictions, tf.float32)` before anything is squared, summed or "
-        f"divided; and look for NaN in the data. {NOT_TRIED}"
+        "Compute the loss in float32, with `tf.cast(predictions, tf.float32)` before anything is squared, summed or "
+        f"divided, and look for NaN in the data. {NOT_TRIED}"
     )
 
 

@@ -1,15 +1,18 @@
-"""The loss of the training leaves that of the same training in float32.
+"""The training's loss departs from the loss of the same training in float32.
 
 ## Why it matters
 
-Nothing is inf, nothing raises and no step is lost, and the model learns less than it would in float32: a layer
-subtracts two large numbers, adds up what is too small to be added, or squares what is 0 then. It is measured with
-`mpdoctor check --reference` alone. The training is run once more from its first weights as it is, and with all layers
-in float32: on the same batches, with the same random numbers, without the steps that float16 skipped. It is told where
-the losses of the last third of the steps lie further apart than a tenth of what the loss changes by in float32, than
-8 roundings of the loss itself, and than five times what rounding alone brings about: a third training in float32, from
-first weights that were rounded to 16 bits. Layers are tried in float32 one at a time, then the first of them together
-with all others of its class. Where random numbers cannot be repeated, nothing is said.
+Nothing is inf, nothing raises and no step is lost, but the model learns less than it would in float32: a layer
+subtracts two large numbers, adds numbers too small to change the sum, or squares numbers whose squares are 0 in
+float16. This is measured only by `mpdoctor check --reference`. The training is run twice more from its first
+weights, once as it is and once with all layers in float32, on the same batches, with the same random numbers,
+without the steps that float16 skipped.
+
+The rule reports a training whose losses over the last third of the steps differ by more than each of three
+limits: a tenth of the change of the loss in float32, 8 roundings of the loss itself, and five times the
+difference that rounding alone causes (measured by a third training in float32, from first weights that were
+rounded to 16 bits). Layers are then tried in float32 one at a time, and the first of them together with all
+others of its class. Where random numbers cannot be repeated, nothing is reported.
 
 ## Flagged
 
@@ -67,11 +70,11 @@ model.fit(x, x[:, :1] * 2 - x[:, 1:2], batch_size=32, epochs=5)
 
 ## Versions
 
-All, where a step can be run once more: not in an eager loop.
+All, where a step can be run again, which is not possible in an eager loop.
 
 ## Where users met it
 
-Micikevicius et al., Mixed Precision Training (2018), section 3.3: reductions are added up in float32.
+Micikevicius et al., Mixed Precision Training (2018), section 3.3: reductions are summed in float32.
 """
 
 from __future__ import annotations
@@ -117,8 +120,8 @@ def _story(divergence: DivergenceFacts) -> str:
         f"{mean(losses[last]):.4g}" for losses in (divergence.half, divergence.single, divergence.rounded)
     )
     return (
-        f"The loss leaves float32's: over the last {steps // 3} of {steps} steps, from the same weights and on the "
-        f"same batches, its mean is {half} in {dtype} and {single} in float32. In float32 from weights rounded to "
+        f"The loss departs from float32's: over the last {steps // 3} of {steps} steps, from the same weights and on "
+        f"the same batches, its mean is {half} in {dtype} and {single} in float32. In float32 from weights rounded to "
         f"{dtype} it is {control}."
     )
 
@@ -129,16 +132,16 @@ def _remedy(divergence: DivergenceFacts) -> str:
     if healing is not None:
         loss = _last(healing, divergence)
         by_itself = next((layer for layer in alone if layer.path == healing.path and healing.beside), None)
-        told = f"; with `{healing.path}` alone it is {_last(by_itself, divergence)}" if by_itself is not None else ""
-        return f'Give {_named(healing)} `dtype="float32"`: trained so, the loss is {loss} there{told}.'
+        told = f"; with only `{healing.path}` it is {_last(by_itself, divergence)}" if by_itself is not None else ""
+        return f'Give {_named(healing)} `dtype="float32"`: in a training with that, the mean is {loss}{told}.'
     tried = " and ".join(f"`{layer.path}`" for layer in alone)
-    of_class = [f", and {_named(layer)} together did not" for layer in divergence.layers if layer.beside]
+    of_class = [f", nor did {_named(layer)} together" for layer in divergence.layers if layer.beside]
     not_healed = (
-        f" In float32, {tried} alone {'did' if len(alone) == 1 else 'did each'} not heal it{''.join(of_class)}."
+        f" {tried}{' alone' if len(alone) == 1 else ', each alone,'} in float32 did not prevent it{''.join(of_class)}."
         if tried
         else ""
     )
-    return f"With all layers in float32 it does not happen.{not_healed}"
+    return f"It does not happen with all layers in float32.{not_healed}"
 
 
 def _named(layer: TriedLayer) -> str:

@@ -1,13 +1,14 @@
-"""Steps were applied, and no trainable variable moved.
+"""Steps were applied, but no trainable variable changed.
 
 ## Why it matters
 
-The training runs, the loss is printed, and the model learns nothing. In 16 bits that happens when every gradient is
-flushed to 0 (float16 holds nothing below 6e-8, so small gradients need a loss scale), or when the weights themselves
-are float16 and each update is smaller than half their last digit (measured: SGD with 1e-4 on float16 weights, 20
-epochs, a change of exactly 0). In any precision it happens with a learning rate of 0, and where no gradient comes
-through: ReLUs that are 0 for every input, a loss that does not depend on what the model puts out. The last step is
-repeated to tell them apart: with the loss made larger, and with the update made in float64.
+The training runs, the loss is printed, and the model learns nothing. In 16 bits that happens when every
+gradient becomes 0 (numbers below 3e-8 are 0 in float16, so small gradients need a loss scale), or when the
+weights themselves are float16 and each update is smaller than half their last digit (measured: SGD at 1e-4 on
+float16 weights, 20 epochs, a change of exactly 0). In any precision it happens with a learning rate of 0, and
+where no gradient gets through: ReLUs that are 0 for every input, or a loss that does not depend on the model's
+output. To tell these apart, the last step is repeated with the loss multiplied by a large number, and with the
+update computed in float64.
 
 ## Flagged
 
@@ -57,7 +58,7 @@ from mpdoctor.semantics.live.verdict import verdict_from_training
 
 SEVERITY = Severity.ERROR
 DEFAULT = 2.0**15
-LOOK = "Look at the learning rate, at layers set to trainable=False, and at what the loss depends on."
+LOOK = "Check the learning rate, layers set to trainable=False, and whether the loss depends on the weights."
 
 
 def in_training(training: TrainingFacts) -> Iterator[Finding]:
@@ -75,7 +76,7 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
 
 
 def _cause(training: TrainingFacts, seen: StandstillFacts) -> tuple[str, str]:
-    """What was measured, as a sentence to add, and what to do about it."""
+    """The sentence about what was measured, and the remedy."""
     if seen.learning_rate == 0:
         return _no_rate(training, seen)
     if seen.gradient == 0:
@@ -85,8 +86,8 @@ def _cause(training: TrainingFacts, seen: StandstillFacts) -> tuple[str, str]:
     if seen.gradient is not None and seen.learning_rate is not None:
         return (
             f" The gradients reach {magnitude_text(_unscaled(training, seen.gradient))} and the learning rate is "
-            f"{seen.learning_rate:.3g}: the optimizer makes nothing of them.",
-            "Look at the optimizer: at its own update, and at what puts the weights back after a step.",
+            f"{seen.learning_rate:.3g}, but the optimizer changes no weight.",
+            "Check the optimizer: its own update, and any code that sets the weights back after a step.",
         )
     return "", LOOK
 
@@ -95,35 +96,38 @@ def _no_rate(training: TrainingFacts, seen: StandstillFacts) -> tuple[str, str]:
     after = f" after {len(training.steps)} steps"
     if seen.schedule:
         return (
-            f" The learning rate is still 0{after}: so `{seen.schedule}` gives it.",
-            f"Look at `{seen.schedule}`: print what it gives for the first steps. A division of whole numbers, "
+            f" The learning rate that `{seen.schedule}` returns is still 0{after}.",
+            f"Print the learning rates that `{seen.schedule}` returns for the first steps. An integer division, "
             "`step // warmup`, is 0 until the end of the warm-up.",
         )
-    return f" The learning rate is 0{after}.", "Give the optimizer a learning rate, or take out what sets it to 0."
+    return (
+        f" The learning rate is 0{after}.",
+        "Give the optimizer a learning rate, or remove the code that sets it to 0.",
+    )
 
 
 def _no_gradient(training: TrainingFacts, seen: StandstillFacts) -> tuple[str, str]:
-    told = f" Every gradient is 0, also where the loss is multiplied by {seen.most:.2g}: it is no underflow."
+    told = f" Every gradient is 0, even with the loss multiplied by {seen.most:.2g}, so this is no underflow."
     if seen.overflow is not None and is_overflow(seen.overflow):
         return _divided_by_infinity(training, seen.overflow, told)
     if seen.reaches_output is False:
         return (
-            f"{told} It is 0 already where it comes out of the loss.",
-            "Look at the loss: what it computes from the predictions passes no gradient back. Rounding, argmax, a "
-            "comparison or a factor of 0 do not; nor does a mean of more than 65504 float16 numbers.",
+            f"{told} It is already 0 where the loss passes it to the model.",
+            "Check the loss: it passes no gradient back to the predictions. Rounding, argmax, a comparison, a factor "
+            "of 0 and a mean of 65520 or more float16 numbers pass none.",
         )
     if seen.layer and seen.puts_out_zeros:
         return (
-            f"{told} A gradient comes to the output of layer `{seen.layer}` ({seen.layer_class}), which is 0 for the "
+            f"{told} A gradient reaches the output of layer `{seen.layer}` ({seen.layer_class}), which is 0 for the "
             "whole batch, and ends there.",
-            f"Look at what goes into `{seen.layer}`: an activation such as ReLU that is 0 everywhere passes nothing "
-            "back. Other initial weights, a smaller learning rate, or `leaky_relu` keep it alive.",
+            f"Check the input of `{seen.layer}`: an activation such as ReLU that is 0 everywhere passes no gradient "
+            "back. Other initial weights, a smaller learning rate, or `leaky_relu` keep it from being 0.",
         )
     if seen.layer:
         return (
-            f"{told} A gradient comes to the output of layer `{seen.layer}` ({seen.layer_class}), and ends there.",
-            f"Look at what `{seen.layer}` computes: tf.stop_gradient, rounding, argmax and a saturated activation pass "
-            "nothing back.",
+            f"{told} A gradient reaches the output of layer `{seen.layer}` ({seen.layer_class}), and ends there.",
+            f"Check the code of `{seen.layer}`: tf.stop_gradient, rounding, argmax and a saturated activation pass no "
+            "gradient back.",
         )
     return told, LOOK
 
@@ -132,7 +136,7 @@ def _divided_by_infinity(training: TrainingFacts, overflow: OperationFacts, told
     where = "In the loss" if overflow.where == "loss" else "In a layer"
     line = line_of(overflow, training.model.call.location)
     return (
-        f"{told} {where} {broke(overflow)}{line}: inf in float16. What is divided by inf passes no gradient back.",
+        f"{told} {where} {broke(overflow)}{line}: inf in float16. A division by inf passes no gradient back.",
         f"{remedy_from_operation(overflow)} {NOT_TRIED}",
     )
 
@@ -141,21 +145,21 @@ def _flushed(training: TrainingFacts, seen: StandstillFacts) -> tuple[str, str]:
     scale = training.steps[-1].loss_scale
     lifting = (scale or 1.0) * (seen.factor or 1.0)
     at = "Without a loss scale" if scale is None else f"At the loss scale of {scale:g}"
-    told = f" {at} every gradient is 0, at {lifting:g} some are not: below 3e-8 float16 flushes them to 0."
+    told = f" {at} every gradient is 0, and at {lifting:g} some are not: gradients below 3e-8 become 0 in float16."
     if scale is None:
         return told, "Scale the loss: `LossScaleOptimizer(optimizer)`, which mixed_float16's compile() does by itself."
     if scale < DEFAULT and lifting <= DEFAULT:
-        return told, "Leave out the scale: the default of 32768 lifts these gradients into float16's range."
+        return told, "Leave the scale out: the default of 32768 lifts these gradients into float16's range."
     return (
         told,
-        f"Raise it, initial_scale={lifting:g}; or make the loss itself larger, a mean instead of a tiny factor.",
+        f"Raise the scale, initial_scale={lifting:g}, or make the loss itself larger: a mean instead of a tiny factor.",
     )
 
 
 def _rounded_away(seen: StandstillFacts) -> tuple[str, str]:
-    digit = "" if seen.half_digit is None else f", and half of its last digit is {seen.half_digit:.2g}"
-    told = f" The largest update, {seen.update:.2g}, is made to `{seen.variable}` in {seen.dtype}{digit}:"
-    told += " it is rounded away."
+    digit = "" if seen.half_digit is None else f", where half of the last digit is {seen.half_digit:.2g}"
+    told = f" The largest update, {seen.update:.2g}, is that of `{seen.variable}`, which is {seen.dtype}{digit}:"
+    told += " the update is rounded away."
     if seen.dtype in HALF:
         return told, f'Keep float32 weights: set_global_policy("mixed_{seen.dtype}") instead of "{seen.dtype}".'
     rate = "" if seen.learning_rate is None else f": {seen.learning_rate:.3g} is too small for these weights"

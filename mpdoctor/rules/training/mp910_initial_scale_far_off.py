@@ -1,11 +1,11 @@
-"""The loss scale starts far above where it settles, and the steps on the way down are lost.
+"""The loss scale starts far above where it settles, and every step until then is lost.
 
 ## Why it matters
 
-A dynamic loss scale is halved after each step with an inf gradient, and such a step is skipped. From 2^56 it takes
-forty steps until the first one counts. Keras' own start of 32768 loses 2 to 15 steps with most models. What is told
-here costs nothing but those steps, unless a script is short, or warm-up and schedules count them. A script that ends
-before the first step counts has trained nothing: that is a warning.
+A dynamic loss scale is halved after each step with an inf gradient, and such a step is skipped. From 2^56 it
+takes forty steps until one is applied. Keras' own initial scale of 32768 loses 2 to 15 steps with most models.
+This costs only those steps, unless a script is short, or warm-up and schedules count them. A script that ends
+before any step is applied has trained nothing; that is a warning.
 
 ## Flagged
 
@@ -56,7 +56,7 @@ from mpdoctor.semantics.live.verdict import first_applied, loses_its_own_steps, 
 
 SEVERITY = Severity.INFO
 DEFAULT = 2.0**15
-MANY = 10  # steps lost; fewer are the rule
+MANY = 10  # lost steps; fewer are usual
 
 
 def in_training(training: TrainingFacts) -> Iterator[Finding]:
@@ -70,9 +70,9 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
     if lost < MANY or not _is_far_off(settled, last):
         return
     loses_all = loses_its_own_steps(training)
-    own = f" The script itself takes {training.script_steps}: it trains nothing." if loses_all else ""
+    own = f" The script itself runs {training.script_steps} steps, so it trains nothing." if loses_all else ""
     yield Finding(
-        f"The loss scale starts at {initial:g}; {_course(lost, settled, last)}.{own}",
+        f"The loss scale starts at {initial:g}, and {_course(lost, settled, last)}.{own}",
         _remedy(initial, settled),
         _place(training),
         model=training.model.id,
@@ -87,14 +87,15 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
 
 
 def _goes_by_its_start(training: TrainingFacts, initial: float) -> bool:
-    """Whether the loss scale moves, and nothing else that is wrong moves it."""
+    """Whether the loss scale changes, and not because of another defect."""
     if not training.dynamic or not math.isfinite(initial) or training.broken_by_device:
         return False
     return verdict_from_training(training)[0] in (Verdict.HEALTHY, Verdict.SETTLING, Verdict.INCONCLUSIVE)
 
 
 def _is_far_off(settled: float | None, last: float) -> bool:
-    """`settled`: the scale of the first applied step, None where all were skipped; `last`: that of the last step."""
+    """Whether the scale is lost on its start alone. `settled` is the scale of the first applied step, None where all
+    were skipped; `last` is that of the last step."""
     return last > DEFAULT if settled is None else settled >= 1
 
 
@@ -106,12 +107,12 @@ def _place(training: TrainingFacts) -> Location | None:
 
 def _course(lost: int, settled: float | None, last: float) -> str:
     if settled is None:
-        return f"all {lost} steps were skipped, and it is still on its way down, at {last:g}"
-    return f"the first {lost} steps were skipped until it had come down to {settled:g}"
+        return f"all {lost} steps were skipped: it is still falling, at {last:g}"
+    return f"the first {lost} steps were skipped until it had fallen to {settled:g}"
 
 
 def _remedy(initial: float, settled: float | None) -> str:
     if settled is None or settled >= DEFAULT:
         saved = "" if settled is None else f" That saves {math.log2(initial / DEFAULT):.0f} steps."
-        return f"Leave out `initial_scale`: the default is 32768.{saved}"
+        return f"Leave `initial_scale` out: the default is 32768.{saved}"
     return f"`LossScaleOptimizer(optimizer, initial_scale={settled:g})` starts there."

@@ -1,10 +1,10 @@
-"""A fixed loss scale is too large for these gradients: they become inf or NaN.
+"""A fixed loss scale is too large, and gradients become inf or NaN.
 
 ## Why it matters
 
-A fixed scale is never lowered, and with it nobody checks the gradients: Keras 2 applies them as they are
-(`dynamic=False`), and so does Keras 3 with an optimizer's `loss_scale_factor`. One overflow writes inf or NaN into the
-weights, and the training is over.
+A fixed scale is never lowered, and the gradients are not checked: Keras 2 (`dynamic=False`) and Keras 3 (an
+optimizer's `loss_scale_factor`) apply them even if they are inf. One overflow writes inf or NaN into the
+weights, and the training is ruined.
 
 ## Flagged
 
@@ -75,8 +75,8 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
         f"{_where(training)}",
         after_scale_trial(
             training,
-            "Use a dynamic loss scale, `LossScaleOptimizer(optimizer)`, which skips such a step and lowers itself; or "
-            "a smaller fixed one",
+            "Use a dynamic loss scale, `LossScaleOptimizer(optimizer)`, which skips such a step and is then lowered, "
+            "or a smaller fixed one",
         ),
         training.model.call.location,
         model=training.model.id,

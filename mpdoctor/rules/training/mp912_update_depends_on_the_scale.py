@@ -1,12 +1,13 @@
-"""The size of an update depends on the loss scale, though it must not.
+"""The size of an update depends on the loss scale, which should cancel out.
 
 ## Why it matters
 
-Loss scaling multiplies the loss by S and divides the gradients by S, so the scale must cancel out. mpdoctor trains
-one batch twice from the same state at two scales 64 apart and compares the gradients that reach the innermost
-optimizer. If they shrink as the scale grows, gradients are divided by a scale that the loss never saw (or twice):
-with the usual scale updates are 32768 times too small, and training creeps without a word. If they grow with it,
-gradients were never divided: updates are 32768 times too large.
+Loss scaling multiplies the loss by S and divides the gradients by S, so the scale must cancel out. mpdoctor
+trains one batch twice from the same state at two scales, 64 times apart, and compares the gradients that reach
+the innermost optimizer. If they shrink as the scale grows, gradients are divided by a scale that never
+multiplied the loss, or are divided twice: at the usual scale updates are 32768 times too small, and the
+training silently crawls. If they grow with the scale, gradients were never divided: updates are 32768 times too
+large.
 
 ## Flagged
 
@@ -74,8 +75,8 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
     else:
         text = f"The applied gradients grow with the loss scale: at the initial scale they are {times} too large."
     yield Finding(
-        f"{text} The same batch at the scales {seen.low:g} and {seen.high:g} gave gradients that differ by "
-        f"{(seen.high / seen.low) ** abs(seen.median):.3g} times; they should be equal.",
+        f"{text} For the same batch, the gradients at the loss scales {seen.low:g} and {seen.high:g} differ by a "
+        f"factor of {(seen.high / seen.low) ** abs(seen.median):.3g}, and should be equal.",
         _remedy(seen, training.model.keras.is_keras3),
         training.applied_at or training.model.call.location,
         model=training.model.id,
@@ -84,7 +85,7 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
 
 
 def _times(scale: float | None, exponent: float) -> str:
-    """A loss that is scaled in part gives gradients that go with less than the scale."""
+    """The remedy. A loss that is only scaled in part has gradients that change by less than the scale."""
     return f"{scale ** abs(round(exponent, 2)):.5g} times" if scale else "by the scale"
 
 
@@ -93,6 +94,6 @@ def _remedy(seen: ScaleDependenceFacts, is_keras3: bool) -> str:
         return "Scale the loss that the tape differentiates, once, and let the wrapper divide the gradients, once."
     if seen.loss is not None and seen.loss > 1 + SOME:
         return "The loss is scaled twice: scale it once."
-    if is_keras3:  # its wrapper always divides: these gradients went around it
+    if is_keras3:  # its wrapper always divides, so these gradients were not applied by it
         return "Apply the gradients with the LossScaleOptimizer that scaled the loss: it divides them by its scale."
     return "Divide the gradients by the scale before they are applied: get_unscaled_gradients(gradients)."

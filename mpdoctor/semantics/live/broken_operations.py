@@ -7,23 +7,23 @@ import math
 from mpdoctor.facts.training import FLOAT16_LIMIT, NamedOperand, OperationFacts
 from mpdoctor.facts.written_numbers import magnitude_text
 
-# What an operation does with the numbers that went in.
+# The words for an operation on its inputs.
 DOING = {
     "Square": "squaring",
     "SquaredDifference": "squaring a difference of",
     "Mul": "multiplying",
     "Pow": "raising to a power",
-    "Sum": "adding up",
-    "Cumsum": "adding up",
+    "Sum": "summing",
+    "Cumsum": "summing",
     "Mean": "averaging",
-    "Prod": "multiplying up",
-    "L2Loss": "adding up the squares of",
+    "Prod": "multiplying all of",
+    "L2Loss": "summing the squares of",
     "EuclideanNorm": "the norm of",
     "AddV2": "adding",
-    "AddN": "adding up",
+    "AddN": "adding",
     "Sub": "subtracting",
     "BiasAdd": "adding a bias to",
-    "BiasAddGrad": "adding up the gradients of a bias,",
+    "BiasAddGrad": "summing the gradients of a bias,",
     "MatMul": "multiplying matrices of",
     "BatchMatMulV2": "multiplying matrices of",
     "BatchMatMulV3": "multiplying matrices of",
@@ -38,7 +38,7 @@ DOING = {
     "RealDiv": "dividing",
     "Cast": "casting to float16",
 }
-# By what a 0, or a number below it, among the inputs does.
+# The words for an operation that a 0 among its inputs breaks.
 AT_ZERO = {
     "Log": "log() of 0",
     "RealDiv": "a division by 0",
@@ -54,18 +54,23 @@ AT_ZERO = {
     "InvGrad": "the gradient of a division at 0 is infinite",
     "Pow": "0 to a negative power",
 }
-# What keeps a 0 from it. A divisor comes back squared on the way back: no epsilon that float16 holds is large enough.
+# The guards against that 0. The gradient of a division divides by the divisor's square, so that no epsilon that float16
+# holds is large enough.
 GUARDS_AT_ZERO = {
-    "RealDiv": "divide with `tf.math.divide_no_nan`: it gives 0 where the divisor is 0, and a gradient of 0",
-    "Div": "divide with `tf.math.divide_no_nan`: it gives 0 where the divisor is 0, and a gradient of 0",
-    "Xdivy": "divide with `tf.math.divide_no_nan`: it gives 0 where the divisor is 0, and a gradient of 0",
-    "Reciprocal": "write `tf.math.reciprocal_no_nan`: of 0 it gives 0, and a gradient of 0",
-    "Inv": "write `tf.math.reciprocal_no_nan`: of 0 it gives 0, and a gradient of 0",
-    "Rsqrt": "add an epsilon that float16 holds under the root, 1e-3 and not 1e-8",
+    "RealDiv": "divide with `tf.math.divide_no_nan`: it returns 0 where the divisor is 0, with a gradient of 0",
+    "Div": "divide with `tf.math.divide_no_nan`: it returns 0 where the divisor is 0, with a gradient of 0",
+    "Xdivy": "divide with `tf.math.divide_no_nan`: it returns 0 where the divisor is 0, with a gradient of 0",
+    "Reciprocal": "write `tf.math.reciprocal_no_nan`: for 0 it returns 0, with a gradient of 0",
+    "Inv": "write `tf.math.reciprocal_no_nan`: for 0 it returns 0, with a gradient of 0",
+    "Rsqrt": "add an epsilon that float16 holds under the root, 1e-3 instead of 1e-8",
 }
-GUARD_AT_ZERO = "add an epsilon that float16 holds, 1e-4 and not 1e-8"
+GUARD_AT_ZERO = "add an epsilon that float16 holds, 1e-4 instead of 1e-8"
 GIVEN = {"data": "the batch itself holds inf or NaN", "labels": "the labels hold inf or NaN"}
-BELOW_ZERO = {"Sqrt": "sqrt() of a negative number", "Log": "log() of a negative number", "Rsqrt": "1 / sqrt() of one"}
+BELOW_ZERO = {
+    "Sqrt": "sqrt() of a negative number",
+    "Log": "log() of a negative number",
+    "Rsqrt": "1 / sqrt() of a negative number",
+}
 READING = frozenset(("ReadVariableOp", "ResourceGather", "ResourceGatherNd"))
 ADDING = ("Sum", "L2Loss", "Cumsum")
 SUMS = frozenset(("Sum", "Cumsum", "Mean", "Prod", "L2Loss", "EuclideanNorm", "Square", "SquaredDifference", "Exp"))
@@ -81,7 +86,7 @@ def is_overflow(operation: OperationFacts) -> bool:
 
 
 def is_of_input(operation: OperationFacts | None) -> bool:
-    """Whether what the model was given is beyond float16 from the start."""
+    """Whether the model's input itself is beyond float16's range."""
     return operation is not None and operation.from_data and is_overflow(operation)
 
 
@@ -91,14 +96,14 @@ def is_power_at_zero(operation: OperationFacts) -> bool:
 
 
 def is_emptied_softmax(operation: OperationFacts | None) -> bool:
-    """Whether a softmax got a row of which a mask has left nothing."""
+    """Whether a softmax got a row in which everything is masked."""
     if operation is None or operation.name not in ("Softmax", "LogSoftmax"):
         return False
     return operation.masked and operation.result == "nan"
 
 
 def is_of_weights(operation: OperationFacts | None) -> bool:
-    """Whether a weight was inf or NaN before the step: it is no layer's doing."""
+    """Whether a weight was inf or NaN before the step, so that no layer caused it."""
     return operation is not None and operation.name in READING
 
 
@@ -107,12 +112,12 @@ def broke(operation: OperationFacts) -> str:
     if operation.given in GIVEN:
         return GIVEN[operation.given]
     if operation.name in READING:
-        return "a weight is inf or NaN already"
+        return "a weight is already inf or NaN"
     if operation.given == "constant":
         if operation.constant is not None:
             return _beyond_float16(operation.constant)
         beyond = "a constant beyond 65504, such as -1e9, is -inf in float16"
-        return beyond if operation.masked else "a constant, or a weight that is read there, is inf or NaN already"
+        return beyond if operation.masked else "a constant, or a weight that is read there, is already inf or NaN"
     if is_power_at_zero(operation):
         return "the gradient of a power at 0 is infinite"
     if operation.name in AT_ZERO and operation.holds_zero and not is_overflow(operation):
@@ -138,44 +143,42 @@ def _beyond_float16(constant: NamedOperand) -> str:
 
 
 def _smaller_constant(constant: NamedOperand) -> str:
-    return f"use a number that float16 holds, up to 65504, in the place of `{constant.name}`"
+    return f"use a number that float16 holds, up to 65504, instead of `{constant.name}`"
 
 
 def _remedy_of_constant(constant: NamedOperand, in_float32: str) -> str:
     other = _smaller_constant(constant)
-    return f"{other[0].upper()}{other[1:]}; or {in_float32}."
+    return f"{other[0].upper()}{other[1:]}, or {in_float32}."
 
 
 def _remedy_of_source(operation: OperationFacts, in_float32: str) -> str:
-    """Against what was not finite before the operation: the data, a weight, a constant; "" of what it made itself."""
+    """The remedy where an input of the operation was not finite: the data, a weight, a constant; "" otherwise."""
     if operation.given in GIVEN:
         given = operation.given
-        return f"Look for NaN and inf in the {given}: `tf.debugging.assert_all_finite({given}, '{given}')`."
+        return f"Find the NaN or inf in the {given}: `tf.debugging.assert_all_finite({given}, '{given}')`."
     if operation.name in READING:
         return (
-            "Look at what wrote it: its initial value, or a step before. A dynamic loss scale skips a step whose "
-            "gradients are inf or NaN."
+            "Check its initial value and the steps before. A dynamic loss scale skips a step whose gradients are inf "
+            "or NaN."
         )
     if operation.constant is not None and not operation.masked:
         return _remedy_of_constant(operation.constant, in_float32)
     if says_where_to_look(operation):
-        return "Look at the constants and weights that are read there: `tf.debugging.assert_all_finite(w, 'w')`."
+        return "Check the constants and weights that are read there: `tf.debugging.assert_all_finite(w, 'w')`."
     if operation.given == "constant" or (operation.name == "Cast" and operation.result == "-inf"):
-        return (
-            "Use a constant that float16 holds, such as -1e4, or `scores.dtype.min`; and tf.where() instead of a sum."
-        )
+        return "Use a constant that float16 holds, such as -1e4 or `scores.dtype.min`, and tf.where() instead of a sum."
     return ""
 
 
 def remedy_from_operation(operation: OperationFacts, layer: str = "") -> str:
-    """What helps against it; `layer` is where it stands, "" outside of all layers."""
+    """The remedy for a broken operation; `layer` is the layer that contains it, "" outside of all layers."""
     in_float32 = f'give `{layer}` dtype="float32"' if layer else "compute it in float32, `tf.cast(x, tf.float32)`"
     if of_source := _remedy_of_source(operation, in_float32):
         return of_source
     if is_power_at_zero(operation):
         return (
-            "Keep what is raised to a power away from 0, `tf.pow(x + 1e-4, …)`: at 0 the gradient of a power below 1 "
-            "is infinite, in float32 too, and an epsilon below 3e-8 is 0 in float16."
+            "Keep the base of the power away from 0, `tf.pow(x + 1e-4, …)`: at 0 the gradient of a power below 1 is "
+            "infinite, in float32 too, and an epsilon below 3e-8 is 0 in float16."
         )
     if operation.dtype == "float32":
         return _remedy_in_float32(operation)
@@ -186,24 +189,25 @@ def remedy_from_operation(operation: OperationFacts, layer: str = "") -> str:
         )
     if operation.name in AT_ZERO and operation.holds_zero and not is_overflow(operation):
         guard = _guard_at_zero(operation)
-        return f"{guard[0].upper()}{guard[1:]}; or {in_float32}."
+        return f"{guard[0].upper()}{guard[1:]}, or {in_float32}."
     if operation.name in ("Exp", "Expm1", "Sinh", "Cosh") and not is_overflow(operation):
-        return "Bound what goes into it, `tf.clip_by_value(x, -10.0, 10.0)`: not even float32 holds this."
+        return "Bound its input, `tf.clip_by_value(x, -10.0, 10.0)`: not even float32 holds this result."
     if operation.name == "Cast":
         return f"Scale these numbers down before they are cast, or keep them in float32: {in_float32}."
-    sums = "average instead of adding up, or " if operation.name in ADDING else ""
+    sums = "average instead of summing, or " if operation.name in ADDING else ""
     text = f"{sums}{in_float32}" + ("" if layer else " before anything is squared, summed or divided") + "."
     return text[0].upper() + text[1:]
 
 
 def says_where_to_look(operation: OperationFacts) -> bool:
-    """Whether `remedy_from_operation` advises no change, because what broke came from elsewhere."""
+    """Whether `remedy_from_operation` advises where to look instead of a change, because the bad number came from
+    elsewhere."""
     of_a_constant = operation.given == "constant" and not operation.masked and operation.constant is None
     return operation.given in GIVEN or operation.name in READING or of_a_constant
 
 
 def beside_float32(operation: OperationFacts) -> str | None:
-    """What may be done instead, a clause, where `remedy_from_operation` advises float32: "" for nothing. None where it
+    """The alternative, as a clause, where `remedy_from_operation` advises float32; "" if there is none. None where it
     advises something else."""
     advised = remedy_from_operation(operation)
     if "tf.cast(x, tf.float32)" not in advised:
@@ -214,18 +218,18 @@ def beside_float32(operation: OperationFacts) -> str | None:
         return _guard_at_zero(operation)
     if operation.name == "Cast":
         return "scale these numbers down before they are cast"
-    return "average instead of adding up" if operation.name in ADDING else ""
+    return "average instead of summing" if operation.name in ADDING else ""
 
 
 def _guard_at_zero(operation: OperationFacts) -> str:
-    """A clause that begins with a verb. The way back of a logarithm divides, too, and has another remedy."""
+    """The guard, as a clause that begins with a verb. A logarithm's gradient divides as well, and needs another one."""
     return GUARD_AT_ZERO if operation.where == "gradient" else GUARDS_AT_ZERO.get(operation.name, GUARD_AT_ZERO)
 
 
 def _remedy_in_float32(operation: OperationFacts) -> str:
-    """More bits are no help to what breaks in float32."""
+    """The remedy for an operation that breaks in float32, where more bits do not help."""
     if operation.name in AT_ZERO and operation.holds_zero:
-        return "Add an epsilon such as 1e-7 to what goes into it: it is computed in float32 already, and breaks there."
+        return "Add an epsilon such as 1e-7 to its input: it is already computed in float32, and breaks there too."
     if operation.name in BELOW_ZERO and operation.result == "nan":
-        return "Keep what goes into it from falling below 0: `tf.maximum(x, 1e-7)`."
-    return "Make these numbers smaller before: it is computed in float32 already, which does not hold the result."
+        return "Keep its input from falling below 0: `tf.maximum(x, 1e-7)`."
+    return "Make its input smaller: it is already computed in float32, which does not hold the result."

@@ -15,9 +15,9 @@ def finding_of_hidden_overflow(training: TrainingFacts) -> Finding:
     hidden = training.hidden_overflow
     assert hidden is not None
     return Finding(
-        f"In layer `{hidden.layer}` ({hidden.class_name}), {broke(hidden.operation)}: inf in float16, which ends at "
-        "65504. No step is skipped for it, because later operations make it finite again; but what the layer puts out "
-        f"is {hidden.apart:.0%} of its size away from what it gives in float32 on the same input.",
+        f"In layer `{hidden.layer}` ({hidden.class_name}), {broke(hidden.operation)}: inf in float16, whose largest "
+        "number is 65504. No step is skipped, because later operations make the result finite again, but the layer's "
+        f"output differs from that in float32 on the same input by {hidden.apart:.0%} of its size.",
         _remedy(training),
         hidden.operation.location or next(iter(hidden.locations), None) or training.model.call.location,
         model=training.model.id,
@@ -41,7 +41,7 @@ def _remedy(training: TrainingFacts) -> str:
         return f'Give {layers} dtype="float32": then nothing overflows in any layer (tried on the last batch).'
     return (
         f'{layers} with dtype="float32" {"is" if len(named) == 1 else "are"} not enough (tried on the last batch): a '
-        "result still overflows. Not tried: make what goes into it smaller."
+        "result still overflows. Not tried: make its input smaller."
     )
 
 

@@ -17,4 +17,4 @@ _NAMED = {
 def went_on_with(mended: tuple[MendedFacts, ...]) -> str:
     """A sentence; "" where nothing was mended."""
     named = list(dict.fromkeys(_NAMED[part.what].format(part.name) for part in mended))
-    return f"mpdoctor went on with {listed(named)} in float32 to see what else is in the way." if named else ""
+    return f"mpdoctor continued with {listed(named)} in float32 to look for further defects." if named else ""

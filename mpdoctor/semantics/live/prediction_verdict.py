@@ -14,8 +14,8 @@ from mpdoctor.semantics.live.verdict import probe_from_training
 
 EXCUSED = {
     "data": ", as the data do",
-    "constant": ", which a constant of the model's is",
-    "range": ", and would be in float32",
+    "constant": ", because a constant of the model is inf or NaN",
+    "range": ", and does so in float32 too",
 }
 
 
@@ -38,10 +38,10 @@ def verdict_from_prediction(training: TrainingFacts, seen: PredictionFacts) -> t
         return Verdict.HEALTHY, f"not trained; {bad}{EXCUSED[seen.excuse]}"
     if training.broken_by_device and operation is not None:
         return Verdict.INCONCLUSIVE, (
-            f"not trained; {bad}, because this CPU adds up float16 numbers in float16: `{operation.name}` of "
-            f"{operation.elements} numbers gives {operation.result} here, and "
-            f"{magnitude_text(operation.in_float32 or 0)} in float32, in which a GPU adds up; run it on a GPU "
-            "(--device gpu) to know"
+            f"not trained; {bad}, because this CPU sums float16 numbers in float16: `{operation.name}` of "
+            f"{operation.elements} numbers gives {operation.result} here and "
+            f"{magnitude_text(operation.in_float32 or 0)} in float32, in which a GPU sums; to be sure, run it on a GPU "
+            "(--device gpu)"
         )
     why = EXCUSED.get(seen.excuse, f": {broke(operation)}" if operation is not None else "")
     return Verdict.NOT_FINITE, f"not trained; {bad}{why}"

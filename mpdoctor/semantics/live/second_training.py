@@ -41,16 +41,16 @@ def _as_training(first: TrainingFacts, second: SecondTrainingFacts) -> TrainingF
 
 
 def contradiction(training: TrainingFacts) -> str:
-    """What the second training showed that the batches did not, a clause; "" where it heals or nobody knows."""
+    """The result of the second training where it contradicts the batches, a clause; "" where it does not."""
     probe, second = second_probe(training), training.second
     if probe is None or second is None:
         return ""
     on_its_way = probe.verdict is Verdict.SETTLING and not _skips_since_first_applied(second)
     if probe.verdict not in NO_CONTRADICTION and not on_its_way:
         skipped = "" if probe.verdict is Verdict.NOT_FINITE else skipped_of(second)
-        return f"trained again, {skipped} are still skipped" if skipped else f"trained again, {probe.why}"
+        return f"in a second training, {skipped} are still skipped" if skipped else f"in a second training, {probe.why}"
     if second.failing_batch_finite is False:
-        return "trained again, the batch that failed is not finite with the weights that were reached"
+        return "in a second training, the batch that failed is still not finite"
     return ""
 
 
@@ -75,13 +75,13 @@ def trained_again(training: TrainingFacts) -> str:
     if probe is None:
         return f"(Not trained again: {second.not_tried}.)"
     if probe.verdict is Verdict.INCONCLUSIVE:
-        return f"Trained again with it, no verdict yet: {probe.why}."
+        return f"In a second training with it, there is no verdict yet: {probe.why}."
     count, skipped = len(second.steps), skipped_of(second)
     if not skipped:
-        return f"Trained again with it, none of {count} steps is skipped."
+        return f"In a second training with it, none of {count} steps is skipped."
     last = second.steps[-1].loss_scale
     scale = "" if last is None else f", and the loss scale ends at {last:g}"
-    return f"Trained again with it, {skipped} are skipped, the last of them step {_last_skip(second)}{scale}."
+    return f"In a second training with it, {skipped} are skipped, the last of them step {_last_skip(second)}{scale}."
 
 
 def skipped_of(second: SecondTrainingFacts) -> str:

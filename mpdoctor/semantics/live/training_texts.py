@@ -29,7 +29,7 @@ ROUNDED_TO_ZERO = 2.0**-25  # half of the smallest number of float16
 
 
 def line_of(operation: OperationFacts, shown: Location | None) -> str:
-    """ " (line 15)", with the file where it is another than that of the line which is shown, "" of that line itself."""
+    """ " (line 15)", with the file where that differs from the shown line's; "" for the shown line itself."""
     place = operation.location
     if place is None or (shown is not None and (place.path, place.line) == (shown.path, shown.line)):
         return ""
@@ -38,7 +38,7 @@ def line_of(operation: OperationFacts, shown: Location | None) -> str:
 
 
 def flushed_below(scale: float) -> str:
-    """The gradients that this loss scale does not lift into float16: what is smaller than this is 0 there."""
+    """The size below which a gradient is 0 in float16 at this loss scale."""
     return f"{ROUNDED_TO_ZERO / scale:.2g}"
 
 
@@ -49,9 +49,9 @@ def story_of_growth(training: TrainingFacts) -> str:
     growth, steps = training.growth, [step for step in training.steps if step.loss is not None]
     step, loss, weight = growth.rises[-1]
     return (
-        f"The training diverges: from step to step the weights grew, the largest from {magnitude_text(growth.start)} "
-        f"to {magnitude_text(weight)} at step {step + 1}, and the loss from {magnitude_text(steps[0].loss or 0.0)} to "
-        f"{magnitude_text(loss) if math.isfinite(loss) else 'inf or NaN'}."
+        f"The training diverges: the weights grew from step to step, the largest from {magnitude_text(growth.start)} "
+        f"to {magnitude_text(weight)} at step {step + 1}, and the loss grew from "
+        f"{magnitude_text(steps[0].loss or 0.0)} to {magnitude_text(loss) if math.isfinite(loss) else 'inf or NaN'}."
     )
 
 
@@ -60,12 +60,13 @@ def remedy_of_growth(training: TrainingFacts) -> str:
     if rate is None:
         return f"Lower the learning rate. {NOT_TRIED}"
     return (
-        f"Lower the learning rate: {rate:.3g} is too high for this model, {rate / 10:.2g} is a tenth of it. {NOT_TRIED}"
+        f"Lower the learning rate: {rate:.3g} is too high for this model; try a tenth of it, {rate / 10:.2g}. "
+        f"{NOT_TRIED}"
     )
 
 
 def evidence_of_growth(training: TrainingFacts) -> dict[str, Any]:
-    """By it the findings are known that tell of one thing: weights that ran away, and what came of that."""
+    """Marks the findings that have one cause: weights that ran away."""
     return {"weights_ran_away": True} if training.weights_ran_away else {}
 
 
@@ -76,7 +77,7 @@ def evidence_of_operands(operation: OperationFacts | None) -> dict[str, Any]:
 
 
 def rule_of_culprit(training: TrainingFacts) -> str:
-    """The code of the rule that tells of the layer in which numbers were not finite first; "" where there is none."""
+    """The code of the rule that reports the layer whose numbers were not finite first; "" where there is none."""
     culprit = training.culprit
     if culprit is None or training.diverges or is_of_weights(culprit.operation) or not _is_of_float16(culprit):
         return ""
@@ -86,19 +87,19 @@ def rule_of_culprit(training: TrainingFacts) -> str:
 
 
 def _is_of_float16(culprit: CulpritFacts) -> bool:
-    """A layer that was given float32 may break, too, and has no rule of its own."""
+    """Whether it broke in float16; no rule reports a layer that breaks in float32."""
     return (culprit.operation or culprit.overflow).dtype == "float16"
 
 
 def _rule_of_loss(training: TrainingFacts) -> str:
-    """The code of the rule that tells of a loss in which numbers were not finite first; "" where there is none."""
+    """The code of the rule that reports a loss whose numbers were not finite first; "" where there is none."""
     first = training.culprit or training.gradient_culprit
     return "MP907" if training.loss_culprit is not None and first is None and not training.diverges else ""
 
 
 def culprit_evidence(training: TrainingFacts) -> dict[str, Any]:
     """The first variable whose gradient was not finite, and the layer and the operation, where a repetition found
-    them. `told_by`: the rule whose finding this one sends the reader to; it is told with that one."""
+    them. `told_by` is the rule whose finding this one refers the reader to, and with which it is shown."""
     evidence = evidence_of_growth(training)
     found = training.gradient_culprit
     variable = next((step.first_nonfinite for step in training.steps if step.first_nonfinite), None)
@@ -119,13 +120,13 @@ def culprit_evidence(training: TrainingFacts) -> dict[str, Any]:
 
 
 def line_of_gradient(training: TrainingFacts) -> Location | None:
-    """Of the operation where the gradient broke, else of the training call."""
+    """The line of the operation where the gradient broke, else that of the training call."""
     found = training.gradient_culprit
     return (found.operation.location if found and found.operation else None) or training.model.call.location
 
 
 def why_from_culprit(training: TrainingFacts, shown: Location | None = None) -> str:
-    """A sentence to add, where a gradient or the loss is why; of a layer MP904 speaks. `shown` is the line that the
+    """A sentence to add, where a gradient or the loss is the cause; MP904 reports a layer. `shown` is the line that the
     finding shows, None for that of the training call."""
     if training.diverges:
         return f" {story_of_growth(training)}"
@@ -147,31 +148,31 @@ def remedy_from_culprit(training: TrainingFacts) -> str:
     found, loss = training.gradient_culprit, training.loss_culprit
     if training.culprit is not None and is_of_weights(training.culprit.operation):
         return (
-            "A weight is inf or NaN before the step begins. Look at what wrote it, its initial value or an earlier "
-            "step: a learning rate too high, an epsilon of 0 in float16, gradients that nobody checked."
+            "A weight is inf or NaN before the step begins. Check its initial value and the earlier steps: a learning "
+            "rate that is too high, an epsilon that is 0 in float16, or gradients that are applied without a check."
         )
     if training.culprit is not None and not _is_of_float16(training.culprit):
         return (
-            f"It begins in {named_culprit(training.culprit)}, which computes in float32 here: keep smaller what it is "
-            "given, or change what it computes. No dtype helps."
+            f"It starts in {named_culprit(training.culprit)}, which already computes in float32, so no dtype helps: "
+            "make its input smaller, or change its computation."
         )
     if training.culprit is not None:
-        return f"It begins in {named_culprit(training.culprit)} (see {rule_of_culprit(training)}): mend it there."
+        return f"It starts in {named_culprit(training.culprit)}: fix it there (see {rule_of_culprit(training)})."
     if found is not None:
         return remedy_from_gradient(training, found)
     if loss is not None:
         return remedy_in_loss(training, loss)
     if any(measurement == "first number not finite" for measurement, _ in training.not_looked):
-        return "The failing step could not be repeated: look at its batch, at the loss and at each layer's output."
+        return "The failing step could not be repeated: check its batch, the loss and each layer's output."
     return (
-        "No layer's output overflows, so look at the loss and at what happens between the layers: compute it in "
+        "No layer's output overflows, so check the loss and the operations between the layers, and compute them in "
         f"float32, tf.cast(predictions, tf.float32). {NOT_TRIED}"
     )
 
 
 def holds_own_layers(training: TrainingFacts, path: str) -> bool:
-    """Whether layers of the user's making stand in it: they have dtypes of their own, which its dtype does not reach.
-    `path`: of a layer, or the name of the whole model."""
+    """Whether it holds layers that the user's code makes: they have their own dtypes, which its dtype does not reach.
+    `path` is a layer's path, or the name of the whole model."""
     layer = next((seen for seen in training.model.layers if seen.path == path), None)
     if layer is None:
         return path == training.model.name
@@ -179,26 +180,26 @@ def holds_own_layers(training: TrainingFacts, path: str) -> bool:
 
 
 def named_culprit(culprit: CulpritFacts) -> str:
-    """A function between the layers of a functional model has a name too, and is no layer to the user."""
+    """The name with its kind. A function between the layers of a functional model is not called a layer."""
     return f"`{culprit.overflow.layer}`" if culprit.is_function else f"layer `{culprit.overflow.layer}`"
 
 
 def remedy_in_loss(training: TrainingFacts, operation: OperationFacts) -> str:
-    """What helps against an operation outside of all layers: of a logarithm of 0 the 0 may be the model's own."""
+    """The remedy for an operation outside of all layers: the 0 in a log() of 0 may be the model's own output."""
     if operation.name == "Log" and operation.holds_zero and half_output(training.model, ("softmax", "sigmoid")):
         head = next(layer for layer in training.model.layers if layer.is_output)
         activation = activation_of(head)
         text = (
-            f'Give `{head.path}` dtype="float32": its {head.compute_dtype} {activation} gives 0 for what is too small, '
-            "and the gradient of its logarithm is cast back to 16 bits."
+            f'Give `{head.path}` dtype="float32": its {head.compute_dtype} {activation} returns 0 for small '
+            "probabilities, and the gradient of their logarithm is cast back to 16 bits."
         )
         return after_trials(training, text)
     return remedy_after_trials(training, operation)
 
 
 def remedy_after_trials(training: TrainingFacts, operation: OperationFacts, layer: str = "") -> str:
-    """What helps against the operation that broke, where float32 does as far as it was tried. `layer` is where it
-    stands, "" outside of all layers."""
+    """The remedy for the operation that broke, with the result of the trials where it is float32. `layer` is the layer
+    that contains the operation, "" outside of all layers."""
     to_give = "" if holds_own_layers(training, layer) else layer
     text, beside = remedy_from_operation(operation, to_give), beside_float32(operation)
     if beside is not None:
@@ -211,18 +212,19 @@ def remedy_after_trials(training: TrainingFacts, operation: OperationFacts, laye
 
 
 def story_of_gradient(found: GradientCulpritFacts, shown: Location | None) -> str:
-    """A sentence: where on the way back it broke, and with what numbers. `shown` is the line that the finding shows."""
+    """A sentence: where in the backward pass it broke, and with which numbers. `shown` is the line that the finding
+    shows."""
     scale = "" if found.scale is None else f" at the loss scale {found.scale:g}"
     noun = "" if found.is_function else "layer "
     place = f" in {noun}`{found.layer}` ({found.layer_class})" if found.layer else ""
     if found.where == "loss":
         place = " between the loss and the model's output"
     if found.where == "loop":
-        place = " in what the training code does with the gradients"
+        place = " where the training code handles the gradients"
     how = f": {broke(found.operation)}{line_of(found.operation, shown)}" if found.operation else ""
     first = f"the gradient of `{found.variable}`" if found.variable else "a gradient"
     before = f"; the gradient before it reaches {magnitude_text(found.frames[-1].largest)}" if found.frames else ""
-    without = ", and so it is without any loss scale" if found.without_scale else ""
+    without = ", and it does so without any loss scale too" if found.without_scale else ""
     return f"inf or NaN came first in {first}, step {found.step + 1}{scale}{without}. It breaks{place}{how}{before}."
 
 
@@ -232,18 +234,21 @@ def remedy_from_gradient(training: TrainingFacts, found: GradientCulpritFacts) -
     can_be_given = found.layer and not found.is_function and not holds_own_layers(training, found.layer)
     layer = f'give layer `{found.layer}` dtype="float32", or ' if can_be_given else ""
     if found.without_scale or _layers_healed(training):
-        beside = "standardise what makes it so large: targets, class weights, sample weights, the loss's factor"
+        beside = (
+            "scale down the values that make it so large: targets, class weights, sample weights, the loss's factor"
+        )
         text = f"{layer}{beside}."
         return after_trials(training, text[0].upper() + text[1:], beside)
     return (
-        "Look at the batches of these steps for values far beyond the others; clip the gradients of the inner "
-        "optimizer, `LossScaleOptimizer(Adam(global_clipnorm=1.0))`, standardise the targets, or "
-        f"{layer or 'use '}a smaller learning rate. {NOT_TRIED}"
+        "Look for values far beyond the others in the batches of these steps. Clip the gradients in the inner "
+        "optimizer, `LossScaleOptimizer(Adam(global_clipnorm=1.0))`, standardise the targets, "
+        f"{layer or 'or '}use a smaller learning rate. {NOT_TRIED}"
     )
 
 
 def _layers_healed(training: TrainingFacts) -> bool:
-    """Whether the trials showed what the step alone did not, as in an eager loop: it breaks without any loss scale."""
+    """Whether the trials showed that it breaks without any loss scale, which the step of an eager loop does not "
+    "show."""
     return any(remedy.kind == "float32-layers" and remedy.tried == "healed" for remedy in remedies_as_told(training))
 
 

@@ -11,13 +11,13 @@ from mpdoctor.semantics.live.second_training import contradiction, remedies_as_t
 from mpdoctor.semantics.wording import listed
 
 MOST_NAMED = 6
-NOT_TRIED = "(Not tried.)"  # what is advised all the same says so
+NOT_TRIED = "(Not tried.)"  # marks advice that was not tried
 COUNTED = {1: "it", 2: "both", 3: "all three", 4: "all four"}
 
 
 def after_trials(training: TrainingFacts, text: str, beside: str = "", *, in_layers: bool = True) -> str:
-    """The help of a finding. `text`: what it says where nothing was tried; `beside`: what may be done instead of
-    more precision, a clause that begins with a verb; `in_layers`: whether `text` speaks of what layers compute."""
+    """The help of a finding. `text` is its help where nothing was tried; `beside` an alternative to more precision, as
+    a clause that begins with a verb; `in_layers` tells whether `text` is about layers."""
     remedies = [remedy for remedy in remedies_as_told(training) if remedy.kind != "smaller-scale"]
     healed = [remedy for remedy in remedies if remedy.tried == "healed"]
     if healed:
@@ -27,7 +27,7 @@ def after_trials(training: TrainingFacts, text: str, beside: str = "", *, in_lay
     if failed:
         if not in_layers:
             told = "; ".join(_of_which(training, remedy) for remedy in failed)
-            return f"{text} That was not tried; remedies outside of the loss were: {told}."
+            return f"{text} That was not tried. Tried outside of the loss, without success: {told}."
         told = " ".join(_failed(training, remedy) for remedy in failed)
         return f"{told}{untried(beside)}"
     not_tried = next(iter(remedies), None)
@@ -35,7 +35,7 @@ def after_trials(training: TrainingFacts, text: str, beside: str = "", *, in_lay
 
 
 def untried(beside: str) -> str:
-    """What may be done besides, a clause that begins with a verb, as a sentence to add; "" of none."""
+    """The alternative, a clause that begins with a verb, as a sentence to add; "" if there is none."""
     return f" Not tried: {beside}." if beside else ""
 
 
@@ -45,12 +45,12 @@ def after_scale_trial(training: TrainingFacts, text: str) -> str:
     if tried is None:
         return f"{text}. {NOT_TRIED}"
     if tried.scale is not None:
-        return f"{text}: with {tried.scale:g} {_finite(tried)} finite, and at four times as much (tried)."
+        return f"{text}: with {tried.scale:g}, and with four times as much, {_finite(tried)} finite (tried)."
     return f"{text}. ({'Tried' if tried.tried == 'failed' else 'Not tried'}: {tried.reason}.)"
 
 
 def _finite(remedy: RemedyFacts) -> str:
-    """Up to the word itself."""
+    """The sentence up to the word "finite"."""
     others = remedy.batches - 1
     further = "" if not others else " and one other" if others == 1 else f" and {others} others"
     return f"this batch{further} {'are' if others else 'is'}"
@@ -59,7 +59,7 @@ def _finite(remedy: RemedyFacts) -> str:
 def _healed(training: TrainingFacts, remedy: RemedyFacts) -> str:
     finite = _finite(remedy)
     if remedy.kind == "float32-loss":
-        return f"Compute the loss in float32, `tf.cast(predictions, tf.float32)` first: {finite} finite then (tried)."
+        return f"Compute the loss in float32, `tf.cast(predictions, tf.float32)`: then {finite} finite (tried)."
     names = listed([_named(training, remedy, place) for place in range(len(remedy.layers))], MOST_NAMED)
     number = COUNTED.get(len(remedy.layers), f"all {len(remedy.layers)}")
     alone = ""
@@ -67,19 +67,19 @@ def _healed(training: TrainingFacts, remedy: RemedyFacts) -> str:
         fewer = listed([f"`{path}`" for path in remedy.not_enough], MOST_NAMED)
         alone = f" {fewer} alone {'is' if len(remedy.not_enough) == 1 else 'are'} not enough."
         if remedy.reason:
-            alone = f" With {fewer} alone {remedy.reason}, more than a quarter of what float16 holds."
+            alone = f" With {fewer} alone, {remedy.reason}, more than a quarter of float16's largest number."
     again = f" {told}" if (told := trained_again(training)) else ""
     return f'Give {names} dtype="float32": with {number} in float32 {finite} finite (tried).{alone}{again}'
 
 
 def _of_which(training: TrainingFacts, remedy: RemedyFacts) -> str:
-    """The reason why it failed; what a second training contradicts says of itself not which layers were tried."""
+    """The reason why it failed, with the layers where a second training contradicts the trials."""
     told = _is_contradicted(training, remedy)
-    return f"{_all_named(training, remedy)} in float32, {remedy.reason}" if told else remedy.reason
+    return f"with {_all_named(training, remedy)} in float32, {remedy.reason}" if told else remedy.reason
 
 
 def _is_contradicted(training: TrainingFacts, remedy: RemedyFacts) -> bool:
-    """Whether it healed the batches, and not the training."""
+    """Whether it made the batches finite, but not the second training."""
     return bool(contradiction(training)) and remedy not in training.remedies
 
 
@@ -100,14 +100,14 @@ def _named(training: TrainingFacts, remedy: RemedyFacts, place: int) -> str:
 
 def _failed(training: TrainingFacts, remedy: RemedyFacts) -> str:
     if remedy.kind == "float32-loss":
-        return f"Nor does a loss in float32 help (tried): {remedy.reason}."
+        return f"A loss in float32 does not help either (tried): {remedy.reason}."
     if _is_contradicted(training, remedy):
         return (
             f"{_all_named(training, remedy)} in float32 {'are' if len(remedy.layers) > 1 else 'is'} not enough "
             f"(tried): {remedy.reason}."
         )
     if not remedy.layers:
-        return f"float32 layers are no remedy: {remedy.reason}."
+        return f"float32 layers do not help: {remedy.reason}."
     if len(remedy.layers) == 1:
         return f"`{remedy.layers[0]}` in float32 does not help (tried): {remedy.reason}."
-    return f"float32 is no remedy here (tried): {remedy.reason}."
+    return f"float32 does not help here (tried): {remedy.reason}."

@@ -48,7 +48,7 @@ def _too_little_seen(training: TrainingFacts, not_finite: str) -> tuple[Verdict,
     if len(training.steps) < FEWEST_STEPS and not not_finite:
         return (
             Verdict.INCONCLUSIVE,
-            f"{_count(len(training.steps), 'step')} seen, {FEWEST_STEPS} are needed: "
+            f"only {_count(len(training.steps), 'step')} seen, {FEWEST_STEPS} are needed: "
             f"{_how_to_get_more(training, FEWEST_STEPS)}",
         )
     return None
@@ -62,7 +62,7 @@ def _numbers_lost(training: TrainingFacts, not_finite: str) -> tuple[Verdict, st
     if _late_skips(training) == len(_late_steps(training)) > 0:
         return _never_settled(training)
     if _reached_infinity(training.steps):
-        return Verdict.COLLAPSING, "the loss scale grew to inf, and every step is skipped from there on"
+        return Verdict.COLLAPSING, "the loss scale grew to inf, and every step is skipped from then on"
     if not_finite:
         return Verdict.NOT_FINITE, not_finite
     return None
@@ -81,7 +81,7 @@ def _scale_still_moving(training: TrainingFacts) -> tuple[Verdict, str] | None:
 def _verdict_of_updates(training: TrainingFacts) -> tuple[Verdict, str]:
     """Of one whose loss scale has settled."""
     if training.weights_changed is False and any(step.applied for step in training.steps):
-        return Verdict.NO_UPDATE, "steps were applied, and no trainable variable moved"
+        return Verdict.NO_UPDATE, "steps were applied, but no trainable variable changed"
     if loses_its_own_steps(training):
         return Verdict.SETTLING, _skipped_so_far(training) + _of_its_own(training)
     seen = training.scale_dependence
@@ -114,11 +114,11 @@ def _never_settled(training: TrainingFacts) -> tuple[Verdict, str]:
     if training.dynamic is False:
         return Verdict.STUCK, f"{skipped} skipped at the fixed loss scale of {last:g}"
     if training.floor is not None and last <= training.floor:
-        return Verdict.STUCK, f"{skipped} skipped; the loss scale lies at its floor of {training.floor:g}"
+        return Verdict.STUCK, f"{skipped} skipped; the loss scale is at its floor of {training.floor:g}"
     if training.floor is None and (last < 1 or math.isinf(last)):
         return Verdict.COLLAPSING, f"{skipped} skipped; the loss scale went to {last:.3g}"
     more = _how_to_get_more(training, _steps_to_the_end(training))
-    return Verdict.INCONCLUSIVE, f"{skipped} skipped and the loss scale, now {last:g}, is still falling: {more}"
+    return Verdict.INCONCLUSIVE, f"{skipped} skipped, and the loss scale, now {last:g}, is still falling: {more}"
 
 
 def first_applied(training: TrainingFacts) -> int | None:
@@ -169,7 +169,7 @@ def _overflowing(training: TrainingFacts, late: bool) -> str:
     if late and skipped > HALVINGS_TO_SETTLE + by_growth:
         return _skipped_so_far(training)
     if _fits_no_scale(training) and max(skipped, len(lost_losses(training))) > HALVINGS_OF_THE_UNFIT + by_growth:
-        return f"{_skipped_so_far(training)}; they overflow without any loss scale"
+        return f"{_skipped_so_far(training)}; they overflow even without a loss scale"
     return ""
 
 
@@ -179,7 +179,7 @@ def _gradients_leave_float16(training: TrainingFacts) -> str:
     if training.floor is not None:
         at_floor = len(skips_beyond_float16(training))
         return f"{skipped} skipped, {at_floor} of them at the loss scale's floor of {training.floor:g}{own}"
-    return f"{skipped} skipped{own}; the loss scale lies at {training.steps[-1].loss_scale:.3g}, below 1"
+    return f"{skipped} skipped{own}; the loss scale is {training.steps[-1].loss_scale:.3g}, below 1"
 
 
 def _skipped_so_far(training: TrainingFacts) -> str:
@@ -191,7 +191,7 @@ def _skipped_so_far(training: TrainingFacts) -> str:
 
 
 def _of_its_own(training: TrainingFacts) -> str:
-    return f", among them all {training.script_steps} that the script itself takes"
+    return f", including all {training.script_steps} that the script itself runs"
 
 
 def _not_finite(training: TrainingFacts) -> str:
@@ -227,9 +227,9 @@ def _fits_no_scale(training: TrainingFacts) -> bool:
 
 def _lost_by_device(operation: OperationFacts) -> str:
     return (
-        f"steps failed because this CPU adds up float16 numbers in float16: `{operation.name}` of "
-        f"{operation.elements} numbers gives {operation.result} here, and {operation.in_float32:.4g} in "
-        "float32, in which a GPU adds up; run it on a GPU (--device gpu) to know"
+        f"steps failed because this CPU sums float16 numbers in float16: `{operation.name}` of "
+        f"{operation.elements} numbers gives {operation.result} here and {operation.in_float32:.4g} in "
+        "float32, in which a GPU sums; to be sure, run it on a GPU (--device gpu)"
     )
 
 
@@ -253,7 +253,7 @@ def _advice(training: TrainingFacts, verdict: Verdict) -> str:
     if verdict is Verdict.COLLAPSING and _reached_infinity(training.steps):
         return "With a cap the loss scale would have stayed finite."
     if verdict is Verdict.COLLAPSING and training.floor is None:
-        return "A floor would have kept the loss scale at 1, where the steps are skipped all the same."
+        return "A floor would have kept the loss scale at 1, but the steps would still be skipped."
     return ""
 
 

@@ -31,45 +31,46 @@ class Meaning(NamedTuple):
 MEANINGS = {
     Verdict.FAILED: Meaning(
         "The training step, a callback, or the end of fit() raised an error.",
-        "Mend the line that MP901, or the rule that explains it, names.",
+        "Fix the line named by MP901, or by the rule that explains the error.",
     ),
     Verdict.INCONCLUSIVE: Meaning(
-        f"Fewer than {FEWEST_STEPS} steps were seen; or every step of the last third was skipped and the loss scale, "
-        "not yet at its floor of 1 (Keras 2) nor below 1 (Keras 3), was still on its first way down; or steps failed "
-        "in a kernel of this device alone: CPUs add up float16 numbers in float16 and lose sums beyond 65504, also "
-        "those of a mean of up to 65519 numbers.",
-        "The report says what would make it conclusive: `--steps`, `--budget`, or a GPU.",
+        f"Fewer than {FEWEST_STEPS} steps were seen. Or every step of the last third was skipped while the loss scale "
+        "was still falling for the first time: not yet at its floor of 1 (Keras 2), nor below 1 (Keras 3). Or steps "
+        "failed only because of this device: CPUs sum float16 numbers in float16 and lose sums beyond 65504, "
+        "including the sum inside a mean of up to 65519 numbers.",
+        "Do what the report says: `--steps`, `--budget`, or a GPU.",
     ),
     Verdict.NOT_FINITE: Meaning(
-        "A weight is inf or NaN, or the loss of a step that was applied is, however few steps were seen; unless the "
-        "loss scale had fallen to 0 before.",
-        "See which operation made the first one: MP907, MP904.",
+        "A weight, or the loss of an applied step, is inf or NaN, however few steps were seen. Not if the loss scale "
+        "had fallen to 0 before.",
+        "See which operation caused it: MP907, MP904.",
     ),
     Verdict.STUCK: Meaning(
-        "Keras 2: the loss scale lies at its floor of 1, and every step of the last third was skipped.",
-        "Nothing is trained. Mend the overflow that is named first: MP902.",
+        "Keras 2: the loss scale is at its floor of 1, and every step of the last third was skipped.",
+        "Nothing is trained. Fix the overflow that is named first: MP902.",
     ),
     Verdict.COLLAPSING: Meaning(
-        "Keras 3: the loss scale fell below 1 and every step of the last third was skipped; or it fell below 2^-14, so "
-        "that a gradient of 1 is no normal float16 number any more; or it grew to inf.",
-        "Nothing is trained, and at 0 the weights become NaN: MP903.",
+        "Keras 3: the loss scale fell below 1, and every step of the last third was skipped. Or it fell below 2^-14, "
+        "where even a gradient of 1 becomes a subnormal float16 number. Or it grew to inf.",
+        "Nothing is trained, and at a scale of 0 the weights become NaN: MP903.",
     ),
     Verdict.OVERFLOWING: Meaning(
-        "After the first applied step more were skipped, to the last third, than a scale needs to find its place: "
-        f"{HALVINGS_TO_SETTLE}, and one a growth interval, where that is {SHORTEST_INTERVAL} steps or more. Or "
-        "gradients leave float16 without any scaling: the scale lies below 1 after skipped steps (Keras 3), or at its "
-        f"floor of 1, where more than {HALVINGS_OF_THE_UNFIT} was skipped (Keras 2). Or batches overflow whatever the "
-        f"scale is, and more than {HALVINGS_OF_THE_UNFIT} was skipped, wherever they stood.",
-        "Training goes on, and loses those steps, or its small gradients: MP905.",
+        "Steps were skipped up to the last third, and more of them after the first applied step than a scale needs to "
+        f"settle: {HALVINGS_TO_SETTLE}, and one per growth interval if that is {SHORTEST_INTERVAL} steps or more. Or "
+        "gradients leave float16's range even without scaling: the scale is below 1 after skipped steps (Keras 3), or "
+        f"at its floor of 1 with more than {HALVINGS_OF_THE_UNFIT} step skipped there (Keras 2). Or batches overflow "
+        f"at every scale, and more than {HALVINGS_OF_THE_UNFIT} step was skipped, early or late.",
+        "Training goes on, but loses those steps, or its small gradients: MP905.",
     ),
     Verdict.SETTLING: Meaning(
-        "A step of the last third was skipped, and not more of them than a scale needs to find its place; or the scale "
-        "found it only after as many steps as the script itself takes.",
-        "Ask for more `--steps` to see the end of it. Where the script's own steps were lost: MP910.",
+        "A step of the last third was skipped, but not more steps than a scale needs to settle. Or the scale settled "
+        "only after as many steps as the script itself runs.",
+        "Train longer with `--steps`. Where the script's own steps were lost: MP910.",
     ),
-    Verdict.NO_UPDATE: Meaning("Steps were applied, and no trainable variable moved.", "MP909 says why."),
+    Verdict.NO_UPDATE: Meaning("Steps were applied, but no trainable variable changed.", "MP909 says why."),
     Verdict.HEALTHY: Meaning(
-        "None of these: no step of the last third was skipped, every loss is finite, the weights move.", "Nothing."
+        "None of these: no step of the last third was skipped, every loss is finite, and the weights change.",
+        "Nothing.",
     ),
 }
 

@@ -175,8 +175,8 @@ def test_gradients_that_are_never_unscaled_make_weights_run_away(code: str) -> N
 @pytest.mark.parametrize(
     ("speaker", "text", "presented"),
     [
-        (seen("MP904", 15, "training"), "It begins in layer `a`: squaring (line 15).", "layer `a`: squaring."),
-        (seen("MP904", 16, "training"), "It begins in layer `a`: squaring (line 15).", "squaring (line 15)."),
+        (seen("MP904", 15, "training"), "It starts in layer `a`: squaring (line 15).", "layer `a`: squaring."),
+        (seen("MP904", 16, "training"), "It starts in layer `a`: squaring (line 15).", "squaring (line 15)."),
         (seen("MP904", 15, "training"), "squaring (other.py, line 15).", "squaring (other.py, line 15)."),
         (seen("MP904", 15, "training", path="other.py"), "squaring (line 15).", "squaring (line 15)."),
     ],

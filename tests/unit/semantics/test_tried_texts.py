@@ -62,49 +62,49 @@ NEVER_FINITE = not_so("failed", "with all layers in float32 the step is not fini
             SUM,
             (IN_TWO,),
             'Give `boost` (line 12) and `mix` (layers.py, line 3) dtype="float32": with both in float32 this batch and '
-            "2 others are finite (tried). `boost` alone is not enough. Not tried: average instead of adding up.",
+            "2 others are finite (tried). `boost` alone is not enough. Not tried: average instead of summing.",
         ),
         (
             "MP904",
             SUM,
             (dataclasses.replace(IN_TWO, reason="`mix` stays in 16 bits and reaches 1.92e+04"),),
             'Give `boost` (line 12) and `mix` (layers.py, line 3) dtype="float32": with both in float32 this batch and '
-            "2 others are finite (tried). With `boost` alone `mix` stays in 16 bits and reaches 1.92e+04, more than a "
-            "quarter of what float16 holds. Not tried: average instead of adding up.",
+            "2 others are finite (tried). With `boost` alone, `mix` stays in 16 bits and reaches 1.92e+04, more than a "
+            "quarter of float16's largest number. Not tried: average instead of summing.",
         ),
         (
             "MP904",
             broken("Square"),
             (healed(),),
             'Give `boost` (line 12) dtype="float32": with it in float32 this batch is finite (tried). Not tried: '
-            "normalise what goes in, use smaller initial weights or a smaller constant.",
+            "normalise its input, or use smaller initial weights or a smaller constant.",
         ),
         (
             "MP904",
             SUM,
             (healed(3, batches=2),),
             'Give `boost` (line 12), `mix` (line 12) and `norm` (line 12) dtype="float32": with all three in float32 '
-            "this batch and one other are finite (tried). Not tried: average instead of adding up.",
+            "this batch and one other are finite (tried). Not tried: average instead of summing.",
         ),
         (
             "MP904",
             SUM,
             (healed(locations=(None,), with_parts=("boost",)),),
             'Give `boost` and the layer in it dtype="float32": with it in float32 this batch is finite (tried). Not '
-            "tried: average instead of adding up.",
+            "tried: average instead of summing.",
         ),
         (
             "MP904",
             SUM,
             (NEVER_FINITE,),
-            "float32 is no remedy here (tried): with all layers in float32 the step is not finite either. Not tried: "
-            "average instead of adding up.",
+            "float32 does not help here (tried): with all layers in float32 the step is not finite either. Not tried: "
+            "average instead of summing.",
         ),
         (
             "MP904",
             SUM,
             (not_so("not-tried", "a step of an eager loop cannot be repeated"),),
-            'Let this layer compute in float32: give `square` dtype="float32". Or average instead of adding up. (Not '
+            'Let this layer compute in float32: give `square` dtype="float32". Or average instead of summing. (Not '
             "tried: a step of an eager loop cannot be repeated.)",
         ),
         (
@@ -112,14 +112,14 @@ NEVER_FINITE = not_so("failed", "with all layers in float32 the step is not fini
             in_loss("Square"),
             (healed(), loss()),
             'Give `boost` (line 12) dtype="float32": with it in float32 this batch is finite (tried). Or: Compute the '
-            "loss in float32, `tf.cast(predictions, tf.float32)` first: this batch is finite then (tried).",
+            "loss in float32, `tf.cast(predictions, tf.float32)`: then this batch is finite (tried).",
         ),
         (
             "MP907",
             in_loss("Sum"),
             (not_so("failed", "7 of the 8 layers in 16 bits would have to compute in float32", 7), loss()),
-            "Compute the loss in float32, `tf.cast(predictions, tf.float32)` first: this batch is finite then (tried). "
-            "Not tried: average instead of adding up.",
+            "Compute the loss in float32, `tf.cast(predictions, tf.float32)`: then this batch is finite (tried). "
+            "Not tried: average instead of summing.",
         ),
         (
             "MP907",
@@ -128,23 +128,23 @@ NEVER_FINITE = not_so("failed", "with all layers in float32 the step is not fini
                 not_so("failed", "no layer of this step computes in 16 bits", 0),
                 loss("failed", "with the outputs in float32 the step is not finite either"),
             ),
-            "Average instead of adding up, or compute it in float32, `tf.cast(x, tf.float32)` before anything is "
-            "squared, summed or divided. That was not tried; remedies outside of the loss were: no layer of this step "
-            "computes in 16 bits; with the outputs in float32 the step is not finite either.",
+            "Average instead of summing, or compute it in float32, `tf.cast(x, tf.float32)` before anything is "
+            "squared, summed or divided. That was not tried. Tried outside of the loss, without success: no layer of "
+            "this step computes in 16 bits; with the outputs in float32 the step is not finite either.",
         ),
         (
             "MP905",
             on_the_way_back(in_float32=1e6),
             (healed(),),
             'Give `boost` (line 12) dtype="float32": with it in float32 this batch is finite (tried). Not tried: '
-            "standardise what makes it so large: targets, class weights, sample weights, the loss's factor.",
+            "scale down the values that make it so large: targets, class weights, sample weights, the loss's factor.",
         ),
         (
             "MP503",
             SUM,
             (healed(),),
             'Give `boost` (line 12) dtype="float32": with it in float32 this batch is finite (tried). Not tried: '
-            "average instead of adding up.",
+            "average instead of summing.",
         ),
         ("MP503", SUM, (), "Cast first, `tf.cast(x, tf.float32)`. (Not tried.)"),
     ],
@@ -166,18 +166,18 @@ def again(skipped: int = 0, late: bool = False, loss: float = 1.0, **more: Any) 
 
 
 HOLDS = 'Give `boost` (line 12) dtype="float32": with it in float32 this batch is finite (tried).'
-INSTEAD = " Not tried: average instead of adding up."
-NOT_ENOUGH = "`boost` (line 12) in float32 is not enough (tried): finite on these batches; trained again, "
+INSTEAD = " Not tried: average instead of summing."
+NOT_ENOUGH = "`boost` (line 12) in float32 is not enough (tried): finite on these batches; in a second training, "
 
 
 @pytest.mark.parametrize(
     ("second", "help_", "tried"),
     [
-        (again(), f"{HOLDS} Trained again with it, none of 50 steps is skipped.", "healed"),
+        (again(), f"{HOLDS} In a second training with it, none of 50 steps is skipped.", "healed"),
         (
             again(12),
-            f"{HOLDS} Trained again with it, 12 of 50 steps are skipped, the last of them step 12, and the loss scale "
-            "ends at 8.",
+            f"{HOLDS} In a second training with it, 12 of 50 steps are skipped, the last of them step 12, and the "
+            "loss scale ends at 8.",
             "healed",
         ),
         (
@@ -187,26 +187,26 @@ NOT_ENOUGH = "`boost` (line 12) in float32 is not enough (tried): finite on thes
         ),
         (
             again(steps=again().steps[:4], ended="budget"),
-            f"{HOLDS} Trained again with it, no verdict yet: 4 steps seen, 10 are needed: give it more time with "
-            "--budget.",
+            f"{HOLDS} In a second training with it, there is no verdict yet: only 4 steps seen, 10 are needed: give "
+            "it more time with --budget.",
             "healed",
         ),
         (
             again(40),
-            f"{HOLDS} Trained again with it, 40 of 50 steps are skipped, the last of them step 40, and the loss scale "
-            "ends at 8.",
+            f"{HOLDS} In a second training with it, 40 of 50 steps are skipped, the last of them step 40, and the "
+            "loss scale ends at 8.",
             "healed",
         ),
         (again(14, late=True), f"{NOT_ENOUGH}14 of 50 steps are still skipped.{INSTEAD}", "failed"),
         (again(loss=math.nan), f"{NOT_ENOUGH}the loss is nan from step 1 on.{INSTEAD}", "failed"),
         (
             again(weights_changed=False),
-            f"{NOT_ENOUGH}steps were applied, and no trainable variable moved.{INSTEAD}",
+            f"{NOT_ENOUGH}steps were applied, but no trainable variable changed.{INSTEAD}",
             "failed",
         ),
         (
             again(failing_batch_finite=False),
-            f"{NOT_ENOUGH}the batch that failed is not finite with the weights that were reached.{INSTEAD}",
+            f"{NOT_ENOUGH}the batch that failed is still not finite.{INSTEAD}",
             "failed",
         ),
     ],
@@ -221,7 +221,7 @@ def test_remedies_outside_of_a_loss_that_a_second_training_contradicts_are_named
     tried = (healed(), loss("failed", "with the outputs in float32 the step is not finite either"))
     (finding,) = said("MP907", **in_loss("Sum"), remedies=tried, second=again(14, late=True))
     assert finding.help.endswith(
-        "remedies outside of the loss were: `boost` (line 12) in float32, finite on these batches; trained again, 14 "
+        "without success: with `boost` (line 12) in float32, finite on these batches; in a second training, 14 "
         "of 50 steps are still skipped; with the outputs in float32 the step is not finite either."
     )
 

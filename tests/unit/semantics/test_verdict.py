@@ -101,17 +101,17 @@ TABLE: list[tuple[str, tuple[StepFacts, ...], dict[str, Any], Verdict, str]] = [
         history("-" * 16 + "+" * 34),
         {},
         Verdict.OVERFLOWING,
-        "16 steps skipped; the loss scale lies at 0.5",
+        "16 steps skipped; the loss scale is 0.5",
     ),
     (
         "falls-below-1-and-takes-all-of-the-script",
         history("-" * 24 + "+" * 26),
         {"script_steps": 24},
         Verdict.OVERFLOWING,
-        "24 steps skipped, among them all 24 that the script itself takes; the loss scale lies at 0.00195",
+        "24 steps skipped, including all 24 that the script itself runs; the loss scale is 0.00195",
     ),
     ("starts-below-1", history("+" * 50, 0.5), {}, Verdict.HEALTHY, "none skipped"),
-    ("starts-below-1-and-falls", history("-" + "+" * 49, 0.5), {}, Verdict.OVERFLOWING, "at 0.25, below 1"),
+    ("starts-below-1-and-falls", history("-" + "+" * 49, 0.5), {}, Verdict.OVERFLOWING, "is 0.25, below 1"),
     (
         "falls-below-1-and-grows-again",
         (*history("-" * 16), *history("+" * 34, 2.0)),
@@ -119,12 +119,12 @@ TABLE: list[tuple[str, tuple[StepFacts, ...], dict[str, Any], Verdict, str]] = [
         Verdict.HEALTHY,
         "settled after step 16",
     ),
-    ("falls-to-2^-14", history("-" * 29 + "+" * 60), {}, Verdict.OVERFLOWING, "lies at 6.1e-05"),
+    ("falls-to-2^-14", history("-" * 29 + "+" * 60), {}, Verdict.OVERFLOWING, "scale is 6.1e-05"),
     *(
         (f"all-of-a-script-of-{own}", history("-" * lost + "+" * 30, 2.0**40), {"script_steps": own}, verdict, words)
         for own, lost, verdict, words in (
-            (24, 24, Verdict.SETTLING, "24 steps skipped before the first one was applied, among them all 24 that the"),
-            (24, 25, Verdict.SETTLING, "25 steps skipped before the first one was applied, among them all 24 that the"),
+            (24, 24, Verdict.SETTLING, "24 steps skipped before the first one was applied, including all 24 that the"),
+            (24, 25, Verdict.SETTLING, "25 steps skipped before the first one was applied, including all 24 that the"),
             (25, 24, Verdict.HEALTHY, "24 steps skipped until"),
             (9, 9, Verdict.HEALTHY, "9 steps skipped until"),
             (None, 24, Verdict.HEALTHY, "24 steps skipped until"),
@@ -169,7 +169,7 @@ TABLE: list[tuple[str, tuple[StepFacts, ...], dict[str, Any], Verdict, str]] = [
         )
     ),
     *(
-        (f"two-that-fit-no-scale-{where}", steps, {"culprit": CULPRIT}, Verdict.OVERFLOWING, "any loss scale")
+        (f"two-that-fit-no-scale-{where}", steps, {"culprit": CULPRIT}, Verdict.OVERFLOWING, "without a loss scale")
         for where, steps in (
             ("early", history("++-+-" + "+" * 45)),
             ("in-the-middle", history("+" * 20 + "--" + "+" * 28)),
@@ -180,7 +180,7 @@ TABLE: list[tuple[str, tuple[StepFacts, ...], dict[str, Any], Verdict, str]] = [
         with_loss(with_loss(history("--" + "+" * 48), 1, INF), 2, NAN),
         {"culprit": CULPRIT},
         Verdict.OVERFLOWING,
-        "2 steps skipped before the first one was applied; they overflow without any loss scale",
+        "2 steps skipped before the first one was applied; they overflow even without a loss scale",
     ),
     (
         "two-losses-that-fit-a-smaller-scale",

@@ -96,8 +96,9 @@ def test_each_line_keeps_its_place_and_what_to_write(here: Path) -> None:
     assert (finding.code, finding.location and finding.location.line) == ("MP407", 10)
     assert [(seen.path, seen.line) for seen in finding.also_seen] == [("train.py", 11)]
     assert "Delete this call: `apply` and `apply_gradients` unscale by themselves." in finding.also_seen[0].text
-    assert "2 lines use what is gone in Keras 3, and do not work there: `opt.get_scaled_loss` (train.py, line 10)" in (
-        finding.message
+    assert (
+        "2 lines use names that Keras 3 has removed, and do not work there: `opt.get_scaled_loss` (train.py, line 10)"
+        in (finding.message)
     )
 
 

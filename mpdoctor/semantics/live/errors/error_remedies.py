@@ -15,26 +15,26 @@ _KNOWN: tuple[tuple[str, str, str], ...] = (
         r"URL fetch failure on (?P<what>[^\s:]+://[^\s:]+)|Max retries exceeded with url|[Nn]ame or service not known"
         r"|Temporary failure in name resolution|getaddrinfo failed|Connection refused|Network is unreachable"
         r"|Error executing an HTTP request|Could not resolve host",
-        "The program wants something from the network, which this machine does not reach. Fetch it once where there is "
-        "one, and give the program the file.",
+        "The program downloads something, but this machine cannot reach the network. Download it on a machine that "
+        "can, and give the program the file.",
     ),
     (
         r"",
         r"OOM when allocating tensor|Unable to allocate .+ for an array|CUDA_ERROR_OUT_OF_MEMORY|[Oo]ut of memory",
-        "There is not enough memory for it: a smaller batch or a smaller model, or --device cpu where the GPU is full.",
+        "There is not enough memory: use a smaller batch or a smaller model, or --device cpu if the GPU is full.",
     ),
     (
         r"^(?:ResourceExhaustedError|MemoryError)$",
         r"",
-        "There is not enough memory for it: a smaller batch or a smaller model.",
+        "There is not enough memory: use a smaller batch or a smaller model.",
     ),
     (
         r"",
         r"Trying to access resource .+ located in device .+ from device"
         r"|merge_call called while defining a new graph or a tf\.function",
         "Replicas cannot wait for each other inside a tf.function of their own, nor inside a step that XLA compiles: "
-        "take the `@tf.function` off what `strategy.run` is given, write `jit_compile=False` in compile(), or train "
-        "on one device.",
+        "remove `@tf.function` from the function passed to `strategy.run`, write `jit_compile=False` in compile(), or "
+        "train on one device.",
     ),
     (
         r"^AttributeError$",
@@ -52,13 +52,13 @@ _KNOWN: tuple[tuple[str, str, str], ...] = (
     (
         r"^ImportError$",
         r"attempted relative import",
-        "A relative import works inside a package alone: in a folder whose name is a Python name, below which the "
-        "packages that it names lie.",
+        "A relative import works only inside a package: the file has to be in a folder whose name is a valid Python "
+        "name, and the packages that it imports have to be there as well.",
     ),
     (
         r"^(?:ModuleNotFoundError|ImportError)$",
         r"",
-        "Install what is missing for the interpreter that examines, or name another one with --python.",
+        "Install the missing module for the Python that runs your program here, or name another Python with --python.",
     ),
     (
         r"^FileNotFoundError$",
@@ -68,8 +68,8 @@ _KNOWN: tuple[tuple[str, str, str], ...] = (
     (
         r"^NotImplementedError$",
         r"override `?get_config",
-        "Give the class a `get_config` that returns what its `__init__` takes, beside `**super().get_config()`, or "
-        "save the weights alone: `save_weights_only=True`.",
+        "Give the class a `get_config` that returns `**super().get_config()` and the arguments of its `__init__`, or "
+        "save only the weights: `save_weights_only=True`.",
     ),
     (
         r"",
@@ -89,7 +89,7 @@ def _keras_that_fits(keras: Keras) -> str | None:
     """None where the two releases fit."""
     release, wanted = (".".join(version.split(".")[:2]) for version in (keras.version, keras.tensorflow))
     if not release or not wanted:
-        return "The installed keras is made for another TensorFlow: install the one of the same number."
+        return "The installed keras is made for another TensorFlow: install the keras with TensorFlow's version number."
     if release == wanted or keras.is_keras3:
         return None
     return f"keras {release} is made for another TensorFlow than {wanted}: `pip install keras=={wanted}.*`."
@@ -103,9 +103,9 @@ def _package_of_project(failure: FailureFacts) -> str | None:
     folder = failure.missing_module_in
     place = "the working directory" if folder == "." else f"`{folder}`"
     return (
-        f"`{missing[1]}` lies in {place}, where Python does not look for what this file imports: "
-        f"run the check with PYTHONPATH={folder}, or install the project for the interpreter that "
-        "examines."
+        f"`{missing[1]}` is in {place}, where Python does not look for this file's imports: "
+        f"run the check with PYTHONPATH={folder}, or install the project for the Python that runs "
+        "your program here."
     )
 
 

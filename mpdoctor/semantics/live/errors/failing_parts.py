@@ -25,16 +25,16 @@ def subject_from_failure(failure: FailureFacts) -> str:
     if part is None or part.kind == "saved-model":
         return ""
     if part.kind == "configuration":
-        asked = f", which `{part.asked_by}` asks for," if part.asked_by else ""
+        asked = f", which `{part.asked_by}` calls," if part.asked_by else ""
         return f"`{part.called}`{asked} raises"
     if part.kind == "generator":
-        return f"The generator `{part.name}`, which gives the training its data, raises"
+        return f"The generator `{part.name}`, which yields the training data, raises"
     if part.kind == "pipeline":
         return f"The input pipeline's function `{part.name}` raises" if part.name else "The input pipeline raises"
     if part.kind == "data":
-        return f"`{part.called}`, which gives the training its batches, raises"
+        return f"`{part.called}`, which yields the training batches, raises"
     if part.result_refused:
-        return f"What {_lower(named_part(part))} returns cannot be assigned to its weight"
+        return f"The result of {_lower(named_part(part))} cannot be assigned to its weight"
     called = f" in {part.method}" if part.method else ""
     return f"{named_part(part)}{_of_layer(failure)} raises{called}{_inner(failure, part.method or part.name)}"
 

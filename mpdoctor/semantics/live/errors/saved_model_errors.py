@@ -15,39 +15,39 @@ UNKNOWN = (
     rf"Could not locate (?:class|function) {NAME}",
 )
 OTHERWISE = (
-    "If it holds classes of your own, name their module with --custom-objects; else save it again with this Keras."
+    "If it contains your own classes, name their module with --custom-objects. Otherwise save it again with this Keras."
 )
 CONFINED = (
-    "While a saved file is examined, nothing writes outside of a temporary directory or opens a connection, "
-    "a module given with --custom-objects neither. Let it write below tempfile.gettempdir(), or examine a script of "
+    "While mpdoctor examines a saved file, no code may write outside of a temporary directory or open a connection, "
+    "not even a module given with --custom-objects. Let it write below tempfile.gettempdir(), or examine a script of "
     "your own that loads the file."
 )
 # What an error can mean alone.
 CERTAIN: tuple[tuple[str, str], ...] = (
     (
         r"bad marshal data|code\(\) (argument|takes)|unknown opcode",
-        "The lambda in it was compiled by another version of Python, and only that one can read it. Examine it with "
-        "that Python (--python), or save the model with a named function in place of the lambda.",
+        "It contains a lambda that was compiled by another version of Python, and only that version can read it. "
+        "Examine it with that Python (--python), or save the model with a named function instead of the lambda.",
     ),
     (
         r"'LossScaleOptimizer(V3)?' object has no attribute 'name'",
-        "The file was compiled and never trained, which Keras 2 cannot load under mixed_float16. Train it a step "
-        "before saving, or save it uncompiled and compile after loading.",
+        "The model was compiled but never trained before saving, and Keras 2 cannot load such a file under "
+        "mixed_float16. Train it for one step before saving, or save it uncompiled and compile after loading.",
     ),
 )
 # What it means where the file is not simply too new: an older Keras calls what it does not know missing or damaged.
 LIKELY: tuple[tuple[str, str], ...] = (
     (
         r"no item named|truncated|signature not found|Unsuccessful TensorSliceReader|DataLoss|unable to open|corrupt",
-        "A part of it is missing or damaged. Copy the whole file, or the directory with its variables/, once more.",
+        "A part of it is missing or damaged. Copy the whole file, or the directory with its variables/, again.",
     ),
     (
         r"No module named",
-        "Install it for the interpreter that examines, or name another one with --python.",
+        "Install it for the Python that loads the model here, or name another Python with --python.",
     ),
     (
         r"safe_mode=False|enable_unsafe_deserialization",
-        "It holds code that would run while loading. If you trust the file, add --allow-code-in-file.",
+        "It contains code that would run while loading. If you trust the file, add --allow-code-in-file.",
     ),
     (
         r"No such file or directory|File not found|does not exist|NOT_FOUND",
@@ -69,7 +69,7 @@ def remedy_from_loading_error(failure: FailureFacts) -> str:
     for pattern in UNKNOWN:
         found = re.search(pattern, failure.message)
         if found and "LossScaleOptimizer" not in found["name"]:
-            return f"`{found['name']}` is none of Keras' own: {_bring(found['name'].rpartition('>')[2], failure)}"
+            return f"`{found['name']}` is not part of Keras: {_bring(found['name'].rpartition('>')[2], failure)}"
     if failure.during == "loading" and re.search(r"Permission denied|Operation not permitted", failure.message):
         return CONFINED
     return _matching(CERTAIN, failure) or _other_version(failure) or _matching(LIKELY, failure) or OTHERWISE
@@ -80,7 +80,7 @@ def _bring(name: str, failure: FailureFacts) -> str:
     if failure.during == "loading":
         return "name the module that defines it with --custom-objects MODULE."
     return (
-        f'hand it over, `load_model(…, custom_objects={{"{name}": {name}}})`, or register it where it is defined with '
+        f'pass it, `load_model(…, custom_objects={{"{name}": {name}}})`, or register it where it is defined with '
         "`@keras.saving.register_keras_serializable()` and import that before loading."
     )
 
@@ -97,6 +97,6 @@ def _other_version(failure: FailureFacts) -> str:
     if not written.release or written.release <= here.release:
         return ""
     return (
-        f"It was saved by Keras {saved.keras_version}, and here is {here}: a newer Keras writes what an older one does "
-        "not know. Update it, or name an interpreter that has it with --python."
+        f"It was saved by Keras {saved.keras_version}, and this is {here}, which does not know everything that a newer "
+        "Keras writes. Update Keras, or name a Python that has the newer one with --python."
     )

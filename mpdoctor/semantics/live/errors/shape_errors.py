@@ -17,15 +17,16 @@ class ShapeError(NamedTuple):
     remedy: str
 
 
-_DATA = "Give the data the shape that the model's Input names, or the Input the shape that the data has."
-_LABELS = "Make the labels' shape that of the predictions, or use the sparse form of the loss for class ids."
+_DATA = "Give the data the shape of the model's Input, or the Input the shape of the data."
+_LABELS = "Give the labels the shape of the predictions, or use the sparse form of the loss for class ids."
 _RESHAPE = "Check the number of values before reshaping, or take the target shape from the input's own shape."
-_OPERANDS = "Look in this line for a missing axis (tf.expand_dims), or for two that are swapped."
+_OPERANDS = "Check this line for a missing axis (tf.expand_dims), or for two that are swapped."
 
 _ONE_HOT = (
-    "The sparse form of the loss takes one class id a sample: np.argmax(labels, -1), or the loss without `sparse`."
+    "The sparse form of the loss takes one class id per sample: use np.argmax(labels, -1), or the loss without "
+    "`sparse`."
 )
-_JOIN = "Give them the same shape, but for the axis that they are joined along."
+_JOIN = "Give them the same shape, except along the axis where they are joined."
 _SMALL = 'Give the layer a larger input, a smaller kernel or padding="same".'
 _WEIGHTS = "Build the layer for the input that these weights were made for."
 _INPUTS = "Pass one array for each of the model's inputs: a list in their order, or a dict by their names."
@@ -37,29 +38,29 @@ _KNOWN: tuple[tuple[str, str, str], ...] = (
     (
         r"expected axis (?P<axis>-?\d+) of input shape to have value (?P<expected>\w+),? but received input with shape "
         + SHAPE.format("actual"),
-        "axis {axis} of the input should be {expected}, and the input has shape {actual}",
+        "axis {axis} of the input should be {expected}, but the input has shape {actual}",
         _DATA,
     ),
     (
         r"expected (?P<rank>min_ndim|max_ndim|ndim)=(?P<expected>\d+), found ndim=(?P<found>\d+)"
         r"\. Full shape received: " + SHAPE.format("actual"),
-        "the input should have {expected} dimensions, and has shape {actual}",
+        "the input should have {expected} dimensions, but has shape {actual}",
         _DATA,
     ),
     (
         r"expected shape=" + SHAPE.format("expected") + r", found shape=" + SHAPE.format("actual"),
-        "the input should have shape {expected}, and has {actual}",
+        "the input should have shape {expected}, but has {actual}",
         _DATA,
     ),
     (
         r"Expected shape " + SHAPE.format("expected") + r", but input has incompatible shape " + SHAPE.format("actual"),
-        "the input should have shape {expected}, and has {actual}",
+        "the input should have shape {expected}, but has {actual}",
         _DATA,
     ),
     (
         r"Input to reshape is a tensor with (?P<actual>\d+) values, but the requested shape "
         r"(?:has|requires a multiple of) (?P<expected>\d+)",
-        "{actual} values cannot be reshaped: the new shape takes {expected}, or a multiple",
+        "{actual} values cannot be reshaped: the new shape needs {expected}, or a multiple",
         _RESHAPE,
     ),
     (
@@ -70,13 +71,13 @@ _KNOWN: tuple[tuple[str, str, str], ...] = (
     ),
     (
         r"Dimension size must be evenly divisible by (?P<expected>\d+) but is (?P<actual>\d+) for .*Reshape",
-        "{actual} values cannot be reshaped: the new shape takes {expected}, or a multiple",
+        "{actual} values cannot be reshaped: the new shape needs {expected}, or a multiple",
         _RESHAPE,
     ),
     (
         r"Cannot reshape a tensor with (?P<actual>\d+) elements to shape (?P<target>\[[^\]]*\]) "
         r"\((?P<expected>\d+) elements\)",
-        "{actual} values cannot be reshaped to {target}, which takes {expected}, or a multiple",
+        "{actual} values cannot be reshaped to {target}, which needs {expected}, or a multiple",
         _RESHAPE,
     ),
     (
@@ -127,7 +128,7 @@ _KNOWN: tuple[tuple[str, str, str], ...] = (
     ),
     (
         r"Shapes " + SHAPE.format("actual") + r" and " + SHAPE.format("expected") + r" are incompatible",
-        "{actual} and {expected} do not go together",
+        "{actual} and {expected} do not fit together",
         _LABELS,
     ),
     (
@@ -137,13 +138,13 @@ _KNOWN: tuple[tuple[str, str, str], ...] = (
     ),
     (
         r"Incompatible shapes: " + SHAPE.format("actual") + r" vs\.? " + SHAPE.format("expected"),
-        "{actual} and {expected} do not go together",
+        "{actual} and {expected} do not fit together",
         _OPERANDS,
     ),
     (
         r"Inputs have incompatible shapes\. Received shapes " + SHAPE.format("actual")
         + r" and " + SHAPE.format("expected"),
-        "{actual} and {expected} do not go together",
+        "{actual} and {expected} do not fit together",
         _OPERANDS,
     ),
     (
@@ -165,7 +166,7 @@ _KNOWN: tuple[tuple[str, str, str], ...] = (
     ),
     (
         r"Expected dimension (?P<expected>\d+) at axis (?P<axis>\d+) of the input shaped " + SHAPE.format("actual"),
-        "axis {axis} of the input should be {expected}, and the input has shape {actual}",
+        "axis {axis} of the input should be {expected}, but the input has shape {actual}",
         _OPERANDS,
     ),
     (
@@ -176,24 +177,24 @@ _KNOWN: tuple[tuple[str, str, str], ...] = (
     (
         r"Cannot batch tensors with different shapes in component \d+\. First element had shape "
         + SHAPE.format("expected") + r" and element \d+ had shape " + SHAPE.format("actual"),
-        "samples of shape {expected} and {actual} cannot stand in one batch",
+        "samples of shape {expected} and {actual} cannot be in one batch",
         _BATCH,
     ),
     (
         r"Computed output size would be zero or negative\. Received `inputs shape=" + SHAPE.format("actual")
         + r"`, `kernel shape=" + SHAPE.format("expected"),
-        "nothing would be left of an input of shape {actual} under a kernel of shape {expected}",
+        "a kernel of shape {expected} leaves nothing of an input of shape {actual}",
         _SMALL,
     ),
     (
         r"Negative dimension size caused by .* with input shapes: " + SHAPE.format("actual")
         + ", " + SHAPE.format("expected"),
-        "nothing would be left of an input of shape {actual} under a kernel of shape {expected}",
+        "a kernel of shape {expected} leaves nothing of an input of shape {actual}",
         _SMALL,
     ),
     (
         r"expects (?P<expected>\d+) (?:named )?input\(s\).*, but it received (?P<actual>\d+) input tensors",
-        "the model has {expected} inputs, and gets {actual}",
+        "the model has {expected} inputs, but gets {actual}",
         _INPUTS,
     ),
     (
@@ -209,7 +210,7 @@ _KNOWN: tuple[tuple[str, str, str], ...] = (
     ),
     (
         _BETWEEN + r"compile_loss/.* with input shapes: " + SHAPE.format("actual") + ", " + SHAPE.format("expected"),
-        "in the loss, {actual} and {expected} do not go together",
+        "in the loss, {actual} and {expected} do not fit together",
         _LABELS,
     ),
     (
@@ -220,17 +221,17 @@ _KNOWN: tuple[tuple[str, str, str], ...] = (
     ),
     (
         _BETWEEN + r".* with input shapes: " + SHAPE.format("actual") + ", " + SHAPE.format("expected"),
-        "{actual} and {expected} do not go together",
+        "{actual} and {expected} do not fit together",
         _OPERANDS,
     ),
     (
         r"[Dd]imensions must be equal, but are (?P<actual>\d+) and (?P<expected>\d+)",
-        "two dimensions should be equal, and are {actual} and {expected}",
+        "two dimensions should be equal, but are {actual} and {expected}",
         _OPERANDS,
     ),
     (
         r"(?:Make sure all arrays contain the same number of samples|Data cardinality is ambiguous)",
-        "the arrays hold different numbers of samples",
+        "the arrays contain different numbers of samples",
         "Give features, labels and weights the same length.",
     ),
     (

@@ -25,17 +25,18 @@ INNER_ONLY: dict[str, object] = {
 }
 KERAS3_ARGUMENTS = ("inner_optimizer", "initial_scale", "dynamic_growth_steps", "name", "dynamic")
 KERAS2_ARGUMENTS = ("inner_optimizer", "dynamic", "initial_scale", "dynamic_growth_steps")
-HOW_TO_START = "Leave it out (2**15), or give a positive number."
+HOW_TO_START = "Leave it out (the default is 2**15), or give a positive number."
 # measured at 0, 0.5 and -1 in Keras 3.15 and tf_keras 2.21
 GROWS_WRONGLY = "in Keras 3 the loss scale then never grows, in Keras 2 it doubles after every finite step"
 FIXED_IN_KERAS3: Problem = (
     "Keras 3 has no fixed loss scale in its wrapper: `dynamic=False` raises ValueError.",
-    "Drop `dynamic=False` for a dynamic scale; for a fixed one give the inner optimizer `loss_scale_factor=…`, leave "
-    "the wrapper out, and compile with `auto_scale_loss=False`: else compile() wraps it and sets that factor to None.",
+    "Drop `dynamic=False` for a dynamic scale. For a fixed one leave the wrapper out, give the optimizer itself "
+    "`loss_scale_factor=…`, and compile with `auto_scale_loss=False`; otherwise compile() wraps it and sets that factor "
+    "to None.",
 )
 FIXED_WITHOUT_SCALE: Problem = (
     "`dynamic=False` needs an `initial_scale`: this line raises ValueError.",
-    "Say which fixed scale it is: `LossScaleOptimizer(optimizer, dynamic=False, initial_scale=1024)`; or drop "
+    "Give the fixed scale, `LossScaleOptimizer(optimizer, dynamic=False, initial_scale=1024)`, or drop "
     "`dynamic=False`.",
 )
 FIXED_THAT_GROWS: Problem = (
@@ -46,7 +47,7 @@ FIXED_THAT_GROWS: Problem = (
 
 
 def problem_in_keras3(call: Call) -> Problem | None:
-    """What Keras 3 refuses or breaks on, and the change to make; None where nothing is certain."""
+    """The argument that Keras 3 refuses or breaks on, and the change to make; None where nothing is certain."""
     if known(call.keyword("dynamic")) is False:
         return FIXED_IN_KERAS3
     second = known(call.argument(1))
@@ -55,7 +56,7 @@ def problem_in_keras3(call: Call) -> Problem | None:
             f"{second!r} is the second argument of LossScaleOptimizer, which in Keras 3 is "
             "`initial_scale`, not `dynamic`: "
             + ("the first step raises." if isinstance(second, str) else f"the loss scale starts at {float(second):g}."),
-            "Drop it: in Keras 3 the scale is always dynamic. A starting value is `initial_scale=2.0**15`.",
+            "Drop it: in Keras 3 the scale is always dynamic. To set its first value write `initial_scale=2.0**15`.",
         )
     for name, value in call.keywords:
         if name in INNER_ONLY and known(value) not in (MISSING, INNER_ONLY[name]):
@@ -71,7 +72,7 @@ def problem_in_keras3(call: Call) -> Problem | None:
 
 
 def problem_in_keras2(call: Call) -> Problem | None:
-    """What Keras 2 refuses or breaks on, and the change to make; None where nothing is certain."""
+    """The argument that Keras 2 refuses or breaks on, and the change to make; None where nothing is certain."""
     for name, _ in call.keywords:
         if name not in KERAS2_ARGUMENTS:
             return _belongs_to_inner(name) if name in INNER_ONLY else _unknown_argument(name)
@@ -91,14 +92,14 @@ def problem_in_keras2(call: Call) -> Problem | None:
 def problem_with_numbers(
     scale: object, growth: object, dynamic: bool | None, none_raises: bool = False
 ) -> Problem | None:
-    """Numbers that no step survives. MISSING, and None where it means "the default", are not judged."""
+    """Numbers that break training. MISSING, and None where it means "the default", are not judged."""
     if isinstance(scale, str):
         return f"`initial_scale` is the string {scale!r}: the first step raises.", HOW_TO_START
     if scale is None and none_raises:
         return "`initial_scale=None` raises at the first step in Keras 3.", HOW_TO_START
     if isinstance(scale, (int, float)) and not (scale > 0 and math.isfinite(scale)):
         return f"`initial_scale` is {scale:g}: {_effect(float(scale))}.", HOW_TO_START
-    wanted = "Leave it out (2000), or give a whole number from 1 on."
+    wanted = "Leave it out (the default is 2000), or give a whole number of 1 or more."
     if isinstance(growth, str):
         return f"`dynamic_growth_steps` is the string {growth!r}: the first step raises.", wanted
     if growth is None and none_raises:
@@ -112,7 +113,7 @@ def _effect(scale: float) -> str:
     if scale == 0:
         return "the unscaled gradients are inf or NaN"
     if scale < 0 and math.isfinite(scale):
-        return f"it turns the loss around and the gradients back, and does no more than {-scale:g} does"
+        return f"it changes the sign of the loss and then of the gradients, so it does what {-scale:g} does"
     return "every gradient becomes inf or NaN"
 
 
@@ -149,8 +150,8 @@ def problem_in_message(said: str, by_wrapper: bool) -> Problem | None:
 
 def _not_a_bool(given: str) -> Problem:
     return (
-        f"`dynamic` is {given}, and must be True or False; this line raises TypeError.",
-        "Drop it for a dynamic scale. A starting value is `initial_scale=…`, by name.",
+        f"`dynamic` is {given}, but must be True or False; this line raises TypeError.",
+        "Drop it for a dynamic scale. To set the scale's first value write `initial_scale=…`, by name.",
     )
 
 
@@ -164,8 +165,8 @@ def _belongs_to_inner(name: str) -> Problem:
 def _unknown_argument(name: str) -> Problem:
     if name == "loss_scale":
         return (
-            "`loss_scale` is the argument of the experimental class that is gone; this line raises.",
-            "Drop it: the scale is dynamic by itself. A starting value is `initial_scale=…`.",
+            "`loss_scale` was an argument of the experimental class, which was removed; this line raises.",
+            "Drop it: the scale is dynamic by default. To set its first value write `initial_scale=…`.",
         )
     return (
         f"LossScaleOptimizer has no argument `{name}`; this line raises.",
