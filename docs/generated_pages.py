@@ -107,7 +107,7 @@ def table_of_events() -> str:
 # --- options --------------------------------------------------------------------------------------------------------
 def options_page() -> str:
     lines = ["# Options", "", "What `--help` shows, of every command. What a project keeps in its `pyproject.toml` is"]
-    lines += ["told under [In CI](ci.md#what-a-project-keeps).", ""]
+    lines += ["described under [In CI](ci.md#settings-of-a-project).", ""]
     for name, command in sorted(typer.main.get_command(app_for(())).commands.items()):  # type: ignore[attr-defined]
         lines += [f"## mpdoctor {name}", "", f"```text\n{usage(name, command)}\n```", "", help_of(command), ""]
         rows = [option_row(option) for option in command.params if option.param_type_name == "option"]
