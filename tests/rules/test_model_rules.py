@@ -162,7 +162,7 @@ TWO = {"replicas": 2, "strategy": "MirroredStrategy"}
         ("MP215", "activation squareplus", LINE, trained(
             layer("body", settings=SettingsFacts(activation="squareplus")), HEAD)),
         ("MP215", "a mask over 4096 steps", LINE, trained(BODY, layer("pool", mask_steps=4096, **POOL), HEAD)),
-        ("MP216", "in float16, which is exact only up to 2048: of its", LINE, trained(embedding(6000, "float16"), HEAD)),
+        ("MP216", "which is exact only up to 2048: of its", LINE, trained(embedding(6000, "float16"), HEAD)),
         ("MP216", "in bfloat16, which is exact only up to 256", LINE, model(embedding(1000, "bfloat16"), HEAD)),
         ("MP218", "`add` gets float16 and float32", LINE, trained(
             layer("input", class_name="InputLayer", floating=False), BODY,

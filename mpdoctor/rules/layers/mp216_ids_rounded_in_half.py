@@ -114,7 +114,7 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
 
 
 def _finding(facts: SourceFacts, embedding: Call, rounding: Call | None, made: Call | None = None) -> Iterator[Finding]:
-    """`made` is the layer of the user's own that the Embedding is in."""
+    """`made` is the user's layer that holds the Embedding."""
     rows = _rows(embedding, made)
     if rounding is None or rows is None:
         return
@@ -122,14 +122,15 @@ def _finding(facts: SourceFacts, embedding: Call, rounding: Call | None, made: C
     if dtype is not None and rows > EXACT[dtype]:
         yield Finding(
             f"{layer_name(rounding)} casts the float ids to {dtype}, which is exact only up to {EXACT[dtype]}: of the "
-            f"{rows} ids of the Embedding {'after' if made is None else 'in'} it, those above are rounded to other ids.",
+            f"{rows} ids of the Embedding {'after' if made is None else 'in'} it, those above are rounded to other "
+            "ids.",
             HELP,
             rounding.location,
         )
 
 
 def _rows(embedding: Call, made: Call | None) -> int | None:
-    """How many ids an Embedding has: as it is written, or as the layer that it is in was made with them."""
+    """The number of ids of an Embedding: as written, or as passed to the layer that holds the Embedding."""
     rows = embedding.argument(0, "input_dim")
     if isinstance(rows, Parameter) and made is not None and rows.function is not None:
         of_init = rows.function.name == "__init__" and rows.function.owner is class_of(made)
@@ -139,7 +140,7 @@ def _rows(embedding: Call, made: Call | None) -> int | None:
 
 
 def _given_to_own_layer(facts: SourceFacts, embedding: Call, ids: Value | None) -> Iterator[Finding]:
-    """Ids that a layer of the program's own takes out of its first input, which it casts like any other layer."""
+    """Ids that a user's layer takes out of its first input, which Keras casts as for any other layer."""
     given = _first_input(ids)
     owner = given.function.owner if given is not None and given.function is not None else None
     if owner is None or owner.kind != "layer":

@@ -105,7 +105,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 
 
 def _stateless(facts: SourceFacts) -> Iterator[Finding]:
-    """Gradients that JAX took of a loss that was never scaled."""
+    """Gradients that JAX computed from a loss that was never scaled."""
     for apply, losses in stateless_steps(facts):
         how = optimizer_scales(facts, apply)
         scaled = (may_be_scaled_in(facts, loss) or _is_given_optimizer(apply, loss) for loss in losses)
@@ -113,8 +113,8 @@ def _stateless(facts: SourceFacts) -> Iterator[Finding]:
             of = receiver_text(facts, apply)
             yield Finding(
                 _message(facts, apply, how, unscales=False),
-                f"Return `{of}.scale_loss(loss)` from the function that JAX differentiates, and the loss itself beside "
-                "it, with `has_aux=True`.",
+                f"Return `{of}.scale_loss(loss)` from the function that JAX differentiates, and the unscaled loss with it, "
+                "using `has_aux=True`.",
                 apply.location,
             )
 

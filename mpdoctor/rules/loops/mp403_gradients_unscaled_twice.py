@@ -79,7 +79,7 @@ SEVERITY = Severity.ERROR
 FIXES = ("unsafe",)
 EXPLAINS = {"MP912": "model"}
 CONFIRMED_LIVE = True
-BEFORE = "were divided by the loss scale once already"
+BEFORE = "were already divided by the loss scale once"
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
@@ -135,7 +135,7 @@ def _twice_in_the_program(facts: SourceFacts) -> Iterator[Finding]:
             continue
         wrapper = next((call.receiver for call in (unscaling, first) if isinstance(call, Call)), None)
         is_first = isinstance(unscaling, Call) and not unscales(first)
-        when = f"are divided by the loss scale here, and once more by `{UNSCALING}`" if is_first else BEFORE
+        when = f"are divided by the loss scale here and again by `{UNSCALING}`" if is_first else BEFORE
         yield Finding(
             f"These gradients {when}: every applied gradient is {starting_scale(wrapper)} times too small at first.",
             f"Unscale once: keep one `{UNSCALING}` and delete the other."

@@ -103,7 +103,7 @@ def _returned(facts: SourceFacts, scaled: list[Call]) -> Iterator[tuple[Value, R
 
 
 def _is_norm(value: Value) -> bool:
-    """`tf.linalg.global_norm(…)`, or the second thing that `tf.clip_by_global_norm(…)` gives."""
+    """`tf.linalg.global_norm(…)`, or the second result of `tf.clip_by_global_norm(…)`."""
     if isinstance(value, Item):
         return is_call_of(value.of, "tensorflow.clip_by_global_norm") and known(value.index) == 1
     return isinstance(value, Call) and value.method in NORMS

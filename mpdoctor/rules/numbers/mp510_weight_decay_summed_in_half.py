@@ -92,7 +92,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 
 
 def _cast(facts: SourceFacts, call: Call) -> list[Edit] | None:
-    """The weights themselves: what is squared first has lost the small ones."""
+    """The edits that cast the weights themselves: a square that is cast afterwards has already lost the small ones."""
     if function_named(call) not in SUMS:
         return cast_argument(facts, call.location)
     square = call.argument(0, "input_tensor") or call.keyword("x")
