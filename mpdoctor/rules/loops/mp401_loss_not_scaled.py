@@ -113,8 +113,8 @@ def _stateless(facts: SourceFacts) -> Iterator[Finding]:
             of = receiver_text(facts, apply)
             yield Finding(
                 _message(facts, apply, how, unscales=False),
-                f"Return `{of}.scale_loss(loss)` from the function that JAX differentiates, and the unscaled loss with it, "
-                "using `has_aux=True`.",
+                f"Return `{of}.scale_loss(loss)` from the function that JAX differentiates, and the unscaled "
+                "loss with it, using `has_aux=True`.",
                 apply.location,
             )
 
