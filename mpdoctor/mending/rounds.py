@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -10,7 +11,9 @@ from mpdoctor.finding import Diagnosis, Edit
 from mpdoctor.fixes.choices import Sources
 from mpdoctor.mending.draft import CannotEdit, Draft, Proposal
 from mpdoctor.mending.health import (
+    Defect,
     defects_of,
+    failing,
     health_of,
     is_healthy,
     is_no_worse,
@@ -21,6 +24,7 @@ from mpdoctor.mending.health import (
 from mpdoctor.mending.proposals import Answer, Proposed
 
 MOST_ROUNDS = 6
+NO_DEFECTS: Counter[Defect] = Counter()
 
 Contents = Mapping[Path, bytes]  # what stands in files in the place of what lies on the disk
 Seen = tuple[Diagnosis, Sources]
@@ -68,6 +72,7 @@ class Mending:
         self._draft, self._examine, self._read, self._propose = draft, examine, read, propose
         self._seen: dict[frozenset[tuple[Path, bytes]], Seen] = {}
         self._read_already: dict[frozenset[tuple[Path, bytes]], Seen] = {}
+        self._examined: set[int] = set()  # proposals that the program was run with
         self._hindered: dict[str, None] = {}
         self._needed: dict[tuple[int, ...], frozenset[int]] = {}  # of a choice, those that a trial saw to be needed
 
@@ -92,7 +97,7 @@ class Mending:
     def _brought_nothing(self, kept: Sequence[int]) -> list[Proposal]:
         made = self._draft.proposals
         helpful = {(made[number].code, made[number].title) for number in kept}
-        tried = {(proposal.code, proposal.title): proposal for proposal in made}
+        tried = {(made[number].code, made[number].title): made[number] for number in sorted(self._examined)}
         return [proposal for key, proposal in tried.items() if key not in helpful]
 
     # --- rounds -------------------------------------------------------------------------------------------------------
@@ -120,12 +125,25 @@ class Mending:
         self._hindered.update(dict.fromkeys(proposed.without))
         for proposals in _choices(proposed):
             made = self._make(proposals, state.kept, state.sources)
-            kept = (*state.kept, *made)
+            kept = self._without_consequences((*state.kept, *made), made, state)
             if self._key(kept) not in self._seen:
                 whole = self._with_revealed(kept, state) if is_stopped(state.diagnosis) else kept
                 self._needed[whole] = _seen_to_be_needed(made, proposals) if whole == kept else frozenset()
                 return whole
         return None
+
+    def _without_consequences(
+        self, kept: tuple[int, ...], made: Mapping[int, Proposal], state: State
+    ) -> tuple[int, ...]:
+        """Where an edit answers a finding of the source that is gone with the other edits, it is not needed."""
+        if len(made) < 2:
+            return kept
+        fixes = {f.fix.edits for f in failing(self._at_a_glance(state.kept)[0]) if f.fix is not None}
+        for number in reversed([number for number, proposal in made.items() if proposal.edits in fixes]):
+            rest = self._draft.closed([other for other in kept if other != number])
+            if len(rest) == len(kept) - 1 and not self._shows_more(rest, kept):
+                kept = rest
+        return kept
 
     def _with_revealed(self, kept: tuple[int, ...], state: State) -> tuple[int, ...]:
         """Of a line that raises, the source says nothing of what comes behind it. Once it is mended it does: that is
@@ -163,11 +181,14 @@ class Mending:
         return state
 
     def _is_as_good(self, kept: tuple[int, ...], state: State) -> bool:
-        if self._key(kept) not in self._seen:  # the source alone may tell, which takes a fraction of the time
-            read, _ = self._at_a_glance(kept)
-            if defects_of(read) - defects_of(self._at_a_glance(state.kept)[0]) - defects_of(state.diagnosis):
-                return False
+        is_new = self._key(kept) not in self._seen  # the source alone may tell, which takes a fraction of the time
+        if is_new and self._shows_more(kept, state.kept, defects_of(state.diagnosis)):
+            return False
         return is_no_worse(self._at(kept).diagnosis, state.diagnosis)
+
+    def _shows_more(self, kept: tuple[int, ...], than: tuple[int, ...], seen: Counter[Defect] = NO_DEFECTS) -> bool:
+        """Whether the source has defects with these edits that it has not with the others, and that were not seen."""
+        return bool(defects_of(self._at_a_glance(kept)[0]) - defects_of(self._at_a_glance(than)[0]) - seen)
 
     # --- examinations, of which none is made twice ----------------------------------------------------------------
     def _key(self, kept: Sequence[int]) -> frozenset[tuple[Path, bytes]]:
@@ -175,6 +196,7 @@ class Mending:
 
     def _at(self, kept: tuple[int, ...]) -> State:
         key = self._key(kept)
+        self._examined.update(kept)
         if key not in self._seen:
             self._seen[key] = self._examine(dict(key))
         return State(kept, *self._seen[key])

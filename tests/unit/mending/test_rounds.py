@@ -138,6 +138,23 @@ def test_what_the_source_shows_behind_a_mended_line_is_mended_in_the_same_round(
     assert told_of(text, static=static)[1] == (after, rounds, examinations)
 
 
+@pytest.mark.parametrize(
+    ("text", "static", "after", "rounds", "examinations"),
+    [
+        ("#E1>ok\n#E2<cause>ok\n#cause?>gone", ".", "ok\n#E2<cause>ok\ngone", 1, 2),
+        ("#E2<E1>ok\n#E3<E1>ok\n#E1>gone", ".", "#E2<E1>ok\n#E3<E1>ok\ngone", 1, 2),
+        ("#E1>ok\n#L2<cause>ok\n#cause?>gone", "E|c", "ok\n#L2<cause>ok\ngone", 1, 3),  # L2 was seen in the training
+        ("#E2<E1>ok\n#E1<E2>ok", ".", "ok\n#E1<E2>ok", 1, 2),  # either one does
+    ],
+)
+def test_an_edit_of_what_is_gone_with_the_others_is_not_made(
+    text: str, static: str, after: str, rounds: int, examinations: int
+) -> None:
+    course, told = told_of(text, static=static)
+    assert told == (after, rounds, examinations)
+    assert course.tried == []
+
+
 def of_trials(needed: str, together: bool = True) -> Propose:
     """What is proposed comes of trials in place, of one of all of it or of several. They saw these codes' edits to be
     needed."""
