@@ -44,7 +44,8 @@ def step(x, y):
 ```
 
 ## Versions
-All. In Keras 3 the losses passed to compile() compute in float32.
+All. In Keras 3 the losses passed to compile() compute in float32, unless they are made with another dtype:
+`keras.losses.MeanSquaredError(dtype="float16")` (Keras 3.15).
 
 ## Where users met it
 tensorflow/tensorflow#45568, tensorflow/tensorflow#39982, keras-team/keras#16552, vanvalenlab/deepcell-tf#490.
@@ -58,6 +59,7 @@ from collections.abc import Iterator
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.model import ModelFacts
 from mpdoctor.finding import Edit, Finding, Fix, Severity
+from mpdoctor.knowledge.api_names import kind_of_class
 from mpdoctor.knowledge.half_dtypes import HALF
 from mpdoctor.program.context import Context
 from mpdoctor.program.dtypes.tensor_dtypes import dtype_named
@@ -65,8 +67,14 @@ from mpdoctor.program.events import Call, Operation, Return
 from mpdoctor.program.instances import class_of
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Defined, FunctionFacts, Parameter
-from mpdoctor.program.values import Attribute, Item, Value, options
-from mpdoctor.semantics.source.edits.expressions import argument_at, argument_replaced, put_around, unsafe_fix
+from mpdoctor.program.values import Api, Attribute, Item, Value, options
+from mpdoctor.semantics.source.edits.expressions import (
+    argument_at,
+    argument_replaced,
+    put_around,
+    unsafe_fix,
+    without_keyword,
+)
 from mpdoctor.semantics.source.edits.made_layers import location_of, tree_of
 from mpdoctor.semantics.source.edits.names import cast, cast_around
 from mpdoctor.semantics.source.edits.statements import line_before
@@ -97,6 +105,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         for part, half in _halves(precision, _unscaled(target(call)), call.context):
             yield _finding(half, part.location, _fix(facts, part))
     if facts.keras.is_keras3:
+        yield from _given_half(facts)
         return
     for call, loss in compiled(facts, 1, "loss"):
         if asks_for_dtype(call.context):
@@ -105,6 +114,28 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             dtype = precision.half(returned.value, returned.context)
             if dtype is not None:
                 yield _finding(dtype, returned.location, _fix(facts, returned.value))
+
+
+def _given_half(facts: SourceFacts) -> Iterator[Finding]:
+    """Loss objects of Keras 3 that are made with a 16-bit dtype: they cast labels and predictions to it."""
+    for call in facts.calls:
+        dtype = dtype_named(call.keyword("dtype"), facts.keras)
+        if dtype in HALF and _takes_dtype_as_keras_does(call) and not call.context.guarded:
+            yield Finding(
+                f"This loss casts labels and predictions to {dtype}, its own dtype: {_what_it_holds(dtype)}.",
+                "Leave out its dtype: Keras computes a loss in float32.",
+                call.location,
+                fix=unsafe_fix("Leave out the dtype of the loss", without_keyword(facts, call.location, "dtype")),
+            )
+
+
+def _takes_dtype_as_keras_does(call: Call) -> bool:
+    """Whether it makes a loss object, of Keras' own or of a class that hands its dtype on unread."""
+    own = class_of(call)
+    if own is None:
+        return isinstance(call.callee, Api) and kind_of_class(call.callee.name) == "loss"
+    initializer = own.find_method("__init__")
+    return own.kind == "loss" and (initializer is None or "dtype" not in initializer.parameters)
 
 
 def in_model(model: ModelFacts) -> Iterator[Finding]:
@@ -192,14 +223,16 @@ def _is_text(statement: ast.stmt) -> bool:
 
 
 def _finding(dtype: str, location: Location | None, fix: Fix | None = None) -> Finding:
-    limit = " and ends at 65504" if dtype == "float16" else ""
     return Finding(
-        f"This loss is computed in {dtype}, the dtype of the predictions: it has {'three' if limit else 'two'} digits"
-        f"{limit}.",
+        f"This loss is computed in {dtype}, the dtype of the predictions: {_what_it_holds(dtype)}.",
         'Cast the predictions first: `tf.cast(predictions, tf.float32)`, or give the last layer `dtype="float32"`.',
         location,
         fix=fix,
     )
+
+
+def _what_it_holds(dtype: str) -> str:
+    return "it has three digits and ends at 65504" if dtype == "float16" else "it has two digits"
 
 
 def _halves(precision: Precision, loss: Value | None, context: Context, depth: int = 0) -> Iterator[tuple[Value, str]]:
