@@ -47,14 +47,18 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from mpdoctor.finding import Finding, Fix, Severity
+from mpdoctor.facts.location import Location
+from mpdoctor.finding import Edit, Finding, Fix, Severity
 from mpdoctor.knowledge.api_names import public_name
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.memoize import asked_once
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Parameter
 from mpdoctor.program.values import Api, Attribute, Item, Value, known, options
-from mpdoctor.semantics.source.edits.expressions import holds, replaced, safe_fix, text_of
+from mpdoctor.semantics.source.edits.expressions import replaced, safe_fix
+from mpdoctor.semantics.source.edits.made_layers import location_of
+from mpdoctor.semantics.source.edits.met_operands import pairs_that_meet
+from mpdoctor.semantics.source.edits.named_numbers import number_replaced
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
 from mpdoctor.semantics.source.numbers.constants import CASTS, LARGEST, numbers_from_value
 from mpdoctor.semantics.source.numbers.epsilon_guards import function_named
@@ -85,20 +89,27 @@ SMALL_ENOUGH = 10000.0  # a larger one could leave float16's range when a score 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
     if not facts.shows_mixed_precision:
         return
-    precision = precision_of(facts)
-    for event, constant, other in _products_with_overflow(facts):
-        if asks_for_dtype(event.context) or not _is_half(facts, precision, event, other):
-            continue
-        if not _is_mask(facts, other) and not _is_named_mask(facts, event, other):
-            continue
+    found = list(_masks_that_overflow(facts))
+    products = [event.location for event, _ in found]
+    for event, constant in found:
         text = text_at(facts, constant.location)
         yield Finding(
             f"{f'`{text}`' if text else 'This constant'} is infinite in float16, and 0 times infinity is NaN: every "
             "row becomes NaN, masked or not.",
             _help(facts, event, constant),
             event.location,
-            fix=_fix(facts, event, constant),
+            fix=_fix(facts, event, constant, products),
         )
+
+
+def _masks_that_overflow(facts: SourceFacts) -> Iterator[tuple[Operation | Call, Value]]:
+    """(product, its constant) of each float16 mask that is multiplied by more than float16 holds."""
+    precision = precision_of(facts)
+    for event, constant, other in _products_with_overflow(facts):
+        if asks_for_dtype(event.context) or not _is_half(facts, precision, event, other):
+            continue
+        if _is_mask(facts, other) or _is_named_mask(facts, event, other):
+            yield event, constant
 
 
 def _help(facts: SourceFacts, event: Operation | Call, constant: Value) -> str:
@@ -116,13 +127,22 @@ def _help(facts: SourceFacts, event: Operation | Call, constant: Value) -> str:
     return f"Use {sign}1e4{place}: float16 holds this number, and a softmax turns scores 1e4 below the others into 0."
 
 
-def _fix(facts: SourceFacts, event: Operation | Call, constant: Value) -> Fix | None:
-    """The edit of a number that is written in the product; a number from elsewhere may be meant for float32."""
-    written = text_of(facts, constant.location) or ""
-    if not holds(event.location, constant.location) or not set(written) <= set("+-0123456789.eE_ "):
-        return None
+def _fix(facts: SourceFacts, event: Operation | Call, constant: Value, products: list[Location]) -> Fix | None:
+    """The edit that writes another number: where the number stands, in the product or behind a name that only such
+    products read; otherwise in place of the name, which may be meant for float32 elsewhere."""
     sign = "-" if max(numbers_from_value(constant)) < 0 else ""
-    return safe_fix(f"Write {sign}1e4", replaced(facts, constant.location, f"{sign}1e4"))
+    edit = number_replaced(facts, constant, products, f"{sign}1e4") or _in_place_of_name(facts, event, constant, sign)
+    return safe_fix(f"Write {sign}1e4", edit)
+
+
+def _in_place_of_name(facts: SourceFacts, event: Operation | Call, constant: Value, sign: str) -> Edit | None:
+    """For the factor that is a constant, unless it is a parameter, which callers may pass."""
+    function = event.context.function
+    for value, node in pairs_that_meet(facts, event):
+        if value is constant and isinstance(node, (ast.Name, ast.Attribute)):
+            is_given = function is not None and isinstance(node, ast.Name) and node.id in function.parameters
+            return replaced(facts, location_of(facts, node), f"{sign}1e4") if not is_given else None
+    return None
 
 
 def _products(facts: SourceFacts) -> Iterator[tuple[Operation | Call, tuple[Value, ...]]]:

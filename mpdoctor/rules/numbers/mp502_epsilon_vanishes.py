@@ -59,7 +59,8 @@ from mpdoctor.knowledge.api_names import public_name
 from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Api, Value, walk
-from mpdoctor.semantics.source.edits.expressions import holds, replaced, text_of, unsafe_fix, with_keyword
+from mpdoctor.semantics.source.edits.expressions import unsafe_fix, with_keyword
+from mpdoctor.semantics.source.edits.named_numbers import number_replaced
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
 from mpdoctor.semantics.source.layers.output_activations import activations_of
 from mpdoctor.semantics.source.numbers.constants import BELOW_ONE, NO_RECIPROCAL, VANISHES, numbers_from_value, written
@@ -140,13 +141,12 @@ def _guards_that_vanish(facts: SourceFacts) -> Iterator[Finding]:
 def _fix(facts: SourceFacts, use: str, number: Value, guarded: Value) -> Fix | None:
     """The edit that writes a number that float16 holds. For a divisor no number is right, and for a softmax none
     restores the digits that are lost."""
-    written = text_of(facts, number.location) or ""
-    if use == DIVISOR or not holds(guarded.location, number.location) or not set(written) <= set("0123456789.eE-_"):
+    if use == DIVISOR:
         return None
     if use == LOG and any(_is_softmax(facts, value) for value in walk(guarded)):
         return None
     enough = "1e-3" if use == RECIPROCAL_ROOT else "1e-4"
-    return unsafe_fix(f"Write {enough}", replaced(facts, number.location, enough))
+    return unsafe_fix(f"Write {enough}", number_replaced(facts, number, [guarded.location], enough))
 
 
 def _bounds_that_vanish(facts: SourceFacts) -> Iterator[Finding]:
