@@ -58,7 +58,7 @@ from mpdoctor.program.context import Context
 from mpdoctor.program.events import Call, Operation, Return
 from mpdoctor.program.instances import class_of, is_call_of
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Api, Collection, Item, Known, Value, known, options, walk
+from mpdoctor.program.values import Api, Collection, Item, Known, Value, known, options
 from mpdoctor.semantics.source.optimizers.gradients import is_gradient_call, target, until_gradients
 from mpdoctor.semantics.source.optimizers.scaling import PASSING_ON, SCALING, divided_by_scale, scales
 
@@ -149,9 +149,9 @@ def _is_told_already(context: Context, returns: list[Return]) -> bool:
 
 
 def _divided_later(facts: SourceFacts, loss: Call | None) -> bool:
-    """Whether the program divides this loss by the loss scale, perhaps in a caller."""
+    """Whether the program divides this loss by the loss scale, perhaps in a caller; its gradients say nothing of it."""
     divisions = (operation for operation in facts.operations if divided_by_scale(operation))
-    places = {part.location for division in divisions for part in walk(division.operands[0])}
+    places = {part.location for division in divisions for part in until_gradients(division.operands[0])}
     return loss is not None and loss.location in places
 
 
