@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from mpdoctor.program.events import Call
-from mpdoctor.program.values import Api, Attribute, Item, Known, Value, known, options
+from mpdoctor.program.events import Call, Operation
+from mpdoctor.program.values import Api, Attribute, Collection, Item, Known, Value, known, options
 
 PARSING = ("parse_args", "parse_known_args", "parse_intermixed_args")
 FLAGS = ".flags.FLAGS."
+_OF_TEXTS = ("f-string", "+")
 
 
 def is_from_command_line(value: Value) -> bool:
-    """Whether it is `args.lr` of what argparse gives, or absl's `FLAGS.lr` and `LR.value`."""
+    """Whether it is `args.lr` of what argparse gives, absl's `FLAGS.lr` and `LR.value`, a text that is made of one of
+    these, or what a table of the program holds for it."""
     if isinstance(value, Api):
         return FLAGS in value.name
+    if isinstance(value, Item):
+        return isinstance(value.of, Collection) and value.index is not None and is_from_command_line(value.index)
+    if isinstance(value, Operation) and value.operator in _OF_TEXTS:
+        return all(isinstance(part, Known) or is_from_command_line(part) for part in value.operands)
     if not isinstance(value, Attribute):
         return False
     return parsing_call(value.of) is not None or (value.name == "value" and defines_flag(value.of))

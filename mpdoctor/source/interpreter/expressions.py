@@ -6,7 +6,7 @@ import ast
 
 from mpdoctor.program.context import Branch
 from mpdoctor.program.events import Call, Operation
-from mpdoctor.program.values import MISSING, Collection, Item, Known, Unknown, Value, known
+from mpdoctor.program.values import MISSING, Collection, Either, Item, Known, Unknown, Value, known, options
 from mpdoctor.source.constant_folding import OPERATORS, folded_binary, folded_unary, is_told
 from mpdoctor.source.existence_checks import arm_of_wrapper, asks_whether_it_works, guarded_in_arm, may_prune
 from mpdoctor.source.interpreter.assignments import assign
@@ -38,10 +38,19 @@ def operation_on(
 ) -> Value:
     if symbol == "|" and isinstance(left, Collection) and isinstance(right, Collection):
         return united(state.place(node), left, right)
+    if symbol == "+" and (_is_one_of_texts(left, right) or _is_one_of_texts(right, left)):
+        pairs = ((one, other) for one in options(left) for other in options(right))
+        return joined(operation_on(state, node, symbol, one, other, augmented) for one, other in pairs)
     folded = folded_binary(symbol, left, right)
     if isinstance(folded, Known):
         return Known(state.place(node), folded.value)
     return folded or record_operation(state, state.place(node), symbol, (left, right), augmented)
+
+
+def _is_one_of_texts(value: Value, beside: Value) -> bool:
+    """Whether it is one of several things, a text among them, and stands beside a text."""
+    is_among = isinstance(value, Either) and any(isinstance(known(choice), str) for choice in value.options)
+    return is_among and isinstance(known(beside), str)
 
 
 def evaluate_unary(state: State, node: ast.UnaryOp) -> Value:
@@ -120,6 +129,14 @@ def evaluate_walrus(state: State, node: ast.NamedExpr) -> Value:
 
 def evaluate_f_string(state: State, node: ast.JoinedStr) -> Value:
     parts = [evaluate(state, part) for part in node.values]
+    several = [number for number, part in enumerate(parts) if isinstance(part, Either)]
+    if len(several) != 1:
+        return _text_of(state, node, parts)
+    before, behind = parts[: several[0]], parts[several[0] + 1 :]
+    return joined(_text_of(state, node, [*before, choice, *behind]) for choice in options(parts[several[0]]))
+
+
+def _text_of(state: State, node: ast.JoinedStr, parts: list[Value]) -> Value:
     texts = [part.value for part in parts if isinstance(part, Known) and isinstance(part.value, str)]
     if len(texts) == len(parts):
         return Known(state.place(node), "".join(texts))
@@ -129,6 +146,10 @@ def evaluate_f_string(state: State, node: ast.JoinedStr) -> Value:
 def evaluate_formatted(state: State, node: ast.FormattedValue) -> Value:
     value = evaluate(state, node.value)
     is_plain = node.format_spec is None and node.conversion == -1
+    return joined(_formatted(choice, is_plain) for choice in options(value))
+
+
+def _formatted(value: Value, is_plain: bool) -> Value:
     if is_plain and isinstance(value, Known) and isinstance(value.value, (str, int)):
         return Known(value.location, str(value.value)[:200])
     return value if not isinstance(value, Known) else Unknown(value.location)

@@ -70,6 +70,12 @@ VALUES = [
     ("flags.DEFINE_string('a', 'd', 'help')\nx = flags.FLAGS.a", "'d' | …"),
     ("flags.DEFINE_integer('a', 4, 'help')\nx = flags.FLAGS.a", "4 | …"),
     ("flags.DEFINE_bool('a', True, 'help')\nx = flags.FLAGS.a", "…"),
+    ("parser.add_argument('--a', default='d')\nx = vars(parser.parse_args())['a']", "'d' | …"),
+    ("parser.add_argument('--a', default='d')\nargs = vars(parser.parse_args())\nx = args['b']", "…"),
+    ("parser.add_argument('--a', default='d')\nx = {'d': 1, 'e': 2}[parser.parse_args().a]", "1 | …"),
+    ("parser.add_argument('--a', default='d')\nx = f'c{parser.parse_args().a}'", "'cd' | …"),
+    ("parser.add_argument('--a', default='d')\nx = 'c' + parser.parse_args().a", "'cd' | …"),
+    ("parser.add_argument('--a', default='d')\nx = parser.parse_args().a.upper()", "'D' | …"),
     # settings that are given one by one
     ("s = argparse.Namespace()\ns.a = 1\ns.a = 2\nx = s.a", "2"),
     ("s = argparse.Namespace()\ns.a = 1\nif f(): s.a = 2\nx = s.a", "1 | 2"),

@@ -12,7 +12,7 @@ from mpdoctor.source.constant_folding import constant_from_call, constant_from_m
 from mpdoctor.source.interpreter.assignments import remember_keyword
 from mpdoctor.source.interpreter.attributes import Super, attribute_of, store_attribute
 from mpdoctor.source.interpreter.containers import chained, contents_of, dictionary, item_of
-from mpdoctor.source.interpreter.settings.command_line import remember_argument
+from mpdoctor.source.interpreter.settings.command_line import arguments_as_dictionary, remember_argument
 from mpdoctor.source.interpreter.settings.data_classes import as_dictionary, copy_with
 from mpdoctor.source.interpreter.settings.trees import TREES, value_from_json
 from mpdoctor.source.interpreter.state.interpreter_state import State
@@ -45,7 +45,7 @@ def call_builtin(
         case "builtins.zip":
             return None if is_open or keywords else _call_zip(args, location)
         case "builtins.vars":
-            return as_dictionary(state, name, args, location)
+            return as_dictionary(state, name, args, location) or arguments_as_dictionary(state, args, location)
         case "builtins.sum" | "builtins.max" | "builtins.min":
             return None if is_open or keywords else _call_on_numbers(name, args, location)
     constant = constant_from_call(name, args)

@@ -9,8 +9,9 @@ from mpdoctor.program.command_line import FLAGS, defines_flag, parsing_call
 from mpdoctor.program.events import Call
 from mpdoctor.program.instances import is_instance_of
 from mpdoctor.program.user_definitions import FunctionFacts
-from mpdoctor.program.values import Api, Value, is_api, known
+from mpdoctor.program.values import Api, Attribute, Collection, Known, Value, is_api, known
 from mpdoctor.source.interpreter.state.interpreter_state import State
+from mpdoctor.source.joining import joined
 
 _PARSERS = ("argparse.ArgumentParser", "configargparse.ArgumentParser", "configargparse.ArgParser")
 _PARTS = ("add_argument_group", "add_mutually_exclusive_group", "add_subparsers", "add_parser")
@@ -53,6 +54,17 @@ def default_of_argument(state: State, of: Value, name: str, location: Location) 
     parsed = parsing_call(of)
     parser = None if parsed is None else _parser_of(parsed.receiver)
     return None if parser is None else state.attributes.get(id(parser), {}).get(name)
+
+
+def arguments_as_dictionary(state: State, args: tuple[Value, ...], location: Location) -> Collection | None:
+    """`vars(parser.parse_args())`: the arguments that have a default, and what else there may be."""
+    parsed = parsing_call(args[0]) if len(args) == 1 else None
+    parser = None if parsed is None else _parser_of(parsed.receiver)
+    if parser is None:
+        return None
+    held = state.attributes.get(id(parser), {})
+    items = tuple(joined((default, Attribute(location, args[0], name))) for name, default in held.items())
+    return Collection(location, "dict", items, tuple(Known(location, name) for name in held), open=True)
 
 
 def defaults_of_command(facts: FunctionFacts) -> dict[str, Value]:
