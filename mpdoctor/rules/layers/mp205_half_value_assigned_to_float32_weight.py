@@ -64,8 +64,8 @@ from mpdoctor.semantics.live.errors.dtype_errors import half_given_for_float32
 from mpdoctor.semantics.source.edits.expressions import safe_fix
 from mpdoctor.semantics.source.edits.names import cast_argument
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype, runs_in_call
-from mpdoctor.semantics.source.layers.layer_variables import ASSIGNING, is_raw_variable_of_layer
-from mpdoctor.semantics.source.layers.mixed_operands import is_half, is_weight
+from mpdoctor.semantics.source.layers.layer_variables import ASSIGNING, is_raw_variable_of_layer, is_weight
+from mpdoctor.semantics.source.layers.mixed_operands import is_half
 from mpdoctor.semantics.wording import text_at
 
 SEVERITY = Severity.ERROR

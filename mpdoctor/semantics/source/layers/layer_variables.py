@@ -50,3 +50,8 @@ def _is_of_layers(facts: SourceFacts, own: ClassFacts) -> bool:
 def may_be_trained(weight: Call) -> bool:
     """Unless it is given `trainable=False`."""
     return known(weight.keyword("trainable")) is not False
+
+
+def is_weight(value: Value) -> bool:
+    """Whether it is what add_weight gave: Keras casts it inside `call()`."""
+    return isinstance(value, Call) and isinstance(value.callee, Attribute) and value.callee.name == "add_weight"

@@ -23,6 +23,7 @@ from mpdoctor.semantics.source.layers.call_dtypes import (
     policies_made_with,
     runs_in_some_call,
 )
+from mpdoctor.semantics.source.layers.layer_variables import is_weight
 from mpdoctor.semantics.source.layers.output_layers import SIXTEEN_BITS
 
 OPERATORS = frozenset(("+", "-", "*", "/", "//", "**", "@", "%", "<", "<=", ">", ">=", "==", "!="))
@@ -211,11 +212,6 @@ def _given_tensors(call: Call) -> tuple[Value, ...]:
     if name in TENSORS:
         return call.arguments(TENSORS[name])
     return call.arguments(slice(1)) if name in KEEPING or name == "cast" else ()
-
-
-def is_weight(value: Value) -> bool:
-    """Whether it is what add_weight gave: Keras casts it inside `call()`."""
-    return isinstance(value, Call) and isinstance(value.callee, Attribute) and value.callee.name == "add_weight"
 
 
 def origin(value: Value, past_casts: bool = False) -> Value:

@@ -7,7 +7,7 @@ from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.instances import class_of
 from mpdoctor.program.memoize import asked_once
 from mpdoctor.program.values import Api, Attribute, Collection, Item, Known, Value, options
-from mpdoctor.semantics.source.layers.mixed_operands import is_weight
+from mpdoctor.semantics.source.layers.layer_variables import is_weight
 
 SINGLE = ("kernel", "bias", "embeddings", "gamma", "beta", "recurrent_kernel", "depthwise_kernel", "pointwise_kernel")
 DEEPEST = 20

@@ -9,7 +9,7 @@ from mpdoctor.program.events import Call, Operation, Return, Write
 from mpdoctor.program.memoize import asked_once
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Api, Collection, Item, Known, Value, known, options
-from mpdoctor.semantics.source.layers.mixed_operands import is_weight
+from mpdoctor.semantics.source.layers.layer_variables import is_weight
 from mpdoctor.semantics.source.numbers.constants import numbers_from_value
 
 # What these return does not depend on any tensor in a way that could be differentiated.

@@ -15,7 +15,8 @@ from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import FunctionFacts, Parameter
 from mpdoctor.program.values import Known, Value, is_api, options
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
-from mpdoctor.semantics.source.layers.mixed_operands import is_weight, mixed_operands
+from mpdoctor.semantics.source.layers.layer_variables import is_weight
+from mpdoctor.semantics.source.layers.mixed_operands import mixed_operands
 from mpdoctor.semantics.source.numbers.losses_and_metrics import DATA, STEPS
 from mpdoctor.semantics.source.numbers.precision import Precision, precision_of
 
