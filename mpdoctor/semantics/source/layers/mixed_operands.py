@@ -25,6 +25,7 @@ from mpdoctor.semantics.source.layers.call_dtypes import (
 )
 from mpdoctor.semantics.source.layers.layer_variables import is_weight
 from mpdoctor.semantics.source.layers.output_layers import SIXTEEN_BITS
+from mpdoctor.semantics.source.numbers.precision import precision_of
 
 OPERATORS = frozenset(("+", "-", "*", "/", "//", "**", "@", "%", "<", "<=", ">", ">=", "==", "!="))
 HANDED_ON = OPERATORS - frozenset(("<", "<=", ">", ">=", "==", "!="))
@@ -119,7 +120,8 @@ def half_dtypes(facts: SourceFacts, value: Value, context: Context) -> tuple[str
     if dtype in HALF:
         return (dtype,)
     if dtype is None:
-        return _half_dtypes_in_lambda_layer(facts, value)
+        found = _half_dtype_of_models(facts, value, context)
+        return (found,) if found is not None else _half_dtypes_in_lambda_layer(facts, value)
     if dtype != AUTOCAST:
         return ()
     parameters = [part for part in _tensors_behind(value) if isinstance(part, Parameter)]
@@ -144,6 +146,15 @@ def _tensors_behind(value: Value) -> Iterator[Value]:
             if inner is not None and id(inner) not in seen:
                 seen.add(id(inner))
                 waiting.append(inner)
+
+
+def _half_dtype_of_models(facts: SourceFacts, value: Value, context: Context) -> str | None:
+    """Of what is made in `call()` of the outputs of models and of chains of layers."""
+    precision = precision_of(facts)
+    if not precision.runs_in_call(context):
+        return None
+    parameters = (part for part in _tensors_behind(value) if isinstance(part, Parameter))
+    return precision.half(value, context) if all(_is_tensor(facts, parameter) for parameter in parameters) else None
 
 
 def _half_dtypes_in_lambda_layer(facts: SourceFacts, value: Value) -> tuple[str, ...]:
