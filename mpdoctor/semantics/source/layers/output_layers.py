@@ -38,7 +38,7 @@ def output_layers(facts: SourceFacts, model: Call, depth: int = 0) -> list[Call]
         return []
     if is_call_of(model, "keras.Sequential"):
         last = _last_of_sequential(facts, model)
-    elif is_call_of(model, "keras.Model") or _is_functional(class_of(model)):
+    elif is_functional(model):
         last = _layers_behind(model.argument(1, "outputs"))
     elif _is_application(model):
         return [model]
@@ -52,6 +52,13 @@ def output_layers(facts: SourceFacts, model: Call, depth: int = 0) -> list[Call]
             return []
         found.extend(made or [layer])
     return found
+
+
+def layers_of_output(model: Call, number: int) -> list[Call]:
+    """The layers that may give one of several outputs of a functional model."""
+    written = [option for option in options(model.argument(1, "outputs")) if is_functional(model)]
+    outputs = [option.entry(number) if isinstance(option, Collection) else None for option in written]
+    return [layer for output in outputs for layer in _layers_behind(output)] if None not in outputs else []
 
 
 def half_output(model: ModelFacts, activations: tuple[str, ...] = ()) -> str | None:
@@ -130,9 +137,13 @@ def _last_of_sequential(facts: SourceFacts, model: Call) -> list[Call]:
     return [] if given is None else found + given
 
 
-def _is_functional(own: ClassFacts | None) -> bool:
-    """Whether a class of the program's own changes how a model is trained, and is made as keras.Model(inputs, outputs)
-    is."""
+def is_functional(model: Call) -> bool:
+    """Whether a model is made as keras.Model(inputs, outputs) is."""
+    return is_call_of(model, "keras.Model") or _is_made_functional(class_of(model))
+
+
+def _is_made_functional(own: ClassFacts | None) -> bool:
+    """Whether a class of the program's own changes how a model is trained, and nothing else."""
     if own is None or own.kind != "model" or own.find_method("call") is not None:
         return False
     initializer = own.find_method("__init__")

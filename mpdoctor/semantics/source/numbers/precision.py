@@ -17,7 +17,13 @@ from mpdoctor.program.user_definitions import ClassFacts, Defined, FunctionFacts
 from mpdoctor.program.values import Api, Attribute, Collection, Item, Known, Value, known, options
 from mpdoctor.semantics.source.layers.call_dtypes import lambda_layers, policies_of_instances, surrounding
 from mpdoctor.semantics.source.layers.networks import networks_behind
-from mpdoctor.semantics.source.layers.output_layers import SIXTEEN_BITS, answers_in_compute_dtype, output_layers
+from mpdoctor.semantics.source.layers.output_layers import (
+    SIXTEEN_BITS,
+    answers_in_compute_dtype,
+    is_functional,
+    layers_of_output,
+    output_layers,
+)
 from mpdoctor.semantics.source.layers.weight_values import weight_holder
 from mpdoctor.semantics.source.numbers.losses_and_metrics import (
     DATA,
@@ -121,8 +127,11 @@ class Precision:
         return _agreed(self._in_call(event.value) for event in self.facts.returns_of(call))
 
     def _of_one_output(self, item: Item) -> str | None:
-        """Of one of several outputs, `boxes, logits = model(x)`, as the class of the model returns them."""
+        """Of one of several outputs, `boxes, logits = model(x)`, as the class of the model returns them, or as a
+        functional model is given them."""
         number, made = known(item.index), item.of.callee if isinstance(item.of, Call) else None
+        if type(number) is int and isinstance(made, Call) and is_functional(made):
+            return _agreed(self._of_output(layer) for layer in layers_of_output(made, number))
         own = class_of(made) if isinstance(made, (Call, Instance)) else None
         call = own.find_method("call") if own is not None and own.kind == "model" else None
         if call is None or type(number) is not int or self._nested > MOST_NESTED:
