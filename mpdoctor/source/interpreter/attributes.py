@@ -17,6 +17,7 @@ from mpdoctor.source.interpreter.imports import name_in_module
 from mpdoctor.source.interpreter.name_lookup import find, library_name
 from mpdoctor.source.interpreter.settings.command_line import default_of_argument, default_of_flag
 from mpdoctor.source.interpreter.settings.data_classes import is_enumeration_member
+from mpdoctor.source.interpreter.settings.own_dicts import item_as_attribute
 from mpdoctor.source.interpreter.settings.trees import is_empty_tree, kept_by_name
 from mpdoctor.source.interpreter.state.interpreter_state import State
 from mpdoctor.source.interpreter.state.recording import record_read, record_use
@@ -105,6 +106,9 @@ def attribute_of(state: State, of: Value, name: str, location: Location) -> Valu
         if own is not None:
             found = state.attributes.get(id(of), {}).get(name)
             found = found or _attribute_of_class(state, own, of, name, location, Defined(location, own))
+            found = (
+                found or item_as_attribute(state, own, of, name) or _attribute_asked_for(state, own, of, name, location)
+            )
         elif name == "value" and is_enumeration_member(of):
             return of
         elif is_empty_tree(of):
@@ -129,6 +133,13 @@ def _attribute_of_class(
             is_instance = not isinstance(of, Defined)
             return _bound_method(state, cls.methods[name], of if is_instance else None, itself, location)
     return None
+
+
+def _attribute_asked_for(state: State, own: ClassFacts, of: Value, name: str, location: Location) -> Value | None:
+    """What the class' own `__getattr__` gives for a name that nothing else has."""
+    asked = own.find_method("__getattr__") if not name.startswith("__") else None
+    closure = state.closures.get(id(asked)) if asked is not None else None
+    return None if closure is None else inline_call(state, closure, (of, Known(location, name)), (), False, location)
 
 
 def _attribute_behind(state: State, of: Super, name: str, location: Location) -> Value | None:

@@ -83,6 +83,17 @@ VALUES = [
     ("s = argparse.Namespace()\nx = s.a", "…"),
     ("F = flags.DEFINE_enum('a', 'd', ['d', 'e'], 'help')\nx = F.value", "'d' | …"),
     ("x = flags.FLAGS.a", "…"),
+    # dicts of the program's own whose items are attributes as well, and attributes from keywords
+    ("class D(dict):\n  __getattr__ = dict.__getitem__\nx = D(a=1, b=D(c=2)).b.c", "2"),
+    ("class D(dict):\n  def __getattr__(self, name): return self[name]\nx = D({'a': 1}).a", "1"),
+    (
+        "class D(dict):\n  def __init__(self, *a, **k):\n    super().__init__(*a, **k)\n    self.__dict__ = self\nx = D(a=1).a",
+        "1",
+    ),
+    ("class D(dict):\n  __getattr__ = dict.__getitem__\nx = D(a=1).b", "…"),
+    ("class D(dict):\n  def __getattr__(self, name): return 'other'\nx = D(a=1).a", "'other'"),
+    ("class D:\n  def __init__(self, **k): self.__dict__.update(k)\nx = D(a=1).a", "1"),
+    ("class D:\n  def __init__(self, **k):\n    for n, v in k.items(): setattr(self, n, v)\nx = D(a=1).a", "1"),
     # enumerations and dataclasses
     ("x = Size.LARGE.value", "'l'"),
     ("x = Size('l').value", "'l'"),

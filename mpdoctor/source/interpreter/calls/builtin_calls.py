@@ -14,6 +14,7 @@ from mpdoctor.source.interpreter.attributes import Super, attribute_of, store_at
 from mpdoctor.source.interpreter.containers import chained, contents_of, dictionary, item_of
 from mpdoctor.source.interpreter.settings.command_line import arguments_as_dictionary, remember_argument
 from mpdoctor.source.interpreter.settings.data_classes import as_dictionary, copy_with
+from mpdoctor.source.interpreter.settings.own_dicts import keep_attributes, keep_items
 from mpdoctor.source.interpreter.settings.trees import TREES, value_from_json
 from mpdoctor.source.interpreter.state.interpreter_state import State
 from mpdoctor.source.interpreter.state.recording import record_read, record_write
@@ -181,7 +182,9 @@ def call_known_method(state: State, callee: Attribute, call: Call, node: ast.Cal
     remember_argument(state, call)
     if callee.name == "setdefault" and len(call.args) == 2 and isinstance(node.func, ast.Attribute):
         remember_keyword(state, node.func.value, call.args[0], call.args[1])
+    keep_attributes(state, of, call)
     if isinstance(of, Super) and callee.name == "__init__":
+        keep_items(state, of.instance, call.args, call.keywords)
         _remember_base_arguments_of(state, of.behind, call.keywords, node)
         return None
     if isinstance(of, Known) and not call.open:

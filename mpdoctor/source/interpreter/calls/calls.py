@@ -31,6 +31,7 @@ from mpdoctor.source.interpreter.dispatch import evaluate
 from mpdoctor.source.interpreter.expressions import evaluate_keywords, evaluate_positional
 from mpdoctor.source.interpreter.settings.command_line import remember_flag
 from mpdoctor.source.interpreter.settings.data_classes import factory_of_field, fields_of, member_by_value
+from mpdoctor.source.interpreter.settings.own_dicts import keep_items
 from mpdoctor.source.interpreter.state.interpreter_state import State
 from mpdoctor.source.interpreter.state.recording import record_use
 from mpdoctor.source.interpreter.state.scopes import Keywords
@@ -158,6 +159,7 @@ def _instantiate(
         inline_call(state, closure, (call, *args), keywords, is_open, location)
     else:
         _make_dataclass(state, own, call)
+        keep_items(state, call, args, keywords)
     _inline_handed_over(state, callee, call)
     return call
 

@@ -1,0 +1,56 @@
+"""Settings in a class of the program's own: a dict whose items are attributes as well, or attributes from keywords."""
+
+from __future__ import annotations
+
+from mpdoctor.program.events import Call
+from mpdoctor.program.instances import class_of
+from mpdoctor.program.user_definitions import ClassFacts
+from mpdoctor.program.values import Api, Attribute, Collection, Value, known
+from mpdoctor.source.interpreter.state.interpreter_state import State
+from mpdoctor.source.interpreter.state.scopes import Keywords
+
+_DICTS = ("builtins.dict", "collections.OrderedDict", "collections.UserDict")
+_READING = ("builtins.dict.__getitem__", "builtins.dict.get")
+
+
+def is_dict_class(own: ClassFacts) -> bool:
+    return any(base.is_(*_DICTS) for base in own.library_bases())
+
+
+def keep_items(state: State, instance: Value, args: tuple[Value, ...], keywords: Keywords) -> None:
+    """What a dict of the program's own is made with: `Settings(policy="mixed_float16")`, `Settings({"depth": 2})`."""
+    own = class_of(instance)
+    if own is not None and is_dict_class(own):
+        _keep(state, instance, {f"[{name!r}]": value for name, value in _named(args, keywords).items()})
+
+
+def keep_attributes(state: State, updated: Value, call: Call) -> None:
+    """`self.__dict__.update(settings)`"""
+    is_own = isinstance(updated, Attribute) and updated.name == "__dict__" and class_of(updated.of) is not None
+    if is_own and isinstance(updated, Attribute) and call.method == "update":
+        _keep(state, updated.of, _named(call.args, call.keywords))
+
+
+def item_as_attribute(state: State, own: ClassFacts, of: Value, name: str) -> Value | None:
+    """`settings.policy`, where the class reads its items so; None where it does not, or holds no such item."""
+    held = state.attributes.get(id(of), {})
+    reading = own.attributes.get("__getattr__")
+    reads_items = isinstance(reading, Api) and reading.name in _READING
+    return held.get(f"[{name!r}]") if reads_items or held.get("__dict__") is of else None
+
+
+def _named(args: tuple[Value, ...], keywords: Keywords) -> dict[str, Value]:
+    found: dict[str, Value] = {}
+    for given in args:
+        if isinstance(given, Collection) and given.kind == "dict":
+            pairs = zip(given.keys, given.items, strict=False)
+            found.update((name, item) for key, item in pairs if isinstance(name := known(key), str))
+    return found | dict(keywords)
+
+
+def _keep(state: State, instance: Value, values: dict[str, Value]) -> None:
+    held = state.attributes.get(id(instance))
+    if held is None:
+        held = state.attributes[id(instance)] = state.walk.side_effects.created({})
+    for name, value in values.items():
+        state.walk.side_effects.set(held, name, value)
