@@ -60,12 +60,15 @@ from mpdoctor.semantics.source.edits.layers import in_float32
 from mpdoctor.semantics.source.layers.output_activations import activations_of_outputs
 from mpdoctor.semantics.source.layers.output_layers import (
     activation_of,
+    function_behind,
     hands_on,
     output_layers,
     sixteen_bit_output,
 )
+from mpdoctor.semantics.source.numbers.computed_outputs import computed_outputs
 from mpdoctor.semantics.source.numbers.losses_and_metrics import STEPS
 from mpdoctor.semantics.source.numbers.precision import precision_of
+from mpdoctor.semantics.wording import text_at
 
 SEVERITY = Severity.WARNING
 FIXES = ("unsafe",)
@@ -92,6 +95,21 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
                 name = public_name(layer.callee.name).rpartition(".")[2]
                 fix = unsafe_fix('Give it dtype="float32"', in_float32(facts, layer))
                 yield Finding(_message(name, dtype), _help(name, layer), layer.location, fix=fix)
+        for output, dtype in () if cast_by_program else computed_outputs(facts, model):
+            name = text_at(facts, output.location) or function_behind(output)
+            yield Finding(
+                _message(f"`{name}`" if name else "this line", dtype), _help_for_computed(output), output.location
+            )
+
+
+def _help_for_computed(output: Value) -> str:
+    function = function_behind(output)
+    if function in PROBABILITIES:
+        return f"Cast what goes into `{function}`, not what comes out: `tf.cast(…, tf.float32)`."
+    return (
+        "Compute it in float32: cast what it is made of, `tf.cast(…, tf.float32)`, or give the layers that make that "
+        '`dtype="float32"`.'
+    )
 
 
 def _trained_models(facts: SourceFacts) -> Iterable[Call]:

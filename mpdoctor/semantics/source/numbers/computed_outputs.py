@@ -1,0 +1,78 @@
+"""Outputs of models that no layer is the last to make: a sum of two heads, a product with an embedding's weights."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mpdoctor.program.context import Context
+from mpdoctor.program.events import Call, Operation
+from mpdoctor.program.instances import class_of
+from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.values import Api, Collection, Known, Value, options
+from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype, policies_made_with
+from mpdoctor.semantics.source.layers.output_layers import (
+    SIXTEEN_BITS,
+    is_functional,
+    output_layers,
+    spread_outputs,
+)
+from mpdoctor.semantics.source.numbers.precision import ARITHMETIC, precision_of
+
+Computed = Operation | Call
+
+
+def computed_outputs(facts: SourceFacts, model: Call) -> Iterator[tuple[Computed, str]]:
+    """The outputs of a model that an operation or a function of a library's computes in 16 bits, and in which."""
+    precision = precision_of(facts)
+    for part in output_layers(facts, model) or [model]:
+        if is_functional(part):
+            for tensor in spread_outputs(part.argument(1, "outputs")):
+                dtypes = {precision.half(operand, part.context) for operand in _operands(tensor)}
+                if (
+                    _is_computed(tensor) and len(dtypes) == 1
+                ):  # Keras' own tensors promote: all of them have to be 16-bit
+                    yield from _in_half(tensor, dtypes.pop())
+        elif _is_made_in_half(facts, part):
+            for tensor, context in _returned(facts, part):
+                if _is_computed(tensor) and not asks_for_dtype(context):
+                    yield from _in_half(tensor, precision.half(tensor, context))
+
+
+def _in_half(tensor: Value, dtype: str | None) -> Iterator[tuple[Computed, str]]:
+    if dtype is not None and isinstance(tensor, Computed):
+        yield tensor, dtype
+
+
+def _is_made_in_half(facts: SourceFacts, part: Call) -> bool:
+    """Whether this one of a class' layers or models computes in 16 bits; others of the class may be float32."""
+    own = class_of(part)
+    return own is not None and any(policy in SIXTEEN_BITS for policy in policies_made_with(facts, part, own))
+
+
+def _returned(facts: SourceFacts, part: Call) -> Iterator[tuple[Value, Context]]:
+    own = class_of(part)
+    call = own.find_method("call") if own is not None and own.kind in ("layer", "model") else None
+    for event in facts.returns_of(call) if call is not None else ():
+        yield from ((tensor, event.context) for tensor in spread_outputs(event.value))
+
+
+def _is_computed(tensor: Value) -> bool:
+    if isinstance(tensor, Operation):
+        return tensor.operator in ARITHMETIC
+    return isinstance(tensor, Call) and isinstance(tensor.callee, Api)
+
+
+def _operands(tensor: Value) -> Iterator[Value]:
+    """The tensors that meet in operations and in functions of a library's, numbers left out."""
+    for option in options(tensor):
+        inner = [operand for part in _parts(option) for operand in _operands(part)]
+        if inner or not isinstance(option, (Known, Collection)):
+            yield from inner or [option]
+
+
+def _parts(value: Value) -> tuple[Value, ...]:
+    if isinstance(value, Collection):
+        return value.items
+    if not _is_computed(value):
+        return ()
+    return value.operands if isinstance(value, Operation) else value.given if isinstance(value, Call) else ()
