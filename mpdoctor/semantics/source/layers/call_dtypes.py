@@ -243,7 +243,7 @@ def policies_made_with(
         return policies_named(given)
     if call.open and given is None:
         return ()
-    policies = facts.policies_at(call)
+    policies = facts.policies_of_program_at(call)
     named = tuple(policy for policy in policies if isinstance(policy, str))
     if not named and facts.assume_mixed:
         return ("mixed_float16",)
