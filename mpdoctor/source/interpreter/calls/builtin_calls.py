@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from mpdoctor.facts.location import Location
+from mpdoctor.knowledge.api_names import public_name
 from mpdoctor.program.events import Call
 from mpdoctor.program.user_definitions import ClassFacts, Defined, FunctionFacts, Instance
 from mpdoctor.program.values import MISSING, Api, Attribute, Collection, Known, Unknown, Value, known, options
@@ -14,6 +15,7 @@ from mpdoctor.source.interpreter.attributes import Super, attribute_of, store_at
 from mpdoctor.source.interpreter.containers import chained, contents_of, dictionary, item_of
 from mpdoctor.source.interpreter.settings.command_line import arguments_as_dictionary, remember_argument
 from mpdoctor.source.interpreter.settings.data_classes import as_dictionary, copy_with
+from mpdoctor.source.interpreter.settings.keras_epsilon import EPSILON, epsilon_of_keras
 from mpdoctor.source.interpreter.settings.own_dicts import keep_attributes, keep_items
 from mpdoctor.source.interpreter.settings.trees import TREES, value_from_json
 from mpdoctor.source.interpreter.state.interpreter_state import State
@@ -62,6 +64,8 @@ def call_library(
     copied = copied or as_dictionary(state, name, args, location)
     if copied is not None:
         return copied
+    if public_name(name) in EPSILON:
+        return epsilon_of_keras(state, name, args, location)
     if name == "importlib.import_module" and len(args) == 1 and isinstance(known(args[0]), str):
         return api_from_name(known(args[0]), location)
     if name == "collections.OrderedDict":

@@ -97,7 +97,7 @@ class State:
     attributes
         Of one instance, by id of the Call that made it.
     flags
-        Defaults of the command line's flags, by name.
+        Defaults of the command line's flags, by name; and the epsilon of Keras that the program sets.
     walk
         The walk that is under way.
     """
