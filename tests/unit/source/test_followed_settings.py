@@ -87,7 +87,8 @@ VALUES = [
     ("class D(dict):\n  __getattr__ = dict.__getitem__\nx = D(a=1, b=D(c=2)).b.c", "2"),
     ("class D(dict):\n  def __getattr__(self, name): return self[name]\nx = D({'a': 1}).a", "1"),
     (
-        "class D(dict):\n  def __init__(self, *a, **k):\n    super().__init__(*a, **k)\n    self.__dict__ = self\nx = D(a=1).a",
+        "class D(dict):\n  def __init__(self, *a, **k):\n    super().__init__(*a, **k)\n    self.__dict__ = self\n"
+        "x = D(a=1).a",
         "1",
     ),
     ("class D(dict):\n  __getattr__ = dict.__getitem__\nx = D(a=1).b", "…"),
