@@ -87,7 +87,7 @@ def _built_early(facts: SourceFacts, policy: Call) -> list[str]:
         deciding = _layers_by_policy(facts, model)
         early = [layer for layer in deciding if _is_early(facts, layer, policy)]
         is_whole = len(early) == len(deciding) > 0
-        if is_whole and _is_another_made_later(models, model, policy):
+        if is_whole and any(_is_built_later(facts, other, policy) for other in models if other is not model):
             return []  # the policy is meant for another model, built and trained after it
         if is_whole or not _is_part_on_purpose(facts, model, early):
             found += [str(layer_name(layer)) for layer in early]
@@ -101,8 +101,11 @@ def _layers_by_policy(facts: SourceFacts, model: Call) -> list[Call]:
     return [layer for layer in weighty if not has_own_dtype(layer)]
 
 
-def _is_another_made_later(models: list[Call], model: Call, policy: Call) -> bool:
-    return any(other.order > policy.order for other in models if other is not model)
+def _is_built_later(facts: SourceFacts, model: Call, policy: Call) -> bool:
+    """Whether a model is made behind the policy, and not of layers alone that were there before."""
+    deciding = _layers_by_policy(facts, model)
+    is_of_old_layers = bool(deciding) and all(_is_early(facts, layer, policy) for layer in deciding)
+    return model.order > policy.order and not is_of_old_layers
 
 
 def _is_part_on_purpose(facts: SourceFacts, model: Call, early: list[Call]) -> bool:
