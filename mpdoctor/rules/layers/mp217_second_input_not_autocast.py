@@ -54,6 +54,7 @@ from collections.abc import Iterator, Sequence
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.location import Location
 from mpdoctor.finding import AlsoSeen, Finding, Fix, Severity
+from mpdoctor.knowledge.dtypes.result_dtypes import KEEPING
 from mpdoctor.program.dtypes.array_dtypes import is_array
 from mpdoctor.program.events import Call
 from mpdoctor.program.instances import class_of
@@ -69,6 +70,7 @@ from mpdoctor.semantics.source.layers.later_inputs import given as given_to
 from mpdoctor.semantics.source.layers.later_inputs import is_later_input
 from mpdoctor.semantics.source.layers.layer_policies import half_dtype_of_layer
 from mpdoctor.semantics.source.layers.mixed_operands import MixedOperands, is_half, mixed_operands, origin
+from mpdoctor.semantics.source.numbers.epsilon_guards import function_named
 from mpdoctor.semantics.wording import place_of
 
 SEVERITY = Severity.ERROR
@@ -76,6 +78,7 @@ FIXES = ("safe",)
 FAILS_IN = ("model", "training")
 KERAS = ("2",)
 EXPLAINS = {"MP202": "line"}
+MOST_FUNCTIONS = 4  # that a later input goes through before it meets the first one
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
@@ -153,7 +156,12 @@ def _called_layer(facts: SourceFacts, call: Call) -> Iterator[ClassFacts]:
 
 
 def _second_input(value: Value) -> Parameter | None:
+    """The later input that a tensor is, or a function of TensorFlow's made it of, in its dtype."""
     source = origin(value)
+    for _ in range(MOST_FUNCTIONS):
+        if not isinstance(source, Call) or function_named(source) not in KEEPING:
+            break
+        source = origin(source.argument(0) or source)
     return source if isinstance(source, Parameter) and is_later_input(source) else None
 
 
