@@ -48,6 +48,8 @@ PASSING = (
     "numpy.hstack",
     "tensorflow.reshape",
     "tensorflow.expand_dims",
+    *(f"tensorflow.image.{name}" for name in ("flip_left_right", "flip_up_down", "rot90", "random_crop")),
+    *(f"tensorflow.image.{name}" for name in ("random_flip_left_right", "random_flip_up_down", "central_crop")),
 )
 
 
