@@ -46,6 +46,7 @@ from mpdoctor.semantics.source.edits.expressions import put_around, unsafe_fix
 from mpdoctor.semantics.source.edits.names import keras_name
 from mpdoctor.semantics.source.edits.statements import line_behind
 from mpdoctor.semantics.source.layers.model_layers import TRAINING, layer_name, policies_set
+from mpdoctor.semantics.source.programs.graph_rewrites import rewrites
 from mpdoctor.semantics.source.programs.models import is_model
 
 SEVERITY = Severity.WARNING
@@ -87,7 +88,10 @@ def _makes_half_policy(call: Call) -> bool:
 
 
 def _is_mixed_anyway(facts: SourceFacts) -> bool:
-    """Whether another policy (or its name) is set, so that this one is a harmless leftover."""
+    """Whether another policy (or its name) is set, or TensorFlow rewrites the graph, so that this one is a harmless
+    leftover."""
+    if any(rewrites(facts)):
+        return True
     given = [policies_set(call) for call in facts.policy_calls]
     given += [policies_named(call.keyword("dtype")) for call in facts.calls if layer_name(call)]
     return any(name in HALF_POLICIES for names in given for name in names) or () in given[: len(facts.policy_calls)]
