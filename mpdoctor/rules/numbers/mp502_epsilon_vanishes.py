@@ -11,8 +11,9 @@ What helps depends on where the number is used (TensorFlow 2.4 to 2.21). Under a
 1e-4)` has a gradient of 1e8 at 0. Use `tf.math.divide_no_nan` instead, which returns 0 there, with a gradient
 of 0. A cast to float32 around the expression does not help, because the gradient is cast back to float16.
 
-`1 - 1e-7` is 1.0, in bfloat16 too, so `log(1 - p)` after such a clip is -inf. Keras' own normalization layers
-compute in float32 inside and are fine with 1e-12.
+`1 - 1e-7` is 1.0, in bfloat16 too, so `log(1 - p)` after such a clip is -inf. `K.epsilon()` is this 1e-7, unless
+`set_epsilon` sets another number. Keras' own normalization layers compute in float32 inside and are fine with
+1e-12.
 
 ## Flagged
 ```python
