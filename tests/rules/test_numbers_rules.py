@@ -47,7 +47,9 @@ def printed(snippet: str) -> tuple[Value, ...]:
         ("def f(eps=1e-12):\n    print(eps)", (1e-12,)),
         ("def f(eps=1e-12):\n    print(eps)\nf(1e-3)", (1e-3,)),
         ("print(10 ** 400)", ()),
-        ("print(keras.backend.epsilon())", ()),
+        ("print(keras.backend.epsilon())", (1e-7,)),
+        ("keras.backend.set_epsilon(1e-4)\nprint(1 - keras.backend.epsilon())", (0.9999,)),
+        ("if half:\n    keras.backend.set_epsilon(1e-4)\nprint(keras.backend.epsilon())", ()),
     ],
 )
 def test_the_numbers_that_a_value_may_be(snippet: str, numbers: tuple[float, ...]) -> None:
