@@ -23,6 +23,7 @@ MOST_UNEXPLAINED = 0.01  # of the steps
 MOST_ROWS = 1000  # that a report holds: of a longer run several rows become one
 CODES = {Verdict.STUCK: "MP902", Verdict.COLLAPSING: "MP903"}
 KERASES: tuple[KerasPackage, ...] = ("keras", "tf_keras", "tf.keras")
+TRAINED_WITH = "the recorded training used it"
 TROUBLES = {"stuck": Verdict.STUCK, "collapsing": Verdict.COLLAPSING, "skipping": Verdict.OVERFLOWING}
 
 
@@ -51,7 +52,8 @@ def diagnosis_from_series(path: Path, series: Sequence[RunSeries], command: str)
 
 def _keras(series: Sequence[RunSeries]) -> Keras:
     package, _, version = series[0].keras.partition(" ") if series else ("", "", "")
-    return next((Keras(known, version) for known in KERASES if known == package), Keras())
+    kerases = (Keras(known, version, series[0].tensorflow, TRAINED_WITH) for known in KERASES if known == package)
+    return next(kerases, Keras())
 
 
 def judged(series: RunSeries) -> RecordedRun:

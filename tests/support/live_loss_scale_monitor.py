@@ -12,6 +12,7 @@ import csv
 import json
 import linecache
 import os
+import pathlib
 import pickle
 import resource
 import sys
@@ -111,6 +112,16 @@ def check_skipped_steps_are_counted():
             history, _ = fitted(model, monitor, batches)
             assert history["skipped_steps"] == [len(bad)], (every, bad, history)
             assert history["loss_scale"] == [scale_of(model)], (every, bad, history)
+
+
+def check_a_scale_that_grew_and_was_halved_between_two_readings_is_in_the_run_file():
+    for wrapper in (keras.mixed_precision.LossScaleOptimizer, LossScaleOptimizer):
+        optimizer = wrapper(keras.optimizers.SGD(1e-6), initial_scale=4.0, dynamic_growth_steps=30)
+        path = os.path.join(folder(), "run.mpdoctor")
+        fitted(model_of(optimizer=optimizer), LossScaleMonitor(path), [FINITE] * 30 + [FAILING] + [FINITE] * 9)
+        rows = [line for line in lines_of(path) if isinstance(line, list)]
+        assert (rows[-1][1], sum(row[2] for row in rows)) == (40, 1), rows
+        assert (min(min(row[3:]) for row in rows), max(max(row[3:]) for row in rows)) == (4, 8), rows
 
 
 def scale_of(model):
@@ -619,6 +630,8 @@ def check_arguments_that_cannot_be_are_refused():
         ("name of a file", {"path": 5}),
         ("name of a file", {"path": b"run.mpdoctor"}),
         ("name of a file", {"path": ""}),
+        ("of this machine", {"path": "gs://bucket/run.mpdoctor"}),
+        ("of this machine", {"path": pathlib.Path("s3://bucket/run.mpdoctor")}),
         ("an optimizer itself", {"optimizer": "adam"}),
         ("an optimizer itself", {"optimizer": [keras.optimizers.SGD]}),
     ):

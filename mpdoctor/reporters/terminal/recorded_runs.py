@@ -67,6 +67,8 @@ def _course(series: RunSeries, look: Style) -> Paragraph:
     if low == high == first:
         return [_line("loss scale", f"{number_text(last)} throughout")]
     course = f"{number_text(first)} {look.arrow} {number_text(last)}"
+    if low < min(first, last) or high > max(first, last):
+        course += f", from {number_text(low)} to {number_text(high)} on the way"
     columns = columns_from_rows(series.rows, min(WIDEST, look.width - 14))
     drawn, labels = rows_from_scales([column.scale for column in columns], look.blocks)
     bad = [column.skipped > MARKED_FROM * column.steps for column in columns]

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numbers
 import os
+import re
 from typing import Any
 
 STOPS = (None, "stuck")
+ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")  # gs://bucket/run.mpdoctor would become folders of that name
 
 
 def checked_steps(every: Any, measure_every: Any) -> tuple[int, int | None]:
@@ -21,6 +23,11 @@ def refuse_what_cannot_be(path: Any, stop_when: Any, replay: Any, keep_batch: An
     """TypeError or ValueError says what to give instead."""
     if path is not None and not (isinstance(path, (str, os.PathLike)) and os.fspath(path)):
         raise TypeError(f'"path" must be the name of a file, or None for no run file, but got: {path!r}.')
+    if path is not None and ADDRESS.match(os.fspath(path)):
+        raise ValueError(
+            f'"path" must be a file of this machine, but got: {path}. Lines are appended to the run file, '
+            "for which an address has no way: copy it there afterwards. log_dir may be an address."
+        )
     if stop_when not in STOPS:
         raise ValueError(f'"stop_when" must be None or "stuck", but got: {stop_when!r}.')
     if keep_batch and (path is None or not replay):

@@ -153,7 +153,7 @@ def number_in_json(number: float) -> float | int | str:
 
 def path_of_worker(path: str | os.PathLike[str], worker: int) -> Path:
     """run.mpdoctor is the first worker's; the others write beside it: run.worker1.mpdoctor."""
-    first = Path(path)
+    first = Path(path).expanduser()
     return first if worker == 0 else first.with_name(f"{first.stem}.worker{worker}{first.suffix}")
 
 

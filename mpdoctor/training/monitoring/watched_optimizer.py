@@ -109,13 +109,23 @@ class WatchedOptimizer:
         return (after.scale, after.counter or 0) == (before.scale, counter + applied)
 
     def steps_told(self, reading: Reading) -> int | None:
-        """After how many steps the next reading tells in Keras 2 exactly how many were skipped: as long as the scale
-        can neither reach its floor nor grow before the last of them. None: however many."""
-        if (self.counts_applied and not self.accumulates) or not self.is_dynamic:
+        """After how many steps the next reading tells exactly how many were skipped, and what the scale did: in Keras 2
+        as long as it can neither reach its floor nor grow before the last of them, in Keras 3 as long as it cannot grow
+        after it was halved. None: however many."""
+        if not self.is_dynamic:
             return None
+        if self.counts_applied and not self.accumulates:
+            return max(self.growth_interval or 0, 0) or None  # below 1 it never grows
         halvings = math.log2(reading.scale / self.floor) if self.floor and reading.scale > self.floor else 0
         to_growth = (self.growth_interval or 1) - (reading.counter or 0)
         return max(1, min(int(halvings), to_growth))
+
+    def halvings(self, steps: int, skipped: int, before: Reading, after: Reading) -> int | None:
+        """How often the scale was halved in these steps. None where that is not known."""
+        least = min(before.scale, after.scale)
+        if not self.is_dynamic or self._hysteresis() > 1 or (self.floor is not None and least <= self.floor):
+            return None
+        return skipped if steps <= (self.growth_interval or steps) else None
 
     def _without_skips(self, steps: int, before: Reading) -> tuple[float, int]:
         """The scale and the counter that so many finite steps lead to."""

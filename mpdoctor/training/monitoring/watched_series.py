@@ -7,6 +7,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from mpdoctor.training.monitoring.between_readings import extremes
 from mpdoctor.training.monitoring.run_file import SECONDS_UNTIL_WRITTEN, Row, number_in_json, worker_number
 from mpdoctor.training.monitoring.trouble import Trouble, TroubleWatch
 from mpdoctor.training.monitoring.watched_optimizer import WatchedOptimizer
@@ -66,7 +67,8 @@ class WatchedSeries:
             self._closer = CLOSER
         else:
             self._closer = max(self._closer - steps, 0)
-        row = Row(steps, skipped, now.scale, min(before.scale, now.scale), max(before.scale, now.scale))
+        low, high = extremes(before.scale, now.scale, self.watched.halvings(steps, skipped, before, now))
+        row = Row(steps, skipped, now.scale, low, high)
         return row, self.trouble_watch.after(self.step, row)
 
     def told(self, models: list[Any]) -> dict[str, Any]:

@@ -186,6 +186,11 @@ def test_each_worker_has_a_file(config: str, worker: int, monkeypatch: pytest.Mo
     assert run_file.path_of_worker("a/run.mpdoctor", 2) == Path("a/run.worker2.mpdoctor")
 
 
+def test_the_home_directory_may_be_meant(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert run_file.path_of_worker("~/runs/run.mpdoctor", 0) == tmp_path / "runs" / "run.mpdoctor"
+
+
 def test_files_of_workers_are_shown_together(tmp_path: Path) -> None:
     row = [(20, 0, 1024.0, 1024.0, 1024.0)]
     written(tmp_path / "run.mpdoctor", row)
@@ -332,6 +337,17 @@ def test_the_terminal_shows_course_events_and_that_it_has_no_end(tmp_path: Path)
     )
     for said in ("32768 → 1", "step 301, epoch 1", "no end recorded", "60 of 360 steps", "✗", "tf_keras 2.21.0"):
         assert said in shown
+
+
+def test_a_scale_that_ends_where_it_began_is_told_with_its_extremes(tmp_path: Path) -> None:
+    path = tmp_path / "run.mpdoctor"
+    rows = [(20, 0, 32768.0, 32768.0, 32768.0), (20, 1, 32768.0, 16384.0, 65536.0)]
+    series = written(path, rows, keras="keras 3.15.1", tensorflow="2.21.0")
+    diagnosis = diagnosis_from_series(path, [series], "mpdoctor show")
+    shown = report_from_diagnosis(diagnosis, "terminal")
+    assert "loss scale  32768 → 32768, from 16384 to 65536 on the way" in shown
+    keras = diagnosis.targets[0].keras
+    assert (keras.version, keras.tensorflow) == ("3.15.1", "2.21.0") and "recorded training" in keras.because
 
 
 def test_a_healthy_run_has_no_finding(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
