@@ -1,10 +1,11 @@
 """What does a step cost with mpdoctor.training.LossScaleOptimizer instead of Keras' own, and with LossScaleMonitor?
 
 The same training in four models, in one process for each; in float32, whose steps are the shortest on a CPU. Both
-train by turns, a round of steps each, so that a busy machine slows both. It prints the median milliseconds of a step
-and the median of the rounds' ratios.
+train by turns, a round of steps each, so that a busy machine slows both. It prints the median milliseconds of a step,
+the median of the rounds' ratios and, of the same, the quartiles. With --processor it is processor time of one thread,
+which tells more on a busy machine.
 
-    python -m benchmarks.optimizer_cost --rounds 20 --keras 3
+    python -m benchmarks.optimizer_cost --rounds 20 --keras 3 [--processor]
     python -m benchmarks.optimizer_cost --rounds 5 --monitor [--measure-every 1000]
     python -m benchmarks.optimizer_cost --rounds 5 --nothing
     python -m benchmarks.optimizer_cost --rounds 9 --alone
@@ -36,6 +37,11 @@ import tensorflow as tf
 
 from mpdoctor.training import LossScaleMonitor, LossScaleOptimizer
 
+clock = time.perf_counter
+if os.environ["BENCH_PROCESSOR"]:
+    clock = time.process_time
+    tf.config.threading.set_intra_op_parallelism_threads(1)  # another one waits for work by computing
+    tf.config.threading.set_inter_op_parallelism_threads(1)
 MODEL, STEPS, ROUNDS = os.environ["BENCH_MODEL"], int(os.environ["BENCH_STEPS"]), int(os.environ["BENCH_ROUNDS"])
 keras = tf.keras
 layers = keras.layers
@@ -122,9 +128,9 @@ def alone(path):
 
 
 def milliseconds(steps):
-    began = time.perf_counter()
+    began = clock()
     steps()
-    return 1000 * (time.perf_counter() - began) / STEPS
+    return 1000 * (clock() - began) / STEPS
 
 
 path = os.path.join(tempfile.mkdtemp(), "run.mpdoctor")
@@ -147,7 +153,7 @@ print(json.dumps(rounds[1:]))
 """
 
 
-def rounds_of(model: str, rounds: int, keras: str, monitor: str) -> list[list[float]]:
+def rounds_of(model: str, rounds: int, keras: str, monitor: str, processor: bool) -> list[list[float]]:
     """[milliseconds of a step with Keras' own, with ours] for each round. CalledProcessError where it fails."""
     steps = STEPS[model] * (FITTED if monitor else 1)
     environment = {
@@ -158,6 +164,7 @@ def rounds_of(model: str, rounds: int, keras: str, monitor: str) -> list[list[fl
         "BENCH_STEPS": str(steps),
         "BENCH_ROUNDS": str(rounds),
         "BENCH_MONITOR": monitor,
+        "BENCH_PROCESSOR": "1" if processor else "",
     }
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT], env=environment, stdout=subprocess.PIPE, text=True, check=True
@@ -177,19 +184,21 @@ def main() -> None:
     )
     parser.add_argument("--nothing", action="store_true", help="two fits alike: what the benchmark itself is worth")
     parser.add_argument("--alone", action="store_true", help="what LossScaleMonitor adds, in processor time")
+    parser.add_argument("--processor", action="store_true", help="processor time of one thread, not the clock's")
     given = parser.parse_args()
     monitor = str(given.measure_every) if given.monitor else ""
     monitor = "alone" if given.alone else "nothing" if given.nothing else monitor
     print(f"Keras {given.keras}, milliseconds a step, medians of {given.rounds} alternating rounds")
-    print(
-        f"{'model':14}{'without' if monitor else 'Keras own':>12}{'monitored' if monitor else 'ours':>12}{'ratio':>8}"
-    )
+    columns = ("without", "monitored") if monitor else ("Keras own", "ours")
+    print(f"{'model':14}{columns[0]:>12}{columns[1]:>12}{'ratio':>8}{'quartiles':>16}")
     ratios = []
     for model in given.models:
-        rounds = rounds_of(model, given.rounds, given.keras, monitor)
+        rounds = rounds_of(model, given.rounds, given.keras, monitor, given.processor)
         own, ours = (statistics.median(times) for times in zip(*rounds, strict=True))
-        ratios.append(statistics.median(own_time / keras_time for keras_time, own_time in rounds))
-        print(f"{model:14}{own:12.2f}{ours:12.2f}{ratios[-1]:8.3f}", flush=True)
+        of_rounds = [ours_of / own_of for own_of, ours_of in rounds]
+        lower, middle, upper = statistics.quantiles(of_rounds * (2 if len(of_rounds) == 1 else 1), n=4)
+        ratios.append(middle)
+        print(f"{model:14}{own:12.2f}{ours:12.2f}{middle:8.3f}{lower:9.3f}{upper:7.3f}", flush=True)
     print(f"largest ratio {max(ratios):.3f}, aim {AIM:.2f} or less")
 
 
