@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
+from mpdoctor.loss_scale import FLOAT32_MAX
+
 KERAS2_FLOOR = 1.0
 
 
@@ -41,6 +43,14 @@ class WatchedOptimizer:
         if bounds is not None:
             return min(float(bounds.floor), self.initial_scale)
         return None if self.counts_applied else KERAS2_FLOOR
+
+    @property
+    def cap(self) -> float:
+        """Beyond which it does not grow; its counter begins anew all the same."""
+        bounds = getattr(self.optimizer, "_bounds", None)
+        if bounds is not None:
+            return float(bounds.cap)
+        return math.inf if self.counts_applied else FLOAT32_MAX
 
     @property
     def initial_scale(self) -> float:
@@ -133,7 +143,10 @@ class WatchedOptimizer:
         interval = self.growth_interval
         if not self.is_dynamic or not interval:
             return before.scale, counted
-        return before.scale * 2.0 ** (counted // interval), counted % interval
+        scale = before.scale
+        for _ in range(counted // interval):
+            scale = scale * 2 if scale * 2 <= self.cap else scale
+        return scale, counted % interval
 
     def _skips_of_fall(self, before: Reading, after: Reading) -> int:
         """One for each time that the scale was halved, or as many as the hysteresis asks for."""
