@@ -126,6 +126,8 @@ class WatchedOptimizer:
             return None
         if self.counts_applied and not self.accumulates:
             return max(self.growth_interval or 0, 0) or None  # below 1 it never grows
+        if self._hysteresis() > 1:
+            return 1  # of several skipped steps the scale need not show one
         halvings = math.log2(reading.scale / self.floor) if self.floor and reading.scale > self.floor else 0
         to_growth = (self.growth_interval or 1) - (reading.counter or 0)
         return max(1, min(int(halvings), to_growth))

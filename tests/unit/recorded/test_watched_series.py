@@ -64,20 +64,47 @@ def optimizer_of(kind: str, growth_interval: int) -> Any:
         return BaseOptimizer(keras3(2.0**15, growth_interval), counts_skipped=False)
     if kind == "Keras 2":
         return Stepped(keras2(2.0**15, growth_interval), counts_skipped=True)
-    bounds = {"floor": 4.0, "cap": 3.0 * 2.0**17}
-    base, counts_skipped = (BaseOptimizer, False) if kind == "ours in Keras 3" else (Stepped, True)
+    return ours(kind == "ours in Keras 3", growth_interval, cap=3.0 * 2.0**17)
+
+
+def ours(is_keras3: bool, growth_interval: int, **given: Any) -> Any:
+    bounds = {"floor": 4.0, "cap": 2.0**127, "hysteresis": 1, **given}
+    base, counts_skipped = (BaseOptimizer, False) if is_keras3 else (Stepped, True)
     optimizer = base(LossScale(2.0**15, growth_interval, **bounds), counts_skipped)
-    optimizer._bounds = SimpleNamespace(**bounds, hysteresis=1)
+    optimizer._bounds = SimpleNamespace(**bounds)
     return optimizer
 
 
-@pytest.mark.parametrize("kind", ["Keras 3", "Keras 2", "ours in Keras 3", "ours in Keras 2"])
-@given(growth_interval=st.integers(1, 60), every=st.integers(1, 40), gaps=st.lists(st.integers(0, 140), max_size=8))
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+KINDS = ["Keras 3", "Keras 2", "ours in Keras 3", "ours in Keras 2"]
+GAPS = st.lists(st.integers(0, 140), max_size=8)  # finite steps before each skipped one
+STEPS = {"growth_interval": st.integers(1, 60), "every": st.integers(1, 40), "gaps": GAPS}
+LIMITS = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@given(**STEPS)
+@LIMITS
 def test_skipped_steps_and_extremes_are_those_that_were(
     watched_series: Any, kind: str, growth_interval: int, every: int, gaps: list[int]
 ) -> None:
-    optimizer = optimizer_of(kind, growth_interval)
+    for row, scales, skipped in readings(watched_series, optimizer_of(kind, growth_interval), every, gaps):
+        assert (row.skipped, row.scale, row.low, row.high) == (skipped, scales[-1], min(scales), max(scales))
+
+
+@pytest.mark.parametrize("is_keras3", [True, False])
+@given(**{**STEPS, "growth_interval": st.integers(12, 60)})  # it does not come to the cap
+@LIMITS
+def test_skipped_steps_are_counted_with_a_hysteresis(
+    watched_series: Any, is_keras3: bool, growth_interval: int, every: int, gaps: list[int]
+) -> None:
+    for row, scales, skipped in readings(watched_series, ours(is_keras3, growth_interval, hysteresis=3), every, gaps):
+        assert (row.skipped, row.scale) == (skipped, scales[-1])
+
+
+def readings(
+    watched_series: Any, optimizer: Any, every: int, gaps: list[int]
+) -> Iterator[tuple[Any, list[float], int]]:
+    """(what a reading told, the scale before these steps and after each, how many of them were skipped)"""
     series = watched_series.WatchedSeries(watched_series.WatchedOptimizer(optimizer), 0, every)
     finite = [is_finite for gap in gaps for is_finite in [True] * gap + [False]]
     scales, skipped = [2.0**15], 0
@@ -85,6 +112,5 @@ def test_skipped_steps_and_extremes_are_those_that_were(
         scales.append(optimizer.step(is_finite))
         skipped += not is_finite
         if series.count(1) or number == len(finite):
-            (row, _) = series.read()
-            assert (row.skipped, row.scale, row.low, row.high) == (skipped, scales[-1], min(scales), max(scales))
+            yield series.read()[0], scales, skipped
             scales, skipped = scales[-1:], 0
