@@ -114,16 +114,6 @@ def check_skipped_steps_are_counted():
             assert history["loss_scale"] == [scale_of(model)], (every, bad, history)
 
 
-def check_a_scale_that_grew_and_was_halved_between_two_readings_is_in_the_run_file():
-    for wrapper in (keras.mixed_precision.LossScaleOptimizer, LossScaleOptimizer):
-        optimizer = wrapper(keras.optimizers.SGD(1e-6), initial_scale=4.0, dynamic_growth_steps=30)
-        path = os.path.join(folder(), "run.mpdoctor")
-        fitted(model_of(optimizer=optimizer), LossScaleMonitor(path), [FINITE] * 30 + [FAILING] + [FINITE] * 9)
-        rows = [line for line in lines_of(path) if isinstance(line, list)]
-        assert (rows[-1][1], sum(row[2] for row in rows)) == (40, 1), rows
-        assert (min(min(row[3:]) for row in rows), max(max(row[3:]) for row in rows)) == (4, 8), rows
-
-
 def scale_of(model):
     scale = getattr(model.optimizer, "dynamic_scale", None)
     return float(tf.convert_to_tensor(model.optimizer.loss_scale if scale is None else scale))
