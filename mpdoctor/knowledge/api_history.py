@@ -6,6 +6,7 @@ versions in between as the catalogue of TensorFlow 2.1 to 2.12 wheels had them.
 
 from __future__ import annotations
 
+import re
 from typing import Iterable
 
 # Everything that `keras.mixed_precision` ever held in public, in any Keras.
@@ -68,6 +69,16 @@ NEVER_EXISTED: dict[str, str] = {
     "keras.layers.mixed_precision.": "keras.mixed_precision",
 }
 
+# Places where people look for it, and names that say that it is meant; the real ones of these places are left out.
+LOOKED_FOR_IN = (
+    *("keras", "keras.config", "keras.backend", "keras.utils", "keras.optimizers"),
+    *("tensorflow", "tensorflow.config", "tensorflow.config.experimental", "tensorflow.config.optimizer"),
+)
+SAYS_MIXED_PRECISION = re.compile(
+    r"\w+_mixed_precision\w*|mixed_precision_\w+|\w*(?:dtype|global)_policy|\w*loss_scal\w*"
+)
+REAL_THERE = frozenset(("keras.config.dtype_policy", "keras.config.set_dtype_policy"))
+
 # Gone: (name, or what is below it if it ends in "."; the TensorFlow release that no longer had it; what to write).
 # (3,) stands for "gone with Keras 3, still there in every Keras 2".
 KERAS3_ONLY = (3,)
@@ -93,6 +104,19 @@ REMOVED: tuple[tuple[str, tuple[int, ...], str], ...] = (
     ("keras.optimizers.legacy.", KERAS3_ONLY, "keras.optimizers.{last}"),
 )
 
+# What came with Keras 3, and what Keras 2 has instead (by the packages of TensorFlow 2.4, 2.10 and 2.15 and of tf_keras
+# 2.21): modules with all that is in them, and single names.
+CAME_WITH_KERAS3: dict[str, str] = {
+    "keras.config.set_dtype_policy": "mixed_precision.set_global_policy",
+    "keras.config.dtype_policy": "mixed_precision.global_policy",
+    "keras.mixed_precision.set_dtype_policy": "mixed_precision.set_global_policy",
+    "keras.mixed_precision.dtype_policy": "mixed_precision.global_policy",
+    "keras.mixed_precision.DTypePolicy": "mixed_precision.Policy",
+    "keras.dtype_policies.DTypePolicy": "mixed_precision.Policy",
+    "keras.dtype_policies.get": "mixed_precision.Policy",
+    "keras.optimizers.LossScaleOptimizer": "mixed_precision.LossScaleOptimizer",
+}
+
 # Private names: (place, name; first TensorFlow release that has it, first that has not; what serves instead).
 # () stands for "always had" and "still has"; measured in TensorFlow 2.4, 2.10, 2.15 and 2.21.
 REGISTRATION = "nothing has to replace it, Keras registers its own LossScaleOptimizer when it is imported"
@@ -114,6 +138,13 @@ PRIVATE: tuple[tuple[str, tuple[int, ...], tuple[int, ...], str], ...] = (
     ),
     ("keras.mixed_precision.experimental.", (), (2, 4), "tf.keras.mixed_precision"),
 )
+
+
+def is_invented(name: str) -> bool:
+    """Whether a name says mixed precision and stands where no TensorFlow or Keras ever had such a name: TensorFlow 2.4,
+    2.10, 2.15 and 2.21 and Keras 3.15 have been searched."""
+    place, _, last = name.rpartition(".")
+    return place in LOOKED_FOR_IN and name not in REAL_THERE and SAYS_MIXED_PRECISION.fullmatch(last) is not None
 
 
 def below(name: str, entry: str) -> bool:

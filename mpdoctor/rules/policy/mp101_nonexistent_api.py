@@ -41,6 +41,7 @@ from mpdoctor.knowledge.api_history import (
     MODULES_INSIDE,
     NEVER_EXISTED,
     below,
+    is_invented,
     is_private,
 )
 from mpdoctor.program.events import Use
@@ -112,6 +113,9 @@ def _real_name(name: str) -> str | None:
     for entry, real in NEVER_EXISTED.items():
         if below(name, entry):
             return f"Write `{real}`."
+    if is_invented(name):
+        meant = "LossScaleOptimizer" if "loss_scal" in name else 'set_global_policy("mixed_float16")'
+        return f"Use `keras.mixed_precision.{meant}`."
     place, names = (OLD_ROOM, IN_EXPERIMENTAL) if name.startswith(OLD_ROOM) else (ROOM, IN_MIXED_PRECISION)
     first = name[len(place) :].partition(".")[0]
     if not name.startswith(place) or first in names or first in MODULES_INSIDE or first.startswith("_"):

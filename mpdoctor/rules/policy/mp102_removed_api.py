@@ -1,4 +1,4 @@
-"""The program uses a mixed-precision name or argument that the installed TensorFlow or Keras has removed.
+"""The program uses a mixed-precision name or argument that the installed TensorFlow or Keras has removed, or lacks yet.
 
 ## Why it matters
 The line raises an error: `AttributeError: module 'tensorflow.keras.mixed_precision' has no attribute
@@ -23,8 +23,10 @@ tf.keras.mixed_precision.set_global_policy("mixed_float16")
 `mixed_precision.experimental` and `tf.train.experimental.*LossScale` were removed in TensorFlow 2.9,
 `tf.train.experimental.enable_mixed_precision_graph_rewrite` by 2.8, and `tf.contrib` in 2.0. `Policy` has not
 taken `loss_scale` since the class left `experimental` in 2.4. `keras.optimizers.legacy` does not work in Keras
-3. If a project uses such names and nothing says which TensorFlow it is written for, it is judged by the newest
-release that has all of them, and all lines that would raise with Keras 3 are reported as one finding.
+3. `keras.config.set_dtype_policy`, `keras.dtype_policies` and `keras.optimizers.LossScaleOptimizer` came with
+Keras 3, and no Keras 2 has them. If a project uses removed names and nothing says which TensorFlow it is written
+for, it is judged by the newest release that has all of them, and all lines that would raise with Keras 3 are
+reported as one finding.
 
 ## Where users met it
 keras-team/autokeras#1675, aws-samples/deep-learning-models#49, tensorflow/docs-l10n#600,
@@ -42,6 +44,7 @@ from mpdoctor.facts.location import Location
 from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.knowledge.api_history import (
+    CAME_WITH_KERAS3,
     IN_EXPERIMENTAL,
     KERAS3_ONLY,
     REMOVED,
@@ -53,7 +56,7 @@ from mpdoctor.program.events import Call, Use
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Api, Value
 from mpdoctor.semantics.source.edits.expressions import safe_fix, without_keyword, without_part
-from mpdoctor.semantics.source.edits.names import named_instead
+from mpdoctor.semantics.source.edits.names import keras_name, named_instead
 
 SEVERITY = Severity.ERROR
 FIXES = ("safe",)
@@ -77,6 +80,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             fix=_fix(facts, use, instead),
         )
     yield from _legacy_optimizers(facts)
+    yield from _not_there_yet(facts)
     for call in facts.calls_of("keras.mixed_precision.Policy"):
         given = call.keyword("loss_scale")
         old_class = isinstance(call.callee, Api) and ".experimental." in call.callee.name
@@ -107,6 +111,22 @@ def _uses_of_what_is_gone(facts: SourceFacts) -> Iterator[tuple[Use, str, str]]:
             imported.append(use.api.spelled)
         since, instead = gone
         yield use, since, instead
+
+
+def _not_there_yet(facts: SourceFacts) -> Iterator[Finding]:
+    """Names of Keras 3 where the program runs with Keras 2. (A `keras` of its own may be another one.)"""
+    for use in () if facts.keras.is_keras3 else facts.uses:
+        instead = CAME_WITH_KERAS3.get(use.api.name) if use.api.root != "keras" else None
+        if instead is None or not use.looks_up(use.api.name.rpartition(".")[2]) or use.context.asks_what_exists:
+            continue
+        written = keras_name(facts, instead) or f"keras.{instead}"
+        edit = named_instead(facts, use, instead)
+        yield Finding(
+            f"`{use.api.spelled}` came with Keras 3, and this program runs with Keras 2: this line raises.",
+            f"Write `{written}`.",
+            use.location,
+            fix=safe_fix(f"Write `{written}`", edit) if edit is not None else None,
+        )
 
 
 def _legacy_optimizers(facts: SourceFacts) -> Iterator[Finding]:
