@@ -68,7 +68,11 @@ from mpdoctor.program.values import Value, walk
 from mpdoctor.semantics.source.edits.expressions import argument_at, put_around, text_of, unsafe_fix
 from mpdoctor.semantics.source.edits.loops.scaled_losses import loss_scaled
 from mpdoctor.semantics.source.optimizers.attribute_access import same_object
-from mpdoctor.semantics.source.optimizers.functional_gradients import stateless_steps
+from mpdoctor.semantics.source.optimizers.functional_gradients import (
+    STATELESS_APPLY,
+    stateless_steps,
+    steps_behind_backward,
+)
 from mpdoctor.semantics.source.optimizers.gradients import (
     applied_gradients,
     calls_on_the_way,
@@ -88,7 +92,7 @@ CONFIRMED_LIVE = True
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
-    yield from _stateless(facts)
+    yield from _without_tape(facts)
     for apply, gradient in applied_gradients(facts):
         how = optimizer_scales(facts, apply)
         if how is not None:
@@ -104,9 +108,9 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         )
 
 
-def _stateless(facts: SourceFacts) -> Iterator[Finding]:
-    """Gradients that JAX computed from a loss that was never scaled."""
-    for apply, losses in stateless_steps(facts):
+def _without_tape(facts: SourceFacts) -> Iterator[Finding]:
+    """Gradients that JAX or PyTorch computed from a loss that was never scaled."""
+    for apply, losses in (*stateless_steps(facts), *steps_behind_backward(facts)):
         how = optimizer_scales(facts, apply)
         scaled = (may_be_scaled_in(facts, loss) or _is_given_optimizer(apply, loss) for loss in losses)
         if how is not None and not any(scaled):
@@ -114,7 +118,9 @@ def _stateless(facts: SourceFacts) -> Iterator[Finding]:
             yield Finding(
                 _message(facts, apply, how, unscales=False),
                 f"Return `{of}.scale_loss(loss)` from the function that JAX differentiates, and the unscaled "
-                "loss with it, using `has_aux=True`.",
+                "loss with it, using `has_aux=True`."
+                if apply.method == STATELESS_APPLY
+                else f"Call `backward()` on the scaled loss: `{of}.scale_loss(loss).backward()`.",
                 apply.location,
             )
 

@@ -1,13 +1,16 @@
-"""Gradients that JAX takes of a function, from there to the `stateless_apply` of a Keras optimizer."""
+"""Gradients without a tape, from where they are taken to the Keras optimizer that applies them: those that JAX takes of
+a function, and those that PyTorch leaves in the variables."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from mpdoctor.knowledge.wrapper_api import APPLYING
 from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Defined, FunctionFacts
-from mpdoctor.program.values import Collection, Item, Value, is_api, known, options
+from mpdoctor.program.values import Attribute, Collection, Item, Value, is_api, known, options
+from mpdoctor.semantics.source.optimizers.gradients import given_to, unscaled_on_the_way, until_gradients
 
 STATELESS_APPLY = "stateless_apply"
 GRAD, VALUE_AND_GRAD = "jax.grad", "jax.value_and_grad"
@@ -20,6 +23,25 @@ def stateless_steps(facts: SourceFacts) -> Iterator[tuple[Call, list[Value]]]:
         losses = [] if apply.context.guarded else _differentiated(facts, apply.argument(1, "grads"))
         if losses and apply.receiver is not None:
             yield apply, losses
+
+
+def steps_behind_backward(facts: SourceFacts) -> Iterator[tuple[Call, list[Value]]]:
+    """Each call that applies what `loss.backward()` has left in the variables, with the losses of that function."""
+    for apply in facts.method_calls(*APPLYING) if any(facts.method_calls("backward")) else ():
+        parts = list(until_gradients(given_to(apply)))
+        if apply.context.guarded or not any(isinstance(part, Attribute) and part.name == "grad" for part in parts):
+            continue
+        before = [call for call in facts.method_calls("backward") if _is_before(call, apply)]
+        losses = [call.receiver for call in before if call.receiver is not None]
+        if losses and apply.receiver is not None and not unscaled_on_the_way(apply, apply):
+            yield apply, losses
+
+
+def _is_before(backward: Call, apply: Call) -> bool:
+    mine, theirs = apply.context, backward.context
+    return (mine.function, mine.run, mine.callers) == (theirs.function, theirs.run, theirs.callers) and (
+        backward.order < apply.order
+    )
 
 
 def _differentiated(facts: SourceFacts, gradients: Value | None) -> list[Value]:
