@@ -52,6 +52,13 @@ DEFAULTS: dict[str, tuple[int | None, str]] = {
     "keras.ops.tri": (3, "float32"),
     "keras.backend.variable": (1, "float32"),
     "keras.backend.constant": (1, "float32"),
+    "keras.backend.zeros": (1, "float32"),
+    "keras.backend.ones": (1, "float32"),
+    "keras.backend.eye": (1, "float32"),
+    "keras.backend.random_normal": (3, "float32"),
+    "keras.backend.random_uniform": (3, "float32"),
+    "keras.backend.truncated_normal": (3, "float32"),
+    "keras.backend.random_bernoulli": (2, "float32"),
 }
 # Of these the numbers made in float16 and bfloat16 are those of a cast of float32's, or are drawn alike (measured in
 # TensorFlow 2.4, 2.10, 2.15 and 2.21, and in Keras 3.15).
