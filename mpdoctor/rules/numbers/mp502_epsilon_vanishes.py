@@ -59,7 +59,7 @@ from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.knowledge.api_names import public_name
 from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Api, Value, walk
+from mpdoctor.program.values import Api, Value, options, walk
 from mpdoctor.semantics.source.edits.expressions import unsafe_fix, with_keyword
 from mpdoctor.semantics.source.edits.named_numbers import number_replaced
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
@@ -104,6 +104,11 @@ OF_SOFTMAX = (
     "Compute the logarithm of the softmax in one step, from the logits: `tf.nn.log_softmax(logits)`. A float16 softmax "
     "is 0 below 3e-8, and no epsilon restores that."
 )
+OF_QUOTIENT = (
+    "Subtract logarithms, `log(p + 1e-4) - log(q + 1e-4)`: the gradient at 0 is then 1e4. For softmax outputs subtract "
+    "`log_softmax(logits)`. `divide_no_nan` does not help here: the logarithm of its 0 is -inf."
+)
+AT_ONE = "and the gradient of `{}` at 1 is infinite"
 NORMALIZING = 1e-12  # the default of tf.math.l2_normalize
 
 
@@ -153,13 +158,16 @@ def _fix(facts: SourceFacts, use: str, number: Value, guarded: Value) -> Fix | N
 def _bounds_that_vanish(facts: SourceFacts) -> Iterator[Finding]:
     """Numbers that keep a probability below 1."""
     precision = precision_of(facts)
-    for number, clipped, context in upper_bounds(facts):
+    for use, number, clipped, context in upper_bounds(facts):
         dtype = precision.half(clipped, context)
         distance = 1 - max(numbers_from_value(number))
         if dtype is not None and 0 < distance <= BELOW_ONE[dtype] and not asks_for_dtype(context):
+            of_probability = use in (LOG, DIVISOR)
+            then = f"so `1 - p` can be 0 here: {WITHOUT_GUARD[use]}" if of_probability else AT_ONE.format(use)
+            loss = ", or use the loss that works on logits" if of_probability else ""
             yield Finding(
-                f"1 - {written(distance)} is 1.0 in {dtype}, so `1 - p` can be 0 here: its logarithm is -inf.",
-                "Compute this in float32 (`tf.cast(p, tf.float32)`), or use the loss that works on logits.",
+                f"1 - {written(distance)} is 1.0 in {dtype}, {then}.",
+                f"Compute this in float32 (`tf.cast(…, tf.float32)`){loss}.",
                 clipped.location,
             )
 
@@ -169,12 +177,23 @@ def _help(facts: SourceFacts, use: str, guarded: Value, user: User) -> str:
         return OF_SOFTMAX
     if use != DIVISOR:
         return HELP[use]
+    if _has_logarithm_taken(facts, user):
+        return OF_QUOTIENT
     written_down = expression_at(facts, user.location)
     if isinstance(written_down, ast.BinOp) and isinstance(written_down.op, ast.Div):
         above, below = ast.unparse(written_down.left), ast.unparse(_without_guard(written_down.right))
         place = "ops" if "ops." in f"{above} {below}" else "tf.math"
         return f"Write `{place}.divide_no_nan({above}, {below})`: {NO_NAN}"
     return f"Divide with `tf.math.divide_no_nan`: {NO_NAN}"
+
+
+def _has_logarithm_taken(facts: SourceFacts, quotient: User) -> bool:
+    return any(
+        option is quotient
+        for call in facts.library_calls
+        if function_named(call) == "log"
+        for option in options(call.argument(0, "x"))
+    )
 
 
 def _without_guard(divisor: ast.expr) -> ast.expr:

@@ -13,11 +13,15 @@ from mpdoctor.program.values import Api, Item, Known, Value, known, options
 from mpdoctor.semantics.source.numbers.constants import numbers_from_value
 
 DIVISOR, ROOT_DIVISOR, LOG, ROOT, RECIPROCAL_ROOT = "divisor", "divisor under a root", "log", "root", "reciprocal root"
+# Whose gradient at 1 is infinite.
+INVERSE = ("acos", "arccos", "asin", "arcsin")
 ADDED, BOUND = "added", "bound"
 
 _PLACES = ("tensorflow", "tensorflow.nn", "tensorflow.math", "keras.ops", "keras.ops.numpy", "keras.backend")
 _DIVIDING = ("divide", "truediv", "true_divide")
 _OF_ONE = ("reciprocal", "log", "sqrt", "rsqrt")
+_POWERS = ("pow", "power")
+_EXPONENTS = {0.5: ROOT, -0.5: RECIPROCAL_ROOT, -1: DIVISOR}
 _PASSING = ("reshape", "expand_dims", "squeeze", "identity", "stop_gradient", "transpose", "cast")
 _ADDING_UP = ("reduce_sum", "reduce_mean", "sum", "mean")
 _BETWEEN_MINUS_ONE_AND_ONE = ("tanh", "sigmoid", "softmax", "sin", "cos", "softsign")
@@ -44,8 +48,14 @@ def guarded_values(facts: SourceFacts) -> Iterator[Value]:
     return (value for use, value, _ in _uses(facts) if use != LOG)
 
 
-def upper_bounds(facts: SourceFacts) -> Iterator[tuple[Value, Value, Context]]:
-    """(number, clipped value, context) where `log(1 - p)` or a division by `1 - p` trusts in p staying below 1."""
+def upper_bounds(facts: SourceFacts) -> Iterator[tuple[str, Value, Value, Context]]:
+    """(what uses it, number, clipped value, context) where `log(1 - p)`, a division by `1 - p` or `acos(p)` trusts in p
+    staying below 1. Of inverse functions what uses it is their name."""
+    for call in facts.library_calls:
+        if function_named(call) in INVERSE:
+            for clipped in _opened(_first(call)):
+                for number in _bounds(clipped, _UPPER):
+                    yield call.method, number, clipped, call.context
     for use, argument, user in _uses(facts):
         for part in _opened(argument):
             if use not in (LOG, DIVISOR) or not isinstance(part, Operation) or part.operator != "-":
@@ -54,7 +64,7 @@ def upper_bounds(facts: SourceFacts) -> Iterator[tuple[Value, Value, Context]]:
                 continue
             for clipped in _opened(part.operands[1]):
                 for number in _bounds(clipped, _UPPER):
-                    yield number, clipped, user.context
+                    yield use, number, clipped, user.context
 
 
 def function_named(value: Value) -> str:
@@ -79,9 +89,10 @@ def _found_uses(facts: SourceFacts) -> Iterator[tuple[str, Value, User]]:
     for operation in facts.operations:
         if operation.operator == "/" and len(operation.operands) == 2:
             yield DIVISOR, operation.operands[1], operation
-        elif operation.operator == "**" and known(operation.operands[1]) in (0.5, -0.5):
-            use = ROOT if known(operation.operands[1]) == 0.5 else RECIPROCAL_ROOT
-            yield use, operation.operands[0], operation
+        elif operation.operator == "**" and len(operation.operands) == 2:
+            use = _of_power(operation.operands[1])
+            if use is not None:
+                yield use, operation.operands[0], operation
     for call in facts.library_calls:
         name = function_named(call)
         first = _first(call) if name in _OF_ONE else None
@@ -90,10 +101,18 @@ def _found_uses(facts: SourceFacts) -> Iterator[tuple[str, Value, User]]:
             yield DIVISOR, divisor, call
         elif name == "reciprocal" and first is not None:
             yield DIVISOR, first, call
+        elif name in _POWERS and (use := _of_power(call.argument(1, "y"))) is not None:
+            yield use, call.argument(0, "x") or call, call
         elif name == "log" and first is not None:
             yield LOG, first, call
         elif name in ("sqrt", "rsqrt") and first is not None:
             yield (ROOT if name == "sqrt" else RECIPROCAL_ROOT), first, call
+
+
+def _of_power(exponent: Value | None) -> str | None:
+    """What a power of this exponent is of its base."""
+    number = known(exponent)
+    return _EXPONENTS.get(number) if isinstance(number, (int, float)) else None
 
 
 def _guards_in(use: str, value: Value | None, user: User) -> Iterator[Guard]:
