@@ -58,6 +58,7 @@ from mpdoctor.semantics.source.programs.training_data import behind, fed_values,
 SEVERITY = Severity.WARNING
 FIXES = ("unsafe",)
 CONFIRMED_LIVE = True
+WERE_THEY_LABELS = ", and labels would lose digits for nothing"
 MIXED = ("mixed_float16", "mixed_bfloat16")
 CASTS = (
     "tensorflow.cast",
@@ -83,9 +84,10 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
                     if ".data." in _name(value) or (role == "features" and call.argument(1, "y") is None)
                     else (f"The {role}")
                 )
-                roles = ["features", "labels"] if given == "The data" else [role]
+                is_either = given == "The data"
+                needless = _needless(["features"]) + WERE_THEY_LABELS if is_either else _needless([role])
                 yield Finding(
-                    f"{given} {'is' if given == 'The data' else 'are'} cast to {dtype} by hand: {_needless(roles)}.",
+                    f"{given} {'is' if is_either else 'are'} cast to {dtype} by hand: {needless}.",
                     'Leave it in float32: `"float32"` here, or no cast at all.',
                     made.location,
                     fix=_fix(facts, made, dtype),

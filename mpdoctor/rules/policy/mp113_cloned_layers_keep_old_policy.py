@@ -56,10 +56,8 @@ from mpdoctor.semantics.wording import listed
 
 SEVERITY = Severity.WARNING
 EXPLAINS = {"MP209": "model"}
-HELP = (
-    "Build the model again under the new policy and copy the weights: `new.set_weights(old.get_weights())`. Or pass "
-    "`clone_model` a `clone_function` that sets the dtype."
-)
+HELP = "Build the model again under the new policy and copy the weights: `new.set_weights(old.get_weights())`."
+FOR_CLONES = " Or pass `clone_model` a `clone_function` that sets the dtype."
 COPYING = ("clone_model", "model_from_json", "model_from_config", "model_from_yaml", "from_config")
 CLONING = "keras.models.clone_model"
 FROM_TEXT = ("keras.models.model_from_json", "keras.models.model_from_config", "keras.models.model_from_yaml")
@@ -82,7 +80,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         yield Finding(
             f"The global policy is {now[0] or 'float32'} here, but the layers of this clone keep the policy of the "
             f"original: {kept or 'float32'}.",
-            HELP,
+            _help(call.method),
             call.location,
         )
 
@@ -97,11 +95,15 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
         yield Finding(
             f"The global policy is {model.global_policy}, but the layers that `{copied[0].made_by}` made keep the "
             f"policy of the original: {listed(policies)}.",
-            HELP,
+            _help(copied[0].made_by),
             copied[0].made_at,
             layer=copied[0].path,
             evidence={"global_policy": model.global_policy, "policies": {layer.path: layer.policy for layer in copied}},
         )
+
+
+def _help(made_by: str) -> str:
+    return HELP + (FOR_CLONES if made_by == "clone_model" else "")
 
 
 def _copied_layers(model: ModelFacts) -> list[LayerFacts]:
