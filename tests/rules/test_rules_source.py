@@ -351,6 +351,20 @@ def step(real):
         ),
         (
             "tf_keras",
+            'import tensorflow as tf\ntf.keras.mixed_precision.set_policy("mixed_float16")\n',
+            "`tf.keras.mixed_precision.set_policy` does not exist: no version of TensorFlow or Keras ever had it. This "
+            "line raises AttributeError.",
+            "Write `tf.keras.mixed_precision.set_global_policy`.",
+        ),
+        (
+            "3",
+            "from keras import mixed_precision\nprint(mixed_precision.get_global_policy().name)\n",
+            "`mixed_precision.get_global_policy` does not exist: no version of TensorFlow or Keras ever had it. This "
+            "line raises AttributeError.",
+            "Write `mixed_precision.global_policy`.",
+        ),
+        (
+            "tf_keras",
             REQUIRED.replace("warm, ", "warm=2.0, "),
             "Mine does not save `warm` in its `get_config`: after saving and loading, or cloning, it has its default "
             "again.",

@@ -54,6 +54,7 @@ SEVERITY = Severity.ERROR
 FIXES = ("safe",)
 EXPLAINS = {"MP309": "line"}
 MEANT = r"Write `(?:(?:tf\.)?keras\.)?(mixed_precision\.\w+)`\."
+IN_EVERY_KERAS = ("Policy", "LossScaleOptimizer", "global_policy", "set_global_policy")
 ROOM, OLD_ROOM = "keras.mixed_precision.", "keras.mixed_precision.experimental."
 
 
@@ -122,7 +123,8 @@ def _real_name(name: str) -> str | None:
         return None
     if first.lower() in ("policyscope", "policy_scope", "autocast"):
         return "Set the policy for the whole program with `set_global_policy`, or pass `dtype=…` to single layers."
-    near = difflib.get_close_matches(first, IN_MIXED_PRECISION - {"experimental"}, 1, 0.5)
+    asks = first.startswith("get_") and "policy" in first
+    near = ["global_policy"] if asks else difflib.get_close_matches(first, IN_EVERY_KERAS, 1, 0.5)
     return (
         f"Write `mixed_precision.{near[0]}`." if near else "Use `set_global_policy`, `Policy` or `LossScaleOptimizer`."
     )

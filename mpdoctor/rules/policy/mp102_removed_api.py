@@ -1,4 +1,4 @@
-"""The program uses a mixed-precision name or argument that the installed TensorFlow or Keras has removed, or lacks yet.
+"""The program uses a mixed-precision name or argument that its TensorFlow or Keras has removed, or does not have yet.
 
 ## Why it matters
 The line raises an error: `AttributeError: module 'tensorflow.keras.mixed_precision' has no attribute
