@@ -1,8 +1,10 @@
 """Do the ratios of `mpdoctor compare` agree with those of plain scripts?
 
-Each of the five scripts in benchmarks/compared is run alternately: by `mpdoctor compare --rounds 1`, and by itself,
-with a line before it that sets the policy and a callback that takes the time of each batch. Run it on an idle machine;
-it prints both ratios to float32, and how far they lie apart.
+Each of the five scripts in benchmarks/compared is run alternately: by itself, with a line before it that sets the
+policy and a callback that takes the time of each batch; by `mpdoctor compare --rounds 1`; and by itself once more. Run
+it on an idle machine. It prints the ratios to float32 of all three, medians with the lowest and the highest of the
+rounds, and how far compare's lies from the plain script's; then how far the plain script's two lie apart, which is what
+the machine alone does: less than that cannot be told from it.
 
     python benchmarks/compare_ratios.py --rounds 3 --policies float32,mixed_bfloat16
 """
@@ -52,6 +54,10 @@ def plain(script: Path, policy: str) -> float:
     return float(done.stdout.split()[-1])
 
 
+def plain_of_all(script: Path, policies: list[str]) -> dict[str, float]:
+    return {policy: plain(script, policy) for policy in policies}
+
+
 def compared(script: Path, policies: list[str]) -> dict[str, float]:
     command = [sys.executable, "-m", "mpdoctor", "compare", "--quiet", "--rounds", "1", "--steps", str(STEPS)]
     command += ["--policies", ",".join(policies), "--output-format", "json", str(script)]
@@ -70,21 +76,19 @@ def main() -> None:
     parser.add_argument("--scripts", nargs="*", default=[script.stem for script in SCRIPTS])
     options = parser.parse_args()
     policies = options.policies.split(",")
-    print(f"{'':<28}{'float32 a step':>24}{'times as fast':>22}")
-    print(f"{'script':<12}{'policy':<16}{'plain':>14}{'compare':>10}{'plain':>13}{'compare':>10}{'apart':>8}")
+    print(f"{'':<28}{'times as fast as ' + policies[0]:^60}{'apart':>15}")
+    heads = "".join(f"{head:^20}" for head in ("plain", "compare", "plain again"))
+    print(f"{'script':<12}{'policy':<16}{heads}{'compare':>8}{'plain':>7}")
     for script in (script for script in SCRIPTS if script.stem in options.scripts):
-        rounds = [({policy: plain(script, policy) for policy in policies}, compared(script, policies))
+        rounds = [[measure(script, policies) for measure in (plain_of_all, compared, plain_of_all)]
                   for _ in range(options.rounds)]  # fmt: skip
         for policy in policies[1:]:
-            own, told = (
-                statistics.median(both[number][policies[0]] / both[number][policy] for both in rounds)
-                for number in (0, 1)
-            )
-            base, ours = (statistics.median(both[number][policies[0]] for both in rounds) * 1e3 for number in (0, 1))
-            apart = told / own - 1
+            ratios = [[taken[policies[0]] / taken[policy] for taken in column] for column in zip(*rounds, strict=True)]
+            own, told, again = map(statistics.median, ratios)
+            apart, noise = told / statistics.median([*ratios[0], *ratios[2]]) - 1, again / own - 1
+            cells = "".join(f"{statistics.median(found):8.2f} ({min(found):.2f}-{max(found):.2f})" for found in ratios)
             verdict = "" if abs(apart) <= AGREES else "  beyond 10 %"
-            print(f"{script.stem:<12}{policy:<16}{base:>11.2f} ms{ours:>7.2f} ms{own:>13.2f}{told:>10.2f}{apart:>8.0%}"
-                  f"{verdict}", flush=True)  # fmt: skip
+            print(f"{script.stem:<12}{policy:<16}{cells}{apart:>8.0%}{noise:>7.0%}{verdict}", flush=True)
 
 
 if __name__ == "__main__":
