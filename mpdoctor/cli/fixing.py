@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from mpdoctor.cli.output import Output, OutputFormat, put_out
 from mpdoctor.cli.streams import fail, progress_for, say, write
 from mpdoctor.facts.frozen import dataclass
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from mpdoctor.fixes.baseline import Baseline
     from mpdoctor.fixes.choices import Choice
     from mpdoctor.fixes.rounds import EditedFile, Fixed
     from mpdoctor.settings.options import Settings
 
 MOST_GONE = 5  # that are named
+Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True)
@@ -74,18 +77,29 @@ def check_source(settings: Settings, wishes: Wishes, output: Output, quiet: bool
 
 def _choice(wishes: Wishes, settings: Settings, baseline: Baseline | None) -> Choice:
     from mpdoctor.fixes.choices import both, everything
-    from mpdoctor.fixes.since import NoSuchCommit, Since
+    from mpdoctor.fixes.since import Since
 
     choice: Choice = everything
+    ref = wishes.since
     if baseline is not None:
         choice = both(choice, lambda diagnosis, sources: baseline.left_of(diagnosis, sources, settings))
-    if wishes.since is not None:
-        try:
-            since = Since(wishes.since)
-        except NoSuchCommit as error:
-            fail(f"--since {wishes.since}: {error}.")
-        choice = both(choice, lambda diagnosis, sources: since.left_of(diagnosis, sources, settings))
+    if ref is not None:
+        since = _answered(ref, lambda: Since(ref))
+        choice = both(
+            choice,
+            lambda diagnosis, sources: _answered(ref, lambda: since.left_of(diagnosis, sources, settings)),
+        )
     return choice
+
+
+def _answered(ref: str, ask: Callable[[], Answer]) -> Answer:
+    """Ends with a usage error where git has no answer."""
+    from mpdoctor.fixes.git import NoAnswer
+
+    try:
+        return ask()
+    except NoAnswer as error:
+        fail(f"--since {ref}: {error}.")
 
 
 def _edit(settings: Settings, wishes: Wishes, output: Output, choice: Choice, quiet: bool) -> int:

@@ -2,35 +2,26 @@
 
 from __future__ import annotations
 
-import re
-import subprocess
-import tempfile
 from pathlib import Path
 
 from mpdoctor.facts.location import lines_of
 from mpdoctor.finding import Diagnosis, Finding
 from mpdoctor.fixes.choices import Sources, with_findings
+from mpdoctor.fixes.git import answer, changed_lines, content_at
 from mpdoctor.program.source_facts import Problem, SourceFacts
 from mpdoctor.settings.options import Settings
 from mpdoctor.source.notebooks import SUFFIX, source_from_notebook
 from mpdoctor.source.reading import text_from_bytes
-
-PATIENCE = 60  # seconds
-_HUNK = re.compile(r"^@@ -\S+ \+(?P<first>\d+)(?:,(?P<count>\d+))? @@", re.MULTILINE)
-
-
-class NoSuchCommit(Exception):
-    """There is nothing to compare with. The text says why."""
 
 
 class Since:
     """A commit of the repository that the working directory belongs to."""
 
     def __init__(self, ref: str) -> None:
-        """Raises NoSuchCommit."""
-        self._root = Path(_said(["rev-parse", "--show-toplevel"], "this is no git repository").strip())
+        """Raises NoAnswer, as asking it does."""
+        self._root = Path(answer(["rev-parse", "--show-toplevel"], "this is no git repository").strip())
         asked = ["rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}"]
-        self._commit = _said(asked, f"git knows no commit {ref!r}").strip()
+        self._commit = answer(asked, f"git knows no commit {ref!r}").strip()
         self._changed: dict[tuple[str, str], frozenset[int]] = {}
 
     def left_of(self, diagnosis: Diagnosis, sources: Sources, settings: Settings) -> Diagnosis:
@@ -52,55 +43,20 @@ class Since:
         if key not in self._changed:
             old = self._old_text(source.path)
             everything = frozenset(range(1, len(source.lines) + 1))
-            self._changed[key] = everything if old is None else _changed(lines_of(old), source.lines)
+            self._changed[key] = everything if old is None else changed_lines(lines_of(old), source.lines)
         return self._changed[key]
 
     def _old_text(self, path: str) -> str | None:
-        """What the file said then; None where it was not there, or could not be read."""
+        """What the file said then; None where it was not there, or was no text."""
         try:
             inside = Path(path).resolve().relative_to(self._root.resolve())
         except ValueError:
             return None
-        done = _git(["cat-file", "blob", f"{self._commit}:{inside.as_posix()}"])
-        if done.returncode:
+        content = content_at(self._commit, inside.as_posix())
+        if content is None:
             return None
         if path.endswith(SUFFIX):
-            notebook = source_from_notebook(done.stdout, path)
+            notebook = source_from_notebook(content, path)
             return None if isinstance(notebook, Problem) else notebook.text
-        text = text_from_bytes(done.stdout, path)
+        text = text_from_bytes(content, path)
         return None if isinstance(text, Problem) else text
-
-
-def _changed(old: list[str], new: list[str]) -> frozenset[int]:
-    """The numbers of the new lines."""
-    with tempfile.TemporaryDirectory() as directory:
-        before, after = Path(directory, "before"), Path(directory, "after")
-        for place, lines in ((before, old), (after, new)):
-            place.write_bytes("".join(f"{line}\n" for line in lines).encode(errors="surrogatepass"))
-        told = ["diff", "--no-index", "--no-color", "--no-ext-diff", "--no-textconv", "--text", "-U0"]
-        done = _git([*told, "--", str(before), str(after)])
-    found: set[int] = set()
-    for hunk in _HUNK.finditer(done.stdout.decode(errors="replace")):
-        first, count = int(hunk["first"]), int(hunk["count"] or 1)
-        found.update(range(first, first + count))
-    return frozenset(found)
-
-
-def _said(arguments: list[str], otherwise: str) -> str:
-    done = _git(arguments)
-    if done.returncode:
-        raise NoSuchCommit(otherwise)
-    return done.stdout.decode(errors="surrogateescape")
-
-
-def _git(arguments: list[str]) -> subprocess.CompletedProcess[bytes]:
-    try:
-        return subprocess.run(
-            ["git", "-c", "core.fsmonitor=false", *arguments],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=PATIENCE,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise NoSuchCommit("git is not there, or does not answer") from error
