@@ -46,7 +46,8 @@ def content_at(commit: str, path: str) -> bytes | None:
     if named.returncode or _git(["cat-file", "-t", place]).stdout.strip() == b"tree":
         return None
     raise NoAnswer(
-        f"this clone does not hold what {path} said then, and mpdoctor fetches nothing (`git cat-file blob {place}` does)"
+        f"this clone does not hold what {path} said then, and mpdoctor fetches nothing. "
+        f"This does: git cat-file blob {place}"
     )
 
 
