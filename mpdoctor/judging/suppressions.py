@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import tokenize
 from collections.abc import Callable, Iterable, Iterator
@@ -34,7 +35,7 @@ class Suppressions:
         self.crashed: list[Crashed] = []
         self._own = {source.path: self._comments_of(source) for source in sources}
         self._elsewhere: dict[str, tuple[Suppression, ...]] = {}
-        self._used: set[tuple[Suppression, str]] = set()
+        self._used: set[tuple[Location, str]] = set()
 
     def left_of(self, findings: Iterable[Finding]) -> list[Finding]:
         """The findings that nothing suppresses."""
@@ -43,13 +44,16 @@ class Suppressions:
     def facts(self, paths: Iterable[str], keras_of: Callable[[str], Keras], live: bool) -> Iterator[SuppressionFacts]:
         """What there is to say of each comment in these files, once all findings were seen. `keras_of`: by which Keras
         a file was judged; `live`: whether the program was run, too."""
+        asked_of = functools.cache(functools.partial(self._was_asked, live=live))
         for path in paths:
+            keras = keras_of(path)
             for comment in self._own.get(path, ()):
-                asked = {selector: self._was_asked(selector, keras_of(path), live) for selector in comment.selectors}
+                asked = {selector: asked_of(selector, keras) for selector in comment.selectors}
+                looked = [selector for selector, has_looked in asked.items() if has_looked]
                 yield SuppressionFacts(
                     comment,
-                    tuple(code for code, looked in asked.items() if looked and (comment, code) not in self._used),
-                    tuple(code for code, looked in asked.items() if looked is None),
+                    tuple(selector for selector in looked if (comment.location, selector) not in self._used),
+                    tuple(selector for selector, has_looked in asked.items() if has_looked is None),
                 )
 
     def _was_asked(self, selector: str, keras: Keras, live: bool) -> bool | None:
@@ -62,7 +66,7 @@ class Suppressions:
 
     def _is_answered(self, finding: Finding) -> bool:
         answers = list(self._answers(finding))
-        self._used.update(answers)
+        self._used.update((comment.location, selector) for comment, selector in answers)
         if any(_names(selector, finding) for _, selector in answers) or self._is_ignored_in_file(finding):
             self.count += 1
             return True

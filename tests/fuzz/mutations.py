@@ -178,19 +178,6 @@ def nested(random: Random, text: str) -> str:
     return "".join(lines)
 
 
-CHANGES = (
-    *(
-        with_other_tokens,
-        with_other_tokens,
-        with_other_tree,
-        with_other_tree,
-        with_other_arguments,
-        with_other_arguments,
-    ),
-    *(with_other_arguments, spliced, spliced, nested),
-)
-
-
 def _around(random: Random, new: ast.expr, old: ast.expr) -> ast.expr:
     """One expression in the place of another, perhaps with that in it."""
     return random.choice(
@@ -209,6 +196,51 @@ def _around(random: Random, new: ast.expr, old: ast.expr) -> ast.expr:
             ast.NamedExpr(ast.Name("x", ast.Store()), old),
         )
     )
+
+
+DOUBLING = (
+    "{0} = ({0}, {0})", "{0} = [{0}, {0}]", "{0} = {{'a': {0}, 'b': {0}}}", "{0} = [*{0}, *{0}]",
+    "{0} = dict(**{0}, **{0})", "{0} = {0} + {0}", "{0} = {0} * {0}", "{0} += {0}", "{0}.extend({0})",
+    "{0} = {0} or ({0} and {0})", "{0} = ({0}, {0}) if some else [{0}, {0}]", "{0} = some({0}, {0})",
+    "{0} = (lambda q: (q, q))({0})", "{0} = {0}({0})", "{0} = [q for q in ({0}, {0})]", "{0} = f'{{{0}}}{{{0}}}'",
+    "{0} = tf.concat([{0}, {0}], 0)", "{0} = tf.keras.layers.Add()([{0}, {0}])", "{0}.update(a={0}, b={0})",
+    "{0} = ({0}[0], {0}[1], {0})", "{0}.left = {0}.right = {0}", "{0} = tf.where({0} > 0, {0}, {0})",
+)  # fmt: skip
+
+
+def doubled(random: Random, text: str) -> str:
+    """A variable or parameter holds itself twice over, forty lines in a row."""
+    tree = _tree(text)
+    spots: list[tuple[int, int, str]] = []
+    for node in ast.walk(tree) if tree is not None else ():
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            spots.append((node.end_lineno or node.lineno, node.col_offset, node.targets[0].id))
+        elif isinstance(node, ast.FunctionDef):
+            spots += [(node.body[0].lineno - 1, node.body[0].col_offset, each.arg) for each in node.args.args]
+    if not spots:
+        return text
+    line, column, name = random.choice(spots)
+    return with_lines(text, line, column, [random.choice(DOUBLING).format(name)] * 40)
+
+
+def with_lines(text: str, line: int, column: int, put_in: list[str]) -> str:
+    """Behind a line, indented like this column."""
+    lines = text.split("\n")
+    lines[line:line] = [" " * column + each for each in put_in]
+    return "\n".join(lines)
+
+
+CHANGES = (
+    *(
+        with_other_tokens,
+        with_other_tokens,
+        with_other_tree,
+        with_other_tree,
+        with_other_arguments,
+        with_other_arguments,
+    ),
+    *(with_other_arguments, spliced, spliced, nested, doubled),
+)
 
 
 def copied(node: Node) -> Node:

@@ -35,6 +35,7 @@ from mpdoctor.finding import Finding, Severity
 from mpdoctor.program.suppression import SuppressionFacts
 
 SEVERITY = Severity.WARNING
+MOST_NAMED = 10  # selectors
 
 
 def in_suppression(facts: SuppressionFacts) -> Iterator[Finding]:
@@ -67,7 +68,8 @@ def _help(facts: SuppressionFacts, useless: list[str]) -> str:
     comment = facts.suppression
     if not comment.whole_file and comment.lines == (0, 0):
         return "Put it at the end of the line it is about, write `ignore-file[…]` for the whole file, or remove it."
-    kept = [selector for selector in comment.selectors if selector not in useless]
+    left_out = set(useless)
+    kept = [selector for selector in comment.selectors if selector not in left_out]
     if not kept:
         return "Remove the comment."
     return f"Keep what is used: `# mpdoctor: {'ignore-file' if comment.whole_file else 'ignore'}[{', '.join(kept)}]`."
@@ -83,7 +85,9 @@ def _where(facts: SuppressionFacts) -> str:
 
 
 def _listed(selectors: tuple[str, ...]) -> str:
-    return selectors[0] if len(selectors) == 1 else ", ".join(selectors[:-1]) + " and " + selectors[-1]
+    more = [f"{len(selectors) - MOST_NAMED + 1} more"] if len(selectors) > MOST_NAMED else []
+    named = [*selectors[: MOST_NAMED - len(more)], *more]
+    return named[0] if len(named) == 1 else ", ".join(named[:-1]) + " and " + named[-1]
 
 
 def _is(selectors: tuple[str, ...]) -> str:

@@ -29,6 +29,7 @@ from mpdoctor.source.interpreter.state.scopes import Scope
 from mpdoctor.source.joining import joined, tells_of_all
 
 Comprehension = ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp
+MOST_SPREAD = 10_000  # elements of one `[*rest, *rest]`: forty lines of it would make 2^40
 MOST_UNROLLED = 4  # elements of a comprehension that are followed one by one
 MOST_COPIED = 16  # entries of a dict that is copied by a comprehension which calls nothing
 MOST_UNROLLING = 2  # comprehensions inside one another that are followed so
@@ -89,7 +90,8 @@ def spread_out(state: State, nodes: Sequence[ast.expr]) -> tuple[tuple[Value, ..
             ending += 1
             continue
         rest = contents_of(evaluate(state, node.value))
-        if isinstance(rest, Collection) and rest.kind in ("list", "tuple"):
+        is_seen = isinstance(rest, Collection) and rest.kind in ("list", "tuple")
+        if isinstance(rest, Collection) and is_seen and len(items) + len(rest.items) <= MOST_SPREAD:
             items.extend(rest.items)
             is_open = is_open or rest.open
             ending = rest.ending if rest.open else ending + len(rest.items)

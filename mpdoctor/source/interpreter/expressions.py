@@ -237,4 +237,4 @@ def evaluate_keywords(state: State, nodes: list[ast.keyword]) -> tuple[Keywords,
                     found.append((key.value, item))
         else:
             is_open = True
-    return tuple(found), is_open
+    return tuple(dict(found).items()), is_open  # a name that comes twice is an error of the program's

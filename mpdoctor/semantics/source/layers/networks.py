@@ -3,11 +3,9 @@ the first compute in the policy that they are made under, and none casts what it
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from mpdoctor.program.events import Call
 from mpdoctor.program.instances import is_call_of
-from mpdoctor.program.values import Api, Attribute, Collection, Item, Value, known, options
+from mpdoctor.program.values import Api, Attribute, Item, Value, known, leaves, options
 
 OUTPUTS = ("output", "outputs")
 
@@ -21,7 +19,7 @@ def networks_behind(model: Value) -> list[Call]:
         return []
     assert isinstance(model, Call)
     found: list[Call] = []
-    for tensor in _tensors(model.argument(1, "outputs")):
+    for tensor in leaves(model.argument(1, "outputs")):
         behind = _behind_tensor(tensor)
         if not behind:
             return []
@@ -35,15 +33,6 @@ def is_network(value: Value | None) -> bool:
         return False
     name = value.callee.name
     return name.startswith("keras.applications.") and name.rpartition(".")[2][:1].isupper()
-
-
-def _tensors(value: Value | None) -> Iterator[Value]:
-    for option in options(value):
-        if isinstance(option, Collection):
-            for item in option.items:
-                yield from _tensors(item)
-        else:
-            yield option
 
 
 def _behind_tensor(tensor: Value) -> list[Call]:

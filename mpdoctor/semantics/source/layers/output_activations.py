@@ -7,13 +7,12 @@ from mpdoctor.program.events import Call
 from mpdoctor.program.instances import class_of, is_call_of
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Instance
-from mpdoctor.program.values import Api, Value, known, options
+from mpdoctor.program.values import Api, Value, known, leaves, options
 from mpdoctor.semantics.source.layers.output_layers import (
     MOST_NESTED,
     function_behind,
     keeps_dtype,
     output_layers,
-    spread_outputs,
 )
 
 
@@ -45,7 +44,7 @@ def _activations_of_model(facts: SourceFacts, model: Value, depth: int, in_graph
         return set().union(*(activations_of(facts, value, depth + 1, in_graph) for value in returned)) or {""}
     if not isinstance(model, Call):
         return {""}
-    outputs = list(spread_outputs(model.argument(1, "outputs"))) if is_call_of(model, "keras.Model") else []
+    outputs = list(leaves(model.argument(1, "outputs"))) if is_call_of(model, "keras.Model") else []
     if in_graph and any(map(keeps_dtype, outputs)):
         return set(map(function_behind, outputs))
     return {_activation_given(layer) for layer in output_layers(facts, model) or [model]}

@@ -15,7 +15,7 @@ from mpdoctor.program.instances import class_of, is_call_of
 from mpdoctor.program.policy_settings import UNSURE
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import ClassFacts
-from mpdoctor.program.values import Api, Collection, Value, is_api, known, options
+from mpdoctor.program.values import Api, Collection, Value, is_api, known, leaves, options
 
 SIXTEEN_BITS = {
     "float16": "float16",
@@ -199,7 +199,7 @@ def _layers_behind(outputs: Value | None, depth: int = 0) -> list[Call]:
     """The layers whose calls gave these tensors, directly or through functions that keep their dtype: `Dense(3)(x)` is
     a call of what `Dense(3)` made."""
     found: list[Call] = []
-    for output in spread_outputs(outputs):
+    for output in leaves(outputs):
         if keeps_dtype(output) and isinstance(output, Call) and depth < MOST_NESTED:
             layers = _layers_behind(_first_of(output), depth + 1)
         else:
@@ -226,15 +226,6 @@ def function_behind(value: Value) -> str:
 def _first_of(call: Call) -> Value | None:
     given = call.argument(0, "x")
     return given if given is not None else call.keyword("logits") or call.keyword("input") or call.keyword("tensor")
-
-
-def spread_outputs(value: Value | None) -> Iterator[Value]:
-    for option in options(value):
-        if isinstance(option, Collection):
-            for item in option.items:
-                yield from spread_outputs(item)
-        else:
-            yield option
 
 
 def _is_application(value: Value) -> bool:

@@ -88,7 +88,11 @@ def _used_by(event: User) -> Iterator[Value]:
     else:
         given = (event.value,)
     waiting = [option for value in given for option in options(value)]
+    seen = set[int]()
     for part in waiting:
+        if id(part) in seen:
+            continue
+        seen.add(id(part))
         yield part
         inner = (part.of,) if isinstance(part, Item) else part.items if isinstance(part, Collection) else ()
         waiting += [choice for value in inner for choice in options(value)]

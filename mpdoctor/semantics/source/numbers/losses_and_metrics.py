@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from mpdoctor.knowledge.api_names import kind_of_class, public_name
@@ -11,7 +11,7 @@ from mpdoctor.program.events import Call
 from mpdoctor.program.instances import class_of, is_call_of
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Defined, FunctionFacts, Instance, Parameter
-from mpdoctor.program.values import Api, Attribute, Collection, Item, Value, known, options
+from mpdoctor.program.values import Api, Attribute, Collection, Item, Value, known, leaves, options
 
 DATA = "data"
 """The dtype of what a data set gives: nobody knows which, but 16 bits only where the program casts to them."""
@@ -119,7 +119,7 @@ def _is_pipeline(value: Value) -> bool:
 def compiled(facts: SourceFacts, position: int, keyword: str) -> Iterator[tuple[Call, Value]]:
     """(compile call, one loss or metric of it)."""
     for call in facts.method_calls("compile"):
-        for leave in _leaves(call.argument(position, keyword)):
+        for leave in leaves(call.argument(position, keyword)):
             yield call, leave
 
 
@@ -129,7 +129,7 @@ def outputs_named(facts: SourceFacts, position: int, keyword: str) -> Iterator[t
         for option in options(call.argument(position, keyword)):
             if isinstance(option, Collection) and option.kind == "dict":
                 for key, item in zip(option.keys, option.items, strict=False):
-                    yield from ((call, leave, known(key)) for leave in _leaves(item))
+                    yield from ((call, leave, known(key)) for leave in leaves(item))
 
 
 def roles_from_facts(facts: SourceFacts, of_model: Dtypes, of_output: OfOutput, dtypes: Dtypes) -> Roles:
@@ -160,7 +160,7 @@ def _add_losses(roles: Roles, facts: SourceFacts, of_model: Dtypes, of_output: O
 def _add_metrics(roles: Roles, facts: SourceFacts, of_model: Dtypes) -> None:
     is_keras3 = facts.keras.is_keras3
     weighted = (
-        (call, leave) for call in facts.method_calls("compile") for leave in _leaves(call.keyword("weighted_metrics"))
+        (call, leave) for call in facts.method_calls("compile") for leave in leaves(call.keyword("weighted_metrics"))
     )
     for call, metric in (*compiled(facts, 2, "metrics"), *weighted):
         function = function_of(metric, "update_state")
@@ -199,17 +199,3 @@ def function_of(value: Value, method: str) -> FunctionFacts | None:
     if own is None or own.kind not in ("loss", "metric", None):
         return None
     return own.find_method(method if own.kind is not None else "__call__")
-
-
-def _leaves(value: Value | None, seen: set[int] | None = None) -> Iterable[Value]:
-    """Each of what a structure holds, once: forty lines of `x = [x, x]` hold the first 2^40 times."""
-    seen = set() if seen is None else seen
-    for option in options(value):
-        if id(option) in seen:
-            continue
-        seen.add(id(option))
-        if isinstance(option, Collection):
-            for item in option.items:
-                yield from _leaves(item, seen)
-        else:
-            yield option

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from mpdoctor.knowledge.layer_kinds import WEIGHT_LISTS
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.instances import class_of
+from mpdoctor.program.memoize import asked_once
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Defined, FunctionFacts
-from mpdoctor.program.values import Api, Attribute, Collection, Item, Known, Value, is_api, known, options
+from mpdoctor.program.values import Api, Attribute, Collection, Item, Known, Value, is_api, known, leaves, options
 from mpdoctor.semantics.source.optimizers.attribute_access import same_object
 from mpdoctor.semantics.source.optimizers.gradients import (
     is_scaled_by,
@@ -37,18 +38,15 @@ PASSING_ON = ("cast", "float", "numpy", "value", "read_value", "convert_to_tenso
 
 def scaling_calls(loss: Value | None) -> Iterator[Call]:
     """The `scale_loss` and `get_scaled_loss` calls whose results a tape differentiates, on any path."""
-    for option in options(loss):
-        if isinstance(option, Collection):
-            for item in option.items:
-                yield from scaling_calls(item)
-        elif isinstance(option, Call) and option.method in SCALING and option.receiver is not None:
+    waiting, seen = [*leaves(loss)], set[int]()
+    for option in waiting:
+        if id(option) in seen:
+            continue
+        seen.add(id(option))
+        if isinstance(option, Call) and option.method in SCALING and option.receiver is not None:
             yield option
-        elif isinstance(option, Operation) and option.operator in (
-            "*",
-            "/",
-        ):  # `scaled / strategy.num_replicas_in_sync`
-            for operand in option.operands:
-                yield from scaling_calls(operand)
+        elif isinstance(option, Operation) and option.operator in ("*", "/"):  # `scaled / replicas`
+            waiting += [leaf for operand in option.operands for leaf in leaves(operand)]
 
 
 def scales(facts: SourceFacts, call: Call) -> bool:
@@ -85,15 +83,17 @@ def unscaled_losses_of_layers(facts: SourceFacts, gradient: Call) -> Iterator[Ca
 
 
 def _terms(value: Value | None) -> Iterator[Value]:
-    """Of a sum, where nothing else can stand in their place."""
-    choices = options(value)
-    if len(choices) != 1:
-        return
-    if isinstance(choices[0], Operation) and choices[0].operator == "+":
-        for operand in choices[0].operands:
-            yield from _terms(operand)
-    else:
-        yield choices[0]
+    """Of a sum, each once, where nothing else can stand in their place."""
+    waiting, seen = [value], set[int]()
+    while waiting:
+        choices = options(waiting.pop())
+        if len(choices) != 1 or id(choices[0]) in seen:
+            continue
+        seen.add(id(choices[0]))
+        if isinstance(choices[0], Operation) and choices[0].operator == "+":
+            waiting += reversed(choices[0].operands)
+        else:
+            yield choices[0]
 
 
 def _is_of_model_losses(term: Value) -> bool:
@@ -105,6 +105,7 @@ def _is_of_model_losses(term: Value) -> bool:
     return isinstance(term, Operation) and term.operator in ("*", "/") and any(map(_is_of_model_losses, term.operands))
 
 
+@asked_once
 def _is_of_weights(value: Value) -> bool:
     """`tf.add_n([tf.nn.l2_loss(w) for w in model.trainable_weights])`, `1e-4 * penalty`: nothing but weights and
     numbers."""

@@ -1,0 +1,97 @@
+"""Forty lines that double a value make 2^40 of it: rules ask each part once."""
+
+from __future__ import annotations
+
+import pytest
+from judging import facts_of, findings_in
+
+from mpdoctor.program.values import Known, known, leaves
+
+pytestmark = pytest.mark.fast
+
+HEAD = """\
+import tensorflow as tf
+from tensorflow import keras
+
+keras.mixed_precision.set_global_policy("mixed_float16")
+"""
+# Where values end up that rules take apart; `v` doubles in the place of each `...`.
+USES = {
+    "model": """\
+v = x = keras.Input((4,))
+...
+m = keras.Model(v, v)
+m.compile("adam", loss=v, metrics=v)
+m.fit(v, v)
+""",
+    "step": """\
+opt = keras.mixed_precision.LossScaleOptimizer(keras.optimizers.SGD())
+with tf.GradientTape() as tape:
+    v = opt.get_scaled_loss(tf.reduce_mean(model(x)))
+    ...
+v = tape.gradient(v, model.trainable_variables)
+...
+opt.apply_gradients(zip(v, model.trainable_variables))
+""",
+    "penalty": """\
+v = model.trainable_variables
+...
+with tf.GradientTape() as tape:
+    loss = tf.add_n(v) + f(x)
+gradients = tape.gradient(loss + v, model.trainable_variables)
+""",
+    "layer": """\
+class A(keras.layers.Layer):
+    def call(self, v):
+        ...
+        return tf.cast(v, "float16") + 1e9
+""",
+    "arguments": """\
+v = {"units": 4}
+...
+m = keras.Sequential(v)
+m.add(keras.layers.Dense(v, **v))
+""",
+}
+DOUBLING = (
+    "v = (v, v)",
+    "v = [v, v]",
+    "v = {'a': v, 'b': v}",
+    "v = [*v, *v]",
+    "v = dict(**v, **v)",
+    "v = v + v",
+    "v = v * v",
+    "v += v",
+    "v.extend(v)",
+    "v = v or (v and v)",
+    "v = (v, v) if some else [v, v]",
+    "v = (lambda q: (q, q))(v)",
+    "v = tf.concat([v, v], 0)",
+)
+
+
+@pytest.mark.parametrize("use", USES)
+@pytest.mark.parametrize("line", DOUBLING)
+def test_a_value_that_doubles_is_judged_in_time(use: str, line: str) -> None:
+    lines = (HEAD + USES[use]).split("\n")
+    text = "\n".join(each.replace("...", line) for each in lines for _ in range(40 if each.strip() == "..." else 1))
+    for keras in ("3", "2.10"):
+        findings_in(facts_of(text, keras))
+
+
+def test_what_a_structure_holds_comes_once_and_in_order() -> None:
+    facts = facts_of("a = [1, (2, {'k': 3, 'l': [4]}), 5]\nfor _ in range(3):\n    pass\na = [a, a]\nprint(a)", "3")
+    (value,) = facts.calls[-1].args
+    assert [known(leaf) for leaf in leaves(value) if isinstance(leaf, Known)] == [1, 2, 3, 4, 5]
+
+
+def test_a_list_that_spreads_itself_stays_small() -> None:
+    facts = facts_of("a = [1]\n" + "a = [*a, *a]\n" * 40 + "print(a)", "3")
+    (value,) = facts.calls[-1].args
+    assert sum(1 for _ in leaves(value)) <= 10_000
+
+
+def test_a_hundred_thousand_selectors_are_judged_in_time() -> None:
+    selectors = ",".join(f"a{number}" for number in range(100_000))
+    (finding,) = findings_in(facts_of(f"x = 1  # mpdoctor: ignore[{selectors},MP101]\n", "3"))
+    assert finding.code == "MP005" and len(finding.message) < 300
