@@ -373,6 +373,16 @@ def test_the_action_checks_uploads_and_fails(project: Path, inputs: dict[str, st
     assert not (project / "injected").exists()
 
 
+def test_a_report_that_the_checkout_links_elsewhere_is_not_written_there(project: Path) -> None:
+    """A pull request may bring a link by the report's name."""
+    elsewhere = project.parent / "elsewhere"
+    elsewhere.write_text("kept")
+    (project / "mpdoctor.sarif").symlink_to(elsewhere)
+    Job(project).run()
+    assert elsewhere.read_text() == "kept"
+    assert (project / "mpdoctor.sarif").is_file() and not (project / "mpdoctor.sarif").is_symlink()
+
+
 def test_the_action_uploads_only_what_it_may(project: Path) -> None:
     job = Job(project, upload="false")
     (project / "temporary").mkdir()
