@@ -5,6 +5,7 @@ Those with one name in both Kerases, or that only one of them has."""
 from __future__ import annotations
 
 import importlib
+import inspect
 from typing import TYPE_CHECKING, Any, Callable
 
 if TYPE_CHECKING:
@@ -87,6 +88,20 @@ def registered_object(keras: ModuleType, name: str) -> Any:
     if look_up is None:
         look_up = importlib.import_module(f"{keras.__name__}.utils.generic_utils").get_registered_object
     return look_up(name)
+
+
+def names_looked_up(keras: ModuleType) -> frozenset[str]:
+    """By which a configuration calls upon what Keras 2 itself has: its layers, and whatever stands in the modules where
+    it looks for losses, initializers and the like."""
+    found: set[str] = set()
+    for part in ("activations", "constraints", "initializers", "layers", "losses", "metrics", "optimizers",
+                 "regularizers"):  # fmt: skip
+        names = inspect.unwrap(getattr(keras, part).deserialize).__globals__
+        found.update(names)
+        if "populate_deserializable_objects" in names:
+            names["populate_deserializable_objects"]()
+            found.update(names["LOCAL"].ALL_OBJECTS)
+    return frozenset(found)
 
 
 # --- masks --------------------------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from typing import Any, BinaryIO
 
 from mpdoctor.examiner.exceptions import Unusable
 from mpdoctor.examiner.saved.configuration import policies_in
-from mpdoctor.examiner.saved.hdf5_files import SIGNATURE, attributes_of_model, signatures_of_hdf5
+from mpdoctor.examiner.saved.hdf5_files import DAMAGE, SIGNATURE, attributes_of_model, signatures_of_hdf5
 from mpdoctor.examiner.saved.refused_contents import Contents, contents_from_configuration
 from mpdoctor.facts.saved.file import SavedFileFacts
 
@@ -187,7 +187,7 @@ def _from_hdf5(file: BinaryIO, path: str, name: str) -> SavedFile:
     try:
         with h5py.File(file, "r") as opened:
             attributes, held = attributes_of_model(opened, LARGEST_CONFIGURATION), sorted(opened)
-    except (OSError, RuntimeError, ValueError) as error:
+    except DAMAGE as error:
         reason = str(error).split("(")[-1].rstrip(")")
         raise Unusable(f"{name} is damaged: HDF5 says {reason!r}. {SAVE_AGAIN}") from None
     if _is_archive(file):

@@ -27,11 +27,13 @@ EXPORT_AGAIN = "Write it again with model.export() or tf.saved_model.save()."
 
 @dataclass(frozen=True)
 class SavedDirectory:
-    """`meta_graph` is the graph to look at: the one that serves, of all `meta_graphs` in the file."""
+    """`meta_graph` is the graph to look at: the one that serves, of all `meta_graphs` in the file. `metadata` is what
+    stands in Keras' own file beside it, None where there is none."""
 
     path: str
     meta_graph: tf.compat.v1.MetaGraphDef
     meta_graphs: tuple[Any, ...]
+    metadata: bytes | None = None
 
     @property
     def name(self) -> str:
@@ -40,23 +42,28 @@ class SavedDirectory:
     @property
     def has_keras_model(self) -> bool:
         """Whether Keras 2's `save` wrote it: TensorFlow before 2.5 kept Keras' metadata inside of the graph."""
-        return os.path.exists(os.path.join(self.path, METADATA)) or any(self._embedded_metadata())
+        return self.metadata is not None or any(self._embedded_metadata())
 
     def facts(self) -> SavedFileFacts:
         """Keras 2 has the version of its TensorFlow, or one like it."""
         return SavedFileFacts(self.name, "saved-model", self.meta_graph.meta_info_def.tensorflow_version)
 
     def keras_file(self, package: str) -> SavedFile:
-        """The Keras model in it, as `package` (the Keras 2 at hand) writes its metadata."""
-        path = os.path.join(self.path, METADATA)
-        if not os.path.exists(path):
-            texts = list(self._embedded_metadata())
-        else:
-            metadata = _metadata_class(package)()
-            metadata.ParseFromString(_content(path, self.name, LARGEST_METADATA))
-            texts = [node.metadata for node in metadata.nodes]
+        """The Keras model in it, as `package` (the Keras 2 at hand) writes its metadata. Where both are there, Keras
+        reads the file, and that of TensorFlow 2.4 what lies in the graph: both are judged."""
+        texts = [*self._metadata_beside(package), *self._embedded_metadata()]
         version = self.facts().keras_version
         return SavedFile(self.path, "saved-model", _configuration(texts, self.name), keras_version=version)
+
+    def _metadata_beside(self, package: str) -> list[str]:
+        from google.protobuf.message import DecodeError
+
+        metadata = _metadata_class(package)()
+        try:
+            metadata.ParseFromString(self.metadata or b"")
+        except DecodeError:
+            raise Unusable(f"{self.name}/{METADATA} is damaged. Save the model again.") from None
+        return [node.metadata for node in metadata.nodes]
 
     def _embedded_metadata(self) -> Iterator[str]:
         for node in self.meta_graph.object_graph_def.nodes:
@@ -85,7 +92,9 @@ def saved_directory_from_path(path: str) -> SavedDirectory:
     serving = [graph for graph in graphs if "serve" in graph.meta_info_def.tags]
     if not graphs:
         raise Unusable(f"{name}/{GRAPH} {_other_kind(content)}. {EXPORT_AGAIN}")
-    return SavedDirectory(path, (serving or graphs)[0], tuple(saved_model.meta_graphs))
+    beside = os.path.join(path, METADATA)
+    metadata = _content(beside, name, LARGEST_METADATA) if os.path.lexists(beside) else None
+    return SavedDirectory(path, (serving or graphs)[0], tuple(saved_model.meta_graphs), metadata)
 
 
 def _content(path: str, name: str, most: int) -> bytes:

@@ -15,6 +15,8 @@ FIRST_USER_BLOCK = 512  # bytes; a user block is this long, or this times a powe
 # Filters that HDF5 and h5py bring along: deflate, shuffle, fletcher32, szip, nbit, scale-offset, lzf. Any other is a
 # library that HDF5 would look for on the machine.
 OWN_FILTERS = frozenset([1, 2, 3, 4, 5, 6, 32000])
+# What h5py raises of a damaged file, by what is damaged in it.
+DAMAGE = (OSError, RuntimeError, ValueError, KeyError, TypeError, OverflowError)
 LARGEST_GROWTH = 200  # times what is stored that a dataset may declare, where that is more than:
 HARMLESS = 2**30  # bytes
 

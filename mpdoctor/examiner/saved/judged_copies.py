@@ -24,7 +24,7 @@ from mpdoctor.examiner.saved.archives import (
     SavedFile,
     start_of_member,
 )
-from mpdoctor.examiner.saved.hdf5_files import problems_of_storage, signatures_of_hdf5
+from mpdoctor.examiner.saved.hdf5_files import DAMAGE, problems_of_storage, signatures_of_hdf5
 
 LARGEST_COPY = 256 * 2**20  # bytes; about as long as Keras takes to import
 WEIGHTS = "model.weights.h5"
@@ -54,7 +54,7 @@ def path_to_load(saved: SavedFile, scratch: str) -> str:
                 _refuse_pickles(archive, saved.name)
                 if not _link(saved.file, path, is_only_form=not signatures_of_hdf5(saved.file)):
                     _copy_archive(saved, archive, path)
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, KeyError) as error:
+    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RecursionError, *DAMAGE) as error:
         raise Unusable(f"{saved.name} is damaged: {error}. {SAVE_AGAIN}") from None
     return path
 
@@ -74,7 +74,7 @@ def _check_hdf5(file: BinaryIO, name: str) -> None:
     try:
         with h5py.File(file, "r") as opened:
             problem = next(problems_of_storage(opened), None)
-    except (OSError, RuntimeError, ValueError, KeyError) as error:
+    except DAMAGE as error:
         raise Unusable(f"{name} is damaged: HDF5 says {str(error)!r}. {SAVE_AGAIN}") from None
     if problem is not None:
         raise Unusable(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from typing import TYPE_CHECKING
 
 from mpdoctor.examiner.saved.directories import GRAPH, METADATA, SavedDirectory
@@ -25,9 +24,9 @@ def judged_copy(directory: SavedDirectory, folder: str) -> str:
     os.makedirs(copy)
     with open(os.path.join(copy, GRAPH), "wb") as file:
         file.write(_judged(directory.meta_graph))
-    metadata = os.path.join(directory.path, METADATA)
-    if os.path.exists(metadata):
-        shutil.copyfile(metadata, os.path.join(copy, METADATA))
+    if directory.metadata is not None:
+        with open(os.path.join(copy, METADATA), "wb") as file:
+            file.write(directory.metadata)
     for name in LOADED_BY_PLACE:
         place = os.path.join(directory.path, name)
         if os.path.isdir(place):

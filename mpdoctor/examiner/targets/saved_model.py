@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from mpdoctor.examiner.capture.load_hooks import package_of
 from mpdoctor.examiner.exceptions import Unusable, first_line
+from mpdoctor.examiner.keras.private_state import names_looked_up
 from mpdoctor.examiner.protocol.event_kinds import Graph, NotRestored, TrainingStatus
 from mpdoctor.examiner.saved import refused_operations
 from mpdoctor.examiner.saved.archives import SavedFile, saved_file_from_path
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 
 SHOWN = 4
+LONGEST_NAME = 200  # characters: a file may name a class by ten million
 TRUST = "If you trust the file, add --allow-code-in-file."
 
 
@@ -112,14 +114,17 @@ def _refuse_foreign_names(
     session: Session, saved: SavedFile, foreign: list[ForeignName], objects: dict[str, object]
 ) -> None:
     """Loading would end in a riddle, or import whatever module the file names. A SavedModel brings the graphs of its
-    classes along and needs only those whose module it names."""
-    names = [name for name in foreign if name.module or saved.form != "saved-model"]
-    unknown = [name for name in names if not is_given(session.hooked_keras, name, objects)]
+    classes along and needs only those whose module it names; by a bare name Keras finds what it has itself, though."""
+    of_keras = frozenset[str]()
+    if saved.form == "saved-model":
+        of_keras = names_looked_up(session.hooked_keras.module) if foreign else of_keras
+        foreign = [name for name in foreign if name.module or name.name in of_keras]
+    unknown = [name for name in foreign if not is_given(session.hooked_keras, name, objects)]
     if not unknown:
         return
     listed = _listed([f"`{name}`" for name in unknown])
     few = len(unknown) == 1
-    if any(is_of_the_platform(name.module) for name in unknown):
+    if any(is_of_the_platform(name.module) or name.name in of_keras for name in unknown):
         raise Unusable(
             f"{saved.name} names {listed}, which {'is' if few else 'are'} not on the list of Keras' layers, losses, "
             f"optimizers and other parts of a model. {TRUST}"
@@ -135,7 +140,9 @@ def _refuse_foreign_names(
 
 def _listed(names: list[str]) -> str:
     more = [f"{len(names) - SHOWN} more"] if len(names) > SHOWN else []
-    return ", ".join(names[:SHOWN] + more)
+    return ", ".join(
+        [name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME]}…" for name in names[:SHOWN]] + more
+    )
 
 
 # --- which Keras ----------------------------------------------------------------------------------------------------

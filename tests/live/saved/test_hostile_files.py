@@ -14,6 +14,7 @@ import walls
 from checking import check, needs_keras, needs_tensorflow
 from environments import ENVIRONMENTS, needs_environment
 from hostile_files import Attack, attacks
+from hostile_files.forms import dense, hdf5_bytes, sequential
 from hostile_files.sites import Site
 from hostile_files.watching import Examination, Range, examine, load_plainly
 from sampling import Sample
@@ -21,6 +22,7 @@ from sampling import Sample
 from mpdoctor.examiner.exceptions import Unusable
 from mpdoctor.examiner.process import confinement
 from mpdoctor.examiner.protocol.request import Request
+from mpdoctor.examiner.saved import archives, judged_copies
 from mpdoctor.examiner.saved.archives import saved_file_from_path
 from mpdoctor.examiner.targets.saved_model import judge
 
@@ -87,6 +89,29 @@ def test_what_works_in_a_keras_is_refused_before_it_is_loaded(range_: Range) -> 
             passed.append(f"{attack} in {keras}: {said!r}")
         happened += [f"{attack} in {keras}: {effect}" for effect in range_.came_to(site)]
     assert not passed and not happened
+
+
+@needs_h5py
+@pytest.mark.parametrize("error", [KeyError("bad object header"), TypeError("no such type"), OSError("truncated")])
+@pytest.mark.parametrize("where", ["attributes", "members"])
+def test_whatever_h5py_raises_is_told_in_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception, where: str
+) -> None:
+    """Seen with bytes of a file turned over: where a group's header was hit, h5py said KeyError. (A file of which HDF5
+    itself dies with a signal is behind the second wall.)"""
+    site = Site.in_directory(tmp_path, "2.10", "hdf5", ".h5")
+    site.path.write_bytes(hdf5_bytes(site, sequential(site, dense(site)), dense=1))
+
+    def fails(*_: object) -> None:
+        raise error
+
+    place, name = {
+        "attributes": (archives, "attributes_of_model"),
+        "members": (judged_copies, "problems_of_storage"),
+    }[where]
+    monkeypatch.setattr(place, name, fails)
+    said = judged(site)
+    assert said.startswith("model.h5 is damaged: HDF5 says ") and "\n" not in said
 
 
 # --- every file -------------------------------------------------------------------------------------------------------

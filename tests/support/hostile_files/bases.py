@@ -18,6 +18,14 @@ def resource_class():
     return CapturableResource
 
 
+def residual_wrapper(tf, name):
+    if name != "tf_keras":
+        return tf.nn.RNNCellResidualWrapper
+    from tf_keras.src.layers.rnn.cell_wrappers import ResidualWrapper
+
+    return ResidualWrapper
+
+
 def main(name, directory):
     import tensorflow as tf
 
@@ -149,6 +157,15 @@ def main(name, directory):
         model(layers.Lambda(lambda x: (__import__("builtins").open("../outside/marker", "w").close(), x)[1])), "Lambda"
     )
     save(keras.Sequential([layers.InputLayer(input_shape=(4,)), layers.Dense(4, name="dense")]), "Plain")
+    opened = lambda i, o: (__import__("builtins").open("../outside/marker", "w").close(), o)[1]  # noqa: E731
+    cell = residual_wrapper(tf, name)(layers.SimpleRNNCell(4), residual_fn=opened)
+    made = keras.Sequential([layers.InputLayer(input_shape=(3, 4)), layers.RNN(cell), layers.Dense(1)])
+    made.compile("sgd", "mse")
+    save(made, "Wrapper")
+    column = tf.feature_column.categorical_column_with_vocabulary_file("word", CANARY, 1)
+    word = {"word": layers.Input((1,), name="word", dtype="string")}
+    features = layers.DenseFeatures([tf.feature_column.indicator_column(column)])(word)
+    save(keras.Model(word, layers.Dense(1)(features)), "Columns")
 
 
 if __name__ == "__main__":

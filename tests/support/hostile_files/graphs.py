@@ -37,6 +37,9 @@ saved("checkpoints", "Checkpoints", live="")
 saved("creates-resource", "CreatesResource")
 saved("initialises-resource", "InitialisesResource")
 saved("lambda", "Lambda")
+# Classes of Keras' own that a bare name finds, whose configuration holds code or the path of a file.
+saved("wrapper", "Wrapper", live="tf_keras")
+saved("columns", "Columns", "read")
 
 
 def other(name: str, make: Callable[[Site], None], tries: str = "change", live: str = EVERY) -> None:
@@ -94,6 +97,15 @@ other("variables-are-a-link", linked_folder("variables"))
 other("graph-is-a-link", linked_folder("saved_model.pb"))
 
 
+def metadata_beside(site: Site) -> None:
+    """TensorFlow 2.4 reads what lies in the graph, and not the file that later ones keep beside it."""
+    shutil.copytree(site.bases / "Lambda", site.path)
+    (site.path / "keras_metadata.pb").write_bytes(b"")
+
+
+other("innocent-metadata-beside", metadata_beside, live="2.4")
+
+
 # --- damage -----------------------------------------------------------------------------------------------------------
 def varint(number: int) -> bytes:
     made = b""
@@ -115,5 +127,11 @@ def damaged(content: bytes) -> Callable[[Site], None]:
     return make
 
 
+def damaged_metadata(site: Site) -> None:
+    shutil.copytree(site.bases / "Innocent", site.path)
+    (site.path / "keras_metadata.pb").write_bytes(b"\xff" * 1000)
+
+
+other("metadata-damaged", damaged_metadata, "grow", live="")
 attack("graph-of-nested-messages", damaged(field(2, field(2, field(2, b"\x0a\x00" * 100_000)))), "grow",
        forms=("saved-model",))  # fmt: skip
