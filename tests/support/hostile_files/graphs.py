@@ -38,8 +38,8 @@ saved("creates-resource", "CreatesResource")
 saved("initialises-resource", "InitialisesResource")
 saved("lambda", "Lambda")
 # Classes of Keras' own that a bare name finds, whose configuration holds code or the path of a file.
-saved("wrapper", "Wrapper", live="tf_keras")
-saved("columns", "Columns", "read")
+saved("wrapper", "Wrapper", live="tf_keras 2.4")
+saved("columns", "Columns", "read", "tf_keras 2.4")
 
 
 def other(name: str, make: Callable[[Site], None], tries: str = "change", live: str = EVERY) -> None:
