@@ -115,7 +115,7 @@ def _refuse_foreign_names(
 ) -> None:
     """Loading would end in a riddle, or import whatever module the file names. A SavedModel brings the graphs of its
     classes along and needs only those whose module it names; by a bare name Keras finds what it has itself, though."""
-    of_keras = frozenset[str]()
+    of_keras: frozenset[str] = frozenset()
     if saved.form == "saved-model":
         of_keras = names_looked_up(session.hooked_keras.module) if foreign else of_keras
         foreign = [name for name in foreign if name.module or name.name in of_keras]
