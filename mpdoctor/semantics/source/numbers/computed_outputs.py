@@ -8,13 +8,12 @@ from mpdoctor.program.context import Context
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.instances import class_of
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Api, Collection, Known, Value, options
+from mpdoctor.program.values import Api, Collection, Known, Value, leaves, options
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype, policies_made_with
 from mpdoctor.semantics.source.layers.output_layers import (
     SIXTEEN_BITS,
     is_functional,
     output_layers,
-    spread_outputs,
 )
 from mpdoctor.semantics.source.numbers.precision import ARITHMETIC, precision_of
 
@@ -26,7 +25,7 @@ def computed_outputs(facts: SourceFacts, model: Call) -> Iterator[tuple[Computed
     precision = precision_of(facts)
     for part in output_layers(facts, model) or [model]:
         if is_functional(part):
-            for tensor in spread_outputs(part.argument(1, "outputs")):
+            for tensor in leaves(part.argument(1, "outputs")):
                 dtypes = {precision.half(operand, part.context) for operand in _operands(tensor)}
                 if (
                     _is_computed(tensor) and len(dtypes) == 1
@@ -53,7 +52,7 @@ def _returned(facts: SourceFacts, part: Call) -> Iterator[tuple[Value, Context]]
     own = class_of(part)
     call = own.find_method("call") if own is not None and own.kind in ("layer", "model") else None
     for event in facts.returns_of(call) if call is not None else ():
-        yield from ((tensor, event.context) for tensor in spread_outputs(event.value))
+        yield from ((tensor, event.context) for tensor in leaves(event.value))
 
 
 def _is_computed(tensor: Value) -> bool:
