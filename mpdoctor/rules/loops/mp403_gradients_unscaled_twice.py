@@ -60,9 +60,15 @@ from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Value, walk
 from mpdoctor.semantics.source.edits.expressions import left_operand_kept, unsafe_fix
 from mpdoctor.semantics.source.edits.statements import passed_on
-from mpdoctor.semantics.source.optimizers.gradients import applied_gradients, given_to, target, until_gradients
-from mpdoctor.semantics.source.optimizers.scaling import (
+from mpdoctor.semantics.source.optimizers.gradients import (
     UNSCALING,
+    applied_gradients,
+    given_to,
+    target,
+    unscales,
+    until_gradients,
+)
+from mpdoctor.semantics.source.optimizers.scaling import (
     applied_by_its_scaler,
     divided_by_scale,
     holds_gradient,
@@ -70,7 +76,6 @@ from mpdoctor.semantics.source.optimizers.scaling import (
     multiplied_by_scale,
     scales,
     scaling_calls,
-    unscales,
     with_mapped,
 )
 from mpdoctor.semantics.source.optimizers.wrappers import starting_scale

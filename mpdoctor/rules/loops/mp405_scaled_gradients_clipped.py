@@ -64,17 +64,17 @@ from mpdoctor.semantics.source.edits.loops.moved_clips import clipped_behind_bra
 from mpdoctor.semantics.source.edits.loops.scaled_losses import unscaled_at_tape
 from mpdoctor.semantics.source.optimizers.clipping import argument_for, limits
 from mpdoctor.semantics.source.optimizers.gradients import (
+    UNSCALING,
     applied_gradients,
     given_to,
     is_gradient_call,
+    unscales,
     until_gradients,
 )
 from mpdoctor.semantics.source.optimizers.scaling import (
-    UNSCALING,
     applied_by_its_scaler,
     holds_gradient,
     is_of_scaled_loss,
-    unscales,
     with_mapped,
 )
 from mpdoctor.semantics.source.optimizers.wrappers import starting_scale, wrapped

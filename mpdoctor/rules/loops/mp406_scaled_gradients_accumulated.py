@@ -71,18 +71,18 @@ from mpdoctor.semantics.source.edits.made_layers import called
 from mpdoctor.semantics.source.optimizers.attribute_access import same_object
 from mpdoctor.semantics.source.optimizers.gradients import (
     TRANSPARENT_ROOTS,
+    UNSCALING,
     applied_gradients,
     given_to,
     is_gradient_call,
+    unscales,
     until_gradients,
 )
 from mpdoctor.semantics.source.optimizers.scaling import (
-    UNSCALING,
     applied_by_its_scaler,
     divided_by_scale,
     holds_gradient,
     is_of_scaled_loss,
-    unscales,
 )
 from mpdoctor.semantics.wording import receiver_text
 

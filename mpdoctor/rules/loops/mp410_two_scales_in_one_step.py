@@ -58,8 +58,14 @@ from mpdoctor.program.user_definitions import Instance, Parameter
 from mpdoctor.program.values import Attribute, Value, options
 from mpdoctor.semantics.source.edits.expressions import callee_replaced, unsafe_fix
 from mpdoctor.semantics.source.optimizers.attribute_access import receivers
-from mpdoctor.semantics.source.optimizers.gradients import applied_gradients, given_to, target, until_gradients
-from mpdoctor.semantics.source.optimizers.scaling import holds_gradient, scales, scaling_calls, unscales
+from mpdoctor.semantics.source.optimizers.gradients import (
+    applied_gradients,
+    given_to,
+    target,
+    unscales,
+    until_gradients,
+)
+from mpdoctor.semantics.source.optimizers.scaling import holds_gradient, scales, scaling_calls
 from mpdoctor.semantics.source.optimizers.wrappers import wrapped
 from mpdoctor.semantics.wording import receiver_text
 

@@ -74,9 +74,10 @@ from mpdoctor.semantics.source.optimizers.gradients import (
     is_gradient_call,
     may_be_scaled_in,
     target,
+    unscales,
     until_gradients,
 )
-from mpdoctor.semantics.source.optimizers.scaling import divided_by_scale, unscales
+from mpdoctor.semantics.source.optimizers.scaling import divided_by_scale
 
 SEVERITY = Severity.WARNING
 FIXES = ("unsafe",)

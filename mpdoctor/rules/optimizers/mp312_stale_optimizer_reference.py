@@ -60,8 +60,8 @@ from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Value, options
 from mpdoctor.semantics.source.edits.expressions import callee_replaced, replaced, safe_fix, unsafe_fix
 from mpdoctor.semantics.source.optimizers.attribute_access import reads, receivers
-from mpdoctor.semantics.source.optimizers.gradients import applied_gradients, target
-from mpdoctor.semantics.source.optimizers.scaling import SCALING, UNSCALING, scaling_calls
+from mpdoctor.semantics.source.optimizers.gradients import UNSCALING, applied_gradients, target
+from mpdoctor.semantics.source.optimizers.scaling import SCALING, scaling_calls
 from mpdoctor.semantics.source.optimizers.wrappers import starting_scale, wrappings
 from mpdoctor.semantics.source.programs.branches import exclude_each_other
 from mpdoctor.semantics.wording import name_of_optimizer, receiver_text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import lru_cache
+from typing import TypeGuard
 
 from mpdoctor.knowledge.layer_kinds import WEIGHT_LISTS
 from mpdoctor.knowledge.wrapper_api import APPLYING
@@ -11,10 +12,12 @@ from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Defined, FunctionFacts, Parameter
 from mpdoctor.program.values import Api, Attribute, Collection, Known, Unknown, Value, is_api, known, options, walk
+from mpdoctor.semantics.source.optimizers.attribute_access import same_object
 from mpdoctor.semantics.source.optimizers.wrappers import wrapped
 
 TAPE = "tensorflow.GradientTape"
 VARIABLE = "tensorflow.Variable"
+UNSCALING = "get_unscaled_gradients"
 # Calls that hand gradients on at their own size.
 TRANSPARENT_ROOTS = ("builtins", "tensorflow", "keras", "tf_keras", "horovod", "numpy")
 TRANSPARENT_METHODS = frozenset(
@@ -22,7 +25,7 @@ TRANSPARENT_METHODS = frozenset(
         "all_reduce",
         "reduce",
         "merge_call",
-        "get_unscaled_gradients",
+        UNSCALING,
         "read_value",
         "append",
         "items",
@@ -83,6 +86,11 @@ def is_gradient_call(value: Value) -> bool:
     return any(is_tape(part) for part in walk(value.receiver))
 
 
+def unscales(value: Value) -> TypeGuard[Call]:
+    """Whether it is what `get_unscaled_gradients` gives."""
+    return isinstance(value, Call) and value.method == UNSCALING
+
+
 def is_tape(value: Value) -> bool:
     return isinstance(value, Call) and is_api(value.callee, TAPE)
 
@@ -90,7 +98,8 @@ def is_tape(value: Value) -> bool:
 def optimizer_scales(facts: SourceFacts, apply: Call) -> str | None:
     """What makes the optimizer of an apply call scale: "wrapper", or "factor" for Keras 3's `loss_scale_factor`.
 
-    An optimizer that is a wrapper on one path only counts where the apply call stands on every path."""
+    An optimizer that is a wrapper on one path only counts where the apply call stands on every path, or where it has
+    unscaled the gradients itself."""
     if apply.receiver is None:
         return None
     if wrapped(facts, apply.receiver, apply, certain=bool(apply.context.branches)):
@@ -102,7 +111,7 @@ def optimizer_scales(facts: SourceFacts, apply: Call) -> str | None:
         ]
         on_every_path = not apply.context.branches
         is_certain = all(other is not None and wrapped(facts, other, apply) for other in others)
-        return "wrapper" if on_every_path or is_certain else None
+        return "wrapper" if on_every_path or is_certain or _has_unscaled(apply) else None
     if facts.keras.is_keras3 and all(_has_factor(option) for option in options(apply.receiver)):
         return "factor"
     return None
@@ -156,16 +165,28 @@ def calls_on_the_way(apply: Call, method: str) -> bool:
     )
 
 
+def _has_unscaled(apply: Call) -> bool:
+    """Whether the optimizer that applies the gradients has unscaled them: no bare optimizer can (Keras 2)."""
+    receivers = [
+        until_gradient.receiver for until_gradient in until_gradients(given_to(apply)) if unscales(until_gradient)
+    ]
+    return any(
+        receiver is not None and apply.receiver is not None and same_object(receiver, apply.receiver)
+        for receiver in receivers
+    )
+
+
 def until_gradients(value: Value | None, stop: Callable[[Value], bool] | None = None) -> Iterator[Value]:
     """The value and what it was made from, but nothing of what a `tape.gradient` was given, nor of the model
-    whose weights are listed beside the gradients, nor of what `stop` says."""
+    whose weights are listed beside the gradients, nor of the optimizer that unscales them (whose learning rate may be
+    a product), nor of what `stop` says."""
     waiting = [] if value is None else [value]
     seen = {id(value)}
     for item in waiting:
         yield item
         if is_gradient_call(item) or _lists_weights(item) or (stop is not None and stop(item)):
             continue
-        for part in item.parts:
+        for part in item.given if unscales(item) else item.parts:
             if id(part) not in seen:
                 seen.add(id(part))
                 waiting.append(part)

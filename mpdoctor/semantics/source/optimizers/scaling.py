@@ -17,12 +17,12 @@ from mpdoctor.semantics.source.optimizers.gradients import (
     may_be_scaled_in,
     optimizer_scales,
     target,
+    unscales,
     until_gradients,
 )
 from mpdoctor.semantics.source.optimizers.wrappers import wrapped, wrapper_calls
 
 SCALING = ("scale_loss", "get_scaled_loss")
-UNSCALING = "get_unscaled_gradients"
 USUAL_SCALE = (2.0**15,)
 FEWEST = 64  # a smaller number that gradients are divided by may be one of batches or replicas
 # What a LossScaleOptimizer calls its scale, in any Keras.
@@ -135,11 +135,6 @@ def applied_by_its_scaler(facts: SourceFacts, apply: Call, gradient: Call) -> bo
         return True
     calls = [call for call in scaling_calls(target(gradient)) if scales(facts, call)]
     return any(same_object(call.receiver, apply.receiver) for call in calls if call.receiver and apply.receiver)
-
-
-def unscales(value: Value) -> bool:
-    """Whether it is what `get_unscaled_gradients` gives."""
-    return isinstance(value, Call) and value.method == UNSCALING
 
 
 def divided_by_scale(value: Value, numbers: tuple[float, ...] = USUAL_SCALE) -> bool:

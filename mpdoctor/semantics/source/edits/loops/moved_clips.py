@@ -11,7 +11,7 @@ from mpdoctor.finding import Edit
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.semantics.source.edits.made_layers import called, location_of, tree_of
 from mpdoctor.semantics.source.edits.statements import line_behind, without_statement
-from mpdoctor.semantics.source.optimizers.scaling import UNSCALING
+from mpdoctor.semantics.source.optimizers.gradients import UNSCALING
 
 
 def clipped_behind_branch(facts: SourceFacts, clip: Location) -> list[Edit] | None:

@@ -23,8 +23,7 @@ from mpdoctor.semantics.source.edits.loops.under_tapes import behind_last_under_
 from mpdoctor.semantics.source.edits.made_layers import called
 from mpdoctor.semantics.source.edits.names import keras_name, tensorflow
 from mpdoctor.semantics.source.edits.statements import line_behind, passed_on, statement_at
-from mpdoctor.semantics.source.optimizers.gradients import is_tape, target
-from mpdoctor.semantics.source.optimizers.scaling import UNSCALING
+from mpdoctor.semantics.source.optimizers.gradients import UNSCALING, is_tape, target
 from mpdoctor.semantics.wording import receiver_text
 
 WRAPPER = "mixed_precision.LossScaleOptimizer"

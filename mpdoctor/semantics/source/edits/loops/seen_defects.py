@@ -16,7 +16,7 @@ from mpdoctor.semantics.source.edits.made_layers import called, location_of, tre
 from mpdoctor.semantics.source.edits.names import cast, cast_around
 from mpdoctor.semantics.source.edits.statements import passed_on
 from mpdoctor.semantics.source.optimizers.clipping import ARGUMENT
-from mpdoctor.semantics.source.optimizers.scaling import UNSCALING
+from mpdoctor.semantics.source.optimizers.gradients import UNSCALING
 
 LIMITS = ("global_clipnorm", "clipnorm", "clipvalue")  # of Keras' optimizers, which take one of them
 WRAPPER, INNER = "LossScaleOptimizer", ("inner_optimizer", "optimizer")
