@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 
 from mpdoctor.facts.location import Location, location_in_cell
 from mpdoctor.facts.machine.environment import LEGACY_KERAS
@@ -24,8 +25,8 @@ from mpdoctor.settings.options import Settings
 GONE = ("MP102", "MP407", "MP310")
 _PROVING = ("MP102", "MP407")
 _LAST_KERAS_2 = (2, 15)
-# What is written for Keras 3, or for Keras as a package of its own, which may be either.
-_OF_ANOTHER = re.compile(r"^\s*(?:import|from)\s+keras\b|\bscale_loss\(|\bloss_scale_factor\b", re.MULTILINE)
+_KERAS3_ONLY = re.compile(r"\bscale_loss\(|\bloss_scale_factor\b")
+_PACKAGE = re.compile(r"^\s*(?:import|from)\s+keras\b", re.MULTILINE)
 BECAUSE = "the project asks for none, and this uses names that Keras 3 has removed"
 _PLACES_NAMED = 3
 
@@ -60,11 +61,17 @@ def findings_of_source(
 
 
 def _wanting_tf_keras(facts: Mapping[str, SourceFacts], paths: Sequence[str]) -> frozenset[str]:
-    """The files of programs that speak of TF_USE_LEGACY_KERAS somewhere: whoever wrote them knows what they need."""
-    programs = [
-        program for program in _programs(paths, facts) if any(LEGACY_KERAS in facts[path].text for path in program)
-    ]
+    """The files of programs that speak of TF_USE_LEGACY_KERAS somewhere, or whose project names tf_keras among what it
+    needs: whoever wrote them knows what they need."""
+    programs = [program for program in _programs(paths, facts) if _wants_tf_keras(program, facts)]
     return frozenset(path for program in programs for path in program)
+
+
+def _wants_tf_keras(program: Sequence[str], facts: Mapping[str, SourceFacts]) -> bool:
+    from mpdoctor.project.keras_pins import asks_for_tf_keras
+
+    folders = {Path(path).parent for path in program}
+    return any(LEGACY_KERAS in facts[path].text for path in program) or any(map(asks_for_tf_keras, folders))
 
 
 def _is_in_tf_keras(finding: Finding, wanting: frozenset[str]) -> bool:
@@ -86,10 +93,17 @@ def of_older_keras(
     found: dict[str, Keras] = {}
     for program in _programs([path for path in paths if path not in keras.others], facts) if marks else ():
         own = [mark for mark in marks if mark.location is not None and mark.location.path in program]
-        if own and not any(_OF_ANOTHER.search(facts[path].text) for path in program):
-            release = ".".join(map(str, min(map(_last_release, own))))
+        last = min(map(_last_release, own), default=_LAST_KERAS_2)
+        if own and not any(_may_be_of_keras3(facts[path].text, last) for path in program):
+            release = ".".join(map(str, last))
             found |= dict.fromkeys(program, Keras("tf.keras", release, release, BECAUSE))
     return found
+
+
+def _may_be_of_keras3(text: str, last: tuple[int, ...]) -> bool:
+    """Whether a program that ends at this TensorFlow may be written for Keras 3 all the same. Keras as a package of its
+    own is either; but what went before Keras 3 came is in none of its releases."""
+    return bool(_KERAS3_ONLY.search(text) or (last == _LAST_KERAS_2 and _PACKAGE.search(text)))
 
 
 def told_once(gone: Sequence[Finding], facts: Mapping[str, SourceFacts], guessed: Keras) -> list[Finding]:

@@ -17,7 +17,7 @@ from mpdoctor.project.declared_versions import (
 )
 from mpdoctor.project.declared_versions.images import pins_from_images
 from mpdoctor.project.declared_versions.legacy_keras import VARIABLE, file_that_sets_it, is_project
-from mpdoctor.project.declared_versions.pins import ADDONS, KERAS, PROBABILITY, TENSORFLOW, Pin
+from mpdoctor.project.declared_versions.pins import ADDONS, KERAS, PROBABILITY, TENSORFLOW, TF_KERAS, Pin
 from mpdoctor.project.declared_versions.scripts import pins_from_scripts
 from mpdoctor.project.python_environments import release_beside
 from mpdoctor.project.version_ranges import PlainRange
@@ -58,6 +58,16 @@ def keras_from_file(path: Path, known: dict[Path, Keras | None] | None = None) -
     """The Keras that a notebook installs itself, else the one that the project around a file asks for."""
     own = _keras_from_pins(_each_once(pins_from_notebook(path))) if path.suffix == ".ipynb" else None
     return own or keras_from_project(path.parent, known)
+
+
+def asks_for_tf_keras(near: Path) -> bool:
+    """Whether the nearest project that holds a directory names tf_keras among what it needs."""
+    here = Path(os.path.abspath(near))  # noqa: PTH100 - as above
+    for folder in (here, *here.parents):
+        pins = pins_from_declarations(folder) if may_hold_pins(folder) else []
+        if pins or (folder / ".git").exists():
+            return any(pin.name == TF_KERAS for pin in pins)
+    return False
 
 
 def _each_once(pins: Iterable[Pin]) -> list[Pin]:

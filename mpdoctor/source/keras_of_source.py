@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from mpdoctor.facts.versions import KerasPackage
-from mpdoctor.program.events import Call, Use, Write
-from mpdoctor.program.values import Api, Collection, known
+from mpdoctor.program.events import Call, Operation, Use, Write
+from mpdoctor.program.values import Api, Collection, Known, Value, known, walk
 
 LEGACY = "TF_USE_LEGACY_KERAS"
 _KERAS3_ONLY = (
@@ -21,6 +21,7 @@ _KERAS3_ONLY = (
     "keras.quantizers",
 )
 _GRAPHCORE = "tensorflow.python.ipu"  # only in Graphcore's TensorFlow, which is 2.6 at most
+_ENVIRONMENT = {"os.environ", "os.environ.get", "os.getenv"}
 _LIBRARIES = ("tensorflow", "keras", "tf_keras")
 
 
@@ -57,15 +58,15 @@ def _package_of_uses(keras: Sequence[Use], is_legacy_later: bool) -> KerasPackag
 
 
 def _legacy_settings(calls: Iterable[Call], writes: Iterable[Write]) -> list[int]:
-    """Where TF_USE_LEGACY_KERAS is switched on, whatever the path."""
+    """Where TF_USE_LEGACY_KERAS is switched on, whatever the path, or unless it is set already."""
     orders = [
         write.order
         for write in writes
         if known(write.index) == LEGACY and _is_environment(write.of) and _is_on(known(write.value))
-        if not write.context.branches
+        if _is_certain(write)
     ]
     for call in calls:
-        if call.context.branches or not isinstance(call.callee, Api):
+        if not _is_certain(call) or not isinstance(call.callee, Api):
             continue
         if call.callee.name in ("os.environ.setdefault", "os.putenv") and known(call.argument(0)) == LEGACY:
             if _is_on(known(call.argument(1))):
@@ -76,6 +77,22 @@ def _legacy_settings(calls: Iterable[Call], writes: Iterable[Write]) -> list[int
             if is_set or _is_on(known(call.keyword(LEGACY))):
                 orders.append(call.order)
     return orders
+
+
+def _is_certain(event: Call | Write) -> bool:
+    return all(_asks_for_setting(branch.test) for branch in event.context.branches)
+
+
+def _asks_for_setting(test: Value) -> bool:
+    """Whether an `if` asks for nothing but this variable: `"TF_USE_LEGACY_KERAS" not in os.environ`,
+    `os.environ.get("TF_USE_LEGACY_KERAS") != "1"`."""
+    parts = list(walk(test))
+    names = [part.name for part in parts if isinstance(part, Api)]
+    return (
+        any(known(part) == LEGACY for part in parts)
+        and all(isinstance(part, (Known, Operation, Call, Api)) for part in parts)
+        and set(names) <= _ENVIRONMENT
+    )
 
 
 def _is_environment(value: object) -> bool:

@@ -165,3 +165,20 @@ def test_one_policy_for_each_of_two_kerases() -> None:
         facts = facts_of(text.format(package), "3")
         [layer_call] = facts.calls_of("keras.layers.Dense")
         assert facts.policies_at(layer_call) == (policy,)
+
+
+@pytest.mark.parametrize(
+    ("used", "told"),
+    [
+        ("old.set_policy('mixed_float16')", ["`set_policy` is called `set_global_policy` there"]),
+        ("old.global_policy().compute_dtype", []),
+        ("old.LossScaleOptimizer(f(), 'dynamic')", ["`LossScaleOptimizer` is given no `loss_scale` there"]),
+        ("old.get_layer_policy(f())", ["`get_layer_policy(layer)` is `layer.dtype_policy`"]),
+    ],
+)
+def test_of_the_old_module_that_is_told_which_changes_in_what_is_used(used: str, told: list[str]) -> None:
+    facts = facts_of(
+        f"from tensorflow.keras.mixed_precision import experimental as old\n\n\ndef g(f):\n    {used}\n", "3"
+    )
+    (finding,) = findings_in(facts)
+    assert finding.help == "; ".join(["Use `mixed_precision` itself, without `experimental`", *told]) + "."

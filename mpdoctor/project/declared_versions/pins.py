@@ -31,6 +31,7 @@ TENSORFLOW = (
 KERAS = ("keras",)
 ADDONS = "tensorflow-addons"
 PROBABILITY = "tensorflow-probability"
+TF_KERAS = "tf-keras"  # says that it is wanted, and not whether `tf.keras` is it
 WANTED = r"(?<![\w./-])((?:tensorflow|keras)[\w.\[\]-]*[<>=!~]=[\w.,<>=!~*]+)"  # a requirement among other words
 _LONGEST_REQUIREMENT = 1000
 _NO_RELEASE = re.compile(r"\d{10}")  # a number that Python may refuse to read
@@ -48,13 +49,13 @@ class Pin:
 
 def pins_from_requirement(wanted: object, path: Path, verb: str = "asks for", text: str = "") -> Iterator[Pin]:
     """`text`: how the file writes it, where that is not how pip does."""
-    if not isinstance(wanted, str) or not re.match(r"\s{0,99}(tensorflow|keras)", wanted, re.IGNORECASE):
+    if not isinstance(wanted, str) or not re.match(r"\s{0,99}(tensorflow|keras|tf[-_.]keras)", wanted, re.IGNORECASE):
         return
     if len(wanted) > _LONGEST_REQUIREMENT or _NO_RELEASE.search(wanted):
         return
     written, allowed = plain_requirement(wanted) or _requirement(wanted)
     name = re.sub(r"[-_.]+", "-", written).lower()
-    if name in (*TENSORFLOW, *KERAS, ADDONS, PROBABILITY):
+    if name in (*TENSORFLOW, *KERAS, ADDONS, PROBABILITY, TF_KERAS):
         said = text or wanted.partition(";")[0].strip()
         yield Pin(name, allowed, " ".join(word for word in (path.name, verb, said) if word), path)
 

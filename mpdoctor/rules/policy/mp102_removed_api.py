@@ -63,6 +63,13 @@ FIXES = ("safe",)
 FAILS_IN = ("model", "training")
 LEGACY = "keras.optimizers.legacy."
 LEGACY_NAMES = ("Adagrad", "Adam", "Ftrl", "Optimizer", "RMSprop", "SGD")
+EXPERIMENTAL = "keras.mixed_precision.experimental"
+# What is in it, and goes by another name, or is called in another way, one level higher.
+CHANGED = (
+    ("set_policy", "`set_policy` is called `set_global_policy` there"),
+    ("get_layer_policy", "`get_layer_policy(layer)` is `layer.dtype_policy`"),
+    ("LossScaleOptimizer", "`LossScaleOptimizer` is given no `loss_scale` there"),
+)
 LOSS_SCALE_OF_POLICY = (
     "`Policy(…, loss_scale=…)` raises TypeError: a policy has carried no loss scale since TensorFlow 2.4.",
     "Drop `loss_scale`: compile() scales the loss under mixed_float16. To choose the scale yourself, wrap the "
@@ -110,7 +117,16 @@ def _uses_of_what_is_gone(facts: SourceFacts) -> Iterator[tuple[Use, str, str]]:
         if use.is_import:
             imported.append(use.api.spelled)
         since, instead = gone
-        yield use, since, instead
+        yield use, since, _without_experimental(facts) if use.api.name == EXPERIMENTAL else instead
+
+
+def _without_experimental(facts: SourceFacts) -> str:
+    """What to write for the whole module: nearly all that is in it goes by the same name one level higher."""
+    used = {
+        use.api.name.removeprefix(f"{EXPERIMENTAL}.") for use in facts.uses if below(use.api.name, f"{EXPERIMENTAL}.")
+    }
+    changes = [change for name, change in CHANGED if name in used]
+    return "; ".join(("Use `mixed_precision` itself, without `experimental`", *changes)) + "."
 
 
 def _not_there_yet(facts: SourceFacts) -> Iterator[Finding]:

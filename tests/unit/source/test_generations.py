@@ -120,6 +120,16 @@ OTHERS = {
         [],
         {"a.py": "2.15"},
     ),
+    "a project that needs tf_keras": (
+        {"a/a.py": LOOP + LEGACY, "requirements.txt": "tensorflow>=2.15\ntf-keras>=2.15,<3\n"},
+        [],
+        {"a/a.py": "2.15"},
+    ),
+    "keras as a package, and what went before": (
+        {"a.py": "from keras import backend\n" + LOOP + EXPERIMENTAL},
+        ["MP102"],
+        {"a.py": "2.8"},
+    ),
     "what tf_keras lacks, too": (
         {"a.py": EXPERIMENTAL + "import b\n", "b.py": "told = 'set TF_USE_LEGACY_KERAS=1'\n"},
         ["MP102"],

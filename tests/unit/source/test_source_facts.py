@@ -227,6 +227,21 @@ DECLARED = [
     ("import os\nimport tensorflow\nos.environ['TF_USE_LEGACY_KERAS'] = '1'", None),
     ("import os\nos.environ['TF_USE_LEGACY_KERAS'] = '0'\nimport tensorflow", None),
     ("import os\nif f(): os.environ['TF_USE_LEGACY_KERAS'] = '1'\nimport tensorflow", None),
+    (
+        "import os\nif 'TF_USE_LEGACY_KERAS' not in os.environ:\n    os.environ['TF_USE_LEGACY_KERAS'] = '1'\n"
+        "import tensorflow",
+        "tf_keras",
+    ),
+    (
+        "import os\nif os.getenv('TF_USE_LEGACY_KERAS') != '1':\n    os.environ['TF_USE_LEGACY_KERAS'] = '1'\n"
+        "import tensorflow",
+        "tf_keras",
+    ),
+    (
+        "import os\nif os.getenv('WITH_KERAS_2') != '1':\n    os.environ['TF_USE_LEGACY_KERAS'] = '1'\n"
+        "import tensorflow",
+        None,
+    ),
     ("import tf_keras as keras\nkeras.Model", "tf_keras"),
     ("import tf_keras, keras\ntf_keras.Model, keras.Model", None),
     ("try:\n  import tf_keras as keras\nexcept ImportError:\n  import keras\nkeras.Model", None),
