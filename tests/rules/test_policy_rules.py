@@ -182,3 +182,20 @@ def test_of_the_old_module_that_is_told_which_changes_in_what_is_used(used: str,
     )
     (finding,) = findings_in(facts)
     assert finding.help == "; ".join(["Use `mixed_precision` itself, without `experimental`", *told]) + "."
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ("tf.cast(x, tf.float16), y", "The features are cast to float16 by hand: Keras itself casts what enters the"),
+        ("x, tf.cast(y, tf.float16)", "The labels are cast to float16 by hand: labels lose digits for nothing."),
+        ("[tf.cast(x, tf.float16)]", "The data is cast to float16 by hand: Keras itself casts what enters the first"),
+    ],
+)
+def test_of_what_a_map_casts_it_is_told_whether_it_is_the_features_or_the_labels(given: str, told: str) -> None:
+    text = (
+        "import tensorflow as tf\n\ntf.keras.mixed_precision.set_global_policy('mixed_float16')\n"
+        "model = tf.keras.Sequential([tf.keras.layers.Dense(1, dtype='float32')])\nmodel.compile('adam', 'mse')\n"
+        f"data = tf.data.Dataset.from_tensor_slices((f(), g())).map(lambda x, y: ({given}))\nmodel.fit(data.batch(4))\n"
+    )
+    assert [finding.message[: len(told)] for finding in findings_in(facts_of(text, "3"))] == [told]

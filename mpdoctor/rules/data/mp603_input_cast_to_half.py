@@ -60,6 +60,7 @@ FIXES = ("unsafe",)
 CONFIRMED_LIVE = True
 WERE_THEY_LABELS = ", and labels would lose digits for nothing"
 MIXED = ("mixed_float16", "mixed_bfloat16")
+PAIR = ("features", "labels")
 CASTS = (
     "tensorflow.cast",
     "tensorflow.convert_to_tensor",
@@ -76,18 +77,15 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     for call, role, value in fed_values(facts):
         if not any(policy in MIXED for policy in facts.policies_at(call)):
             continue
-        for made in (*behind(value), *_returned_by_maps(facts, value)):
+        is_both = ".data." in _name(value) or (role == "features" and call.argument(1, "y") is None)
+        made_by_hand = [("" if is_both else role, made) for made in behind(value)]
+        for role_of_part, made in (*made_by_hand, *_returned_by_maps(facts, value)):
             dtype = _cast_to_half(made)
             if dtype is not None:
-                given = (
-                    "The data"
-                    if ".data." in _name(value) or (role == "features" and call.argument(1, "y") is None)
-                    else (f"The {role}")
-                )
-                is_either = given == "The data"
-                needless = _needless(["features"]) + WERE_THEY_LABELS if is_either else _needless([role])
+                given = f"The {role_of_part} are" if role_of_part else "The data is"
+                needless = _needless([role_of_part]) if role_of_part else _needless(["features"]) + WERE_THEY_LABELS
                 yield Finding(
-                    f"{given} {'is' if is_either else 'are'} cast to {dtype} by hand: {needless}.",
+                    f"{given} cast to {dtype} by hand: {needless}.",
                     'Leave it in float32: `"float32"` here, or no cast at all.',
                     made.location,
                     fix=_fix(facts, made, dtype),
@@ -144,14 +142,16 @@ def _named(value: Value | None) -> str | None:
     return dtype_named(value.default if isinstance(value, Parameter) else value)
 
 
-def _returned_by_maps(facts: SourceFacts, value: Value) -> Iterator[Value]:
+def _returned_by_maps(facts: SourceFacts, value: Value) -> Iterator[tuple[str, Value]]:
+    """What the functions that a dataset maps give, and of a pair whether it is the features or the labels."""
     for function in mapped_functions(value):
         for returned in facts.returns_of(function):
             for result in options(returned.value):
+                is_pair = isinstance(result, Collection) and result.kind == "tuple" and len(result.items) == len(PAIR)
                 items = result.items if isinstance(result, Collection) else (result,)
-                for item in items:
+                for role, item in zip(PAIR if is_pair else ("",) * len(items), items, strict=True):
                     for option in options(item):
-                        yield from behind(option)
+                        yield from ((role, made) for made in behind(option))
 
 
 def _name(value: Value) -> str:
