@@ -24,7 +24,7 @@ SAVED_AGAIN = "Save it again as a notebook"
 _PYTHON_CELLS = ("time", "timeit", "capture", "prun", "memit", "mprun", "lprun", "snakeviz", "wandb", "heat", "scalene")
 # Magics that IPython also understands without the %.
 _AUTOMAGIC = "pip|conda|mamba|cd|ls|ll|cat|cp|mkdir|mv|rm|rmdir|man|less|more|load_ext|matplotlib|autoreload"
-_LINE_MAGIC = re.compile(rf"(?P<indent>\s*)(?:[%!?]|(?:{_AUTOMAGIC})[ \t]+[\w./~$-]|[\w.\[\]'\"]+\?{{1,2}}\s*$)")
+_LINE_MAGIC = re.compile(rf"""(?P<indent>\s*)(?:[%!?]|(?:{_AUTOMAGIC})[ \t]+[\w./~$"'*-]|[\w.\[\]'"]+\?{{1,2}}\s*$)""")
 _ASSIGNED_MAGIC = re.compile(r"(?P<target>\s*[A-Za-z_][\w.,\s\[\]'\"]*?=\s*)[%!]")
 _TIMED = re.compile(r"(?P<indent>\s*)%time[ \t]+(?=[A-Za-z_(])")
 
