@@ -53,7 +53,8 @@ def _call_is_a_sign(call: Call) -> bool:
     if isinstance(callee, Api) and _may_set_precision(callee.name):
         if callee.is_(*_SETS_POLICY):
             given = policies_named(call.argument(0) or call.keyword("policy") or call.keyword("dtype_policy"))
-            return not given or any(name in HALF_POLICIES for name in given)
+            # a policy that nobody knows is set for mixed precision; of floatx it is the choice of float64 as well
+            return any(name in HALF_POLICIES for name in given) or (not given and callee.is_(SET_POLICY))
         return any(name in HALF_POLICIES for name in policies_named(call.argument(0, "name")))
     dtype = call.keyword("dtype")
     return dtype is not None and _makes_layer(call) and any(name in HALF_POLICIES for name in policies_named(dtype))

@@ -194,6 +194,7 @@ SIGNS = [
     ("mp.set_global_policy(args.policy)", True),
     ("keras.backend.set_floatx('float16')", True),
     ("keras.backend.set_floatx('float64')", False),
+    ("keras.backend.set_floatx(args.dtype)", False),
     ("mp.LossScaleOptimizer(o)", True),
     ("mp.experimental.LossScaleOptimizer(o, 'dynamic')", True),
     ("tf.mixed_precision.experimental.DynamicLossScale()", True),
