@@ -26,7 +26,8 @@ _PYTHON_CELLS = ("time", "timeit", "capture", "prun", "memit", "mprun", "lprun",
 _AUTOMAGIC = "pip|conda|mamba|cd|ls|ll|cat|cp|mkdir|mv|rm|rmdir|man|less|more|load_ext|matplotlib|autoreload"
 _LINE_MAGIC = re.compile(rf"""(?P<indent>\s*)(?:[%!?]|(?:{_AUTOMAGIC})[ \t]+[\w./~$"'*-]|[\w.\[\]'"]+\?{{1,2}}\s*$)""")
 _ASSIGNED_MAGIC = re.compile(r"(?P<target>\s*[A-Za-z_][\w.,\s\[\]'\"]*?=\s*)[%!]")
-_TIMED = re.compile(r"(?P<indent>\s*)%time[ \t]+(?=[A-Za-z_(])")
+_COMPOUND = "async|class|def|for|if|try|while|with"  # statements that nothing may stand before on their line
+_TIMED = re.compile(rf"(?P<indent>\s*)%time[ \t]+(?!(?:{_COMPOUND})\b)(?=[A-Za-z_(])")
 
 
 def source_from_notebook(data: str | bytes, path: str) -> Source | Problem:
