@@ -51,13 +51,14 @@ from mpdoctor.knowledge.missing_kernels import ON_GPU_ONLY, RANGES, WITHOUT_HALF
 from mpdoctor.program.dtypes.tensor_dtypes import AUTOCAST, dtype_named
 from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Api, Collection
+from mpdoctor.program.values import Api, Attribute, Collection
 from mpdoctor.semantics.live.refusing_layers import refuses_half
 from mpdoctor.semantics.source.edits.expressions import safe_fix
 from mpdoctor.semantics.source.edits.names import cast_argument
 from mpdoctor.semantics.source.edits.uses import meets_others
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype, computes_in_half, runs_in_call
 from mpdoctor.semantics.source.layers.mixed_operands import half_dtypes
+from mpdoctor.semantics.source.numbers.whole_numbers import is_whole
 from mpdoctor.semantics.wording import text_at
 
 SEVERITY = Severity.ERROR
@@ -122,6 +123,8 @@ def _range(facts: SourceFacts, call: Call) -> Iterator[Finding]:
     is_half = named == "float16"
     if named == AUTOCAST and given is not None:
         is_half = computes_in_half(facts, given, call.context, only="float16")
+    if isinstance(given, Attribute) and is_whole(facts, given.of):
+        return
     if is_half and runs_in_call(call.context) and not asks_for_dtype(call.context):
         yield Finding(
             f"`{call.method}` cannot count in float16 inside a graph, which is how Keras trains: it raises "

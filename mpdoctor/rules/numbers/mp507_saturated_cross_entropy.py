@@ -158,7 +158,8 @@ def _findings(
                 location,
             )
         return
-    activation = next(iter(activations - {""}), "softmax") if len(activations - {""}) == 1 else "softmax"
+    usual = "sigmoid" if entropy.startswith("binary") else "softmax"
+    activation = next(iter(activations - {""}), usual) if len(activations - {""}) == 1 else usual
     yield Finding(
         f"This cross-entropy is computed from {dtype} probabilities, and the largest below 1 is "
         f"{LAST_BELOW_ONE[dtype]}: where the model is confident, the loss saturates and the gradient is lost.",

@@ -19,6 +19,7 @@ REDUCING = (*SUMS, *NORMS, "reduce_mean", "mean", "reduce_max", "max", "reduce_m
 ONE_BY_ONE = (
     *("square", "sqrt", "abs", "multiply", "divide", "log", "cast"),
     *("reshape", "expand_dims", "squeeze", "transpose", "permute_dimensions"),
+    *("stop_gradient", "identity", "stack"),
 )
 # What these give, or what is subtracted with them in it, cannot make `exp` overflow.
 BOUNDED = (
@@ -115,6 +116,8 @@ def _in_its_shape(value: Value) -> tuple[Value, ...]:
     """What it is computed from, number by number, in this shape or another."""
     if isinstance(value, Operation):
         return tuple(operand for operand in value.operands if not isinstance(operand, Known))
+    if isinstance(value, Collection):
+        return value.items
     return value.arguments(slice(1)) if function_named(value) in ONE_BY_ONE and isinstance(value, Call) else ()
 
 
@@ -159,7 +162,7 @@ def _softplus(call: Call, name: str, value: Value) -> Iterator[Reduction]:
 def _is_bounded(value: Value, depth: int = 0) -> bool:
     """Whether something holds a value down: a maximum subtracted from it, a sign, a bound."""
     for option in options(value):
-        if isinstance(option, Operation) and option.operator == "-" and len(option.operands) == 1:
+        if _is_negation(option):
             return True
         if isinstance(option, Operation) and option.operator == "-":
             return True  # of something: the maximum, or a distance
@@ -168,11 +171,28 @@ def _is_bounded(value: Value, depth: int = 0) -> bool:
                 return True
             if depth < 6 and any(_is_bounded(operand, depth + 1) for operand in option.operands):
                 return True
-        if function_named(option) in BOUNDED:
+        if function_named(option) in BOUNDED or _is_of_one_sign(option):
             return True
         if depth < 6 and isinstance(option, Item) and _is_bounded(option.of, depth + 1):
             return True
     return False
+
+
+def _is_of_one_sign(value: Value) -> bool:
+    """`where(x >= 0, -x, x)`: -|x|, as it is written where `exp` must not overflow."""
+    if not isinstance(value, Call) or function_named(value) != "where":
+        return False
+    choices = [options(choice) for choice in value.arguments(slice(1, 3))]
+    negated = [
+        {id(inner) for option in choice if _is_negation(option) for inner in options(option.parts[0])}
+        for choice in choices
+    ]
+    plain = [{id(option) for option in choice} for choice in choices]
+    return len(choices) == 2 and bool(negated[0] & plain[1] or negated[1] & plain[0])
+
+
+def _is_negation(value: Value) -> bool:
+    return isinstance(value, Operation) and value.operator == "-" and len(value.operands) == 1
 
 
 def _gram(call: Call) -> Value | None:

@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Api, Value, options
+from mpdoctor.program.values import Api, Attribute, Value, options
 from mpdoctor.semantics.source.numbers.epsilon_guards import function_named
 
 # The argument that has to be integers. keras.ops casts what it is given, and takes floats there.
@@ -24,6 +24,8 @@ PLACES = {
     "tensor_scatter_nd_update": (1, "indices"),
     "unsorted_segment_sum": (1, "segment_ids"),
     "segment_sum": (1, "segment_ids"),
+    "shape": (1, "out_type"),
+    "size": (1, "out_type"),
 }
 
 
@@ -43,7 +45,8 @@ def _given_as_whole_numbers(call: Call) -> Value | None:
     place = PLACES.get(function_named(call))
     if place is None or not _is_of_tensorflow(call):
         return None
-    return call.argument(*place)
+    given = call.argument(*place)
+    return given.of if isinstance(given, Attribute) and given.name == "dtype" else given  # `out_type=ids.dtype`
 
 
 def _is_of_tensorflow(call: Call) -> bool:
