@@ -204,9 +204,10 @@ def test_of_what_a_map_casts_it_is_told_whether_it_is_the_features_or_the_labels
 @pytest.mark.parametrize(("loss", "told"), [("binary", "sigmoid"), ("categorical", "softmax")])
 def test_what_a_cross_entropy_is_usually_taken_of_is_named_where_nobody_sees_it(loss: str, told: str) -> None:
     text = (
-        "import keras\n\nkeras.mixed_precision.set_global_policy('mixed_float16')\n\n\nclass Head(keras.layers.Layer):\n"
-        "    def call(self, inputs):\n        score, label = inputs\n"
-        f"        loss = keras.losses.{loss}_crossentropy(label, score * 2.0)\n        return keras.ops.cast(loss, 'float32')\n"
+        "import keras\n\nkeras.mixed_precision.set_global_policy('mixed_float16')\n\n\n"
+        "class Head(keras.layers.Layer):\n    def call(self, inputs):\n        score, label = inputs\n"
+        f"        loss = keras.losses.{loss}_crossentropy(label, score * 2.0)\n"
+        "        return keras.ops.cast(loss, 'float32')\n"
     )
     (finding,) = findings_in(facts_of(text, "3"))
     assert (finding.code, f"Compute the {told} in float32" in finding.help) == ("MP507", True)
