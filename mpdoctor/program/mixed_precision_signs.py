@@ -11,7 +11,7 @@ from mpdoctor.knowledge.half_dtypes import HALF_POLICIES
 from mpdoctor.program.dtypes.tensor_dtypes import policies_named
 from mpdoctor.program.events import Call, Use
 from mpdoctor.program.instances import class_of
-from mpdoctor.program.policy_settings import SET_FLOATX, SET_POLICY
+from mpdoctor.program.policy_settings import SET_FLOATX, SET_POLICY, policies_set_by
 from mpdoctor.program.values import Api
 
 _SETS_POLICY = (SET_POLICY, SET_FLOATX)
@@ -52,7 +52,7 @@ def _call_is_a_sign(call: Call) -> bool:
     callee = call.callee
     if isinstance(callee, Api) and _may_set_precision(callee.name):
         if callee.is_(*_SETS_POLICY):
-            given = policies_named(call.argument(0) or call.keyword("policy") or call.keyword("dtype_policy"))
+            given = policies_set_by(call)
             # a policy that nobody knows is set for mixed precision; of floatx it is the choice of float64 as well
             return any(name in HALF_POLICIES for name in given) or (not given and callee.is_(SET_POLICY))
         return any(name in HALF_POLICIES for name in policies_named(call.argument(0, "name")))
