@@ -3,7 +3,7 @@
 ## Why it matters
 The line raises `AttributeError` or `ImportError` in every version, for example `module 'tensorflow' has no
 attribute 'mixed_precision'`. The real names are in `tf.keras.mixed_precision` (or `keras.mixed_precision`).
-There are only four: `set_global_policy`, `global_policy`, `Policy` and `LossScaleOptimizer`.
+There are few of them, above all `set_global_policy`, `global_policy`, `Policy` and `LossScaleOptimizer`.
 
 ## Flagged
 ```python
