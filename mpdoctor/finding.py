@@ -1,4 +1,4 @@
-"""What mpdoctor says: findings, what was skipped, what crashed, and the diagnosis that holds them all."""
+"""The results of mpdoctor: findings, skipped and crashed parts, and the diagnosis that holds them all."""
 
 from __future__ import annotations
 

@@ -42,7 +42,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
             print(f"mpdoctor: {refusal}", file=sys.stderr)
             sys.exit(2)
         traceback.print_exc()  # this is a defect of ours
-        print("mpdoctor: it broke; the lines above say where. Please report them.", file=sys.stderr)
+        print(
+            "mpdoctor: this is a defect in mpdoctor itself; the lines above say where. Please report them.",
+            file=sys.stderr,
+        )
         sys.exit(3)
 
 

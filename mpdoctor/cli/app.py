@@ -37,9 +37,9 @@ def _help_with_examples() -> type[TyperGroup]:
     class Help(GroupHelp):
         examples = (
             ("mpdoctor check train.py", "Read a script, run it, and train it for fifty steps."),
-            ("mpdoctor check --static src/", "Read source only; run no code. The gate for a CI."),
-            ("mpdoctor mend train.py", "A patch that is proved by training again."),
-            ("mpdoctor explain MP401", "What a rule says, why it matters, and what to write instead."),
+            ("mpdoctor check --static src/", "Read only the source; run no code. The check for a CI."),
+            ("mpdoctor mend train.py", "Print a patch that was proved by training again."),
+            ("mpdoctor explain MP401", "Show what a rule finds, why it matters, and what to write instead."),
         )
 
     return Help
@@ -69,7 +69,9 @@ def _check(app: typer.Typer) -> None:
 def _mend(app: typer.Typer) -> None:
     from mpdoctor.cli.commands.mend import MendHelp, mend
 
-    app.command(cls=MendHelp, short_help="Mend a script or a saved model, each change proved by training again.")(mend)
+    app.command(cls=MendHelp, short_help="Mend a script or a saved model, and prove each change by training again.")(
+        mend
+    )
 
 
 def _compare(app: typer.Typer) -> None:
@@ -83,7 +85,7 @@ def _compare(app: typer.Typer) -> None:
 def _explain(app: typer.Typer) -> None:
     from mpdoctor.cli.commands.explain import explain
 
-    app.command(short_help="Explain a rule, or show custom loops that are right.")(explain)
+    app.command(short_help="Explain a rule, or show correct custom loops.")(explain)
 
 
 def _rules(app: typer.Typer) -> None:
@@ -107,7 +109,7 @@ def _env(app: typer.Typer) -> None:
 def _server(app: typer.Typer) -> None:
     from mpdoctor.cli.commands.server import server
 
-    app.command(short_help="Findings while you type, for editors.")(server)
+    app.command(short_help="Start a language server: findings in your editor while you type.")(server)
 
 
 # In the order of `--help`.

@@ -44,9 +44,9 @@ class Wishes:
     def refuse_what_does_not_fit(self, output: Output) -> None:
         """Ends with a usage error before anything is read."""
         if self.add_ignores and (self.fix or self.unsafe_fixes):
-            fail("--add-ignores answers what --fix would mend: fix first, and add the comments in another run.")
+            fail("--add-ignores accepts findings that --fix would fix: run --fix first, and --add-ignores after that.")
         if self.write_baseline is not None and self.edits:
-            fail("--write-baseline keeps what is found: write it in a run that changes nothing.")
+            fail("--write-baseline stores the findings: run it without options that change files.")
         if self.diff and (output.files or output.shown is not OutputFormat.terminal):
             fail("--diff shows the changes and no report: leave --report and --output-format out.")
 
@@ -114,7 +114,7 @@ def _edit(settings: Settings, wishes: Wishes, output: Output, choice: Choice, qu
     finally:
         progress.close()
     for path, why in sorted(found.left.items()):
-        say(f"{path} was left as it is: {why}.")
+        say(f"{path} was not changed: {why}.")
     if wishes.diff:
         write(diff_from_files(found.changed))
         say(_told(found, wishes, "would be "))
@@ -160,7 +160,7 @@ def write_file(file: EditedFile) -> bool:
     try:
         write_over(file.path, file.before, file.after)
     except Changed:
-        say(f"{file.shown_as} was left as it is: it was changed while it was examined.")
+        say(f"{file.shown_as} was not written: it was changed by somebody else meanwhile.")
         return False
     except OSError as error:
         say(f"{file.shown_as} could not be written: {error.strerror}.")
@@ -191,7 +191,7 @@ def _write_baseline(baseline: Baseline, path: Path) -> None:
         write_text(path, json_from_baseline(baseline))
     except OSError as error:
         fail(f"--write-baseline {path} could not be written: {error.strerror}.")
-    say(f"{path} knows of {count(len(baseline), 'finding')}.")
+    say(f"{path} contains {count(len(baseline), 'finding')}.")
 
 
 def _tell_of_gone(baseline: Baseline, path: Path | None) -> None:

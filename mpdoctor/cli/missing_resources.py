@@ -12,8 +12,8 @@ def sentence_from_refusal(error: OSError) -> str:
     """What is missing, and what to do; "" for an error that says nothing of the surroundings."""
     if error.errno in (errno.EMFILE, errno.ENFILE):
         return (
-            f"no more files can be opened{_limit()}, and to examine, or to read on several cores, takes more. "
-            "Allow them with `ulimit -n 256`."
+            f"no more files can be opened{_limit()}, and examining, or reading on several cores, needs more. "
+            "Allow more with `ulimit -n 256`."
         )
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return f"there is no space left to write {error.filename or 'a temporary file'}. Make room, and run it again."
@@ -24,10 +24,7 @@ def sentence_from_refusal(error: OSError) -> str:
     import tempfile
 
     if _is_refused(tempfile.gettempdir):
-        return (
-            "there is no directory for temporary files that can be written to. Make one, and name it: "
-            "TMPDIR=/path/to/it mpdoctor …"
-        )
+        return "no directory for temporary files can be written to. Make one and name it: TMPDIR=/path/to/it mpdoctor …"
     return ""
 
 

@@ -65,7 +65,7 @@ ReportOption = Annotated[
     list[Path] | None,
     typer.Option(
         metavar="FILE",
-        help=f"Write a report there too; its suffix says which: {', '.join(SUFFIXES)}.",
+        help=f"Write a report there too; its suffix chooses the format: {', '.join(SUFFIXES)}.",
         rich_help_panel=REPORTS,
     ),
 ]
@@ -73,7 +73,7 @@ RedactOption = Annotated[
     bool | None,
     typer.Option(
         "--redact/--no-redact",
-        help="Take out home directories, user names and secrets. Without either: of every format but "
+        help="Remove home directories, user names and secrets. By default from every format except "
         f"{', '.join(form.value for form in OWN)}.",
         rich_help_panel=REPORTS,
     ),
@@ -87,7 +87,7 @@ WidthOption = Annotated[
         "--width",
         metavar="COLUMNS",
         parser=whole_number(NARROWEST),
-        help="Of the report as text. Without it the terminal's, and 80 in files and pipes.",
+        help="Width of the text report. By default the terminal's, and 80 in files and pipes.",
         rich_help_panel=REPORTS,
     ),
 ]
@@ -170,7 +170,7 @@ def _format_from_name(path: Path) -> OutputFormat:
     fitting = [suffix for suffix in SUFFIXES if path.name.lower().endswith(suffix)]
     if not fitting:
         known = ", ".join(f"{suffix} ({form.value})" for suffix, form in SUFFIXES.items())
-        fail(f"--report {path}: its suffix must say which report it is: {known}.")
+        fail(f"--report {path}: its suffix chooses the format, and must be one of {known}.")
     return SUFFIXES[max(fitting, key=len)]
 
 

@@ -26,9 +26,9 @@ INTERRUPTED = 128 + signal.SIGINT
 def watch_command(context: typer.Context, targets: Sequence[str], static: bool) -> int:
     """The same command again and again, without --watch."""
     if not static:
-        fail("--watch is for --static: it runs no code again and again.")
+        fail("--watch needs --static: it does not run your code again and again.")
     if any(context.params[name] for name in ("fix", "add_ignores", "write_baseline")):
-        fail("--watch looks and changes nothing: leave --fix, --add-ignores and --write-baseline out.")
+        fail("--watch changes no files: leave --fix, --add-ignores and --write-baseline out.")
 
     context.params["watch"] = False
 
@@ -46,7 +46,7 @@ def watch(targets: Sequence[str], look: Callable[[], object]) -> int:
     if find_spec("watchfiles") is None:
         fail("--watch needs watchfiles: pip install 'mpdoctor[watch]'.")
     if "-" in targets:
-        fail("--watch looks at files again, and standard input comes once.")
+        fail("--watch checks files again, but standard input can only be read once.")
     try:
         for _ in _changes([Path(target) for target in targets]):
             _clear()

@@ -68,9 +68,9 @@ def _timed(settings: Settings, progress: Progress, time: Time) -> tuple[TimingFa
     try:
         seen = time(settings, progress)
     except ExaminerCrashed as crash:
-        return None, "mpdoctor itself broke", Crashed("examiner", "timing", str(crash))
+        return None, "mpdoctor itself failed", Crashed("examiner", "timing", str(crash))
     if seen.timing is not None and not _is_measured(seen.timing):
-        return None, "what came home of its times are none", None
+        return None, "the times that it sent back are invalid", None
     if seen.timing is not None:
         return seen.timing, "", None
     return None, seen.not_timed or "it ended before its steps were timed", None

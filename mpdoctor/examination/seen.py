@@ -1,4 +1,4 @@
-"""Collects what the events of an examination report: one `case` for each kind of event."""
+"""Collects the contents of an examination's events: one `case` for each kind of event."""
 
 from __future__ import annotations
 

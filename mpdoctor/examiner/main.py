@@ -1,4 +1,4 @@
-"""The examiner, from top to bottom: read the request, hook in, run what the user pointed at, say how it ended."""
+"""The examiner from top to bottom: read the request, install hooks, run the target, report how it ended."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The loss of a training in 16 bits beside that of the same training in float32, and whether the two part."""
+"""The loss of a training in 16 bits and in float32, and whether the two differ."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the end of a fit() went: the error that left it there, and what could not be measured."""
+"""The end of a fit(): an error that was caught there, and what could not be measured."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where something stands in a file of the user's."""
+"""A place in one of the user's files."""
 
 from __future__ import annotations
 

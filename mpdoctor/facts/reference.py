@@ -1,4 +1,4 @@
-"""What a step in 16 bits loses against the same one in float32: of gradients, in layers, and the loss scale's room."""
+"""What a step in 16 bits loses against float32: in gradients and layers, and the loss scales that fit."""
 
 from __future__ import annotations
 

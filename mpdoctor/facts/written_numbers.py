@@ -1,4 +1,4 @@
-"""Measured numbers as reports write them, in findings and in the rows below them alike."""
+"""How reports write measured numbers, in findings and in the rows below them alike."""
 
 from __future__ import annotations
 

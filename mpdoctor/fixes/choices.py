@@ -1,4 +1,4 @@
-"""Filters findings: without those in a baseline, or only those on changed lines."""
+"""Filters findings: removes those in a baseline, or keeps only those on changed lines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What fixes change, as unified diffs that `git apply` and `patch -p1` take; of a notebook cell by cell, to be read."""
+"""Fixes as unified diffs for `git apply` and `patch -p1`; for a notebook one diff per cell, for reading."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Edits in the cells of a notebook. Its JSON stays as it was written, but for the lines of source that change."""
+"""Edits cells of a notebook and keeps its JSON, except for the source lines that change."""
 
 from __future__ import annotations
 

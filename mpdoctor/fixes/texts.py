@@ -1,4 +1,4 @@
-"""A file's bytes as text that is edited and becomes bytes again: its encoding, byte-order mark and line ends stay."""
+"""Converts a file's bytes to text and back, keeping its encoding, byte-order mark and line ends."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""From findings to what is reported: which finding is the primary one, suppressions, order, excerpts."""
+"""Turns findings into what is reported: primary findings, suppressions, order, excerpts."""

@@ -1,4 +1,4 @@
-"""Which Keras the source is judged by, and why."""
+"""Decides which Keras the source is judged by, and why."""
 
 from __future__ import annotations
 

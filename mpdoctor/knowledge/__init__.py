@@ -1,1 +1,1 @@
-"""What TensorFlow and Keras do, by version, as data. Standard library, Python 3.8."""
+"""The behaviour of TensorFlow and Keras by version, as data. Standard library, Python 3.8."""

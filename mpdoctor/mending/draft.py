@@ -1,4 +1,4 @@
-"""Draft: all files of a program with any subset of the edits that were made so far."""
+"""Draft: all files of a program with any subset of the edits made so far."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a diagnosis is a healthy program's, and which of two diagnoses is better."""
+"""Decides whether a diagnosis is healthy, and which of two diagnoses is better."""
 
 from __future__ import annotations
 

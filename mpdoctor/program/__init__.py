@@ -1,1 +1,1 @@
-"""What a program's source says, as symbolic values and events. No opinions."""
+"""The contents of a program's source as symbolic values and events, without judgement."""

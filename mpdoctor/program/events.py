@@ -1,4 +1,4 @@
-"""Events: what a program does, one after the other, with the values that it does it with."""
+"""Events: the actions of a program in order, with the values involved."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which global policy is in force where, by the calls of a program that set it."""
+"""Which global policy is in force at which point, by the program's calls that set it."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What the user pointed at, and the project around it: files, environments, the versions it asks for."""
+"""The target and the project around it: files, environments, requested versions."""

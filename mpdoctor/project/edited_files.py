@@ -1,4 +1,4 @@
-"""Texts that stand in for what files hold, found by whatever path leads there."""
+"""Texts that replace the contents of files, found by any path that leads to a file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which files of a directory are looked at: Python and notebooks that neither .gitignore nor `exclude` leaves out."""
+"""The files of a directory to check: Python and notebooks that neither .gitignore nor `exclude` leaves out."""
 
 from __future__ import annotations
 

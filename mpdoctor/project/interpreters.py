@@ -73,12 +73,12 @@ class Interpreter:
     def problem(self) -> str:
         """Why it cannot examine, as a sentence without its full stop; "" where it can."""
         if self.of_others is not None:
-            return f"{self.path} is not run: {self.of_others} belongs to somebody else, or others may write to it"
+            return f"{self.path} is not run: {self.of_others} belongs to another user, or others can write to it"
         if self.python is None:
             if not self.path.exists():
                 return f"{self.path} does not exist"
             said = f", and says {self.complaint!r}" if self.complaint else ""
-            return f"{self.path} is no Python: it does not answer as one{said}"
+            return f"{self.path} is not a Python: it does not answer like one{said}"
         if self.python < OLDEST_PYTHON:
             return (
                 f"{self} is too old: training is examined in Python {_dotted(OLDEST_PYTHON)} or later, with TensorFlow "

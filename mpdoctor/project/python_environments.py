@@ -1,4 +1,4 @@
-"""Where Python environments are, whose they are, and what their files say of them. None of them is run here."""
+"""Finds Python environments, their owners and the versions in their files, without running any of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Paths as a report shows them."""
+"""How reports show paths."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ def walked(target: Target, exclude: Sequence[PathPatterns]) -> Target:
     left_out = walk(target.path, everything=True).files
     nothing = f"there is no Python file in {target.id} or below it"
     if left_out:
-        raise TargetError(f"{nothing} that `exclude` and .gitignore leave to look at.")
+        raise TargetError(f"{nothing} that `exclude` and .gitignore do not leave out.")
     raise TargetError(f"{nothing} but links that lead out of the project." if found.passed_over else f"{nothing}.")
 
 
@@ -142,8 +142,8 @@ def _other_kind(path: Path) -> str:
         return f"a part of a SavedModel: name its directory, {path.parent}"
     if path.suffix.lower() in (".pb", ".pbtxt"):
         return (
-            "a graph without its SavedModel, as TensorFlow 1 froze them: it holds no variables and no signatures to "
-            "examine. Name the SavedModel or the script that it was made from"
+            "a frozen graph of TensorFlow 1 without its SavedModel: it has no variables and no signatures to examine. "
+            "Name the SavedModel or the script that it was made from"
         )
     if path.suffix.lower() in (".tflite", ".onnx"):
         return "a converted model. Name the one that it was converted from"

@@ -1,4 +1,4 @@
-"""TOML, parsed once for all who ask: the settings of a project and its pins stand in one pyproject.toml."""
+"""Parses TOML once for everybody: a project's settings and its pins are in one pyproject.toml."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How rules name values of the program: by its own source text where that is at hand."""
+"""How rules name a program's values: by their source text where it is available."""
 
 from __future__ import annotations
 

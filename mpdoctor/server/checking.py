@@ -1,4 +1,4 @@
-"""A text that stands in an editor, saved or not: its findings by the settings of its project."""
+"""Checks the text of an editor, saved or not, with the settings of its project."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What one run was asked to do: options of the command line and [tool.mpdoctor]."""
+"""The settings of one run: options of the command line and [tool.mpdoctor]."""

@@ -1,4 +1,4 @@
-"""What one run of mpdoctor was asked to do: the command line and [tool.mpdoctor], frozen."""
+"""The settings of one run, frozen: the command line and [tool.mpdoctor]."""
 
 from __future__ import annotations
 

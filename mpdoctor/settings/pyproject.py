@@ -1,4 +1,4 @@
-"""[tool.mpdoctor] of a pyproject.toml: the settings that a project keeps."""
+"""[tool.mpdoctor] in pyproject.toml: the settings of a project."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Graph of which first-party file imports which: what a file reaches, who imports it, and what hangs together."""
+"""The graph of first-party imports: which files a file reaches, which import it, and which belong together."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which Keras a program's own text asks for."""
+"""Which Keras a program's own source is written for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The bytes of source files: unsaved and edited ones as they were handed over, all others from the disk."""
+"""The bytes of source files: unsaved and edited ones as given, all others from disk."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The source stage of what the user named: which files each target brings, and what of them was not read."""
+"""The source stage for the user's targets: the files of each target, and those that were not read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An optimizer around another one shows that one's attributes as its own: reads and sets them there."""
+"""Reads and sets a wrapped optimizer's attributes through its wrapper."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arguments and set-ups that cannot work, refused in sentences that say what to do instead."""
+"""Refuses arguments and set-ups that cannot work, with messages that say what to do instead."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every Keras has in common: the state machine on the device, and whether all replicas' gradients are finite."""
+"""The parts common to every Keras: the state machine on the device, and the check of all replicas' gradients."""
 
 from __future__ import annotations
 

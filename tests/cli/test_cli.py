@@ -144,7 +144,7 @@ def test_a_target_that_is_missing_keeps_no_other_from_being_read(
         (["check", "trian.py"], "no such file or directory: 'trian.py'. Did you mean train.py?"),
         (["check", "nothing/at/all.py:build"], "no such file or directory: 'nothing/at/all.py'."),
         (["check", "x" * 10_000], "no such file or directory"),
-        (["check", "frozen.pb"], "frozen.pb is a graph without its SavedModel"),
+        (["check", "frozen.pb"], "frozen.pb is a frozen graph of TensorFlow 1 without its SavedModel"),
         (["check", "saved/saved_model.pb"], "is a part of a SavedModel: name its directory, saved."),
         (["check", "empty"], "there is no Python file in empty or below it."),
         (

@@ -34,7 +34,7 @@ def compare(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     [
         (("src",), "compare runs a script or a function that makes a model"),
         (("--report", "a.xml", "a.py"), "a comparison is written as"),
-        (("--policies", "float32", "a.py"), "two of them at least"),
+        (("--policies", "float32", "a.py"), "name at least two"),
     ],
 )
 def test_what_is_refused(tmp_path: Path, arguments: tuple[str, ...], words: str) -> None:

@@ -123,5 +123,5 @@ def test_what_is_refused(folder: Path, arguments: tuple[str, ...], told: str) ->
 
 def test_help_says_what_is_done_each_round(folder: Path) -> None:
     told = " ".join(mend("--help", cwd=folder).stdout.decode().split())
-    assert "whatever it does before its training call, it does once a round" in told
+    assert "it does everything before its training call once per round" in told
     assert "--policy POLICY" in told

@@ -91,7 +91,7 @@ def test_the_settings_that_are_shown_are_settings(tree: Path) -> None:
     (tree / "pyproject.toml").write_text(shown)
     again = run("check", "--show-settings", cwd=tree).stdout
     assert tomllib.loads(again) == tomllib.loads(shown)
-    assert again.startswith("# pyproject.toml; the command line beats it\n")
+    assert again.startswith("# pyproject.toml; the command line overrides it\n")
     assert tomllib.loads(again)["tool"]["mpdoctor"]["exclude"] == ['a "b".py']
 
 
@@ -164,7 +164,7 @@ def test_they_are_shown_for_a_keras(tmp_path: Path) -> None:
     shown = run("explain", "loop", "--keras", "2.10", cwd=tmp_path)
     assert shown.stdout == markdown_of_loops(Keras("tf.keras", "2.10"))
     (tmp_path / "requirements.txt").write_text("tensorflow==2.12.0\n")
-    assert "# A custom loop that is right in tf.keras 2.12.0\n" in run("explain", "loop", cwd=tmp_path).stdout
+    assert "# A correct custom loop for tf.keras 2.12.0\n" in run("explain", "loop", cwd=tmp_path).stdout
     refused = run("explain", "loop", "--keras", "four", cwd=tmp_path)
     assert (refused.returncode, refused.stdout) == (2, "") and "'four' is no Keras" in refused.stderr
 

@@ -62,8 +62,8 @@ def test_a_file_holds_what_standard_output_does(
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("ticket.docx", "its suffix must say which report it is: "),
-        ("ticket", "its suffix must say which report it is: "),
+        ("ticket.docx", "its suffix chooses the format, and must be one of "),
+        ("ticket", "its suffix chooses the format, and must be one of "),
         ("nowhere/ticket.json", "there is no directory nowhere."),
         ("folder.json", "that is a directory."),
     ],

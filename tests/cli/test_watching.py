@@ -125,9 +125,9 @@ def test_a_terminal_is_cleared_before_each_look(project: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["src"], "--watch is for --static"),
+        (["src"], "--watch needs --static"),
         (["--static", "--fix", "src"], "changes nothing"),
-        (["--static", "-"], "standard input comes once"),
+        (["--static", "-"], "standard input can only be read once"),
     ],
 )
 def test_what_does_not_fit_is_refused(arguments: list[str], told: str, project: Path) -> None:

@@ -1,1 +1,1 @@
-"""One module a command of `mpdoctor`."""
+"""The commands of `mpdoctor`, one module each."""

@@ -1,4 +1,4 @@
-"""`mpdoctor check TARGET`: the main job."""
+"""`mpdoctor check TARGET`: examines scripts, models and source."""
 
 from __future__ import annotations
 
@@ -96,8 +96,8 @@ class CheckHelp(HelpInGroups):
     examples = (
         ("mpdoctor check train.py", "Examine a script, and train it for fifty steps."),
         ("mpdoctor check train.py -- --epochs 2", "The same, with arguments for the script."),
-        ("mpdoctor check --static src/", "The gate for a CI: read the source, run no code."),
-        ("mpdoctor check model.keras --report ticket.md", "A saved model, and a report to paste into an issue."),
+        ("mpdoctor check --static src/", "The check for a CI: read the source, run no code."),
+        ("mpdoctor check model.keras --report ticket.md", "Examine a saved model, and write a report for an issue."),
     )
 
 
@@ -157,13 +157,12 @@ def check(
 ) -> None:
     """Examine a training script or a model: its source, its layers and optimizer, and a short training.
 
-    TARGET is a script (train.py), a function that makes a model (model.py:build_model or
-    package.module:build_model) or a saved model (.keras, .h5, a SavedModel directory); of a directory of source, a
-    notebook, standard input (-) and of several targets the source alone is read; without a target, that of this
-    directory. What follows a -- is handed to the script.
+    TARGET is a script (train.py), a function that makes a model (model.py:build_model or package.module:build_model) or
+    a saved model (.keras, .h5, a SavedModel directory). For a directory, a notebook, standard input (-) or several
+    targets, only the source is read; without a target, that of this directory. Arguments after -- go to the script.
 
-    Exit status: 0 nothing at or above --fail-on, 1 findings, 2 the target could not be examined, 3 mpdoctor itself
-    broke.
+    Exit status: 0 nothing at or above --fail-on, 1 findings, 2 the target could not be examined, 3 mpdoctor
+    itself failed.
     """
     from mpdoctor.cli.options.selection import chosen_files, chosen_rules, configuration_for, keras_chosen, not_excluded
     from mpdoctor.project.targets import TargetError, walked

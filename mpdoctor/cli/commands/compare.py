@@ -56,8 +56,8 @@ class CompareHelp(HelpInGroups):
     groups = (COMPARED, EXAMINED, TRAINING, REPORTS, RUN)
     examples = (
         ("mpdoctor compare train.py", "float32, mixed_bfloat16 and mixed_float16."),
-        ("mpdoctor compare train.py --policies float32,mixed_float16", "These two."),
-        ("mpdoctor compare --report page.html train.py -- --epochs 2", "With a page; with arguments for the script."),
+        ("mpdoctor compare train.py --policies float32,mixed_float16", "Only these two."),
+        ("mpdoctor compare --report page.html train.py -- --epochs 2", "With a page, and arguments for the script."),
     )
 
 
@@ -79,16 +79,15 @@ def compare(
     python: PythonOption = None,
     quiet: QuietOption = False,
 ) -> None:
-    """Train a script shortly under each of several policies, and show side by side how long a step takes, how much
-    memory it needs, what the losses do and whether steps are lost; and under that, as far as it was measured, why.
+    """Train a script briefly under each of several policies, and show side by side how long a step takes, how much
+    memory it needs, what the losses do and whether steps are lost, and the measured reasons.
 
-    TARGET is a script (train.py) or a function that makes a model (model.py:build_model). What follows a -- is handed
-    to the script. A global policy that the script sets itself is replaced while it runs; no file is touched. The script
-    is run once for each policy, and once more in each round: whatever it does before its training call, it does as
-    often.
+    TARGET is a script (train.py) or a function that makes a model (model.py:build_model). Arguments after -- go to the
+    script. A global policy that the script sets itself is replaced while it runs; no file is changed. The script is run
+    once for each policy, and once more in each round: it does everything before its training call that often.
 
-    Exit status: 0 compared; 2 fewer than two policies could be trained under, or a report not be written; 3 mpdoctor
-    itself broke.
+    Exit status: 0 compared; 2 fewer than two policies could be trained, or a report could not be written; 3 mpdoctor
+    itself failed.
     """
     from mpdoctor.settings.options import Settings
 

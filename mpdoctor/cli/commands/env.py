@@ -28,7 +28,7 @@ def env(
     output_format: Annotated[EnvFormat, typer.Option(metavar="FORMAT", help="terminal or json.")] = EnvFormat.terminal,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
 ) -> None:
-    """Show what computes here: Python, TensorFlow and Keras, and what 16-bit numbers bring on each device."""
+    """Show this machine's Python, TensorFlow and Keras, and what 16-bit numbers gain on each device."""
     import json
 
     from mpdoctor.facts.machine.environment import labels_from_environment
@@ -65,7 +65,7 @@ def _asked(python: Path | None, quiet: bool) -> EnvironmentFacts:
     try:
         found = environment_from_interpreter(chosen, Settings((here,), timeout=PATIENCE), progress)
     except ExaminerCrashed as crash:
-        fail(f"the examiner broke:\n{crash}", status=3)
+        fail(f"the examiner failed:\n{crash}", status=3)
     finally:
         progress.close()
     return replace(found, problem=problem or found.problem)

@@ -1,4 +1,4 @@
-"""`mpdoctor explain CODE`: the documentation of one rule, and custom loops that are right."""
+"""`mpdoctor explain CODE`: the documentation of one rule, and correct custom loops."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ def explain(
         str,
         typer.Argument(
             metavar="CODE",
-            help="A code such as MP302, or the name of a rule; `loop`: custom training loops that are right.",
+            help="A code such as MP302, the name of a rule, or `loop` for correct custom training loops.",
             autocompletion=rules_from_beginning,
         ),
     ],
     keras: Annotated[
         str | None,
-        typer.Option(metavar="VERSION", help="3, tf_keras, 2.15 …: of `loop`, the Keras; else this directory's."),
+        typer.Option(metavar="VERSION", help="3, tf_keras, 2.15 …: the Keras for `loop`, by default this directory's."),
     ] = None,
     color: Annotated[Color, typer.Option(metavar="WHEN", help="auto, always or never.")] = Color.auto,
 ) -> None:
-    """Say what a rule finds, why that matters, and how it is mended; or show custom loops that are right."""
+    """Show what a rule finds, why it matters and how to fix it; or show correct custom loops."""
     import sys
 
     from mpdoctor.cli.streams import fail, has_color, prose_width, write

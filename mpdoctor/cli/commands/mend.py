@@ -1,4 +1,4 @@
-"""`mpdoctor mend TARGET`: edits until nothing is left to mend, each proved by training again."""
+"""`mpdoctor mend TARGET`: edits a program until nothing is left to mend, and proves each edit by training again."""
 
 from __future__ import annotations
 
@@ -55,15 +55,15 @@ if TYPE_CHECKING:
 class MendHelp(HelpInGroups):
     groups = (MENDED, EXAMINED, TRAINING, RULES, REPORTS, RUN)
     examples = (
-        ("mpdoctor mend train.py", "What to change, as a patch, and the training before and after."),
-        ("mpdoctor mend train.py | git apply", "The same, applied."),
-        ("mpdoctor mend train.py --write -- --epochs 2", "Written into the file; with arguments for the script."),
-        ("mpdoctor mend train.py --policy mixed_float16", "Switch mixed precision on, and prove it."),
+        ("mpdoctor mend train.py", "Show the changes as a patch, and the training before and after."),
+        ("mpdoctor mend train.py | git apply", "Apply the patch."),
+        ("mpdoctor mend train.py --write -- --epochs 2", "Write the changes; with arguments for the script."),
+        ("mpdoctor mend train.py --policy mixed_float16", "Switch mixed precision on, and prove that it works."),
         (
             "mpdoctor mend train.py --reference",
-            "Also what only float32 beside it shows: a loss that stays behind.",
+            "Also mend a loss that is only worse than float32's.",
         ),
-        ("mpdoctor mend old.keras --output new.keras", "A saved model: a new file with the same weights."),
+        ("mpdoctor mend old.keras --output new.keras", "Mend a saved model: a new file with the same weights."),
     )
 
 
@@ -92,18 +92,17 @@ def mend(
     isolated: IsolatedOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Mend a training script: edits in memory, each round of them proved by training again, until nothing at warning or
-    above remains or no edit helps; then every edit that was not needed is dropped.
+    """Mend a training script: make edits in memory and prove each round of them by training again, until nothing at
+    warning or above remains or no edit helps; then drop every edit that was not needed.
 
-    Shown are the training before and after and a patch for `git apply`; no file is touched without --write. TARGET is
-    a script (train.py) or a function that makes a model (model.py:build_model); of a notebook, a directory of source
-    and standard input (-) the source alone is edited. Of a saved model (.keras, .h5) a new file is written to --output,
-    with other dtype policies and the same weights. What follows a -- is handed to the script. The script is run
-    anew each time: whatever it does before its training call, it does once a round, and once for each edit that is
-    left out on trial.
+    The output is the training before and after, and a patch for `git apply`; no file is changed without --write.
+    TARGET is a script (train.py) or a function that makes a model (model.py:build_model); for a notebook, a directory
+    or standard input (-), only the source is edited. For a saved model (.keras, .h5) a new file is written to --output,
+    with other dtype policies and the same weights. Arguments after -- go to the script. The script is run again each
+    time: it does everything before its training call once per round, and once for each edit that is left out on trial.
 
     Exit status: 0 mended, or nothing to mend; 1 something at warning or above remains; 2 the target could not be
-    examined or a file not written, 3 mpdoctor itself broke.
+    examined or a file not written, 3 mpdoctor itself failed.
     """
     from mpdoctor.cli.options.selection import chosen_rules, configuration_for, keras_chosen
     from mpdoctor.project.targets import TargetError, target_from_text, walked
@@ -123,7 +122,7 @@ def mend(
     if invocation.script_args and examined.kind != "script":
         fail("arguments after -- are for a script, and the target is none.")
     if write_files and output is not None:
-        fail("--write writes edits into source; of a saved model --output names the new file.")
+        fail("--write writes edits into source; for a saved model, name the new file with --output.")
     _refuse_other_targets(examined, target, policy is not None, reference)
     settings = Settings(
         targets=(examined,),

@@ -1,4 +1,4 @@
-"""`mpdoctor rules`: every rule there is."""
+"""`mpdoctor rules`: the list of all rules."""
 
 from __future__ import annotations
 

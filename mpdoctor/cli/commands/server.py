@@ -12,7 +12,10 @@ from mpdoctor.cli.streams import fail
 
 def server(
     stdio: Annotated[
-        bool, typer.Option("--stdio", help="What it does anyway; many editors add it to the command.")
+        bool,
+        typer.Option(
+            "--stdio", help="Accepted because many editors add it; standard input and output are always used."
+        ),
     ] = False,
 ) -> None:
     """Speak the language server protocol on standard input and output: findings while you type, pages of rules, fixes.

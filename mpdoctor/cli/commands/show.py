@@ -30,7 +30,7 @@ def show(
         str,
         typer.Argument(
             metavar="FILE",
-            help="What `check` wrote as JSON (- is standard input), or the run file of a LossScaleMonitor.",
+            help="JSON that `check` wrote (- is standard input), or the run file of a LossScaleMonitor.",
         ),
     ],
     output_format: OutputFormatOption = OutputFormat.terminal,

@@ -28,22 +28,22 @@ class Device(str, Enum):
 
 # --- the headings of `check --help` ---
 EXAMINED, TRAINING, FILES, RULES = "What is examined", "The short training", "Which files", "Which rules"
-FIXES, REPORTS, STATUS, RUN = "Fixes, and what is known already", "Reports", "Exit status", "The run"
+FIXES, REPORTS, STATUS, RUN = "Fixes and known findings", "Reports", "Exit status", "The run"
 
 TargetsArgument = Annotated[list[str] | None, typer.Argument(metavar="TARGET...", hidden=True)]
 StaticOption = Annotated[
-    bool, typer.Option("--static", help="Read the source only; run no code.", rich_help_panel=EXAMINED)
+    bool, typer.Option("--static", help="Read only the source; run no code.", rich_help_panel=EXAMINED)
 ]
 WatchOption = Annotated[
     bool,
     typer.Option(
         "--watch",
-        help="With --static: look again whenever a file changes, until Ctrl-C. Needs mpdoctor[watch].",
+        help="With --static: check again whenever a file changes, until Ctrl-C. Needs mpdoctor[watch].",
         rich_help_panel=EXAMINED,
     ),
 ]
 NoProbeOption = Annotated[
-    bool, typer.Option("--no-probe", help="Look at the model, but don't train it.", rich_help_panel=EXAMINED)
+    bool, typer.Option("--no-probe", help="Inspect the model, but don't train it.", rich_help_panel=EXAMINED)
 ]
 AllFitsOption = Annotated[
     bool,
@@ -57,15 +57,17 @@ PolicyOption = Annotated[
     Policy,
     typer.Option(
         metavar="POLICY",
-        help="mixed_float16, mixed_bfloat16 or float32: run it under this global policy. auto: as the program sets it, "
-        "and once more under mixed_float16 where nothing in it computes in 16 bits.",
+        help="mixed_float16, mixed_bfloat16 or float32: run the program under this global policy. auto: run it with "
+        "its own policy, and again under mixed_float16 if nothing in it computes in 16 bits.",
         rich_help_panel=EXAMINED,
     ),
 ]
 KerasOption = Annotated[
     str | None,
     typer.Option(
-        metavar="VERSION", help="3, tf_keras, 2.15 …: the Keras to judge source by.", rich_help_panel=EXAMINED
+        metavar="VERSION",
+        help="3, tf_keras, 2.15 …: the Keras that the source is judged for.",
+        rich_help_panel=EXAMINED,
     ),
 ]
 AssumeMixedOption = Annotated[
@@ -89,7 +91,7 @@ NoSecondTrainingOption = Annotated[
     bool,
     typer.Option(
         "--no-second-training",
-        help="Don't train once more with a remedy that was tried.",
+        help="Don't train again with a remedy that was tried.",
         rich_help_panel=TRAINING,
     ),
 ]
@@ -106,7 +108,7 @@ ReferenceOption = Annotated[
     bool,
     typer.Option(
         "--reference",
-        help="Compare with float32: gradients of up to three steps, and the training's loss.",
+        help="Compare with float32: the gradients of up to three steps, and the training's loss.",
         rich_help_panel=TRAINING,
     ),
 ]
@@ -135,23 +137,25 @@ ExcludeOption = Annotated[
     list[str] | None,
     typer.Option(
         metavar="PATTERNS",
-        help="Leave out these files and directories, in place of `exclude` in the configuration.",
+        help="Leave out these files and directories, instead of those in the configuration.",
         rich_help_panel=FILES,
     ),
 ]
 ExtendExcludeOption = Annotated[
-    list[str] | None, typer.Option(metavar="PATTERNS", help="Leave out these as well.", rich_help_panel=FILES)
+    list[str] | None, typer.Option(metavar="PATTERNS", help="Leave out these too.", rich_help_panel=FILES)
 ]
 ForceExcludeOption = Annotated[
     bool,
-    typer.Option("--force-exclude", help="Leave out excluded files even where they are named.", rich_help_panel=FILES),
+    typer.Option(
+        "--force-exclude", help="Leave out excluded files even if they are named as targets.", rich_help_panel=FILES
+    ),
 ]
 StdinFilenameOption = Annotated[
     str,
     typer.Option(metavar="NAME", help="The file name of the source on standard input (-).", rich_help_panel=FILES),
 ]
 ShowFilesOption = Annotated[
-    bool, typer.Option("--show-files", help="List the files that would be read, and end.", rich_help_panel=FILES)
+    bool, typer.Option("--show-files", help="List the files that would be read, and exit.", rich_help_panel=FILES)
 ]
 
 SelectOption = Annotated[
@@ -167,7 +171,7 @@ ExtendSelectOption = Annotated[
     list[str] | None,
     typer.Option(
         metavar="CODES",
-        help="These as well as those that the configuration selects.",
+        help="These rules, and those that the configuration selects.",
         autocompletion=rules_from_beginning,
         rich_help_panel=RULES,
     ),
@@ -176,7 +180,7 @@ IgnoreOption = Annotated[
     list[str] | None,
     typer.Option(
         metavar="CODES",
-        help="All but these rules.",
+        help="All rules except these.",
         autocompletion=rules_from_beginning,
         rich_help_panel=RULES,
     ),
@@ -185,7 +189,7 @@ ExtendIgnoreOption = Annotated[
     list[str] | None,
     typer.Option(
         metavar="CODES",
-        help="Ignore these as well as those that the configuration ignores.",
+        help="Ignore these rules, and those that the configuration ignores.",
         autocompletion=rules_from_beginning,
         rich_help_panel=RULES,
     ),
@@ -212,7 +216,7 @@ DiffOption = Annotated[
     bool,
     typer.Option(
         "--diff",
-        help="Show what --fix would change, and change nothing; implies --static.",
+        help="Show what --fix would change, without changing it; implies --static.",
         rich_help_panel=FIXES,
     ),
 ]
@@ -220,7 +224,7 @@ AddIgnoresOption = Annotated[
     bool,
     typer.Option(
         "--add-ignores",
-        help="Put an ignore comment on each line with a finding; implies --static.",
+        help="Write an ignore comment on each line with a finding; implies --static.",
         rich_help_panel=FIXES,
     ),
 ]
@@ -249,7 +253,7 @@ FailOnOption = Annotated[
     Severity | None,
     typer.Option(
         metavar="SEVERITY",
-        help="error, warning (default) or info: exit with 1 from there on.",
+        help="Exit with 1 for findings of this severity or above: error, warning (default) or info.",
         rich_help_panel=STATUS,
     ),
 ]
@@ -262,11 +266,11 @@ ConfigOption = Annotated[
     typer.Option(metavar="FILE", help="The pyproject.toml with [tool.mpdoctor].", rich_help_panel=RUN),
 ]
 IsolatedOption = Annotated[
-    bool, typer.Option("--isolated", help="Read no pyproject.toml of mpdoctor's.", rich_help_panel=RUN)
+    bool, typer.Option("--isolated", help="Ignore the settings in pyproject.toml.", rich_help_panel=RUN)
 ]
 ShowSettingsOption = Annotated[
     bool,
-    typer.Option("--show-settings", help="Show the settings in force, and end.", rich_help_panel=RUN),
+    typer.Option("--show-settings", help="Show the settings in force, and exit.", rich_help_panel=RUN),
 ]
 NoCacheOption = Annotated[
     bool,
@@ -274,7 +278,7 @@ NoCacheOption = Annotated[
 ]
 ShowOutputOption = Annotated[
     bool,
-    typer.Option("--show-output", help="Show what the script prints, on standard error.", rich_help_panel=RUN),
+    typer.Option("--show-output", help="Show the script's output, on standard error.", rich_help_panel=RUN),
 ]
 KeepRunOption = Annotated[
     Path | None, typer.Option(metavar="DIR", hidden=True, help="Keep what the examiner was asked and told.")

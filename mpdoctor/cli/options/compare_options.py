@@ -30,7 +30,7 @@ def policies_from_text(text: str) -> tuple[str, ...]:
     if unknown:
         raise ValueError(f"{unknown[0]!r} is none of {', '.join(POLICIES)}.")
     if len(named) < 2:
-        raise ValueError("name two of them at least, with commas between them.")
+        raise ValueError("name at least two, separated by commas.")
     return named
 
 
@@ -39,7 +39,7 @@ PoliciesOption = Annotated[
     typer.Option(
         "--policies",
         metavar="POLICIES",
-        help="With commas between them; the others are compared with the first.",
+        help="Separated by commas; the others are compared with the first.",
         rich_help_panel=COMPARED,
     ),
 ]
@@ -49,7 +49,7 @@ RoundsOption = Annotated[
         "--rounds",
         metavar="N",
         parser=whole_number(1),
-        help="How often each policy is timed, in turn with the others.",
+        help="How often each policy is timed, alternating with the others.",
         rich_help_panel=COMPARED,
     ),
 ]
@@ -64,7 +64,7 @@ CompareReportOption = Annotated[
     typer.Option(
         "--report",
         metavar="FILE",
-        help="Write a report there too; its suffix says which: .html, .md, .json, .txt.",
+        help="Write a report there too; its suffix chooses the format: .html, .md, .json, .txt.",
         rich_help_panel=REPORTS,
     ),
 ]
@@ -72,7 +72,7 @@ CompareRedactOption = Annotated[
     bool | None,
     typer.Option(
         "--redact/--no-redact",
-        help="Take out home directories, user names and secrets. Without either: of markdown and html.",
+        help="Remove home directories, user names and secrets. By default from markdown and html.",
         rich_help_panel=REPORTS,
     ),
 ]

@@ -1,4 +1,4 @@
-"""How `--help` is set out: options by the question that they answer, and examples at the end."""
+"""Layout of `--help`: options grouped by topic, examples at the end."""
 
 from __future__ import annotations
 

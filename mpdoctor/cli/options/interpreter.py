@@ -1,4 +1,4 @@
-"""`--python`: the interpreter that examines."""
+"""`--python`: the Python that runs the user's program."""
 
 from __future__ import annotations
 

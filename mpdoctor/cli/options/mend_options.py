@@ -39,7 +39,7 @@ OutputOption = Annotated[
     typer.Option(
         "--output",
         metavar="FILE",
-        help="Of a saved model (.keras, .h5): the new file to write. None is overwritten.",
+        help="For a saved model (.keras, .h5): the new file to write. No file is overwritten.",
         rich_help_panel=MENDED,
     ),
 ]
@@ -57,7 +57,7 @@ MendReferenceOption = Annotated[
     bool,
     typer.Option(
         "--reference",
-        help="Compare with float32 as well, and mend what only that shows.",
+        help="Also compare with float32, and mend what only that shows.",
         rich_help_panel="The short training",
     ),
 ]

@@ -1,4 +1,4 @@
-"""--from-run: the batch that a recorded run has kept, to train a script on."""
+"""`--from-run`: trains a script on the failing batch that a recorded run has stored."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`mpdoctor explain loop`: custom training loops that are right in one Keras, as Markdown."""
+"""`mpdoctor explain loop`: correct custom training loops for one Keras, as Markdown."""
 
 from __future__ import annotations
 
@@ -9,32 +9,32 @@ NAME = "loop"
 NOT_TOGETHER = "xla"  # with several replicas
 SCALING = {
     True: (
-        "`scale_loss` inside the tape, and `apply` (or `apply_gradients`) outside of it: the wrapper divides the "
-        "gradients, skips a step whose gradients are not finite, and moves the scale. What is to happen to unscaled "
-        "gradients, clipping above all, is a setting of the optimizer inside. `build` before the first `tf.function` "
-        "is traced, else the trace keeps the initial scale for ever."
+        "Call `scale_loss` inside the tape, and `apply` (or `apply_gradients`) outside of it: the wrapper divides the "
+        "gradients, skips a step whose gradients are not finite, and adjusts the scale. Anything that needs unscaled "
+        "gradients, such as clipping, is a setting of the optimizer inside. Call `build` before the first "
+        "`tf.function` is traced; otherwise the trace keeps the initial scale forever."
     ),
     False: (
-        "`get_scaled_loss` inside the tape, `get_unscaled_gradients` outside of it, and then `apply_gradients`, which "
-        "skips a step whose gradients are not finite, and moves the scale. What is to happen to unscaled gradients, "
-        "clipping above all, stands between the last two."
+        "Call `get_scaled_loss` inside the tape, `get_unscaled_gradients` outside of it, and then `apply_gradients`, "
+        "which skips a step whose gradients are not finite, and adjusts the scale. Anything that needs unscaled "
+        "gradients, such as clipping, goes between the last two."
     ),
 }
-PENALTY = "The inner gradient goes back through float16 layers, too: its output is scaled, and the slope divided."
+PENALTY = "The inner gradient also goes through float16 layers: its output is scaled, and the gradient divided again."
 NOTES = {
     ("replicas", True): (
-        "The wrapper of Keras 3 looks at the gradients of the first replica alone (`mpdoctor explain MP315`): in "
-        "float16 an overflow on another one is written into the weights. So this one trains in bfloat16, which wants "
-        "no loss scale."
+        "The wrapper of Keras 3 checks only the first replica's gradients (`mpdoctor explain MP315`): in float16 an "
+        "overflow on another replica is written into the weights. So this loop trains in bfloat16, which needs no "
+        "loss scale."
     ),
     ("penalty", True): PENALTY,
     ("penalty", False): PENALTY,
     ("accumulate", True): (
-        "The optimizer inside adds up what was divided already, and a step that is skipped adds nothing."
+        "The optimizer inside adds up gradients that are already divided, and a skipped step adds nothing."
     ),
     ("accumulate", False): (
-        "What is added up was divided first, because the scale may move between two batches. A batch that overflows "
-        "makes the sum infinite, and the whole update is skipped."
+        "The gradients are divided before they are added up, because the scale may change between two batches. A batch "
+        "that overflows makes the sum infinite, and the whole update is skipped."
     ),
     ("xla", False): "In TensorFlow 2.4 `jit_compile` is still called `experimental_compile`.",
 }
@@ -45,13 +45,13 @@ def markdown_of_loops(keras: Keras) -> str:
     is_keras3 = keras.is_keras3
     together = [feature for feature in FEATURES if feature != NOT_TOGETHER]
     parts = [
-        f"# A custom loop that is right in {keras}",
+        f"# A correct custom loop for {keras}",
         SCALING[is_keras3],
-        "`mpdoctor check train.py` measures whether a loop of yours is: it trains one batch at two loss scales, and "
-        "the update must not depend on them (MP912).",
+        "`mpdoctor check train.py` measures whether your own loop is correct: it trains one batch at two loss scales, "
+        "and the update must not depend on the scale (MP912).",
         _section("The loop", keras, []),
         *(_section(text.capitalize(), keras, [feature]) for feature, text in FEATURES.items()),
-        _section("All of it, but for XLA", keras, together),
+        _section("Everything except XLA", keras, together),
     ]
     return "\n\n".join(parts) + "\n"
 

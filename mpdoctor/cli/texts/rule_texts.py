@@ -22,7 +22,7 @@ def markdown_from_rule(rule: Rule) -> str:
     title = f"# {rule.code} {rule.name}"
     fix = f" · {fix_of(rule)}" if rule.fixes else ""
     about = f"*{rule.severity.value} · {_generations(rule)} · seen in: {', '.join(rule.stages)}{fix}*"
-    loops = "\n\nCustom loops that are right in your Keras: `mpdoctor explain loop`." if rule.family == "loops" else ""
+    loops = "\n\nCorrect custom loops for your Keras: `mpdoctor explain loop`." if rule.family == "loops" else ""
     return f"{title}\n\n{about}\n\n{rule.docs}{loops}\n"
 
 

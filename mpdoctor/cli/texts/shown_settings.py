@@ -22,7 +22,7 @@ def text_from_settings(settings: Settings, configured: Configuration) -> str:
         patterns.patterns[0]: list(selectors) for patterns, selectors in settings.per_file_ignores if patterns.patterns
     }
     lines = [
-        f"# {origin}; the command line beats it",
+        f"# {origin}; the command line overrides it",
         "[tool.mpdoctor]",
         _setting("select", list(settings.select), "" if settings.select else "all rules"),
         _setting("ignore", list(settings.ignore)),
@@ -49,7 +49,7 @@ def _excluded(configured: Configuration) -> Iterator[str]:
 
 def _keras(keras: Keras | None) -> str:
     if keras is None:
-        return "# keras: what the project pins, else the one that its code is plainly for, else what is installed"
+        return "# keras: the pinned one, else the one that the code is plainly written for, else the installed one"
     generation = "3" if keras.is_keras3 else keras.package
     return _setting("keras", keras.version or generation, keras.because)
 

@@ -1,1 +1,1 @@
-"""What is read from live objects and hooked into them: models, layers, optimizers, data."""
+"""Reads live objects and hooks into them: models, layers, optimizers, data."""

@@ -1,4 +1,4 @@
-"""From the arguments of a training call to ArrayFacts: dtypes, shapes, and what an object array really holds."""
+"""Turns the arguments of a training call into ArrayFacts: dtypes, shapes, and the real contents of object arrays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether TensorFlow's own mixed precision is switched on, which rewrites graphs and shows in no layer."""
+"""Whether TensorFlow's own mixed precision is switched on: it rewrites graphs, and no layer shows it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The models that are alive in a process, found without the program's help."""
+"""Finds the models that are alive in a process, without the program's help."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hooks on losses: the unscaled loss that a program gives to each optimizer or gradient tape."""
+"""Hooks on losses: the unscaled loss that a program passes to each optimizer or gradient tape."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A call of a layer that is under way, and its path in the model."""
+"""A layer call in progress, and its path in the model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls a model that was built and never run once, in a graph, so that its layers see tensors."""
+"""Calls a model that was built but never run, in a graph, so that its layers see tensors."""
 
 from __future__ import annotations
 

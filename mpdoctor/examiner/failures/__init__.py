@@ -1,1 +1,1 @@
-"""From an exception to facts: what was combined, where, and in which call of the library."""
+"""Turns an exception into facts: the tensors combined, the place, and the library call that raised."""

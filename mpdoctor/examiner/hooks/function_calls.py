@@ -1,4 +1,4 @@
-"""Calls of tf.functions: the outermost one of a custom loop is where its steps are looked at, and mended."""
+"""Hooks on calls of tf.functions: steps of a custom loop are observed, and mended, in the outermost one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which adapter a Keras gets."""
+"""Chooses the adapter for a Keras."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What compile() was given as loss: its name, and what is known of Keras' own losses."""
+"""The loss that compile() was given: its name, and what is known about Keras' own losses."""
 
 from __future__ import annotations
 

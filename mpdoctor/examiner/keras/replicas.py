@@ -1,4 +1,4 @@
-"""Several replicas of one model that train in step, under a tf.distribute strategy."""
+"""Replicas of one model that train in step under a tf.distribute strategy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each training step leaves behind, in variables on the device: one row a step, read by the host afterwards."""
+"""The record of each training step, in variables on the device: one row per step, read by the host afterwards."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One optimizer of a training, adopted where it stands, and the weights that it moves."""
+"""One adopted optimizer of a training, and the weights that it updates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The optimizers of a training, found as gradients arrive at them, and the steps that each of them took."""
+"""Finds the optimizers of a training as gradients reach them, and counts the steps of each."""
 
 from __future__ import annotations
 

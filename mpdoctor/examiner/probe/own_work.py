@@ -1,4 +1,4 @@
-"""A decorator for the probe's own methods that Keras calls during the user's training: their errors are mpdoctor's."""
+"""A decorator for the probe's methods that Keras calls during the user's training: their errors are mpdoctor's own."""
 
 from __future__ import annotations
 

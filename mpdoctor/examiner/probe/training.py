@@ -1,4 +1,4 @@
-"""The user's own training, shortened and watched: adopt its optimizers, count steps, look closer where a step fails."""
+"""Shortens and watches the user's own training: adopts its optimizers, counts steps, replays a failing step."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was trained, as facts: one TrainingFacts an optimizer, each with the model that holds its variables."""
+"""Turns a training into facts: one TrainingFacts per optimizer, each with the model that holds its variables."""
 
 from __future__ import annotations
 

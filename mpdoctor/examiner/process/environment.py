@@ -1,4 +1,4 @@
-"""What the user's interpreter is, has installed, and computes on."""
+"""Describes the user's interpreter: version, installed packages, devices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much memory this process and its device have taken."""
+"""The memory that this process and its device have used."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which files are the user's own, and which line of theirs is running."""
+"""Tells which files are the user's own, and which of their lines is running."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What parent and examiner say to each other: the request, and the events."""
+"""The protocol between parent and examiner: the request, and the events."""

@@ -1,4 +1,4 @@
-"""What the parent asks of the examiner: one frozen value, handed over as JSON."""
+"""The parent's request to the examiner: one frozen value, sent as JSON."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""`--from-run`: the failing batch that LossScaleMonitor kept beside a run file is read, and trained on first."""
+"""`--from-run`: reads the failing batch that LossScaleMonitor saved beside a run file, and trains on it first."""

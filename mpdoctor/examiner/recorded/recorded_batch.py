@@ -1,4 +1,4 @@
-"""A recorded failing batch and the weights it failed with, put in place of the script's own batch and weights."""
+"""Replaces the script's batch and weights by a recorded failing batch and the weights at which it failed."""
 
 from __future__ import annotations
 

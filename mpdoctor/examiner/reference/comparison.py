@@ -1,4 +1,4 @@
-"""Two gradients of one step, compared number by number. Plain NumPy, in float64."""
+"""Compares two gradients of one step number by number, with plain NumPy in float64."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How large a layer's outputs are over all its calls in a step, how near the limit, and how many are flushed to 0."""
+"""Ranges of a layer's outputs over all its calls in a step: largest, near the limit, flushed to 0."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Between which loss scales the gradients of some batches fit into float16: powers of 2, found by running them."""
+"""Finds the loss scales at which the gradients of some batches fit into float16: powers of 2, by running them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A whole training, run once more from its first weights: as it is, with all layers in float32, and the control."""
+"""Repeats a whole training from its first weights: as it is, with all layers in float32, and as a control."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""A step repeated with everything observed: what broke in it, and what the loss scale did."""
+"""Repeats a step with everything observed: what broke in it, and how the loss scale behaved."""

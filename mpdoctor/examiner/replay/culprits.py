@@ -1,4 +1,4 @@
-"""From one observed step to what broke in it: a layer, an operation after the layers, or a gradient."""
+"""Finds what broke in an observed step: a layer, an operation after the layers, or a gradient."""
 
 from __future__ import annotations
 

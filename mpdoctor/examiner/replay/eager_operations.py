@@ -1,4 +1,4 @@
-"""Calls a function after each operation that TensorFlow runs eagerly, but for that function's own operations."""
+"""Calls a function after each operation that TensorFlow runs eagerly, except the function's own operations."""
 
 from __future__ import annotations
 

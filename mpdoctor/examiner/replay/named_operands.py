@@ -1,4 +1,4 @@
-"""What the user's line calls the tensors and the numbers that went into an operation, and how large each is."""
+"""The names in the user's line for the inputs of an operation, and the magnitude of each."""
 
 from __future__ import annotations
 

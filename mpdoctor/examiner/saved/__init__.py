@@ -1,1 +1,1 @@
-"""What lies in a saved file, read without loading it."""
+"""Reads the contents of a saved file without loading it."""

@@ -1,4 +1,4 @@
-"""Upper bounds for the values of a graph's tensors, told without running it."""
+"""Upper bounds for the values of a graph's tensors, derived without running it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A SavedModel as it was judged: a directory that holds the one graph that was looked at, and nothing beside it."""
+"""The copy of a SavedModel that was judged: a directory with only the one graph that was checked."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""A training, run once more from its first weights with the layers in float32 that healed its failing batches."""
+"""Repeats a training from its first weights, with the layers in float32 that made its failing batches finite."""

@@ -1,4 +1,4 @@
-"""Records the training calls and their batches in order, so that they can be run once more."""
+"""Records the training calls and their batches in order, so that they can be repeated."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Stand-ins for data sets and weights that cannot be downloaded."""
+"""Stand-ins for datasets and weights that cannot be downloaded."""

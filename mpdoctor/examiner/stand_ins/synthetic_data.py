@@ -1,4 +1,4 @@
-"""Data for a model that came without any: features from its input specs, labels from its loss."""
+"""Makes up data for a model without any: features from its input specs, labels from its loss."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Data sets of tensorflow_datasets, made up by its own means for tests: its features, decoders and arguments stay."""
+"""Makes up datasets of tensorflow_datasets with its own mocking tools: features, decoders and arguments stay."""
 
 from __future__ import annotations
 

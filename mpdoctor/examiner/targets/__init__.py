@@ -1,1 +1,1 @@
-"""The kinds of targets, run: a script, a factory, a saved model."""
+"""Runs each kind of target: a script, a factory, a saved model."""

@@ -1,1 +1,1 @@
-"""Remedies, tried: a failing step is run again with layers in float32, until the fewest are found that heal it."""
+"""Tries remedies: runs a failing step again with layers in float32, and finds the fewest that make it finite."""

@@ -1,4 +1,4 @@
-"""One step, run again eagerly with some layers in float32, and what its loss and its gradients are then."""
+"""One trial: runs a step again eagerly with some layers in float32, and returns its loss and gradients."""
 
 from __future__ import annotations
 

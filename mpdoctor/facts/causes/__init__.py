@@ -1,1 +1,1 @@
-"""Why steps failed, moved nothing or ran away: what was measured of it."""
+"""Measured causes of steps that failed, changed no weight or diverged."""

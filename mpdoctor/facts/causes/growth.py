@@ -1,4 +1,4 @@
-"""How the weights grew while the loss rose."""
+"""The growth of weights and loss in a training that diverges."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why steps that were applied moved no weight."""
+"""Why applied steps changed no weight."""
 
 from __future__ import annotations
 

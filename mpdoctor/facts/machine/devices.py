@@ -1,4 +1,4 @@
-"""A device that TensorFlow computes on, and what 16-bit numbers bring there."""
+"""A device that TensorFlow computes on, and what 16-bit numbers gain on it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What computes: the interpreter, its TensorFlow and Keras, the devices, and the variables that change what they do."""
+"""The environment of a run: the interpreter, its TensorFlow and Keras, devices, and relevant variables."""
 
 from __future__ import annotations
 

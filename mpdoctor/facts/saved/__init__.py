@@ -1,1 +1,1 @@
-"""What was saved: a model in a file, and an inference graph."""
+"""Saved models: a model in a file, or an inference graph."""

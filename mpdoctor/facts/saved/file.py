@@ -1,4 +1,4 @@
-"""A model that came from a file, and what it puts out for made-up inputs, so that two files can be compared."""
+"""A model from a file, and its outputs for made-up inputs, by which two files can be compared."""
 
 from __future__ import annotations
 

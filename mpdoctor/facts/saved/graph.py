@@ -1,4 +1,4 @@
-"""An inference graph that was saved without loss and optimizer: it can be looked at, and not be trained."""
+"""A saved inference graph without loss and optimizer: it can be inspected, but not trained."""
 
 from __future__ import annotations
 

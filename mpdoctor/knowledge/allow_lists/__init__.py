@@ -1,1 +1,1 @@
-"""What a saved file may name and hold, as explicit lists: all else is refused."""
+"""Explicit lists of what a saved file may name and contain: everything else is refused."""

@@ -1,1 +1,1 @@
-"""A saved model, mended: a new file with other dtype policies and the same weights."""
+"""Mends a saved model: writes a new file with other dtype policies and the same weights."""

@@ -1,4 +1,4 @@
-"""Targets and outputs of which no new file can be made, and why."""
+"""Targets and outputs for which no new file can be written, and why."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Dtypes of what functions of TensorFlow and Keras return, by the tensors and the `dtype` that they are given."""
+"""Dtypes of the results of TensorFlow and Keras functions, by their tensor and `dtype` arguments."""
 
 from __future__ import annotations
 

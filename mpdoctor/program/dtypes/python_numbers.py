@@ -1,4 +1,4 @@
-"""Python's numbers, alone and in lists: they take the dtype of the tensor they meet, or one by their type."""
+"""Python numbers, alone and in lists: they take the dtype of the other operand, or one by their type."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table of a comparison: a row for each thing that was measured, a column for each policy."""
+"""The table of a comparison: a row per measurement, a column per policy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A comparison for people: the table, and under it the reasons."""
+"""A comparison for people: the table, followed by the reasons."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The end of a report: what was not done and why, what the script wrote, what broke, and the command."""
+"""The end of a report: skipped parts and reasons, files the script wrote, crashes, and the command."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def ending(diagnosis: Diagnosis, look: Style) -> Paragraph:
     if diagnosis.findings:
         told.append(f"more on a rule: mpdoctor explain {diagnosis.findings[0].code}")
     if any(finding.code.startswith(ABOUT_LOOPS) for finding in diagnosis.findings):
-        told.append("right loops: mpdoctor explain loop")
+        told.append("correct loops: mpdoctor explain loop")
     shown: Paragraph = [indented(Text(look.dot.join(told), style="dim", overflow="fold"))]
     if not any(target.kind == "stdin" for target in diagnosis.targets):  # what came there does not come again
         command = Text(shortened(one_line(diagnosis.command), 600, look.more), overflow="fold")

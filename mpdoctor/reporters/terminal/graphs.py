@@ -1,4 +1,4 @@
-"""A saved graph that was inspected and not trained: what it takes and gives, and what it computes in."""
+"""A saved graph that was inspected, not trained: its inputs, outputs and compute dtypes."""
 
 from __future__ import annotations
 

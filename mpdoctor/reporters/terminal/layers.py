@@ -1,4 +1,4 @@
-"""The layer table, where the layers of a model disagree on what they compute in."""
+"""The layer table, shown where the layers of a model compute in different dtypes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A short training: what was trained, how the loss scale went, the loss, and what came of it."""
+"""A short training: what was trained, the loss scale, the loss, and the result."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The checklist of the three stages (source, model, training): what each of them saw."""
+"""The checklist of the three stages (source, model, training), and the result of each."""
 
 from __future__ import annotations
 

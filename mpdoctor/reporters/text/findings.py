@@ -1,4 +1,4 @@
-"""What stands around a finding's message: further layers, other places, the span of its line, a link to its rule."""
+"""The text around a finding's message: further layers, other places, the span of its line, a link to its rule."""
 
 from __future__ import annotations
 

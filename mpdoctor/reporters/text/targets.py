@@ -1,4 +1,4 @@
-"""What was skipped and why, the script's own output, and the Keras it was judged by, in words."""
+"""Skipped parts with reasons, the script's own output, and the Keras that the source was judged by, in words."""
 
 from __future__ import annotations
 

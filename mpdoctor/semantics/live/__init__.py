@@ -1,1 +1,1 @@
-"""What an examination means: verdicts, errors, what broke in a step, devices."""
+"""The meaning of an examination: verdicts, errors, causes of a broken step, devices."""

@@ -1,4 +1,4 @@
-"""TensorFlow's operations in a reader's words: how one of them broke, and what helps against it."""
+"""Describes TensorFlow operations in words: how one broke, and the remedy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The words of a finding on an overflow that no skipped step shows, and what helps."""
+"""The finding about an overflow that no skipped step shows, and its remedy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an examination under a forced policy computed in float32 to come further, in words."""
+"""The parts that an examination under a forced policy computed in float32 to continue, in words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a short training could not measure, and which rule therefore did not look."""
+"""What a short training could not measure, and which rule could not run because of that."""
 
 from __future__ import annotations
 

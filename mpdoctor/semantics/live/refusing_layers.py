@@ -1,4 +1,4 @@
-"""A layer whose call raised in a library's code alone, because it was given 16 bits."""
+"""A layer whose call raised only inside a library's code, because its input was 16-bit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a second training with a remedy in place says of it: whether the training heals, and not its batches alone."""
+"""The result of a second training with a remedy: whether the training is healthy, and not only its batches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a short training looked like, in one word; verdict_meanings.py says by which numbers."""
+"""The one-word verdict on a short training; verdict_meanings.py gives the numbers behind it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each verdict on a short training means, by numbers: the table that docs/verdicts.md shows."""
+"""The meaning of each verdict on a short training, in numbers: the table in docs/verdicts.md."""
 
 from __future__ import annotations
 

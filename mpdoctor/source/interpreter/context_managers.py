@@ -1,4 +1,4 @@
-"""`with`: what its body runs in, and what a context manager of the user's own does before and behind it."""
+"""`with`: the context of its body, and what a user's context manager does before and after it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`def`, `lambda` and `class`: the user's own functions and classes, and what the classes are to Keras."""
+"""`def`, `lambda` and `class`: the user's functions and classes, and what kind of Keras class each is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Simple statements: what they bind, record and evaluate. Each tells whether the program goes on behind it."""
+"""Simple statements: the names they bind, the events they record, and whether execution continues after them."""
 
 from __future__ import annotations
 

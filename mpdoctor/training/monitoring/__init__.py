@@ -1,1 +1,1 @@
-"""A training whose loss scale is watched: what is read, when it is trouble, and the run file."""
+"""Watches the loss scale of a training: readings, trouble, and the run file."""

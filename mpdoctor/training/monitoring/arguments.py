@@ -1,4 +1,4 @@
-"""Checks the arguments of LossScaleMonitor, and refuses wrong ones in sentences."""
+"""Checks the arguments of LossScaleMonitor, with messages for wrong ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a monitor writes of a training: the run file's rows and events, and what TensorBoard shows."""
+"""Records a training: the run file's rows and events, and TensorBoard's data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A warning that points to the line of the user's program that trains: the innermost frame of no library."""
+"""A warning that points to the user's line that trains: the innermost frame outside of libraries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A step with the call of each layer looked at, and an optimizer that gives away its gradients and applies none."""
+"""Watches the call of each layer in a step, with an optimizer that hands out its gradients and applies none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The steps of one optimizer, from one reading to the next: rows for the run file, and trouble where there is some."""
+"""The steps of one optimizer between readings: rows for the run file, and trouble if there is any."""
 
 from __future__ import annotations
 

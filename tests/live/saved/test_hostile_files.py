@@ -134,7 +134,7 @@ def misbehaved(range_: Range, made: list[tuple[Attack, Site]], told: Any) -> lis
         longest = LONGEST if examination.kind == "unusable" else LONGEST_LOAD
         happened += [f"it took {examination.seconds} s"] * (examination.seconds > longest)
         happened += [f"it took {examination.memory >> 20} MiB"] * (examination.memory > LARGEST)
-        happened += ["the examiner broke: " + examination.broken] * bool(examination.broken)
+        happened += ["the examiner failed: " + examination.broken] * bool(examination.broken)
         if happened:
             found.append(f"{attack} in {site.keras}: {', '.join(happened)}; {examination.said}")
     return found

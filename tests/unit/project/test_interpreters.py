@@ -78,17 +78,17 @@ def test_an_interpreter_is_asked(bare: Path, claiming: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("exit 0", "does not answer as one"),
-        ('printf "%s\\n" "$@"', "does not answer as one"),  # the question itself is no answer
-        ("echo Python 3.11.7", "does not answer as one"),
+        ("exit 0", "does not answer like one"),
+        ('printf "%s\\n" "$@"', "does not answer like one"),  # the question itself is no answer
+        ("echo Python 3.11.7", "does not answer like one"),
         ("echo 'pyenv: no such command' >&2; echo 'Note: install it' >&2; exit 127", "says 'pyenv: no such command'"),
-        ("kill -9 $$", "does not answer as one"),
+        ("kill -9 $$", "does not answer like one"),
     ],
 )
 def test_a_program_that_is_no_python_is_told(project: Path, text: str, said: str) -> None:
     python = program(project / "python", text)
     message = refused(project, python)
-    assert message.startswith(f"{python} is no Python: ")
+    assert message.startswith(f"{python} is not a Python: ")
     assert said in message
     assert "--python PATH" in message
 
@@ -97,7 +97,7 @@ def test_a_program_that_is_no_python_is_told(project: Path, text: str, said: str
 def test_a_program_that_repeats_the_question_is_not_quoted(project: Path) -> None:
     """As `ls` does: it names its arguments in its error."""
     python = program(project / "python", """echo "ls: cannot access '$2'" >&2; exit 2""")
-    assert refused(project, python).startswith(f"{python} is no Python: it does not answer as one. ")
+    assert refused(project, python).startswith(f"{python} is not a Python: it does not answer like one. ")
 
 
 def test_what_is_no_program_is_told(project: Path) -> None:
@@ -105,7 +105,7 @@ def test_what_is_no_program_is_told(project: Path) -> None:
     text.write_text("no program")
     assert refused(project, project / "none").startswith(f"{project / 'none'} does not exist. ")
     for path in (text, project):
-        assert refused(project, path).startswith(f"{path} is no Python: it does not answer as one")
+        assert refused(project, path).startswith(f"{path} is not a Python: it does not answer like one")
 
 
 @NEEDS_A_SHELL
@@ -226,7 +226,7 @@ def test_what_others_may_have_put_there_is_neither_run_nor_suggested(project: Pa
     else:
         pytest.skip("only root gives files away")
     message = refused(project)
-    assert f"{python} is not run: {project / '.venv' / part} belongs to somebody else, or others may" in message
+    assert f"{python} is not run: {project / '.venv' / part} belongs to another user, or others can" in message
     assert f"--python {python}" not in message and "--python PATH" in message
     assert ran(python) == [False]
     assert chosen(project, python) == python  # the user's own word

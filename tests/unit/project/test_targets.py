@@ -82,7 +82,7 @@ def test_targets(text: str, target: Target) -> None:
         (r"C:\work\train.py:build", "no such file or directory: 'C:\\\\work\\\\train.py'"),
         ("notes.txt", SUPPORTED),
         ("exported/saved_model.pb", "is a part of a SavedModel: name its directory, exported."),
-        ("frozen.pb", "is a graph without its SavedModel"),
+        ("frozen.pb", "is a frozen graph of TensorFlow 1 without its SavedModel"),
         ("lite.tflite", "is a converted model"),
         ("ckpt-1.index", "is a checkpoint: it holds weights and no model."),
         ("ckpt-1.data-00000-of-00001", "is a checkpoint: it holds weights and no model."),

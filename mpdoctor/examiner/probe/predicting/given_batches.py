@@ -1,4 +1,4 @@
-"""Takes the batches that predict() or evaluate() was given from its data once more."""
+"""Takes the batches of predict() or evaluate() from its data again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Counts the inf and NaN values in a prediction, and finds the first sample that has them."""
+"""Counts the inf and NaN values in a prediction, and finds the first sample with one."""
 
 from __future__ import annotations
 

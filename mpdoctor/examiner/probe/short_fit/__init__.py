@@ -1,1 +1,1 @@
-"""A fit() of the user's, shortened: what it is given, how many batches it would have trained, and how it ends."""
+"""The user's fit(), shortened: its arguments, the batches it would have trained, and its end."""

@@ -1,4 +1,4 @@
-"""fit(), shortened: the same training, without what only makes sense at full length."""
+"""Shortens fit(): the same training, without anything that only makes sense at full length."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""A training that is timed: its compiled step, with nothing of the probe's in it."""
+"""A timed training: its compiled step, without anything added by the probe."""

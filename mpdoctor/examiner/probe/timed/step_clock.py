@@ -1,4 +1,4 @@
-"""The time that training steps take: read between blocks of steps, with nothing else between the steps of one."""
+"""Measures the time of training steps between blocks of steps, with nothing else between the steps of a block."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""A folder for PYTHONPATH: what lies in it runs when Python starts."""
+"""A folder for PYTHONPATH: its sitecustomize runs whenever Python starts."""

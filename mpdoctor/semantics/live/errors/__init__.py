@@ -1,1 +1,1 @@
-"""What an exception of a program means, by what TensorFlow and Keras say in it."""
+"""The meaning of a program's exception, by the messages of TensorFlow and Keras."""

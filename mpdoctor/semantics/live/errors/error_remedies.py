@@ -1,4 +1,4 @@
-"""What to do about errors that no rule explains: what is missing, what does not go together, what is too large."""
+"""Remedies for errors that no rule explains: missing parts, mismatched versions, too little memory."""
 
 from __future__ import annotations
 

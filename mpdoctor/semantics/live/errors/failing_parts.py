@@ -1,4 +1,4 @@
-"""Names what raised an error: a callback, a metric, a loss, a learning-rate schedule, the input pipeline."""
+"""Names the part that raised an error: a callback, metric, loss, learning-rate schedule or input pipeline."""
 
 from __future__ import annotations
 

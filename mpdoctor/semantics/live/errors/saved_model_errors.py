@@ -1,4 +1,4 @@
-"""What to do where a saved model cannot be loaded, by the error that Keras or TensorFlow raised."""
+"""Remedies for a saved model that cannot be loaded, by the error of Keras or TensorFlow."""
 
 from __future__ import annotations
 

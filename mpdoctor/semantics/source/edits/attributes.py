@@ -1,4 +1,4 @@
-"""Edits of attributes: another name behind the dot, or the same one of the optimizer inside."""
+"""Edits of attributes: another name, or the same name on the optimizer inside."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Edits of the calls that make layers: the dtype that one is given."""
+"""Edits of the calls that make layers: their dtype."""
 
 from __future__ import annotations
 

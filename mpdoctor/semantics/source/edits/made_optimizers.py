@@ -1,4 +1,4 @@
-"""Edits of the calls that a running program was seen to make optimizers with: what they say of the loss scale."""
+"""Edits of the calls with which a running program made its optimizers: their loss-scale arguments."""
 
 from __future__ import annotations
 

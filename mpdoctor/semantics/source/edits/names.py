@@ -1,4 +1,4 @@
-"""How a program calls a library's modules, and what it must import to say something."""
+"""The names under which a program uses a library's modules, and the imports that an edit needs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keras' or TensorFlow's softmax in the place of one that is written by hand: `exp(x) / sum(exp(x))`."""
+"""Replaces a softmax written by hand, `exp(x) / sum(exp(x))`, by Keras' or TensorFlow's."""
 
 from __future__ import annotations
 

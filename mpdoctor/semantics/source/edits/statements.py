@@ -1,4 +1,4 @@
-"""Edits of whole lines: a statement taken away, a line put before or behind one."""
+"""Edits of whole lines: a statement removed, a line inserted before or after one."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Layers as the source makes them: what they compute in, and what is combined in their `call()`."""
+"""Layers as the source makes them: their compute dtypes, and the operands in their `call()`."""

@@ -1,4 +1,4 @@
-"""Casts, and what becomes of their result."""
+"""Casts, and the use of their results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The activations that a model's outputs come straight from."""
+"""The activations whose results are a model's outputs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parameters of `call()` that a program leaves out, and what it takes instead: `if mask is None: mask = …`."""
+"""Parameters of `call()` that a program leaves out, and their replacement: `if mask is None: mask = …`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The layers that stand before another one, in a functional model or in a Sequential."""
+"""The layers before another layer, in a functional model or in a Sequential."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which values are made of a layer's weights alone."""
+"""Which values are computed only from a layer's weights."""
 
 from __future__ import annotations
 

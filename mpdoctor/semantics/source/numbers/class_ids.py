@@ -1,4 +1,4 @@
-"""Class ids: where they are used as an index, what they were cast to on the way, how many classes there are."""
+"""Class ids: their use as an index, their casts on the way, the number of classes."""
 
 from __future__ import annotations
 

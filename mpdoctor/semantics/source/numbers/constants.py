@@ -1,4 +1,4 @@
-"""Numbers that a program writes down, wherever it keeps them, and what float16 makes of them."""
+"""Numbers that a program writes out, wherever it stores them, and their values in float16."""
 
 from __future__ import annotations
 

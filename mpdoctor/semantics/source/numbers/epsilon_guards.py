@@ -1,4 +1,4 @@
-"""Small numbers that keep a division, a logarithm or a root away from 0: `x / (norm + 1e-8)`."""
+"""Small numbers that protect a division, a logarithm or a root from 0: `x / (norm + 1e-8)`."""
 
 from __future__ import annotations
 

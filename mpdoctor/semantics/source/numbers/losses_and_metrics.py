@@ -1,4 +1,4 @@
-"""Losses and metrics: which functions of a program they are, what Keras hands them, and what they return."""
+"""Losses and metrics: which functions of a program they are, their arguments from Keras, and their results."""
 
 from __future__ import annotations
 

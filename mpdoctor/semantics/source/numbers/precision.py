@@ -1,4 +1,4 @@
-"""What the tensors of a program are computed in, under the policies that it sets itself."""
+"""The dtypes in which a program computes its tensors, under the policies that it sets."""
 
 from __future__ import annotations
 

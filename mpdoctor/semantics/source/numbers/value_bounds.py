@@ -1,4 +1,4 @@
-"""How many numbers a value holds at most, and how large they are, where the program's text says so."""
+"""Bounds for the number and the size of a value's elements, where the source shows them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An optimizer that is put into a LossScaleOptimizer behind `if cfg.fp16:` and used afterwards as if it never were."""
+"""An optimizer that is wrapped only under `if cfg.fp16:` and used afterwards as if it were never wrapped."""
 
 from __future__ import annotations
 

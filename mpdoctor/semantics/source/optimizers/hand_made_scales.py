@@ -1,4 +1,4 @@
-"""A loss that the program multiplies by a scale of its own, and gradients that it applies undivided."""
+"""A loss that the program multiplies by its own number, and gradients that it applies undivided."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the arrays and tables hold that a program writes out itself."""
+"""The contents of arrays and tables that a program writes out itself."""
 
 from __future__ import annotations
 

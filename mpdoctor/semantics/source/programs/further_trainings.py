@@ -1,4 +1,4 @@
-"""Which trainings of a program were not looked at: a script ends for mpdoctor where its first fit() does."""
+"""Trainings of a program that were not examined: mpdoctor ends a script at its first fit()."""
 
 from __future__ import annotations
 

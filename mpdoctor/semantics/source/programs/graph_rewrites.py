@@ -1,4 +1,4 @@
-"""TensorFlow's own mixed precision, which rewrites graphs and knows nothing of Keras policies."""
+"""TensorFlow's own mixed precision, which rewrites graphs independently of Keras policies."""
 
 from __future__ import annotations
 

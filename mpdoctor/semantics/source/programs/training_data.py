@@ -1,4 +1,4 @@
-"""Which values a program hands to Keras as data, and where they came from."""
+"""Which values a program passes to Keras as data, and their origins."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Callees: which function a call really calls, behind bound methods, tf.function, functools.partial, strategy.run."""
+"""The function that a call really runs, behind bound methods, tf.function, functools.partial and strategy.run."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What programs keep their settings in: dataclasses, enumerations, arguments of the command line."""
+"""The settings of programs: dataclasses, enumerations, command-line arguments."""

@@ -1,1 +1,1 @@
-"""What the interpreter knows at one point of a program: scopes, frames, modules, events so far, side effects."""
+"""The state of the interpreter: scopes, frames, modules, events so far, side effects."""

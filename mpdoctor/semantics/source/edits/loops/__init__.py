@@ -1,1 +1,1 @@
-"""Edits of training loops of the program's own."""
+"""Edits of custom training loops."""

@@ -1,4 +1,4 @@
-"""A statement that clips gradients, moved behind the branch that unscales them."""
+"""Moves a statement that clips gradients after the branch that unscales them."""
 
 from __future__ import annotations
 

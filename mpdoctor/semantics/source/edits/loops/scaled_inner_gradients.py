@@ -1,4 +1,4 @@
-"""An inner gradient, as a gradient penalty takes one, carried through 16-bit layers 1024 times as large."""
+"""Scales an inner gradient, as in a gradient penalty, by 1024 on its way through 16-bit layers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Edits against what the running program showed, where its source alone leaves a doubt: by the line that it was at."""
+"""Edits against defects seen in the running program, where its source leaves a doubt, at the line that was running."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A line behind all that makes a loss under a GradientTape: `loss += sum(model.losses)`, a branch, a helper."""
+"""Inserts a line after the last statement under a GradientTape that changes a loss: `loss += sum(model.losses)`."""
 
 from __future__ import annotations
 
