@@ -126,7 +126,7 @@ def test_a_terminal_is_cleared_before_each_look(project: Path) -> None:
     ("arguments", "told"),
     [
         (["src"], "--watch needs --static"),
-        (["--static", "--fix", "src"], "changes nothing"),
+        (["--static", "--fix", "src"], "changes no files"),
         (["--static", "-"], "standard input can only be read once"),
     ],
 )
