@@ -114,7 +114,7 @@ def _edit(settings: Settings, wishes: Wishes, output: Output, choice: Choice, qu
     finally:
         progress.close()
     for path, why in sorted(found.left.items()):
-        say(f"{path} was not changed: {why}.")
+        say(f"{path} was not written: {why}.")
     if wishes.diff:
         write(diff_from_files(found.changed))
         say(_told(found, wishes, "would be "))

@@ -22,7 +22,7 @@ from mpdoctor.source.reading import Source, source_from_text
 
 MOST_ROUNDS = 30
 NOTEBOOK = ".ipynb"
-CHANGED = "it was changed while it was examined"
+CHANGED = "it was changed by somebody else meanwhile"
 
 # The edits for each finding of a diagnosis, by its number; none for those that are not among them.
 EditsOf = Callable[[Diagnosis, Sources], Mapping[int, tuple[Edit, ...]]]

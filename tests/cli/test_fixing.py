@@ -267,7 +267,7 @@ def test_a_program_is_fixed_with_what_it_imports(here: Path) -> None:
 def test_a_baseline_knows_findings_though_they_move_and_tells_which_are_gone(here: Path) -> None:
     Path("a.py").write_text(BOTH, encoding="utf-8")
     done = check("--write-baseline", "known.json", "a.py")
-    assert done.code == 0 and "known.json knows of 2 findings." in done.err
+    assert done.code == 0 and "known.json contains 2 findings." in done.err
     Path("a.py").write_text(f"import os\n\n{BOTH}", encoding="utf-8")
     again = check("--baseline", "known.json", "a.py")
     assert again.code == 0 and "gone" not in again.err

@@ -242,4 +242,4 @@ def test_a_file_that_cannot_be_edited_is_told() -> None:
     doctor.text = lambda contents: "other\n#E1>ok"  # type: ignore[method-assign]
     course = Mending(draft, doctor.examine, doctor.glance, proposed).course()
     assert course.after.kept == ()
-    assert course.hindered == ["a.py: it was changed while it was examined"]
+    assert course.hindered == ["a.py: it was changed by somebody else meanwhile"]
