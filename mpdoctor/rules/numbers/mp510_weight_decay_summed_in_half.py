@@ -54,7 +54,7 @@ from collections.abc import Iterator
 from mpdoctor.finding import Edit, Finding, Severity
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import MISSING, Api, Value, known, options, walk
+from mpdoctor.program.values import Api, Value, known, options, walk
 from mpdoctor.semantics.source.edits.expressions import holds, left_operand_at, unsafe_fix
 from mpdoctor.semantics.source.edits.names import cast, cast_argument
 from mpdoctor.semantics.source.edits.uses import meets_others
@@ -80,8 +80,6 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             continue
         if any(part is call for value in guarded_values(facts) for part in walk(value)):
             continue  # a norm that the weights are divided by
-        if known(call.argument(1, "axis")) not in (MISSING, None) and meets_others(facts, call):
-            continue  # a distance from each of several vectors, such as the codes of a codebook
         if precision.runs_in_call(call.context) and precision.dtype(weights, call.context) == "float16":
             yield Finding(
                 "In `call()` these weights are float16, and so is the sum of their squares: it overflows beyond "
