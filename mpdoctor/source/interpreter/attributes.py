@@ -104,11 +104,7 @@ def attribute_of(state: State, of: Value, name: str, location: Location) -> Valu
     else:
         own = class_of(of)
         if own is not None:
-            found = state.attributes.get(id(of), {}).get(name)
-            found = found or _attribute_of_class(state, own, of, name, location, Defined(location, own))
-            found = (
-                found or item_as_attribute(state, own, of, name) or _attribute_asked_for(state, own, of, name, location)
-            )
+            found = _attribute_of_instance(state, own, of, name, location)
         elif name == "value" and is_enumeration_member(of):
             return of
         elif is_empty_tree(of):
@@ -119,6 +115,15 @@ def attribute_of(state: State, of: Value, name: str, location: Location) -> Valu
         if default is not None:
             return joined((default, Attribute(location, of, name)))
     return found or Attribute(location, of, name)
+
+
+def _attribute_of_instance(state: State, own: ClassFacts, of: Value, name: str, location: Location) -> Value | None:
+    return (
+        state.attributes.get(id(of), {}).get(name)
+        or _attribute_of_class(state, own, of, name, location, Defined(location, own))
+        or item_as_attribute(state, own, of, name)
+        or _attribute_asked_for(state, own, of, name, location)
+    )
 
 
 def _attribute_of_class(

@@ -86,6 +86,11 @@ def _uses(facts: SourceFacts) -> tuple[tuple[str, Value, User], ...]:
 
 
 def _found_uses(facts: SourceFacts) -> Iterator[tuple[str, Value, User]]:
+    yield from _in_operations(facts)
+    yield from _in_calls(facts)
+
+
+def _in_operations(facts: SourceFacts) -> Iterator[tuple[str, Value, User]]:
     for operation in facts.operations:
         if operation.operator == "/" and len(operation.operands) == 2:
             yield DIVISOR, operation.operands[1], operation
@@ -93,6 +98,9 @@ def _found_uses(facts: SourceFacts) -> Iterator[tuple[str, Value, User]]:
             use = _of_power(operation.operands[1])
             if use is not None:
                 yield use, operation.operands[0], operation
+
+
+def _in_calls(facts: SourceFacts) -> Iterator[tuple[str, Value, User]]:
     for call in facts.library_calls:
         name = function_named(call)
         first = _first(call) if name in _OF_ONE else None

@@ -53,19 +53,34 @@ def _differentiated(facts: SourceFacts, gradients: Value | None) -> list[Value]:
 def _losses(facts: SourceFacts, gradients: Value) -> list[Value]:
     if isinstance(gradients, Call) and is_api(gradients.callee, *MEANS):
         return _differentiated(facts, gradients.argument(0, "x"))
+    differentiating = _differentiating(gradients)
+    if differentiating is None:
+        return []
+    functions = options(differentiating.argument(0, "fun"))
+    known_ones = [option.of for option in functions if isinstance(option, Defined)]
+    returned = [list(facts.returns_of(of)) for of in known_ones if isinstance(of, FunctionFacts)]
+    if len(returned) < len(functions) or not all(returned):
+        return []
+    values = [event.value for events in returned for event in events]
+    losses = [_first(value) for value in values] if _has_aux(differentiating) else values
+    return [loss for loss in losses if loss is not None] if None not in losses else []
+
+
+def _differentiating(gradients: Value) -> Call | None:
+    """`jax.grad(loss)` where these are what it gives, or `jax.value_and_grad(loss)` where they are its second part."""
     taken, index = (gradients.of, known(gradients.index)) if isinstance(gradients, Item) else (gradients, None)
     made = _without_jit(taken.callee) if isinstance(taken, Call) else None
     if not isinstance(made, Call):
-        return []
-    has_aux = known(made.keyword("has_aux")) is True
-    if not (is_api(made.callee, VALUE_AND_GRAD) and index == 1) and not (
-        is_api(made.callee, GRAD) and index == (0 if has_aux else None)
-    ):
-        return []
-    functions = [option.of if isinstance(option, Defined) else None for option in options(made.argument(0, "fun"))]
-    returned = [list(facts.returns_of(of)) if isinstance(of, FunctionFacts) else [] for of in functions]
-    losses = [_first(event.value) if has_aux else event.value for events in returned for event in events]
-    return [loss for loss in losses if loss is not None] if all(returned) and None not in losses else []
+        return None
+    if is_api(made.callee, VALUE_AND_GRAD):
+        return made if index == 1 else None
+    place = 0 if _has_aux(made) else None
+    return made if is_api(made.callee, GRAD) and index == place else None
+
+
+def _has_aux(differentiating: Call) -> bool:
+    """Whether the function returns more than the loss."""
+    return known(differentiating.keyword("has_aux")) is True
 
 
 def _without_jit(function: Value) -> Value:
