@@ -31,8 +31,8 @@ GROWS_WRONGLY = "in Keras 3 the loss scale then never grows, in Keras 2 it doubl
 FIXED_IN_KERAS3: Problem = (
     "Keras 3 has no fixed loss scale in its wrapper: `dynamic=False` raises ValueError.",
     "Drop `dynamic=False` for a dynamic scale. For a fixed one leave the wrapper out, give the optimizer itself "
-    "`loss_scale_factor=…`, and compile with `auto_scale_loss=False`; otherwise compile() wraps it and sets that "
-    "factor to None.",
+    "`loss_scale_factor=…`, and compile with `auto_scale_loss=False`; otherwise compile() wraps it and erases that "
+    "factor.",
 )
 FIXED_WITHOUT_SCALE: Problem = (
     "`dynamic=False` needs an `initial_scale`: this line raises ValueError.",
