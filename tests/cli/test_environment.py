@@ -116,7 +116,7 @@ def test_a_tensorflow_that_cannot_be_imported_says_why(claiming: Path) -> None:
 
 def test_what_is_no_python_is_a_usage_error(tmp_path: Path) -> None:
     assert env("--python", str(tmp_path / "python")).returncode == 2
-    assert "is no Python" in env("--python", "/bin/true").stderr
+    assert "is not a Python" in env("--python", "/bin/true").stderr
 
 
 @needs_tensorflow

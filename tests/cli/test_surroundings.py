@@ -79,7 +79,7 @@ def test_a_working_directory_that_was_removed(project: Path, arguments: str, sta
 )
 def test_no_temporary_directory(project: Path, arguments: str, status: int) -> None:
     done = run(arguments, project, launcher=WITHOUT_TEMPORARY + MPDOCTOR)
-    assert_says(done, f"there is {TEMPORARY}" if status == 2 else "", status)
+    assert_says(done, TEMPORARY if status == 2 else "", status)
 
 
 @pytest.mark.parametrize("limit", [5, *(pytest.param(limit, marks=pytest.mark.slow) for limit in (8, 11))])

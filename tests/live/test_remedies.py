@@ -177,7 +177,7 @@ REMEDIES = {
         "MP505", STEP, "`tf.cast(guess, tf.float32)`",
         (("labels - guess", "labels - tf.cast(guess, tf.float32)"),), live=True),
     "raw-variable": Remedy(
-        "MP203", RAW, 'self.add_weight(name=…, shape=…, initializer="ones")',
+        "MP203", RAW, "self.add_weight(name=…, shape=…, initializer=…)",
         (("tf.Variable(tf.ones((shape[-1],)))",
           'self.add_weight(name="gamma", shape=(shape[-1],), initializer="ones")'),), live=True),
     "stretch-of-layers": Remedy(

@@ -92,7 +92,7 @@ def test_a_cell_of_a_notebook_is_a_text_of_its_own() -> None:
     ("content", "examined", "why"),
     [
         (None, "", "can't be read"),
-        (b"a = 2\n", "a = 1\n", "changed while it was examined"),
+        (b"a = 2\n", "a = 1\n", "changed by somebody else meanwhile"),
         (b"# coding: utf-9\n", "", "encoding"),
     ],
 )

@@ -51,7 +51,7 @@ def test_why_a_text_is_not_readable(text: str | bytes, words: str, place: tuple[
 
 
 REMEDIES = [
-    ("a.py", b"x = (1,\n", "Mend the line, then check again"),
+    ("a.py", b"x = (1,\n", "Fix the line, then check again"),
     ("a.py", b"x = '\xe9'\n", "Save the file as UTF-8, or name its encoding in the first line"),
     ("a.py", b"# coding: no-such-code\n", "Save the file as UTF-8, or name its encoding in the first line"),
     ("a.py", b"x = 1\0", "Restore its text"),
