@@ -264,7 +264,7 @@ class Clipped(K.constraints.Constraint):
 
 
 trained(K.layers.Dense(8, kernel_constraint=Clipped()))  # here
-""", "MP901", "What the constraint `Clipped` returns cannot be assigned to its weight: ValueError"),
+""", "MP901", "The result of the constraint `Clipped` cannot be assigned to its weight: ValueError"),
     ("caught", "3", """\
 try:
     rows = np.load("rows.npy")  # here
@@ -275,7 +275,7 @@ except Exception as error:
     ("configuration", "3", CONFIG.format('save("model.keras")'),
      "MP002", "`Scale.get_config`, which `save` calls, raises before any training step: AttributeError"),
     ("configuration-of-a-clone", "tf_keras", CONFIG.format("trainable = False\nK.models.clone_model(model)"),
-     "MP002", "`Scale.get_config`, which `clone_model` asks for, raises"),
+     "MP002", "`Scale.get_config`, which `clone_model` calls, raises"),
     ("metric-of-a-library", "3", 'trained(metrics=[fancynet.Dice(name="dice")], head=None)  # here\n',
      "MP508", "In the metric `Dice.update_state`, which is not your code, `*` is given float16 and float32."),
     ("loss-of-a-library", "tf_keras", "trained(loss=fancynet.dice_loss, head=None)\n",
