@@ -7,6 +7,7 @@ from pathlib import Path
 
 REPOSITORY = ".git"
 _DECLARED = "pyproject.toml"
+_DECLARATIONS = (_DECLARED, "setup.py", "setup.cfg")
 
 
 LEADS_OUT = "a link that leads out of the project"
@@ -22,6 +23,20 @@ def link_out(path: str, start: str) -> str | None:
     real = Path(os.path.realpath(path))
     stays = real.is_relative_to(root) and REPOSITORY not in real.relative_to(root).parts
     return None if stays else link
+
+
+def import_roots(folder: Path) -> tuple[Path, ...]:
+    """The directories that hold the packages of the projects around a folder, the nearest project first: its root and
+    its `src`. A script in `examples/` imports them when the project is installed or its root is on PYTHONPATH. None
+    where no file says that a project is there."""
+    found: list[Path] = []
+    for above in (folder, *folder.parents):
+        is_repository = (above / REPOSITORY).exists()
+        if is_repository or any((above / name).is_file() for name in _DECLARATIONS):
+            found += [above, above / "src"]
+        if is_repository:
+            break
+    return tuple(found)
 
 
 def _link_in(path: str, start: str) -> str | None:

@@ -7,8 +7,9 @@ from pathlib import Path
 from types import MappingProxyType
 
 from mpdoctor.program.source_facts import Problem
-from mpdoctor.project.project_folder import link_out
+from mpdoctor.project.project_folder import import_roots, link_out
 from mpdoctor.project.regular_files import bytes_from_file
+from mpdoctor.source.names import FRAMEWORKS
 from mpdoctor.source.reading import Source, source_from_text
 
 NOTEBOOK = ".ipynb"
@@ -23,6 +24,7 @@ class Files:
         self._unsaved = unsaved
         self._sources: dict[Path, Source | Problem] = {}
         self._found: dict[tuple[Path, str], Path | None] = {}
+        self._import_roots: dict[Path, tuple[Path, ...]] = {}
         self.passed_over: dict[Path, None] = {}  # links out of the project, by which imports would go
 
     def source(self, path: Path, shown_as: str) -> Source | Problem:
@@ -48,6 +50,20 @@ class Files:
                 self.passed_over[Path(link)] = None
             self._found[key] = found if link is None else None
         return self._found[key]
+
+    def find_in_project(self, directory: Path, dotted: str) -> Path | None:
+        """The file of a module that a script imports from the packages of the project around its directory. Those of
+        the frameworks whose names rules know are libraries, wherever they lie."""
+        if dotted.startswith(FRAMEWORKS):
+            return None
+        return next(filter(None, (self.find(root, dotted) for root in self.import_roots(directory))), None)
+
+    def import_roots(self, directory: Path) -> tuple[Path, ...]:
+        """`import_roots` of the project's folder; the directory itself is left out."""
+        if directory not in self._import_roots:
+            roots = import_roots(directory)
+            self._import_roots[directory] = tuple(root for root in roots if root != directory)
+        return self._import_roots[directory]
 
 
 def _source_from_bytes(data: bytes, path: Path, shown_as: str) -> Source | Problem:

@@ -29,6 +29,7 @@ _KERAS = (
     "keras_core",
     "keras",
 )
+FRAMEWORKS = ("tensorflow", "keras", "tf_keras", "horovod")  # how the roots begin of the names that rules ask for
 _TENSORFLOW = ("tensorflow.compat.v2", "tensorflow._api.v2")
 _BUILTINS = frozenset(dir(builtins))
 

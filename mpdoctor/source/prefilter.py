@@ -13,6 +13,7 @@ from mpdoctor.program.breakdown import breakdown_from_error
 from mpdoctor.source.import_graph import Outline, Outlines, digest_of
 from mpdoctor.source.imported_names import imported_names
 from mpdoctor.source.modules import Files, package_of
+from mpdoctor.source.names import FRAMEWORKS
 
 _FRAMEWORK = (b"tensorflow", b"keras")
 # Whatever shows mixed precision, asks for its API, or says which Keras is meant, holds one of these …
@@ -109,10 +110,12 @@ class _Root:
 
 @dataclass(frozen=True)
 class _Folder:
-    """A directory with files. `package`: dotted, "" for none; `top`: the directory above the outermost package."""
+    """A directory with files. `package`: dotted, "" for none; `top`: the directory above the outermost package;
+    `project`: where the packages of the project around it lie."""
 
     own: _Root
     top: _Root
+    project: tuple[_Root, ...]
     package: str
 
 
@@ -138,7 +141,8 @@ class _Tree:
         directory = os.path.dirname(path)  # noqa: PTH120 - of each file; a Path takes five times as long
         if directory not in self._folders:
             top, package = package_of(path)
-            self._folders[directory] = _Folder(self._root(path.parent), self._root(top), package)
+            project = tuple(map(self._root, self._files.import_roots(path.parent)))
+            self._folders[directory] = _Folder(self._root(path.parent), self._root(top), project, package)
         return self._folders[directory]
 
     def imported_by(self, folder: _Folder, names: Iterable[str]) -> Iterator[Path]:
@@ -146,7 +150,7 @@ class _Tree:
         for dotted in names:
             first = dotted.partition(".")[0]
             found = self._find(folder.top, first, dotted) if own and first == own else None
-            found = found or self._find(folder.own, first, dotted)
+            found = found or self._find(folder.own, first, dotted) or self._find_in_project(folder, first, dotted)
             if found is not None:
                 yield found
 
@@ -174,6 +178,11 @@ class _Tree:
         if known is not None or self.beyond >= MOST_BEYOND:
             return known
         return self._files.find(root.directory, dotted)
+
+    def _find_in_project(self, folder: _Folder, first: str, dotted: str) -> Path | None:
+        if first.startswith(FRAMEWORKS):
+            return None
+        return next(filter(None, (self._find(root, first, dotted) for root in folder.project)), None)
 
     def _root(self, directory: Path) -> _Root:
         if directory not in self._roots:

@@ -129,14 +129,15 @@ def _absolute(state: State, node: ast.ImportFrom) -> str | None:
 
 
 def _first_party(state: State, dotted: str) -> Module | None:
-    """A module of the program's own: below the script's directory, or in the script's own package."""
+    """A module of the program's own: below the script's directory, in the script's own package, or in a package of
+    the project around it."""
     here = state.module
     path = None
     in_own_package = here.package and dotted.partition(".")[0] == here.package.partition(".")[0]
     if here.top is not None and in_own_package:
         path = state.files.find(here.top, dotted)
     if path is None and here.root is not None:
-        path = state.files.find(here.root, dotted)
+        path = state.files.find(here.root, dotted) or state.files.find_in_project(here.root, dotted)
     if path is None:
         return None
     if "." in dotted:  # Python runs a package's __init__ first

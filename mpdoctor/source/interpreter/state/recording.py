@@ -7,8 +7,7 @@ from mpdoctor.program.context import Context
 from mpdoctor.program.events import Operation, Read, Return, Use, With, Write
 from mpdoctor.program.values import Api, Value
 from mpdoctor.source.interpreter.state.interpreter_state import State
-
-FRAMEWORKS = ("tensorflow", "keras", "tf_keras", "horovod")  # roots of the names that rules ask for
+from mpdoctor.source.names import FRAMEWORKS
 
 
 def record_use(state: State, api: Api, location: Location, is_import: bool = False, dotted: int = 0) -> None:

@@ -1,0 +1,110 @@
+"""A script in `scripts/` or `examples/` imports the packages of the project around it: from its root, or from `src`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mpdoctor.facts.versions import Keras
+from mpdoctor.finding import Finding
+from mpdoctor.rules.registry import all_rules
+from mpdoctor.source_stage import SourceStage
+
+CODES = frozenset(rule.code for rule in all_rules())
+POLICY = 'import keras\nkeras.mixed_precision.set_global_policy("mixed_float16")\n'
+BUILD = """
+import keras
+def build():
+    inputs = keras.Input((4,))
+    return keras.Model(inputs, keras.layers.Dense(3, activation="softmax")(inputs))
+"""
+TRAINING = 'model = build()\nmodel.compile("adam", "mse")\nmodel.fit([1.0], [1.0])\n'
+SCRIPT = POLICY + "from mine.models import build\n" + TRAINING
+DECLARED = {"pyproject.toml": "[project]\nname = 'mine'\n"}
+
+FOLLOWED = {
+    "a package in the root": (DECLARED | {"scripts/train.py": SCRIPT}, "mine/"),
+    "a package in src": (DECLARED | {"examples/train.py": SCRIPT}, "src/mine/"),
+    "a script two folders down": (DECLARED | {"tools/mnist/train.py": SCRIPT}, "src/mine/"),
+    "a script that is a package's module": (DECLARED | {"tests/__init__.py": "", "tests/train.py": SCRIPT}, "mine/"),
+    "a setup.py": ({"setup.py": "", "bin/train.py": SCRIPT}, "mine/"),
+    "a repository without any": ({".git/HEAD": "", "bin/train.py": SCRIPT}, "mine/"),
+    "the examples declare what they need": (
+        {".git/HEAD": "", "examples/pyproject.toml": "", "examples/mnist/train.py": SCRIPT},
+        "mine/",
+    ),
+    "the package imports another one beside it": (
+        DECLARED
+        | {"scripts/train.py": POLICY + "from start import build\n" + TRAINING}
+        | {"start/__init__.py": "from mine.models import build\n"},
+        "mine/",
+    ),
+}
+NOT_FOLLOWED = {
+    "nothing says that a project is there": ({"scripts/train.py": SCRIPT}, "mine/"),
+    "the project ends at its repository": (
+        {"pyproject.toml": "", "in/.git/HEAD": "", "in/a/train.py": SCRIPT},
+        "mine/",
+    ),
+    "what lies beside the script comes first": (
+        DECLARED | {"scripts/train.py": SCRIPT, "scripts/mine/models.py": "def build(): return object()\n"},
+        "mine/",
+    ),
+    "the nearer project comes first": (
+        {".git/HEAD": "", "inner/setup.py": "", "inner/bin/train.py": SCRIPT}
+        | {"inner/mine/__init__.py": "", "inner/mine/models.py": "def build(): return object()\n"},
+        "mine/",
+    ),
+}
+
+
+def written(directory: Path, texts: dict[str, str], place: str) -> Path:
+    models = {f"{place}__init__.py": "", f"{place}models.py": BUILD}
+    for name, text in (models | texts).items():
+        (directory / name).parent.mkdir(parents=True, exist_ok=True)
+        (directory / name).write_text(text)
+    return directory
+
+
+def told(directory: Path, *, alone: bool) -> list[tuple[str, str]]:
+    """What is said of the script, or of all files of the directory."""
+    pattern = "train.py" if alone else "*.py"
+    files = {path.absolute(): path.relative_to(directory).as_posix() for path in sorted(directory.rglob(pattern))}
+    stage = SourceStage(files, with_imports=alone)
+    judged = stage.judge(lambda path: Keras(), CODES, list(stage.facts))
+    return sorted((Path(f.location.path).name, f.code) for f in judged if isinstance(f, Finding) and f.location)
+
+
+@pytest.mark.parametrize("alone", [True, False], ids=["the script", "the directory"])
+@pytest.mark.parametrize(("texts", "place"), FOLLOWED.values(), ids=FOLLOWED)
+def test_it_is_followed(tmp_path: Path, texts: dict[str, str], place: str, alone: bool) -> None:
+    assert told(written(tmp_path, texts, place), alone=alone) == [("models.py", "MP201")]
+
+
+@pytest.mark.parametrize("alone", [True, False], ids=["the script", "the directory"])
+@pytest.mark.parametrize(("texts", "place"), NOT_FOLLOWED.values(), ids=NOT_FOLLOWED)
+def test_it_is_not_followed(tmp_path: Path, texts: dict[str, str], place: str, alone: bool) -> None:
+    assert told(written(tmp_path, texts, place), alone=alone) == []
+
+
+@pytest.mark.parametrize("name", ["keras", "tensorflow", "tf_keras"])
+def test_the_frameworks_own_repository_is_a_library_to_its_scripts(tmp_path: Path, name: str) -> None:
+    script = f"import {name}\n{'keras = tensorflow.keras' if name == 'tensorflow' else f'keras = {name}'}\n"
+    script += 'keras.mixed_precision.set_policy("mixed_float16")\n'
+    (tmp_path / name).mkdir()
+    (tmp_path / name / "__init__.py").write_text("")
+    (tmp_path / "setup.py").write_text("")
+    (tmp_path / "tools").mkdir()
+    (tmp_path / "tools" / "train.py").write_text(script)
+    assert told(tmp_path, alone=True) == [("train.py", "MP101")]
+
+
+def test_a_link_out_of_the_project_is_not_followed(tmp_path: Path) -> None:
+    outside = written(tmp_path / "outside", {}, "mine/")
+    project = tmp_path / "project"
+    (project / "scripts").mkdir(parents=True)
+    (project / "pyproject.toml").write_text("")
+    (project / "scripts" / "train.py").write_text(SCRIPT)
+    (project / "mine").symlink_to(outside / "mine")
+    assert told(project, alone=True) == []
