@@ -111,7 +111,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         yield Finding(
             f"{side} is {'not' if mismatch.wide_dtype == DATA else mismatch.wide_dtype + ', not'} "
             f"{mismatch.half_dtype}, and is combined with {_half_side(facts, mismatch)}: this line raises.",
-            _help(_name_of(facts, mismatch)),
+            _help(_spelled(facts, mismatch)),
             mismatch.event.location,
             fix=_fix(facts, mismatch),
         )
@@ -127,8 +127,10 @@ def _half_side(facts: SourceFacts, mismatch: DtypeMismatch) -> str:
     ]
     if given and all(parameter.index == _first_given(parameter) for parameter in given):
         return f"the labels here, which Keras casts to the prediction's {mismatch.half_dtype}"
-    name = _name_of(facts, mismatch)
-    return f"`{name}`, which is {mismatch.half_dtype} here" if name else f"the {mismatch.half_dtype} prediction here"
+    spelled = _spelled(facts, mismatch)
+    if not spelled:
+        return f"the {mismatch.half_dtype} prediction here"
+    return f"`{spelled}`, which is {mismatch.half_dtype} here"
 
 
 def _first_given(parameter: Parameter) -> int:
@@ -144,7 +146,9 @@ def _fix(facts: SourceFacts, mismatch: DtypeMismatch) -> Fix | None:
         place = location_of(facts, side)
     if place is None and holds(mismatch.event.location, mismatch.half.location):
         place = mismatch.half.location
-    return safe_fix("Cast the prediction to float32", cast(facts, place)) if place is not None else None
+    spelled = "" if name else _spelled(facts, mismatch)
+    title = f"Cast `{spelled}` to float32" if spelled else "Cast the prediction to float32"
+    return safe_fix(title, cast(facts, place)) if place is not None else None
 
 
 def in_failure(failure: FailureFacts) -> Iterator[Finding]:
@@ -196,6 +200,13 @@ def _name_of(facts: SourceFacts, mismatch: DtypeMismatch) -> str:
         return _assigned(facts, mismatch.half.location)
     side = _half_operand(facts, mismatch)
     return ast.unparse(side) if isinstance(side, (ast.Name, ast.Attribute)) else ""
+
+
+def _spelled(facts: SourceFacts, mismatch: DtypeMismatch) -> str:
+    """The name of the 16-bit operand, else its text where it stands on the line itself."""
+    name = _name_of(facts, mismatch)
+    on_the_line = holds(mismatch.event.location, mismatch.half.location)
+    return name or (text_at(facts, mismatch.half.location) if on_the_line else "")
 
 
 def _half_operand(facts: SourceFacts, mismatch: DtypeMismatch) -> ast.expr | None:
