@@ -123,6 +123,13 @@ def _policy_named(value: Value, named: Callable[[Value], str | None], depth: int
     return None if found in (AUTOCAST, VARIABLE) else found
 
 
+def _is_policy_in_force(value: Value | None) -> bool:
+    """`self.dtype_policy`, or the global policy, which most layers have."""
+    if isinstance(value, Call):
+        return is_api(value.callee, "keras.mixed_precision.global_policy", "keras.config.dtype_policy")
+    return isinstance(value, Attribute) and value.name in ("dtype_policy", "_dtype_policy")
+
+
 class _Dtypes:
     """One question: remembers what it was asked on the way, because values are shared."""
 
@@ -201,7 +208,7 @@ class _Dtypes:
             return self.named(value.of, depth)
         own = class_of(value.of)
         is_layer = own is not None and own.kind in ("layer", "model")
-        is_policy = isinstance(value.of, Attribute) and value.of.name in ("dtype_policy", "_dtype_policy")
+        is_policy = _is_policy_in_force(value.of)
         if value.name in ("compute_dtype", "_compute_dtype", "_compute_dtype_object"):
             return AUTOCAST if is_layer or is_policy else None
         if value.name == "variable_dtype":
