@@ -46,6 +46,31 @@ class A(keras.layers.Layer):
         ...
         return tf.cast(v, "float16") + 1e9
 """,
+    "subclass": """\
+class M(keras.Model):
+    def call(self, v):
+        ...
+        return v
+m = M()
+m.compile("adam", "mse")
+m.fit(x, y)
+""",
+    "loss": """\
+def loss(y, v):
+    ...
+    return tf.reduce_mean(v / y)
+m = keras.Sequential([keras.layers.Dense(1)])
+m.compile("adam", loss)
+m.fit(x, y)
+""",
+    "data": """\
+def prepare(v):
+    ...
+    return v, v
+m = keras.Sequential([keras.layers.Dense(1)])
+m.compile("adam", "mse")
+m.fit(tf.data.Dataset.from_tensor_slices(x).map(prepare))
+""",
     "arguments": """\
 v = {"units": 4}
 ...
@@ -67,6 +92,11 @@ DOUBLING = (
     "v = (v, v) if some else [v, v]",
     "v = (lambda q: (q, q))(v)",
     "v = tf.concat([v, v], 0)",
+    "v = v + tf.nn.relu(v)",
+    "v = keras.layers.Add()([v, keras.layers.Dense(4)(v)])",
+    "v = v + keras.layers.Dense(4)(v)",
+    "v = tf.where(v > 0, v, v / tf.reduce_max(v))",
+    "v = v @ tf.transpose(v) if some else tf.cast(v, v.dtype)",
 )
 
 
