@@ -79,6 +79,31 @@ def test_layers_that_count_their_seeds_up_draw_the_same(keras: str, tmp_path: Pa
     assert not reference["divergence"]["not_measured"]
 
 
+CALLED_ON_A_CONSTANT = """
+given = K.Input((8,))
+place = L.Dense(16, name="place")(tf.range(8.0)[None])
+hidden = L.Dense(16)(given) + place
+joined = {joined}
+model = K.Model(given, L.Dense(1, dtype="float32")(joined))
+squared = K.losses.MeanSquaredError()
+model.compile(wrapped(K.optimizers.SGD(1e-3)), lambda y, p: 1e-3 * squared(y, p))
+model.fit(x, y, batch_size=16, epochs=9, verbose=0)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize("keras", [pytest.param(keras, marks=needs_keras(keras)) for keras in BOTH])
+@pytest.mark.parametrize("joined", ["hidden", "(K.ops if KERAS3 else tf).concat{0}([hidden, hidden * place], -1)"])
+def test_what_a_layer_put_out_once_is_a_constant_of_the_model(joined: str, keras: str, tmp_path: Path) -> None:
+    """16-bit, whatever the layers compute in later."""
+    joined = joined.format("enate" if keras == "3" else "")
+    probe, _ = examined(tmp_path, CALLED_ON_A_CONSTANT.format(joined=joined), keras, "--reference")
+    reference = probe["reference"]
+    assert not reference["not_measured"] and 0.99 < reference["fidelity"] < 1
+    assert not reference["divergence"]["not_measured"]
+
+
 NOT_COMPARED = {
     "hard cast": (
         """

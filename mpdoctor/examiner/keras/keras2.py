@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator
 
 import tensorflow as tf
 
+from mpdoctor.examiner.keras import function_layers
 from mpdoctor.examiner.keras.adopted_wrappers import adopted_state_class, is_number
 from mpdoctor.examiner.keras.batch_iterator import Feed
 from mpdoctor.examiner.keras.own_wrapper import is_own
@@ -21,16 +22,7 @@ if TYPE_CHECKING:
     from mpdoctor.examiner.keras.adapter import KerasLayer, KerasModel, KerasOptimizer, KerasVariable
 
 
-# The layers that Keras makes of functions which are called with its symbolic tensors.
 REACHES_INNER_DENSE = (2, 15)  # the first whose MultiHeadAttention gives its dtype to the layers that it makes
-FUNCTIONS = (
-    "TFOpLambda",
-    "SlicingOpLambda",
-    "TFClassMethod",
-    "TFSlicingOpDispatcher",
-    "InstanceMethod",
-    "InstanceProperty",
-)
 
 
 class Keras2:
@@ -79,7 +71,7 @@ class Keras2:
         return self.sublayers(layer)
 
     def is_function(self, layer: KerasLayer) -> bool:
-        return type(layer).__name__ in FUNCTIONS
+        return type(layer).__name__ in function_layers.NAMES
 
     is_plain_function = is_function
 
@@ -311,7 +303,13 @@ class Keras2:
         """From now on this live layer, without those in it, computes by this policy. Returns what ends it."""
         before = layer._dtype_policy
         layer._set_dtype_policy(self._policy.Policy(name))
-        return lambda: layer._set_dtype_policy(before)
+        end = function_layers.with_float32_constants(layer) if name == "float32" else lambda: None
+
+        def put_back() -> None:
+            end()
+            layer._set_dtype_policy(before)
+
+        return put_back
 
     def made_input(self, model: Any, layer: Any) -> None:
         return None
