@@ -8,6 +8,7 @@ from typing import Iterable, Sequence
 from mpdoctor.facts.frozen import dataclass
 
 PART_OF_CHANGE = 0.1  # of what the loss changes by in float32
+PART_OF_LOSS = 0.05  # of the loss itself in float32
 TIMES_THE_CONTROL = 5.0
 ROUNDINGS = 8.0  # of the loss itself in the 16-bit dtype
 EPSILON = {"float16": 2.0**-10, "bfloat16": 2.0**-7}
@@ -40,6 +41,8 @@ class DivergenceFacts:
     rounded
         In float32, from first weights that were rounded to 16 bits: how far rounding alone carries this loss. () where
         `half` is near `single`.
+    rounded_throughout
+        The same, with all that layers hand on and hand back rounded as well: what they compute between is in float32.
     layers
         Tried where the loss parts: one by one, then the first of them with all others of its class.
     not_measured
@@ -54,6 +57,7 @@ class DivergenceFacts:
     layers: tuple[TriedLayer, ...] = ()
     seconds: float = 0.0
     not_measured: str = ""
+    rounded_throughout: tuple[float, ...] = ()
 
     @property
     def last_third(self) -> slice:
@@ -71,29 +75,65 @@ class DivergenceFacts:
         return self.distance_of(self.half)
 
     @property
+    def judged_by(self) -> tuple[float, ...]:
+        """The losses of the training in float32 that `half` is held against."""
+        return self.rounded_throughout if self.parts_from_its_level and not self.parts_from_its_change else self.rounded
+
+    @property
     def control(self) -> float:
         """Between the two trainings in float32, over the last third of the steps."""
-        return self.distance_of(self.rounded)
+        return self.distance_of(self.judged_by)
 
     def distance_of(self, losses: Sequence[float]) -> float:
         pairs = zip(losses[self.last_third], self.single[self.last_third])
         return _mean(abs(loss - single) for loss, single in pairs)
 
     @property
+    def level(self) -> float:
+        """Of the loss in float32, over the last third of the steps; inf where it is none to take a part of, because a
+        loss is not above 0."""
+        return _mean(self.single[self.last_third]) if min((*self.half, *self.single)) > 0 else math.inf
+
+    @property
     def is_apart(self) -> bool:
-        """By more than a part of the change, and than roundings of the loss itself explain."""
+        """By more than a part of the change or of the loss, and than roundings of the loss itself explain."""
         return self.parts_from_float32(self.half)
 
     def parts_from_float32(self, losses: Sequence[float]) -> bool:
-        if len(self.steps) < FEWEST_STEPS or not all(map(math.isfinite, (*losses, *self.single))):
-            return False
-        level = _mean(map(abs, self.single[self.last_third]))
-        rounding = ROUNDINGS * EPSILON.get(self.dtype, math.inf) * level
-        return self.distance_of(losses) > max(PART_OF_CHANGE * self.change, rounding)
+        return self._of_change(losses) or self._of_loss(losses)
 
     @property
     def diverges(self) -> bool:
-        return bool(self.rounded) and self.is_apart and self.distance > TIMES_THE_CONTROL * self.control
+        return self.parts_from_its_change or self.parts_from_its_level
+
+    @property
+    def parts_from_its_change(self) -> bool:
+        """By a part of what the loss changes by, and more than rounded first weights explain."""
+        return self._of_change(self.half) and self._is_beyond(self.rounded)
+
+    @property
+    def parts_from_its_level(self) -> bool:
+        """By a part of the loss, and more than rounding all that layers hand on explains: a loss near 0 is soon a part
+        of itself away."""
+        return self._of_loss(self.half) and self._is_beyond(self.rounded_throughout)
+
+    def _of_change(self, losses: Sequence[float]) -> bool:
+        return self._is_compared(losses) and self._beyond_rounding(losses) > PART_OF_CHANGE * self.change
+
+    def _of_loss(self, losses: Sequence[float]) -> bool:
+        return self._is_compared(losses) and self._beyond_rounding(losses) > PART_OF_LOSS * self.level
+
+    def _is_compared(self, losses: Sequence[float]) -> bool:
+        return len(self.steps) >= FEWEST_STEPS and all(map(math.isfinite, (*losses, *self.single)))
+
+    def _beyond_rounding(self, losses: Sequence[float]) -> float:
+        """The distance, where it is more than roundings of the loss itself explain; else 0."""
+        magnitude = _mean(map(abs, self.single[self.last_third]))
+        distance = self.distance_of(losses)
+        return distance if distance > ROUNDINGS * EPSILON.get(self.dtype, math.inf) * magnitude else 0.0
+
+    def _is_beyond(self, control: Sequence[float]) -> bool:
+        return bool(control) and self.distance > TIMES_THE_CONTROL * self.distance_of(control)
 
     @property
     def healing(self) -> TriedLayer | None:

@@ -239,15 +239,17 @@ WITH_DIGITS = ScaleRoom(2.0**9, 2.0**19, 12, cosine=0.9998)
 
 
 def parted(half: float, rounded: float | None, single: float = 0.01, **more: Any) -> dict[str, Any]:
-    """Losses of 30 steps that fall to these numbers; `rounded` None: not trained, as `half` was near `single`."""
+    """Losses of 30 steps that fall to these numbers from `begins`; `rounded` None: not trained, as
+    `half` was near `single`."""
     dtype, reason = more.pop("dtype", "float16"), more.pop("not_measured", "")
-    layers = more.pop("layers", ())
+    layers, throughout, begins = more.pop("layers", ()), more.pop("throughout", None), more.pop("begins", 1.0)
 
     def falling(end: float) -> tuple[float, ...]:
-        return tuple(end + (1 - end) * 0.5**step for step in range(30))
+        return tuple(end + (begins - end) * 0.25**step for step in range(30))
 
     ends = falling(half), falling(single), () if rounded is None else falling(rounded)
-    divergence = DivergenceFacts(dtype, tuple(range(30)), *ends, layers, 1.0, reason)
+    last = () if throughout is None else falling(throughout)
+    divergence = DivergenceFacts(dtype, tuple(range(30)), *ends, layers, 1.0, reason, last)
     reference = ReferenceFacts(dtype, divergence=divergence)
     return {"reference": reference, "steps": tuple(StepFacts(2.0**15, True) for _ in range(50)), **more}
 
@@ -1004,6 +1006,16 @@ TABLE: list[tuple[str, str, dict[str, Any], tuple[str, ...] | str]] = [
     ("MP908", "less-than-a-tenth-of-the-change", parted(0.1, 0.011), SILENT),
     ("MP908", "rounding-does-as-much", parted(0.3, 0.07), SILENT),
     ("MP908", "without-the-control", parted(0.3, None), SILENT),
+    (
+        "MP908",
+        "a-part-of-the-loss-that-began-high",
+        parted(1.7, 1.001, single=1.0, begins=1e5, throughout=1.01),
+        ("its mean is 1.7 in float16 and 1 in float32", "hand on rounded as well, it is 1.01"),
+    ),
+    ("MP908", "what-rounding-throughout-does", parted(1.7, 1.001, single=1.0, begins=1e5, throughout=1.2), SILENT),
+    ("MP908", "a-small-part-of-the-loss", parted(1.04, 1.0, single=1.0, begins=1e5, throughout=1.0), SILENT),
+    ("MP908", "a-loss-below-0", parted(-1.7, -1.0, single=-1.0, begins=1e5, throughout=-1.0), SILENT),
+    ("MP908", "near-0-as-roundings-are", parted(3e-6, 1e-6, single=1e-6, throughout=2.5e-6), SILENT),
     ("MP908", "roundings-of-the-loss", parted(1.005, 1.0, single=1.0), SILENT),
     ("MP908", "not-finite", parted(math.inf, 0.011), SILENT),
     ("MP908", "a-stuck-training", {**parted(0.3, 0.011), "steps": skipped(50)["steps"]}, SILENT),

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from mpdoctor.examiner.reference.comparison import REPEATABLE
 from mpdoctor.examiner.reference.twin_steps import with_sublayers
+from mpdoctor.examiner.reference.twin_training import Rounding
 from mpdoctor.examiner.second_training.second_training import NotTried
 from mpdoctor.facts.divergence import FEWEST_STEPS, DivergenceFacts, TriedLayer
 from mpdoctor.facts.reference import FAR
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from mpdoctor.examiner.reference.twin_training import TrainedOnceMore, TwinTraining
     from mpdoctor.facts.reference import ReferenceFacts
 
-RUNS = 7  # at most, that share the budget
+RUNS = 8  # at most, that share the budget
 REPEATED = 3  # calls
 
 
@@ -58,8 +59,11 @@ class DivergenceSearch:
         if not found.is_apart:
             return found
         self._repeat(layers, half, single)
-        rounded = self._training.run(layers, skipping=half, rounded=True)
-        found = replace(found, rounded=self._losses(rounded, found.steps))
+        rounded, throughout = (
+            self._losses(self._training.run(layers, half, rounding), found.steps)
+            for rounding in (Rounding.FIRST_WEIGHTS, Rounding.THROUGHOUT)
+        )
+        found = replace(found, rounded=rounded, rounded_throughout=throughout)
         return replace(found, layers=self._tried(found, half)) if found.diverges else found
 
     def _compared(self, half: TrainedOnceMore, single: TrainedOnceMore) -> DivergenceFacts:

@@ -100,7 +100,7 @@ class ObservedStep:
             self._compare_output(of_layer, values, (id(call.layer), call.number, count[0]))
             return self._marked(value, call, count[0])
 
-        return _mapped(noted, outputs)
+        return mapped(noted, outputs)
 
     def _compare_output(self, of_layer: RangeOfLayer, values: np.ndarray, arrival: Arrival) -> None:
         if self._single is None:
@@ -157,10 +157,10 @@ class ObservedStep:
         return {seen.path: seen.dtype for seen in self.ranges.values() if seen.dtype in HALF}
 
 
-def _mapped(change: Callable[[object], object], structure: object) -> object:
+def mapped(change: Callable[[object], object], structure: object) -> object:
     """Every tensor changed, in plain lists, tuples and dicts; other containers are the user's own and stay."""
     if isinstance(structure, dict) and type(structure) is dict:
-        return {key: _mapped(change, value) for key, value in structure.items()}
+        return {key: mapped(change, value) for key, value in structure.items()}
     if isinstance(structure, (list, tuple)) and type(structure) in (list, tuple):
-        return type(structure)(_mapped(change, value) for value in structure)
+        return type(structure)(mapped(change, value) for value in structure)
     return change(structure)

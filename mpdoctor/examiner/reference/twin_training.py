@@ -1,7 +1,8 @@
-"""Repeats a whole training from its first weights: as it is, with all layers in float32, and as a control."""
+"""Repeats a whole training from its first weights: as it is, with all layers in float32, and as the two controls."""
 
 from __future__ import annotations
 
+import enum
 import time
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Callable, Dict, List, NamedTuple
@@ -11,6 +12,7 @@ import tensorflow as tf
 from mpdoctor.examiner.capture.layer_calls import dtype_name, flat_tensors
 from mpdoctor.examiner.capture.open_call import OpenCall
 from mpdoctor.examiner.exceptions import first_line
+from mpdoctor.examiner.reference.observed_step import mapped
 from mpdoctor.examiner.reference.same_draws import same_draws, seed_put_back
 from mpdoctor.examiner.second_training.second_training import NotTried
 from mpdoctor.knowledge.half_dtypes import HALF
@@ -28,11 +30,21 @@ if TYPE_CHECKING:
     Calls = List[Dict[ObservedOptimizer, List[StepFacts]]]  # by call, the steps taken in it
 
 
-class CalledLayers:
-    """Notes the layers that are called while it is entered, and the dtypes that they put out, by path."""
+class Rounding(enum.Enum):
+    """What a training in float32 has rounded to 16 bits: its first weights, or those and all that the layers put out
+    which compute in 16 bits otherwise, and hand back on the way to the weights."""
 
-    def __init__(self, watch: LayerHooks) -> None:
-        self._watch = watch
+    NOTHING = "nothing"
+    FIRST_WEIGHTS = "first weights"
+    THROUGHOUT = "throughout"
+
+
+class CalledLayers:
+    """Notes the layers that are called while it is entered, and the dtypes that they put out, by path. What those in
+    `to_round` put out in float32 is rounded to `half`, and so is the gradient that arrives there."""
+
+    def __init__(self, watch: LayerHooks, to_round: Iterable[str] = (), half: str = "") -> None:
+        self._watch, self._to_round, self._half = watch, frozenset(to_round), half
         self.layers: dict[str, KerasLayer] = {}  # in the order in which they returned
         self.dtypes: dict[str, set[str]] = {}
         self._open: list[OpenCall] = []
@@ -55,7 +67,11 @@ class CalledLayers:
         self.abandon(call)
         self.layers.setdefault(call.path, call.layer)
         self.dtypes.setdefault(call.path, set()).update(map(dtype_name, flat_tensors(outputs)))
-        return outputs
+        return mapped(self._rounded, outputs) if call.path in self._to_round else outputs
+
+    def _rounded(self, value: object) -> object:
+        is_single = isinstance(value, tf.Tensor) and value.dtype == tf.float32
+        return rounded(value, self._half) if is_single else value
 
     def abandon(self, call: OpenCall) -> None:
         while self._open and self._open.pop() is not call:
@@ -97,20 +113,21 @@ class TwinTraining:
         self,
         layers: Iterable[KerasLayer] = (),
         skipping: TrainedOnceMore | None = None,
-        rounded: bool = False,
+        rounding: Rounding = Rounding.NOTHING,
         most: int | None = None,
     ) -> TrainedOnceMore:
-        """With these layers in float32, without the steps that were skipped in another run; from weights that were
-        `rounded` to 16 bits; no more than so many calls. Raises NotTried."""
+        """With these layers in float32, without the steps that were skipped in another run, that in 16 bits; no more
+        than so many calls. Raises NotTried."""
+        to_round = skipping.seen.in_half if skipping and rounding is Rounding.THROUGHOUT else ()
         with ExitStack() as stack:
             stack.enter_context(seed_put_back())
             stack.enter_context(same_draws(self._half))
             played = stack.enter_context(self._second.from_the_first_weights(layers))
-            seen = stack.enter_context(CalledLayers(self._watch))
+            seen = stack.enter_context(CalledLayers(self._watch, to_round, self._half))
             tf.random.set_seed(1)
             for optimizer in self._optimizers:
                 optimizer.unread()
-                if rounded:
+                if rounding is not Rounding.NOTHING:
                     _round(optimizer.variables, self._half)
             return TrainedOnceMore(self._calls(played.all[:most], skipping), seen)
 
@@ -156,6 +173,10 @@ def _own_variables(optimizer: KerasOptimizer) -> list[KerasVariable]:
 
 def _round(variables: Iterable[KerasVariable], half: str) -> None:
     for variable in variables:
-        value = tf.convert_to_tensor(variable)
-        there = tf.cast(tf.cast(value, half), value.dtype)
-        variable.assign(tf.where(tf.math.is_finite(there), there, value))
+        variable.assign(rounded(tf.convert_to_tensor(variable), half))
+
+
+def rounded(value: tf.Tensor, half: str) -> tf.Tensor:
+    """To numbers of 16 bits, in the dtype that it had; those beyond their range stay."""
+    there = tf.cast(tf.cast(value, half), value.dtype)
+    return tf.where(tf.math.is_finite(there), there, value)

@@ -11,7 +11,15 @@ without the steps that float16 skipped.
 The rule reports a training whose losses over the last third of the steps differ by more than each of three
 limits: a tenth of the change of the loss in float32, 8 roundings of the loss itself, and five times the
 difference that rounding alone causes (measured by a third training in float32, from first weights that were
-rounded to 16 bits). Layers are then tried in float32 one at a time, and the first of them together with all
+rounded to 16 bits).
+
+It also reports a training whose losses, all above 0, differ by more than a twentieth of the loss itself, by more than
+8 roundings of it, and by five times what a fourth training in float32 shows, in which the first weights, the outputs
+of the layers that compute in 16 bits and the gradients that arrive there are rounded. What is left then is computed
+inside a layer. Where a loss falls from a high first value, it can be a third too large and still within a tenth of
+its change.
+
+Layers are then tried in float32 one at a time, and the first of them together with all
 others of its class. Where random numbers cannot be repeated, nothing is reported.
 
 ## Flagged
@@ -117,12 +125,13 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
 def _story(divergence: DivergenceFacts) -> str:
     last, steps, dtype = divergence.last_third, len(divergence.steps), divergence.dtype
     half, single, control = (
-        f"{mean(losses[last]):.4g}" for losses in (divergence.half, divergence.single, divergence.rounded)
+        f"{mean(losses[last]):.4g}" for losses in (divergence.half, divergence.single, divergence.judged_by)
     )
+    also = "" if divergence.parts_from_its_change else ", and with all that layers hand on rounded as well,"
     return (
         f"The loss departs from float32's: over the last {steps // 3} of {steps} steps, from the same weights and on "
         f"the same batches, its mean is {half} in {dtype} and {single} in float32. In float32 from weights rounded to "
-        f"{dtype} it is {control}."
+        f"{dtype}{also} it is {control}."
     )
 
 
