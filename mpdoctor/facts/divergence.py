@@ -8,8 +8,9 @@ from typing import Iterable, Sequence
 from mpdoctor.facts.frozen import dataclass
 
 PART_OF_CHANGE = 0.1  # of what the loss changes by in float32
-PART_OF_LOSS = 0.05  # of the loss itself in float32
+PART_OF_LOSS = 0.02  # of the loss itself in float32
 TIMES_THE_CONTROL = 5.0
+TIMES_ROUNDED_THROUGHOUT = 20.0  # healthy trainings were seen at up to 4, sick ones from 100 on
 ROUNDINGS = 8.0  # of the loss itself in the 16-bit dtype
 EPSILON = {"float16": 2.0**-10, "bfloat16": 2.0**-7}
 FEWEST_STEPS = 12
@@ -109,13 +110,13 @@ class DivergenceFacts:
     @property
     def parts_from_its_change(self) -> bool:
         """By a part of what the loss changes by, and more than rounded first weights explain."""
-        return self._of_change(self.half) and self._is_beyond(self.rounded)
+        return self._of_change(self.half) and self._is_beyond(self.rounded, TIMES_THE_CONTROL)
 
     @property
     def parts_from_its_level(self) -> bool:
         """By a part of the loss, and more than rounding all that layers hand on explains: a loss near 0 is soon a part
         of itself away."""
-        return self._of_loss(self.half) and self._is_beyond(self.rounded_throughout)
+        return self._of_loss(self.half) and self._is_beyond(self.rounded_throughout, TIMES_ROUNDED_THROUGHOUT)
 
     def _of_change(self, losses: Sequence[float]) -> bool:
         return self._is_compared(losses) and self._beyond_rounding(losses) > PART_OF_CHANGE * self.change
@@ -132,8 +133,8 @@ class DivergenceFacts:
         distance = self.distance_of(losses)
         return distance if distance > ROUNDINGS * EPSILON.get(self.dtype, math.inf) * magnitude else 0.0
 
-    def _is_beyond(self, control: Sequence[float]) -> bool:
-        return bool(control) and self.distance > TIMES_THE_CONTROL * self.distance_of(control)
+    def _is_beyond(self, control: Sequence[float], times: float) -> bool:
+        return bool(control) and self.distance > times * self.distance_of(control)
 
     @property
     def healing(self) -> TriedLayer | None:

@@ -13,14 +13,14 @@ limits: a tenth of the change of the loss in float32, 8 roundings of the loss it
 difference that rounding alone causes (measured by a third training in float32, from first weights that were
 rounded to 16 bits).
 
-It also reports a training whose losses, all above 0, differ by more than a twentieth of the loss itself, by more than
-8 roundings of it, and by five times what a fourth training in float32 shows, in which the first weights, the outputs
-of the layers that compute in 16 bits and the gradients that arrive there are rounded. What is left then is computed
-inside a layer. Where a loss falls from a high first value, it can be a third too large and still within a tenth of
+It also reports a training whose losses, all above 0, differ by more than 2 % of the loss itself, by more than 8
+roundings of it, and by twenty times what a fourth training in float32 shows, in which the first weights, the outputs
+of the layers that compute in 16 bits and the gradients that arrive there are rounded. So much is lost inside a layer,
+where it computes. A loss that falls from a high first value can end a third too high and still be within a tenth of
 its change.
 
-Layers are then tried in float32 one at a time, and the first of them together with all
-others of its class. Where random numbers cannot be repeated, nothing is reported.
+Layers are then tried in float32 one at a time, and the first of them together with all others of its class. Where
+random numbers cannot be repeated, nothing is reported.
 
 ## Flagged
 
