@@ -71,6 +71,7 @@ def seed(pytestconfig: pytest.Config) -> str:
     return str(pytestconfig.option.sample_seed % 2**31)
 
 
+@pytest.mark.sampled(1)
 @every_keras
 def test_it_does_so_in_the_newest_keras(keras: str, seed: str) -> None:
     """200 sequences in a graph, 10 on two replicas and 2 eagerly."""

@@ -173,6 +173,7 @@ MODELS: dict[str, tuple[Callable[[Lab], Any], float, dict[str, Any]]] = {
 }
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("name", MODELS)
 def test_the_layers_are_hardly_more_than_the_fewest_there_are(lab: Lab, name: str) -> None:
     make, factor, sickness = MODELS[name]

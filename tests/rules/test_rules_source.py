@@ -434,6 +434,7 @@ def live(keras: str) -> dict[str, dict[str, Any]]:
     return json.loads(run.stdout)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("keras", "class_name", "kind"),
     [

@@ -243,6 +243,7 @@ def with_writer(directory: Path, folder: Path) -> list[str]:
     return ["own.keras", "--custom-objects", "writer", "--steps", "2"]
 
 
+@pytest.mark.slow
 @needs_landlock
 @needs_tensorflow
 def test_code_that_a_check_is_given_writes_nothing(saved_models, tmp_path: Path) -> None:

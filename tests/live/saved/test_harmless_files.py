@@ -61,6 +61,7 @@ def test_the_table_holds_what_was_promised() -> None:
     assert len(MODELS) >= 50
 
 
+@pytest.mark.slow
 @needs_tensorflow
 def test_a_sample_is_handed_to_keras(tmp_path: Path) -> None:
     (environment,) = [known for known in ENVIRONMENTS if known.keras == "3"]

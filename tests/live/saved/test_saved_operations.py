@@ -150,6 +150,7 @@ WORDS = {
 
 
 @slow
+@slow
 @needs_tf_keras
 def test_hostile_graphs_are_refused_and_healthy_ones_are_not(graphs: Path) -> None:
     told = json.loads((graphs / "told.json").read_text())
@@ -177,6 +178,7 @@ def test_older_tensorflows_write_what_is_judged_alike(environment: Environment, 
     assert not list((tmp_path / "written").iterdir())
 
 
+@slow
 @needs_tf_keras
 def test_what_is_loaded_is_what_was_judged(graphs: Path, tmp_path: Path) -> None:
     """One graph, without what only the outermost graph calls; large files are linked and not copied."""
@@ -272,6 +274,7 @@ def assert_refused(done: Check, said: str) -> None:
     assert said in done.finding("MP002")["message"] and "--allow-code-in-file" in done.finding("MP002")["help"]
 
 
+@slow
 @needs_tf_keras
 def test_a_check_refuses_in_one_sentence(graphs: Path) -> None:
     before = contents(graphs)
