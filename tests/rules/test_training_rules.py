@@ -1002,6 +1002,15 @@ TABLE: list[tuple[str, str, dict[str, Any], tuple[str, ...] | str]] = [
         ),
         ("`a` alone in float32 did not prevent it, nor did `a` and `b` together.",),
     ),
+    (
+        "MP908",
+        "most-of-it-goes-with-a-layer",
+        parted(
+            *(0.3, 0.011),
+            layers=(TriedLayer("a", (0.06,) * 30, False), TriedLayer("b", (math.nan,) * 30, False)),
+        ),
+        ("did not prevent it. With `a` in float32 the mean is 0.06, which is nearer to float32's.",),
+    ),
     ("MP908", "bfloat16", parted(0.3, 0.011, dtype="bfloat16"), ("in bfloat16", "with all layers in float32")),
     ("MP908", "less-than-a-tenth-of-the-change", parted(0.1, 0.011), SILENT),
     ("MP908", "rounding-does-as-much", parted(0.3, 0.07), SILENT),

@@ -88,6 +88,7 @@ Micikevicius et al., Mixed Precision Training (2018), section 3.3: reductions ar
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import inf, isfinite
 from statistics import mean
 
 from mpdoctor.facts.divergence import DivergenceFacts, TriedLayer
@@ -150,7 +151,17 @@ def _remedy(divergence: DivergenceFacts) -> str:
         if tried
         else ""
     )
-    return f"It does not happen with all layers in float32.{not_healed}"
+    return f"It does not happen with all layers in float32.{not_healed}{_nearest(divergence)}"
+
+
+def _nearest(divergence: DivergenceFacts) -> str:
+    """What was tried that takes away at least half of the distance."""
+    distances = [(divergence.distance_of(layer.losses), number) for number, layer in enumerate(divergence.layers)]
+    least, number = min(filter(lambda found: isfinite(found[0]), distances), default=(inf, 0))
+    if least > divergence.distance / 2:
+        return ""
+    layer = divergence.layers[number]
+    return f" With {_named(layer)} in float32 the mean is {_last(layer, divergence)}, which is nearer to float32's."
 
 
 def _named(layer: TriedLayer) -> str:
