@@ -4,3 +4,8 @@ python -m tests.truth run RESULTS.jsonl --seed N --scripts N   run more scripts,
 python -m tests.truth table RESULTS.jsonl ...                  the counts, as docs/accuracy.md shows them
 python -m tests.truth show SEED NUMBER                         one script, as a text that runs alone
 """
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "support"))  # where pytest finds it by pyproject.toml

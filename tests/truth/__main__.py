@@ -52,7 +52,7 @@ def judge(given: argparse.Namespace) -> None:
 
 
 def remedies(given: argparse.Namespace) -> None:
-    from .remedies import made, read, told  # it needs the repository's root on sys.path
+    from .remedies import made, read, told
 
     numbers = given.numbers or range(given.first, given.first + given.scripts)
     sick = (script for number in numbers if not (script := script_from_seed(given.seed, number)).truth.is_healthy)
@@ -63,7 +63,7 @@ def remedies(given: argparse.Namespace) -> None:
 
 
 def mend(given: argparse.Namespace) -> None:
-    from .mends import mends, read, told  # it needs the repository's root on sys.path
+    from .mends import mends, read, told
 
     numbers = given.numbers or range(given.first, given.first + given.scripts)
     sick = (script for number in numbers if not (script := script_from_seed(given.seed, number)).truth.is_healthy)
@@ -74,7 +74,7 @@ def mend(given: argparse.Namespace) -> None:
 
 
 def rooms(given: argparse.Namespace) -> None:
-    from .rooms import of_battery, of_generator, of_precision, read, rooms, told  # they need the root on sys.path
+    from .rooms import of_battery, of_generator, of_precision, read, rooms, told
 
     folder = Path(given.folder or tempfile.mkdtemp(prefix="rooms-"))
     generated = islice(of_generator(given.seed, count(given.first), folder), given.scripts)
@@ -86,7 +86,7 @@ def rooms(given: argparse.Namespace) -> None:
 
 
 def smallest(given: argparse.Namespace) -> None:
-    from . import mends  # it needs the repository's root on sys.path
+    from . import mends
     from .smallest import read, smallest, told
 
     folder = Path(given.folder or tempfile.mkdtemp(prefix="smallest-"))
@@ -96,7 +96,7 @@ def smallest(given: argparse.Namespace) -> None:
 
 
 def left_out(given: argparse.Namespace) -> None:
-    from . import mends  # it needs the repository's root on sys.path
+    from . import mends
     from .left_out import left_out, read, told
 
     for row in left_out(mends.read(given.mended), given.folder, given.results):

@@ -10,8 +10,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from written_edits import edit_from_json
+
 from mpdoctor.fixes.texts import edited
-from tests.support.written_edits import edit_from_json
 
 from .comparing import PlainKeras, report_of
 from .generator import Script, script_from_seed

@@ -12,8 +12,9 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from written_edits import edit_from_json
+
 from mpdoctor.fixes.texts import edited
-from tests.support.written_edits import edit_from_json
 
 from .comparing import NUMBERS, ROOT, PlainKeras
 from .generator import Script

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tests.support.remedy_edits import edited
+from remedy_edits import edited
 
 from .comparing import NUMBERS, PlainKeras, report_of
 from .generator import Script

@@ -215,7 +215,7 @@ def told(rows: list[Room]) -> str:
 # --- the scripts --------------------------------------------------------------------------------------------------
 def of_battery() -> list[Model]:
     """Its healthy scripts."""
-    from tests.support.marks import marks_from_source
+    from marks import marks_from_source
 
     found = []
     for path in sorted((ROOT / "fixtures" / "battery" / "healthy").glob("*.py")):
@@ -235,7 +235,7 @@ def of_generator(seed: int, numbers: Iterable[int], folder: Path) -> Iterator[Mo
 
 def of_precision(seeds: Iterable[int], folder: Path) -> Iterator[Model]:
     """Those of tests/support/lost_precision.py, in both Kerases."""
-    from tests.support.lost_precision import healthy, script
+    from lost_precision import healthy, script
 
     for seed in seeds:
         path = _written(folder / f"precision_{seed}.py", script(healthy(seed), seed=seed))
