@@ -9,7 +9,7 @@ from types import MappingProxyType
 from mpdoctor.program.source_facts import Problem
 from mpdoctor.project.project_folder import import_roots, link_out
 from mpdoctor.project.regular_files import bytes_from_file
-from mpdoctor.source.names import FRAMEWORKS
+from mpdoctor.source.names import LIBRARIES
 from mpdoctor.source.reading import Source, source_from_text
 
 NOTEBOOK = ".ipynb"
@@ -52,9 +52,9 @@ class Files:
         return self._found[key]
 
     def find_in_project(self, directory: Path, dotted: str) -> Path | None:
-        """The file of a module that a script imports from the packages of the project around its directory. Those of
-        the frameworks whose names rules know are libraries, wherever they lie."""
-        if dotted.startswith(FRAMEWORKS):
+        """The file of a module that a script imports from the packages of the project around its directory. Those
+        whose names rules know are libraries, wherever they lie."""
+        if dotted.startswith(LIBRARIES):
             return None
         return next(filter(None, (self.find(root, dotted) for root in self.import_roots(directory))), None)
 

@@ -30,6 +30,7 @@ _KERAS = (
     "keras",
 )
 FRAMEWORKS = ("tensorflow", "keras", "tf_keras", "horovod")  # how the roots begin of the names that rules ask for
+LIBRARIES = (*FRAMEWORKS, "mpdoctor")  # whose names rules know: never a package of the user's project
 _TENSORFLOW = ("tensorflow.compat.v2", "tensorflow._api.v2")
 _BUILTINS = frozenset(dir(builtins))
 

@@ -13,7 +13,7 @@ from mpdoctor.program.breakdown import breakdown_from_error
 from mpdoctor.source.import_graph import Outline, Outlines, digest_of
 from mpdoctor.source.imported_names import imported_names
 from mpdoctor.source.modules import Files, package_of
-from mpdoctor.source.names import FRAMEWORKS
+from mpdoctor.source.names import LIBRARIES
 
 _FRAMEWORK = (b"tensorflow", b"keras")
 # Whatever shows mixed precision, asks for its API, or says which Keras is meant, holds one of these …
@@ -180,7 +180,7 @@ class _Tree:
         return self._files.find(root.directory, dotted)
 
     def _find_in_project(self, folder: _Folder, first: str, dotted: str) -> Path | None:
-        if first.startswith(FRAMEWORKS):
+        if first.startswith(LIBRARIES):
             return None
         return next(filter(None, (self._find(root, first, dotted) for root in folder.project)), None)
 

@@ -101,7 +101,7 @@ def test_a_smaller_fixed_scale_is_tried(keras: str, tmp_path: Path) -> None:
     (finding,) = [finding for finding in done.report["findings"] if finding["code"] == "MP911"]
     (remedy,) = finding["remedies"]
     assert (remedy["kind"], remedy["tried"]) == ("smaller-scale", "healed")
-    assert f"with {remedy['scale']:g} " in finding["help"]
+    assert f"with {remedy['scale']:g}, " in finding["help"]
     assert 1 <= remedy["scale"] < 2.0**30
 
 

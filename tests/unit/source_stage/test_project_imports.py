@@ -100,6 +100,19 @@ def test_the_frameworks_own_repository_is_a_library_to_its_scripts(tmp_path: Pat
     assert told(tmp_path, alone=True) == [("train.py", "MP101")]
 
 
+def test_our_own_optimizer_is_known_where_its_package_lies_in_the_project(tmp_path: Path) -> None:
+    """Keras 3's own would be told under a strategy of several replicas."""
+    script = POLICY + "import tensorflow as tf\nfrom mpdoctor.training import LossScaleOptimizer\n"
+    script += "with tf.distribute.MirroredStrategy().scope():\n    model = keras.Sequential([keras.layers.Dense(1)])\n"
+    script += "    model.compile(LossScaleOptimizer(keras.optimizers.Adam()), 'mse')\nmodel.fit([1.0], [1.0])\n"
+    keras_own = "LossScaleOptimizer = keras.optimizers.LossScaleOptimizer"
+    for name in ("setup.py", "mpdoctor/__init__.py", "mpdoctor/training.py", "tools/train.py"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(f"import keras\n{keras_own}\n" if name.endswith("training.py") else "")
+    (tmp_path / "tools" / "train.py").write_text(script)
+    assert ("train.py", "MP315") not in told(tmp_path, alone=True)
+
+
 def test_a_link_out_of_the_project_is_not_followed(tmp_path: Path) -> None:
     outside = written(tmp_path / "outside", {}, "mine/")
     project = tmp_path / "project"
