@@ -59,7 +59,7 @@ class Files:
         return next(filter(None, (self.find(root, dotted) for root in self.import_roots(directory))), None)
 
     def import_roots(self, directory: Path) -> tuple[Path, ...]:
-        """`import_roots` of the project's folder; the directory itself is left out."""
+        """The directories that hold the packages of the projects around a directory, without the directory itself."""
         if directory not in self._import_roots:
             roots = import_roots(directory)
             self._import_roots[directory] = tuple(root for root in roots if root != directory)

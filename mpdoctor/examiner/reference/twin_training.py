@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 
 class Rounding(enum.Enum):
-    """What a training in float32 has rounded to 16 bits: its first weights, or those and all that the layers put out
-    which compute in 16 bits otherwise, and hand back on the way to the weights."""
+    """What is rounded to 16 bits in a training in float32: nothing, the first weights, or also the outputs of the
+    layers that compute in 16 bits in the user's training, and the gradients that arrive at these outputs."""
 
     NOTHING = "nothing"
     FIRST_WEIGHTS = "first weights"
