@@ -135,3 +135,34 @@ def test_nothing_outlives_the_time_where_there_is_no_procfs(tmp_path: Path, clai
     assert "MP003" in done.stdout and done.returncode == 2, done
     (child,) = map(int, (tmp_path / "processes").read_text().split())
     assert not is_running(child)
+
+
+# Process numbers of their own, whose last ones the script may use up; then the first ones come again.
+OWN_NUMBERS = """
+cat /proc/sys/kernel/pid_max >highest_number
+touch last_number
+mount --bind /proc/sys/kernel/ns_last_pid last_number
+echo 10000 >last_number
+mount -t tmpfs none /proc
+"$@"
+for child in $(cat processes); do kill -0 "$child" && echo "$child outlived the time"; done
+exit 0
+"""
+OWN = ["unshare", "--user", "--map-root-user", "--pid", "--fork", "--mount", "--mount-proc", "sh", "-c"]
+
+
+@pytest.mark.skipif(
+    shutil.which("unshare") is None or subprocess.run([*OWN, "true"], capture_output=True).returncode != 0,
+    reason="this system lets nobody number processes",
+)
+def test_nothing_outlives_the_time_where_the_numbers_of_processes_begin_again(tmp_path: Path, claiming: Path) -> None:
+    """Four million numbers, tried one by one, took longer than mpdoctor waits for what it ends."""
+    text = (HOSTILE / "daemon_that_outlives_the_time.py").read_text()
+    used_up = 'open("last_number", "w").write(open("highest_number").read())'
+    (tmp_path / "train.py").write_text(text.replace("\ntime.sleep(300)", f"\n{used_up}\ntime.sleep(300)"))
+    options = ["--timeout", "2", "--python", str(claiming), "--", "processes"]
+    command = [*OWN, OWN_NUMBERS, "sh", sys.executable, "-m", "mpdoctor", "check", "train.py", *options]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE)
+    assert "MP003" in done.stdout, done
+    assert (tmp_path / "processes").read_text().strip()
+    assert "outlived" not in done.stdout, done

@@ -13,7 +13,7 @@ import signal
 import sys
 import threading
 import time
-from typing import Iterable, Iterator
+from typing import Iterable
 
 from mpdoctor.examiner.protocol.events import Events
 
@@ -22,6 +22,7 @@ PATIENCE = 5.0  # seconds until what cannot be killed (a process that waits for 
 _DIE_WITH_PARENT = 1
 _ADOPT_ORPHANS = 36
 _HIGHEST = 1 << 22  # process number that Linux gives, however it is set up
+_NEAR = 1 << 15  # numbers, which is all that Linux gives where it is not set up for more
 
 
 def is_supervised() -> bool:
@@ -84,7 +85,7 @@ def _end_all(examiner: int) -> None:
 
 def _children() -> list[int]:
     """Without procfs, or with that of other processes, among all numbers that came after the keeper's own."""
-    return _own_among(_listed()) or _own_among(_given_since())
+    return _own_among(_listed()) or next(filter(None, map(_own_among, _given_since())), [])
 
 
 def _own_among(numbers: Iterable[int]) -> list[int]:
@@ -106,12 +107,14 @@ def _listed() -> list[int]:
         return []
 
 
-def _given_since() -> Iterator[int]:
-    """Every number that the system, which counts upwards, has given since this process began."""
+def _given_since() -> tuple[Iterable[int], ...]:
+    """Every number that the system, which counts upwards and begins again, has given since this process began. Where it
+    has begun again, first those near: to try all four million takes longer than mpdoctor waits for the keeper."""
     first, last = os.getpid() + 1, _newest()
     if first <= last:
-        return iter(range(first, last + 1))
-    return itertools.chain(range(2, last + 1), range(first, _HIGHEST + 1))
+        return (range(first, last + 1),)
+    near = itertools.chain(range(first, first + _NEAR), range(2, last + 1))
+    return near, range(first + _NEAR, _HIGHEST + 1)
 
 
 def _newest() -> int:
