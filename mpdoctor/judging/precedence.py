@@ -51,6 +51,8 @@ def _primary_of(merged: list[Finding], number: int, candidates: Candidates, are_
         explaining = [i for i in candidates.of(finding) if explains(merged[i], finding, are_tied)]
         if _rule(finding).says_that_it_raised:  # what speaks of the error itself before what else stands on its line
             explaining.sort(key=lambda i: not _rule(merged[i]).speaks_of_the_error)
+        else:  # of a model's outputs the one that it is about
+            explaining.sort(key=lambda i: not _same_activation(merged[i], finding))
         found = next(iter(explaining), None)
         if found is None:
             return number
@@ -117,6 +119,10 @@ def _same_error(one: Finding, other: Finding) -> bool:
     """Whether both were read from one exception, on whichever line each of them stands."""
     names = ("exception", "error")
     return "error" in one.evidence and all(one.evidence.get(name) == other.evidence.get(name) for name in names)
+
+
+def _same_activation(one: Finding, other: Finding) -> bool:
+    return one.evidence.get("activation") == other.evidence.get("activation")
 
 
 def _rule(finding: Finding) -> Rule:

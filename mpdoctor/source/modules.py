@@ -54,7 +54,7 @@ class Files:
     def find_in_project(self, directory: Path, dotted: str) -> Path | None:
         """The file of a module that a script imports from the packages of the project around its directory. Those
         whose names rules know are libraries, wherever they lie."""
-        if dotted.startswith(LIBRARIES):
+        if dotted.partition(".")[0] in LIBRARIES:
             return None
         return next(filter(None, (self.find(root, dotted) for root in self.import_roots(directory))), None)
 

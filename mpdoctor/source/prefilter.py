@@ -180,7 +180,7 @@ class _Tree:
         return self._files.find(root.directory, dotted)
 
     def _find_in_project(self, folder: _Folder, first: str, dotted: str) -> Path | None:
-        if first.startswith(LIBRARIES):
+        if first in LIBRARIES:
             return None
         return next(filter(None, (self._find(root, first, dotted) for root in folder.project)), None)
 

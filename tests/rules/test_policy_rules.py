@@ -211,3 +211,19 @@ def test_what_a_cross_entropy_is_usually_taken_of_is_named_where_nobody_sees_it(
     )
     (finding,) = findings_in(facts_of(text, "3"))
     assert (finding.code, f"Compute the {told} in float32" in finding.help) == ("MP507", True)
+
+
+@pytest.mark.parametrize(("keras", "told"), [("3", ["", "MP507"]), ("2.15", ["", ""]), ("2.4", ["", ""])])
+def test_a_cross_entropy_is_of_the_output_that_it_fits(keras: str, told: list[str]) -> None:
+    """The price has nothing to do with it, and Keras 2 finds the logits behind the softmax."""
+    text = (
+        "import tensorflow as tf\n\ntf.keras.mixed_precision.set_global_policy('mixed_float16')\n"
+        "x = tf.keras.Input((8,))\nprice = tf.keras.layers.Dense(1, name='price')(x)\n"
+        "kind = tf.keras.layers.Dense(4, activation='softmax', name='kind')(x)\n"
+        "model = tf.keras.Model(x, {'price': price, 'kind': kind})\n"
+        "model.compile('adam', loss={'price': 'mae', 'kind': 'sparse_categorical_crossentropy'})\n"
+        "model.fit(f(), g())\n"
+    )
+    found = findings_in(facts_of(text, keras))
+    assert [finding.code for finding in found] == ["MP201", "MP201"]
+    assert ["".join(also.code for also in finding.also_seen if also.code == "MP507") for finding in found] == told

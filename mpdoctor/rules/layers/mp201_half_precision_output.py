@@ -89,17 +89,25 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     for model in models:
         for layer in output_layers(facts, model):
             dtype = sixteen_bit_output(facts, layer)
-            if cast_by_program and activations_of_outputs(facts, layer) <= set(KEEPING_DIGITS):
+            activations = activations_of_outputs(facts, layer)
+            if cast_by_program and activations <= set(KEEPING_DIGITS):
                 continue
             if dtype is not None and isinstance(layer.callee, Api):
                 name = public_name(layer.callee.name).rpartition(".")[2]
                 fix = unsafe_fix('Give it dtype="float32"', in_float32(facts, layer))
-                yield Finding(_message(name, dtype), _help(name, layer), layer.location, fix=fix)
+                evidence = _evidence_of(*activations)
+                yield Finding(_message(name, dtype), _help(name, layer), layer.location, evidence=evidence, fix=fix)
         for output, dtype in () if cast_by_program else computed_outputs(facts, model):
             name = text_at(facts, output.location) or function_behind(output)
             yield Finding(
                 _message(f"`{name}`" if name else "this line", dtype), _help_for_computed(output), output.location
             )
+
+
+def _evidence_of(*activations: str) -> dict[str, str]:
+    """The activation that gives probabilities: which of the outputs a cross-entropy is about."""
+    found = set(activations) & set(PROBABILITIES)
+    return {"activation": found.pop()} if len(found) == 1 else {}
 
 
 def _help_for_computed(output: Value) -> str:
@@ -143,7 +151,7 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
                 _live_help(layer),
                 layer.made_at,
                 layer=layer.path,
-                evidence={"output_dtype": dtype, "policy": layer.policy},
+                evidence={"output_dtype": dtype, "policy": layer.policy, **_evidence_of(activation_of(layer))},
             )
 
 

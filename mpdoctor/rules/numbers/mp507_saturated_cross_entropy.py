@@ -122,8 +122,10 @@ def _compiled(facts: SourceFacts) -> Iterator[Finding]:
     for call, given in compiled(facts, 1, "loss"):
         dtype = precision.of_model(call.receiver)
         if dtype in LAST_BELOW_ONE and dtype is not None and _is_of_probabilities(given):
+            entropy = _entropy(given)
             activations = activations_of_outputs(facts, call.receiver, in_graph=True)
-            yield from _findings(dtype, activations, _entropy(given), not facts.keras.is_keras3, call.location)
+            of_it = {name for name in activations if entropy in RIGHT_FOR.get(name, ())}  # of several outputs' ones
+            yield from _findings(dtype, of_it or activations, entropy, not facts.keras.is_keras3, call.location)
 
 
 def in_model(model: ModelFacts) -> Iterator[Finding]:
@@ -156,6 +158,7 @@ def _findings(
                 "probability of 0.016, and the step is skipped.",
                 HELP.format("softmax"),
                 location,
+                evidence={"activation": "softmax"},
             )
         return
     usual = "sigmoid" if entropy.startswith("binary") else "softmax"
@@ -165,6 +168,7 @@ def _findings(
         f"{LAST_BELOW_ONE[dtype]}: where the model is confident, the loss saturates and the gradient is lost.",
         HELP.format(activation),
         location,
+        evidence={"activation": activation},
     )
 
 

@@ -205,6 +205,14 @@ def test_what_stands_on_the_raising_line_explains_it(raised: str, speaker: Findi
     assert len(merged_findings([seen(raised, stage="training"), speaker])) == presented
 
 
+@pytest.mark.parametrize("stage", ["source", "model"])
+def test_a_cross_entropy_is_told_with_the_output_that_it_is_taken_of(stage: str) -> None:
+    price, kind = seen("MP201", 3), seen("MP201", 4, evidence={"activation": "softmax"})
+    entropy = seen("MP507", 9 if stage == "source" else None, stage, evidence={"activation": "softmax"})
+    presented = merged_findings([entropy, price, kind])
+    assert [[also.code for also in finding.also_seen] for finding in presented] == [[], ["MP507"]]
+
+
 @pytest.mark.parametrize("raised", RAISED)
 def test_an_error_is_told_with_what_speaks_of_it(raised: str) -> None:
     """Not with what costs digits on the same line, nor with the first of several in the order of their codes."""

@@ -40,8 +40,16 @@ FOLLOWED = {
         | {"start/__init__.py": "from mine.models import build\n"},
         "mine/",
     ),
+    "a package named after a framework": (
+        DECLARED | {"scripts/train.py": SCRIPT.replace("mine.", "keras_mine.")},
+        "keras_mine/",
+    ),
 }
 NOT_FOLLOWED = {
+    "a library whose names rules know": (
+        DECLARED | {"scripts/train.py": SCRIPT.replace("mine.", "keras_hub.")},
+        "keras_hub/",
+    ),
     "nothing says that a project is there": ({"scripts/train.py": SCRIPT}, "mine/"),
     "the project ends at its repository": (
         {"pyproject.toml": "", "in/.git/HEAD": "", "in/a/train.py": SCRIPT},
