@@ -32,8 +32,10 @@ _KERAS = (
 FRAMEWORKS = ("tensorflow", "keras", "tf_keras", "horovod")  # how the roots begin of the names that rules ask for
 # packages whose names rules know: never taken for a package of the user's project of the same name
 LIBRARIES = frozenset(
-    "horovod keras keras_core keras_cv keras_hub keras_nlp mpdoctor tensorflow tensorflow_addons tensorflow_core "
-    "tensorflow_datasets tensorflow_hub tensorflow_models tensorflow_probability tensorflow_text tf_keras".split()
+    (
+        *("horovod", "keras", "keras_core", "keras_cv", "keras_hub", "keras_nlp", "mpdoctor", "tensorflow", "tf_keras"),
+        *(f"tensorflow_{name}" for name in ("addons", "core", "datasets", "hub", "models", "probability", "text")),
+    )
 )
 _TENSORFLOW = ("tensorflow.compat.v2", "tensorflow._api.v2")
 _BUILTINS = frozenset(dir(builtins))

@@ -53,6 +53,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import TypeGuard
 
 from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.program.context import Context
@@ -77,7 +78,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         tapes = [tape for tape in walk(gradient.receiver) if is_tape(tape)]
         if _records(tapes, gradient.context):
             continue
-        for scaled in _scaled(target(gradient)):
+        for scaled in _scaled(facts, target(gradient), tapes):
             if scaled.context.guarded or _records(tapes, scaled.context):
                 continue
             expression = text_at(facts, scaled.location) or "the loss"
@@ -95,25 +96,39 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 def _fix(facts: SourceFacts, scaled: Call | Operation) -> Fix | None:
     """The edit that moves the line below that of the loss, inside the tape."""
     moved = statement_at(facts, scaled.location)
-    given = scaled.argument(0, "loss") if isinstance(scaled, Call) else scaled.operands[0]
-    losses = [loss for loss in options(given) if isinstance(loss, Call | Operation)]
+    losses = [loss for value in _values_in(scaled) for loss in options(value) if _is_recorded(loss)]
     if moved is None or len(losses) != 1 or losses[0].context.function is not scaled.context.function:
         return None
-    under_tape = any(is_tape(part) for value in losses[0].context.withs for part in walk(value))
     is_assignment = bool(re.match(r"\w+ = ", moved.text)) and "\n" not in moved.text
-    if not under_tape or not is_assignment:
+    if not is_assignment:
         return None
     title = "Move it inside the tape"
     here = line_behind(facts, losses[0].location, moved.text)
     return safe_fix(title, here, without_statement(facts, scaled.location))
 
 
-def _scaled(loss: Value | None) -> Iterator[Call | Operation]:
-    """The last scaling, whose result is differentiated."""
+def _scaled(facts: SourceFacts, loss: Value | None, tapes: list[Value]) -> Iterator[Call | Operation]:
+    """The last scaling, whose result is differentiated: by a wrapper, or by any factor of what a tape has recorded."""
     for option in options(loss):
         is_call = isinstance(option, Call) and option.method in SCALING and option.receiver is not None
         if isinstance(option, (Call, Operation)) and (is_call or multiplied_by_scale(option)):
             yield option
+        elif isinstance(option, Operation) and option.operator in ("*", "/") and facts.shows_mixed_precision:
+            inside = (part for value in option.operands for part in options(value))
+            if any(isinstance(part, (Call, Operation)) and _records(tapes, part.context) for part in inside):
+                yield option
+
+
+def _values_in(scaled: Call | Operation) -> tuple[Value, ...]:
+    given = scaled.argument(0, "loss") if isinstance(scaled, Call) else None
+    return scaled.operands if isinstance(scaled, Operation) else (given,) if given is not None else ()
+
+
+def _is_recorded(loss: Value) -> TypeGuard[Call | Operation]:
+    """Whether it was computed under some tape."""
+    if not isinstance(loss, (Call, Operation)):
+        return False
+    return any(is_tape(part) for value in loss.context.withs for part in walk(value))
 
 
 def _records(tapes: list[Value], context: Context) -> bool:

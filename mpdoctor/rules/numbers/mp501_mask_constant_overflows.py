@@ -92,14 +92,23 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     found = list(_masks_that_overflow(facts))
     products = [event.location for event, _ in found]
     for event, constant in found:
-        text = text_at(facts, constant.location)
         yield Finding(
-            f"{f'`{text}`' if text else 'This constant'} is infinite in float16, and 0 times infinity is NaN: every "
-            "row becomes NaN, masked or not.",
+            f"{_constant_as_written(facts, event, constant)} is infinite in float16, and 0 times infinity is NaN: "
+            "every row becomes NaN, masked or not.",
             _help(facts, event, constant),
             event.location,
             fix=_fix(facts, event, constant, products),
         )
+
+
+def _constant_as_written(facts: SourceFacts, event: Operation | Call, constant: Value) -> str:
+    """ "`-1e9`"; with the name by which the product reads it, "`BIG` (`-1e9`)"."""
+    number = text_at(facts, constant.location)
+    operands = (node for value, node in pairs_that_meet(facts, event) if value is constant)
+    name = next((ast.unparse(node) for node in operands if isinstance(node, (ast.Name, ast.Attribute))), number)
+    if number and name != number:
+        return f"`{name}` (`{number}`)"
+    return f"`{name}`" if name else "This constant"
 
 
 def _masks_that_overflow(facts: SourceFacts) -> Iterator[tuple[Operation | Call, Value]]:

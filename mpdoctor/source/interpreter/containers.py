@@ -41,7 +41,18 @@ def evaluate_subscript(state: State, node: ast.Subscript) -> Value:
     if isinstance(node.slice, ast.Slice):
         return joined(_slice_of(choice, index, state.place(node)) for choice in options(of))
     place = state.place(node)
-    return joined(item_of_object(state, choice, index) or item_of(choice, index, place) for choice in options(of))
+    return joined(item_of_object(state, choice, index) or item_of(choice, index, place) for choice in _filled(of))
+
+
+def _filled(of: Value) -> list[Value]:
+    """What it may be, without an empty list, of which no element is ever taken: what stood there before the loop that
+    fills it."""
+    choices = list(options(of))
+    return [choice for choice in choices if not _is_empty(choice)] or choices
+
+
+def _is_empty(value: Value) -> bool:
+    return isinstance(value, Collection) and value.kind == "list" and not value.items and not value.open
 
 
 def _slice_of(of: Value, index: Value, location: Location) -> Value:
@@ -236,7 +247,7 @@ def _evaluate_for_any(state: State, node: Comprehension, first: Value) -> Value:
 
 def element_of(iterable: Value, location: Location) -> Value:
     """What a `for` over this is given each time."""
-    return joined(_element_of(contents_of(choice), location) for choice in options(iterable))
+    return joined(_element_of(contents_of(choice), location) for choice in _filled(iterable))
 
 
 def _element_of(iterable: Value, location: Location) -> Value:

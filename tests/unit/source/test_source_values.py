@@ -47,6 +47,11 @@ VALUES = [
     ("x = [1] + [2]", "list[1, 2]"),
     ("x = []; x.append(1); x.append(2)", "list[1, 2]"),
     ("x = []\nfor i in f(): x.append(i)", "list[?()[], …] | list[]"),
+    ("a = []\nfor i in f(): a.append(g(i))\nfor x in a: pass", "?(?()[])"),
+    ("a = []\nfor i in f(): a.append(g(i))\nx = a[0]", "?(?()[])"),
+    ("a = []\nfor i in f(): a.append(g(i))\nfor x, _ in zip(a, f()): pass", "?(?()[])"),
+    ("a = []\nfor i in f(): a.append(1 if g(i) else 'a')\nx = a[0]", "'a' | 1"),
+    ("a = []\nfor i in f(): a.append(1)\na.append(h())\nx = a", "list[1, ?(), …] | list[?()]"),
     ("x = [1]; x.pop()", "list[1, …]"),
     # paths
     ("x = 1\nif f(): x = 2", "1 | 2"),

@@ -21,7 +21,7 @@ from mpdoctor.source.interpreter.settings.trees import TREES, value_from_json
 from mpdoctor.source.interpreter.state.interpreter_state import State
 from mpdoctor.source.interpreter.state.recording import record_read, record_write
 from mpdoctor.source.interpreter.state.scopes import Keywords
-from mpdoctor.source.joining import joined
+from mpdoctor.source.joining import joined, tells_of_all
 from mpdoctor.source.names import api_from_name
 
 MOST_ZIPPED = 6  # elements of lists that are put together one by one
@@ -217,21 +217,28 @@ def _read_from_dict(of: Collection, method: str, call: Call) -> Value | None:
 
 
 def _mutate(state: State, of: Collection, method: str, call: Call, node: ast.Call) -> None:
-    """A list or dict that is changed in place becomes a new value under the same name."""
+    """A list or dict that is changed in place becomes a new value under the same name, among the others that the name
+    may stand for."""
     receiver = node.func.value if isinstance(node.func, ast.Attribute) else None
     new = _changed(of, method, call, is_certain=not state.context.loops)
     if len(new.items) > 500:
         new = Collection(of.location, of.kind, of.items, of.keys, True)
     if isinstance(receiver, ast.Name):
-        state.bind(receiver.id, new)
+        state.bind(receiver.id, _exchanged(state.scope.find(receiver.id), of, new))
     elif isinstance(receiver, ast.Attribute):
         for choice in options(_holder_of(state, receiver)):
-            _replace_attribute(state, choice, receiver.attr, new)
+            _replace_attribute(state, choice, receiver.attr, of, new)
+
+
+def _exchanged(value: Value | None, old: Value, new: Value) -> Value:
+    return joined(new if choice is old else choice for choice in options(value)) if old in options(value) else new
 
 
 def _changed(of: Collection, method: str, call: Call, is_certain: bool) -> Collection:
     added = call.args[:1]
     if method == "append" and added and of.kind == "list":
+        if not is_certain and not of.items and not of.open:  # each element is made so, as by a comprehension
+            return Collection(of.location, of.kind, added, (), True, uniform=tells_of_all(added[0]))
         return Collection(of.location, of.kind, (*of.items, *added), (), of.open or not is_certain)
     if method == "extend" and added and isinstance(added[0], Collection) and of.kind == "list":
         rest = added[0]
@@ -253,12 +260,12 @@ def _holder_of(state: State, node: ast.Attribute) -> Value:
     return (state.scope.find(inner.id) or Unknown()) if isinstance(inner, ast.Name) else Unknown()
 
 
-def _replace_attribute(state: State, of: Value, name: str, value: Value) -> None:
-    attributes = state.attributes.get(id(of))
+def _replace_attribute(state: State, holder: Value, name: str, old: Value, new: Value) -> None:
+    attributes = state.attributes.get(id(holder))
     if attributes is not None and name in attributes:
-        state.walk.side_effects.set(attributes, name, value)
-    if isinstance(of, Instance) and name in of.of.attributes:
-        state.walk.side_effects.set(of.of.attributes, name, value)
+        state.walk.side_effects.set(attributes, name, _exchanged(attributes[name], old, new))
+    if isinstance(holder, Instance) and name in holder.of.attributes:
+        state.walk.side_effects.set(holder.of.attributes, name, _exchanged(holder.of.attributes[name], old, new))
 
 
 def _keys_written_out(node: ast.Call) -> set[str]:
