@@ -9,7 +9,8 @@ they speak of are in `values.py`. A rule goes over one kind of event and asks ab
 
 The program starts in one file. Functions of the user's own are followed into the first-party files that it
 imports, so the location of an event may lie in another file. Of the top level of those files only the calls
-that set a policy are among the events: the rest are in their own facts. A function that is called from
+that set a policy are among the events: the rest are in their own facts. To be judged, a script and all that it
+imports are one program, whose facts hold the events of all (`seen_from`). A function that is called from
 several places is followed for each, so one line may appear in several events with different values: that is
 no reason to report it twice (findings at one location are merged).
 """
@@ -93,6 +94,8 @@ class SourceFacts:
     float32_classes
         Where those classes of this file and its imports are defined that the whole project makes in float32 only. The
         pipeline sets it.
+    texts_beside
+        Of a whole program: the texts of its files, by path. `seen_from` sets it.
     package
         The dotted package that the file belongs to, "" for a file of its own: "keras.src.layers" for a file of Keras.
     incomplete
@@ -134,6 +137,7 @@ class SourceFacts:
     policies_set: tuple[str | None, ...] = ()
     policies_elsewhere: tuple[str | None, ...] = ()
     float32_classes: tuple[Location, ...] = ()
+    texts_beside: Mapping[str, str] = field(default_factory=dict, repr=False)
     package: str = ""
     incomplete: bool = False
     unreadable: Problem | None = None
@@ -161,10 +165,31 @@ class SourceFacts:
         vars(changed).update((name, vars(self)[name]) for name in _OF_EVENTS & vars(self).keys())
         return changed
 
+    def seen_from(self, file: SourceFacts, signs: tuple[Location, ...], changes: Mapping[str, Any]) -> SourceFacts:
+        """The facts of a whole program, to judge one of its files: with the text of that file, and its own signs of
+        mixed precision, since the others of the program may be in code that has nothing to do with it."""
+        names = ("path", "text", "package", "cells", "broken_cells", "passed_over")
+        seen = self.to_judge({**{name: getattr(file, name) for name in names}, **changes})
+        vars(seen).pop("lines", None)
+        vars(seen)["mixed_precision_signs"] = signs
+        return seen
+
     @cached_property
     def lines(self) -> list[str]:
         """Of the text, as Python counts them."""
         return lines_of(self.text)
+
+    def lines_of(self, path: str) -> list[str]:
+        """Of this file, or of another one of the program; [] where that is not at hand."""
+        if path == self.path:
+            return self.lines
+        if path not in self._lines_beside:
+            self._lines_beside[path] = lines_of(self.texts_beside.get(path, ""))
+        return self._lines_beside[path]
+
+    @cached_property
+    def _lines_beside(self) -> dict[str, list[str]]:
+        return {}
 
     @cached_property
     def mixed_precision_signs(self) -> tuple[Location, ...]:

@@ -14,8 +14,8 @@ LONGEST = 60
 
 
 def text_at(facts: SourceFacts, location: Location) -> str:
-    """The source text of a location on one line, "" where the location lies in another file or is too long."""
-    lines = facts.lines if location.path == facts.path else []
+    """The source text of a location on one line, "" where it lies in no file at hand or is too long."""
+    lines = facts.lines_of(location.path)
     if not 0 < location.line <= len(lines) or not location.column or location.end_line != location.line:
         return ""
     text = lines[location.line - 1][location.column - 1 : location.end_column - 1].strip()
@@ -32,7 +32,7 @@ def expression_at(facts: SourceFacts, location: Location) -> ast.expr | None:
 
 def receiver_text(facts: SourceFacts, call: Call) -> str:
     """`self.optimizer` of `self.optimizer.apply_gradients(…)`, as written; "optimizer" where that is not at hand."""
-    lines = facts.lines if call.location.path == facts.path else []
+    lines = facts.lines_of(call.location.path)
     number = call.location.line
     line = lines[number - 1][call.location.column - 1 :] if 0 < number <= len(lines) else ""
     receiver, dot, _ = line.partition("." + call.method)

@@ -22,7 +22,14 @@ from mpdoctor.project.project_folder import LEADS_OUT
 from mpdoctor.source.modules import Files
 from mpdoctor.source.reading import Source, source_from_text
 
-__all__ = ["facts_from_file", "facts_from_text", "facts_with_imports", "facts_without_walking", "source_or_problem"]
+__all__ = [
+    "facts_from_file",
+    "facts_from_text",
+    "facts_with_imports",
+    "facts_without_walking",
+    "program_with_imports",
+    "source_or_problem",
+]
 
 
 @without_garbage_collection()
@@ -57,22 +64,41 @@ def facts_with_imports(
     The script's facts hold the events of running it, in whichever of the files they lie. An imported file's
     hold those of its top level, and of the functions that the script never calls. `given`: how files are shown, by
     absolute path; of the others it follows from the script."""
-    from mpdoctor.source.program import execute_script, execute_the_rest, facts_from_module, new_state
+    return program_with_imports(path, shown_as, files, given)[0]
+
+
+@without_garbage_collection()
+def program_with_imports(
+    path: Path,
+    shown_as: str | None = None,
+    files: Files | None = None,
+    given: Mapping[Path, str] = MappingProxyType({}),
+) -> tuple[dict[Path, SourceFacts], SourceFacts]:
+    """The same, and the facts of all of them together, as if they stood in the script's file."""
+    from mpdoctor.source.program import (
+        execute_script,
+        execute_the_rest,
+        facts_from_module,
+        facts_of_program,
+        new_state,
+    )
 
     start, shown = path.absolute(), str(path) if shown_as is None else shown_as
     state = new_state(files, shown=given)
     source = source_or_problem(state.files, start, shown)
     if isinstance(source, Problem):
-        return {start: SourceFacts(shown, unreadable=source)}
+        unreadable = SourceFacts(shown, unreadable=source)
+        return {start: unreadable}, unreadable
     execute_script(state, source, start)
     modules = dict(state.modules)
     for module in modules.values():
         execute_the_rest(state, module)
     facts = {path: facts_with_cells(facts_from_module(module), module.source) for path, module in modules.items()}
     links = ((link, os.path.relpath(link, start.parent)) for link in state.files.passed_over)
-    return facts | {
+    passed_over = {
         link: SourceFacts(os.path.normpath(Path(shown).parent / below), passed_over=LEADS_OUT) for link, below in links
     }
+    return facts | passed_over, facts[start] if facts[start].is_broken else facts_of_program(modules.values())
 
 
 def facts_without_walking(files: Files, path: Path, shown_as: str) -> SourceFacts:

@@ -85,6 +85,7 @@ def _execute_the_rest(state: State, module: Module) -> None:
     state.qualified, state.owner = [], None
     for body in module.main_blocks:
         _begin_run(state, reached=True)
+        module.main_runs.add(state.runs)
         module.scope.names["__name__"] = Known(module.location, "__main__")
         execute_block(state, body)
     done, left_to_others = 0, _steps_of_templates(state, module)
@@ -180,6 +181,31 @@ def facts_from_module(
         incomplete=bool(module.incomplete),
         breakdowns=breakdowns,
     )
+
+
+def facts_of_program(modules: Iterable[Module]) -> SourceFacts:
+    """Of a script and all that it imports, as if they stood in one file, the script's. What a module does where it is
+    run by itself (`if __name__ == "__main__"`) is no part of the program."""
+    script, *imported = [module for module in modules if not module.breakdowns]
+    later = (_left_out(module.later, module.main_runs) for module in imported)
+    events = joined_events((script.events, script.later, *(module.events for module in imported), *later))
+    return dataclasses.replace(
+        facts_from_module(script),
+        uses=tuple(events.uses),
+        calls=tuple(events.calls),
+        reads=tuple(events.reads),
+        writes=tuple(events.writes),
+        operations=tuple(events.operations),
+        withs=tuple(events.withs),
+        returns=tuple(events.returns),
+        classes=tuple(own for module in (script, *imported) for own in module.classes),
+        functions=tuple(own for module in (script, *imported) for own in module.functions),
+    )
+
+
+def _left_out(events: Events, runs: Container[int]) -> Events:
+    """The events without those of these runs."""
+    return Events(*([event for event in stretch if event.context.run not in runs] for stretch in events.stretches))
 
 
 def _imports_by_guard(module: Module) -> tuple[tuple[str, ...], tuple[str, ...]]:

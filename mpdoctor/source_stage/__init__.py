@@ -70,7 +70,7 @@ class SourceStage:
         judge_ahead: JudgeAhead | None = None,
     ) -> None:
         self._progress, self._with_imports, self._is_read = progress, with_imports, False
-        self._files = dict(files)
+        self._files, self._scripts = dict(files), frozenset(files) if with_imports else frozenset()
         self._assume_mixed = assume_mixed
         self._facts: dict[Path, SourceFacts] = {}
         self._walked: set[Path] = set()
@@ -123,7 +123,7 @@ class SourceStage:
         """What the rules of these codes find in these files (paths as shown), each by its own Keras."""
         tasks: dict[Path, Task] = {}
         for shown_as in paths:
-            if self.facts[shown_as].is_broken:
+            if self.facts[shown_as].is_broken or (self._scripts and self._paths[shown_as] not in self._scripts):
                 continue
             changes = {
                 "keras": keras(shown_as),
@@ -135,7 +135,7 @@ class SourceStage:
                 "float32_classes": self._float32_classes_seen_by(self.facts[shown_as]),
             }
             path = self._paths[shown_as]
-            tasks[path] = Task(path, changes, codes, self._program_of(path))
+            tasks[path] = Task(path, changes, codes, tuple(paths) if self._scripts else self._program_of(path))
         found = {path: said for path, task in tasks.items() if (said := self._known(task)) is not None}
         new = {path: task for path, task in tasks.items() if path not in found}
         for method, walked in (("walk", True), ("read", False)):

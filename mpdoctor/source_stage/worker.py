@@ -11,13 +11,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mpdoctor.facts.frozen import dataclass
+from mpdoctor.facts.location import Location
 from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import Crashed, Finding
 from mpdoctor.program.breakdown import Breakdown, breakdown_from_error
 from mpdoctor.program.collector import without_garbage_collection
 from mpdoctor.program.source_facts import Problem, SourceFacts
 from mpdoctor.rules.registry import findings_from_facts
-from mpdoctor.source import facts_with_cells, facts_with_imports, facts_without_walking, source_or_problem
+from mpdoctor.source import facts_with_cells, facts_without_walking, program_with_imports, source_or_problem
 from mpdoctor.source.import_graph import Outlines
 from mpdoctor.source.modules import Files
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from mpdoctor.source.project import Project
 
 Judged = list[Finding | Crashed]
+_Program = tuple[dict[Path, SourceFacts], SourceFacts]  # the facts of its files, and those of all together
 
 
 @dataclass(frozen=True, slots=False)
@@ -70,6 +72,7 @@ class Worker:
         self._shown, self._unsaved = files, unsaved
         self._files, self._outlines = Files(unsaved), outlines
         self._facts: dict[Path, SourceFacts] = {}
+        self._programs: dict[Path, _Program] = {}
 
     @cached_property
     def _project(self) -> Project:
@@ -98,7 +101,9 @@ class Worker:
     def walk_with_imports(self, paths: list[Path]) -> dict[Path, tuple[SourceFacts, bool]]:
         for path in paths:
             with self._guard(path):
-                self._facts |= facts_with_imports(path, self._shown[path], Files(self._unsaved))
+                program = program_with_imports(path, self._shown[path], Files(self._unsaved))
+                self._programs[path] = program
+                self._facts |= program[0]
         return self._told(list(self._facts))
 
     @without_garbage_collection()
@@ -134,28 +139,53 @@ class Worker:
         return [*map(crash_from_breakdown, self._facts[task.path].breakdowns), *said]
 
     def _judged_with_imports(self, task: Task) -> Judged:
-        """What the rules say of a whole program, each of its files as `check` of its script alone would judge it."""
+        """What the rules say of a whole program. Its script is judged as if all stood in it; then each file of which it
+        told something, by the rules that did: there is the place to edit."""
         said: Judged = []
-        program: dict[Path, SourceFacts] = {}
-        with self._guard(task.path), _garbage_given_back():
-            program = facts_with_imports(task.path, self._shown[task.path], self._files, self._shown)
-            imported = {path for facts in program.values() for path in facts.imports}
-            is_mixed = {facts.path: self._is_mixed(path, facts) for path, facts in program.items()}
-            reached = {path for facts in program.values() if is_mixed[facts.path] for path in facts.imports}
-            told = (dataclasses.replace(facts, policies_set=facts.policies_told()) for facts in program.values())
-            policies = policies_by_importers(told)
-            for path, facts in program.items():
-                changes = task.changes | {
-                    "is_imported": facts.path in imported,
-                    "is_guarded": False,  # what the program asks first is known of each of its events
-                    "mixed_elsewhere": facts.path in reached,
-                    "policies_elsewhere": policies.get(facts.path, ()),
-                }
-                if facts.path in task.program and is_mixed[facts.path] is not None:
-                    with self._guard(path):
-                        said += _findings(dataclasses.replace(facts, **changes), task.codes)
-        broken = (self._facts[path].breakdowns for path in {task.path: None, **program} if path in self._facts)
+        walked = {task.path}
+        with self._guard(task.path), self._program_of(task) as (files, whole):
+            walked |= files.keys()
+            signs = self._signs_of_mixed_precision(files)
+            texts = {facts.path: facts.text for facts in files.values()}
+            of_program = {"is_imported": False, "is_guarded": False, "policies_elsewhere": (), "texts_beside": texts}
+            told: dict[str, set[str]] = {}
+            for path, facts in files.items():
+                if facts.path not in task.program or path not in signs:
+                    continue
+                shows_more = signs[path] and not signs[task.path]
+                codes = task.codes if path == task.path or shows_more else frozenset(told.get(facts.path, ()))
+                with self._guard(path):
+                    seen = whole.seen_from(facts, signs[path], task.changes | of_program)
+                    found = list(_findings(seen, codes)) if codes else []
+                    said += _told_of(facts.path, found, or_of_none=path == task.path)
+                    for finding in found:
+                        if isinstance(finding, Finding) and finding.location is not None:
+                            told.setdefault(finding.location.path, set()).add(finding.code)
+        broken = (self._facts[path].breakdowns for path in sorted(walked & self._facts.keys()))
         return [*(crash_from_breakdown(breakdown) for breakdowns in broken for breakdown in breakdowns), *said]
+
+    @contextmanager
+    def _program_of(self, task: Task) -> Iterator[_Program]:
+        """As it was walked, or walked for one answer, of which nothing is kept."""
+        if task.path in self._programs:
+            yield self._programs[task.path]
+            return
+        with _garbage_given_back():
+            yield program_with_imports(task.path, self._shown[task.path], self._files, self._shown)
+
+    def _signs_of_mixed_precision(self, files: Mapping[Path, SourceFacts]) -> dict[Path, tuple[Location, ...]]:
+        """Of each file those that it shows itself, and those of the files that import it, also through others; without
+        the files that we broke on."""
+        found: dict[Path, tuple[Location, ...]] = {}
+        for path, facts in files.items():
+            with self._guard(path):
+                found[path] = facts.mixed_precision_signs
+        shown = {facts.path: path for path, facts in files.items()}
+        of_importers: dict[Path, list[Location]] = {path: [] for path in files}
+        for path, own in found.items():
+            for imported in files[path].imports:
+                of_importers[shown[imported]].extend(own)
+        return {path: (*own, *of_importers[path]) for path, own in found.items()}
 
     def _is_mixed(self, path: Path, facts: SourceFacts) -> bool | None:
         """Whether the facts show mixed precision; None where we broke on them."""
@@ -181,6 +211,15 @@ def _findings(facts: SourceFacts, codes: frozenset[str]) -> Iterator[Finding | C
             yield dataclasses.replace(said, help=advice_in_names_of(facts, said.help))
         else:
             yield said
+
+
+def _told_of(path: str, said: Iterable[Finding | Crashed], or_of_none: bool) -> Judged:
+    """What is told of one file; with `or_of_none` also what is told of none."""
+    return [
+        item
+        for item in said
+        if isinstance(item, Crashed) or (item.location.path == path if item.location is not None else or_of_none)
+    ]
 
 
 @contextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.user_definitions import Parameter
-from mpdoctor.program.values import Api, Attribute, Collection, Either, Item, Known, Value, known
+from mpdoctor.program.values import Api, Attribute, Collection, Either, Item, Known, Value, known, walk
 
 _WHOLE = (
     *("math.ceil", "math.floor", "math.trunc", "math.factorial", "math.comb", "math.perm"),
@@ -12,6 +12,7 @@ _WHOLE = (
 )
 _NUMBERS = ("builtins.int", "builtins.float", "builtins.len", "builtins.round")
 _DEPTH_OF_NUMBERS = 4
+RANGE = "builtins.range"
 
 
 def is_number(value: Value | None, depth: int = 0) -> bool:
@@ -20,7 +21,7 @@ def is_number(value: Value | None, depth: int = 0) -> bool:
     if isinstance(value, Either):
         return all(is_number(option, depth) for option in value.options)
     if isinstance(value, Item):
-        return isinstance(known(value.index), int) and _is_static_shape(value.of)
+        return _is_counted(value) or (isinstance(known(value.index), int) and _is_static_shape(value.of))
     if isinstance(value, Call) and isinstance(value.callee, Api):
         return value.callee.name in _NUMBERS or value.callee.root == "math"
     if isinstance(value, Operation):
@@ -29,6 +30,17 @@ def is_number(value: Value | None, depth: int = 0) -> bool:
         is_setting = value.function is not None and value.function.name == "__init__"
         return is_setting and type(known(value.default)) in (int, float)
     return isinstance(value, Known)
+
+
+def _is_counted(item: Item) -> bool:
+    """What `for i in range(3)` and `for i, block in enumerate(blocks)` count; in a graph `range(n)` of a tensor counts
+    in tensors."""
+    if isinstance(item.of, Api):
+        return item.of.name == RANGE
+    if not isinstance(item.of, Call) or not isinstance(item.of.callee, Api) or item.of.callee.name != RANGE:
+        return False
+    made = (part for end in item.of.args for part in walk(end) if isinstance(part, Call))
+    return not any(isinstance(call.callee, Api) and call.callee.root not in ("builtins", "math") for call in made)
 
 
 def _is_static_shape(value: Value) -> bool:
@@ -43,6 +55,8 @@ def kind_of_number(value: Value, depth: int = 0) -> str | None:
     """The Python type of a constant, and "float" of what `math.log(…)`, `float("-inf")` and the like give."""
     if isinstance(value, Known):
         return type(value.value).__name__
+    if isinstance(value, Item) and _is_counted(value):
+        return "int"
     if isinstance(value, Call) and isinstance(value.callee, Api) and value.callee.root == "math":
         return None if value.callee.name in _WHOLE else "float"
     if isinstance(value, Call) and isinstance(value.callee, Api) and value.callee.name == "builtins.float":

@@ -103,10 +103,13 @@ def _pins_from_pyproject(path: Path) -> Iterator[Pin]:
 
 
 def _specifier_from_poetry(version: str) -> str:
-    """`^2.15` allows everything before 3, `~2.15` before 2.16, `2.15` that release alone."""
+    """`^2.15` allows everything before 3, `~2.15` before 2.16, `2.15` that release alone, `2.15.*` all of them."""
     parts = []
     for part in version.split(","):
         caret = re.fullmatch(r"\s*([\^~]?)\s*(\d+)(?:\.(\d+))?(\.[\w.]+)?\s*", part)
+        if re.fullmatch(r"\s*\d+(\.\d+)*\.\*\s*", part):
+            parts.append(f"=={part.strip()}")
+            continue
         if caret is None:
             parts.append(part.strip())
             continue

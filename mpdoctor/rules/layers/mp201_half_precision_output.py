@@ -54,7 +54,7 @@ from mpdoctor.program.events import Call
 from mpdoctor.program.instances import class_of
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Instance, Parameter
-from mpdoctor.program.values import Api, Attribute, Value, is_api, known, options
+from mpdoctor.program.values import Api, Attribute, Item, Value, is_api, known, options
 from mpdoctor.semantics.source.edits.expressions import unsafe_fix
 from mpdoctor.semantics.source.edits.layers import in_float32
 from mpdoctor.semantics.source.layers.output_activations import activations_of_outputs
@@ -219,6 +219,9 @@ def _is_prediction_in_loss(facts: SourceFacts, value: Value) -> bool:
 
 
 def _is_prediction_in_step(value: Value, cast: Call) -> bool:
+    """`tf.cast(self(x), tf.float32)`, or of one of several outputs."""
+    while isinstance(value, Item):
+        value = value.of
     return isinstance(value, Call) and isinstance(value.callee, (Call, Instance)) and _is_in_a_step(cast)
 
 

@@ -59,7 +59,7 @@ from collections.abc import Iterator
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.model import ModelFacts
 from mpdoctor.finding import Edit, Finding, Fix, Severity
-from mpdoctor.knowledge.api_names import kind_of_class
+from mpdoctor.knowledge.api_names import kind_of_class, public_name
 from mpdoctor.knowledge.half_dtypes import HALF
 from mpdoctor.program.context import Context
 from mpdoctor.program.dtypes.tensor_dtypes import dtype_named
@@ -239,11 +239,14 @@ def _halves(precision: Precision, loss: Value | None, context: Context, depth: i
     """The loss if it is 16-bit, and its dtype; for a sum, or a scalar that was cast afterwards, the parts that are."""
     for option in options(loss):
         parts: tuple[Value | None, ...] = ()
+        is_number = _is_one_number
         if isinstance(option, Operation) and option.operator == "+":
             parts = option.operands
         elif isinstance(option, Call) and is_cast(option):
-            parts = (option.argument(0),)
-        numbers = [part for part in parts if _is_one_number(part)] if depth < MOST_NESTED else []
+            parts, is_number = (option.argument(0),), _is_loss
+        elif isinstance(option, Call) and option.method in REDUCING:
+            parts = tuple(part for part in (option.argument(0),) if isinstance(part, Call) and is_cast(part))
+        numbers = [part for part in parts if is_number(part)] if depth < MOST_NESTED else []
         found = [half for number in numbers for half in _halves(precision, number, context, depth + 1)]
         whole = precision.half(option, context)
         if whole is not None and (not found or len(numbers) < len(parts)):
@@ -259,6 +262,22 @@ def _is_one_number(value: Value | None) -> bool:
         or (isinstance(choice, Operation) and choice.operator == "+")
         for choice in choices
     )
+
+
+def _is_loss(value: Value | None) -> bool:
+    """Whether it is certainly one number, or what one of Keras' losses gives."""
+    choices = options(value)
+    return _is_one_number(value) or (
+        bool(choices) and all(isinstance(choice, Call) and _is_loss_of_keras(choice) for choice in choices)
+    )
+
+
+def _is_loss_of_keras(call: Call) -> bool:
+    """`keras.losses.mean_squared_error(y, p)`, `MeanSquaredError()(y, p)`."""
+    made_by = call.callee.callee if isinstance(call.callee, Call) else None
+    if isinstance(made_by, Api):
+        return kind_of_class(made_by.name) == "loss"
+    return isinstance(call.callee, Api) and public_name(call.callee.name).startswith("keras.losses.")
 
 
 def _unscaled(loss: Value | None) -> Value | None:

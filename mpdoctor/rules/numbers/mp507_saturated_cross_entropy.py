@@ -73,6 +73,7 @@ from mpdoctor.semantics.source.numbers.losses_and_metrics import compiled, predi
 from mpdoctor.semantics.source.numbers.precision import precision_of
 
 SEVERITY = Severity.WARNING
+EXPLAINS = {"MP504": "line"}
 NEVER_RAISES = True
 PROBABILITIES = ("softmax", "sigmoid")
 FUNCTIONS = (

@@ -44,7 +44,7 @@ from mpdoctor.program.instances import class_of
 from mpdoctor.program.policy_settings import SET_FLOATX, policies_set_by, sets_policy
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import ClassFacts, Defined, Parameter
-from mpdoctor.program.values import Api, Value, walk
+from mpdoctor.program.values import Api, Value, is_api, options, walk
 from mpdoctor.semantics.source.edits.expressions import argument_replaced, literal_replaced, unsafe_fix
 from mpdoctor.semantics.source.edits.statements import without_statement
 from mpdoctor.semantics.source.programs.tests_without_training import TRAINING, is_in_test_without_training
@@ -54,6 +54,7 @@ SEVERITY = Severity.WARNING
 FIXES = ("unsafe",)
 CONFIRMED_LIVE = True
 FLOATX = "floatx"
+POLICY = "keras.mixed_precision.Policy"
 VARIABLE_CREATOR = "tensorflow.variable_creator_scope"
 PURE_HALF = ("float16", "bfloat16")
 ADDING = ("add_weight", "add_variable")
@@ -71,7 +72,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         given, role = _dtype_given(facts, call)
         policies = policies_named(given) or (policies_set_by(call) if call in facts.policy_calls else ())
         policy = next((named for named in policies if named in PURE_HALF), None)
-        if role == FLOATX and _makes_variables_its_own_way(facts):
+        if (role == FLOATX and _makes_variables_its_own_way(facts)) or _is_refused(given):
             continue
         if policy is not None and not is_in_test_without_training(facts, call.context):
             yield Finding(
@@ -83,6 +84,12 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
                 call.location,
                 fix=_fix(facts, call, given, policy, role),
             )
+
+
+def _is_refused(given: Value | None) -> bool:
+    """`Policy(tf.float16)`, which raises (MP104)."""
+    policies = (option for option in options(given) if isinstance(option, Call) and is_api(option.callee, POLICY))
+    return any(isinstance(name, Api) for policy in policies for name in options(policy.argument(0, "name")))
 
 
 def _fix(facts: SourceFacts, call: Call, given: Value | None, policy: str, role: str) -> Fix | None:

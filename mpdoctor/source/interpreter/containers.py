@@ -254,7 +254,8 @@ def _element_of(iterable: Value, location: Location) -> Value:
     if isinstance(iterable, Call) and isinstance(iterable.callee, Api) and iterable.args:
         name = iterable.callee.name
         if name == "builtins.enumerate":
-            pair = (Unknown(location), element_of(iterable.args[0], location))
+            counted = Item(location, Api(location, "builtins.range", "builtins", "builtins.range"))
+            pair = (counted, element_of(iterable.args[0], location))
             return Collection(location, "tuple", pair)
         if name == "builtins.zip" and not iterable.open:
             together = tuple(element_of(argument, location) for argument in iterable.args)

@@ -54,8 +54,8 @@ ASKING_FOR_DTYPES = ("result_type", "promote_types", "can_cast", "finfo", "iinfo
 def policies_of_instances(facts: SourceFacts, owner: ClassFacts, inside: tuple[ClassFacts, ...] = ()) -> frozenset[str]:
     """The policies that this program's layers of a class may have: by their `dtype`, else the global one where they are
     made. Of a class that the program never makes itself: float32 where the project makes it in nothing else, or the
-    16-bit ones that the program sets, else "mixed_float16", since it shows mixed precision. `inside`: of layers that
-    hand their own policy on, those that were asked about."""
+    16-bit ones that the program sets, or what imports it, else "mixed_float16", since it shows mixed precision.
+    `inside`: of layers that hand their own policy on, those that were asked about."""
     made = facts.makings_of(owner)
     if made:
         return frozenset(policy for call in made for policy in policies_made_with(facts, call, owner, inside))
@@ -65,8 +65,9 @@ def policies_of_instances(facts: SourceFacts, owner: ClassFacts, inside: tuple[C
     if fixed is not None and known(fixed) is not None and not isinstance(fixed, Parameter):
         return frozenset(policies_named(fixed))
     given = [call.argument(0, "policy") or call.keyword("dtype_policy") for call in facts.policy_calls]
-    half = frozenset(name for policy in given for name in policies_named(policy) if name in SIXTEEN_BITS)
-    return half or frozenset(("mixed_float16",))
+    own = frozenset(name for policy in given for name in policies_named(policy) if name in SIXTEEN_BITS)
+    elsewhere = frozenset(name for name in facts.policies_elsewhere if name in SIXTEEN_BITS)
+    return own or elsewhere or frozenset(("mixed_float16",))
 
 
 def computes_in_half(facts: SourceFacts, value: Value, context: Context, only: str | None = None) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from mpdoctor.program.events import Call, Operation, Read, Return, Use, With, Write
 
@@ -27,6 +27,11 @@ class Events:
     operations: list[Operation] = field(default_factory=list)
     withs: list[With] = field(default_factory=list)
     returns: list[Return] = field(default_factory=list)
+
+    @property
+    def stretches(self) -> tuple[list[Any], ...]:
+        """Of each kind of event, in the order of the fields."""
+        return (self.uses, self.calls, self.reads, self.writes, self.operations, self.withs, self.returns)
 
 
 class _Ordered(Protocol):

@@ -1,0 +1,78 @@
+"""A program whose classes lie in another file is told the same as one that is a single file, line by line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from judging import KERASES
+from marks import marks_from_source
+from split_programs import split_program
+
+from mpdoctor.finding import Finding
+from mpdoctor.rules.registry import all_rules
+from mpdoctor.source_stage import SourceStage
+
+FIXTURES = Path(__file__).parents[2] / "fixtures"
+CODES = frozenset(rule.code for rule in all_rules())
+PROGRAMS = [path for folder in ("rules", "held_out") for path in sorted((FIXTURES / folder).glob("*/*.py"))]
+
+
+LAYER = """
+import tensorflow as tf
+class Scores(tf.keras.layers.Layer):
+    def call(self, scores):
+        scores = scores + (1.0 - tf.linalg.band_part(tf.ones_like(scores), -1, 0)) * -1e9
+        return scores / (tf.reduce_max(tf.abs(scores), axis=-1, keepdims=True) + 1e-8)
+"""
+SCRIPT = """
+import tensorflow as tf
+from parts import Scores
+tf.keras.mixed_precision.set_global_policy("mixed_bfloat16")
+model = tf.keras.Sequential([tf.keras.Input((8, 8)), Scores(), tf.keras.layers.Dense(1, dtype="float32")])
+model.compile("adam", "mse")
+model.fit(tf.ones((8, 8, 8)), tf.ones((8, 8, 1)))
+"""
+
+
+def told(directory: Path, texts: dict[str, str], keras: str, *, as_script: bool = True) -> set[tuple[int, str]]:
+    """The lines and codes of a script, checked with what it imports, or of all the files of a directory."""
+    directory.mkdir()
+    for name, text in texts.items():
+        (directory / name).write_text(text, encoding="utf-8")
+    given = ["train.py"] if as_script else sorted(texts)
+    stage = SourceStage({(directory / name).absolute(): name for name in given}, with_imports=as_script)
+    said = list(stage.judge(lambda path: KERASES[keras], CODES, list(stage.facts)))
+    assert all(isinstance(item, Finding) for item in said), said
+    return {(item.location.line, item.code) for item in said if isinstance(item, Finding) and item.location}
+
+
+@pytest.mark.sampled(120)
+@pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_it_says_the_same_in_two_files(tmp_path: Path, path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    try:
+        split = split_program(text)
+    except SyntaxError:  # a fixture of MP001
+        split = None
+    if split is None:
+        return
+    script, parts = split
+    keras = marks_from_source(text).keras[0]
+    together = told(tmp_path / "one", {"train.py": text}, keras)
+    assert told(tmp_path / "two", {"train.py": script, "parts.py": parts}, keras) == together
+
+
+def test_most_programs_with_a_class_are_split() -> None:
+    with_class = [text for path in PROGRAMS if "\nclass " in (text := path.read_text(encoding="utf-8"))]
+    split = [text for text in with_class if "mp001" not in text and split_program(text) is not None]
+    assert len(split) > 0.75 * len(with_class) > 900
+
+
+@pytest.mark.parametrize("as_script", [True, False], ids=["the script", "the directory"])
+@pytest.mark.parametrize(("policy", "codes"), [("mixed_bfloat16", []), ("mixed_float16", ["MP501", "MP502"])])
+def test_a_layer_of_another_file_has_the_policy_of_the_program(
+    tmp_path: Path, as_script: bool, policy: str, codes: list[str]
+) -> None:
+    texts = {"train.py": SCRIPT.replace("mixed_bfloat16", policy), "parts.py": LAYER}
+    assert [code for _, code in sorted(told(tmp_path / "it", texts, "3", as_script=as_script))] == codes
