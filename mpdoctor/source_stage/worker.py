@@ -180,12 +180,11 @@ class Worker:
         for path, facts in files.items():
             with self._guard(path):
                 found[path] = facts.mixed_precision_signs
-        shown = {facts.path: path for path, facts in files.items()}
-        of_importers: dict[Path, list[Location]] = {path: [] for path in files}
+        of_importers: dict[str, list[Location]] = {}  # by path as shown
         for path, own in found.items():
             for imported in files[path].imports:
-                of_importers[shown[imported]].extend(own)
-        return {path: (*own, *of_importers[path]) for path, own in found.items()}
+                of_importers.setdefault(imported, []).extend(own)
+        return {path: (*own, *of_importers.get(files[path].path, ())) for path, own in found.items()}
 
     def _is_mixed(self, path: Path, facts: SourceFacts) -> bool | None:
         """Whether the facts show mixed precision; None where we broke on them."""

@@ -76,3 +76,12 @@ def test_a_layer_of_another_file_has_the_policy_of_the_program(
 ) -> None:
     texts = {"train.py": SCRIPT.replace("mixed_bfloat16", policy), "parts.py": LAYER}
     assert [code for _, code in sorted(told(tmp_path / "it", texts, "3", as_script=as_script))] == codes
+
+
+@pytest.mark.parametrize("as_script", [True, False], ids=["the script", "the directory"])
+@pytest.mark.parametrize("text", ["a b", "x = 1\n"], ids=["no Python", "imported where nobody calls it"])
+def test_what_it_imports_besides_takes_nothing_away(tmp_path: Path, as_script: bool, text: str) -> None:
+    script = f"def later():\n    import besides\n{SCRIPT}".replace("bfloat16", "float16")
+    texts = {"train.py": script, "parts.py": LAYER, "besides.py": text}
+    codes = {code for _, code in told(tmp_path / "it", texts, "3", as_script=as_script)}
+    assert codes - {"MP001"} == {"MP501", "MP502"}
