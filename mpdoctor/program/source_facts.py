@@ -34,7 +34,7 @@ from mpdoctor.program.events import Call, Event, Operation, Read, Return, Use, W
 from mpdoctor.program.mixed_precision_signs import signs_of_mixed_precision
 from mpdoctor.program.policies_in_force import PoliciesInForce
 from mpdoctor.program.policy_settings import UNSURE, PolicyName
-from mpdoctor.program.user_definitions import ClassFacts, Defined, FunctionFacts
+from mpdoctor.program.user_definitions import ClassFacts, Defined, FunctionFacts, Parameter
 from mpdoctor.program.values import Api, Value
 
 # Answers of `SourceFacts` that hang on its events and its text alone.
@@ -274,12 +274,25 @@ class SourceFacts:
         """What the events say for `makings`."""
         found: dict[Location, bool] = {}
         for call in self.calls:
-            if isinstance(call.callee, Defined) and isinstance(call.callee.of, ClassFacts):
-                given = call.keyword("dtype") or call.callee.of.base_argument("dtype")
-                in_float32 = policies_named(given) == ("float32",)
-                for base in call.callee.of.lineage() if call.callee.of.kind in ("layer", "model") else ():
-                    found[base.location] = found.get(base.location, True) and in_float32
+            own = call.callee.of if isinstance(call.callee, Defined) else None
+            in_float32 = self._made_in_float32(call, own) if isinstance(own, ClassFacts) else None
+            for base in own.lineage() if isinstance(own, ClassFacts) and in_float32 is not None else ():
+                found[base.location] = found.get(base.location, True) and bool(in_float32)
         return tuple(found.items())
+
+    def _made_in_float32(self, making: Call, own: ClassFacts) -> bool | None:
+        """By the `dtype` that the call gives or the class hands on, else by the policy in force. None where the call
+        tells nothing: it makes no layer, its dtype is for others to give, or it stands in a function that nobody here
+        calls under any policy."""
+        given = making.keyword("dtype") or own.base_argument("dtype")
+        if own.kind not in ("layer", "model") or isinstance(given, Parameter):
+            return None
+        if given is not None:
+            return policies_named(given) == ("float32",)
+        policies = set(self.policies_at(making))
+        if policies == {None} and not making.context.reached:
+            return None
+        return policies <= {None, "float32"}
 
     @cached_property
     def _makings(self) -> dict[int, list[Call]]:

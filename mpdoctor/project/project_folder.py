@@ -27,8 +27,8 @@ def link_out(path: str, start: str) -> str | None:
 
 def import_roots(folder: Path) -> tuple[Path, ...]:
     """The directories that hold the packages of the projects around a folder, the nearest project first: its root and
-    its `src`. A script in `examples/` imports them when the project is installed or its root is on PYTHONPATH. None
-    where no file says that a project is there."""
+    its `src`. A script in `examples/` imports them when the project is installed or its root is on PYTHONPATH. Where no
+    file says that a project is there, the directory above that of a script: many put it on `sys.path`."""
     found: list[Path] = []
     for above in (folder, *folder.parents):
         is_repository = (above / REPOSITORY).exists()
@@ -36,7 +36,8 @@ def import_roots(folder: Path) -> tuple[Path, ...]:
             found += [above, above / "src"]
         if is_repository:
             break
-    return tuple(found)
+    is_script_folder = not (folder / REPOSITORY).exists() and not (folder / "__init__.py").exists()
+    return tuple(found) or ((folder.parent,) if is_script_folder else ())
 
 
 def _link_in(path: str, start: str) -> str | None:

@@ -151,8 +151,16 @@ def may_prune(test: ast.expr) -> bool:
     object to the next, or be set from elsewhere."""
     answer = getattr(test, "prunes", None)
     if answer is None:
-        answer = test.prunes = not any(isinstance(n, ast.Attribute) for n in ast.walk(test))  # type: ignore[attr-defined]
+        nodes = list(ast.walk(test))
+        asked = [node.func for node in nodes if isinstance(node, ast.Call) and _asks_a_dict(node.func)]
+        attributes = [node for node in nodes if isinstance(node, ast.Attribute) and node not in asked]
+        answer = test.prunes = not attributes  # type: ignore[attr-defined]
     return bool(answer)
+
+
+def _asks_a_dict(function: ast.expr) -> bool:
+    """`settings.get`"""
+    return isinstance(function, ast.Attribute) and function.attr == "get" and isinstance(function.value, ast.Name)
 
 
 def is_guarding_context(name: str) -> bool:

@@ -96,6 +96,8 @@ def _execute_the_rest(state: State, module: Module) -> None:
             owner = closure.facts.owner
             is_framework = owner is not None and owner.kind is not None and id(owner) in state.walk.instantiated
             _begin_run(state, reached=is_framework)
+            for setting_up in _inherited_builds(state, closure):
+                inline_uncalled(state, setting_up)
             inline_uncalled(state, closure)
     for own in module.classes:
         for closure in _inherited_templates(state, own):
@@ -103,6 +105,16 @@ def _execute_the_rest(state: State, module: Module) -> None:
             module.closures.append(inherited)  # it has been executed by its id, which nothing else may have
             _begin_run(state, reached=id(own) in state.walk.instantiated)
             inline_uncalled(state, inherited)
+
+
+def _inherited_builds(state: State, closure: Closure) -> Iterator[Closure]:
+    """What sets up the attributes that a method reads, and is inherited from a class of another file, whose own
+    functions may come later."""
+    owner = closure.facts.owner
+    method = owner.find_method("build") if owner is not None else None
+    inherited = state.closures.get(id(method)) if method is not None and method.owner is not owner else None
+    if inherited is not None and id(inherited) not in state.walk.executed and inherited.module is not closure.module:
+        yield inherited
 
 
 def _inherited_templates(state: State, own: ClassFacts) -> Iterator[Closure]:

@@ -85,3 +85,78 @@ def test_what_it_imports_besides_takes_nothing_away(tmp_path: Path, as_script: b
     texts = {"train.py": script, "parts.py": LAYER, "besides.py": text}
     codes = {code for _, code in told(tmp_path / "it", texts, "3", as_script=as_script)}
     assert codes - {"MP001"} == {"MP501", "MP502"}
+
+
+FLOAT32_SCRIPT = SCRIPT.replace('tf.keras.mixed_precision.set_global_policy("mixed_bfloat16")', "")
+MIXED = """
+import tensorflow as tf
+from parts import Other
+tf.keras.mixed_precision.set_global_policy("mixed_float16")
+model = tf.keras.Sequential([tf.keras.Input((8, 8)), Other(), tf.keras.layers.Dense(1, dtype="float32")])
+model.compile("adam", "mse")
+model.fit(tf.ones((8, 8, 8)), tf.ones((8, 8, 1)))
+"""
+OTHER = "class Other(tf.keras.layers.Layer):\n    def call(self, x):\n        return x * 2.0\n"
+DEMO = 'if __name__ == "__main__":\n    tf.keras.mixed_precision.set_global_policy("mixed_float16")\n    Other()(1.0)\n'
+BUILDER = """
+import tensorflow as tf
+from parts import Other, Scores
+def build(safe="float32"):
+    head = tf.keras.layers.Dense(1, dtype=safe)
+    return tf.keras.Sequential([tf.keras.Input((8, 8)), Other(), Scores(dtype=safe), head])
+"""
+BASE = """
+import tensorflow as tf
+class Shifted(tf.keras.layers.Layer):
+    def build(self, shape):
+        self.offset = tf.zeros((shape[-1],))
+"""
+BELOW = """
+from base import Shifted
+class Scores(Shifted):
+    def call(self, x):
+        return x + self.offset
+"""
+GIVEN = 'CFG = {"amp": True}\nif CFG.get("amp"):\n    tf.keras.mixed_precision.set_global_policy("mixed_bfloat16")\n'
+DIRECTORIES = {
+    "a layer that only a float32 script makes": (
+        {"train.py": MIXED, "evaluate.py": FLOAT32_SCRIPT, "parts.py": LAYER + OTHER},
+        [],
+    ),
+    "a layer that a mixed script makes too": (
+        {"train.py": SCRIPT.replace("bfloat16", "float16"), "evaluate.py": FLOAT32_SCRIPT, "parts.py": LAYER + OTHER},
+        ["MP501", "MP502"],
+    ),
+    "a file that tries its layers under a mixed policy": (
+        {"train.py": FLOAT32_SCRIPT, "parts.py": LAYER + OTHER + DEMO},
+        [],
+    ),
+    "a layer whose dtype a caller chooses": (
+        {
+            "train.py": MIXED.replace("from parts import Other", "from build import build").replace(
+                "tf.keras.Sequential", "build()\nother = tf.keras.Sequential"
+            ),
+            "build.py": BUILDER,
+            "parts.py": LAYER + OTHER,
+        },
+        [],
+    ),
+    "a layer whose base class is built in another file": (
+        {"train.py": SCRIPT, "parts.py": BELOW, "base.py": BASE},
+        ["MP202"],
+    ),
+    "a policy that a table of settings asks for": (
+        {
+            "train.py": SCRIPT.replace('tf.keras.mixed_precision.set_global_policy("mixed_bfloat16")\n', GIVEN).replace(
+                ', dtype="float32"', ""
+            ),
+            "parts.py": LAYER,
+        },
+        ["MP201"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("texts", "codes"), DIRECTORIES.values(), ids=DIRECTORIES)
+def test_layers_that_scripts_share(tmp_path: Path, texts: dict[str, str], codes: list[str]) -> None:
+    assert sorted({code for _, code in told(tmp_path / "it", texts, "3", as_script=False)}) == codes

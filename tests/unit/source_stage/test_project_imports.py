@@ -40,6 +40,7 @@ FOLLOWED = {
         | {"start/__init__.py": "from mine.models import build\n"},
         "mine/",
     ),
+    "the folder above, though nothing says that a project is there": ({"scripts/train.py": SCRIPT}, "mine/"),
     "a package named after a framework": (
         DECLARED | {"scripts/train.py": SCRIPT.replace("mine.", "keras_mine.")},
         "keras_mine/",
@@ -50,7 +51,7 @@ NOT_FOLLOWED = {
         DECLARED | {"scripts/train.py": SCRIPT.replace("mine.", "keras_hub.")},
         "keras_hub/",
     ),
-    "nothing says that a project is there": ({"scripts/train.py": SCRIPT}, "mine/"),
+    "two folders above, and nothing says that a project is there": ({"scripts/mnist/train.py": SCRIPT}, "mine/"),
     "the project ends at its repository": (
         {"pyproject.toml": "", "in/.git/HEAD": "", "in/a/train.py": SCRIPT},
         "mine/",
