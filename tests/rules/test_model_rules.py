@@ -356,6 +356,10 @@ def test_a_run_on_a_cpu_is_not_told_about_devices(name: str) -> None:
             function("softmax", "Softmax", "float16", output="float16", is_output=True),
             "Cast the input of `softmax` rather than its result: `tf.cast(…, tf.float32)`.",
         ),
+        (
+            layer("head", "float32", class_name="Head", output_dtypes=("float16",), is_output=True),
+            "head is float32 itself: make float32 what its `call()` returns.",
+        ),
     ],
 )
 def test_what_has_lost_its_digits_is_not_cast_behind(head: LayerFacts, help: str) -> None:

@@ -182,6 +182,8 @@ def _live_help(layer: LayerFacts) -> str:
         if name in PROBABILITIES:
             return f"Cast the input of `{name}` rather than its result: `tf.cast(…, tf.float32)`."
         return f"Put {behind}"
+    if layer.compute_dtype == "float32":
+        return f"{layer.path} is float32 itself: make float32 what its `call()` returns."
     if _keeps_digits(layer):
         return f'Give {layer.path} `dtype="float32"`, or put {behind}'
     return (

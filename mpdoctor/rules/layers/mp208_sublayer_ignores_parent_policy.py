@@ -73,7 +73,7 @@ from mpdoctor.semantics.source.layers.output_layers import SIXTEEN_BITS
 
 SEVERITY = Severity.WARNING
 FIXES = ("unsafe",)
-EXPLAINS = {"MP209": "model"}
+EXPLAINS = {"MP201": "line", "MP209": "model"}
 SETTING_UP = ("__init__", "build")
 DTYPES = {"float32": "float32", **SIXTEEN_BITS}
 WRAPPERS = ("keras.layers.TimeDistributed", "keras.layers.Bidirectional", "keras.layers.RNN")
