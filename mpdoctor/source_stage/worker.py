@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import gc
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -157,7 +157,7 @@ class Worker:
                 with self._guard(path):
                     seen = whole.seen_from(facts, signs[path], task.changes | of_program)
                     found = list(_findings(seen, codes)) if codes else []
-                    said += _told_of(facts.path, found, or_of_none=path == task.path)
+                    said += _told_of(facts.path, found, texts.keys() if path == task.path else None)
                     for finding in found:
                         if isinstance(finding, Finding) and finding.location is not None:
                             told.setdefault(finding.location.path, set()).add(finding.code)
@@ -212,12 +212,14 @@ def _findings(facts: SourceFacts, codes: frozenset[str]) -> Iterator[Finding | C
             yield said
 
 
-def _told_of(path: str, said: Iterable[Finding | Crashed], or_of_none: bool) -> Judged:
-    """What is told of one file; with `or_of_none` also what is told of none."""
+def _told_of(path: str, said: Iterable[Finding | Crashed], beside: Collection[str] | None) -> Judged:
+    """What is told of one file; with `beside`, the files of its program, also what is told of no file of these."""
     return [
         item
         for item in said
-        if isinstance(item, Crashed) or (item.location.path == path if item.location is not None else or_of_none)
+        if isinstance(item, Crashed)
+        or (item.location is not None and item.location.path == path)
+        or (beside is not None and (item.location is None or item.location.path not in beside))
     ]
 
 

@@ -160,3 +160,11 @@ DIRECTORIES = {
 @pytest.mark.parametrize(("texts", "codes"), DIRECTORIES.values(), ids=DIRECTORIES)
 def test_layers_that_scripts_share(tmp_path: Path, texts: dict[str, str], codes: list[str]) -> None:
     assert sorted({code for _, code in told(tmp_path / "it", texts, "3", as_script=False)}) == codes
+
+
+def test_what_is_called_where_nobody_calls_is_told_where_it_stands(tmp_path: Path) -> None:
+    """Of a file that is imported there alone the script's walk is all there is."""
+    function = "import tensorflow as tf\ndef wrap(o):\n    return tf.keras.mixed_precision.LossScaleOptimizer(o, 'x')\n"
+    script = f"{SCRIPT}def later(o):\n    from besides import wrap\n    return wrap(o)\n".replace("bfloat16", "float16")
+    texts = {"train.py": script, "parts.py": LAYER, "besides.py": function}
+    assert (3, "MP310") in told(tmp_path / "it", texts, "3")
