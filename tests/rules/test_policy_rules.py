@@ -227,3 +227,27 @@ def test_a_cross_entropy_is_of_the_output_that_it_fits(keras: str, told: list[st
     found = findings_in(facts_of(text, keras))
     assert [finding.code for finding in found] == ["MP201", "MP201"]
     assert ["".join(also.code for also in finding.also_seen if also.code == "MP507") for finding in found] == told
+
+
+DROPPED = (
+    "import tensorflow as tf\n\ntf.keras.mixed_precision.set_global_policy('mixed_float16')\n"
+    "model = tf.keras.Sequential([tf.keras.layers.Dense(8), tf.keras.layers.Dense(1, dtype='float32')])\n"
+    "optimizer = tf.keras.optimizers.Adam()\ntf.keras.mixed_precision.LossScaleOptimizer(optimizer)\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("keras", "line", "severity", "follows"),
+    [
+        ("3", "model.compile(optimizer, 'mse')", "warning", "compile() makes one of its own, and what is set here has"),
+        ("2.10", "model.compile(optimizer, 'mse')", "error", "compile() then wraps the bare optimizer a second time"),
+        ("2.10", "optimizer.apply_gradients(f())", "error", "training goes on with the bare optimizer, without"),
+        ("3", "optimizer.apply_gradients(f())", "error", "training goes on with the bare optimizer, without"),
+        ("3", "train(model, optimizer)", "error", "the optimizer itself stays bare"),
+    ],
+)
+def test_what_follows_where_a_wrapper_is_dropped(keras: str, line: str, severity: str, follows: str) -> None:
+    """Measured in Keras 3.15, tf_keras 2.21, TensorFlow 2.15, 2.10 and 2.4."""
+    found = [finding for finding in findings_in(facts_of(f"{DROPPED}{line}\n", keras)) if finding.code == "MP116"]
+    assert [finding.severity for finding in found] == [severity]
+    assert follows in found[0].message

@@ -1,9 +1,12 @@
-"""The program makes a LossScaleOptimizer and drops it, so training uses the bare optimizer.
+"""The program makes a LossScaleOptimizer and drops it, so it has no effect.
 
 ## Why it matters
 `LossScaleOptimizer(optimizer)` and `enable_mixed_precision_graph_rewrite(optimizer)` return a new optimizer and
-leave the one that they are given unchanged. If the result is dropped, training goes on with the bare optimizer:
-there is no loss scaling, and after the graph rewrite the computation is in float16 all the same.
+leave the one that they are given unchanged. If the result is dropped, a loop goes on with the bare optimizer:
+there is no loss scaling, and after the graph rewrite the computation is in float16 all the same. `compile()`
+under mixed_float16 wraps the bare optimizer itself: in Keras 3 only the settings of the dropped one are lost, in
+Keras 2 it raises ValueError, because the optimizer is wrapped already (Keras 3.15; tf_keras 2.21, TensorFlow 2.15,
+2.10 and 2.4).
 
 ## Flagged
 ```python
@@ -40,12 +43,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mpdoctor.finding import Finding, Fix, Severity
+from mpdoctor.knowledge.wrapper_api import APPLYING
 from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import is_api
+from mpdoctor.program.values import is_api, options
 from mpdoctor.semantics.source.edits.expressions import argument_at, put_before, text_of, unsafe_fix
 from mpdoctor.semantics.source.optimizers.attribute_access import same_object
-from mpdoctor.semantics.source.optimizers.wrappers import WRAPPER, inner_argument
+from mpdoctor.semantics.source.optimizers.wrappers import WRAPPER, compile_may_wrap, inner_argument
 from mpdoctor.semantics.source.programs.graph_rewrites import REWRITES
 from mpdoctor.semantics.wording import text_at
 
@@ -60,16 +64,33 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             continue
         if is_api(call.callee, WRAPPER) and not _goes_on_bare(facts, call):
             continue
+        what_follows, severity = _what_follows(facts, call)
         first = call.argument(0)
         given = "" if first is None else text_at(facts, first.location)
         given = given if given.isidentifier() else "optimizer"
         yield Finding(
-            f"`{call.method}` returns a new optimizer, and this line drops it: training goes on with the bare "
-            "optimizer, without loss scaling.",
+            f"`{call.method}` returns a new optimizer, and this line drops it: {what_follows}.",
             f"Keep the result: `{given} = {text_at(facts, call.location) or call.method + '(…)'}`.",
             call.location,
+            severity=severity,
             fix=_fix(facts, call),
         )
+
+
+def _what_follows(facts: SourceFacts, wrapping: Call) -> tuple[str, Severity | None]:
+    """For the training, and the severity where it is not the rule's own."""
+    inner = inner_argument(wrapping)
+    applied = [call.receiver for call in facts.method_calls(*APPLYING) if call.receiver is not None]
+    applies = inner is not None and any(same_object(optimizer, inner) for optimizer in applied)
+    if applies or not is_api(wrapping.callee, WRAPPER):
+        return "training goes on with the bare optimizer, without loss scaling", None
+    compiles = (call for call in facts.method_calls("compile") if compile_may_wrap(facts, call))
+    given = (option for call in compiles for option in options(call.argument(0, "optimizer")))
+    if inner is None or not any(same_object(option, inner) for option in given):
+        return "the optimizer itself stays bare", None
+    if facts.keras.is_keras3:
+        return "compile() makes one of its own, and what is set here has no effect", Severity.WARNING
+    return "compile() then wraps the bare optimizer a second time, which raises ValueError", None
 
 
 def _fix(facts: SourceFacts, call: Call) -> Fix | None:
