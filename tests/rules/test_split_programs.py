@@ -168,3 +168,9 @@ def test_what_is_called_where_nobody_calls_is_told_where_it_stands(tmp_path: Pat
     script = f"{SCRIPT}def later(o):\n    from besides import wrap\n    return wrap(o)\n".replace("bfloat16", "float16")
     texts = {"train.py": script, "parts.py": LAYER, "besides.py": function}
     assert (3, "MP310") in told(tmp_path / "it", texts, "3")
+
+
+def test_a_private_name_is_told_in_each_file_that_imports_it(tmp_path: Path) -> None:
+    private = "from keras.src.dtype_policies import dtype_policy\n"
+    texts = {"train.py": f"{private}import parts\n", "parts.py": f"\n\n{private}"}
+    assert told(tmp_path / "it", texts, "3") == {(1, "MP103"), (3, "MP103")}

@@ -86,11 +86,12 @@ def _fix(facts: SourceFacts, use: Use, public: str) -> Fix | None:
 
 def _private_uses(facts: SourceFacts) -> Iterator[tuple[Use, bool, str]]:
     """Each certain lookup of a private mixed-precision name, whether this version lacks it, and its replacement. A name
-    that was imported exists wherever it is used; a name read through an imported module may not."""
-    imported: list[str] = []
-    missing: list[str] = []
+    that was imported exists wherever its file uses it; a name read through an imported module may not."""
+    imported_by: dict[str, list[str]] = {}
+    missing_in: dict[str, list[str]] = {}
     for use in facts.uses:
-        spelled = use.api.spelled
+        spelled, path = use.api.spelled, use.location.path
+        imported, missing = imported_by.setdefault(path, []), missing_in.setdefault(path, [])
         if not is_private(spelled) or not any(part in spelled.lower() for part in ABOUT_MIXED_PRECISION):
             continue
         gone, instead = _whether_gone(use.api, facts.keras)
