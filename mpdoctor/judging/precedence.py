@@ -51,7 +51,7 @@ def _primary_of(merged: list[Finding], number: int, candidates: Candidates, are_
         explaining = [i for i in candidates.of(finding) if explains(merged[i], finding, are_tied)]
         if _rule(finding).says_that_it_raised:  # what speaks of the error itself before what else stands on its line
             explaining.sort(key=lambda i: not _rule(merged[i]).speaks_of_the_error)
-        else:  # of a model's outputs the one that it is about
+        elif "activation" in finding.evidence:  # of a model's outputs the one that it is about
             explaining.sort(key=lambda i: not _same_activation(merged[i], finding))
         found = next(iter(explaining), None)
         if found is None:

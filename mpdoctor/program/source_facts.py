@@ -10,7 +10,7 @@ they speak of are in `values.py`. A rule goes over one kind of event and asks ab
 The program starts in one file. Functions of the user's own are followed into the first-party files that it
 imports, so the location of an event may lie in another file. Of the top level of those files only the calls
 that set a policy are among the events: the rest are in their own facts. To be judged, a script and all that it
-imports are one program, whose facts hold the events of all (`seen_from`). A function that is called from
+imports are one program, whose facts hold the events of all (`for_file`). A function that is called from
 several places is followed for each, so one line may appear in several events with different values: that is
 no reason to report it twice (findings at one location are merged).
 """
@@ -95,7 +95,7 @@ class SourceFacts:
         Where those classes of this file and its imports are defined that the whole project makes in float32 only. The
         pipeline sets it.
     texts_beside
-        Of a whole program: the texts of its files, by path. `seen_from` sets it.
+        Of a whole program: the texts of its files, by path. `for_file` sets it.
     package
         The dotted package that the file belongs to, "" for a file of its own: "keras.src.layers" for a file of Keras.
     incomplete
@@ -165,7 +165,7 @@ class SourceFacts:
         vars(changed).update((name, vars(self)[name]) for name in _OF_EVENTS & vars(self).keys())
         return changed
 
-    def seen_from(self, file: SourceFacts, signs: tuple[Location, ...], changes: Mapping[str, Any]) -> SourceFacts:
+    def for_file(self, file: SourceFacts, signs: tuple[Location, ...], changes: Mapping[str, Any]) -> SourceFacts:
         """The facts of a whole program, to judge one of its files: with the text of that file, and its own signs of
         mixed precision, since the others of the program may be in code that has nothing to do with it."""
         names = ("path", "text", "package", "cells", "broken_cells", "passed_over")
@@ -281,9 +281,9 @@ class SourceFacts:
         return tuple(found.items())
 
     def _made_in_float32(self, making: Call, own: ClassFacts) -> bool | None:
-        """By the `dtype` that the call gives or the class hands on, else by the policy in force. None where the call
-        tells nothing: it makes no layer, its dtype is for others to give, or it stands in a function that nobody here
-        calls under any policy."""
+        """Whether a call makes its layer in float32: by the `dtype` that it gives or the class hands on, else by the
+        policy in force. None where that is not known: the class is no layer, a caller gives the dtype, or the call
+        stands in a function that nobody calls, and no policy is set."""
         given = making.keyword("dtype") or own.base_argument("dtype")
         if own.kind not in ("layer", "model") or isinstance(given, Parameter):
             return None

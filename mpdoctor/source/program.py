@@ -199,7 +199,7 @@ def facts_of_program(modules: Iterable[Module]) -> SourceFacts:
     """Of a script and all that it imports, as if they stood in one file, the script's. What a module does where it is
     run by itself (`if __name__ == "__main__"`) is no part of the program."""
     script, *imported = [module for module in modules if not module.breakdowns]
-    later = (_left_out(module.later, module.main_runs) for module in imported)
+    later = (_without_runs(module.later, module.main_runs) for module in imported)
     events = joined_events((script.events, script.later, *(module.events for module in imported), *later))
     return dataclasses.replace(
         facts_from_module(script),
@@ -215,8 +215,8 @@ def facts_of_program(modules: Iterable[Module]) -> SourceFacts:
     )
 
 
-def _left_out(events: Events, runs: Container[int]) -> Events:
-    """The events without those of these runs."""
+def _without_runs(events: Events, runs: Container[int]) -> Events:
+    """The events that no run with one of these numbers (`Context.run`) recorded."""
     return Events(*([event for event in stretch if event.context.run not in runs] for stretch in events.stretches))
 
 

@@ -139,8 +139,8 @@ class Worker:
         return [*map(crash_from_breakdown, self._facts[task.path].breakdowns), *said]
 
     def _judged_with_imports(self, task: Task) -> Judged:
-        """What the rules say of a whole program. Its script is judged as if all stood in it; then each file of which it
-        told something, by the rules that did: there is the place to edit."""
+        """The findings of a whole program. The script is judged with the events of all files; then each file that has a
+        finding is judged again, by the rules of its findings, with its own text, in which an edit is made."""
         said: Judged = []
         walked = {task.path}
         with self._guard(task.path), self._program_of(task) as (files, whole):
@@ -155,9 +155,9 @@ class Worker:
                 shows_more = signs[path] and not signs[task.path]
                 codes = task.codes if path == task.path or shows_more else frozenset(told.get(facts.path, ()))
                 with self._guard(path):
-                    seen = whole.seen_from(facts, signs[path], task.changes | of_program)
+                    seen = whole.for_file(facts, signs[path], task.changes | of_program)
                     found = list(_findings(seen, codes)) if codes else []
-                    said += _told_of(facts.path, found, texts.keys() if path == task.path else None)
+                    said += _located_in(facts.path, found, texts.keys() if path == task.path else None)
                     for finding in found:
                         if isinstance(finding, Finding) and finding.location is not None:
                             told.setdefault(finding.location.path, set()).add(finding.code)
@@ -212,8 +212,9 @@ def _findings(facts: SourceFacts, codes: frozenset[str]) -> Iterator[Finding | C
             yield said
 
 
-def _told_of(path: str, said: Iterable[Finding | Crashed], beside: Collection[str] | None) -> Judged:
-    """What is told of one file; with `beside`, the files of its program, also what is told of no file of these."""
+def _located_in(path: str, said: Iterable[Finding | Crashed], beside: Collection[str] | None) -> Judged:
+    """The findings in one file, and crashes; with `beside`, the files of its program, also the findings that have no
+    location or lie in other files than these."""
     return [
         item
         for item in said

@@ -239,8 +239,8 @@ DROPPED = (
 @pytest.mark.parametrize(
     ("keras", "line", "severity", "follows"),
     [
-        ("3", "model.compile(optimizer, 'mse')", "warning", "compile() makes one of its own, and what is set here has"),
-        ("2.10", "model.compile(optimizer, 'mse')", "error", "compile() then wraps the bare optimizer a second time"),
+        ("3", "model.compile(optimizer, 'mse')", "warning", "compile() makes one of its own, and this one has no"),
+        ("2.10", "model.compile(optimizer, 'mse')", "error", "compile() wraps the bare optimizer again, which raises"),
         ("2.10", "optimizer.apply_gradients(f())", "error", "training goes on with the bare optimizer, without"),
         ("3", "optimizer.apply_gradients(f())", "error", "training goes on with the bare optimizer, without"),
         ("3", "train(model, optimizer)", "error", "the optimizer itself stays bare"),

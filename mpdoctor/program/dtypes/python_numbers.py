@@ -21,7 +21,7 @@ def is_number(value: Value | None, depth: int = 0) -> bool:
     if isinstance(value, Either):
         return all(is_number(option, depth) for option in value.options)
     if isinstance(value, Item):
-        return _is_counted(value) or (isinstance(known(value.index), int) and _is_static_shape(value.of))
+        return _is_loop_counter(value) or (isinstance(known(value.index), int) and _is_static_shape(value.of))
     if isinstance(value, Call) and isinstance(value.callee, Api):
         return value.callee.name in _NUMBERS or value.callee.root == "math"
     if isinstance(value, Operation):
@@ -32,9 +32,9 @@ def is_number(value: Value | None, depth: int = 0) -> bool:
     return isinstance(value, Known)
 
 
-def _is_counted(item: Item) -> bool:
-    """What `for i in range(3)` and `for i, block in enumerate(blocks)` count; in a graph `range(n)` of a tensor counts
-    in tensors."""
+def _is_loop_counter(item: Item) -> bool:
+    """Whether it is the `i` of `for i in range(3)` or of `for i, block in enumerate(blocks)`; not of `range(n)` where a
+    library's call makes `n`, because AutoGraph makes such an `i` a tensor."""
     if isinstance(item.of, Api):
         return item.of.name == RANGE
     if not isinstance(item.of, Call) or not isinstance(item.of.callee, Api) or item.of.callee.name != RANGE:
@@ -55,7 +55,7 @@ def kind_of_number(value: Value, depth: int = 0) -> str | None:
     """The Python type of a constant, and "float" of what `math.log(…)`, `float("-inf")` and the like give."""
     if isinstance(value, Known):
         return type(value.value).__name__
-    if isinstance(value, Item) and _is_counted(value):
+    if isinstance(value, Item) and _is_loop_counter(value):
         return "int"
     if isinstance(value, Call) and isinstance(value.callee, Api) and value.callee.root == "math":
         return None if value.callee.name in _WHOLE else "float"

@@ -125,8 +125,8 @@ def _compiled(facts: SourceFacts) -> Iterator[Finding]:
         if dtype in LAST_BELOW_ONE and dtype is not None and _is_of_probabilities(given):
             entropy = _entropy(given)
             activations = activations_of_outputs(facts, call.receiver, in_graph=True)
-            of_it = {name for name in activations if entropy in RIGHT_FOR.get(name, ())}  # of several outputs' ones
-            yield from _findings(dtype, of_it or activations, entropy, not facts.keras.is_keras3, call.location)
+            fitting = {name for name in activations if entropy in RIGHT_FOR.get(name, ())}  # where outputs differ
+            yield from _findings(dtype, fitting or activations, entropy, not facts.keras.is_keras3, call.location)
 
 
 def in_model(model: ModelFacts) -> Iterator[Finding]:

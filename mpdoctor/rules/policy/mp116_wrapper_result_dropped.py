@@ -78,19 +78,23 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 
 
 def _what_follows(facts: SourceFacts, wrapping: Call) -> tuple[str, Severity | None]:
-    """For the training, and the severity where it is not the rule's own."""
+    """What the dropped wrapper means for the training, and the severity where it is not the rule's own."""
     inner = inner_argument(wrapping)
     applied = [call.receiver for call in facts.method_calls(*APPLYING) if call.receiver is not None]
     applies = inner is not None and any(same_object(optimizer, inner) for optimizer in applied)
     if applies or not is_api(wrapping.callee, WRAPPER):
         return "training goes on with the bare optimizer, without loss scaling", None
-    compiles = (call for call in facts.method_calls("compile") if compile_may_wrap(facts, call))
+    later = (call for call in facts.method_calls("compile") if call.order > wrapping.order)
+    compiles = (call for call in later if compile_may_wrap(facts, call))
     given = (option for call in compiles for option in options(call.argument(0, "optimizer")))
     if inner is None or not any(same_object(option, inner) for option in given):
         return "the optimizer itself stays bare", None
     if facts.keras.is_keras3:
-        return "compile() makes one of its own, and what is set here has no effect", Severity.WARNING
-    return "compile() then wraps the bare optimizer a second time, which raises ValueError", None
+        return (
+            "under mixed_float16 compile() makes one of its own, and this one has no effect",
+            Severity.WARNING,
+        )
+    return "under mixed_float16 compile() wraps the bare optimizer again, which raises ValueError", None
 
 
 def _fix(facts: SourceFacts, call: Call) -> Fix | None:

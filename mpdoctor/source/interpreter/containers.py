@@ -41,10 +41,12 @@ def evaluate_subscript(state: State, node: ast.Subscript) -> Value:
     if isinstance(node.slice, ast.Slice):
         return joined(_slice_of(choice, index, state.place(node)) for choice in options(of))
     place = state.place(node)
-    return joined(item_of_object(state, choice, index) or item_of(choice, index, place) for choice in _filled(of))
+    return joined(
+        item_of_object(state, choice, index) or item_of(choice, index, place) for choice in _without_empty_lists(of)
+    )
 
 
-def _filled(of: Value) -> list[Value]:
+def _without_empty_lists(of: Value) -> list[Value]:
     """What it may be, without an empty list, of which no element is ever taken: what stood there before the loop that
     fills it."""
     choices = list(options(of))
@@ -247,7 +249,7 @@ def _evaluate_for_any(state: State, node: Comprehension, first: Value) -> Value:
 
 def element_of(iterable: Value, location: Location) -> Value:
     """What a `for` over this is given each time."""
-    return joined(_element_of(contents_of(choice), location) for choice in _filled(iterable))
+    return joined(_element_of(contents_of(choice), location) for choice in _without_empty_lists(iterable))
 
 
 def _element_of(iterable: Value, location: Location) -> Value:

@@ -224,13 +224,13 @@ def _mutate(state: State, of: Collection, method: str, call: Call, node: ast.Cal
     if len(new.items) > 500:
         new = Collection(of.location, of.kind, of.items, of.keys, True)
     if isinstance(receiver, ast.Name):
-        state.bind(receiver.id, _exchanged(state.scope.find(receiver.id), of, new))
+        state.bind(receiver.id, _with_replaced_choice(state.scope.find(receiver.id), of, new))
     elif isinstance(receiver, ast.Attribute):
         for choice in options(_holder_of(state, receiver)):
             _replace_attribute(state, choice, receiver.attr, of, new)
 
 
-def _exchanged(value: Value | None, old: Value, new: Value) -> Value:
+def _with_replaced_choice(value: Value | None, old: Value, new: Value) -> Value:
     return joined(new if choice is old else choice for choice in options(value)) if old in options(value) else new
 
 
@@ -263,9 +263,11 @@ def _holder_of(state: State, node: ast.Attribute) -> Value:
 def _replace_attribute(state: State, holder: Value, name: str, old: Value, new: Value) -> None:
     attributes = state.attributes.get(id(holder))
     if attributes is not None and name in attributes:
-        state.walk.side_effects.set(attributes, name, _exchanged(attributes[name], old, new))
+        state.walk.side_effects.set(attributes, name, _with_replaced_choice(attributes[name], old, new))
     if isinstance(holder, Instance) and name in holder.of.attributes:
-        state.walk.side_effects.set(holder.of.attributes, name, _exchanged(holder.of.attributes[name], old, new))
+        state.walk.side_effects.set(
+            holder.of.attributes, name, _with_replaced_choice(holder.of.attributes[name], old, new)
+        )
 
 
 def _keys_written_out(node: ast.Call) -> set[str]:
