@@ -79,6 +79,19 @@ def test_a_run_takes_a_sample(table: pytest.Pytester, arguments: list[str], pass
     assert said == (["sample: --sample-seed 7 (all rows: --whole-tables): 4 of 20 shared"] if passed == 28 else [])
 
 
+@pytest.mark.parametrize(("arguments", "passed"), [((), 11), (("--whole-tables",), 60), (("-k", "whole"), 8)])
+def test_a_run_takes_a_share_of_its_tests(table: pytest.Pytester, arguments: tuple[str, ...], passed: int) -> None:
+    """Of what the samples leave: 40 % of 28, and of 20. Another commit takes others."""
+    ran = {}
+    for seed in (7, 8):
+        done = table.runpytest_inprocess(
+            "-p", "no:xdist", "-p", "no:cacheprovider", "-v", "--share=0.4", f"--sample-seed={seed}", *arguments
+        )
+        done.assert_outcomes(passed=passed, deselected=60 - passed)
+        ran[seed] = [line for line in done.outlines if "::test_" in line]
+    assert (ran[7] == ran[8]) is (passed == 60)
+
+
 @pytest.mark.parametrize(
     ("arguments", "processes"), [((), 2), (("-m", "slow"), 2), (("-m", "fast"), 0), (("-n", "0"), 0), (("a_table",), 0)]
 )

@@ -1,9 +1,10 @@
 """Long tables, of which a run takes a sample. `--whole-tables` runs all of them.
 
 `@pytest.mark.sampled(12)`: a run takes 12 of the rows that -m and -k leave of a parametrized test; tests that name the
-same table, `sampled(12, "loops")`, share their rows. `sample(rows, count)` does the same within a test. The seed is the
-commit's number, so that each commit brings other rows, and the same ones when it is tested again; `--sample-seed` takes
-those of another run again. It is printed with the closing lines.
+same table, `sampled(12, "loops")`, share their rows. `sample(rows, count)` does the same within a test. `--share 0.4`
+takes 40 % of all tests that are left then. The seed is the commit's number, so that each commit brings other rows, and
+the same ones when it is tested again; `--sample-seed` takes those of another run again. It is printed with the closing
+lines.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ Sample = Callable[[Sequence[Any], int], list[Any]]
 def add_options(parser: pytest.Parser) -> None:
     group = parser.getgroup("long tables of mpdoctor")
     group.addoption("--whole-tables", action="store_true", help="every row of the long tables, instead of a sample")
+    group.addoption("--share", type=float, default=1.0, help="of all tests that are chosen, run this part: 0.4")
     group.addoption("--sample-seed", type=int, default=None, help="seed of the samples; the commit's number by default")
 
 
@@ -63,15 +65,18 @@ def take_samples(config: pytest.Config, items: list[pytest.Item]) -> None:
         table: set(chosen(list(rows), count, config.option.sample_seed, table))
         for table, (count, rows) in tables.items()
     }
-    left_out = [item for item in items if any(row not in taken[table] for _, table, row in _rows_of(item))]
-    if left_out:
-        cut = [f"{len(taken[table])} of {len(rows)} {_short(table)}" for table, (count, rows) in tables.items()
-               if len(rows) > count]  # fmt: skip
+    kept = [item for item in items if all(row in taken[table] for _, table, row in _rows_of(item))]
+    cut = [f"{len(taken[table])} of {len(rows)} {_short(table)}" for table, (count, rows) in tables.items()
+           if len(rows) > count]  # fmt: skip
+    if config.option.share < 1:
+        sampled, kept = kept, chosen(kept, round(config.option.share * len(kept)), config.option.sample_seed, "share")
+        cut.append(f"{len(kept)} of {len(sampled)} tests")
+    if len(kept) < len(items):
         seed = f"--sample-seed {config.option.sample_seed} (all rows: --whole-tables)"
         closing_line(config, f"sample: {seed}: {', '.join(sorted(cut))}")
-        config.hook.pytest_deselected(items=left_out)
-        gone = set(left_out)
-        items[:] = [item for item in items if item not in gone]
+        gone = set(items).difference(kept)
+        config.hook.pytest_deselected(items=[item for item in items if item in gone])
+        items[:] = kept
 
 
 def _short(table: str) -> str:
