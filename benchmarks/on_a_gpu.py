@@ -7,7 +7,8 @@ No test of this project has seen a GPU. On a machine that has one, with TensorFl
 tells what TensorFlow sees there, runs each script of the battery (fixtures/battery) twice, on the CPU and on the GPU,
 and lists those whose verdict or findings differ; holds the gradients of 14 models against a calculation of its own on
 both (benchmarks/fidelity.py); and compares five models (benchmarks/compared) under each policy on both, with time and
-memory of the device. `--device cpu` does all of it on the CPU alone, to see the shape of the page.
+memory of the device. `--jobs 8` runs eight scripts of the battery at a time; models are compared one after the other.
+`--device cpu` does all of it on the CPU alone, to see the shape of the page.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -52,15 +54,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--models", nargs="*", help="to compare policies on, by name; without it all")
     parser.add_argument("--rounds", default="3", help="of each comparison")
     parser.add_argument("--budget", default="60", help="seconds for each model whose gradients are compared")
+    parser.add_argument("--jobs", type=int, default=1, help="scripts of the battery at a time")
     options = parser.parse_args(arguments)
     environment = mpdoctor("env", "--python", options.python)
     if options.device == "gpu" and not sees_a_gpu(environment.stdout):
         print(f"TensorFlow sees no GPU here:\n{environment.stdout}", file=sys.stderr)
         return 2
+    scripts = chosen(sorted(BATTERY.glob("*/*.py")), options.scripts)
+    with ThreadPoolExecutor(options.jobs) as pool:
+        checked = list(pool.map(lambda path: (path, *checked_on_both(path, options)), scripts))
     page = page_from(
         environment.stdout,
         options.device,
-        [(path, *checked_on_both(path, options)) for path in chosen(sorted(BATTERY.glob("*/*.py")), options.scripts)],
+        checked,
         {where: fidelity_on(where, options) for where in dict.fromkeys(("cpu", options.device))},
         [(path, compared_on_each(path, options)) for path in chosen(sorted(MODELS.glob("*.py")), options.models)],
     )
