@@ -121,7 +121,8 @@ class Keras2:
         return str(variable.name).split(":")[0]
 
     def inner(self, optimizer: Any) -> KerasOptimizer | None:
-        return optimizer.inner_optimizer if isinstance(optimizer, self.wrappers) else None
+        """None also while a wrapper's constructor runs."""
+        return getattr(optimizer, "inner_optimizer", None) if isinstance(optimizer, self.wrappers) else None
 
     def wrapper_dynamics(self, wrapper: Any) -> tuple[bool, object, object]:
         return wrapper.dynamic, wrapper.initial_scale, wrapper.dynamic_growth_steps

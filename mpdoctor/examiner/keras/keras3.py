@@ -109,7 +109,8 @@ class Keras3:
         return getattr(variable, "path", None) or variable.name
 
     def inner(self, optimizer: Any) -> KerasOptimizer | None:
-        return optimizer.inner_optimizer if isinstance(optimizer, self.wrappers) else None
+        """None also while a wrapper's constructor runs."""
+        return getattr(optimizer, "inner_optimizer", None) if isinstance(optimizer, self.wrappers) else None
 
     def wrapper_dynamics(self, wrapper: Any) -> tuple[bool, object, object]:
         return True, wrapper.initial_scale, wrapper.dynamic_growth_steps

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import csv
 import functools
 import os
 import sys
@@ -35,7 +37,33 @@ def is_own(filename: str) -> bool:
     parts = path.split(os.sep)
     if "site-packages" in parts or "dist-packages" in parts:
         return False
-    return not path.startswith(_LIBRARIES)
+    return not path.startswith(_LIBRARIES) and not _is_installed_elsewhere(path)
+
+
+def _is_installed_elsewhere(path: str) -> bool:
+    """By `pip install --target FOLDER`, with that folder in PYTHONPATH or in a .pth file."""
+    for folder in map(os.path.realpath, sys.path):
+        if path.startswith(folder + os.sep):
+            top, *below = path[len(folder) + 1 :].split(os.sep)
+            if (top, bool(below)) in _installed_in(folder):
+                return True
+    return False
+
+
+@functools.lru_cache(maxsize=None)
+def _installed_in(folder: str) -> frozenset[tuple[str, bool]]:
+    """What the RECORD files of packages list: names of modules, and of packages with True."""
+    found: set[tuple[str, bool]] = set()
+    try:
+        records = [entry.path for entry in os.scandir(folder) if entry.name.endswith(".dist-info")]
+    except OSError:  # sys.path also holds zip files, and folders that are gone
+        return frozenset()
+    for record in records:
+        with contextlib.suppress(OSError), open(os.path.join(record, "RECORD"), encoding="utf-8", newline="") as lines:
+            for listed in filter(None, csv.reader(lines)):
+                top, *below = listed[0].split("/")
+                found.add((top, bool(below)))
+    return frozenset(found)
 
 
 def own_code(frame: FrameType) -> bool:

@@ -77,6 +77,22 @@ def test_a_link_into_an_installed_package_is_not_own(tmp_path: Path) -> None:
     assert not is_own(str(tmp_path / "mine.py"))
 
 
+def test_what_pip_installed_in_another_folder_is_not_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`pip install --target`, with the program beside it: the names that the packages' RECORD files list are theirs."""
+    record = tmp_path / "keras-3.15.1.dist-info" / "RECORD"
+    record.parent.mkdir()
+    record.write_text(
+        'keras/__init__.py,sha256=x,10\n"odd, name.py",,\n../../bin/keras,,\nkeras-3.15.1.dist-info/RECORD,,\n'
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    installed = [tmp_path / "keras" / "src" / "optimizer.py", tmp_path / "odd, name.py"]
+    users = [tmp_path / "train.py", tmp_path / "keras_models" / "net.py", tmp_path.parent / "keras" / "x.py"]
+    assert {path: is_own(str(path)) for path in (*installed, *users)} == {
+        **dict.fromkeys(installed, False),
+        **dict.fromkeys(users, True),
+    }
+
+
 def test_the_innermost_line_of_the_users_is_the_place(tmp_path: Path) -> None:
     installed = tmp_path / "site-packages" / "library.py"
     installed.parent.mkdir()
