@@ -56,9 +56,26 @@ def _is_in_loop(frame: FrameType) -> bool:
 
 @functools.lru_cache(maxsize=None)
 def _loops(code: CodeType) -> tuple[tuple[int, int], ...]:
-    """(the first instruction, the last one) of each: a jump backwards."""
-    jumps = (step for step in dis.get_instructions(code) if step.opcode in dis.hasjabs or step.opcode in dis.hasjrel)
-    return tuple((step.argval, step.offset) for step in jumps if step.argval <= step.offset)
+    """(the first instruction, the last one) of each: a jump backwards.
+
+    From Python 3.12 on, a handler of exceptions stands behind all other code and jumps back to what follows its `try`
+    or `with`. That is no loop; inside of a `for`, the handler is a part of one."""
+    found: list[tuple[int, int]] = []
+    fors: set[int] = set()
+    handler, ends_handler = -1, False
+    for step in dis.get_instructions(code):
+        if step.opname == "FOR_ITER":
+            fors.add(step.offset)
+        elif step.opname == "PUSH_EXC_INFO":
+            handler = step.offset
+        elif (step.opcode in dis.hasjabs or step.opcode in dis.hasjrel) and step.argval <= step.offset:
+            if not ends_handler or handler < 0:
+                found.append((step.argval, step.offset))
+            elif step.argval in fors:
+                found.append((handler, step.offset))
+        if step.opname not in ("POP_TOP", "EXTENDED_ARG", "CACHE", "NOP"):
+            ends_handler = step.opname == "POP_EXCEPT"
+    return tuple(found)
 
 
 def _arguments_of(frame: FrameType) -> tuple[list[object], dict[str, object]] | None:

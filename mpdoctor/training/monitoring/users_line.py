@@ -11,6 +11,7 @@ from typing import Any
 TRAINING = Path(__file__).parents[1]
 STANDARD_LIBRARY = Path(os.__file__).parent
 INSTALLED = {"site-packages", "dist-packages"}
+TRAINERS = ("tensorflow", "keras", "tf_keras")  # wherever they are installed: by `pip install --target`, say
 
 
 def warn_of_training(words: str) -> None:
@@ -25,4 +26,6 @@ def warn_of_training(words: str) -> None:
 def is_of_library(file: str) -> bool:
     """Of mpdoctor's training, the standard library or an installed package; a notebook's cell is of none of them."""
     path = Path(file)
-    return bool(INSTALLED & set(path.parts)) or TRAINING in path.parents or STANDARD_LIBRARY in path.parents
+    modules = (sys.modules.get(name) for name in TRAINERS)
+    trainers = {Path(module.__file__).parent for module in modules if module is not None and module.__file__}
+    return bool(INSTALLED & set(path.parts)) or not {TRAINING, STANDARD_LIBRARY, *trainers}.isdisjoint(path.parents)

@@ -98,6 +98,24 @@ def added_up(batches):
             seen.append(x)
     apply()
 
+def caught(batches):
+    for x in batches:
+        try:
+            raise ValueError
+        except ValueError:
+            with tf.GradientTape() as tape:
+                seen.append(x)
+            apply()
+
+def after_caught(x):
+    try:
+        raise ValueError
+    except ValueError:
+        pass
+    with tf.GradientTape() as tape:
+        seen.append(x)
+    apply()
+
 def given_iterator(batches):
     with tf.GradientTape() as tape:
         seen.append(next(batches))
@@ -121,6 +139,8 @@ def waits(x):
         ("Loop().step(1)", True),
         ("around()", True),
         ("added_up([1, 2])", True),
+        ("after_caught(1)", True),
+        ("caught([1, 2])", False),
         ("Loop.still(1)", False),  # nobody's first argument tells its class
         ("bound_anew(1)", False),
         ("bound_inside(1)", False),
