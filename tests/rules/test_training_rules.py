@@ -105,6 +105,9 @@ def hidden(name: str, is_healed: bool = True) -> dict[str, Any]:
     return {"hidden_overflow": facts}
 
 
+LABELS = "SparseSoftmaxCrossEntropyWithLogits"
+
+
 def in_loss(name: str, loss: float = math.inf, **more: Any) -> dict[str, Any]:
     steps = tuple(StepFacts(32768.0, False, "dense/kernel", loss) for _ in range(50))
     return {"steps": steps, "loss_culprit": operation(name, where="loss", **more)}
@@ -856,6 +859,12 @@ TABLE: list[tuple[str, str, dict[str, Any], tuple[str, ...] | str]] = [
     ),
     (
         "MP907",
+        "a-label-beyond-the-classes",
+        in_loss(LABELS, dtype="float32", result="nan", in_float32=None, largest=5.0),
+        ("a label names no class of the model's output", "where a CPU raises", "from 0 to one less", "units"),
+    ),
+    (
+        "MP907",
         "in-a-layer",
         {**broken("Square"), "steps": in_loss("Log")["steps"]},
         ("It starts in layer `square`", "see MP904"),
@@ -1167,3 +1176,9 @@ def test_weights_that_ran_away_are_marked_as_such(facts: dict[str, Any], ran_awa
     for code in ("MP904", "MP907"):
         (found,) = said(code, **{**facts, "steps": infinite_loss()["steps"]})
         assert found.evidence.get("weights_ran_away", False) is ran_away
+
+
+@pytest.mark.parametrize("more", [{"masked": True}, {"given": "data"}, {"result": "inf"}])
+def test_only_finite_logits_show_that_a_label_is_wrong(more: dict[str, Any]) -> None:
+    (finding,) = said("MP907", **in_loss(LABELS, **{"dtype": "float32", "result": "nan", "in_float32": None, **more}))
+    assert "label names no class" not in finding.message

@@ -102,6 +102,13 @@ def is_emptied_softmax(operation: OperationFacts | None) -> bool:
     return operation.masked and operation.result == "nan"
 
 
+def is_of_a_label(operation: OperationFacts) -> bool:
+    """Whether it is the loss of integer labels of which one is not below the number of classes. TensorFlow documents
+    NaN for it on a GPU (2.21 gave it on an NVIDIA H200); on a CPU it raises."""
+    finite = not operation.given and not operation.masked
+    return finite and operation.name == "SparseSoftmaxCrossEntropyWithLogits" and operation.result == "nan"
+
+
 def is_of_weights(operation: OperationFacts | None) -> bool:
     """Whether a weight was inf or NaN before the step, so that no layer caused it."""
     return operation is not None and operation.name in READING
@@ -113,6 +120,8 @@ def broke(operation: OperationFacts) -> str:
         return GIVEN[operation.given]
     if operation.name in READING:
         return "a weight is already inf or NaN"
+    if is_of_a_label(operation):
+        return "a label names no class of the model's output, for which a GPU gives NaN where a CPU raises"
     if operation.given == "constant":
         if operation.constant is not None:
             return _beyond_float16(operation.constant)
@@ -175,6 +184,11 @@ def remedy_from_operation(operation: OperationFacts, layer: str = "") -> str:
     in_float32 = f'give `{layer}` dtype="float32"' if layer else "compute it in float32, `tf.cast(x, tf.float32)`"
     if of_source := _remedy_of_source(operation, in_float32):
         return of_source
+    if is_of_a_label(operation):
+        return (
+            "Number the classes from 0 to one less than the units of the output layer, or give it more units: no dtype "
+            "helps."
+        )
     if is_power_at_zero(operation):
         return (
             "Keep the base of the power away from 0, `tf.pow(x + 1e-4, …)`: at 0 the gradient of a power below 1 is "
