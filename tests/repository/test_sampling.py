@@ -15,7 +15,7 @@ CONFTEST = """
 import pytest, sampling, two_at_once
 pytest_cmdline_main = two_at_once.pytest_cmdline_main
 pytest_addoption = sampling.add_options
-pytest_configure = sampling.choose_seed
+pytest_configure = sampling.choose
 pytest_collection_modifyitems = pytest.hookimpl(trylast=True)(sampling.take_samples)
 pytest_sessionfinish = two_at_once.pytest_sessionfinish
 pytest_testnodedown = two_at_once.pytest_testnodedown
@@ -54,10 +54,10 @@ def test_every_row_is_run_by_some_commit() -> None:
 
 @pytest.fixture
 def table(pytester: pytest.Pytester) -> pytest.Pytester:
-    pytester.makeini("[pytest]\ntestpaths = a_table\n")
-    pytester.mkdir("a_table")
-    (pytester.path / "a_table" / "conftest.py").write_text(CONFTEST)
-    (pytester.path / "a_table" / "test_table.py").write_text(TABLE)
+    pytester.makeini("[pytest]\ntestpaths = tests\n")
+    pytester.mkdir("tests")
+    (pytester.path / "tests" / "conftest.py").write_text(CONFTEST)
+    (pytester.path / "tests" / "test_table.py").write_text(TABLE)
     return pytester
 
 
@@ -93,7 +93,32 @@ def test_a_run_takes_a_share_of_its_tests(table: pytest.Pytester, arguments: tup
 
 
 @pytest.mark.parametrize(
-    ("arguments", "processes"), [((), 2), (("-m", "slow"), 2), (("-m", "fast"), 0), (("-n", "0"), 0), (("a_table",), 0)]
+    ("arguments", "passed"),
+    [
+        ((), 4),  # 40 % of the ten that the default takes, and no share where tests are asked for:
+        (("--whole-tables",), 10),
+        (("--live-share=0.2",), 2),
+        (("-k", "live"), 10),
+        (("tests/live",), 10),
+        (("-m", "slow"), 5),
+    ],
+)
+def test_the_default_takes_a_share_of_the_tests_that_train(
+    pytester: pytest.Pytester, arguments: tuple[str, ...], passed: int
+) -> None:
+    pytester.makeini("[pytest]\ntestpaths = tests\naddopts = -m 'not slow'\nmarkers = slow\n")
+    (pytester.path / "tests" / "live").mkdir(parents=True)
+    (pytester.path / "tests" / "conftest.py").write_text(CONFTEST)
+    (pytester.path / "tests" / "live" / "test_live.py").write_text(
+        "import pytest\n\n@pytest.mark.parametrize('row', range(10))\ndef test_live(row): pass\n\n"
+        "@pytest.mark.slow\n@pytest.mark.parametrize('row', range(5))\ndef test_slow(row): pass\n"
+    )
+    done = pytester.runpytest_inprocess("-n", "0", "-p", "no:cacheprovider", "--sample-seed=7", *arguments)
+    done.assert_outcomes(passed=passed, deselected=15 - passed)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "processes"), [((), 2), (("-m", "slow"), 2), (("-m", "fast"), 0), (("-n", "0"), 0), (("tests",), 0)]
 )
 def test_two_processes_take_one_sample_and_say_so_once(
     table: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], processes: int

@@ -2,7 +2,8 @@
 
 `@pytest.mark.sampled(12)`: a run takes 12 of the rows that -m and -k leave of a parametrized test; tests that name the
 same table, `sampled(12, "loops")`, share their rows. `sample(rows, count)` does the same within a test. `--share 0.4`
-takes 40 % of all tests that are left then. The seed is the commit's number, so that each commit brings other rows, and
+takes 40 % of all tests that are left then, `--live-share` of those in tests/live, which train models: without it, a run
+of the whole suite takes LIVE_SHARE of them. The seed is the commit's number, so that each commit brings other rows, and
 the same ones when it is tested again; `--sample-seed` takes those of another run again. It is printed with the closing
 lines.
 """
@@ -19,6 +20,7 @@ from typing import Any
 import pytest
 from two_at_once import closing_line
 
+LIVE_SHARE = 0.4
 Sample = Callable[[Sequence[Any], int], list[Any]]
 
 
@@ -26,13 +28,20 @@ def add_options(parser: pytest.Parser) -> None:
     group = parser.getgroup("long tables of mpdoctor")
     group.addoption("--whole-tables", action="store_true", help="every row of the long tables, instead of a sample")
     group.addoption("--share", type=float, default=1.0, help="of all tests that are chosen, run this part: 0.4")
+    group.addoption("--live-share", type=float, default=None, help="the same for tests/live alone")
     group.addoption("--sample-seed", type=int, default=None, help="seed of the samples; the commit's number by default")
 
 
-def choose_seed(config: pytest.Config) -> None:
-    """Once: the processes that run tests beside this one are given its options."""
-    if config.option.sample_seed is None:
-        config.option.sample_seed = seed_of_commit()
+def choose(config: pytest.Config) -> None:
+    """The seed and the shares, once: the processes that run tests beside this one are given its options."""
+    option = config.option
+    if option.sample_seed is None:
+        option.sample_seed = seed_of_commit()
+    if option.live_share is None:
+        asked = option.keyword or getattr(option, "lf", False)  # without its plugin there is no --lf
+        is_default = option.markexpr in config.getini("addopts") and not asked
+        is_whole = config.args_source is config.ArgsSource.TESTPATHS
+        option.live_share = LIVE_SHARE if is_whole and is_default else 1.0
 
 
 def seed_of_commit() -> int:
@@ -68,9 +77,12 @@ def take_samples(config: pytest.Config, items: list[pytest.Item]) -> None:
     kept = [item for item in items if all(row in taken[table] for _, table, row in _rows_of(item))]
     cut = [f"{len(taken[table])} of {len(rows)} {_short(table)}" for table, (count, rows) in tables.items()
            if len(rows) > count]  # fmt: skip
-    if config.option.share < 1:
-        sampled, kept = kept, chosen(kept, round(config.option.share * len(kept)), config.option.sample_seed, "share")
-        cut.append(f"{len(kept)} of {len(sampled)} tests")
+    for name, share in (("tests/live", config.option.live_share), ("tests", config.option.share)):
+        of = [item for item in kept if item.nodeid.startswith(f"{name}/")]
+        if share < 1 and of:
+            left_out = set(of).difference(chosen(of, round(share * len(of)), config.option.sample_seed, name))
+            kept = [item for item in kept if item not in left_out]
+            cut.append(f"{len(of) - len(left_out)} of {len(of)} {name}")
     if len(kept) < len(items):
         seed = f"--sample-seed {config.option.sample_seed} (all rows: --whole-tables)"
         closing_line(config, f"sample: {seed}: {', '.join(sorted(cut))}")
