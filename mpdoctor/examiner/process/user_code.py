@@ -8,6 +8,7 @@ import functools
 import os
 import sys
 import sysconfig
+from pathlib import Path
 from types import CodeType, FrameType
 
 from mpdoctor.examiner.exceptions import chain_of
@@ -37,12 +38,16 @@ def is_own(filename: str) -> bool:
     parts = path.split(os.sep)
     if "site-packages" in parts or "dist-packages" in parts:
         return False
-    return not path.startswith(_LIBRARIES) and not _is_installed_elsewhere(path)
+    return not path.startswith(_LIBRARIES) and not _is_installed_elsewhere(path, path != os.path.abspath(filename))
 
 
-def _is_installed_elsewhere(path: str) -> bool:
-    """By `pip install --target FOLDER`, with that folder in PYTHONPATH or in a .pth file."""
-    for folder in map(os.path.realpath, sys.path):
+def _is_installed_elsewhere(path: str, through_link: bool) -> bool:
+    """By `pip install --target FOLDER`, with that folder in PYTHONPATH or in a .pth file; or kept in a cache and linked
+    into site-packages."""
+    folders = [os.path.realpath(folder) for folder in sys.path]
+    if through_link:
+        folders += map(str, Path(path).parents)
+    for folder in folders:
         if path.startswith(folder + os.sep):
             top, *below = path[len(folder) + 1 :].split(os.sep)
             if (top, bool(below)) in _installed_in(folder):

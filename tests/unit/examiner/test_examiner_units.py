@@ -93,6 +93,23 @@ def test_what_pip_installed_in_another_folder_is_not_own(tmp_path: Path, monkeyp
     }
 
 
+def test_what_is_linked_out_of_a_cache_is_not_own(tmp_path: Path) -> None:
+    """`uv --link-mode symlink` keeps packages, each with its RECORD, outside of site-packages. A project may be linked
+    into site-packages, too (`flit install --symlink`): that stays the user's."""
+    kept, project, installed = (tmp_path / name for name in ("cache", "project", "site-packages"))
+    for path in (kept / "keras" / "layer.py", project / "net" / "net.py"):
+        path.parent.mkdir(parents=True)
+        path.touch()
+    record = kept / "keras-3.15.1.dist-info" / "RECORD"
+    record.parent.mkdir()
+    record.write_text("keras/layer.py,,\n")
+    (installed / "keras").mkdir(parents=True)
+    (installed / "keras" / "layer.py").symlink_to(kept / "keras" / "layer.py")
+    (installed / "net").symlink_to(project / "net")
+    assert not is_own(str(installed / "keras" / "layer.py"))
+    assert is_own(str(installed / "net" / "net.py"))
+
+
 def test_the_innermost_line_of_the_users_is_the_place(tmp_path: Path) -> None:
     installed = tmp_path / "site-packages" / "library.py"
     installed.parent.mkdir()
