@@ -38,7 +38,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    sampling.choose(config)
+    sampling.choose_seed_and_shares(config)
 
 
 pytest_cmdline_main = two_at_once.pytest_cmdline_main

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Iterator
 
 
@@ -13,10 +14,13 @@ class OtherBackend(Unusable):
     """Keras 3 runs on another backend than TensorFlow; there is no loss scaling of TensorFlow's to examine."""
 
 
+_KERNEL = re.compile(r"^\{\{function_node [^}]*\}\} *| *\[Op:\w+\].*$")
+
+
 def first_line(error: BaseException) -> str:
-    """The exception in one short line."""
+    """The exception in one short line, without the kernel that TensorFlow names before its words and behind them."""
     lines = str(error).strip().splitlines() or [""]
-    return f"{type(error).__name__}: {lines[0]}"[:200]
+    return f"{type(error).__name__}: {_KERNEL.sub('', lines[0]).strip()}"[:200]
 
 
 def chain_of(error: BaseException) -> Iterator[BaseException]:

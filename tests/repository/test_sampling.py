@@ -15,7 +15,7 @@ CONFTEST = """
 import pytest, sampling, two_at_once
 pytest_cmdline_main = two_at_once.pytest_cmdline_main
 pytest_addoption = sampling.add_options
-pytest_configure = sampling.choose
+pytest_configure = sampling.choose_seed_and_shares
 pytest_collection_modifyitems = pytest.hookimpl(trylast=True)(sampling.take_samples)
 pytest_sessionfinish = two_at_once.pytest_sessionfinish
 pytest_testnodedown = two_at_once.pytest_testnodedown

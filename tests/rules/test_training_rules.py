@@ -861,7 +861,7 @@ TABLE: list[tuple[str, str, dict[str, Any], tuple[str, ...] | str]] = [
         "MP907",
         "a-label-beyond-the-classes",
         in_loss(LABELS, dtype="float32", result="nan", in_float32=None, largest=5.0),
-        ("a label names no class of the model's output", "where a CPU raises", "from 0 to one less", "units"),
+        ("a label names no class of the model's output", "raises on a CPU", "from 0 to one less", "units"),
     ),
     (
         "MP907",
@@ -876,6 +876,15 @@ TABLE: list[tuple[str, str, dict[str, Any], tuple[str, ...] | str]] = [
         ("before the step begins", "the earlier steps"),
     ),
     ("MP907", "on-this-device-alone", in_loss("Mean", **IN_FLOAT32), SILENT),
+    (
+        "MP907",
+        "not-followed",
+        {
+            "steps": in_loss("Log")["steps"],
+            "not_looked": (("first number not finite", "the failing step cannot be repeated eagerly: ValueError: no"),),
+        },
+        ("Check the batch of the failing step", "output: the failing step cannot be repeated eagerly: ValueError: no."),
+    ),
     ("MP907", "finite", {}, SILENT),
     (
         "MP910",

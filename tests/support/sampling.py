@@ -32,7 +32,7 @@ def add_options(parser: pytest.Parser) -> None:
     group.addoption("--sample-seed", type=int, default=None, help="seed of the samples; the commit's number by default")
 
 
-def choose(config: pytest.Config) -> None:
+def choose_seed_and_shares(config: pytest.Config) -> None:
     """The seed and the shares, once: the processes that run tests beside this one are given its options."""
     option = config.option
     if option.sample_seed is None:

@@ -121,7 +121,7 @@ class Keras2:
         return str(variable.name).split(":")[0]
 
     def inner(self, optimizer: Any) -> KerasOptimizer | None:
-        """None also while a wrapper's constructor runs."""
+        """The optimizer inside a wrapper, once its constructor has set it; None for any other optimizer."""
         return getattr(optimizer, "inner_optimizer", None) if isinstance(optimizer, self.wrappers) else None
 
     def wrapper_dynamics(self, wrapper: Any) -> tuple[bool, object, object]:

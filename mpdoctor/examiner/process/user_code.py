@@ -42,8 +42,8 @@ def is_own(filename: str) -> bool:
 
 
 def _is_installed_elsewhere(path: str, through_link: bool) -> bool:
-    """By `pip install --target FOLDER`, with that folder in PYTHONPATH or in a .pth file; or kept in a cache and linked
-    into site-packages."""
+    """Whether the file is of a package that is installed outside of site-packages: by `pip install --target FOLDER`,
+    with that folder in PYTHONPATH or in a .pth file, or in a cache that site-packages links to."""
     folders = [os.path.realpath(folder) for folder in sys.path]
     if through_link:
         folders += map(str, Path(path).parents)
@@ -57,7 +57,8 @@ def _is_installed_elsewhere(path: str, through_link: bool) -> bool:
 
 @functools.lru_cache(maxsize=None)
 def _installed_in(folder: str) -> frozenset[tuple[str, bool]]:
-    """What the RECORD files of packages list: names of modules, and of packages with True."""
+    """The files (with False) and folders (with True) directly in this folder that the RECORD files of its packages
+    list."""
     found: set[tuple[str, bool]] = set()
     try:
         records = [entry.path for entry in os.scandir(folder) if entry.name.endswith(".dist-info")]

@@ -61,18 +61,18 @@ def _loops(code: CodeType) -> tuple[tuple[int, int], ...]:
     From Python 3.12 on, a handler of exceptions stands behind all other code and jumps back to what follows its `try`
     or `with`. That is no loop; inside of a `for`, the handler is a part of one."""
     found: list[tuple[int, int]] = []
-    fors: set[int] = set()
-    handler, ends_handler = -1, False
+    for_starts: set[int] = set()
+    handler_start, ends_handler = -1, False
     for step in dis.get_instructions(code):
         if step.opname == "FOR_ITER":
-            fors.add(step.offset)
+            for_starts.add(step.offset)
         elif step.opname == "PUSH_EXC_INFO":
-            handler = step.offset
+            handler_start = step.offset
         elif (step.opcode in dis.hasjabs or step.opcode in dis.hasjrel) and step.argval <= step.offset:
-            if not ends_handler or handler < 0:
+            if not ends_handler or handler_start < 0:
                 found.append((step.argval, step.offset))
-            elif step.argval in fors:
-                found.append((handler, step.offset))
+            elif step.argval in for_starts:
+                found.append((handler_start, step.offset))
         if step.opname not in ("POP_TOP", "EXTENDED_ARG", "CACHE", "NOP"):
             ends_handler = step.opname == "POP_EXCEPT"
     return tuple(found)

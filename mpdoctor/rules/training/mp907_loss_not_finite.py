@@ -69,6 +69,7 @@ from mpdoctor.semantics.live.training_texts import (
     named_culprit,
     remedy_from_culprit,
     story_of_growth,
+    why_not_followed,
 )
 from mpdoctor.semantics.live.tried_remedies import NOT_TRIED
 
@@ -108,12 +109,12 @@ def _why(training: TrainingFacts) -> str:
         return f": {broke(training.loss_culprit)}."
     if training.loss_culprit is not None:
         return f", although no layer's output overflows: {broke(training.loss_culprit)}."
-    looked = culprit is None and not any(check == "first number not finite" for check, _ in training.not_looked)
+    looked = culprit is None and not why_not_followed(training)
     return ", although no layer's output overflows." if looked else "."
 
 
 def _remedy(training: TrainingFacts) -> str:
-    if training.broken_operation is not None or training.diverges:
+    if training.broken_operation is not None or training.diverges or why_not_followed(training):
         return remedy_from_culprit(training)
     return (
         "Compute the loss in float32, with `tf.cast(predictions, tf.float32)` before anything is squared, summed or "

@@ -103,8 +103,8 @@ def is_emptied_softmax(operation: OperationFacts | None) -> bool:
 
 
 def is_of_a_label(operation: OperationFacts) -> bool:
-    """Whether it is the loss of integer labels of which one is not below the number of classes. TensorFlow documents
-    NaN for it on a GPU (2.21 gave it on an NVIDIA H200); on a CPU it raises."""
+    """Whether it is the loss of integer labels of which one is not below the number of classes. TensorFlow 2.21 gives
+    NaN for it on a GPU and under XLA, and raises on a CPU; of finite logits and right labels it gave none."""
     finite = not operation.given and not operation.masked
     return finite and operation.name == "SparseSoftmaxCrossEntropyWithLogits" and operation.result == "nan"
 
@@ -121,7 +121,9 @@ def broke(operation: OperationFacts) -> str:
     if operation.name in READING:
         return "a weight is already inf or NaN"
     if is_of_a_label(operation):
-        return "a label names no class of the model's output, for which a GPU gives NaN where a CPU raises"
+        return (
+            "a label names no class of the model's output, for which TensorFlow gives NaN on a GPU and raises on a CPU"
+        )
     if operation.given == "constant":
         if operation.constant is not None:
             return _beyond_float16(operation.constant)

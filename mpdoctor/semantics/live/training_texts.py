@@ -142,6 +142,12 @@ def why_from_culprit(training: TrainingFacts, shown: Location | None = None) -> 
     return f" In the loss, {broke(loss)}{line_of(loss, shown or training.model.call.location)}."
 
 
+def why_not_followed(training: TrainingFacts) -> str:
+    """Why no search for the first number that is not finite was made, with the error of the step where it raised one;
+    "" where it was made."""
+    return next((why for measurement, why in training.not_looked if measurement == "first number not finite"), "")
+
+
 def remedy_from_culprit(training: TrainingFacts) -> str:
     if training.diverges:
         return remedy_of_growth(training)
@@ -162,8 +168,8 @@ def remedy_from_culprit(training: TrainingFacts) -> str:
         return remedy_from_gradient(training, found)
     if loss is not None:
         return remedy_in_loss(training, loss)
-    if any(measurement == "first number not finite" for measurement, _ in training.not_looked):
-        return "The failing step could not be repeated: check its batch, the loss and each layer's output."
+    if reason := why_not_followed(training):
+        return f"Check the batch of the failing step, the loss and each layer's output: {reason}."
     return (
         "No layer's output overflows, so check the loss and the operations between the layers, and compute them in "
         f"float32, tf.cast(predictions, tf.float32). {NOT_TRIED}"

@@ -24,6 +24,7 @@ from hypothesis import strategies as st
 import mpdoctor
 from mpdoctor.examiner.capture.graph_rewrites import rewrites_graphs
 from mpdoctor.examiner.capture.layer_hooks import LayerHooks
+from mpdoctor.examiner.exceptions import first_line
 from mpdoctor.examiner.failures.failure import failure_from_exception
 from mpdoctor.examiner.probe.short_fit.short_fit import DROPPED, ENDLESS, shortened_fit
 from mpdoctor.examiner.process.import_hooks import ImportHooks
@@ -75,6 +76,21 @@ def test_a_link_into_an_installed_package_is_not_own(tmp_path: Path) -> None:
     real.touch()
     (tmp_path / "mine.py").symlink_to(real)
     assert not is_own(str(tmp_path / "mine.py"))
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (
+            "{{function_node __wrapped__Sum_device_/job:localhost}} label 6 is outside of [0, 6). [Op:Sum] name: ",
+            "ValueError: label 6 is outside of [0, 6).",
+        ),
+        ("a {{brace}} [of the user's]\nmore", "ValueError: a {{brace}} [of the user's]"),
+        ("", "ValueError: "),
+    ],
+)
+def test_an_error_is_told_without_tensorflows_kernel(words: str, line: str) -> None:
+    assert first_line(ValueError(words)) == line
 
 
 def test_what_pip_installed_in_another_folder_is_not_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
