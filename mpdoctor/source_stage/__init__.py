@@ -1,8 +1,8 @@
 """Stage 1: source files, walked as far as a finding could be in them, and judged, on all cores.
 
-A file is walked if its text may show mixed precision (or be wrong without any), if it imports a file that does, or if
-one that does imports it. Of the others only their syntax is looked at. What an earlier run has said of a file, and of
-all that it imports, is taken from the cache.
+A file is walked if its text may show mixed precision (or be wrong without any), if it imports a file that does, if one
+that does imports it, or if it imports, as that one does, what may make up a model. Of the others only their syntax is
+looked at. What an earlier run has said of a file, and of all that it imports, is taken from the cache.
 """
 
 from __future__ import annotations
@@ -200,6 +200,8 @@ class SourceStage:
             mixed = self._mixed & set(files)
             reached = outlines.reached_from(mixed)
             self._do("walk", (p for p in reached if outlines[p].may_compute or outlines[p].imports & self._mixed))
+            users = outlines.importers_of(reached & self._walked)  # which may make its layers in float32
+            self._do("walk", (p for p in users if outlines[p].may_compute))
         self._do("read", files)
 
     def _do(self, method: str, paths: Iterable[Path]) -> None:

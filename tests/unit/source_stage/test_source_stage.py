@@ -144,6 +144,12 @@ BY_TRYING = "try:\n    from .old import make\nexcept ImportError:\n    from .new
             id="one of two versions, and imported by another file without asking",
         ),
         pytest.param({"broken": "def f(:\n"}, [("broken.py", 1, "MP001")], id="not even Python"),
+        pytest.param(
+            {"train": POLICY + "from parts import build\nmodel = build()\n", "parts": "import keras\n" + LAYER}
+            | {"evaluate": "import keras\nfrom parts import Scale\nkeras.Sequential([Scale()])\n"},
+            [],
+            id="a layer that a script makes in float32, which imports what the mixed one does",
+        ),
     ],
 )
 def test_what_is_walked(tmp_path: Path, texts: dict[str, str], expected: list[tuple[str, int, str]]) -> None:
