@@ -10,6 +10,7 @@ import argparse
 import json
 import os
 import random
+import sys
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
@@ -17,6 +18,8 @@ import tensorflow as tf
 import torch
 
 from mpdoctor.training import LossScaleOptimizer
+
+sys.modules["triton"] = None  # that of torch 2.14 ends a process in which TensorFlow 2.21 is loaded; torch does without
 
 LENGTH = 50
 # Powers of 2 to begin with: far from the floor, and some so large that the scale would grow past the largest float32.
