@@ -162,6 +162,8 @@ class ReferenceFacts:
         Why there are no numbers, a clause; "" where there are.
     divergence
         Of the whole training, run once more; None where that was not tried.
+    in_tf32
+        Whether the float32 twins multiplied matrices in TF32, as a GPU does unless it is told not to.
     """
 
     dtype: str = ""
@@ -171,6 +173,7 @@ class ReferenceFacts:
     seconds: float = 0.0
     not_measured: str = ""
     divergence: DivergenceFacts | None = None
+    in_tf32: bool = False
 
     @property
     def worst_step(self) -> ComparedStep | None:

@@ -80,11 +80,13 @@ def test_a_keras_that_is_missing_is_none() -> None:
 
 
 def test_each_device_has_its_lines() -> None:
-    gpus = (DeviceFacts("GPU", "NVIDIA A100", (8, 0)), DeviceFacts("GPU", "Tesla T4", (7, 5)), DeviceFacts("CPU", "x"))
+    a100 = DeviceFacts("GPU", "NVIDIA A100", (8, 0), uses_tf32=True)
+    gpus = (a100, DeviceFacts("GPU", "Tesla T4", (7, 5)), DeviceFacts("CPU", "x"))
     labels = labels_from_environment(EnvironmentFacts(tensorflow="2.15.1", devices=gpus, cuda="12.2"))
     assert (labels["GPU 0"], labels["GPU 0 compute capability"]) == ("NVIDIA A100", "8.0")
     assert labels["GPU 1 bfloat16"].startswith("slower: bfloat16 needs compute capability 8.0")
-    assert "GPU" not in labels
+    assert labels["GPU 0 float32"].startswith("multiplied in TF32")
+    assert {"GPU", "GPU 1 float32"}.isdisjoint(labels)
     for cuda, words in (("12.2", "none that TensorFlow can use"), ("", "built without CUDA")):
         alone = labels_from_environment(EnvironmentFacts(tensorflow="2.15.1", devices=gpus[2:], cuda=cuda))
         assert words in alone["GPU"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import re
 
@@ -10,6 +11,7 @@ import tensorflow as tf
 from mpdoctor.facts.machine.devices import DeviceFacts
 
 _CPU_LISTS = "/proc/cpuinfo"
+_TF32_SINCE = (8, 0)  # compute capability
 _NUMBERS_OF_16_BITS = re.compile(r"\b(?:amx_\w+|avx512_(?:bf16|fp16)|bf16|fphp|asimdhp)\b")
 
 
@@ -31,12 +33,16 @@ def _device(device: tf.config.PhysicalDevice) -> DeviceFacts:
     if kind != "GPU":
         return DeviceFacts(kind)
     details = tf.config.experimental.get_device_details(device)
-    capability = details.get("compute_capability")
-    return DeviceFacts(
-        kind,
-        str(details.get("device_name", "")),
-        None if capability is None else (int(capability[0]), int(capability[1])),
-    )
+    found = details.get("compute_capability")
+    capability = None if found is None else (int(found[0]), int(found[1]))
+    name = str(details.get("device_name", ""))
+    return DeviceFacts(kind, name, capability, uses_tf32=capability is not None and _uses_tf32(capability))
+
+
+def _uses_tf32(capability: tuple[int, int]) -> bool:
+    """TensorFlow does by default, unless the program or NVIDIA's variable says otherwise."""
+    is_on = tf.config.experimental.tensor_float_32_execution_enabled()
+    return capability >= _TF32_SINCE and bool(is_on) and os.environ.get("NVIDIA_TF32_OVERRIDE") != "0"
 
 
 def _cpu() -> tuple[str, None, tuple[str, ...]]:

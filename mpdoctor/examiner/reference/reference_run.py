@@ -46,7 +46,8 @@ class ReferenceRun:
         failed = None if failure is None else ReferenceFacts(not_measured="the training failed")
         if failed is None:
             self._session.events.stage("comparing with float32")
-        found = [failed or self._measurement.facts(observed) for observed in told]
+        in_tf32 = any(device.uses_tf32 for device in self._session.devices())
+        found = [failed or replace(self._measurement.facts(observed), in_tf32=in_tf32) for observed in told]
         for place, facts in enumerate(found):  # first: a process that hangs or dies in the long way has told them
             self._session.events.send(Reference(place - len(told), facts))
         if failed is None and self._session.request.second_training:

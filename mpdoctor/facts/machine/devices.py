@@ -14,6 +14,8 @@ _CPU_BFLOAT16 = ("amx_bf16", "avx512_bf16", "bf16")  # as the kernel names them;
 _ONEDNN_MULTIPLIES_BFLOAT16 = (2, 15)  # measured there and later; 2.10 gained nothing
 _CPU_MULTIPLIES_FLOAT16 = (2, 16)  # before, a matrix product in float16 took a few hundred times as long
 
+TF32 = "in TF32, with the 10 bits of mantissa that float16 has (NVIDIA_TF32_OVERRIDE=0 turns that off)"
+
 
 @dataclass(frozen=True)
 class Outlook:
@@ -33,12 +35,15 @@ class DeviceFacts:
         Of an NVIDIA GPU; None for everything else.
     instructions
         Of a CPU, as its operating system names them: those that compute with 16-bit numbers.
+    uses_tf32
+        Of an NVIDIA GPU: float32 matrices are multiplied in TF32, with the 10 bits of mantissa that float16 has.
     """
 
     kind: str
     name: str = ""
     compute_capability: tuple[int, int] | None = None
     instructions: tuple[str, ...] = ()
+    uses_tf32: bool = False
 
     @property
     def has_tensor_cores(self) -> bool:

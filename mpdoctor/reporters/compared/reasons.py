@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from mpdoctor.compared import Compared, PolicyRun
 from mpdoctor.facts.examination import OperationTime
+from mpdoctor.facts.machine.devices import TF32
 from mpdoctor.finding import Severity
 from mpdoctor.reporters.compared.layer_times import layer_times
 from mpdoctor.reporters.compared.rows import cast_share, share_text, time_text
@@ -56,6 +57,7 @@ def _of_run(compared: Compared, run: PolicyRun, look: Style) -> Iterator[str]:
         if probe.went_on:
             yield probe.went_on
     yield from _speed(compared, run)
+    yield from _tf32(run)
     yield from _dtypes(run, look)
     yield from layer_times(compared, run, look)
     yield from _operations(compared, run, look)
@@ -82,6 +84,12 @@ def _speed(compared: Compared, run: PolicyRun) -> Iterator[str]:
             f"No difference from {compared.base.policy} was measured: {ratio.low:.2f} to {ratio.high:.2f} times as "
             f"fast in {compared.rounds} rounds."
         )
+
+
+def _tf32(run: PolicyRun) -> Iterator[str]:
+    devices = {device for _, model in run.diagnosis.models for device in model.devices}
+    if run.policy == "float32" and any(device.uses_tf32 for device in devices):
+        yield f"Multiplies float32 {TF32}."
 
 
 def _dtypes(run: PolicyRun, look: Style) -> Iterator[str]:

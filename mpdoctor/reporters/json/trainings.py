@@ -117,6 +117,7 @@ def _reference(reference: ReferenceFacts | None) -> dict[str, Any] | None:
         "seconds": reference.seconds,
         "not_measured": reference.not_measured or None,
         "divergence": _divergence(reference.divergence),
+        "in_tf32": reference.in_tf32,
     }
 
 

@@ -606,3 +606,33 @@ def test_the_rewriting_of_graphs_is_seen(
     monkeypatch.setenv("TF_ENABLE_AUTO_MIXED_PRECISION", variable)
     monkeypatch.setitem(sys.modules, "tensorflow", tensorflow)
     assert rewrites_graphs() is rewrites
+
+
+@pytest.mark.parametrize(
+    ("capability", "is_on", "override", "expected"),
+    [
+        ((9, 0), True, "", True),
+        ((8, 0), True, "1", True),
+        ((8, 0), True, "0", False),
+        ((9, 0), False, "", False),
+        ((7, 5), True, "", False),
+        (None, True, "", False),
+    ],
+)
+def test_whether_a_gpu_multiplies_float32_in_tf32(
+    monkeypatch: pytest.MonkeyPatch, capability: tuple[int, int] | None, is_on: bool, override: str, expected: bool
+) -> None:
+    details = {"device_name": "a GPU", **({} if capability is None else {"compute_capability": capability})}
+    experimental = SimpleNamespace(
+        get_device_details=lambda device: details, tensor_float_32_execution_enabled=lambda: is_on
+    )
+    config = SimpleNamespace(
+        get_visible_devices=lambda: [SimpleNamespace(device_type="GPU")], experimental=experimental
+    )
+    monkeypatch.setitem(sys.modules, "tensorflow", SimpleNamespace(config=config))
+    monkeypatch.delitem(sys.modules, "mpdoctor.examiner.process.devices", raising=False)
+    monkeypatch.setenv("NVIDIA_TF32_OVERRIDE", override)
+    devices = importlib.import_module("mpdoctor.examiner.process.devices")
+    monkeypatch.delitem(sys.modules, "mpdoctor.examiner.process.devices")
+    (device,) = devices.devices_from_tensorflow(program_has_computed=False)
+    assert (device.compute_capability, device.uses_tf32) == (capability, expected)

@@ -14,6 +14,7 @@ import mpdoctor
 from mpdoctor.compared import Compared, PolicyRun
 from mpdoctor.facts.examination import LayerTime, OperationTime, ProfileFacts, TimingFacts
 from mpdoctor.facts.layer import LayerFacts
+from mpdoctor.facts.machine.devices import DeviceFacts
 from mpdoctor.facts.model import ModelFacts
 from mpdoctor.facts.training import StepFacts, TrainingFacts
 from mpdoctor.facts.versions import Keras
@@ -141,6 +142,20 @@ def test_advice_is_given_where_it_was_measured_to_pay(changes: dict[str, Any], b
     told = texts(Compared((FLOAT32, run("mixed_float16", made, made)), 2), "mixed_float16")
     advice = [line for line in told.splitlines() if not line.startswith(("Computes", "`MatMul`"))]
     assert len(advice) == bool(words) and (not words or advice[0].startswith(words)), told
+
+
+@pytest.mark.parametrize("uses_tf32", [True, False])
+def test_float32_on_a_gpu_is_called_what_it_is(uses_tf32: bool) -> None:
+    device = DeviceFacts("GPU", "NVIDIA A100", (8, 0), uses_tf32=uses_tf32)
+    runs = []
+    for of_policy in (FLOAT32, FASTER):
+        models = [(path, dataclasses.replace(model, devices=(device,))) for path, model in of_policy.diagnosis.models]
+        runs.append(
+            dataclasses.replace(of_policy, diagnosis=dataclasses.replace(of_policy.diagnosis, models=tuple(models)))
+        )
+    compared = Compared(tuple(runs), 2)
+    told = [policy for policy in ("float32", "mixed_bfloat16") if "float32 in TF32" in texts(compared, policy)]
+    assert told == (["float32"] if uses_tf32 else [])
 
 
 def test_what_takes_the_time_and_which_layers_stay_behind() -> None:

@@ -71,6 +71,10 @@ REFERENCES = {
         ReferenceFacts("float16", (GOOD,), divergence=DivergenceFacts(not_measured="its order is unknown")),
         ("not compared over the training, because its order is unknown",),
     ),
+    "TF32": (
+        ReferenceFacts("float16", (GOOD,), in_tf32=True),
+        ("step 1 compared with TF32, as this GPU multiplies float32",),
+    ),
     "not measured": (ReferenceFacts(not_measured="an eager loop"), ("not compared, because an eager loop",)),
 }
 
