@@ -289,12 +289,17 @@ SET = "Set the global policy to {}"
 SWITCHED = [
     (FIT, "3", "mixed_float16", [SET, 'Give it dtype="float32"']),
     (FIT, "tf_keras", "mixed_bfloat16", [SET, 'Give it dtype="float32"']),
-    (LOOP, "3", "mixed_float16", [SET, "Cast the prediction to float32", "Wrap the optimizer and scale the loss"]),
+    (
+        LOOP,
+        "3",
+        "mixed_float16",
+        [SET, "Cast `model(x, training=True)` to float32", "Wrap the optimizer and scale the loss"],
+    ),
     (
         LOOP,
         "tf_keras",
         "mixed_float16",
-        [SET, "Cast the prediction to float32", "Wrap the optimizer and scale the loss"],
+        [SET, "Cast `model(x, training=True)` to float32", "Wrap the optimizer and scale the loss"],
     ),
     (MASK, "3", "mixed_float16", [SET, "Write -1e4", 'Give it dtype="float32"']),
     (CHAIN, "3", "float32", [SET]),
