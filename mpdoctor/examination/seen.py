@@ -122,6 +122,13 @@ class Seen:
                 self.stand_ins = names
             case FilesWritten(paths):
                 self.files_written = paths
+            case StoppedAfterTraining() | Ended() | Exited():
+                self._take_end(event)
+            case _:
+                _assert_never(event)
+
+    def _take_end(self, event: StoppedAfterTraining | Ended | Exited) -> None:
+        match event:
             case StoppedAfterTraining(error):
                 self.stopped_after_training = error
             case Ended():
