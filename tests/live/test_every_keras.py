@@ -1,4 +1,4 @@
-"""The same small scripts in five environments: each gets the findings, the captured model, the chain of optimizers, the
+"""The same small scripts in each environment: each gets the findings, the captured model, the chain of optimizers, the
 verdict and the exit status that its marks say, in TensorFlow 2.4 on Python 3.8 as in the newest with Keras 3.
 
 What differs between them is written at the mark: `expect[3]`, `verdict[2.4]`. Where the wrapper around a new-style
@@ -15,13 +15,13 @@ from typing import Any
 
 import pytest
 from checking import Check, contents
-from environments import ENVIRONMENTS, Environment, needs_environment
+from environments import ENVIRONMENTS, NEWER_PYTHON, Environment, needs_environment
 from marks import Marks, marks_from_source
 
 from mpdoctor.examiner.keras.adapter_choice import adapter_for
 
 SCRIPTS = Path(__file__).parents[2] / "fixtures" / "every_keras"
-SAMPLED = 55  # of about 150 in all
+SAMPLED = 60  # of about 180 in all
 STEPS = "30"  # of a healthy training the last third skips none: 20 are enough for a scale to find its place
 SEED = "7"  # initial weights decide which of the first steps are skipped
 NEW_STYLE = ("2.15", "tf_keras")
@@ -37,7 +37,7 @@ class Case:
 
     @property
     def name(self) -> str:
-        return f"{self.path.stem}-{self.environment.keras}"
+        return f"{self.path.stem}-{self.environment.name}"
 
     def setting(self, name: str, default: str = "none") -> str:
         return self.marks.setting(name, self.environment.keras, default)
@@ -52,7 +52,7 @@ class Case:
 
 def cases() -> list[Case]:
     found = []
-    for environment in ENVIRONMENTS:
+    for environment in (*ENVIRONMENTS, NEWER_PYTHON):
         for path in sorted(SCRIPTS.glob("*.py")):
             marks = marks_from_source(path.read_text(encoding="utf-8"))
             applies = marks.setting("keras", default=environment.keras).replace(" ", "").split(",")
@@ -111,7 +111,7 @@ def optimizer(case: Case) -> str:
     return marked
 
 
-@pytest.mark.parametrize("environment", ENVIRONMENTS, ids=lambda environment: environment.keras)
+@pytest.mark.parametrize("environment", (*ENVIRONMENTS, NEWER_PYTHON), ids=lambda environment: environment.name)
 def test_the_table_can_be_run_here(environment: Environment) -> None:
     """Skipped, with the reason, where it cannot."""
     if environment.missing:

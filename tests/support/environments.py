@@ -1,5 +1,5 @@
-"""The five environments that scripts are examined in: older TensorFlows, made by .ci/environments in a cache outside of
-the checkout, and both Kerases of the TensorFlow beside the tests."""
+"""The environments that scripts are examined in: older TensorFlows and a newer Python, made by .ci/environments in a
+cache outside of the checkout, and both Kerases of the TensorFlow beside the tests."""
 
 from __future__ import annotations
 
@@ -17,10 +17,16 @@ CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()) 
 
 @dataclass(frozen=True)
 class Environment:
-    """`keras` is the name that marks know it by; `python` examines, None for the one that runs the tests."""
+    """`keras` is the name that marks know it by; `python` examines, None for the one that runs the tests; `label` is
+    needed where another environment has the same Keras."""
 
     keras: str
     python: Path | None = None
+    label: str = ""
+
+    @property
+    def name(self) -> str:
+        return self.label or self.keras
 
     @property
     def missing(self) -> str:
@@ -37,20 +43,21 @@ class Environment:
         return check("--python", str(self.python), *arguments, directory=directory)
 
 
-def older(keras: str, python: str) -> Environment:
+def python_of(tensorflow: str, python: str) -> Path:
     """What .ci/environments made of requirements/tf2.4-python3.8.txt."""
-    name = f"tf{keras}-python{python}"
+    name = f"tf{tensorflow}-python{python}"
     key = hashlib.sha256((REQUIREMENTS / f"{name}.txt").read_bytes()).hexdigest()[:12]
-    return Environment(keras, CACHE / f"{name}-{key}" / "bin" / "python")
+    return CACHE / f"{name}-{key}" / "bin" / "python"
 
 
 ENVIRONMENTS = (
-    older("2.4", "3.8"),
-    older("2.10", "3.10"),
-    older("2.15", "3.11"),
+    Environment("2.4", python_of("2.4", "3.8")),
+    Environment("2.10", python_of("2.10", "3.10")),
+    Environment("2.15", python_of("2.15", "3.11")),
     Environment("tf_keras"),
     Environment("3"),
 )
+NEWER_PYTHON = Environment("3", python_of("2.21", "3.13"), "3, Python 3.13")
 
 
 def needs_environment(environment: Environment) -> pytest.MarkDecorator:

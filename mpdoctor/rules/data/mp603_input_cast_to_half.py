@@ -46,11 +46,11 @@ from collections.abc import Iterator
 from mpdoctor.facts.model import ModelFacts
 from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.knowledge.half_dtypes import HALF
-from mpdoctor.program.dtypes.tensor_dtypes import dtype_named
+from mpdoctor.program.dtypes.tensor_dtypes import AUTOCAST, dtype_named
 from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Parameter
-from mpdoctor.program.values import Api, Collection, Value, options
+from mpdoctor.program.values import Api, Collection, Value, is_api, options, walk
 from mpdoctor.semantics.source.edits.expressions import dtype_named_instead, unsafe_fix
 from mpdoctor.semantics.source.programs.array_contents import FILLED
 from mpdoctor.semantics.source.programs.training_data import behind, fed_values, mapped_functions
@@ -61,6 +61,7 @@ CONFIRMED_LIVE = True
 WERE_THEY_LABELS = ", and labels would lose digits for nothing"
 MIXED = ("mixed_float16", "mixed_bfloat16")
 PAIR = ("features", "labels")
+GLOBAL_POLICY = ("keras.mixed_precision.global_policy", "keras.config.dtype_policy")
 CASTS = (
     "tensorflow.cast",
     "tensorflow.convert_to_tensor",
@@ -80,7 +81,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         is_both = ".data." in _name(value) or (role == "features" and call.argument(1, "y") is None)
         made_by_hand = [("" if is_both else role, made) for made in behind(value)]
         for role_of_part, made in (*made_by_hand, *_returned_by_maps(facts, value)):
-            dtype = _cast_to_half(made)
+            dtype = _cast_to_half(made, facts.policies_at(call) if role_of_part == "labels" else ())
             if dtype is not None:
                 given = f"The {role_of_part} are" if role_of_part else "The data is"
                 needless = _needless([role_of_part]) if role_of_part else _needless(["features"]) + WERE_THEY_LABELS
@@ -120,16 +121,17 @@ def _needless(roles: list[str]) -> str:
     return ", and ".join([*told, *(["labels lose digits and gain nothing"] if "labels" in roles else [])])
 
 
-def _cast_to_half(value: Value) -> str | None:
-    """The 16-bit dtype that this expression itself casts to; None if it is no such cast."""
+def _cast_to_half(value: Value, policies: tuple[object, ...]) -> str | None:
+    """The 16-bit dtype that this expression itself casts to; None if it is no such cast. `policies`: the global ones,
+    where their compute dtype counts as well: features get that from Keras anyway."""
     if not isinstance(value, Call):
         return None
     if isinstance(value.callee, Api) and value.callee.is_(*CASTS):
-        dtype = _named(value.argument(1, "dtype"))
+        dtype = _named(value.argument(1, "dtype"), policies)
     elif isinstance(value.callee, Api) and value.callee.name in FILLED:
-        dtype = _named(value.argument(FILLED[value.callee.name], "dtype"))
+        dtype = _named(value.argument(FILLED[value.callee.name], "dtype"), policies)
     elif value.method == "astype":
-        dtype = _named(value.argument(0, "dtype"))
+        dtype = _named(value.argument(0, "dtype"), policies)
     elif isinstance(value.callee, Api) and value.callee.is_("numpy.float16"):
         dtype = "float16"
     else:
@@ -137,8 +139,12 @@ def _cast_to_half(value: Value) -> str | None:
     return dtype if dtype in HALF else None
 
 
-def _named(value: Value | None) -> str | None:
-    """The name of a dtype; for a parameter that is never passed, the name of its default."""
+def _named(value: Value | None, policies: tuple[object, ...]) -> str | None:
+    """The name of a dtype; for a parameter that is never passed, the name of its default; for the compute dtype of the
+    global policy, what it is under the only one of these."""
+    is_policys = any(isinstance(part, Call) and is_api(part.callee, *GLOBAL_POLICY) for part in walk(value))
+    if is_policys and dtype_named(value) == AUTOCAST and len(policies) == 1:
+        return str(policies[0]).replace("mixed_", "")
     return dtype_named(value.default if isinstance(value, Parameter) else value)
 
 

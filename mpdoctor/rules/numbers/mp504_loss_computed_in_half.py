@@ -244,6 +244,8 @@ def _halves(precision: Precision, loss: Value | None, context: Context, depth: i
             parts = option.operands
         elif isinstance(option, Call) and is_cast(option):
             parts, is_number = (option.argument(0),), _is_loss
+        elif isinstance(option, Operation) and option.operator == "*":
+            parts = tuple(filter(_is_cast_number, option.operands))
         elif isinstance(option, Call) and option.method in REDUCING:
             parts = tuple(part for part in (option.argument(0),) if isinstance(part, Call) and is_cast(part))
         numbers = [part for part in parts if is_number(part)] if depth < MOST_NESTED else []
@@ -260,8 +262,14 @@ def _is_one_number(value: Value | None) -> bool:
     return bool(choices) and all(
         (isinstance(choice, Call) and (choice.method in REDUCING or is_cast(choice)))
         or (isinstance(choice, Operation) and choice.operator == "+")
+        or (isinstance(choice, Operation) and choice.operator == "*" and any(map(_is_cast_number, choice.operands)))
         for choice in choices
     )
+
+
+def _is_cast_number(value: Value | None) -> bool:
+    """What a weight may multiply: a part of the loss that was cast to the weight's dtype."""
+    return isinstance(value, Call) and is_cast(value) and _is_one_number(value.argument(0))
 
 
 def _is_loss(value: Value | None) -> bool:

@@ -69,6 +69,14 @@ MAY_BRING_FLOAT16 = (
     "deserialize",
     "from_preset",
 )
+DATA = (
+    "numpy.load",
+    "json.load",
+    "yaml.load",
+    "yaml.safe_load",
+    "tensorflow.data.Dataset.load",
+    "tensorflow_datasets.load",
+)
 HELP = "Set the policy `mixed_float16` before the layers are made, or leave the LossScaleOptimizer out."
 
 
@@ -95,7 +103,12 @@ def _may_bring_float16(facts: SourceFacts) -> bool:
     """Whether float16 may come from other files, from a loaded model, or from the dtype of a layer."""
     if facts.is_imported or facts.mixed_elsewhere or facts.assume_mixed or facts.incomplete:
         return True
-    return any(call.method in MAY_BRING_FLOAT16 or _gives_dtype(call) for call in facts.calls)
+    return any(_may_load_layers(call) or _gives_dtype(call) for call in facts.calls)
+
+
+def _may_load_layers(call: Call) -> bool:
+    brings_data = isinstance(call.callee, Api) and call.callee.is_(*DATA)
+    return call.method in MAY_BRING_FLOAT16 and not brings_data
 
 
 def in_model(model: ModelFacts) -> Iterator[Finding]:
