@@ -1,8 +1,8 @@
 """Stage 1: source files, walked as far as a finding could be in them, and judged, on all cores.
 
 A file is walked if its text may show mixed precision (or be wrong without any), if it imports a file that does, if one
-that does imports it, or if it imports, as that one does, what may make up a model. Of the others only their syntax is
-looked at. What an earlier run has said of a file, and of all that it imports, is taken from the cache.
+that does imports it, or if it imports a file that is walked for that reason. Of the others only their syntax is looked
+at. What an earlier run has said of a file, and of all that it imports, is taken from the cache.
 """
 
 from __future__ import annotations

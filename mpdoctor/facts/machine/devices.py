@@ -46,6 +46,11 @@ class DeviceFacts:
     uses_tf32: bool = False
 
     @property
+    def float32_products(self) -> str:
+        """How float32 matrices are multiplied, where that is not in float32; else ""."""
+        return f"multiplied {TF32}" if self.uses_tf32 else ""
+
+    @property
     def has_tensor_cores(self) -> bool:
         capability = self.compute_capability
         if capability is None or capability < (7, 0):

@@ -6,7 +6,7 @@ from dataclasses import field
 from typing import Iterator, Mapping
 
 from mpdoctor.facts.frozen import dataclass
-from mpdoctor.facts.machine.devices import TF32, DeviceFacts
+from mpdoctor.facts.machine.devices import DeviceFacts
 from mpdoctor.facts.versions import Keras, KerasPackage
 
 # Distributions that bring the package `tensorflow`, the usual one first.
@@ -136,7 +136,7 @@ def labels_from_environment(environment: EnvironmentFacts) -> dict[str, str]:
         capability = device.compute_capability
         labels[title] = device.name or "of unknown name"
         labels[f"{title} compute capability"] = "" if capability is None else "{}.{}".format(*capability)
-        labels[f"{title} float32"] = f"multiplied {TF32}" if device.uses_tf32 else ""
+        labels[f"{title} float32"] = device.float32_products
         for dtype in ("float16", "bfloat16"):
             outlook = device.outlook(dtype, environment.tensorflow_release)
             labels[f"{title} {dtype}"] = f"{outlook.speed}: {outlook.why}"

@@ -40,6 +40,7 @@ _NAMES.update(
     int_="int64",
     str="string",
 )
+GLOBAL_POLICY = ("keras.mixed_precision.global_policy", "keras.config.dtype_policy")
 _PLACES = ("tensorflow", "numpy", "builtins")
 _OF_A_DTYPE = ("name", "base_dtype", "as_numpy_dtype")
 _DEPTH = 40
@@ -126,7 +127,7 @@ def _policy_named(value: Value, named: Callable[[Value], str | None], depth: int
 def _is_policy_in_force(value: Value | None) -> bool:
     """`self.dtype_policy`, or the global policy, which most layers have."""
     if isinstance(value, Call):
-        return is_api(value.callee, "keras.mixed_precision.global_policy", "keras.config.dtype_policy")
+        return is_api(value.callee, *GLOBAL_POLICY)
     return isinstance(value, Attribute) and value.name in ("dtype_policy", "_dtype_policy")
 
 

@@ -57,7 +57,7 @@ def _loss_text(divergence: DivergenceFacts, look: Style) -> str:
 
 def _compared(reference: ReferenceFacts, look: Style) -> str:
     steps = look.listed([str(step.step + 1) for step in reference.steps])
-    with_tf32 = " with TF32, as this GPU multiplies float32" if reference.in_tf32 else ""
+    with_tf32 = ", with float32 multiplied in TF32 on this GPU" if reference.in_tf32 else ""
     compared = f"step{'s' if len(reference.steps) > 1 else ''} {steps} compared{with_tf32}"
     fidelity = told_fidelity(reference, look)
     return f"{fidelity}; {compared}" if fidelity else f"{compared}: in {reference.dtype} no gradient was finite"

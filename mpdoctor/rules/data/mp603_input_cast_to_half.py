@@ -46,7 +46,7 @@ from collections.abc import Iterator
 from mpdoctor.facts.model import ModelFacts
 from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.knowledge.half_dtypes import HALF
-from mpdoctor.program.dtypes.tensor_dtypes import AUTOCAST, dtype_named
+from mpdoctor.program.dtypes.tensor_dtypes import AUTOCAST, GLOBAL_POLICY, dtype_named
 from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Parameter
@@ -61,7 +61,6 @@ CONFIRMED_LIVE = True
 WERE_THEY_LABELS = ", and labels would lose digits for nothing"
 MIXED = ("mixed_float16", "mixed_bfloat16")
 PAIR = ("features", "labels")
-GLOBAL_POLICY = ("keras.mixed_precision.global_policy", "keras.config.dtype_policy")
 CASTS = (
     "tensorflow.cast",
     "tensorflow.convert_to_tensor",
@@ -142,8 +141,8 @@ def _cast_to_half(value: Value, policies: tuple[object, ...]) -> str | None:
 def _named(value: Value | None, policies: tuple[object, ...]) -> str | None:
     """The name of a dtype; for a parameter that is never passed, the name of its default; for the compute dtype of the
     global policy, what it is under the only one of these."""
-    is_policys = any(isinstance(part, Call) and is_api(part.callee, *GLOBAL_POLICY) for part in walk(value))
-    if is_policys and dtype_named(value) == AUTOCAST and len(policies) == 1:
+    reads_policy = any(isinstance(part, Call) and is_api(part.callee, *GLOBAL_POLICY) for part in walk(value))
+    if reads_policy and dtype_named(value) == AUTOCAST and len(policies) == 1:
         return str(policies[0]).replace("mixed_", "")
     return dtype_named(value.default if isinstance(value, Parameter) else value)
 

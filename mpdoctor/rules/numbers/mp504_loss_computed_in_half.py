@@ -238,22 +238,31 @@ def _what_it_holds(dtype: str) -> str:
 def _halves(precision: Precision, loss: Value | None, context: Context, depth: int = 0) -> Iterator[tuple[Value, str]]:
     """The loss if it is 16-bit, and its dtype; for a sum, or a scalar that was cast afterwards, the parts that are."""
     for option in options(loss):
-        parts: tuple[Value | None, ...] = ()
-        is_number = _is_one_number
-        if isinstance(option, Operation) and option.operator == "+":
-            parts = option.operands
-        elif isinstance(option, Call) and is_cast(option):
-            parts, is_number = (option.argument(0),), _is_loss
-        elif isinstance(option, Operation) and option.operator == "*":
-            parts = tuple(filter(_is_cast_number, option.operands))
-        elif isinstance(option, Call) and option.method in REDUCING:
-            parts = tuple(part for part in (option.argument(0),) if isinstance(part, Call) and is_cast(part))
+        parts = _parts(option)
+        is_number = _is_loss if isinstance(option, Call) and is_cast(option) else _is_one_number
         numbers = [part for part in parts if is_number(part)] if depth < MOST_NESTED else []
         found = [half for number in numbers for half in _halves(precision, number, context, depth + 1)]
         whole = precision.half(option, context)
         if whole is not None and (not found or len(numbers) < len(parts)):
             found = [(option, whole)]
         yield from found
+
+
+def _parts(loss: Value) -> tuple[Value | None, ...]:
+    """What a loss is put together from: summands, what was cast, what a weight multiplies, what was cast before its
+    mean."""
+    if isinstance(loss, Operation):
+        return loss.operands if loss.operator == "+" else _weighted(loss)
+    if not isinstance(loss, Call):
+        return ()
+    if is_cast(loss):
+        return (loss.argument(0),)
+    given = loss.argument(0) if loss.method in REDUCING else None
+    return (given,) if isinstance(given, Call) and is_cast(given) else ()
+
+
+def _weighted(product: Operation) -> tuple[Value | None, ...]:
+    return tuple(filter(_is_cast_number, product.operands)) if product.operator == "*" else ()
 
 
 def _is_one_number(value: Value | None) -> bool:
@@ -268,7 +277,7 @@ def _is_one_number(value: Value | None) -> bool:
 
 
 def _is_cast_number(value: Value | None) -> bool:
-    """What a weight may multiply: a part of the loss that was cast to the weight's dtype."""
+    """Whether it is a mean or a sum that was cast: a part of the loss that a weight may multiply."""
     return isinstance(value, Call) and is_cast(value) and _is_one_number(value.argument(0))
 
 

@@ -69,7 +69,7 @@ MAY_BRING_FLOAT16 = (
     "deserialize",
     "from_preset",
 )
-DATA = (
+LOADS_DATA = (
     "numpy.load",
     "json.load",
     "yaml.load",
@@ -107,8 +107,8 @@ def _may_bring_float16(facts: SourceFacts) -> bool:
 
 
 def _may_load_layers(call: Call) -> bool:
-    brings_data = isinstance(call.callee, Api) and call.callee.is_(*DATA)
-    return call.method in MAY_BRING_FLOAT16 and not brings_data
+    loads_data = isinstance(call.callee, Api) and call.callee.is_(*LOADS_DATA)
+    return call.method in MAY_BRING_FLOAT16 and not loads_data
 
 
 def in_model(model: ModelFacts) -> Iterator[Finding]:

@@ -73,7 +73,7 @@ REFERENCES = {
     ),
     "TF32": (
         ReferenceFacts("float16", (GOOD,), in_tf32=True),
-        ("step 1 compared with TF32, as this GPU multiplies float32",),
+        ("step 1 compared, with float32 multiplied in TF32 on this GPU",),
     ),
     "not measured": (ReferenceFacts(not_measured="an eager loop"), ("not compared, because an eager loop",)),
 }
