@@ -65,18 +65,18 @@ def _legacy_settings(calls: Iterable[Call], writes: Iterable[Write]) -> list[int
         if known(write.index) == LEGACY and _is_environment(write.of) and _is_on(known(write.value))
         if _is_certain(write)
     ]
-    for call in calls:
-        if not _is_certain(call) or not isinstance(call.callee, Api):
-            continue
-        if call.callee.name in ("os.environ.setdefault", "os.putenv") and known(call.argument(0)) == LEGACY:
-            if _is_on(known(call.argument(1))):
-                orders.append(call.order)
-        elif call.callee.name == "os.environ.update":
-            given = call.argument(0)
-            is_set = isinstance(given, Collection) and _is_on(known(given.entry(LEGACY)))
-            if is_set or _is_on(known(call.keyword(LEGACY))):
-                orders.append(call.order)
-    return orders
+    return orders + [call.order for call in calls if _switches_on(call) and _is_certain(call)]
+
+
+def _switches_on(call: Call) -> bool:
+    name = call.callee.name if isinstance(call.callee, Api) else ""
+    if name in ("os.environ.setdefault", "os.putenv"):
+        return known(call.argument(0)) == LEGACY and _is_on(known(call.argument(1)))
+    if name == "os.environ.update":
+        given = call.argument(0)
+        is_given = isinstance(given, Collection) and _is_on(known(given.entry(LEGACY)))
+        return is_given or _is_on(known(call.keyword(LEGACY)))
+    return False
 
 
 def _is_certain(event: Call | Write) -> bool:
