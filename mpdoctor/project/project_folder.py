@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import NamedTuple
 
 REPOSITORY = ".git"
 _DECLARED = "pyproject.toml"
 _DECLARATIONS = (_DECLARED, "setup.py", "setup.cfg")
-
-
 LEADS_OUT = "a link that leads out of the project"
 
 
@@ -25,19 +24,34 @@ def link_out(path: str, start: str) -> str | None:
     return None if stays else link
 
 
-def import_roots(folder: Path) -> tuple[Path, ...]:
+class Marks(NamedTuple):
+    """What a folder holds that says where a project is."""
+
+    is_repository: bool
+    is_project: bool
+
+
+def import_roots(folder: Path, known: dict[Path, Marks]) -> tuple[Path, ...]:
     """The directories that hold the packages of the projects around a folder, the nearest project first: its root and
     its `src`. A script in `examples/` imports them when the project is installed or its root is on PYTHONPATH. Where no
-    file says that a project is there, the directory above that of a script: many put it on `sys.path`."""
+    file says that a project is there, the directory above that of a script: many put it on `sys.path`.
+
+    `known` keeps what was seen in a folder, for those who ask for many."""
     found: list[Path] = []
     for above in (folder, *folder.parents):
-        is_repository = (above / REPOSITORY).exists()
-        if is_repository or any((above / name).is_file() for name in _DECLARATIONS):
+        if above not in known:
+            known[above] = _marks_in(above)
+        if known[above].is_project:
             found += [above, above / "src"]
-        if is_repository:
+        if known[above].is_repository:
             break
-    is_script_folder = not (folder / REPOSITORY).exists() and not (folder / "__init__.py").exists()
+    is_script_folder = not known[folder].is_repository and not (folder / "__init__.py").exists()
     return tuple(found) or ((folder.parent,) if is_script_folder else ())
+
+
+def _marks_in(folder: Path) -> Marks:
+    is_repository = (folder / REPOSITORY).exists()
+    return Marks(is_repository, is_repository or any((folder / name).is_file() for name in _DECLARATIONS))
 
 
 def _link_in(path: str, start: str) -> str | None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from mpdoctor.program.source_facts import Problem
-from mpdoctor.project.project_folder import import_roots, link_out
+from mpdoctor.project.project_folder import Marks, import_roots, link_out
 from mpdoctor.project.regular_files import bytes_from_file
 from mpdoctor.source.names import LIBRARIES
 from mpdoctor.source.reading import Source, source_from_text
@@ -25,6 +25,7 @@ class Files:
         self._sources: dict[Path, Source | Problem] = {}
         self._found: dict[tuple[Path, str], Path | None] = {}
         self._import_roots: dict[Path, tuple[Path, ...]] = {}
+        self._marks: dict[Path, Marks] = {}
         self.passed_over: dict[Path, None] = {}  # links out of the project, by which imports would go
 
     def source(self, path: Path, shown_as: str) -> Source | Problem:
@@ -61,7 +62,7 @@ class Files:
     def import_roots(self, directory: Path) -> tuple[Path, ...]:
         """The directories that hold the packages of the projects around a directory, without the directory itself."""
         if directory not in self._import_roots:
-            roots = import_roots(directory)
+            roots = import_roots(directory, self._marks)
             self._import_roots[directory] = tuple(root for root in roots if root != directory)
         return self._import_roots[directory]
 
