@@ -74,16 +74,16 @@ from collections.abc import Iterator
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.location import Location
 from mpdoctor.finding import Finding, Fix, Severity
-from mpdoctor.program.events import Operation
+from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Parameter
-from mpdoctor.program.values import walk
+from mpdoctor.program.values import Value, walk
 from mpdoctor.semantics.live.errors.dtype_errors import mismatch_of_precisions
 from mpdoctor.semantics.live.errors.error_texts import evidence_of
 from mpdoctor.semantics.live.errors.failing_parts import place_of_part
-from mpdoctor.semantics.source.edits.expressions import holds, name_at, safe_fix, text_of
+from mpdoctor.semantics.source.edits.expressions import argument_at, holds, name_at, safe_fix, text_of
 from mpdoctor.semantics.source.edits.made_layers import location_of, tree_of
-from mpdoctor.semantics.source.edits.names import cast
+from mpdoctor.semantics.source.edits.names import NAMES_OF_FIRST, cast
 from mpdoctor.semantics.source.edits.statements import statement_at
 from mpdoctor.semantics.source.numbers.dtype_mismatches import DtypeMismatch, dtype_mismatches
 from mpdoctor.semantics.source.numbers.losses_and_metrics import DATA
@@ -146,9 +146,22 @@ def _fix(facts: SourceFacts, mismatch: DtypeMismatch) -> Fix | None:
         place = location_of(facts, side)
     if place is None and holds(mismatch.event.location, mismatch.half.location):
         place = mismatch.half.location
+    averaged = _averaged(facts, mismatch.half) if place == mismatch.half.location else None
+    if averaged is not None:
+        return safe_fix(f"Cast `{text_at(facts, averaged)}` to float32", cast(facts, averaged))
     spelled = "" if name else _spelled(facts, mismatch)
     title = f"Cast `{spelled}` to float32" if spelled else "Cast the prediction to float32"
     return safe_fix(title, cast(facts, place)) if place is not None else None
+
+
+def _averaged(facts: SourceFacts, half: Value) -> Location | None:
+    """Where the one tensor is written of which this is the mean or the sum: taken in 16 bits it is no more precise for
+    being cast."""
+    if not isinstance(half, Call) or half.method not in ("reduce_mean", "reduce_sum", "mean", "sum"):
+        return None
+    place = argument_at(facts, half.location, 0, *NAMES_OF_FIRST)
+    written = expression_at(facts, place) if place is not None else None
+    return None if isinstance(written, (ast.List, ast.Tuple)) else place
 
 
 def in_failure(failure: FailureFacts) -> Iterator[Finding]:
