@@ -18,6 +18,7 @@ from mpdoctor.source.joining import joined, tells_of_all
 
 DEEPEST_CALL = 6  # functions inlined into one another
 DEEPEST_ALONE = 3  # the same from a function that nobody calls: of its parameters little is known
+DEEPEST_ALONE_ELSEWHERE = 2  # the same of a function in another file than that one, which is walked there as well
 MOST_INLININGS = 64  # times that one function is inlined
 MOST_INLININGS_ALONE = 4  # the same from functions that nobody calls: of what they hand on little is known
 MOST_INLINED_STATEMENTS = 40_000  # statements executed in inlined functions, all together
@@ -37,7 +38,7 @@ def inline_call(
     recursive, a generator, or called too often. `at_yield`: what runs where it yields, if it is a context manager."""
     walk = state.walk
     if (
-        len(walk.call_stack) >= (DEEPEST_CALL if state.context.reached else DEEPEST_ALONE)
+        len(walk.call_stack) >= _deepest(state, closure)
         or closure in walk.call_stack
         or walk.times_inlined[id(closure)] >= (MOST_INLININGS if state.context.reached else MOST_INLININGS_ALONE)
         or (closure.is_plain and walk.statements_in[id(closure)] > MOST_PLAIN)
@@ -64,6 +65,13 @@ def inline_call(
         return None if is_context else _yielded(frame, context.loops, closure.facts.location)
     returned = frame.returns
     return joined(returned) if returned else Known(location, None)
+
+
+def _deepest(state: State, closure: Closure) -> int:
+    if state.context.reached:
+        return DEEPEST_CALL
+    stack = state.walk.call_stack
+    return DEEPEST_ALONE if not stack or closure.module is stack[0].module else DEEPEST_ALONE_ELSEWHERE
 
 
 def _is_decorated_by(function: FunctionFacts, name: str) -> bool:
