@@ -441,6 +441,8 @@ REMEDIES = [
     ("ImportError", "`keras.optimizers.legacy` is not supported in Keras 3.", "tf_keras"),
     ("AttributeError", "module 'x' has no attribute '_register_wrapper_optimizer_cls'", "installed keras"),
     ("ValueError", "File not found: filepath=a.keras. Please ensure the file is an accessible `.keras`", "folder"),
+    ("InvalidArgumentError", "0-th value returned by pyfunc_0 is half, but expects float\n\t [[{{node PyFunc}}]]",
+     "returns float16, where its `Tout` says float32: return `….astype(np.float32)`"),
     ("NotFoundError", "train.tfrecord; No such file or directory [Op:IteratorGetNext]", "give it the path"),
     ("KeyError", "'No such file'", "its own policy and data"),
 ]  # fmt: skip

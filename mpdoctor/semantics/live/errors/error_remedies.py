@@ -109,6 +109,21 @@ def _package_of_project(failure: FailureFacts) -> str | None:
     )
 
 
+_NUMPY_NAMES = {"half": "float16", "float": "float32", "double": "float64"}  # of TensorFlow's own names for dtypes
+
+
+def _of_numpy_function(said: str) -> str | None:
+    """For a function in NumPy whose values have another dtype than the tf.numpy_function around it announces."""
+    found = re.search(r"value returned by pyfunc_\d+ is (\w+), but expects (\w+)", said)
+    if found is None:
+        return None
+    given, announced = (_NUMPY_NAMES.get(name, name) for name in found.groups())
+    return (
+        f"A function that `tf.numpy_function` or `tf.py_function` calls returns {given}, where its `Tout` says "
+        f"{announced}: return `….astype(np.{announced})`, or write `tf.{given}` in `Tout` and cast behind it."
+    )
+
+
 def remedy_from_failure(failure: FailureFacts) -> str | None:
     """None for an error that speaks of nothing known."""
     said = failure.said_by_library
@@ -123,6 +138,9 @@ def remedy_from_failure(failure: FailureFacts) -> str | None:
     own_package = _package_of_project(failure)
     if own_package is not None:
         return own_package
+    of_numpy = _of_numpy_function(said)
+    if of_numpy is not None:
+        return of_numpy
     if failure.raised_by_program and failure.exception not in ("ImportError", "FileNotFoundError"):
         return None
     known = (entry for entry in _KNOWN if re.search(entry[0], failure.exception) and re.search(entry[1], said))
