@@ -443,6 +443,9 @@ REMEDIES = [
     ("ValueError", "File not found: filepath=a.keras. Please ensure the file is an accessible `.keras`", "folder"),
     ("InvalidArgumentError", "0-th value returned by pyfunc_0 is half, but expects float\n\t [[{{node PyFunc}}]]",
      "returns float16, where its `Tout` says float32: return `….astype(np.float32)`"),
+    ("TypeError", "array type float16 is unsupported in linalg", 'give it float32, `np.asarray(…, "float32")`'),
+    ("ValueError", "data type <class 'ml_dtypes.bfloat16'> not inexact", "`ml_dtypes.finfo(…)`"),
+    ("TypeError", "Unsupported dtype dtype('float16') for standard_normal", "draw float32 and cast"),
     ("NotFoundError", "train.tfrecord; No such file or directory [Op:IteratorGetNext]", "give it the path"),
     ("KeyError", "'No such file'", "its own policy and data"),
 ]  # fmt: skip

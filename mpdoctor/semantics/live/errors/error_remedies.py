@@ -61,6 +61,21 @@ _KNOWN: tuple[tuple[str, str, str], ...] = (
         "Install the missing module for the Python that runs your program here, or name another Python with --python.",
     ),
     (
+        r"",
+        r"array type float16 is unsupported in linalg",
+        'NumPy\'s linear algebra does not take float16: give it float32, `np.asarray(…, "float32")`.',
+    ),
+    (
+        r"",
+        r"data type <class 'ml_dtypes\.bfloat16'> not inexact",
+        "`np.finfo` does not know bfloat16: ask `ml_dtypes.finfo(…)`, which knows float16 and float32, too.",
+    ),
+    (
+        r"",
+        r"Unsupported dtype dtype\('float16'\) for ",
+        'NumPy draws no float16 numbers: draw float32 and cast, `….astype("float16")`.',
+    ),
+    (
         r"^FileNotFoundError$",
         r"",
         "Run the check from the folder that the script is run from, or give it the path after `--`.",
