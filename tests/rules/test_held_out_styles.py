@@ -17,7 +17,20 @@ pytestmark = pytest.mark.fast
 
 HERE = Path(__file__).parents[2] / "fixtures" / "held_out"
 # Each has a package of its own.
-SETS = ("third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth", "eleventh", "twelfth", "fourteenth")
+SETS = (
+    "third",
+    "fourth",
+    "fifth",
+    "sixth",
+    "seventh",
+    "eighth",
+    "ninth",
+    "tenth",
+    "eleventh",
+    "twelfth",
+    "fourteenth",
+    "fifteenth",
+)
 PACKAGES = tuple(HERE / name for name in SETS)
 FILES = sorted([*HERE.glob("mp*.py"), *HERE.glob("second/mp*.py"), *(f for p in PACKAGES for f in p.glob("mp*.py"))])
 

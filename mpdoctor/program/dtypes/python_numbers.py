@@ -63,7 +63,8 @@ def kind_of_number(value: Value, depth: int = 0) -> str | None:
         return "float"
     if isinstance(value, Operation) and value.operator in "+-*/" and depth < _DEPTH_OF_NUMBERS:
         kinds = {kind_of_number(operand, depth + 1) for operand in value.operands}
-        return "float" if "float" in kinds and kinds <= {"float", "int"} else None
+        is_float = value.operator == "/" or "float" in kinds
+        return "float" if is_float and all(is_number(operand, depth + 1) for operand in value.operands) else None
     return None
 
 

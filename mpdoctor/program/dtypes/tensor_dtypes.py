@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Callable, Iterable, Mapping, Optional, Sequence
 
 from mpdoctor.facts.versions import Keras
@@ -13,7 +14,19 @@ from mpdoctor.program.dtypes.python_numbers import is_number
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.instances import class_of
 from mpdoctor.program.user_definitions import ClassFacts, Defined, FunctionFacts, Parameter
-from mpdoctor.program.values import Api, Attribute, Collection, Earlier, Item, Known, Value, is_api, known, options
+from mpdoctor.program.values import (
+    Api,
+    Attribute,
+    Collection,
+    Earlier,
+    Item,
+    Known,
+    Value,
+    is_api,
+    known,
+    options,
+    walk,
+)
 
 AUTOCAST = "autocast"
 """The dtype of what Keras casts to a layer's compute dtype before `call()`, of a layer's weights inside
@@ -41,9 +54,11 @@ _NAMES.update(
     str="string",
 )
 GLOBAL_POLICY = ("keras.mixed_precision.global_policy", "keras.config.dtype_policy")
+_ARITHMETIC = ("+", "-", "*", "/", "**", "@")
 _PLACES = ("tensorflow", "numpy", "builtins")
 _OF_A_DTYPE = ("name", "base_dtype", "as_numpy_dtype")
 _DEPTH = 40
+_MOST_PARTS = 50  # of a value that are looked at
 _NESTED = 3  # questions that a caller asks while it is asked: the stack has room for a thousand frames
 _MOST_CARRIED = 3  # names that a loop carries on, each depending on the next
 
@@ -228,13 +243,27 @@ class _Dtypes:
         if isinstance(value, Operation):
             if value.operator in COMPARISONS:
                 return "bool"
-            found = self.agreed(value.operands, depth)
-            return None if value.operator == "/" and found is not None and "int" in found else found
+            return self._of_operation(value, depth)
         if isinstance(value, Call):
             return self._of_call(value, depth)
         if isinstance(value, Attribute) and value.name in ("T", "mT", "real"):
             return self.of(value.of, depth)
         return None
+
+    def _of_operation(self, value: Operation, depth: int) -> str | None:
+        """A float32 tensor beside something of which nothing is known, but that it was not made from what is autocast:
+        TensorFlow refuses there whatever is not float32."""
+        met = [operand for operand in value.operands if not is_number(operand) and not is_array(operand)]
+        found = {self.of(operand, depth) for operand in met}
+        if found == {"float32", None} and value.operator in _ARITHMETIC:
+            unknown = (operand for operand in met if self.of(operand, depth) is None)
+            return None if any(self._may_be_autocast(operand, depth) for operand in unknown) else "float32"
+        dtype = found.pop() if len(found) == 1 else None
+        return None if value.operator == "/" and dtype is not None and "int" in dtype else dtype
+
+    def _may_be_autocast(self, value: Value, depth: int) -> bool:
+        parts = list(islice(walk(value), _MOST_PARTS))
+        return len(parts) == _MOST_PARTS or any(self.of(part, depth + 1) == AUTOCAST for part in parts)
 
     def _of_parameter(self, value: Parameter) -> str | None:
         function = value.function

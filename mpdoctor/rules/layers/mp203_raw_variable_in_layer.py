@@ -56,6 +56,7 @@ from mpdoctor.facts.model import ModelFacts
 from mpdoctor.finding import AlsoSeen, Finding, Fix, Severity
 from mpdoctor.knowledge.api_names import public_name
 from mpdoctor.knowledge.dtypes.result_dtypes import KEEPING
+from mpdoctor.program.dtypes.python_numbers import is_number
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Api, Value, options
@@ -155,11 +156,18 @@ def _meets(facts: SourceFacts, met: MixedOperands, variable: Call, past_casts: b
 
 
 def _is_of(value: Value, variable: Call, past_casts: bool) -> bool:
-    """The variable behind a value, also through functions that keep its dtype: `tf.exp(self.log_scale)`."""
+    """The variable behind a value, also through functions that keep its dtype, and beside numbers:
+    `2.0 * tf.exp(self.log_scale)`."""
     for _ in range(MOST_FUNCTIONS):
         behind = origin(value, past_casts)
         if any(option is variable for option in options(behind)):
             return True
+        if isinstance(behind, Operation):
+            tensors = [operand for operand in behind.operands if not is_number(operand)]
+            if len(tensors) != 1:
+                return False
+            value = tensors[0]
+            continue
         name = public_name(behind.callee.name) if isinstance(behind, Call) and isinstance(behind.callee, Api) else ""
         inner = behind.argument(0) if name.startswith("tensorflow.") and isinstance(behind, Call) else None
         if inner is None or name.rpartition(".")[2] not in KEEPING:

@@ -11,7 +11,19 @@ from mpdoctor.knowledge.wrapper_api import APPLYING
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Defined, FunctionFacts, Parameter
-from mpdoctor.program.values import Api, Attribute, Collection, Known, Unknown, Value, is_api, known, options, walk
+from mpdoctor.program.values import (
+    Api,
+    Attribute,
+    Collection,
+    Item,
+    Known,
+    Unknown,
+    Value,
+    is_api,
+    known,
+    options,
+    walk,
+)
 from mpdoctor.semantics.source.optimizers.attribute_access import same_object
 from mpdoctor.semantics.source.optimizers.wrappers import wrapped
 
@@ -37,8 +49,9 @@ SMALLEST_SCALE = 128  # a power of two from here on that multiplies a loss is a 
 
 @lru_cache(maxsize=1)
 def applied_gradients(facts: SourceFacts) -> tuple[tuple[Call, Call], ...]:
-    """Every (apply call, tape.gradient call) where the one applies what the other gave. Guarded ones are left out. A
-    dozen rules ask, for one program after the other."""
+    """Every (apply call, tape.gradient call) where the one applies what the other gave. Guarded ones are left out, and
+    those of a base class whose subclasses say what is differentiated. A dozen rules ask, for one program after the
+    other."""
     return tuple(_applied_gradients(facts))
 
 
@@ -51,6 +64,7 @@ def _applied_gradients(facts: SourceFacts) -> Iterator[tuple[Call, Call]]:
                 is_gradient_call(until_gradient)
                 and isinstance(until_gradient, Call)
                 and not until_gradient.context.guarded
+                and not _is_nothing(target(until_gradient))
             ):
                 yield apply, until_gradient
 
@@ -120,6 +134,16 @@ def optimizer_scales(facts: SourceFacts, apply: Call) -> str | None:
 def target(gradient: Call) -> Value | None:
     """What a tape differentiates."""
     return gradient.argument(0, "target")
+
+
+def _is_nothing(loss: Value | None) -> bool:
+    """Whether it is None, or was made from None: what a method gives that the subclasses have to write. No program
+    takes the step of the base class itself."""
+    if isinstance(loss, Item):
+        return _is_nothing(loss.of)
+    if isinstance(loss, Operation):
+        return any(map(_is_nothing, loss.operands))
+    return known(loss) is None
 
 
 def may_be_scaled(loss: Value | None) -> bool:
