@@ -9,6 +9,7 @@ from mpdoctor.facts.versions import Keras
 from mpdoctor.knowledge.api_names import public_name
 from mpdoctor.knowledge.dtypes.result_dtypes import COMPARISONS, INITIALIZERS, INTEGER_LAYERS, UNCERTAIN_LAYERS
 from mpdoctor.program.dtypes.array_dtypes import is_array
+from mpdoctor.program.dtypes.dtype_names import AUTOCAST, NAMES, VARIABLE, is_policy_in_force, policies_by_name
 from mpdoctor.program.dtypes.library_results import dtype_of_library_call
 from mpdoctor.program.dtypes.python_numbers import is_number
 from mpdoctor.program.events import Call, Operation
@@ -22,38 +23,11 @@ from mpdoctor.program.values import (
     Item,
     Known,
     Value,
-    is_api,
     known,
     options,
     walk,
 )
 
-AUTOCAST = "autocast"
-"""The dtype of what Keras casts to a layer's compute dtype before `call()`, of a layer's weights inside
-`call()`, and of the output of a layer that follows the global policy: 16 bits under a mixed policy, float32
-under a float32 policy. Integers and bools stay what they are: of a parameter of `call()` nobody knows which
-it is."""
-
-VARIABLE = "variable"
-"""The dtype that `self.dtype` names in a layer: that of its weights, float32 under a mixed policy."""
-
-_NAMES = {
-    name: name
-    for name in (
-        *("float16", "bfloat16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16"),
-        *("uint32", "uint64", "bool", "string", "complex64", "complex128"),
-    )
-}
-_NAMES.update(
-    half="float16",
-    single="float32",
-    double="float64",
-    float="float64",
-    bool_="bool",
-    int_="int64",
-    str="string",
-)
-GLOBAL_POLICY = ("keras.mixed_precision.global_policy", "keras.config.dtype_policy")
 _ARITHMETIC = ("+", "-", "*", "/", "**", "@")
 _PLACES = ("tensorflow", "numpy", "builtins")
 _OF_A_DTYPE = ("name", "base_dtype", "as_numpy_dtype")
@@ -116,34 +90,7 @@ def policies_named(value: Value | None) -> tuple[str, ...]:
     ("mixed_float16",) for "mixed_float16", Policy("mixed_float16"), keras.DTypePolicy(…); ("float16",) for
     tf.float16; two names for `"mixed_float16" if amp else "float32"`. Names that no Keras knows are returned
     as written ("mixed_fp16"). () if any of it is not known."""
-    return _policies_named(value, dtype_named)
-
-
-def _policies_named(value: Value | None, named: Callable[[Value], str | None]) -> tuple[str, ...]:
-    found = [_policy_named(option, named) for option in options(value)]
-    return tuple(dict.fromkeys(name for name in found if name)) if all(found) else ()
-
-
-def _policy_named(value: Value, named: Callable[[Value], str | None], depth: int = 0) -> str | None:
-    if isinstance(value, Known):
-        return value.value if isinstance(value.value, str) else None
-    inner: Value | None = None
-    if isinstance(value, Call) and is_api(value.callee, "keras.mixed_precision.Policy", "keras.dtype_policies.get"):
-        inner = value.argument(0, "name")
-    elif isinstance(value, Attribute) and value.name == "name":
-        inner = value.of
-    if inner is not None and depth < _DEPTH:
-        names = {_policy_named(option, named, depth + 1) for option in options(inner)}
-        return names.pop() if len(names) == 1 else None
-    found = named(value)
-    return None if found in (AUTOCAST, VARIABLE) else found
-
-
-def _is_policy_in_force(value: Value | None) -> bool:
-    """`self.dtype_policy`, or the global policy, which most layers have."""
-    if isinstance(value, Call):
-        return is_api(value.callee, *GLOBAL_POLICY)
-    return isinstance(value, Attribute) and value.name in ("dtype_policy", "_dtype_policy")
+    return policies_by_name(value, dtype_named)
 
 
 class _Dtypes:
@@ -202,12 +149,12 @@ class _Dtypes:
 
     def _named(self, value: Value, depth: int) -> str | None:
         if isinstance(value, Known):
-            return _NAMES.get(value.value) if isinstance(value.value, str) else None
+            return NAMES.get(value.value) if isinstance(value.value, str) else None
         if isinstance(value, Api):
             place, _, name = public_name(value.name).rpartition(".")
             if name in _OF_A_DTYPE:
                 place, _, name = public_name(place).rpartition(".")
-            return _NAMES.get(name) if place in _PLACES else None
+            return NAMES.get(name) if place in _PLACES else None
         if isinstance(value, Call) and isinstance(value.callee, Api):
             if value.callee.is_("keras.backend.floatx"):
                 return "float32"
@@ -224,7 +171,7 @@ class _Dtypes:
             return self.named(value.of, depth)
         own = class_of(value.of)
         is_layer = own is not None and own.kind in ("layer", "model")
-        is_policy = _is_policy_in_force(value.of)
+        is_policy = is_policy_in_force(value.of)
         if value.name in ("compute_dtype", "_compute_dtype", "_compute_dtype_object"):
             return AUTOCAST if is_layer or is_policy else None
         if value.name == "variable_dtype":
@@ -315,7 +262,7 @@ class _Dtypes:
         given = layer.keyword("dtype")
         if given is None or known(given) is None:
             return None if layer.open else AUTOCAST
-        policies = _policies_named(given, lambda named: self.named(named, depth + 1))
+        policies = policies_by_name(given, lambda named: self.named(named, depth + 1))
         if len(policies) != 1:
             return None
         return policies[0][len("mixed_") :] if policies[0].startswith("mixed_") else policies[0]

@@ -46,7 +46,8 @@ from collections.abc import Iterator
 from mpdoctor.facts.model import ModelFacts
 from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.knowledge.half_dtypes import HALF
-from mpdoctor.program.dtypes.tensor_dtypes import AUTOCAST, GLOBAL_POLICY, dtype_named
+from mpdoctor.program.dtypes.dtype_names import AUTOCAST, GLOBAL_POLICY
+from mpdoctor.program.dtypes.tensor_dtypes import dtype_named
 from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Parameter

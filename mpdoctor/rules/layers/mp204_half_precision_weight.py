@@ -51,7 +51,8 @@ from collections.abc import Iterator
 from mpdoctor.facts.model import ModelFacts
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.knowledge.half_dtypes import HALF
-from mpdoctor.program.dtypes.tensor_dtypes import AUTOCAST, dtype_named
+from mpdoctor.program.dtypes.dtype_names import AUTOCAST
+from mpdoctor.program.dtypes.tensor_dtypes import dtype_named
 from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.semantics.source.edits.expressions import unsafe_fix, without_keyword

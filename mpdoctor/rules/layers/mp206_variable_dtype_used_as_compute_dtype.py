@@ -46,7 +46,7 @@ from collections.abc import Iterator
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.finding import AlsoSeen, Edit, Finding, Fix, Severity
 from mpdoctor.knowledge.half_dtypes import HALF
-from mpdoctor.program.dtypes.tensor_dtypes import AUTOCAST, VARIABLE
+from mpdoctor.program.dtypes.dtype_names import AUTOCAST, VARIABLE
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.instances import class_of, is_call_of
 from mpdoctor.program.source_facts import SourceFacts

@@ -50,7 +50,8 @@ from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.knowledge.dtypes.result_dtypes import DEFAULTS, JOINING, KEEPING
 from mpdoctor.knowledge.half_dtypes import HALF
 from mpdoctor.program.context import Context
-from mpdoctor.program.dtypes.tensor_dtypes import AUTOCAST, dtype_named, policies_named
+from mpdoctor.program.dtypes.dtype_names import AUTOCAST
+from mpdoctor.program.dtypes.tensor_dtypes import dtype_named, policies_named
 from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Defined, FunctionFacts, Parameter

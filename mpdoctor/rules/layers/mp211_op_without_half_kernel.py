@@ -48,7 +48,8 @@ from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.knowledge.api_names import public_name
 from mpdoctor.knowledge.missing_kernels import ON_GPU_ONLY, RANGES, WITHOUT_HALF, operation_without_kernel
-from mpdoctor.program.dtypes.tensor_dtypes import AUTOCAST, dtype_named
+from mpdoctor.program.dtypes.dtype_names import AUTOCAST
+from mpdoctor.program.dtypes.tensor_dtypes import dtype_named
 from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Api, Attribute, Collection

@@ -46,7 +46,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mpdoctor.finding import Finding, Fix, Severity
-from mpdoctor.program.dtypes.tensor_dtypes import AUTOCAST
+from mpdoctor.program.dtypes.dtype_names import AUTOCAST
 from mpdoctor.program.events import Call
 from mpdoctor.program.instances import class_of, is_call_of
 from mpdoctor.program.source_facts import SourceFacts

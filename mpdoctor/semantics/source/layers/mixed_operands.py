@@ -10,7 +10,8 @@ from mpdoctor.knowledge.dtypes.result_dtypes import JOINING as TENSORS
 from mpdoctor.knowledge.dtypes.result_dtypes import KEEPING
 from mpdoctor.knowledge.half_dtypes import HALF
 from mpdoctor.program.context import Context
-from mpdoctor.program.dtypes.tensor_dtypes import AUTOCAST, dtypes_told
+from mpdoctor.program.dtypes.dtype_names import AUTOCAST
+from mpdoctor.program.dtypes.tensor_dtypes import dtypes_told
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.instances import is_call_of
 from mpdoctor.program.source_facts import SourceFacts

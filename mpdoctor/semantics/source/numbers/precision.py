@@ -8,7 +8,8 @@ from functools import lru_cache, partial
 from mpdoctor.knowledge.api_names import public_name
 from mpdoctor.knowledge.half_dtypes import HALF
 from mpdoctor.program.context import Context
-from mpdoctor.program.dtypes.tensor_dtypes import AUTOCAST, VARIABLE, dtypes_told, policies_named
+from mpdoctor.program.dtypes.dtype_names import AUTOCAST, VARIABLE
+from mpdoctor.program.dtypes.tensor_dtypes import dtypes_told, policies_named
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.instances import class_of, is_call_of
 from mpdoctor.program.policy_settings import UNSURE
