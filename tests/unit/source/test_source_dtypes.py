@@ -365,4 +365,4 @@ def test_layers_that_take_the_dtype_of_those_before_them_end() -> None:
     """Each of them asked anew, and the loops asked for each other until the stack was full."""
     layer = shown(DEEP)
     assert isinstance(layer, Call)
-    assert policies_named(layer.keyword("dtype")) == ()
+    assert policies_named(layer.keyword("dtype")) == ("float32",)
