@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Container, Iterable
+
 from mpdoctor.program.events import Call
 from mpdoctor.program.user_definitions import ClassFacts, Defined, Instance
 from mpdoctor.program.values import Either, Value, is_api, options
@@ -27,6 +29,14 @@ def class_of(value: Value) -> ClassFacts | None:
         return value.of
     made = value.callee if isinstance(value, Call) else None
     return made.of if isinstance(made, Defined) and isinstance(made.of, ClassFacts) else None
+
+
+def belongs_to(own: ClassFacts, kinds: Container[str | None], classes: Iterable[ClassFacts]) -> bool:
+    """Whether it is a class of one of these kinds ("layer", "model" …), or one that is mixed into such a class among
+    the program's."""
+    return own.kind in kinds or any(
+        below.kind in kinds and any(base is own for base in below.lineage()) for below in classes
+    )
 
 
 def _is_one_instance(value: Value, names: tuple[str, ...]) -> bool:

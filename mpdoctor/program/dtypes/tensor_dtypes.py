@@ -262,6 +262,8 @@ class _Dtypes:
         given = layer.keyword("dtype")
         if given is None or known(given) is None:
             return None if layer.open else AUTOCAST
+        if all(map(is_policy_in_force, options(given))):
+            return AUTOCAST
         policies = policies_by_name(given, lambda named: self.named(named, depth + 1))
         if len(policies) != 1:
             return None

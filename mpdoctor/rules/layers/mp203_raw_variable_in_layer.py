@@ -56,7 +56,6 @@ from mpdoctor.facts.model import ModelFacts
 from mpdoctor.finding import AlsoSeen, Finding, Fix, Severity
 from mpdoctor.knowledge.api_names import public_name
 from mpdoctor.knowledge.dtypes.result_dtypes import KEEPING
-from mpdoctor.program.dtypes.python_numbers import is_number
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Api, Value, options
@@ -66,7 +65,13 @@ from mpdoctor.semantics.source.edits.expressions import safe_fix
 from mpdoctor.semantics.source.edits.met_operands import cast_where_it_meets, dtype_written, pairs_that_meet
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
 from mpdoctor.semantics.source.layers.layer_variables import ASSIGNING, FLOATS, may_be_trained, raw_variables
-from mpdoctor.semantics.source.layers.mixed_operands import MixedOperands, is_half, mixed_operands, origin
+from mpdoctor.semantics.source.layers.mixed_operands import (
+    MixedOperands,
+    is_half,
+    mixed_operands,
+    origin,
+    without_numbers,
+)
 from mpdoctor.semantics.wording import listed, place_of
 
 SEVERITY = Severity.ERROR
@@ -159,15 +164,9 @@ def _is_of(value: Value, variable: Call, past_casts: bool) -> bool:
     """The variable behind a value, also through functions that keep its dtype, and beside numbers:
     `2.0 * tf.exp(self.log_scale)`."""
     for _ in range(MOST_FUNCTIONS):
-        behind = origin(value, past_casts)
+        behind = origin(without_numbers(value), past_casts)
         if any(option is variable for option in options(behind)):
             return True
-        if isinstance(behind, Operation):
-            tensors = [operand for operand in behind.operands if not is_number(operand)]
-            if len(tensors) != 1:
-                return False
-            value = tensors[0]
-            continue
         name = public_name(behind.callee.name) if isinstance(behind, Call) and isinstance(behind.callee, Api) else ""
         inner = behind.argument(0) if name.startswith("tensorflow.") and isinstance(behind, Call) else None
         if inner is None or name.rpartition(".")[2] not in KEEPING:

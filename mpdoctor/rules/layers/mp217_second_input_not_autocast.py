@@ -69,7 +69,13 @@ from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
 from mpdoctor.semantics.source.layers.later_inputs import given as given_to
 from mpdoctor.semantics.source.layers.later_inputs import is_later_input
 from mpdoctor.semantics.source.layers.layer_policies import half_dtype_of_layer
-from mpdoctor.semantics.source.layers.mixed_operands import MixedOperands, is_half, mixed_operands, origin
+from mpdoctor.semantics.source.layers.mixed_operands import (
+    MixedOperands,
+    is_half,
+    mixed_operands,
+    origin,
+    without_numbers,
+)
 from mpdoctor.semantics.source.numbers.epsilon_guards import function_named
 from mpdoctor.semantics.wording import place_of
 
@@ -157,11 +163,11 @@ def _called_layer(facts: SourceFacts, call: Call) -> Iterator[ClassFacts]:
 
 def _second_input(value: Value) -> Parameter | None:
     """The later input that a tensor is, or a function of TensorFlow's made it of, in its dtype."""
-    source = origin(value)
+    source = origin(without_numbers(value))
     for _ in range(MOST_FUNCTIONS):
         if not isinstance(source, Call) or function_named(source) not in KEEPING:
             break
-        source = origin(source.argument(0) or source)
+        source = origin(without_numbers(source.argument(0) or source))
     return source if isinstance(source, Parameter) and is_later_input(source) else None
 
 

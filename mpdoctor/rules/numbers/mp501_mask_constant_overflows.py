@@ -90,11 +90,15 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     if not facts.shows_mixed_precision:
         return
     found = list(_masks_that_overflow(facts))
-    products = [event.location for event, _ in found]
-    for event, constant in found:
+    products = [event.location for event, _, _ in found]
+    for event, constant, is_mask in found:
+        told = (
+            "and 0 times infinity is NaN: every row becomes NaN, masked or not."
+            if is_mask
+            else "and so is this product, or it is NaN where the other factor is 0."
+        )
         yield Finding(
-            f"{_constant_as_written(facts, event, constant)} is infinite in float16, and 0 times infinity is NaN: "
-            "every row becomes NaN, masked or not.",
+            f"{_constant_as_written(facts, event, constant)} is infinite in float16, {told}",
             _help(facts, event, constant),
             event.location,
             fix=_fix(facts, event, constant, products),
@@ -111,14 +115,16 @@ def _constant_as_written(facts: SourceFacts, event: Operation | Call, constant: 
     return f"`{name}`" if name else "This constant"
 
 
-def _masks_that_overflow(facts: SourceFacts) -> Iterator[tuple[Operation | Call, Value]]:
-    """(product, its constant) of each float16 mask that is multiplied by more than float16 holds."""
+def _masks_that_overflow(facts: SourceFacts) -> Iterator[tuple[Operation | Call, Value, bool]]:
+    """(product, its constant, whether its other factor certainly is a mask) of what is multiplied in float16 by more
+    than that holds: a mask, or what is then added to float16 scores."""
     precision = precision_of(facts)
     for event, constant, other in _products_with_overflow(facts):
         if asks_for_dtype(event.context) or not _is_half(facts, precision, event, other):
             continue
-        if _is_mask(facts, other) or _is_named_mask(facts, event, other):
-            yield event, constant
+        is_mask = _is_mask(facts, other) or _is_named_mask(facts, event, other)
+        if is_mask or _is_added_to_half(facts, precision, event):
+            yield event, constant, is_mask
 
 
 def _help(facts: SourceFacts, event: Operation | Call, constant: Value) -> str:
@@ -237,6 +243,10 @@ def _is_half(facts: SourceFacts, precision: Precision, event: Operation | Call, 
     if dtype is not None or not facts.keras.is_keras3:
         return dtype == "float16"
     # Keras 3 casts every tensor argument of `call()`; a value added to float16 scores is float16, or the line raises.
+    return _is_added_to_half(facts, precision, event)
+
+
+def _is_added_to_half(facts: SourceFacts, precision: Precision, event: Operation | Call) -> bool:
     return any(
         precision.dtype(other, sum_.context) == "float16"
         for sum_ in facts.operations

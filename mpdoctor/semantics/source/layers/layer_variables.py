@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mpdoctor.program.events import Call
+from mpdoctor.program.instances import belongs_to
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import ClassFacts
 from mpdoctor.program.values import Attribute, Value, is_api, known
@@ -42,9 +43,7 @@ def is_raw_variable_of_layer(facts: SourceFacts, value: Value) -> bool:
 
 def _is_of_layers(facts: SourceFacts, own: ClassFacts) -> bool:
     """Whether it is a class of layers or models, or one that is mixed into such a class."""
-    return own.kind in LAYERS or any(
-        below.kind in LAYERS and any(base is own for base in below.lineage()) for below in facts.classes
-    )
+    return belongs_to(own, LAYERS, facts.classes)
 
 
 def may_be_trained(weight: Call) -> bool:

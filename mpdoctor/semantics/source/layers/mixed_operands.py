@@ -11,6 +11,7 @@ from mpdoctor.knowledge.dtypes.result_dtypes import KEEPING
 from mpdoctor.knowledge.half_dtypes import HALF
 from mpdoctor.program.context import Context
 from mpdoctor.program.dtypes.dtype_names import AUTOCAST
+from mpdoctor.program.dtypes.python_numbers import is_number
 from mpdoctor.program.dtypes.tensor_dtypes import dtypes_told
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.instances import is_call_of
@@ -224,6 +225,16 @@ def _given_tensors(call: Call) -> tuple[Value, ...]:
     if name in TENSORS:
         return call.arguments(TENSORS[name])
     return call.arguments(slice(1)) if name in KEEPING or name == "cast" else ()
+
+
+def without_numbers(value: Value) -> Value:
+    """The one tensor that is combined with Python numbers: `x` of `1.0 + 0.5 * x`."""
+    while isinstance(value, Operation):
+        tensors = [operand for operand in value.operands if not is_number(operand)]
+        if len(tensors) != 1:
+            break
+        value = tensors[0]
+    return value
 
 
 def origin(value: Value, past_casts: bool = False) -> Value:

@@ -88,7 +88,7 @@ def classes_behind(facts: SourceFacts, sized: Value) -> int:
         elif isinstance(part, Call) and isinstance(part.callee, Call):
             found = max(found, _units(facts, part.callee))
         elif isinstance(part, Parameter) and part.function is not None:
-            found = max(found, _units_of_compiled(facts, part.function))
+            found = max(found, _units_of_predictions(facts, part.function))
     return found
 
 
@@ -117,10 +117,19 @@ def _units(facts: SourceFacts, model: Value) -> int:
     return 0
 
 
-def _units_of_compiled(facts: SourceFacts, function: FunctionFacts) -> int:
-    """The classes of the model that a loss function is compiled with."""
+def _units_of_predictions(facts: SourceFacts, function: FunctionFacts) -> int:
+    """The classes of the model that a loss function is compiled with, or whose output the program gives it."""
     models = [call.receiver for call, loss in compiled(facts, 1, "loss") if function_of(loss, "call") is function]
+    models += [made.callee for made in _given_as_predictions(facts, function)]
     return min((_units(facts, option) for model in models for option in options(model)), default=0)
+
+
+def _given_as_predictions(facts: SourceFacts, function: FunctionFacts) -> Iterator[Call]:
+    """The calls of models whose outputs a loss of a class of the program's is called with."""
+    for call in facts.calls:
+        own = class_of(call.callee) if isinstance(call.callee, Call) else None
+        if own is not None and own.kind == "loss" and own.find_method("call") is function:
+            yield from (given for given in options(call.argument(1, "y_pred")) if isinstance(given, Call))
 
 
 def _is_sparse_loss(call: Call) -> bool:

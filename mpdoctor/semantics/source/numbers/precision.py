@@ -8,7 +8,7 @@ from functools import lru_cache, partial
 from mpdoctor.knowledge.api_names import public_name
 from mpdoctor.knowledge.half_dtypes import HALF
 from mpdoctor.program.context import Context
-from mpdoctor.program.dtypes.dtype_names import AUTOCAST, VARIABLE
+from mpdoctor.program.dtypes.dtype_names import AUTOCAST, VARIABLE, is_policy_in_force
 from mpdoctor.program.dtypes.tensor_dtypes import dtypes_told, policies_named
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.instances import class_of, is_call_of
@@ -236,7 +236,7 @@ class Precision:
     def of_layer(self, layer: Call) -> str | None:
         """What a built-in layer computes in, by its own `dtype` or by the policy in force where it is made."""
         given = layer.keyword("dtype")
-        if given is not None and known(given) is not None:
+        if given is not None and known(given) is not None and not is_policy_in_force(given):
             return _sixteen_bits_of(policies_named(given))
         if layer.open:
             return None

@@ -13,7 +13,7 @@ from mpdoctor.facts.versions import Keras
 from mpdoctor.knowledge.wrapper_delegation import BROKEN, CLASSIC, KERAS3, MISSING, NEW
 from mpdoctor.program.dtypes.tensor_dtypes import policies_named
 from mpdoctor.program.events import Call, Event
-from mpdoctor.program.instances import class_of
+from mpdoctor.program.instances import belongs_to, class_of
 from mpdoctor.program.policy_settings import UNSURE, PolicyName
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import ClassFacts, Defined, Instance
@@ -167,7 +167,7 @@ def _wrapped_by_compile(facts: SourceFacts, value: Value, event: Event, certain:
         return ()
     found: list[Value] = []
     for model in options(value.of):
-        if not is_model(model) and not _is_model_of_callback(model):
+        if not is_model(model) and not _is_mixed_into_models(facts, model) and not _is_model_of_callback(model):
             return ()
         calls = compiles_of(facts, model)
         behind = [] if calls else _compiles_behind(facts, model)
@@ -227,6 +227,11 @@ def _policies_of_one(facts: SourceFacts, model: Value) -> Iterator[PolicyName]:
         yield from policies_named(given) or (UNSURE,)
     else:
         yield from facts.policies_at(model)
+
+
+def _is_mixed_into_models(facts: SourceFacts, value: Value) -> bool:
+    """`self` of a class without a base that the program's models have beside keras.Model."""
+    return isinstance(value, Instance) and belongs_to(value.of, ("model",), facts.classes)
 
 
 def _is_model_of_callback(value: Value) -> bool:
