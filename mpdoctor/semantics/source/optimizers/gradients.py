@@ -139,11 +139,13 @@ def target(gradient: Call) -> Value | None:
 def _is_nothing(loss: Value | None) -> bool:
     """Whether it is None, or was made from None: what a method gives that the subclasses have to write. No program
     takes the step of the base class itself."""
-    if isinstance(loss, Item):
-        return _is_nothing(loss.of)
-    if isinstance(loss, Operation):
-        return any(map(_is_nothing, loss.operands))
-    return known(loss) is None
+    waiting: list[Value] = [] if loss is None else [loss]
+    seen = {id(loss)}
+    for part in waiting:
+        made_of = (part.of,) if isinstance(part, Item) else part.operands if isinstance(part, Operation) else ()
+        waiting += [inner for inner in made_of if id(inner) not in seen]
+        seen.update(map(id, made_of))
+    return any(known(part) is None for part in waiting)
 
 
 def may_be_scaled(loss: Value | None) -> bool:
