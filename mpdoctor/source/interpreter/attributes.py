@@ -68,13 +68,13 @@ def _read_attribute(state: State, of: Value, node: ast.Attribute, is_called: boo
     location = state.place(node)
     if not isinstance(of, (Either, Api, Module)):
         name_at = state.module.source.attribute_name(node)
-        value = attribute_of(state, of, node.attr, location)
+        value = attribute_of(state, of, node.attr, location, is_called)
         record_read(state, of, node.attr, location, name_at, is_called)
         return value
     found, others = [], []
     of = without_none(of)
     for choice in options(of):
-        value = attribute_of(state, choice, node.attr, location)
+        value = attribute_of(state, choice, node.attr, location, is_called)
         found.append(value)
         if isinstance(choice, Api) and isinstance(value, Api):
             record_use(state, value, location, dotted=1)
@@ -86,8 +86,9 @@ def _read_attribute(state: State, of: Value, node: ast.Attribute, is_called: boo
     return joined(found)
 
 
-def attribute_of(state: State, of: Value, name: str, location: Location) -> Value:
-    """The value of `of.name`; an `Attribute` where nothing better is known."""
+def attribute_of(state: State, of: Value, name: str, location: Location, is_called: bool = True) -> Value:
+    """The value of `of.name`; an `Attribute` where nothing better is known. What is called `items` in a namespace of
+    settings is a setting, unless it `is_called`."""
     if isinstance(of, Api):
         return _or_default_of_flag(state, library_name(f"{of.spelled}.{name}", location))
     if isinstance(of, Module):
@@ -96,7 +97,8 @@ def attribute_of(state: State, of: Value, name: str, location: Location) -> Valu
     if isinstance(of, Super):
         found = _attribute_behind(state, of, name, location)
     elif isinstance(of, Collection):
-        found = of.entry(name) if of.kind == "dict" and not hasattr(dict, name) else None
+        is_method = is_called and hasattr(dict, name)
+        found = of.entry(name) if of.kind == "dict" and not is_method else None
     elif isinstance(of, Defined) and name == "__name__":
         found = Known(location, of.of.name)
     elif isinstance(of, Defined) and isinstance(of.of, ClassFacts):
