@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 from mpdoctor.facts.location import Location
 from mpdoctor.program.events import Call
 from mpdoctor.program.values import Collection, Known, Value, is_api
@@ -25,6 +23,8 @@ def value_from_json(text: object, location: Location) -> Value | None:
     """What `json.loads` makes of a text that the program writes out; None of any other."""
     if not isinstance(text, str) or len(text) > MOST_CHARACTERS:
         return None
+    import json  # which few programs ask for, and every check would wait for
+
     try:
         return _value_of_json(json.loads(text), location)
     except (ValueError, RecursionError):
