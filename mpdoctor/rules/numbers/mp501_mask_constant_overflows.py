@@ -5,7 +5,8 @@
 rows, in Keras 3.15, tf_keras 2.21 and TensorFlow 2.15. Every step is skipped, the loss scale falls, and the
 model never learns. Right are: a factor of -1e4; the whole computation in float32; and `tf.where(mask, scores,
 -1e9)`, where `mask` marks the scores to keep (a masked score becomes -inf, the others do not change). bfloat16
-holds -1e9, so nothing is reported under mixed_bfloat16.
+holds -1e9, so nothing is reported under mixed_bfloat16. Whatever the other factor is, such a product is infinite or
+NaN in float16: it is also reported where it is added to 16-bit scores, `scores - visited * 1e30`.
 
 ## Flagged
 ```python
