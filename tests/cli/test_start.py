@@ -47,10 +47,10 @@ def imported(arguments: list[str], directory: Path) -> list[str]:
     ("arguments", "most"),
     [
         (["--version"], 8),
-        (["explain", "MP201"], 113),
-        (["rules"], 323),
+        (["explain", "MP201"], 114),
+        (["rules"], 324),
         (["check", "--static", "--output-format=concise", "mixed.py"], 390),
-        (["check", "--static", "--output-format=concise", "."], 401),
+        (["check", "--static", "--output-format=concise", "."], 402),
         (["check", "--static", "--output-format=concise", "plain"], 174),
     ],
     ids=lambda given: " ".join(given) if isinstance(given, list) else str(given),
