@@ -58,7 +58,7 @@ from mpdoctor.knowledge.api_names import public_name
 from mpdoctor.knowledge.dtypes.result_dtypes import KEEPING
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Api, Value, options
+from mpdoctor.program.values import Api, Value, known, options
 from mpdoctor.semantics.live.errors.dtype_error_causes import mismatch_in_call, raw_variable
 from mpdoctor.semantics.live.errors.error_texts import evidence_of, place_of_failure
 from mpdoctor.semantics.source.edits.expressions import safe_fix
@@ -102,14 +102,25 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 
 
 def _is_wrongly_untrained(facts: SourceFacts, met: Iterable[MixedOperands], variable: Call) -> bool:
-    """Whether the program casts a variable before it computes with it and never assigns it, so that in Keras 3 it keeps
-    its first value."""
+    """Whether the program never assigns a variable, so that in Keras 3 it keeps its first value, and either says that
+    it is to be trained or casts it before it computes with it."""
     if not facts.keras.is_keras3 or not may_be_trained(variable):
         return False
     is_assigned = any(
         option is variable for call in facts.method_calls(*ASSIGNING) for option in options(call.receiver)
     )
-    return not is_assigned and any(_meets(facts, operand_pair, variable, past_casts=True) for operand_pair in met)
+    if is_assigned:
+        return False
+    if known(variable.keyword("trainable")) is True and not _is_read_elsewhere(facts, variable):
+        return True
+    return any(_meets(facts, operand_pair, variable, past_casts=True) for operand_pair in met)
+
+
+def _is_read_elsewhere(facts: SourceFacts, variable: Call) -> bool:
+    """Whether code outside of the layer may get hold of it, and train it in a loop of its own."""
+    names = {write.name for write in facts.writes if any(option is variable for option in options(write.value))}
+    owner = variable.context.owner
+    return any(read.name in names and read.context.owner is not owner for read in facts.reads)
 
 
 def in_failure(failure: FailureFacts) -> Iterator[Finding]:
