@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mpdoctor.program.dtypes.tensor_dtypes import dtype_named
-from mpdoctor.program.events import Call
+from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.values import Api, Collection, Item, Known, Value, is_api, known, options
 
 ARRAYS = (
@@ -64,13 +64,19 @@ def _is_text_dtype(value: Value | None) -> bool:
 
 def _holds_text(value: Value | None, depth: int = 0) -> bool:
     """Whether a written-out list certainly holds a string somewhere."""
-    for option in options(value):
+    for option in map(_repeated, options(value)):
         if isinstance(option, Collection) and option.kind in ("list", "tuple") and depth < 4:
             if not any(_holds_text(item, depth + 1) for item in option.items[:200]):
                 return False
         elif not (isinstance(option, Known) and isinstance(option.value, (str, bytes))):
             return False
     return value is not None
+
+
+def _repeated(value: Value) -> Value:
+    """The list of `["a", "b"] * 100`."""
+    lists = [part for part in value.operands if isinstance(part, Collection)] if isinstance(value, Operation) else []
+    return lists[0] if len(lists) == 1 and isinstance(value, Operation) and value.operator == "*" else value
 
 
 def _text_columns(value: Value) -> set[object]:
@@ -85,4 +91,4 @@ def _text_columns(value: Value) -> set[object]:
     if not isinstance(table, Collection) or table.kind != "dict":
         return set()
     pairs = zip(table.keys, table.items, strict=False)
-    return {known(name) for name, column in pairs if isinstance(column, Collection) and _holds_text(column)}
+    return {known(name) for name, column in pairs if _holds_text(column)}
