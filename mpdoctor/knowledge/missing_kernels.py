@@ -41,6 +41,16 @@ WITHOUT_HALF.update(
 WITHOUT_HALF.update(
     dict.fromkeys(_names("tensorflow", "qr inv") | _names("keras.ops", "qr inv"), frozenset(("bfloat16",)))
 )
+WITHOUT_HALF.update(
+    dict.fromkeys(
+        _names("tensorflow", "lgamma digamma") | _names("tensorflow.nn", "local_response_normalization lrn"),
+        frozenset(("bfloat16",)),
+    )
+)
+# They compute in float16, but what TensorFlow differentiates them with does not (a triangular solve, polygamma).
+GRADIENT_WITHOUT_HALF: dict[str, frozenset[str]] = dict.fromkeys(
+    _names("tensorflow", "qr digamma") | _names("keras.ops", "qr"), frozenset(("float16",))
+)
 
 # A GPU has these for float16; a CPU has not.
 ON_GPU_ONLY = _names(

@@ -5,7 +5,8 @@ The line works under float32 and raises under mixed precision: `RFFT requires tf
 `The real and imag components have incorrect types: float16 float16`, `Could not find device for node: Svd`,
 and, in a graph, `Unsupported dtype19 for Range` where positions are counted in float16. Tried in TensorFlow
 2.10, 2.15 and 2.21, with Keras 3.15 and tf_keras. Some image operations have a float16 kernel on a GPU and none
-on a CPU; for those the finding is a warning.
+on a CPU; for those the finding is a warning. `tf.linalg.qr` and `tf.math.digamma` compute in float16, but their
+gradients do not, and the first training step raises (2.15 and 2.21, on a CPU).
 
 ## Flagged
 ```python
@@ -47,7 +48,13 @@ from collections.abc import Iterator
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.knowledge.api_names import public_name
-from mpdoctor.knowledge.missing_kernels import ON_GPU_ONLY, RANGES, WITHOUT_HALF, operation_without_kernel
+from mpdoctor.knowledge.missing_kernels import (
+    GRADIENT_WITHOUT_HALF,
+    ON_GPU_ONLY,
+    RANGES,
+    WITHOUT_HALF,
+    operation_without_kernel,
+)
 from mpdoctor.program.dtypes.dtype_names import AUTOCAST
 from mpdoctor.program.dtypes.tensor_dtypes import dtype_named
 from mpdoctor.program.events import Call
@@ -65,6 +72,7 @@ from mpdoctor.semantics.wording import text_at
 SEVERITY = Severity.ERROR
 FIXES = ("safe",)
 FAILS_IN = ("model", "training")
+TRAINING = ("compile", "fit", "train_on_batch", "apply_gradients")
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
@@ -81,6 +89,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             dtype = next((input_dtype for input_dtype in _input_dtypes(facts, call) if input_dtype in lacking), None)
             if dtype is not None:
                 yield _finding(facts, call, name, dtype)
+        yield from _gradient(facts, call, GRADIENT_WITHOUT_HALF.get(name, frozenset()))
 
 
 def in_failure(failure: FailureFacts) -> Iterator[Finding]:
@@ -116,6 +125,27 @@ def _finding(facts: SourceFacts, call: Call, name: str, dtype: str) -> Finding:
         call.location,
         fix=None if meets_others(facts, call) else safe_fix("Cast first", cast_argument(facts, call.location)),
     )
+
+
+def _gradient(facts: SourceFacts, call: Call, lacking: frozenset[str]) -> Iterator[Finding]:
+    """An operation that computes in these dtypes, but cannot be differentiated in them, in a program that trains."""
+    if not lacking or not runs_in_call(call.context) or asks_for_dtype(call.context):
+        return
+    if not any(True for _ in facts.method_calls(*TRAINING)):
+        return
+    stopped = (other for other in facts.library_calls if other.method == "stop_gradient")
+    if any(other.context.function is call.context.function for other in stopped):
+        return
+    first = call.argument(0)
+    dtype = next((input_dtype for input_dtype in _input_dtypes(facts, call) if input_dtype in lacking), None)
+    if dtype is not None:
+        yield Finding(
+            f"The gradient of `{call.method}` does not take {dtype}, and the layer's input is {dtype} under the mixed "
+            "policy: the first training step raises.",
+            f"Cast first: `{call.method}(tf.cast({text_at(facts, first.location) if first else '…'}, tf.float32))`.",
+            call.location,
+            fix=None if meets_others(facts, call) else safe_fix("Cast first", cast_argument(facts, call.location)),
+        )
 
 
 def _range(facts: SourceFacts, call: Call) -> Iterator[Finding]:
