@@ -30,6 +30,7 @@ SETS = (
     "twelfth",
     "fourteenth",
     "fifteenth",
+    "sixteenth",
 )
 PACKAGES = tuple(HERE / name for name in SETS)
 FILES = sorted([*HERE.glob("mp*.py"), *HERE.glob("second/mp*.py"), *(f for p in PACKAGES for f in p.glob("mp*.py"))])
