@@ -41,13 +41,15 @@ WITHOUT_HALF.update(
 WITHOUT_HALF.update(
     dict.fromkeys(_names("tensorflow", "qr inv") | _names("keras.ops", "qr inv"), frozenset(("bfloat16",)))
 )
+# No device has a kernel for them (those that TensorFlow 2.21 registers).
 WITHOUT_HALF.update(
     dict.fromkeys(
         _names("tensorflow", "lgamma digamma") | _names("tensorflow.nn", "local_response_normalization lrn"),
         frozenset(("bfloat16",)),
     )
 )
-# They compute in float16, but what TensorFlow differentiates them with does not (a triangular solve, polygamma).
+# They compute in float16, but what TensorFlow differentiates them with does not, on any device: a
+# triangular solve, polygamma.
 GRADIENT_WITHOUT_HALF: dict[str, frozenset[str]] = dict.fromkeys(
     _names("tensorflow", "qr digamma") | _names("keras.ops", "qr"), frozenset(("float16",))
 )

@@ -69,6 +69,7 @@ def _legacy_settings(calls: Iterable[Call], writes: Iterable[Write]) -> list[int
 
 
 def _switches_on(call: Call) -> bool:
+    """Whether a call of `os` sets the variable to what TensorFlow takes for yes."""
     name = call.callee.name if isinstance(call.callee, Api) else ""
     if name in ("os.environ.setdefault", "os.putenv"):
         return known(call.argument(0)) == LEGACY and _is_on(known(call.argument(1)))

@@ -6,7 +6,8 @@ The line works under float32 and raises under mixed precision: `RFFT requires tf
 and, in a graph, `Unsupported dtype19 for Range` where positions are counted in float16. Tried in TensorFlow
 2.10, 2.15 and 2.21, with Keras 3.15 and tf_keras. Some image operations have a float16 kernel on a GPU and none
 on a CPU; for those the finding is a warning. `tf.linalg.qr` and `tf.math.digamma` compute in float16, but their
-gradients do not, and the first training step raises (2.15 and 2.21, on a CPU).
+gradients do not, and the first training step raises (tried in 2.15 and 2.21 on a CPU; 2.21 registers no such kernel
+for a GPU either).
 
 ## Flagged
 ```python
@@ -116,11 +117,20 @@ def _finding(facts: SourceFacts, call: Call, name: str, dtype: str) -> Finding:
             call.location,
             severity=Severity.WARNING,
         )
+    return _cast_first(
+        facts,
+        call,
+        f"`{call.method}` does not take {dtype}, and the layer's input is {dtype} under the mixed policy: this line "
+        "raises.",
+    )
+
+
+def _cast_first(facts: SourceFacts, call: Call, message: str) -> Finding:
+    """A finding whose remedy is to cast what the operation is given to float32."""
     first = call.argument(0)
     text = "" if first is None else text_at(facts, first.location)
     return Finding(
-        f"`{call.method}` does not take {dtype}, and the layer's input is {dtype} under the mixed policy: this line "
-        "raises.",
+        message,
         f"Cast first: `{call.method}(tf.cast({text or '…'}, tf.float32))`.",
         call.location,
         fix=None if meets_others(facts, call) else safe_fix("Cast first", cast_argument(facts, call.location)),
@@ -131,20 +141,18 @@ def _gradient(facts: SourceFacts, call: Call, lacking: frozenset[str]) -> Iterat
     """An operation that computes in these dtypes, but cannot be differentiated in them, in a program that trains."""
     if not lacking or not runs_in_call(call.context) or asks_for_dtype(call.context):
         return
-    if not any(True for _ in facts.method_calls(*TRAINING)):
+    if next(iter(facts.method_calls(*TRAINING)), None) is None:
         return
     stopped = (other for other in facts.library_calls if other.method == "stop_gradient")
     if any(other.context.function is call.context.function for other in stopped):
         return
-    first = call.argument(0)
     dtype = next((input_dtype for input_dtype in _input_dtypes(facts, call) if input_dtype in lacking), None)
     if dtype is not None:
-        yield Finding(
+        yield _cast_first(
+            facts,
+            call,
             f"The gradient of `{call.method}` does not take {dtype}, and the layer's input is {dtype} under the mixed "
             "policy: the first training step raises.",
-            f"Cast first: `{call.method}(tf.cast({text_at(facts, first.location) if first else '…'}, tf.float32))`.",
-            call.location,
-            fix=None if meets_others(facts, call) else safe_fix("Cast first", cast_argument(facts, call.location)),
         )
 
 

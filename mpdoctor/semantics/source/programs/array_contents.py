@@ -75,8 +75,10 @@ def _holds_text(value: Value | None, depth: int = 0) -> bool:
 
 def _repeated(value: Value) -> Value:
     """The list of `["a", "b"] * 100`."""
-    lists = [part for part in value.operands if isinstance(part, Collection)] if isinstance(value, Operation) else []
-    return lists[0] if len(lists) == 1 and isinstance(value, Operation) and value.operator == "*" else value
+    if not isinstance(value, Operation) or value.operator != "*":
+        return value
+    lists = [part for part in value.operands if isinstance(part, Collection)]
+    return lists[0] if len(lists) == 1 else value
 
 
 def _text_columns(value: Value) -> set[object]:
