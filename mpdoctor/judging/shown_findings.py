@@ -22,14 +22,14 @@ def presented(
 ) -> list[Finding]:
     """Fill in what a report needs. A line of a notebook is from here on counted in its cell. `edited`: texts that stand
     in for files."""
-    told = _once(findings)
-    if not told:
+    distinct = _once(findings)
+    if not distinct:
         return []
     from hashlib import sha256  # it brings OpenSSL, which a check that finds nothing does without
 
     seen: Counter[str] = Counter()
     shown = []
-    for finding in told:
+    for finding in distinct:
         here = _in_its_cell(finding, sources)
         place = here.location
         excerpt = excerpt_from_location(place, _texts(place, sources), edited) if place else None

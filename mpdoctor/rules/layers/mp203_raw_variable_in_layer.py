@@ -111,13 +111,16 @@ def _is_wrongly_untrained(facts: SourceFacts, met: Iterable[MixedOperands], vari
     )
     if is_assigned:
         return False
-    if known(variable.keyword("trainable")) is True and not _is_read_elsewhere(facts, variable):
+    if known(variable.keyword("trainable")) is True and not _may_be_trained_elsewhere(facts, variable):
         return True
     return any(_meets(facts, operand_pair, variable, past_casts=True) for operand_pair in met)
 
 
-def _is_read_elsewhere(facts: SourceFacts, variable: Call) -> bool:
-    """Whether code outside of the layer may get hold of it, and train it in a loop of its own."""
+def _may_be_trained_elsewhere(facts: SourceFacts, variable: Call) -> bool:
+    """Whether code outside of the layer may train it in a loop of its own: by its name, or with all that a tape has
+    watched."""
+    if next(iter(facts.method_calls("watched_variables")), None) is not None:
+        return True
     names = {write.name for write in facts.writes if any(option is variable for option in options(write.value))}
     owner = variable.context.owner
     return any(read.name in names and read.context.owner is not owner for read in facts.reads)

@@ -93,13 +93,13 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     found = list(_masks_that_overflow(facts))
     products = [event.location for event, _, _ in found]
     for event, constant, is_mask in found:
-        told = (
+        consequence = (
             "and 0 times infinity is NaN: every row becomes NaN, masked or not."
             if is_mask
             else "and so is this product, or it is NaN where the other factor is 0."
         )
         yield Finding(
-            f"{_constant_as_written(facts, event, constant)} is infinite in float16, {told}",
+            f"{_constant_as_written(facts, event, constant)} is infinite in float16, {consequence}",
             _help(facts, event, constant),
             event.location,
             fix=_fix(facts, event, constant, products),
