@@ -48,9 +48,11 @@ from collections.abc import Iterator
 
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.finding import Edit, Finding, Fix, Severity
+from mpdoctor.knowledge.api_names import public_name
 from mpdoctor.knowledge.dtypes.result_dtypes import ALWAYS_FLOAT32
 from mpdoctor.program.context import Context
 from mpdoctor.program.dtypes.array_dtypes import is_array
+from mpdoctor.program.dtypes.library_results import default_of
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.instances import is_call_of
 from mpdoctor.program.source_facts import SourceFacts
@@ -172,4 +174,9 @@ def _help(value: Value, text: str, dtype: str) -> str:
         return f"Cast to the input's dtype instead: `tf.cast(…, {dtype})`."
     if is_call_of(value, *ALWAYS_FLOAT32) or (isinstance(value, Call) and isinstance(value.callee, Call)):
         return f"It returns float32 for every input dtype: cast the result, `tf.cast(…, {dtype})`."
+    makes_tensors = (
+        isinstance(value, Call) and isinstance(value.callee, Api) and default_of(public_name(value.callee.name))
+    )
+    if not makes_tensors:  # it is computed from others, by a function or an operator that takes no dtype
+        return f"Cast it to the input's dtype: `tf.cast({text or '…'}, {dtype})`."
     return f"Make it in the input's dtype: `dtype={dtype}`, or `tf.cast(…, {dtype})`."
