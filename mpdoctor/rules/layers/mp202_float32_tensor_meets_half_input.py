@@ -85,16 +85,22 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         if wide is None or not may_raise(facts, (event, operands)) or asks_for_dtype(event.context):
             continue
         if any(is_half(facts, operand, event.context) for operand in operands):
-            text, dtype = text_at(facts, wide.location), _dtype_of_input(facts, event, operands)
             name = next((taken[0] for taken in instead if taken and taken[1] is wide), "")
-            side = f"`{name}`, where it is not given," if name else f"`{text}`" if text else "A tensor made here"
-            yield Finding(
-                f"{side} is float32 and is combined with the layer's 16-bit input: this line raises under a mixed "
-                "policy.",
-                _help(wide, text, dtype or "inputs.dtype"),
-                event.location,
-                fix=_fix(facts, event, operands, dtype) if dtype else None,
-            )
+            yield _finding(facts, event, operands, wide, name)
+
+
+def _finding(
+    facts: SourceFacts, event: Call | Operation, operands: tuple[Value, ...], wide: Value, name: str
+) -> Finding:
+    """`name`: of the argument in whose place the float32 tensor stands where it is not given, else ""."""
+    text, dtype = text_at(facts, wide.location), _dtype_of_input(facts, event, operands)
+    side = f"`{name}`, where it is not given," if name else f"`{text}`" if text else "A tensor made here"
+    return Finding(
+        f"{side} is float32 and is combined with the layer's 16-bit input: this line raises under a mixed policy.",
+        _help(wide, text, dtype or "inputs.dtype"),
+        event.location,
+        fix=_fix(facts, event, operands, dtype) if dtype else None,
+    )
 
 
 def in_failure(failure: FailureFacts) -> Iterator[Finding]:

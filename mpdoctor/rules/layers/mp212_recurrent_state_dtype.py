@@ -125,10 +125,10 @@ def _states_given_back(facts: SourceFacts) -> Iterator[Finding]:
         function, owner = returned.context.function, returned.context.owner
         if owner not in cells or function is None or function.name != "call" or not function.parameters:
             continue
-        given = returned.value.items if isinstance(returned.value, Collection) else ()
-        states = given[1] if len(given) == 2 else None
-        state = _first_float32(facts, _spread(states))
-        if states is not None and state is not None and not asks_for_dtype(returned.context):
+        states = _states_returned(returned)
+        if states is None or asks_for_dtype(returned.context):
+            continue
+        if _first_float32(facts, _spread(states)) is not None:
             dtype = f"{function.parameters[0]}.compute_dtype"
             yield Finding(
                 f"{owner.name} computes in 16 bits and returns a state in float32: the loop over the time steps starts "
@@ -181,6 +181,12 @@ def _cast(facts: SourceFacts, place: Location, dtype: str, given: Iterable[Value
         return None
     edit = each_cast(facts, place, dtype) if listed.pop() else cast(facts, place, dtype)
     return safe_fix("Cast the state to the layer's dtype", edit)
+
+
+def _states_returned(returned: Return) -> Value | None:
+    """The second of two values."""
+    given = returned.value.items if isinstance(returned.value, Collection) else ()
+    return given[1] if len(given) == 2 else None
 
 
 def _cast_in_list(facts: SourceFacts, returned: Return, dtype: str) -> Fix | None:

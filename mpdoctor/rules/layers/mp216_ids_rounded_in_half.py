@@ -192,15 +192,19 @@ def _first_input(ids: Value | None) -> Parameter | None:
         if len(choices) != 1:
             return None
         if isinstance(choices[0], Parameter):
-            function = choices[0].function
-            is_input = function is not None and function.name == "call" and choices[0].index == 1
-            owner = function.owner if function is not None else None
-            return choices[0] if is_input and owner is not None and owner.kind in ("layer", "model") else None
+            return choices[0] if _is_first_of_call(choices[0]) else None
         is_item = isinstance(choices[0], Item) and not isinstance(known(choices[0].index), str)
         value = choices[0].of if isinstance(choices[0], Item) and is_item else None
         if isinstance(choices[0], Call) and is_cast(choices[0]):
             value = choices[0].argument(0, "x")
     return None
+
+
+def _is_first_of_call(parameter: Parameter) -> bool:
+    """Behind `self`, of a user's layer or model."""
+    function = parameter.function
+    owner = function.owner if function is not None and function.name == "call" else None
+    return parameter.index == 1 and owner is not None and owner.kind in ("layer", "model")
 
 
 def _gives_float_array(facts: SourceFacts, fit: Call) -> bool:

@@ -110,13 +110,20 @@ def _fix(facts: SourceFacts, scaled: Call | Operation) -> Fix | None:
 def _scaled(facts: SourceFacts, loss: Value | None, tapes: list[Value]) -> Iterator[Call | Operation]:
     """The last scaling, whose result is differentiated: by a wrapper, or by any factor of what a tape has recorded."""
     for option in options(loss):
-        is_call = isinstance(option, Call) and option.method in SCALING and option.receiver is not None
-        if isinstance(option, (Call, Operation)) and (is_call or multiplied_by_scale(option)):
+        if isinstance(option, Call):
+            is_scaling = option.method in SCALING and option.receiver is not None
+        else:
+            is_mixed = facts.shows_mixed_precision
+            is_scaling = isinstance(option, Operation) and is_mixed and _resizes_recorded(option, tapes)
+        if isinstance(option, (Call, Operation)) and (is_scaling or multiplied_by_scale(option)):
             yield option
-        elif isinstance(option, Operation) and option.operator in ("*", "/") and facts.shows_mixed_precision:
-            inside = (part for value in option.operands for part in options(value))
-            if any(isinstance(part, (Call, Operation)) and _records(tapes, part.context) for part in inside):
-                yield option
+
+
+def _resizes_recorded(operation: Operation, tapes: list[Value]) -> bool:
+    """Whether it multiplies or divides what one of the tapes has recorded."""
+    inside = (part for value in operation.operands for part in options(value))
+    is_recorded = any(isinstance(part, (Call, Operation)) and _records(tapes, part.context) for part in inside)
+    return operation.operator in ("*", "/") and is_recorded
 
 
 def _values_in(scaled: Call | Operation) -> tuple[Value, ...]:

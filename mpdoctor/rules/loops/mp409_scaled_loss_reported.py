@@ -80,9 +80,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     returns = [
         returned
         for value, returned in _returned(facts, scaled)
-        for loss in [_scaled_loss(value, scaled)]
-        if any(_is_taken_before(gradient, returned) for gradient in _gradients_of(loss, gradients))
-        and not _divided_later(facts, loss)
+        if _leaves_scaled(facts, _scaled_loss(value, scaled), returned, gradients)
     ]
     for returned in returns:
         if not _is_told_already(returned.context, returns):
@@ -125,6 +123,12 @@ def _targets(gradient: Call) -> list[Value]:
     """The losses that a tape differentiates: one, or those of a list."""
     losses = options(target(gradient))
     return [item for loss in losses for item in (loss.items if isinstance(loss, Collection) else (loss,))]
+
+
+def _leaves_scaled(facts: SourceFacts, loss: Call | None, returned: Return, gradients: list[Call]) -> bool:
+    """Whether the function that returns this scaled loss has taken its gradient, and nothing divides the loss later."""
+    is_differentiated = any(_is_taken_before(gradient, returned) for gradient in _gradients_of(loss, gradients))
+    return is_differentiated and not _divided_later(facts, loss)
 
 
 def _is_taken_before(gradient: Call, returned: Return) -> bool:

@@ -97,8 +97,13 @@ HELP = {
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
-    if not facts.shows_mixed_precision:
-        return
+    if facts.shows_mixed_precision:
+        yield from _reductions(facts)
+        yield from _large_means(facts)
+        yield from () if facts.keras.is_keras3 else _large_poolings(facts)
+
+
+def _reductions(facts: SourceFacts) -> Iterator[Finding]:
     precision = precision_of(facts)
     for event, kind, value in reductions(facts):
         if asks_for_dtype(event.context) or is_made_of_weights(value) or is_whole(facts, value):
@@ -108,6 +113,10 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         if precision.dtype(value, event.context) == "float16":
             advice = HELP[NORM if _is_einsum(event) and kind == SUM else kind]
             yield Finding(MESSAGES[kind], advice, event.location, fix=_fix(facts, event, kind))
+
+
+def _large_means(facts: SourceFacts) -> Iterator[Finding]:
+    precision = precision_of(facts)
     for call, value, number in large_means(facts):
         if not asks_for_dtype(call.context) and precision.dtype(value, call.context) == "float16":
             yield Finding(
@@ -116,7 +125,10 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
                 call.location,
                 fix=_fix(facts, call, SUM),
             )
-    for layer, number in () if facts.keras.is_keras3 else large_pooling(facts):
+
+
+def _large_poolings(facts: SourceFacts) -> Iterator[Finding]:
+    for layer, number in large_pooling(facts):
         if half_dtype_of_layer(facts, layer) == "float16":
             yield Finding(
                 _of_mean(number),

@@ -163,19 +163,23 @@ def _fix(facts: SourceFacts, loss: Value) -> Fix | None:
             return None
         if isinstance(part, Call) and _sums_losses_of_layers(part):
             edits.append(_cast_each(facts, part, around))
-            continue
-        if isinstance(part, Call) and precision.of_model(part.callee) in HALF:
+        elif isinstance(part, Call) and precision.of_model(part.callee) in HALF:
             edits.append(cast(facts, part.location))
-            continue
-        if isinstance(part, Parameter):
-            edits.append(_cast_at_start(facts, part, around) if _is_half_prediction(precision, part) else [])
-        if isinstance(part, Call) and is_cast(part) and _names_half(facts, part):
-            wide = around[1].removeprefix(", ").removesuffix(")")
-            edits.append(argument_replaced(facts, part.location, "dtype", 1, wide))
-        waiting += [inner for inner in part.parts if id(inner) not in seen]
-        seen.update(map(id, part.parts))
+        else:
+            edits += _edits_in_part(facts, part, around)
+            waiting += [inner for inner in part.parts if id(inner) not in seen]
+            seen.update(map(id, part.parts))
     found = [edit for edit in edits if edit != []]
     return unsafe_fix("Compute the loss in float32", *found) if found else None
+
+
+def _edits_in_part(facts: SourceFacts, part: Value, around: tuple[str, str]) -> Iterator[Edit | list[Edit] | None]:
+    """Those of the part itself, and not of what it is computed from."""
+    if isinstance(part, Parameter) and _is_half_prediction(precision_of(facts), part):
+        yield _cast_at_start(facts, part, around)
+    if isinstance(part, Call) and is_cast(part) and _names_half(facts, part):
+        wide = around[1].removeprefix(", ").removesuffix(")")
+        yield argument_replaced(facts, part.location, "dtype", 1, wide)
 
 
 def _cannot_be_cast(precision: Precision, part: Value) -> bool:

@@ -108,16 +108,22 @@ def _cast_by_the_layer(facts: SourceFacts, ids: Value) -> str | None:
     parameter = before.of if isinstance(before, Item) else before
     if not isinstance(parameter, Parameter) or facts.dtype_of(parameter) != AUTOCAST:
         return None
-    own, dtypes = parameter.function.owner if parameter.function is not None else None, set[str | None]()
-    for call in facts.calls:
-        layer = call.callee
-        if isinstance(layer, Call) and own is not None and class_of(layer) is own:
-            given = call.argument(parameter.index - 1, parameter.name)
-            if isinstance(before, Item):
-                given = given.entry(place) if isinstance(given, Collection) else None
-            is_float = given is not None and is_call_of(given, "keras.Input") and gives_floats(given)
-            dtypes.add(half_dtype_of_layer(facts, layer) if is_float else None)
+    dtypes = set[str | None]()
+    for call, layer in _calls_of_owner(facts, parameter):
+        given = call.argument(parameter.index - 1, parameter.name)
+        if isinstance(before, Item):
+            given = given.entry(place) if isinstance(given, Collection) else None
+        is_float = given is not None and is_call_of(given, "keras.Input") and gives_floats(given)
+        dtypes.add(half_dtype_of_layer(facts, layer) if is_float else None)
     return dtypes.pop() if len(dtypes) == 1 else None
+
+
+def _calls_of_owner(facts: SourceFacts, parameter: Parameter) -> Iterator[tuple[Call, Call]]:
+    """The calls of the layers whose class the parameter's method belongs to, and where each layer is made."""
+    own = parameter.function.owner if parameter.function is not None else None
+    for call in facts.calls if own is not None else ():
+        if isinstance(call.callee, Call) and class_of(call.callee) is own:
+            yield call, call.callee
 
 
 def _fix(facts: SourceFacts, cast: Call) -> Fix | None:

@@ -146,14 +146,19 @@ def _ranked_in_half(facts: SourceFacts) -> Iterator[Finding]:
         if dtype in HALF and _ranks(metric) and not call.context.guarded:
             yield _ranking(dtype, "", metric.location)
     for call in facts.calls:
-        rank = call.callee if isinstance(call.callee, Call) else call.receiver
-        by_hand = is_api(call.callee, *FUNCTIONS) or (
-            rank is not None and _ranks(rank) and (rank is call.callee or call.method == "update_state")
-        )
         predictions = call.argument(1, "y_pred")
-        dtype = precision.half(predictions, call.context) if by_hand and not call.context.guarded else None
-        if dtype is not None and predictions is not None:
+        if predictions is None or call.context.guarded or not _ranks_by_hand(call):
+            continue
+        dtype = precision.half(predictions, call.context)
+        if dtype is not None:
             yield _ranking(dtype, text_at(facts, predictions.location), call.location)
+
+
+def _ranks_by_hand(call: Call) -> bool:
+    """Whether it is a call of a top-k function, of a top-k metric, or of such a metric's `update_state`."""
+    metric = call.callee if isinstance(call.callee, Call) else call.receiver
+    is_metric = metric is not None and _ranks(metric) and (metric is call.callee or call.method == "update_state")
+    return is_api(call.callee, *FUNCTIONS) or is_metric
 
 
 def _ranks(metric: Value) -> bool:

@@ -75,8 +75,12 @@ SINCE = (3, 8)
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
-    if not facts.shows_mixed_precision or () < facts.keras.release < SINCE:
-        return
+    if facts.shows_mixed_precision and not () < facts.keras.release < SINCE:
+        yield from _added_by_regularizers(facts)
+        yield from _added_by_hand(facts)
+
+
+def _added_by_regularizers(facts: SourceFacts) -> Iterator[Finding]:
     precision = precision_of(facts)
     for layer in facts.calls:
         dtype, regularizer = _of_regularized(precision, layer)
@@ -90,6 +94,10 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
                 layer.location,
                 fix=unsafe_fix('Give it dtype="float32"', in_float32(facts, layer)),
             )
+
+
+def _added_by_hand(facts: SourceFacts) -> Iterator[Finding]:
+    precision = precision_of(facts)
     for call in facts.method_calls("add_loss"):
         if not all(_is_layer(option) for option in options(call.receiver)) or asks_for_dtype(call.context):
             continue

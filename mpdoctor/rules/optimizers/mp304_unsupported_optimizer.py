@@ -202,17 +202,22 @@ def _problem(facts: SourceFacts, inner: Value, call: Call, holder: Value | None)
         return _problem_of_bare_class(last, by_compile) if is_class else None
     own = class_of(inner)
     if own is not None:
-        lacking = lacked_by_class(own, facts.keras)
-        place = place_of(facts, own.location, call.location)
-        if lacking:
-            return _problem_of_class(own, place, lacking, facts.keras)
-        refused = keyword_refused(own, kinds_of_wrapper(inner, facts.keras))
-        return _problem_of_signature(own, place, refused) if refused else None
+        return _problem_of_own(facts, own, inner, call)
     if isinstance(inner, Defined) and isinstance(inner.of, ClassFacts) and inner.of.kind == "optimizer":
         return _problem_of_bare_class(inner.of.name, by_compile)
     if isinstance(inner, Call) and isinstance(inner.callee, Api):
         return _problem_of_library_optimizer(inner.callee, holder, by_compile, facts.keras)
     return None
+
+
+def _problem_of_own(facts: SourceFacts, own: ClassFacts, inner: Value, call: Call) -> tuple[str, str] | None:
+    """Of an optimizer whose class is the user's."""
+    place = place_of(facts, own.location, call.location)
+    lacking = lacked_by_class(own, facts.keras)
+    if lacking:
+        return _problem_of_class(own, place, lacking, facts.keras)
+    refused = keyword_refused(own, kinds_of_wrapper(inner, facts.keras))
+    return _problem_of_signature(own, place, refused) if refused else None
 
 
 def _problem_of_constant(value: object) -> tuple[str, str]:

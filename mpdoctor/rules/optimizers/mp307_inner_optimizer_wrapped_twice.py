@@ -62,10 +62,8 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     used: list[tuple[Call, Call]] = []
     for wrapping, inside in sorted(wrappings(facts), key=lambda pair: pair[0].order):
         inner = _optimizer_made(inside)
-        if inner is None or (wrapping.method != "compile" and problem_in_keras2(wrapping)):
-            continue  # MP310: this line raises before it wraps
-        if inner.context.comprehensions > wrapping.context.comprehensions:
-            continue  # one of several optimizers, and it is not known which
+        if inner is None or not _surely_wraps(wrapping, inner):
+            continue
         before = [call for call, other in used if other is inner and _both_happen(call, wrapping)]
         used.append((wrapping, inner))
         in_a_loop = wrapping.context.loops > inner.context.loops and wrapping.context.run == inner.context.run
@@ -97,6 +95,13 @@ def _optimizer_made(inside: tuple[Value, ...]) -> Call | None:
     """The call that makes the wrapped optimizer, where that is one optimizer."""
     made = inside[0] if len(inside) == 1 else None
     return made if isinstance(made, Call) and made.method[:1].isupper() else None
+
+
+def _surely_wraps(wrapping: Call, inner: Call) -> bool:
+    """Not where the line raises before it wraps, which is MP310, and not where the inner optimizer is one of several
+    and it is not known which."""
+    raises_before = wrapping.method != "compile" and problem_in_keras2(wrapping)
+    return not raises_before and inner.context.comprehensions <= wrapping.context.comprehensions
 
 
 def _both_happen(one: Call, other: Call) -> bool:

@@ -186,9 +186,7 @@ def _whole_model(model: ModelFacts) -> Iterator[Finding]:
 
 def _parts(model: ModelFacts) -> Iterator[Finding]:
     """Nested models that were built before any policy was set, frozen ones among them; a file's come under MP702."""
-    parts = [layer for layer in model.layers if layer.is_model and layer.before_policy and not layer.given_dtype]
-    early = [part for part in parts if _holds_only_float32(model, part) and not _is_loaded(model, part)]
-    outermost = [part for part in early if not any(part.path.startswith(f"{other.path}/") for other in early)]
+    outermost = _outermost_early_parts(model)
     if outermost:
         count = sum(size for part in outermost for layer in model.inside(part) for _, size, _ in layer.variables)
         names = listed([part.path for part in outermost])
@@ -202,6 +200,13 @@ def _parts(model: ModelFacts) -> Iterator[Finding]:
             layer=outermost[0].path,
             evidence=_evidence(model, outermost),
         )
+
+
+def _outermost_early_parts(model: ModelFacts) -> list[LayerFacts]:
+    """The float32 models inside it that no other of them holds."""
+    parts = [layer for layer in model.layers if layer.is_model and layer.before_policy and not layer.given_dtype]
+    early = [part for part in parts if _holds_only_float32(model, part) and not _is_loaded(model, part)]
+    return [part for part in early if not any(part.path.startswith(f"{other.path}/") for other in early)]
 
 
 def _holds_only_float32(model: ModelFacts, part: LayerFacts) -> bool:

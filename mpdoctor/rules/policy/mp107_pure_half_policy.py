@@ -66,9 +66,7 @@ _PREDICTING = (
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
-    if _only_predicts(facts):
-        return
-    for call in _calls_that_may_give_a_dtype(facts):
+    for call in () if _only_predicts(facts) else _calls_that_may_give_a_dtype(facts):
         given, role = _dtype_given(facts, call)
         policies = policies_named(given) or (policies_set_by(call) if call in facts.policy_calls else ())
         policy = next((named for named in policies if named in PURE_HALF), None)

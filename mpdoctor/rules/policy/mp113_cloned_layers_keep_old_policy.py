@@ -39,7 +39,7 @@ larq/larq#631, tensorflow/tensorflow#46380, keras-team/keras#19752.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from functools import lru_cache
 from typing import Any
 
@@ -48,7 +48,7 @@ from mpdoctor.facts.model import ModelFacts
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.knowledge.half_dtypes import HALF, HALF_POLICIES
 from mpdoctor.program.events import Call
-from mpdoctor.program.policy_settings import UNSURE
+from mpdoctor.program.policy_settings import UNSURE, PolicyName
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Value, options
 from mpdoctor.semantics.source.layers.model_layers import policies_inside
@@ -70,19 +70,20 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         originals.setdefault(id(call), (call, []))[1].append(model)
     for call, models in originals.values():
         now, before = facts.policies_at(call), [policies_inside(facts, model) for model in models]
-        if call.context.guarded or UNSURE in now or len(now) != 1:
-            continue
-        if not all(inside and UNSURE not in inside for inside in before):
-            continue
-        kept = _half_policy(before[0])
-        if any((_half_policy(inside) is None) == (_half_policy(now) is None) for inside in before):
-            continue
-        yield Finding(
-            f"The global policy is {now[0] or 'float32'} here, but the layers of this clone keep the policy of the "
-            f"original: {kept or 'float32'}.",
-            _help(call.method),
-            call.location,
-        )
+        if not call.context.guarded and len(now) == 1 and all(_differs(inside, now) for inside in before):
+            yield Finding(
+                f"The global policy is {now[0] or 'float32'} here, but the layers of this clone keep the policy of the "
+                f"original: {_half_policy(before[0]) or 'float32'}.",
+                _help(call.method),
+                call.location,
+            )
+
+
+def _differs(inside: Collection[PolicyName], now: Collection[PolicyName]) -> bool:
+    """Whether one of these certainly computes in 16 bits, and the other in float32."""
+    if not inside or UNSURE in inside or UNSURE in now:
+        return False
+    return (_half_policy(inside) is None) != (_half_policy(now) is None)
 
 
 def in_model(model: ModelFacts) -> Iterator[Finding]:

@@ -46,7 +46,7 @@ from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.knowledge.wrapper_api import APPLYING
 from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import is_api, options
+from mpdoctor.program.values import Value, is_api, options
 from mpdoctor.semantics.source.edits.expressions import argument_at, put_before, text_of, unsafe_fix
 from mpdoctor.semantics.source.optimizers.attribute_access import same_object
 from mpdoctor.semantics.source.optimizers.wrappers import WRAPPER, compile_may_wrap, inner_argument
@@ -84,10 +84,7 @@ def _what_follows(facts: SourceFacts, wrapping: Call) -> tuple[str, Severity | N
     applies = inner is not None and any(same_object(optimizer, inner) for optimizer in applied)
     if applies or not is_api(wrapping.callee, WRAPPER):
         return "training goes on with the bare optimizer, without loss scaling", None
-    later = (call for call in facts.method_calls("compile") if call.order > wrapping.order)
-    compiles = (call for call in later if compile_may_wrap(facts, call))
-    given = (option for call in compiles for option in options(call.argument(0, "optimizer")))
-    if inner is None or not any(same_object(option, inner) for option in given):
+    if inner is None or not _is_compiled_later(facts, inner, wrapping):
         return "the optimizer itself stays bare", None
     if facts.keras.is_keras3:
         return (
@@ -95,6 +92,14 @@ def _what_follows(facts: SourceFacts, wrapping: Call) -> tuple[str, Severity | N
             Severity.WARNING,
         )
     return "under mixed_float16 compile() wraps the bare optimizer again, which raises ValueError", None
+
+
+def _is_compiled_later(facts: SourceFacts, optimizer: Value, wrapping: Call) -> bool:
+    """Whether a `compile()` that may wrap it gets the optimizer after the wrapper was dropped."""
+    later = (call for call in facts.method_calls("compile") if call.order > wrapping.order)
+    compiles = (call for call in later if compile_may_wrap(facts, call))
+    given = (option for call in compiles for option in options(call.argument(0, "optimizer")))
+    return any(same_object(option, optimizer) for option in given)
 
 
 def _fix(facts: SourceFacts, call: Call) -> Fix | None:
