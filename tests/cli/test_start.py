@@ -48,9 +48,9 @@ def imported(arguments: list[str], directory: Path) -> list[str]:
     [
         (["--version"], 8),
         (["explain", "MP201"], 114),
-        (["rules"], 324),
-        (["check", "--static", "--output-format=concise", "mixed.py"], 390),
-        (["check", "--static", "--output-format=concise", "."], 402),
+        (["rules"], 325),
+        (["check", "--static", "--output-format=concise", "mixed.py"], 391),
+        (["check", "--static", "--output-format=concise", "."], 403),
         (["check", "--static", "--output-format=concise", "plain"], 174),
     ],
     ids=lambda given: " ".join(given) if isinstance(given, list) else str(given),
