@@ -17,6 +17,7 @@ import sys
 import time
 from dataclasses import dataclass, field
 from hashlib import blake2b
+from itertools import chain
 from operator import itemgetter
 from pathlib import Path
 
@@ -85,7 +86,8 @@ class Cache:
         kept = signed_bytes(self._file, found, self._made_by) if found is not None else None
         self._rows: dict[str, Row]
         self._glances: dict[str, Row]
-        self._rows, self._glances = json.loads(kept) if kept is not None else ({}, {})
+        self._imported: list[str]  # the files that others import, as shown; a row has their places in this list
+        self._rows, self._glances, self._imported = json.loads(kept) if kept is not None else ({}, {}, [])
         self._is_changed = kept is None
 
     def find(self, path: Path, shown_as: str, digest: bytes, walked: bool) -> Entry | None:
@@ -121,38 +123,52 @@ class Cache:
     def save(self) -> None:
         if not self._is_changed:
             return
-        rows = self._rows | {path: row for path, entry in self._entries.items() if (row := _row_from_entry(entry))}
-        there = {path for path in rows.keys() | self._glances.keys() if os.path.exists(path)}  # noqa: PTH110 - never raises
-        kept = [{path: row for path, row in kept_rows.items() if path in there} for kept_rows in (rows, self._glances)]
         try:
             key = self._key.find_or_make()
             if key is not None:
-                write_signed(self._file, key, self._made_by, json.dumps(kept, separators=(",", ":")).encode())
+                write_signed(self._file, key, self._made_by, json.dumps(self._kept(), separators=(",", ":")).encode())
                 _tidy_up(self._file.parent)
         except OSError:
             return
 
+    def _kept(self) -> tuple[dict[str, Row], dict[str, Row], list[str]]:
+        """What is known of the files that are still there; of the imported files those that these import."""
+        numbers = {path: number for number, path in enumerate(self._imported)}
+        entries = self._entries.items()
+        rows = self._rows | {path: row for path, entry in entries if (row := _row_from_entry(entry, numbers))}
+        there = {path for path in rows.keys() | self._glances.keys() if os.path.exists(path)}  # noqa: PTH110 - never raises
+        rows = {path: row for path, row in rows.items() if path in there}
+        used = set(chain.from_iterable(row[-1] for row in rows.values()))
+        new_numbers = {number: new for new, number in enumerate(sorted(used))}
+        return (
+            {path: [*row[:-1], [new_numbers[number] for number in row[-1]]] for path, row in rows.items()},
+            {path: row for path, row in self._glances.items() if path in there},
+            [path for path, number in numbers.items() if number in used],
+        )
+
     def _entry(self, path: str, digest: bytes) -> Entry | None:
         """Made of its row when it is first asked for, if it is still about that text."""
         if path not in self._entries and path in self._rows and self._rows[path][0] == digest.hex():
-            self._entries[path] = _entry_from_row(self._rows[path])
+            self._entries[path] = _entry_from_row(self._rows[path], self._imported)
         return self._entries.get(path)
 
 
-def _row_from_entry(entry: Entry) -> Row:
-    """None for what could not be made again."""
+def _row_from_entry(entry: Entry, numbers: dict[str, int]) -> Row:
+    """None for what could not be made again. `numbers`: of imported files; new ones are added."""
     try:
-        facts = row_from_value(entry.facts)
+        _, facts = row_from_value(dataclasses.replace(entry.facts, imports=()))
         findings = {asked.hex(): row_from_value(found) for asked, found in entry.findings.items()}
     except TypeError:
         return None
-    return [entry.digest.hex(), entry.was_walked, entry.is_mixed, facts, findings]
+    imports = [numbers.setdefault(path, len(numbers)) for path in entry.facts.imports]
+    return [entry.digest.hex(), entry.was_walked, entry.is_mixed, facts, findings, imports]
 
 
-def _entry_from_row(row: Row) -> Entry:
-    digest, was_walked, is_mixed, facts, findings = row
+def _entry_from_row(row: Row, imported: list[str]) -> Entry:
+    digest, was_walked, is_mixed, facts, findings, imports = row
     found = {bytes.fromhex(asked): value_from_row(said) for asked, said in findings.items()}
-    return Entry(bytes.fromhex(digest), value_from_row(facts), is_mixed, was_walked, found)
+    of_file = SourceFacts(**value_from_row(facts), imports=tuple(map(imported.__getitem__, imports)))
+    return Entry(bytes.fromhex(digest), of_file, is_mixed, was_walked, found)
 
 
 def _made_by() -> str:
