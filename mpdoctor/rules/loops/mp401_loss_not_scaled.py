@@ -76,6 +76,7 @@ from mpdoctor.semantics.source.optimizers.functional_gradients import (
 from mpdoctor.semantics.source.optimizers.gradients import (
     applied_gradients,
     calls_on_the_way,
+    is_taken_in_the_other_arm,
     may_be_scaled_in,
     optimizer_scales,
     target,
@@ -99,9 +100,9 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             yield from _parts(facts, apply, gradient)
         if how is None or may_be_scaled_in(facts, target(gradient)) or _may_scale_elsewhere(apply, gradient):
             continue
-        unscales = calls_on_the_way(apply, "get_unscaled_gradients")
-        if unscaled_on_the_way(apply, gradient):
+        if unscaled_on_the_way(apply, gradient) or is_taken_in_the_other_arm(apply, gradient):
             continue  # the gradients may have been multiplied by hand
+        unscales = calls_on_the_way(apply, "get_unscaled_gradients")
         fix = _fix(facts, apply, gradient, unscales)
         yield Finding(
             _message(facts, apply, how, unscales), _help(facts, apply, gradient, unscales), apply.location, fix=fix

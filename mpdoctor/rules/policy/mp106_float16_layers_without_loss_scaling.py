@@ -58,6 +58,7 @@ from mpdoctor.semantics.source.optimizers.functional_gradients import STATELESS_
 from mpdoctor.semantics.source.optimizers.gradients import (
     accumulated_gradients,
     applied_gradients,
+    is_taken_in_the_other_arm,
     may_be_scaled,
     may_be_scaled_in,
     target,
@@ -109,8 +110,10 @@ def _unscaled(facts: SourceFacts, applied: Iterable[tuple[Call, Call]]) -> Itera
         loss = target(gradient)
         if apply.receiver is None or not is_bare(apply.receiver, False) or may_be_scaled_in(facts, loss):
             continue
+        if unscaled_on_the_way(apply, gradient) or is_taken_in_the_other_arm(apply, gradient):
+            continue
         half = _names(applied_in_float16(facts, loss, apply))
-        if half and not unscaled_on_the_way(apply, gradient):
+        if half:
             yield apply, gradient, half
 
 

@@ -26,6 +26,7 @@ from mpdoctor.program.values import (
 )
 from mpdoctor.semantics.source.optimizers.attribute_access import same_object
 from mpdoctor.semantics.source.optimizers.wrappers import wrapped
+from mpdoctor.semantics.source.programs.branches import exclude_each_other
 
 TAPE = "tensorflow.GradientTape"
 VARIABLE = "tensorflow.Variable"
@@ -180,6 +181,17 @@ def unscaled_on_the_way(apply: Call, gradient: Call) -> bool:
     given = given_to(apply)
     return given is None or any(
         until_gradient is not gradient and _resizes(until_gradient) for until_gradient in until_gradients(given)
+    )
+
+
+def is_taken_in_the_other_arm(apply: Call, gradient: Call) -> bool:
+    """Whether the gradients that are applied come from two arms of an `if`, of which the other one scales its loss or
+    unscales: the program tells apart itself whether its optimizer is a wrapper."""
+    return any(
+        isinstance(part, Call)
+        and (unscales(part) or (is_gradient_call(part) and may_be_scaled(target(part))))
+        and exclude_each_other(part.context, gradient.context)
+        for part in until_gradients(given_to(apply))
     )
 
 
