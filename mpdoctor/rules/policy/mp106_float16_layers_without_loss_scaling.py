@@ -59,8 +59,10 @@ from mpdoctor.semantics.source.optimizers.gradients import (
     accumulated_gradients,
     applied_gradients,
     is_taken_in_the_other_arm,
+    is_wrapped_on_a_path,
     may_be_scaled,
     may_be_scaled_in,
+    scales_nothing,
     target,
     unscaled_on_the_way,
 )
@@ -84,8 +86,11 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     for call, half in _minimized_unscaled(facts):
         yield _in_a_loop(facts, call, half, unsafe_fix("Wrap the optimizer", wrapped_where_made(facts, call)))
     for call, gradient, half in _unscaled(facts, applied_gradients(facts)):
-        edits = wrapped_where_made(facts, call), loss_scaled(facts, call, gradient, unscales=False)
-        yield _in_a_loop(facts, call, half, unsafe_fix("Wrap the optimizer and scale the loss", *edits))
+        if any(isinstance(part, Call) and scales_nothing(facts, part) for part in walk(target(gradient))):
+            yield _scaled_by_bare(facts, call, half)
+        else:
+            edits = wrapped_where_made(facts, call), loss_scaled(facts, call, gradient, unscales=False)
+            yield _in_a_loop(facts, call, half, unsafe_fix("Wrap the optimizer and scale the loss", *edits))
     for call, half in _stateless_unscaled(facts):
         yield _in_a_loop(facts, call, half, None)
     accumulated = {call.location: (call, half) for call, _, half in _unscaled(facts, accumulated_gradients(facts))}
@@ -112,6 +117,8 @@ def _unscaled(facts: SourceFacts, applied: Iterable[tuple[Call, Call]]) -> Itera
             continue
         if unscaled_on_the_way(apply, gradient) or is_taken_in_the_other_arm(apply, gradient):
             continue
+        if is_wrapped_on_a_path(facts, apply):
+            continue  # MP401
         half = _names(applied_in_float16(facts, loss, apply))
         if half:
             yield apply, gradient, half
@@ -200,6 +207,17 @@ def _in_a_loop(facts: SourceFacts, apply: Call, half: list[str], fix: Fix | None
         f"`{name} = LossScaleOptimizer({name})` where it is made; then {then}",
         apply.location,
         fix=fix,
+    )
+
+
+def _scaled_by_bare(facts: SourceFacts, apply: Call, half: list[str]) -> Finding:
+    name = receiver_text(facts, apply)
+    return Finding(
+        f"`{name}` trains layers that compute in float16 ({listed(half)}), and `scale_loss` of an optimizer that is no "
+        f"LossScaleOptimizer gives the loss back as it is: {LOST}.",
+        f"`{name} = LossScaleOptimizer({name})` where it is made.",
+        apply.location,
+        fix=unsafe_fix("Wrap the optimizer", wrapped_where_made(facts, apply)),
     )
 
 

@@ -25,6 +25,7 @@ from mpdoctor.program.values import (
     walk,
 )
 from mpdoctor.semantics.source.optimizers.attribute_access import same_object
+from mpdoctor.semantics.source.optimizers.bare_optimizers import is_bare
 from mpdoctor.semantics.source.optimizers.wrappers import wrapped
 from mpdoctor.semantics.source.programs.branches import exclude_each_other
 
@@ -118,18 +119,23 @@ def optimizer_scales(facts: SourceFacts, apply: Call) -> str | None:
     if apply.receiver is None:
         return None
     if wrapped(facts, apply.receiver, apply, certain=bool(apply.context.branches)):
-        # A call of a method on one of several things is one event for each of them.
-        others = [
-            method_call.receiver
-            for method_call in facts.method_calls(apply.method)
-            if method_call.location == apply.location
-        ]
         on_every_path = not apply.context.branches
-        is_certain = all(other is not None and wrapped(facts, other, apply) for other in others)
+        is_certain = all(wrapped(facts, receiver, apply) for receiver in _receivers_at(facts, apply))
         return "wrapper" if on_every_path or is_certain or _has_unscaled(apply) else None
     if facts.keras.is_keras3 and all(_has_factor(option) for option in options(apply.receiver)):
         return "factor"
     return None
+
+
+def is_wrapped_on_a_path(facts: SourceFacts, apply: Call) -> bool:
+    """Whether the optimizer of an apply call is a wrapper on some path, as behind `if args.amp:`."""
+    return any(wrapped(facts, receiver, apply, certain=False) for receiver in _receivers_at(facts, apply))
+
+
+def _receivers_at(facts: SourceFacts, call: Call) -> list[Value]:
+    """A call of a method on one of several things is one event for each of them."""
+    calls = (other for other in facts.method_calls(call.method) if other.location == call.location)
+    return [other.receiver for other in calls if other.receiver is not None]
 
 
 def target(gradient: Call) -> Value | None:
@@ -156,16 +162,28 @@ def may_be_scaled(loss: Value | None) -> bool:
 
 def may_be_scaled_in(facts: SourceFacts, loss: Value | None) -> bool:
     """The same, where functions of the user's that were not followed on the way to the loss may scale it as well."""
+    if loss is None:
+        return True
     waiting, seen = [loss], set[int]()
     for item in waiting:
-        if may_be_scaled(item):
+        parts = list(walk(item))
+        bare = [part for part in parts if isinstance(part, Call) and scales_nothing(facts, part)]
+        without = {id(value) for call in bare for value in (call, call.callee)}
+        if any(_scales(part) and id(part) not in without for part in parts):
             return True
-        for part in walk(item):
+        for part in parts:
             function = part.callee.of if isinstance(part, Call) and isinstance(part.callee, Defined) else None
             if isinstance(function, FunctionFacts) and id(function) not in seen:
                 seen.add(id(function))
                 waiting.extend(returned.value for returned in facts.returns_of(function))
     return False
+
+
+def scales_nothing(facts: SourceFacts, call: Call) -> bool:
+    """Whether it is `scale_loss` of a bare optimizer, which in Keras 3 gives the loss itself (3.15)."""
+    if not facts.keras.is_keras3 or call.method != "scale_loss" or call.receiver is None:
+        return False
+    return is_bare(call.receiver, False)
 
 
 def is_scaled_by(loss: Value | None, *methods: str) -> bool:
@@ -179,9 +197,20 @@ def is_scaled_by(loss: Value | None, *methods: str) -> bool:
 def unscaled_on_the_way(apply: Call, gradient: Call) -> bool:
     """Whether something between the tape and the apply call may change the size of the gradients."""
     given = given_to(apply)
-    return given is None or any(
-        until_gradient is not gradient and _resizes(until_gradient) for until_gradient in until_gradients(given)
-    )
+    return given is None or any(part is not gradient and _resizes(part) for part in _on_the_way(given, gradient))
+
+
+def _on_the_way(given: Value, gradient: Call) -> list[Value]:
+    """What the gradient passes through, and the functions that get hold of it, but not the other numbers that a call
+    on the way is given, as the limit of a clip; everything where the gradient is none of the parts."""
+    parts = list(until_gradients(given))
+    inside, before = {id(gradient)}, 0
+    while len(inside) > before:  # a part may be met before another one that it holds
+        before = len(inside)
+        inside.update(id(part) for part in reversed(parts) if any(id(inner) in inside for inner in part.parts))
+    beside = (inner for part in parts if id(part) in inside for inner in part.parts)
+    inside.update(id(inner) for inner in beside if isinstance(inner, Defined))
+    return [part for part in parts if id(part) in inside] if before > 1 else parts
 
 
 def is_taken_in_the_other_arm(apply: Call, gradient: Call) -> bool:
