@@ -48,9 +48,9 @@ def imported(arguments: list[str], directory: Path) -> list[str]:
     [
         (["--version"], 8),
         (["explain", "MP201"], 114),
-        (["rules"], 325),
-        (["check", "--static", "--output-format=concise", "mixed.py"], 391),
-        (["check", "--static", "--output-format=concise", "."], 403),
+        (["rules"], 326),
+        (["check", "--static", "--output-format=concise", "mixed.py"], 392),
+        (["check", "--static", "--output-format=concise", "."], 404),
         (["check", "--static", "--output-format=concise", "plain"], 174),
     ],
     ids=lambda given: " ".join(given) if isinstance(given, list) else str(given),

@@ -77,11 +77,11 @@ from mpdoctor.semantics.source.optimizers.gradients import (
     applied_gradients,
     calls_on_the_way,
     is_taken_in_the_other_arm,
-    may_be_scaled_in,
     optimizer_scales,
     target,
     unscaled_on_the_way,
 )
+from mpdoctor.semantics.source.optimizers.loss_scale_signs import may_be_scaled_in
 from mpdoctor.semantics.source.optimizers.scaling import unscaled_losses_of_layers
 from mpdoctor.semantics.source.optimizers.wrappers import starting_scale
 from mpdoctor.semantics.wording import receiver_text

@@ -76,11 +76,11 @@ from mpdoctor.semantics.source.edits.statements import passed_on
 from mpdoctor.semantics.source.optimizers.gradients import (
     applied_gradients,
     calls_on_the_way,
-    is_scaled_by,
     target,
     unscaled_on_the_way,
 )
 from mpdoctor.semantics.source.optimizers.hand_made_scales import never_divided
+from mpdoctor.semantics.source.optimizers.loss_scale_signs import is_scaled_by
 from mpdoctor.semantics.source.optimizers.scaling import applied_by_its_scaler
 from mpdoctor.semantics.source.optimizers.wrappers import starting_scale, wrapped
 from mpdoctor.semantics.wording import receiver_text

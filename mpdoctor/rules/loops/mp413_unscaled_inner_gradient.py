@@ -66,7 +66,8 @@ from mpdoctor.program.values import Value, walk
 from mpdoctor.semantics.source.edits.expressions import unsafe_fix
 from mpdoctor.semantics.source.edits.loops.scaled_inner_gradients import scaled_inner_gradient
 from mpdoctor.semantics.source.layers.float16_layers import is_computed_in_float32
-from mpdoctor.semantics.source.optimizers.gradients import is_gradient_call, is_tape, may_be_scaled_in, target
+from mpdoctor.semantics.source.optimizers.gradients import is_gradient_call, is_tape, target
+from mpdoctor.semantics.source.optimizers.loss_scale_signs import may_be_scaled_in
 
 SEVERITY = Severity.WARNING
 FIXES = ("unsafe",)

@@ -69,14 +69,8 @@ from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Value, options
 from mpdoctor.semantics.source.edits.expressions import argument_at, dtype_named_instead, unsafe_fix
-from mpdoctor.semantics.source.optimizers.gradients import (
-    given_to,
-    is_gradient_call,
-    may_be_scaled_in,
-    target,
-    unscales,
-    until_gradients,
-)
+from mpdoctor.semantics.source.optimizers.gradients import given_to, is_gradient_call, target, unscales, until_gradients
+from mpdoctor.semantics.source.optimizers.loss_scale_signs import may_be_scaled_in
 from mpdoctor.semantics.source.optimizers.scaling import divided_by_scale
 
 SEVERITY = Severity.WARNING

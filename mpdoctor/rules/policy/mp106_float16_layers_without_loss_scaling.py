@@ -60,12 +60,10 @@ from mpdoctor.semantics.source.optimizers.gradients import (
     applied_gradients,
     is_taken_in_the_other_arm,
     is_wrapped_on_a_path,
-    may_be_scaled,
-    may_be_scaled_in,
-    scales_nothing,
     target,
     unscaled_on_the_way,
 )
+from mpdoctor.semantics.source.optimizers.loss_scale_signs import may_be_scaled, may_be_scaled_in, scales_nothing
 from mpdoctor.semantics.source.optimizers.wrappers import compiles_of, policies_of_model
 from mpdoctor.semantics.source.programs.models import is_model
 from mpdoctor.semantics.wording import listed, receiver_text

@@ -11,12 +11,12 @@ from mpdoctor.program.values import Api, Known, Value, is_api, known, options
 from mpdoctor.semantics.source.layers.float16_layers import applied_in_float16
 from mpdoctor.semantics.source.optimizers.gradients import (
     applied_gradients,
-    is_scale_by_hand,
     optimizer_scales,
     target,
     unscaled_on_the_way,
     until_gradients,
 )
+from mpdoctor.semantics.source.optimizers.loss_scale_signs import is_scale_by_hand
 from mpdoctor.semantics.source.optimizers.scaling import MULTIPLYING
 from mpdoctor.semantics.wording import expression_at
 

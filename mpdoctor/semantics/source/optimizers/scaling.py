@@ -12,14 +12,8 @@ from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Defined, FunctionFacts
 from mpdoctor.program.values import Api, Attribute, Collection, Item, Known, Value, is_api, known, leaves, options
 from mpdoctor.semantics.source.optimizers.attribute_access import same_object
-from mpdoctor.semantics.source.optimizers.gradients import (
-    is_scaled_by,
-    may_be_scaled_in,
-    optimizer_scales,
-    target,
-    unscales,
-    until_gradients,
-)
+from mpdoctor.semantics.source.optimizers.gradients import optimizer_scales, target, unscales, until_gradients
+from mpdoctor.semantics.source.optimizers.loss_scale_signs import is_scaled_by, may_be_scaled_in
 from mpdoctor.semantics.source.optimizers.wrappers import wrapped, wrapper_calls
 
 SCALING = ("scale_loss", "get_scaled_loss")

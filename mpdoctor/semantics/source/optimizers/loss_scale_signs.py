@@ -1,0 +1,79 @@
+"""Whether a loss may have been scaled: by the calls, the names and the numbers that it was made with."""
+
+from __future__ import annotations
+
+from mpdoctor.program.events import Call, Operation
+from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.user_definitions import Defined, FunctionFacts, Parameter
+from mpdoctor.program.values import Attribute, Collection, Known, Value, options, walk
+from mpdoctor.semantics.source.optimizers.bare_optimizers import is_bare
+
+SMALLEST_SCALE = 128  # a power of two from here on that multiplies a loss is a loss scale made by hand
+
+
+def may_be_scaled(loss: Value | None) -> bool:
+    """Whether anything that this loss was made from may have scaled it."""
+    return loss is None or any(_scales(part) for part in walk(loss))
+
+
+def may_be_scaled_in(facts: SourceFacts, loss: Value | None) -> bool:
+    """The same, where functions of the user's that were not followed on the way to the loss may scale it as well."""
+    if loss is None:
+        return True
+    waiting, seen = [loss], set[int]()
+    for item in waiting:
+        parts = list(walk(item))
+        bare = [part for part in parts if isinstance(part, Call) and scales_nothing(facts, part)]
+        without = {id(value) for call in bare for value in (call, call.callee)}
+        if any(_scales(part) and id(part) not in without for part in parts):
+            return True
+        for part in parts:
+            function = part.callee.of if isinstance(part, Call) and isinstance(part.callee, Defined) else None
+            if isinstance(function, FunctionFacts) and id(function) not in seen:
+                seen.add(id(function))
+                waiting.extend(returned.value for returned in facts.returns_of(function))
+    return False
+
+
+def scales_nothing(facts: SourceFacts, call: Call) -> bool:
+    """Whether it is `scale_loss` of a bare optimizer, which in Keras 3 gives the loss itself (3.15)."""
+    if not facts.keras.is_keras3 or call.method != "scale_loss" or call.receiver is None:
+        return False
+    return is_bare(call.receiver, False)
+
+
+def is_scaled_by(loss: Value | None, *methods: str) -> bool:
+    """Whether the loss is certainly the result of one of these methods."""
+    choices = options(loss)
+    if len(choices) == 1 and isinstance(choices[0], Collection):
+        choices = choices[0].items
+    return bool(choices) and all(isinstance(choice, Call) and choice.method in methods for choice in choices)
+
+
+def _scales(value: Value) -> bool:
+    if isinstance(value, Call):
+        by_hand = value.method in ("multiply", "scalar_mul") and _by_hand(value.arguments(slice(2)))
+        return by_hand or _is_name_of_scaling(value.method)
+    if isinstance(value, Attribute):
+        return _is_name_of_scaling(value.name)
+    if isinstance(value, Parameter):
+        return _is_name_of_scaling(value.name)
+    return isinstance(value, Operation) and value.operator == "*" and _by_hand(value.operands)
+
+
+def _by_hand(factors: tuple[Value, ...]) -> bool:
+    return any(isinstance(factor, Known) and is_scale_by_hand(factor.value) for factor in factors)
+
+
+def _is_name_of_scaling(name: str) -> bool:
+    name = name.lower()
+    return "scale" in name and (
+        name in ("scale", "scaler") or any(word in name for word in ("loss", "grad", "dynamic"))
+    )
+
+
+def is_scale_by_hand(value: object) -> bool:
+    """Whether a number that multiplies a loss is a loss scale: a power of two that is no small one."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or value < SMALLEST_SCALE:
+        return False
+    return float(value).is_integer() and (int(value) & (int(value) - 1)) == 0
