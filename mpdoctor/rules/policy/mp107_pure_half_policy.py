@@ -180,8 +180,20 @@ def _makes_weights(own: ClassFacts) -> bool:
 def _only_predicts(facts: SourceFacts) -> bool:
     """Whether the program loads or predicts and certainly does not train: then 16-bit weights do no harm."""
     trains = any(True for _ in facts.method_calls(*TRAINING))
-    trains = trains or any(_is_for_training(call) for call in facts.method_calls("compile"))
+    trains = trains or any(_is_for_training(call) for call in _compiled_by_choice(facts))
     return not trains and any(True for _ in facts.method_calls(*_PREDICTING))
+
+
+def _compiled_by_choice(facts: SourceFacts) -> list[Call]:
+    """Where models are compiled, but for constructors: KerasHub's compile each object, whatever it is made for."""
+    compiling = list(facts.method_calls("compile"))
+    in_constructors = {call.location for call in compiling if _is_in_constructor(call)}
+    return [call for call in compiling if in_constructors.isdisjoint((call.location, *call.context.callers))]
+
+
+def _is_in_constructor(call: Call) -> bool:
+    function = call.context.function
+    return function is not None and function.owner is not None and function.name == "__init__"
 
 
 def _makes_variables_its_own_way(facts: SourceFacts) -> bool:
