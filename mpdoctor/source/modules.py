@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
@@ -10,6 +10,7 @@ from mpdoctor.program.source_facts import Problem
 from mpdoctor.project.project_folder import Marks, import_roots, link_out
 from mpdoctor.project.regular_files import bytes_from_file
 from mpdoctor.source.names import LIBRARIES
+from mpdoctor.source.package_paths import AddedDirectories, directories_added_by
 from mpdoctor.source.reading import Source, source_from_text
 
 NOTEBOOK = ".ipynb"
@@ -18,12 +19,16 @@ LARGEST = 3_000_000  # bytes of a file that is still read as a module
 
 class Files:
     """The Python files around a program. Share one between programs of one directory: each file is parsed
-    once. `unsaved` holds the content of files that comes from elsewhere than the disk (standard input)."""
+    once. `unsaved` holds the content of files that comes from elsewhere than the disk (standard input), and `read`
+    gives that of the others."""
 
-    def __init__(self, unsaved: Mapping[Path, bytes] = MappingProxyType({})) -> None:
-        self._unsaved = unsaved
+    def __init__(
+        self, unsaved: Mapping[Path, bytes] = MappingProxyType({}), read: Callable[[Path], bytes] = bytes_from_file
+    ) -> None:
+        self._unsaved, self._read = unsaved, read
         self._sources: dict[Path, Source | Problem] = {}
         self._found: dict[tuple[Path, str], Path | None] = {}
+        self._added: dict[tuple[Path, str], tuple[tuple[int, AddedDirectories], ...]] = {}  # by root and package
         self._import_roots: dict[Path, tuple[Path, ...]] = {}
         self._marks: dict[Path, Marks] = {}
         self.passed_over: dict[Path, None] = {}  # links out of the project, by which imports would go
@@ -32,8 +37,7 @@ class Files:
         """Raises OSError where the file can't be read."""
         found = self._sources.get(path)
         if found is None:
-            data = self._unsaved[path] if path in self._unsaved else bytes_from_file(path)
-            found = self._sources[path] = _source_from_bytes(data, path, shown_as)
+            found = self._sources[path] = _source_from_bytes(self._bytes_of(path), path, shown_as)
         return found
 
     def holds(self, path: Path) -> bool:
@@ -41,11 +45,11 @@ class Files:
         return path in self._sources
 
     def find(self, root: Path, dotted: str) -> Path | None:
-        """The file of a module below a directory: `a.b` is a/b.py or a/b/__init__.py. A link out of the project leads
-        to none of its modules."""
+        """The file of a module below a directory: `a.b` is a/b.py or a/b/__init__.py, or lies in a directory that
+        a/__init__.py adds to its `__path__`. A link out of the project leads to none of its modules."""
         key = (root, dotted)
         if key not in self._found:
-            found = _file_of(root, dotted)
+            found = self._file_of(root, dotted)
             link = link_out(str(found), str(root)) if found is not None else None
             if link is not None:
                 self.passed_over[Path(link)] = None
@@ -58,6 +62,42 @@ class Files:
         if dotted.partition(".")[0] in LIBRARIES:
             return None
         return next(filter(None, (self.find(root, dotted) for root in self.import_roots(directory))), None)
+
+    def looks_elsewhere_first(self, root: Path, dotted: str) -> bool:
+        """Whether Python looks for this module in other directories before it does in that of its package."""
+        return any(added.before for _, added in self._added_around(root, dotted.rpartition(".")[0]))
+
+    def _file_of(self, root: Path, dotted: str) -> Path | None:
+        around = self._added_around(root, dotted.rpartition(".")[0])
+        if not around:
+            return _file_of(root, dotted)
+        parts = dotted.split(".")
+        added = [(".".join(parts[count:]), directories) for count, directories in around]
+        before = (self.find(directory, rest) for rest, directories in added for directory in directories.before)
+        behind = (self.find(directory, rest) for rest, directories in added for directory in directories.behind)
+        return next(filter(None, before), None) or _file_of(root, dotted) or next(filter(None, behind), None)
+
+    def _added_around(self, root: Path, package: str) -> tuple[tuple[int, AddedDirectories], ...]:
+        """What a package and those around it add to their paths, each with the number of parts of its name."""
+        if not package:
+            return ()
+        key = (root, package)
+        if key not in self._added:
+            own = self._added_by(root, package)
+            outer = self._added_around(root, package.rpartition(".")[0])
+            self._added[key] = outer if own == AddedDirectories() else (*outer, (package.count(".") + 1, own))
+        return self._added[key]
+
+    def _added_by(self, root: Path, package: str) -> AddedDirectories:
+        path = _file_of(root, f"{package}.__init__")
+        try:
+            return AddedDirectories() if path is None else directories_added_by(self._bytes_of(path), path)
+        except OSError:  # whoever parses the file says why
+            return AddedDirectories()
+
+    def _bytes_of(self, path: Path) -> bytes:
+        """Raises OSError."""
+        return self._unsaved[path] if path in self._unsaved else self._read(path)
 
     def import_roots(self, directory: Path) -> tuple[Path, ...]:
         """The directories that hold the packages of the projects around a directory, without the directory itself."""

@@ -33,7 +33,7 @@ FRAMEWORKS = ("tensorflow", "keras", "tf_keras", "horovod")  # how the roots beg
 # packages whose names rules know: never taken for a package of the user's project of the same name
 LIBRARIES = frozenset(
     (
-        *("horovod", "keras", "keras_core", "keras_cv", "keras_hub", "keras_nlp", "mpdoctor", "tensorflow", "tf_keras"),
+        *("horovod", "keras", "keras_core", "mpdoctor", "tensorflow", "tf_keras"),
         *(f"tensorflow_{name}" for name in ("addons", "core", "datasets", "hub", "models", "probability", "text")),
     )
 )

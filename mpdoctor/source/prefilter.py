@@ -75,7 +75,7 @@ def outlines_from_files(
     look: Look = lambda path, text, digest, package: glance_from_text(text, package),
 ) -> Outlines:
     """`paths`: absolute. `read` gives a file's bytes. `look`: for who remembers what texts have shown."""
-    outlines, tree = Outlines(), _Tree(paths)
+    outlines, tree = Outlines(), _Tree(paths, read)
     waiting = deque(tree.given)
     while waiting:
         path = waiting.popleft()
@@ -122,11 +122,11 @@ class _Folder:
 class _Tree:
     """Which file an import means: one of the given ones, or one that lies beside them."""
 
-    def __init__(self, paths: Iterable[Path]) -> None:
+    def __init__(self, paths: Iterable[Path], read: Callable[[Path], bytes]) -> None:
         self.given = dict.fromkeys(paths)
         self._known = {path.as_posix(): path for path in self.given}
         self._places = _places_of_modules(self._known)
-        self._files = Files()
+        self._files = Files(read=read)
         self._folders: dict[str, _Folder] = {}
         self._roots: dict[Path, _Root] = {}
         self._with_given = {path.parent for path in self.given}
@@ -175,9 +175,9 @@ class _Tree:
             return None
         place = root.prefix + dotted.replace(".", "/")
         known = self._known.get(f"{place}/__init__.py") or self._known.get(f"{place}.py")
-        if known is not None or self.beyond >= MOST_BEYOND:
+        if self.beyond >= MOST_BEYOND or (known and not self._files.looks_elsewhere_first(root.directory, dotted)):
             return known
-        return self._files.find(root.directory, dotted)
+        return self._files.find(root.directory, dotted) or known
 
     def _find_in_project(self, folder: _Folder, first: str, dotted: str) -> Path | None:
         if first in LIBRARIES:

@@ -45,11 +45,15 @@ FOLLOWED = {
         DECLARED | {"scripts/train.py": SCRIPT.replace("mine.", "keras_mine.")},
         "keras_mine/",
     ),
+    "KerasHub's own repository": (
+        DECLARED | {"scripts/train.py": SCRIPT.replace("mine.", "keras_hub.")},
+        "keras_hub/",
+    ),
 }
 NOT_FOLLOWED = {
     "a library whose names rules know": (
-        DECLARED | {"scripts/train.py": SCRIPT.replace("mine.", "keras_hub.")},
-        "keras_hub/",
+        DECLARED | {"scripts/train.py": SCRIPT.replace("mine.", "tensorflow_text.")},
+        "tensorflow_text/",
     ),
     "two folders above, and nothing says that a project is there": ({"scripts/mnist/train.py": SCRIPT}, "mine/"),
     "the project ends at its repository": (
