@@ -1,12 +1,10 @@
-"""Which Keras a project asks for, as its files say (`declared_versions`). A range that allows both Keras 2 and Keras 3
-says nothing."""
+"""Which Keras a project asks for, as its files say (`declared_versions`)."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from mpdoctor.facts.versions import Keras
 from mpdoctor.project.declared_versions import (
@@ -17,19 +15,11 @@ from mpdoctor.project.declared_versions import (
 )
 from mpdoctor.project.declared_versions.images import pins_from_images
 from mpdoctor.project.declared_versions.legacy_keras import VARIABLE, file_that_sets_it, is_project
-from mpdoctor.project.declared_versions.pins import ADDONS, KERAS, PROBABILITY, TENSORFLOW, TF_KERAS, Pin
+from mpdoctor.project.declared_versions.pins import KERAS, TF_KERAS, Pin
 from mpdoctor.project.declared_versions.scripts import pins_from_scripts
-from mpdoctor.project.python_environments import release_beside
-from mpdoctor.project.version_ranges import PlainRange
+from mpdoctor.project.keras_from_pins import installed_release, is_companion, keras_from_pins
 
-if TYPE_CHECKING:
-    from packaging.specifiers import SpecifierSet
-
-_LAST_KERAS_2 = 15  # TensorFlow 2.15: from 2.16 on tf.keras is Keras 3
-_NEWEST = {"tensorflow": 30, "keras": 30}  # minor releases that are tried, those to come included
-_WITH_TF_KERAS = tuple(f"0.{minor}" for minor in range(24, 60))  # releases of TensorFlow Probability, some to come
 _MOST_PINS = 300
-_PATCHES = range(9, -1, -1)
 
 
 def keras_from_project(near: Path, known: dict[Path, Keras | None] | None = None) -> Keras | None:
@@ -56,7 +46,7 @@ def keras_from_project(near: Path, known: dict[Path, Keras | None] | None = None
 
 def keras_from_file(path: Path, known: dict[Path, Keras | None] | None = None) -> Keras | None:
     """The Keras that a notebook installs itself, else the one that the project around a file asks for."""
-    own = _keras_from_pins(_each_once(pins_from_notebook(path))) if path.suffix == ".ipynb" else None
+    own = keras_from_pins(_each_once(pins_from_notebook(path))) if path.suffix == ".ipynb" else None
     return own or keras_from_project(path.parent, known)
 
 
@@ -86,7 +76,7 @@ def _keras_from_folder(folder: Path, is_nearest: bool) -> Keras | None:
     if not place:
         return found
     tensorflow = found.tensorflow if found is not None else ""
-    return Keras("tf_keras", _installed("tf_keras", "2"), tensorflow, f"{place} sets {VARIABLE}=1")
+    return Keras("tf_keras", installed_release("tf_keras", "2"), tensorflow, f"{place} sets {VARIABLE}=1")
 
 
 def _keras_from_files(folder: Path, pins: list[Pin]) -> Keras | None:
@@ -94,98 +84,7 @@ def _keras_from_files(folder: Path, pins: list[Pin]) -> Keras | None:
     only says which releases come no more in question: whatever names one of TensorFlow's says more."""
     for read in (pins_from_locks, pins_from_declarations, pins_from_images, pins_from_scripts):
         pins += (told := _each_once(read(folder)))
-        found = _keras_from_pins([pin for pin in told if not _is_companion(pin)])
+        found = keras_from_pins([pin for pin in told if not is_companion(pin)])
         if found is not None:
             return found
-    return _keras_from_pins(pins) if any(map(_is_companion, pins)) else None
-
-
-# --- judging --------------------------------------------------------------------------------------------------------
-def _keras_from_pins(pins: list[Pin]) -> Keras | None:
-    """What Keras itself is pinned to decides, else TensorFlow. A package without a release says nothing."""
-    companions = [pin for pin in pins if _is_companion(pin)]
-    pins = [pin for pin in pins if len(pin.allowed)]
-    of_tensorflow = [pin for pin in pins if pin.name in TENSORFLOW]
-    tensorflow = _releases(of_tensorflow, "2")
-    of_keras = [pin for pin in pins if pin.name in KERAS]
-    two, three = _releases(of_keras, "2"), _releases(of_keras, "3")
-    if bool(two) is not bool(three):
-        because = " and ".join(dict.fromkeys(pin.told for pin in of_keras))
-        if three:
-            version = _version(of_keras, "keras", "3")
-            return Keras("keras", version, _version(of_tensorflow, "tensorflow", "2"), because)
-        version = _version(of_keras, "keras", "2")
-        return Keras("tf.keras", version, version, because)
-    if not tensorflow:
-        return _tensorflow1(of_tensorflow) or (None if of_tensorflow else _beside(companions))
-    because = " and ".join(dict.fromkeys(pin.told for pin in of_tensorflow))
-    if max(tensorflow) <= _LAST_KERAS_2:
-        version = _version(of_tensorflow, "tensorflow", "2")
-        return Keras("tf.keras", version, version, because)
-    if min(tensorflow) > _LAST_KERAS_2:
-        return Keras("keras", _installed("keras", "3"), _version(of_tensorflow, "tensorflow", "2"), because)
-    return _beside(companions)
-
-
-def _is_companion(pin: Pin) -> bool:
-    """Whether its import fails beside Keras 3: TensorFlow Addons ended with 0.23, of TensorFlow 2.15 (no
-    keras.src.engine there), and TensorFlow Probability asks for tf_keras from 0.24 on (0.22 and 0.23: no
-    keras.__internal__)."""
-    if pin.name == ADDONS:
-        return True
-    return (
-        pin.name == PROBABILITY
-        and len(pin.allowed) > 0
-        and not any(_allows(pin.allowed, version) for version in _WITH_TF_KERAS)
-    )
-
-
-def _beside(companions: list[Pin]) -> Keras | None:
-    if not companions:
-        return None
-    because = " and ".join({pin.told: 0 for pin in companions})
-    return Keras("tf.keras", f"2.{_LAST_KERAS_2}", f"2.{_LAST_KERAS_2}", because)
-
-
-def _tensorflow1(pins: list[Pin]) -> Keras | None:
-    if not _releases(pins, "1"):
-        return None
-    version = _version(pins, "tensorflow", "1")
-    return Keras("tf.keras", version, version, " and ".join(dict.fromkeys(pin.told for pin in pins)))
-
-
-def _releases(pins: Iterable[Pin], major: str) -> set[int]:
-    """The minor releases that these files allow: of one file those of any sentence, since requirements differ by
-    platform and by extra; of several those of each (setup.py asks for what the package can do with, environment.yml for
-    what is run), unless they are of different programs and have none in common."""
-    of_files: dict[Path, set[int]] = {}
-    for pin in pins:
-        minors = {minor for minor in range(_NEWEST["tensorflow"]) if _allows(pin.allowed, f"{major}.{minor}")}
-        of_files.setdefault(pin.path, set()).update(minors)
-    return set.intersection(*of_files.values()) or set.union(*of_files.values()) if of_files else set()
-
-
-def _allows(allowed: SpecifierSet | PlainRange, release: str) -> bool:
-    return any(allowed.contains(f"{release}.{patch}", prereleases=True) for patch in _PATCHES)
-
-
-def _version(pins: list[Pin], package: str, major: str) -> str:
-    """The installed release where it is allowed, else the newest that is; "" where there is no upper bound."""
-    releases, installed = _releases(pins, major), _installed(package, major)
-    is_allowed = installed and any(pin.allowed.contains(installed, prereleases=True) for pin in pins)
-    if is_allowed and int(installed.split(".")[1]) in releases:
-        return installed
-    clauses = [clause for pin in pins for clause in pin.allowed]
-    exact = [clause.version for clause in clauses if clause.operator == "==" and "*" not in clause.version]
-    if exact:
-        from packaging.version import Version
-
-        return str(max(map(Version, exact)))
-    newest = max(releases, default=_NEWEST[package])
-    return "" if newest >= _NEWEST[package] - 1 else f"{major}.{newest}"
-
-
-def _installed(package: str, major: str) -> str:
-    """The version of a package beside mpdoctor, "" without it or with another major one. Nothing of it is imported."""
-    version = release_beside(package)
-    return version if version.startswith(f"{major}.") else ""
+    return keras_from_pins(pins) if any(map(is_companion, pins)) else None

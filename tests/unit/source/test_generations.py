@@ -13,7 +13,7 @@ from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import Diagnosis
 from mpdoctor.judging import keras_version
 from mpdoctor.progress import SilentProgress
-from mpdoctor.project import keras_pins
+from mpdoctor.project import keras_from_pins
 from mpdoctor.project.python_environments import release_beside
 from mpdoctor.project.targets import target_from_text
 from mpdoctor.settings.options import Settings
@@ -45,7 +45,7 @@ FIXED = (
 def installed(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is installed beside mpdoctor, whatever is."""
     versions = {"keras": "3.15.1", "tensorflow": "2.21.0"}
-    for room in (keras_version, keras_pins):
+    for room in (keras_version, keras_from_pins):
         monkeypatch.setattr(room, "release_beside", lambda name: versions.get(name) or release_beside(name))
 
 
