@@ -93,9 +93,9 @@ def _asked_for_nearer(paths: Sequence[str], usual: Keras) -> dict[str, Keras]:
     """The files of a directory in whose own folders a project asks for another Keras, and notebooks that install it."""
     if _says_legacy():
         return {}
-    from mpdoctor.project.keras_pins import keras_from_file
+    from mpdoctor.project.keras_pins import KerasOfFolders, keras_from_file
 
-    known: dict[Path, Keras | None] = {}
+    known = KerasOfFolders()
     of_places: dict[str, Keras | None] = {}  # of each folder, and of each notebook
     others = {}
     for path in paths:

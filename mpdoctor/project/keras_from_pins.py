@@ -47,6 +47,13 @@ def keras_from_pins(pins: list[Pin]) -> Keras | None:
     return _beside(companions)
 
 
+def keras_from_commands(pins: list[Pin]) -> Keras | None:
+    """What commands come to that are written down and not run: None where one of them installs just any release."""
+    pinned = [pin for pin in pins if len(pin.allowed)]
+    names = TENSORFLOW if any(pin.name in TENSORFLOW for pin in pinned) else KERAS
+    return None if any(pin.name in names and pin not in pinned for pin in pins) else keras_from_pins(pinned)
+
+
 def is_companion(pin: Pin) -> bool:
     """Whether its import fails beside Keras 3: TensorFlow Addons ended with 0.23, of TensorFlow 2.15 (no
     keras.src.engine there), and TensorFlow Probability asks for tf_keras from 0.24 on (0.22 and 0.23: no

@@ -3,56 +3,90 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import NamedTuple, TypeVar
 
 from mpdoctor.facts.versions import Keras
 from mpdoctor.project.declared_versions import (
     may_hold_pins,
     pins_from_declarations,
     pins_from_locks,
-    pins_from_notebook,
 )
 from mpdoctor.project.declared_versions.images import pins_from_images
 from mpdoctor.project.declared_versions.legacy_keras import VARIABLE, file_that_sets_it, is_project
+from mpdoctor.project.declared_versions.notebooks import pins_from_notebook
 from mpdoctor.project.declared_versions.pins import KERAS, TF_KERAS, Pin
+from mpdoctor.project.declared_versions.prose import pins_from_prose
 from mpdoctor.project.declared_versions.scripts import pins_from_scripts
-from mpdoctor.project.keras_from_pins import installed_release, is_companion, keras_from_pins
+from mpdoctor.project.keras_from_pins import installed_release, is_companion, keras_from_commands, keras_from_pins
 
 _MOST_PINS = 300
+_Found = TypeVar("_Found")
 
 
-def keras_from_project(near: Path, known: dict[Path, Keras | None] | None = None) -> Keras | None:
+class _Prose(NamedTuple):
+    """The folder whose prose names a certain Keras, and what it says."""
+
+    folder: Path
+    pins: list[Pin]
+
+
+class KerasOfFolders:
+    """What was found for folders, for those who ask for many: nothing is read twice."""
+
+    def __init__(self) -> None:
+        self._declared: dict[Path, Keras | None] = {}
+        self._prose: dict[Path, _Prose | None] = {}
+        self._told: dict[Path, Keras | None] = {}
+        self._pins: dict[Path, list[Pin]] = {}
+
+    def declared(self, here: Path) -> Keras | None:
+        """The Keras that the nearest project asks for that holds a folder, in files that programs read."""
+        return _nearest(here, self._declared, lambda folder: self._from_files(folder, is_nearest=folder == here))
+
+    def told(self, here: Path) -> Keras | None:
+        """The Keras that its prose says to install, within what those files allow."""
+        if here not in self._told:
+            prose = _nearest(here, self._prose, _prose_of_folder)
+            self._told[here] = keras_from_pins([*prose.pins, *self._pins_up_to(prose.folder, here)]) if prose else None
+        return self._told[here]
+
+    def _from_files(self, folder: Path, is_nearest: bool) -> Keras | None:
+        pins = self._pins[folder] = []
+        return _keras_from_folder(folder, is_nearest, pins) if may_hold_pins(folder) else None
+
+    def _pins_up_to(self, top: Path, here: Path) -> list[Pin]:
+        folders = (here, *here.parents)
+        return [pin for folder in folders[: folders.index(top) + 1] for pin in self._pins.get(folder, ())]
+
+
+def keras_from_project(near: Path, known: KerasOfFolders | None = None) -> Keras | None:
     """The Keras that the nearest project asks for that holds a directory; None where none asks for a certain one.
 
     `known` keeps what was found for a directory, for those who ask for many."""
-    known = {} if known is None else known
-    here = Path(os.path.abspath(near))  # noqa: PTH100 - as the configuration is looked for
-    if here in known:
-        return known[here]
-    passed: list[Path] = []
-    found = None
-    for folder in (here, *here.parents):
-        if folder in known:
-            found = known[folder]
-            break
-        passed.append(folder)
-        found = _keras_from_folder(folder, is_nearest=folder == here) if may_hold_pins(folder) else None
-        if found is not None or (folder / ".git").exists():
-            break
-    known.update(dict.fromkeys(passed, found))
-    return found
+    known, here = known or KerasOfFolders(), _whole(near)
+    return known.declared(here) or known.told(here)
 
 
-def keras_from_file(path: Path, known: dict[Path, Keras | None] | None = None) -> Keras | None:
-    """The Keras that a notebook installs itself, else the one that the project around a file asks for."""
-    own = keras_from_pins(_each_once(pins_from_notebook(path))) if path.suffix == ".ipynb" else None
-    return own or keras_from_project(path.parent, known)
+def keras_from_file(path: Path, known: KerasOfFolders | None = None) -> Keras | None:
+    """The Keras that a notebook installs itself, else the one that the project around a file asks for. What a notebook
+    has commented out says less than what a project declares, and more than its prose."""
+    if path.suffix != ".ipynb":
+        return keras_from_project(path.parent, known)
+    known, here = known or KerasOfFolders(), _whole(path.parent)
+    run, commented = map(_each_once, pins_from_notebook(path))
+    return (
+        keras_from_pins(run)
+        or known.declared(here)
+        or (keras_from_commands([*run, *commented]) if commented else None)
+        or known.told(here)
+    )
 
 
 def asks_for_tf_keras(near: Path) -> bool:
     """Whether the nearest project that holds a directory names tf_keras among what it needs."""
-    here = Path(os.path.abspath(near))  # noqa: PTH100 - as above
+    here = _whole(near)
     for folder in (here, *here.parents):
         pins = pins_from_declarations(folder) if may_hold_pins(folder) else []
         if pins or (folder / ".git").exists():
@@ -60,15 +94,40 @@ def asks_for_tf_keras(near: Path) -> bool:
     return False
 
 
+def _whole(near: Path) -> Path:
+    return Path(os.path.abspath(near))  # noqa: PTH100 - as the configuration is looked for
+
+
+def _nearest(here: Path, known: dict[Path, _Found | None], read: Callable[[Path], _Found | None]) -> _Found | None:
+    """What the first says of a folder and those above it, up to where a repository begins."""
+    passed: list[Path] = []
+    found = None
+    for folder in (here, *here.parents):
+        if folder in known:
+            found = known[folder]
+            break
+        passed.append(folder)
+        found = read(folder)
+        if found is not None or (folder / ".git").exists():
+            break
+    known.update(dict.fromkeys(passed, found))
+    return found
+
+
+def _prose_of_folder(folder: Path) -> _Prose | None:
+    pins = _each_once(pins_from_prose(folder))
+    return _Prose(folder, pins) if keras_from_commands(pins) is not None else None
+
+
 def _each_once(pins: Iterable[Pin]) -> list[Pin]:
     """A file may say the same twenty thousand times."""
     return list({(pin.name, pin.told): pin for pin in pins}.values())[:_MOST_PINS]
 
 
-def _keras_from_folder(folder: Path, is_nearest: bool) -> Keras | None:
-    """What its files pin. Where that comes to the Keras of a new TensorFlow, or to nothing, a file that starts the
-    programs may ask for tf_keras in its place: of those above the nearest folder only where a project begins."""
-    pins: list[Pin] = []
+def _keras_from_folder(folder: Path, is_nearest: bool, pins: list[Pin]) -> Keras | None:
+    """What its files pin; `pins` gets what those say that were read. Where that comes to the Keras of a new TensorFlow,
+    or to nothing, a file that starts the programs may ask for tf_keras in its place: of those above the nearest folder
+    only where a project begins."""
     found = _keras_from_files(folder, pins)
     names_keras = any(pin.name in KERAS and len(pin.allowed) for pin in pins)
     is_of_tensorflow = found is None or (found.is_keras3 and not names_keras)

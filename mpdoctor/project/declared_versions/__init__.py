@@ -14,7 +14,14 @@ from typing import Any
 
 from mpdoctor.project.declared_versions.images import IMAGES
 from mpdoctor.project.declared_versions.legacy_keras import FOLDERS, STARTS
-from mpdoctor.project.declared_versions.pins import WANTED, Pin, any_of, files_named, pins_from_requirement, text_of
+from mpdoctor.project.declared_versions.pins import (
+    Pin,
+    any_of,
+    files_named,
+    pins_from_conda_requirement,
+    pins_from_requirement,
+    text_of,
+)
 from mpdoctor.project.toml import table_from_toml
 from mpdoctor.project.written_texts import text_from_expression
 
@@ -31,7 +38,6 @@ _READ = (
     *("pipfile", "pipfile.lock", "pyproject.toml", "setup.cfg", "setup.py", "tools", *_PACKAGING),
     *(*FOLDERS, *STARTS),
 )
-_INSTALLS = re.compile(r"\s*[!%]\s*(?:\S+\s+-m\s+)?pip3?\s+install\b(.*)")  # a line of a notebook that runs pip
 _MOST_FILES = 50  # requirements that include one another
 
 
@@ -187,31 +193,7 @@ def _pins_from_conda(path: Path) -> Iterator[Pin]:
     for line in text_of(path).splitlines():
         item = re.match(r"""\s*-\s*["']?(?:[\w./-]+::)?([\w.-]+)\s*([^"'#]*)""", line)
         if item:
-            name, wanted = item[1], item[2].strip()
-            fuzzy = re.fullmatch(r"=?\s*(\d[\w.]*?)(?:\.\*)?(=[\w*.]+)?", wanted)  # one `=` is any patch release
-            if fuzzy and not wanted.startswith("=="):
-                yield from pins_from_requirement(f"{name}=={fuzzy[1]}.*", path, text=f"{name}{item[2].strip()}")
-            else:
-                yield from pins_from_requirement(f"{name}{wanted}", path)
-
-
-def pins_from_notebook(path: Path) -> list[Pin]:
-    """What the cells of a notebook install: `!pip install tensorflow==2.9.*`, `%pip install …`."""
-    text = text_of(path)
-    try:
-        data = json.loads(text) if "tensorflow" in text and "pip" in text else {}
-    except (ValueError, RecursionError):  # it is told elsewhere that it is no notebook
-        return []
-    cells = data.get("cells") if isinstance(data, dict) else None
-    pins: list[Pin] = []
-    for cell in cells if isinstance(cells, list) else ():
-        source = cell.get("source", "") if isinstance(cell, dict) and cell.get("cell_type") == "code" else ""
-        written = source if isinstance(source, list) else [source]
-        for line in "".join(text for text in written if isinstance(text, str)).splitlines():
-            installed = _INSTALLS.match(line)
-            for word in re.findall(WANTED, installed[1]) if installed else ():
-                pins += pins_from_requirement(word, path, "installs")
-    return pins
+            yield from pins_from_conda_requirement(item[1], item[2].strip(), path)
 
 
 def _pins_from_requirements(path: Path, seen: set[Path]) -> Iterator[Pin]:

@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from mpdoctor.project.declared_versions.pins import WANTED, Pin, files_named, pins_from_requirement, text_of
+from mpdoctor.project.declared_versions.install_commands import pins_from_commands
+from mpdoctor.project.declared_versions.pins import Pin, files_named, pins_from_requirement, text_of
 
 IMAGES = ("Dockerfile*", "*.Dockerfile")
 # NVIDIA's images are named by year and month. Each month stands for itself and those behind it, up to the next; what
@@ -42,11 +43,9 @@ def pins_from_images(folder: Path) -> list[Pin]:
         for line in _instructions(text_of(path)):
             image = re.match(r"FROM\s+(?:--\S+\s+)?(\S*?tensorflow[\w-]*):(\S+)", line, re.IGNORECASE)
             if image:
-                pins += _pins_from_image(image[1], image[2], path)
+                pins += pins_from_image(image[1], image[2], path)
             elif re.match(r"RUN\s", line, re.IGNORECASE):
-                for installed in re.findall(r"\bpip3?\s+install\b([^;&|]*)", line):
-                    for word in re.findall(WANTED, installed):
-                        pins += pins_from_requirement(word, path)
+                pins += pins_from_commands(line, path)
     return pins
 
 
@@ -68,7 +67,7 @@ def _variable(name: re.Match[str], said: Mapping[str, str]) -> str:
     return said.get(name[1] or name[3], default)
 
 
-def _pins_from_image(image: str, tag: str, path: Path) -> Iterator[Pin]:
+def pins_from_image(image: str, tag: str, path: Path, verb: str = "starts from") -> Iterator[Pin]:
     """NVIDIA's images are named by month; TensorFlow's own, and Amazon's, by release."""
     allowed = ""
     release = re.match(r"(\d+\.\d+(?:\.\d+)?)(?![\d.])", tag)
@@ -79,7 +78,7 @@ def _pins_from_image(image: str, tag: str, path: Path) -> Iterator[Pin]:
     elif release and (image.endswith("tensorflow/tensorflow") or image.rpartition("/")[2] in _AMAZONS):
         allowed = f"=={release[1]}{'' if release[1].count('.') > 1 else '.*'}"
     if allowed:
-        yield from pins_from_requirement(f"tensorflow{allowed}", path, text=f"starts from {image}:{tag}", verb="")
+        yield from pins_from_requirement(f"tensorflow{allowed}", path, verb, f"{image}:{tag}")
 
 
 def _nvidias(tag: str) -> str:

@@ -18,8 +18,8 @@ STARTS = (
 )
 FOLDERS = ("docker", "scripts")
 _PROJECTS = (
-    *(*IMAGES, ".git", "pyproject.toml", "setup.py", "setup.cfg"),
-    *("*compose*.y*ml", "environment*.y*ml", "tox.ini"),
+    *(*IMAGES, ".git", "pyproject.toml", "setup.py", "setup.cfg", "requirements*.txt"),
+    *("*compose*.y*ml", "environment*.y*ml", "tox.ini", "README*", "LICENSE*"),
 )
 # `ENV NAME 1` of a Dockerfile, `NAME: "1"` of YAML, `export NAME=1`; what TensorFlow takes for a yes (environment.py)
 _SETTING = re.compile(rf"""(?<![\w$]){VARIABLE}["']?\s*(?:[=:]|\s)\s*["']?(?P<value>[\w$\{{]*)""")

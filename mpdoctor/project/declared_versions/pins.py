@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import re
 from collections.abc import Callable, Iterator
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mpdoctor.facts.frozen import dataclass
-from mpdoctor.project.regular_files import bytes_from_file
+from mpdoctor.project.regular_files import LARGEST, bytes_from_file
 from mpdoctor.project.version_ranges import PlainRange, plain_requirement
 
 if TYPE_CHECKING:
@@ -32,7 +33,6 @@ KERAS = ("keras",)
 ADDONS = "tensorflow-addons"
 PROBABILITY = "tensorflow-probability"
 TF_KERAS = "tf-keras"  # says that it is wanted, and not whether `tf.keras` is it
-WANTED = r"(?<![\w./-])((?:tensorflow|keras)[\w.\[\]-]*[<>=!~]=[\w.,<>=!~*]+)"  # a requirement among other words
 _LONGEST_REQUIREMENT = 1000
 _NO_RELEASE = re.compile(r"\d{10}")  # a number that Python may refuse to read
 
@@ -46,6 +46,10 @@ class Pin:
     told: str
     path: Path
 
+    def allowing_all(self) -> Pin:
+        """The same package in any release."""
+        return dataclasses.replace(self, allowed=PlainRange(()))
+
 
 def pins_from_requirement(wanted: object, path: Path, verb: str = "asks for", text: str = "") -> Iterator[Pin]:
     """`text`: how the file writes it, where that is not how pip does."""
@@ -58,6 +62,15 @@ def pins_from_requirement(wanted: object, path: Path, verb: str = "asks for", te
     if name in (*TENSORFLOW, *KERAS, ADDONS, PROBABILITY, TF_KERAS):
         said = text or wanted.partition(";")[0].strip()
         yield Pin(name, allowed, " ".join(word for word in (path.name, verb, said) if word), path)
+
+
+def pins_from_conda_requirement(name: str, wanted: str, path: Path, verb: str = "asks for") -> Iterator[Pin]:
+    """Conda's `tensorflow=2.4` is any patch release, and so is `tensorflow=2.4.*=gpu_py37`; the rest is as for pip."""
+    fuzzy = re.fullmatch(r"=?\s*(\d[\w.]*?)(?:\.\*)?(=[\w*.]+)?", wanted)
+    if fuzzy and not wanted.startswith("=="):
+        yield from pins_from_requirement(f"{name}=={fuzzy[1]}.*", path, verb, f"{name}{wanted}")
+    else:
+        yield from pins_from_requirement(f"{name}{wanted}", path, verb)
 
 
 def _requirement(text: str) -> tuple[str, SpecifierSet | PlainRange]:
@@ -90,8 +103,8 @@ def any_of(patterns: tuple[str, ...]) -> Callable[[str], object]:
     return lambda name: name in names or fits(name)
 
 
-def text_of(path: Path) -> str:
+def text_of(path: Path, largest: int = LARGEST) -> str:
     try:
-        return bytes_from_file(path).decode("utf-8", "replace")
+        return bytes_from_file(path, largest).decode("utf-8", "replace")
     except OSError:  # there is none, or it is not for us to read: then it decides nothing
         return ""
