@@ -17,6 +17,7 @@ from mpdoctor.finding import AlsoSeen, Crashed, Finding
 from mpdoctor.judging.keras_version import JudgedBy
 from mpdoctor.judging.precedence import merged_findings
 from mpdoctor.judging.what_if import chosen_codes
+from mpdoctor.knowledge.keras_modules import imports_keras_2
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.semantics.wording import listed
 from mpdoctor.settings.options import Settings
@@ -94,16 +95,19 @@ def of_older_keras(
     for program in _programs([path for path in paths if path not in keras.others], facts) if marks else ():
         own = [mark for mark in marks if mark.location is not None and mark.location.path in program]
         last = min(map(_last_release, own), default=_LAST_KERAS_2)
-        if own and not any(_may_be_of_keras3(facts[path].text, last) for path in program):
+        if own and not _may_be_of_keras3([facts[path].text for path in program], last):
             release = ".".join(map(str, last))
             found |= dict.fromkeys(program, Keras("tf.keras", release, release, BECAUSE))
     return found
 
 
-def _may_be_of_keras3(text: str, last: tuple[int, ...]) -> bool:
+def _may_be_of_keras3(texts: Sequence[str], last: tuple[int, ...]) -> bool:
     """Whether a program that ends at this TensorFlow may be written for Keras 3 all the same. Keras as a package of its
-    own is either; but what went before Keras 3 came is in none of its releases."""
-    return bool(_KERAS3_ONLY.search(text) or (last == _LAST_KERAS_2 and _PACKAGE.search(text)))
+    own is either, unless the program imports what only Keras 2 has; and what went before Keras 3 came is in none of its
+    releases."""
+    if any(map(_KERAS3_ONLY.search, texts)):
+        return True
+    return last == _LAST_KERAS_2 and any(map(_PACKAGE.search, texts)) and not any(map(imports_keras_2, texts))
 
 
 def told_once(gone: Sequence[Finding], facts: Mapping[str, SourceFacts], guessed: Keras) -> list[Finding]:

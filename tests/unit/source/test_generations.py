@@ -146,6 +146,21 @@ OTHERS = {
         {"a.py": "2.8", "b.py": "2.15", "c.py": "3.15.1"},
     ),
     "a program of both": ({"a.py": LOOP + "import b\n", "b.py": "import keras\n"}, ["MP407"] * 2, {"a.py": "3.15.1"}),
+    "keras as a package, and a module of Keras 2 in it": (
+        {"a.py": "from keras.layers.preprocessing import integer_lookup\nfrom keras.testing_infra import x\n" + LEGACY},
+        ["MP102"],
+        {"a.py": "2.15"},
+    ),
+    "a program that imports a module of Keras 2": (
+        {"a.py": "import keras\nimport b\n" + LOOP, "b.py": "from keras.utils import np_utils, Sequence\n"},
+        ["MP407"],
+        {"a.py": "2.15"},
+    ),
+    "a module of Keras 2, where it is there": (
+        {"a.py": "try:\n    from keras.engine import base_layer\nexcept ImportError:\n    import keras\n" + LOOP},
+        ["MP407"] * 2,
+        {"a.py": "3.15.1"},
+    ),
     "a comment": (
         {"a.py": LOOP.replace("(loss)\n    grad", "(loss)  # mpdoctor: ignore[MP407]\n    grad")},
         ["MP407"],

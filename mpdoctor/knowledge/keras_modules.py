@@ -1,0 +1,63 @@
+"""Modules that Keras 2 has and Keras 3 has not: whoever imports one of them needs Keras 2.
+
+All that import in Keras 2.10 or 2.15, and of which none does in Keras 3.15. `keras.api` is left out, which the first
+releases of Keras 3 had."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+_OF_KERAS_2 = {
+    "keras": (
+        "__internal__ backend_config callbacks_v1 distribute dtensor engine estimator experimental "
+        "feature_column integration_test legacy_tf_layers premade_models protobuf testing_infra tests"
+    ),
+    "keras.applications": "regnet resnet_rs",
+    "keras.backend": "experimental",
+    "keras.callbacks": "experimental",
+    "keras.datasets": "cifar",
+    "keras.initializers": "initializers_v1 initializers_v2",
+    "keras.layers": (
+        "activation attention convolutional core experimental kernelized locally_connected merging noise "
+        "normalization pooling preprocessing regularization reshaping rnn serialization"
+    ),
+    "keras.metrics": "base_metric experimental metrics",
+    "keras.mixed_precision": "autocast_variable device_compatibility_check loss_scale_optimizer policy test_util",
+    "keras.models": "cloning experimental sharpness_aware_minimization",
+    "keras.optimizers": "experimental legacy_learning_rate_decay optimizer_experimental optimizer_v1 optimizer_v2",
+    "keras.optimizers.legacy": "adadelta adagrad adam adamax ftrl nadam optimizer rmsprop sgd",
+    "keras.optimizers.schedules": "learning_rate_schedule",
+    "keras.preprocessing": "text",
+    "keras.saving": (
+        "experimental hdf5_format model_config pickle_utils save saved_model saved_model_experimental "
+        "saving_utils utils_v1"
+    ),
+    "keras.utils": (
+        "audio_dataset control_flow_util conv_utils data_utils dataset_creator dataset_utils experimental "
+        "generic_utils image_dataset image_utils io_utils keras_logging kernelized_utils kpl_test_utils "
+        "layer_utils losses_utils metrics_utils mode_keys np_utils object_identity text_dataset tf_contextlib "
+        "tf_inspect tf_utils timeseries_dataset traceback_utils version_utils vis_utils"
+    ),
+    "keras.wrappers": "scikit_learn",
+}
+_MODULES = frozenset(f"{package}.{name}" for package, names in _OF_KERAS_2.items() for name in names.split())
+_IMPORTS = re.compile(
+    r"^(?:import\s+(?P<module>keras[\w.]+)|from\s+(?P<package>keras[\w.]*)\s+import\s+(?P<names>.+))", re.MULTILINE
+)
+
+
+def imports_keras_2(text: str) -> bool:
+    """Whether a program imports one of them whatever happens: no statement is around it."""
+    return any(_is_of_keras_2(name) for found in _IMPORTS.finditer(text) for name in _imported(found))
+
+
+def _imported(found: re.Match[str]) -> Iterator[str]:
+    yield found["module"] or found["package"]
+    if found["names"]:
+        yield from (f"{found['package']}.{name}" for name in re.findall(r"\w+", found["names"].partition("#")[0]))
+
+
+def _is_of_keras_2(name: str) -> bool:
+    parts = name.split(".")
+    return any(".".join(parts[:count]) in _MODULES for count in range(2, len(parts) + 1))
