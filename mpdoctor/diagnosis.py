@@ -129,7 +129,7 @@ def _examine(
     judged = _judge(target, stage, paths, keras, runs, settings)
     all_findings = without_needless(merged_findings(with_what_if_marked(judged.findings), _ties(target, stage)), runs)
     left = suppressions.left_of(f for f in all_findings if settings.chooses(f.code, f.name))
-    left += told_once(suppressions.left_of(judged.gone), stage.facts, keras.usual)
+    left += told_once(suppressions.left_of(judged.gone), stage.facts, keras)
     shown_run = run_to_show(runs)
     last = shown_run or ExaminationFacts()
     return _Examined(

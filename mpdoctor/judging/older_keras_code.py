@@ -28,7 +28,7 @@ _PROVING = ("MP102", "MP407")
 _LAST_KERAS_2 = (2, 15)
 _KERAS3_ONLY = re.compile(r"\bscale_loss\(|\bloss_scale_factor\b")
 _PACKAGE = re.compile(r"^\s*(?:import|from)\s+keras\b", re.MULTILINE)
-BECAUSE = "the project asks for none, and this uses names that Keras 3 has removed"
+BECAUSE = "the project asks for no certain one, and this uses names that Keras 3 has removed"
 _PLACES_NAMED = 3
 
 
@@ -110,16 +110,14 @@ def _may_be_of_keras3(texts: Sequence[str], last: tuple[int, ...]) -> bool:
     return last == _LAST_KERAS_2 and any(map(_PACKAGE.search, texts)) and not any(map(imports_keras_2, texts))
 
 
-def told_once(gone: Sequence[Finding], facts: Mapping[str, SourceFacts], guessed: Keras) -> list[Finding]:
+def told_once(gone: Sequence[Finding], facts: Mapping[str, SourceFacts], guessed: JudgedBy) -> list[Finding]:
     """One finding for all lines that Keras 3 no longer runs, at the first of them; the others are seen beside it.
-    `guessed`: the Keras 3 that nothing asks for."""
+    `guessed.usual`: the Keras 3 that nothing asks for."""
     if not gone:
         return []
     gone = sorted(gone, key=lambda finding: finding.location or Location("", 0))
     named = [f"{_name(finding)} ({_place(finding, facts)})" for finding in gone[:_PLACES_NAMED]]
     named += [f"{len(gone) - len(named)} more"] if len(gone) > len(named) else []
-    lines = "1 line uses" if len(gone) == 1 else f"{len(gone)} lines use"
-    reason = f"{guessed} is {guessed.because}" if guessed.version else "TensorFlow 2.16 and later bring Keras 3"
     speaker = next((finding for finding in gone if finding.code == "MP102"), gone[0])
     release = min(map(_last_release, gone))
     return [
@@ -127,8 +125,7 @@ def told_once(gone: Sequence[Finding], facts: Mapping[str, SourceFacts], guessed
             gone[0],
             code=speaker.code,
             name=speaker.name,
-            message=f"{lines} names that Keras 3 has removed, and {'does' if len(gone) == 1 else 'do'} not work there: "
-            f"{listed(named)}. The project does not say which TensorFlow it needs, and {reason}.",
+            message=f"{_what_is_gone(len(gone), listed(named))}. {_why_guessed(gone, guessed)}.",
             help=_help(release),
             evidence={"lines": len(gone), "written_for": f"tensorflow<{_next(release)}"},
             fix=None,  # of one line of many, and for the Keras that the help keeps away from
@@ -138,6 +135,31 @@ def told_once(gone: Sequence[Finding], facts: Mapping[str, SourceFacts], guessed
             ),
         )
     ]
+
+
+def _what_is_gone(count: int, named: str) -> str:
+    if count == 1:
+        return f"This line does not work in Keras 3, which has removed {named}"
+    return f"{count} lines use names that Keras 3 has removed, and do not work there: {named}"
+
+
+def _why_guessed(gone: Sequence[Finding], guessed: JudgedBy) -> str:
+    """What the project says of these files, which is not enough, and what they were judged by therefore."""
+    from mpdoctor.project.keras_pins import ranges_around
+
+    files = list(dict.fromkeys(finding.location.path for finding in gone if finding.location is not None))
+    folders = dict.fromkeys(Path(path).parent for path in files)
+    ranges = list(dict.fromkeys(told for folder in folders for told in ranges_around(folder)))
+    said = "The project does not say which TensorFlow it needs"
+    if ranges:
+        said = f"{listed(ranges)}, which {'allows' if len(ranges) == 1 else 'allow'} Keras 3 as well"
+    elif guessed.others:  # the project says it of those
+        these = "this file needs" if len(files) == 1 else f"these {len(files)} files need"
+        said = f"Nothing says which TensorFlow {these}"
+    keras = guessed.usual
+    return f"{said}, and " + (
+        f"{keras} is {keras.because}" if keras.version else "TensorFlow 2.16 and later bring Keras 3"
+    )
 
 
 def is_gone(finding: Finding) -> bool:

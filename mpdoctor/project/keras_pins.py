@@ -16,12 +16,13 @@ from mpdoctor.project.declared_versions import (
 from mpdoctor.project.declared_versions.images import pins_from_images
 from mpdoctor.project.declared_versions.legacy_keras import VARIABLE, file_that_sets_it, is_project
 from mpdoctor.project.declared_versions.notebooks import pins_from_notebook
-from mpdoctor.project.declared_versions.pins import KERAS, TF_KERAS, Pin
+from mpdoctor.project.declared_versions.pins import KERAS, TENSORFLOW, TF_KERAS, Pin
 from mpdoctor.project.declared_versions.prose import pins_from_prose
 from mpdoctor.project.declared_versions.scripts import pins_from_scripts
 from mpdoctor.project.keras_from_pins import installed_release, is_companion, keras_from_commands, keras_from_pins
 
 _MOST_PINS = 300
+_RANGED = (*TENSORFLOW, *KERAS)
 _Found = TypeVar("_Found")
 
 
@@ -51,6 +52,15 @@ class KerasOfFolders:
             prose = _nearest(here, self._prose, _prose_of_folder)
             self._told[here] = keras_from_pins([*prose.pins, *self._pins_up_to(prose.folder, here)]) if prose else None
         return self._told[here]
+
+    def ranges(self, here: Path) -> list[str]:
+        """What the nearest files say of the releases of TensorFlow and Keras that say anything of them."""
+        self.declared(here)
+        for folder in (here, *here.parents):
+            told = [pin.told for pin in self._pins.get(folder, ()) if pin.name in _RANGED and len(pin.allowed)]
+            if told:
+                return told
+        return []
 
     def _from_files(self, folder: Path, is_nearest: bool) -> Keras | None:
         pins = self._pins[folder] = []
@@ -82,6 +92,11 @@ def keras_from_file(path: Path, known: KerasOfFolders | None = None) -> Keras | 
         or (keras_from_commands([*run, *commented]) if commented else None)
         or known.told(here)
     )
+
+
+def ranges_around(near: Path) -> list[str]:
+    """Sentences of the files around a directory whose ranges of releases name no certain Keras."""
+    return KerasOfFolders().ranges(_whole(near))
 
 
 def asks_for_tf_keras(near: Path) -> bool:

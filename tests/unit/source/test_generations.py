@@ -201,3 +201,41 @@ def test_lines_of_notebooks_are_those_of_their_cells(here: Path) -> None:
     assert "(a.py, line 2)" in finding.message
     assert "(b.ipynb, cell 2, line 2)" in finding.message
     assert [(seen.path, seen.line, seen.cell) for seen in finding.also_seen] == [("b.ipynb", 2, 2)]
+
+
+# files, the last sentence of the message
+REASONS = {
+    "nothing": ({"a.py": LOOP}, "The project does not say which TensorFlow it needs, and"),
+    "a package without a release": (
+        {"a.py": LOOP, "requirements.txt": "tensorflow\nnumpy>=1.2\n"},
+        "The project does not say which TensorFlow it needs, and",
+    ),
+    "a range": (
+        {"src/a.py": LOOP, "requirements.txt": "tensorflow>=2.10.0\n"},
+        "requirements.txt asks for tensorflow>=2.10.0, which allows Keras 3 as well, and",
+    ),
+    "two ranges": (
+        {"a.py": LOOP, "requirements.txt": "tensorflow>=2.4\n", "setup.py": "x(['keras>=2.4', 'tensorflow-text>=2'])"},
+        "setup.py asks for keras>=2.4 and requirements.txt asks for tensorflow>=2.4, which allow Keras 3 as well, and",
+    ),
+    "other folders say": (
+        {"a/a.py": LOOP, "b/b.py": LEGACY, "c/c.py": LOOP, "c/requirements.txt": "tensorflow<2.16"},
+        "Nothing says which TensorFlow these 2 files need, and",
+    ),
+    "another folder says": (
+        {"a/a.py": LOOP, "c/c.py": LOOP, "c/requirements.txt": "tensorflow<2.16"},
+        "Nothing says which TensorFlow this file needs, and",
+    ),
+}
+
+
+@pytest.mark.parametrize(("files", "reason"), REASONS.values(), ids=REASONS)
+def test_why_it_was_judged_by_what_is_installed(here: Path, files: dict[str, str], reason: str) -> None:
+    (finding,) = said_of(here, files).findings
+    assert finding.message.endswith(f"). {reason} Keras 3.15.1 is installed beside mpdoctor.")
+
+
+def test_one_line_is_told_as_one(here: Path) -> None:
+    (finding,) = said_of(here, {"a.py": LEGACY}).findings
+    removed = "`tensorflow.keras.optimizers.legacy.Adam` (a.py, line 2)"
+    assert finding.message.startswith(f"This line does not work in Keras 3, which has removed {removed}. ")
