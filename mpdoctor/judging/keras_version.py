@@ -74,7 +74,8 @@ def _keras_of_environment(
     usual = asked_for or _keras_from_versions(release_beside("keras"), release_beside("tensorflow"), BESIDE) or Keras()
     if target.kind != "directory":
         return JudgedBy(usual, is_guessed=asked_for is None)
-    others = {**_asked_for_nearer(paths, usual), **declared}
+    trained = _trained_in_cloud(paths, facts) if asked_for is None else {}
+    others = {**trained, **_asked_for_nearer(paths, usual), **declared}
     started = _started_with_tf_keras(paths, facts, usual) if usual.is_keras3 else None
     return JudgedBy(started or usual, others, is_guessed=asked_for is None and started is None)
 
@@ -87,6 +88,13 @@ def _started_with_tf_keras(paths: Sequence[str], facts: Mapping[str, SourceFacts
     if place is None:
         return None
     return Keras("tf_keras", release_beside("tf_keras"), usual.tensorflow, f"{place} starts programs with {VARIABLE}=1")
+
+
+def _trained_in_cloud(paths: Sequence[str], facts: Mapping[str, SourceFacts]) -> dict[str, Keras]:
+    """The files that others of a directory have a cloud train, with a TensorFlow that they name."""
+    from mpdoctor.project.keras_pins import keras_from_estimators
+
+    return keras_from_estimators({path: facts[path].text for path in paths if path in facts})
 
 
 def _asked_for_nearer(paths: Sequence[str], usual: Keras) -> dict[str, Keras]:

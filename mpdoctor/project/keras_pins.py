@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
@@ -13,6 +13,7 @@ from mpdoctor.project.declared_versions import (
     pins_from_declarations,
     pins_from_locks,
 )
+from mpdoctor.project.declared_versions.estimators import trained_in_cloud
 from mpdoctor.project.declared_versions.images import pins_from_images
 from mpdoctor.project.declared_versions.legacy_keras import VARIABLE, file_that_sets_it, is_project
 from mpdoctor.project.declared_versions.notebooks import pins_from_notebook
@@ -92,6 +93,22 @@ def keras_from_file(path: Path, known: KerasOfFolders | None = None) -> Keras | 
         or (keras_from_commands([*run, *commented]) if commented else None)
         or known.told(here)
     )
+
+
+def keras_from_estimators(texts: Mapping[str, str]) -> dict[str, Keras]:
+    """The Keras of the programs that others among these have a cloud train, by path; of folders within one another the
+    inner one counts."""
+    of_folders: dict[Path, list[Pin]] = {}
+    for path, text in texts.items():
+        for trained in trained_in_cloud(text, Path(path)):
+            of_folders.setdefault(trained.folder, []).append(trained.pin)
+    found: dict[str, Keras] = {}
+    for path in texts if of_folders else ():
+        folder = next((folder for folder in _whole(Path(path)).parents if folder in of_folders), None)
+        keras = keras_from_pins(of_folders[folder]) if folder is not None else None
+        if keras is not None:
+            found[path] = keras
+    return found
 
 
 def ranges_around(near: Path) -> list[str]:

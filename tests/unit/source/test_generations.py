@@ -203,6 +203,38 @@ def test_lines_of_notebooks_are_those_of_their_cells(here: Path) -> None:
     assert [(seen.path, seen.line, seen.cell) for seen in finding.also_seen] == [("b.ipynb", 2, 2)]
 
 
+HUGGING_FACE = """from sagemaker.huggingface import HuggingFace
+HuggingFace(
+    entry_point="train.py", source_dir="./scripts", role=get_role(a, b),
+    transformers_version="4.12.3", tensorflow_version="2.5.1", py_version="py36",
+)
+"""
+AZURE = "from azureml.train.dnn import TensorFlow\nTensorFlow(source_directory='code', framework_version='2.0')\n"
+TRAINED = {
+    "SageMaker": ({"a.py": HUGGING_FACE}, {"scripts/train.py": "2.5.1", "a.py": "3.15.1"}),
+    "Azure": ({"a/b.py": AZURE, "a/code/c/d.py": LOOP}, {"a/code/c/d.py": "2.0"}),
+    "its own folder": (
+        {"a.py": "import sagemaker.tensorflow as t\nt.TensorFlow('a.py', framework_version='2.9.1')\n"},
+        {"a.py": "2.9.1", "scripts/train.py": "2.9.1"},
+    ),
+    "another cloud's": ({"a.py": HUGGING_FACE.replace("sagemaker", "somewhere")}, {"scripts/train.py": "3.15.1"}),
+    "of PyTorch": ({"a.py": HUGGING_FACE.replace("tensorflow_v", "pytorch_v")}, {"scripts/train.py": "3.15.1"}),
+    "not known": ({"a.py": HUGGING_FACE.replace('"2.5.1"', "RELEASE")}, {"scripts/train.py": "3.15.1"}),
+    "older and newer": (
+        {"a.py": HUGGING_FACE, "b.py": HUGGING_FACE.replace("2.5.1", "2.17.0")},
+        {"scripts/train.py": "3.15.1"},
+    ),
+    "a pin says more": ({"a.py": HUGGING_FACE, "requirements.txt": "tensorflow==2.9.0"}, {"scripts/train.py": "2.9.0"}),
+}
+
+
+@pytest.mark.parametrize(("files", "kerases"), TRAINED.values(), ids=TRAINED)
+def test_what_a_cloud_trains_with(here: Path, files: dict[str, str], kerases: dict[str, str]) -> None:
+    diagnosis = said_of(here, {"scripts/train.py": "import tensorflow as tf\n", **files})
+    others = {path: keras for keras, paths in diagnosis.targets[0].other_keras for path in paths}
+    assert {path: others.get(path, diagnosis.targets[0].keras).version for path in kerases} == kerases
+
+
 # files, the last sentence of the message
 REASONS = {
     "nothing": ({"a.py": LOOP}, "The project does not say which TensorFlow it needs, and"),
