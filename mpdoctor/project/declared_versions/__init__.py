@@ -1,5 +1,5 @@
 """What the files of a project say of TensorFlow and Keras: pyproject.toml, setup.cfg, setup.py, requirements, Pipfile,
-conda's environments, lock files, Dockerfiles, shell scripts; and in prose. All of them are read as text; none is run."""
+conda's environments, lock files, Dockerfiles, shell scripts, prose. All of them are read as text; none is run."""
 
 from __future__ import annotations
 
