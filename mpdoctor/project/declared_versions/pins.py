@@ -34,6 +34,10 @@ ADDONS = "tensorflow-addons"
 PROBABILITY = "tensorflow-probability"
 TF_KERAS = "tf-keras"  # says that it is wanted, and not whether `tf.keras` is it
 _LONGEST_REQUIREMENT = 1000
+# `==2.0.0-beta1` and `==2.12.0+nv23.6` have the Keras of the release that they are named after
+_BEFORE_OR_OF_ITS_OWN = re.compile(
+    r"(==\s*\d{1,4}(?:\.\d{1,4}){1,3})(?:[-.]?(?:a|b|c|rc|alpha|beta|dev|pre)\d+|\+[\w.]+)"
+)
 _NO_RELEASE = re.compile(r"\d{10}")  # a number that Python may refuse to read
 
 
@@ -57,7 +61,8 @@ def pins_from_requirement(wanted: object, path: Path, verb: str = "asks for", te
         return
     if len(wanted) > _LONGEST_REQUIREMENT or _NO_RELEASE.search(wanted):
         return
-    written, allowed = plain_requirement(wanted) or _requirement(wanted)
+    released = _BEFORE_OR_OF_ITS_OWN.sub(r"\1", wanted)
+    written, allowed = plain_requirement(released) or _requirement(released)
     name = re.sub(r"[-_.]+", "-", written).lower()
     if name in (*TENSORFLOW, *KERAS, ADDONS, PROBABILITY, TF_KERAS):
         said = text or wanted.partition(";")[0].strip()

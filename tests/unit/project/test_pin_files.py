@@ -119,6 +119,31 @@ def test_tensorflow_probability_knows_no_keras_3_before_0_24(
     assert package != "tf.keras" or (found is not None and "probability" in found.because)
 
 
+@pytest.mark.parametrize(
+    ("release", "found"),
+    [
+        ("2.0.0-beta1", "2.0.0"),
+        ("2.0.0-alpha0", "2.0.0"),
+        ("2.10.0rc1", "2.10.0"),
+        ("2.10.0.dev20220101", "2.10.0"),
+        ("2.12.0+nv23.6", "2.12.0"),
+        ("2.16.0rc0", None),
+        ("2.10.*", "2.10"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("name", "text"), [("requirements.txt", "tensorflow=={}"), ("README.md", "`pip install -q tensorflow-gpu=={}`")]
+)
+def test_what_comes_before_a_release_is_taken_for_it(
+    release: str, found: str | None, name: str, text: str, tmp_path: Path
+) -> None:
+    (tmp_path / ".git").mkdir()
+    (tmp_path / name).write_text(text.format(release), encoding="utf-8")
+    keras = keras_from_project(tmp_path)
+    assert keras is not None and (keras.version if keras.package == "tf.keras" else None) == found
+    assert keras.because.endswith(f"=={release}")
+
+
 def test_a_variable_that_doubles_itself_ends(tmp_path: Path) -> None:
     doubling = "ENV A=$A$A\n" * 60
     (tmp_path / "Dockerfile").write_text(
