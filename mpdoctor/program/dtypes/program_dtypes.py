@@ -43,7 +43,7 @@ class ProgramDtypes:
     def _fewest_branches_of_rounds(self, value: Value) -> int:
         """Of the loops' variables that a tensor was made from, how many arms surround the one with the fewest; -1 where
         it was made from none. Remembered by id, of its parts as well: `_dtypes` keeps the value, and that its parts."""
-        waiting = [value]
+        waiting = [value] if id(value) not in self._rounds else []
         while waiting:
             current = waiting[-1]
             unknown = [part for part in current.parts if id(part) not in self._rounds]

@@ -38,9 +38,10 @@ brought it in line").
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 
 from mpdoctor.facts.layer import LayerFacts
+from mpdoctor.facts.location import Location
 from mpdoctor.facts.model import ModelFacts
 from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.program.events import Call
@@ -83,7 +84,9 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         yield _not_wrapped(facts, compile_call, half, reason)
     for call, half in _minimized_unscaled(facts):
         yield _in_a_loop(facts, call, half, unsafe_fix("Wrap the optimizer", wrapped_where_made(facts, call)))
-    for call, gradient, half in _unscaled(facts, applied_gradients(facts)):
+    found: set[Location] = set()
+    for call, gradient, half in _unscaled(facts, applied_gradients(facts), found):
+        found.add(call.location)
         if any(isinstance(part, Call) and scales_nothing(facts, part) for part in walk(target(gradient))):
             yield _scaled_by_bare(facts, call, half)
         else:
@@ -106,10 +109,15 @@ def _compiled_bare(facts: SourceFacts) -> Iterator[tuple[Call, list[str], str]]:
                 yield call, half, reason
 
 
-def _unscaled(facts: SourceFacts, applied: Iterable[tuple[Call, Call]]) -> Iterator[tuple[Call, Call, list[str]]]:
+def _unscaled(
+    facts: SourceFacts, applied: Iterable[tuple[Call, Call]], found: Container[Location] = ()
+) -> Iterator[tuple[Call, Call, list[str]]]:
     """Of (call of apply_gradients(), that of the tape) those of a bare optimizer that apply gradients of an unscaled
-    loss, with the layers that compute in float16 on the way to it."""
+    loss, with the layers that compute in float16 on the way to it. Nothing more of a place that was `found`: a step
+    that is followed on each path to it is many calls."""
     for apply, gradient in applied:
+        if apply.location in found:
+            continue
         loss = target(gradient)
         if apply.receiver is None or not is_bare(apply.receiver, False) or may_be_scaled_in(facts, loss):
             continue

@@ -36,8 +36,8 @@ def _is_asked_once(facts: SourceFacts, arm: Branch) -> bool:
     if certain is not MISSING and bool(certain) is not arm.taken:
         return False
     about = set(_subjects(arm.test))
-    others = (branch for branch in _branches(facts) if branch.statement != arm.statement)
-    return bool(about) and not any(about & set(_subjects(branch.test)) for branch in others)
+    others = (asked for statement, asked in _asked_by_statement(facts).items() if statement != arm.statement)
+    return bool(about) and all(about.isdisjoint(asked) for asked in others)
 
 
 def _subjects(test: Value) -> Iterator[str]:
@@ -50,8 +50,10 @@ def _subjects(test: Value) -> Iterator[str]:
 
 
 @lru_cache(maxsize=1)
-def _branches(facts: SourceFacts) -> tuple[Branch, ...]:
+def _asked_by_statement(facts: SourceFacts) -> dict[int, frozenset[str]]:
+    """What each `if` of the program is about."""
     kinds: tuple[tuple[Event, ...], ...] = (facts.calls, facts.reads, facts.writes, facts.operations, facts.returns)
     contexts = {id(event.context): event.context for event in chain.from_iterable((*kinds, facts.uses))}
     found = {id(branch): branch for context in contexts.values() for branch in context.branches}
-    return tuple({branch.statement: branch for branch in found.values()}.values())
+    tests = {branch.statement: branch.test for branch in found.values()}
+    return {statement: frozenset(_subjects(test)) for statement, test in tests.items()}

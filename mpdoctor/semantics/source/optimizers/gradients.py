@@ -176,8 +176,9 @@ def is_taken_in_the_other_arm(apply: Call, gradient: Call) -> bool:
     unscales: the program tells apart itself whether its optimizer is a wrapper."""
     return any(
         isinstance(part, Call)
-        and (unscales(part) or (is_gradient_call(part) and may_be_scaled(target(part))))
+        and (unscales(part) or is_gradient_call(part))
         and exclude_each_other(part.context, gradient.context)
+        and (unscales(part) or may_be_scaled(target(part)))
         for part in until_gradients(given_to(apply))
     )
 
@@ -209,9 +210,10 @@ def until_gradients(value: Value | None, stop: Callable[[Value], bool] | None = 
     seen = {id(value)}
     for item in waiting:
         yield item
-        if is_gradient_call(item) or _lists_weights(item) or (stop is not None and stop(item)):
+        is_call = isinstance(item, Call)  # most are none, and this is asked of all that a program computes
+        if (is_gradient_call(item) if is_call else _lists_weights(item)) or (stop is not None and stop(item)):
             continue
-        for part in item.given if unscales(item) else item.parts:
+        for part in item.given if is_call and unscales(item) else item.parts:
             if id(part) not in seen:
                 seen.add(id(part))
                 waiting.append(part)

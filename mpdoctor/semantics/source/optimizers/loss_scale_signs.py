@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Defined, FunctionFacts, Parameter
@@ -20,6 +22,20 @@ def may_be_scaled_in(facts: SourceFacts, loss: Value | None) -> bool:
     """The same, where functions of the user's that were not followed on the way to the loss may scale it as well."""
     if loss is None:
         return True
+    answers = _answers(facts)
+    if id(loss) not in answers:
+        answers[id(loss)] = loss, _may_be_scaled_in(facts, loss)
+    return answers[id(loss)][1]
+
+
+@lru_cache(maxsize=1)
+def _answers(facts: SourceFacts) -> dict[int, tuple[Value, bool]]:
+    """Of `may_be_scaled_in`, by the id of the loss: it is asked of each pair of a loss and a call that applies
+    gradients. The loss is kept, so that nothing else gets its id."""
+    return {}
+
+
+def _may_be_scaled_in(facts: SourceFacts, loss: Value) -> bool:
     waiting, seen = [loss], set[int]()
     for item in waiting:
         parts = list(walk(item))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
 from mpdoctor.facts.location import Location
 from mpdoctor.finding import Edit
@@ -18,8 +19,8 @@ Block = Sequence[ast.stmt]
 
 def behind_last_under_tape(facts: SourceFacts, gradient: Location, name: str, text: str) -> Edit | None:
     """`gradient`: of `tape.gradient(name, …)`. None where it is not certain that the line runs whenever that does."""
-    tree = tree_of(facts)
-    call = _call_at(facts, tree, gradient) if tree is not None else None
+    tree, calls = _calls_by_place(facts)
+    call = calls.get(gradient)
     if tree is None or call is None or not isinstance(call.func, ast.Attribute):
         return None
     tape = call.func.value
@@ -35,9 +36,12 @@ def behind_last_under_tape(facts: SourceFacts, gradient: Location, name: str, te
     return Edit(Location(place.path, line.end, end, line.end, end), f"\n{indent}{text}")
 
 
-def _call_at(facts: SourceFacts, tree: ast.Module, place: Location) -> ast.Call | None:
-    calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call))
-    return next((call for call in calls if location_of(facts, call) == place), None)
+@lru_cache(maxsize=1)
+def _calls_by_place(facts: SourceFacts) -> tuple[ast.Module | None, dict[Location, ast.Call]]:
+    """The tree, and its calls: of two at one place the outer one."""
+    tree = tree_of(facts)
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)] if tree is not None else []
+    return tree, {location_of(facts, call): call for call in reversed(calls)}
 
 
 def _made_under(tree: ast.Module, call: ast.Call, tape: str) -> Block:
