@@ -37,8 +37,12 @@ from mpdoctor.program.policy_settings import UNSURE, PolicyName
 from mpdoctor.program.user_definitions import ClassFacts, Defined, FunctionFacts, Parameter
 from mpdoctor.program.values import Api, Value
 
-# Answers of `SourceFacts` that hang on its events and its text alone.
-_OF_EVENTS = frozenset(("lines", "mixed_precision_signs", "library_calls", "_calls_by_name", "_calls_by_method"))
+# Answers of `SourceFacts` that hang on its events alone, whichever of its files is judged, and by which Keras.
+_OF_EVENTS = (
+    *("library_calls", "_calls_by_name", "_calls_by_method", "_makings"),
+    *("_returned", "_dtypes_by_keras"),
+)
+_OF_EVENTS_AND_TEXT = frozenset(("lines", "mixed_precision_signs", *_OF_EVENTS))
 
 
 @dataclass(frozen=True)
@@ -162,12 +166,15 @@ class SourceFacts:
         """The same, as a run knows it that has seen the other files too. What was worked out from the events alone is
         taken along."""
         changed = dataclasses.replace(self, **changes)
-        vars(changed).update((name, vars(self)[name]) for name in _OF_EVENTS & vars(self).keys())
+        vars(changed).update((name, vars(self)[name]) for name in _OF_EVENTS_AND_TEXT & vars(self).keys())
         return changed
 
     def for_file(self, file: SourceFacts, signs: tuple[Location, ...], changes: Mapping[str, Any]) -> SourceFacts:
         """The facts of a whole program, to judge one of its files: with the text of that file, and its own signs of
-        mixed precision, since the others of the program may be in code that has nothing to do with it."""
+        mixed precision, since the others of the program may be in code that has nothing to do with it. What is worked
+        out from the events is so once for all files."""
+        for name in _OF_EVENTS:
+            getattr(self, name)
         names = ("path", "text", "package", "cells", "broken_cells", "passed_over")
         seen = self.to_judge({**{name: getattr(file, name) for name in names}, **changes})
         vars(seen).pop("lines", None)
@@ -228,7 +235,16 @@ class SourceFacts:
 
     @cached_property
     def _dtypes(self) -> ProgramDtypes:
-        return ProgramDtypes(self.keras, lambda function: self._returned.get(id(function), ()))
+        if self.keras not in self._dtypes_by_keras:
+            returned = self._returned
+            self._dtypes_by_keras[self.keras] = ProgramDtypes(
+                self.keras, lambda function: returned.get(id(function), ())
+            )
+        return self._dtypes_by_keras[self.keras]
+
+    @cached_property
+    def _dtypes_by_keras(self) -> dict[Keras, ProgramDtypes]:
+        return {}
 
     @cached_property
     def _returned(self) -> dict[int, list[Value]]:
