@@ -25,10 +25,10 @@ def is_instance_of(value: Value | None, *names: str) -> bool:
 
 def class_of(value: Value) -> ClassFacts | None:
     """The user's own class that it is an instance of."""
-    if isinstance(value, Instance):
-        return value.of
-    made = value.callee if isinstance(value, Call) else None
-    return made.of if isinstance(made, Defined) and isinstance(made.of, ClassFacts) else None
+    if isinstance(value, Call):
+        made = value.callee
+        return made.of if isinstance(made, Defined) and isinstance(made.of, ClassFacts) else None
+    return value.of if isinstance(value, Instance) else None
 
 
 def belongs_to(own: ClassFacts, kinds: Container[str | None], classes: Iterable[ClassFacts]) -> bool:

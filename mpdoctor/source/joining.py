@@ -8,6 +8,7 @@ from mpdoctor.program.events import Operation
 from mpdoctor.program.values import Api, Earlier, Either, Known, Unknown, Value, known, options
 
 MOST_OPTIONS = 8
+_EQUAL = (Known, Api, Unknown)  # of which two may tell the same
 MOST_PARTS = 200  # of a comprehension's element that are looked at
 
 
@@ -41,19 +42,24 @@ def joined(values: Iterable[Value | None]) -> Value:
 
 
 def _is_among(value: Value, found: list[Value]) -> bool:
+    if value in found:  # the same one: they compare so
+        return True
+    kind = type(value)
+    if kind not in _EQUAL:
+        return False
     for other in found:  # noqa: SIM110 - asked so often that a generator shows
-        if value is other or (type(value) is type(other) and _is_equal(value, other)):
+        if type(other) is kind and _is_equal(value, other):
             return True
     return False
 
 
 def _is_equal(value: Value, other: Value) -> bool:
-    """Of two values of one class."""
+    """Of two values of one class, which is one of `_EQUAL`."""
     if isinstance(value, Known) and isinstance(other, Known):
         return type(value.value) is type(other.value) and bool(value.value == other.value)
     if isinstance(value, Api) and isinstance(other, Api):
         return value.spelled == other.spelled
-    return type(value) is Unknown
+    return True
 
 
 def tells_of_all(element: Value) -> bool:

@@ -100,10 +100,13 @@ def trainings(facts: SourceFacts) -> Iterator[tuple[Call, Call]]:
         for model in options(call.receiver):
             if isinstance(model, Call) and is_model(model):
                 yield call, model
+    models: dict[int, list[Call]] = {}  # by the id of the weights: a step that is followed often names the same ones
     for apply, gradient in applied_gradients(facts):
-        for model in walk(gradient.argument(1, "sources")):
-            if isinstance(model, Call) and is_model(model):
-                yield apply, model
+        weights = gradient.argument(1, "sources")
+        if id(weights) not in models:
+            models[id(weights)] = [part for part in walk(weights) if isinstance(part, Call) and is_model(part)]
+        for model in models[id(weights)]:
+            yield apply, model
 
 
 def holds_weights(layer: Call) -> bool:

@@ -47,7 +47,7 @@ def evaluate_call(state: State, node: ast.Call, dropped: bool = False) -> Value:
         callee = evaluate_attribute(state, function, is_called=True)
     else:
         callee = evaluate(state, function)
-    is_spread = any(isinstance(argument, ast.Starred) for argument in node.args)
+    is_spread = ast.Starred in map(type, node.args)
     called, bound = executed_function(state, callee) if is_spread else (None, 0)
     args, is_open = evaluate_positional(state, node, called, bound)
     keywords, more = evaluate_keywords(state, node.keywords)
@@ -191,7 +191,8 @@ def _inline_handed_over(state: State, callee: Value, call: Call) -> None:
     for argument in may_hold_functions:
         for choice in options(argument):
             for value in choice.items if isinstance(choice, Collection) else (choice,):
-                _inline_one_handed_over(state, value)
+                if isinstance(value, (Defined, Call)):
+                    _inline_one_handed_over(state, value)
 
 
 @cache

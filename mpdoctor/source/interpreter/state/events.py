@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
+from operator import attrgetter
 from typing import Any, Protocol, TypeVar
 
 from mpdoctor.program.events import Call, Operation, Read, Return, Use, With, Write
@@ -56,4 +57,4 @@ def joined_events(stretches: Sequence[Events]) -> Events:
 
 
 def _in_order(stretches: Iterable[list[Event]]) -> list[Event]:
-    return sorted(chain.from_iterable(stretches), key=lambda event: event.order)
+    return sorted(chain.from_iterable(stretches), key=attrgetter("order"))
