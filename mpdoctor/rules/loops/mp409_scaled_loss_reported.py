@@ -49,25 +49,20 @@ keras-team/keras-core#571, keras-team/keras-core#851, fastai/fastai#3048.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from mpdoctor.facts.location import Location
 from mpdoctor.finding import Finding, Severity
-from mpdoctor.knowledge.api_names import kind_of_class
 from mpdoctor.program.context import Context
 from mpdoctor.program.events import Call, Operation, Return
-from mpdoctor.program.instances import class_of, is_call_of
+from mpdoctor.program.instances import is_call_of
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Api, Collection, Item, Known, Value, known, options
+from mpdoctor.program.values import Api, Collection, Item, Value, known, options
 from mpdoctor.semantics.source.optimizers.gradients import is_gradient_call, target, until_gradients
 from mpdoctor.semantics.source.optimizers.scaling import PASSING_ON, SCALING, divided_by_scale, scales
+from mpdoctor.semantics.source.programs.shown_values import logs, says_scaled, told_in
 
 SEVERITY = Severity.WARNING
-LOGGING = ("builtins.print", "tensorflow.print", "tensorflow.summary.scalar", "wandb.log", "mlflow.log_metric")
-LOGGING_PLACES = ("logging.", "absl.logging.")
-# Methods of metrics, of a SummaryWriter, of tqdm's bars and of a logger.
-REPORTING = ("update_state", "add_scalar", "set_postfix", "set_description")
-TELLING = ("debug", "info", "warning")
 NORMS = ("global_norm", "norm")
 AVERAGING = ("reduce_mean", "mean", "reduce_sum", "sum")
 
@@ -97,7 +92,7 @@ def _returned(facts: SourceFacts, scaled: list[Call]) -> Iterator[tuple[Value, R
     for returned in facts.returns:
         parts = until_gradients(returned.value, lambda part: part in scaled or _is_norm(part))
         if not any(is_gradient_call(part) for part in parts):
-            yield from ((value, returned) for value in _told_in(returned.value))
+            yield from ((value, returned) for value in told_in(returned.value))
 
 
 def _is_norm(value: Value) -> bool:
@@ -110,8 +105,8 @@ def _is_norm(value: Value) -> bool:
 def _logged(facts: SourceFacts) -> Iterator[tuple[list[Value], Call]]:
     """The values that a call prints or logs without naming them scaled."""
     for log in facts.calls:
-        if _logs(log) and not _says_scaled(log):
-            yield [value for given in log.given for value in _told_in(given)], log
+        if logs(log) and not says_scaled(log):
+            yield [value for given in log.given for value in told_in(given)], log
 
 
 def _gradients_of(loss: Call | None, gradients: list[Call]) -> list[Call]:
@@ -159,44 +154,6 @@ def _divided_later(facts: SourceFacts, loss: Call | None) -> bool:
     return loss is not None and loss.location in places
 
 
-def _told_in(value: Value) -> Iterator[Value]:
-    """The value itself; for a dict, a tuple or a dataclass the values in it, except under a key that says "scaled"."""
-    for option in options(value):
-        if isinstance(option, Call) and _is_record(option):
-            for name, item in (*zip(_fields(option), option.args, strict=False), *option.keywords):
-                if "scale" not in name.lower():
-                    yield from options(item)
-            continue
-        if isinstance(option, Collection):
-            keys = option.keys or (Known(),) * len(option.items)
-            for key, item in zip(keys, option.items, strict=True):
-                if not (isinstance(key, Known) and isinstance(key.value, str) and "scale" in key.value.lower()):
-                    yield from options(item)
-        elif isinstance(option, Operation) and option.operator == "f-string":
-            yield from option.operands
-        else:
-            yield option
-
-
-def _is_record(call: Call) -> bool:
-    """Whether it is an object that only stores its arguments: a dataclass or a named tuple."""
-    own = class_of(call)
-    if own is not None:
-        return own.kind is None and own.find_method("__init__") is None
-    return is_call_of(call.callee, "collections.namedtuple")
-
-
-def _fields(record: Call) -> Sequence[str]:
-    own = class_of(record)
-    if own is not None:
-        return [name for name in own.attributes if not name.startswith("_")]
-    made = record.callee.argument(1, "field_names") if isinstance(record.callee, Call) else None
-    names = known(made)
-    if isinstance(names, str):
-        return names.replace(",", " ").split()
-    return [str(known(item)) for item in made.items] if isinstance(made, Collection) else ()
-
-
 def _scaled_loss(value: Value, scaled: list[Call], in_list: bool = False) -> Call | None:
     """The call that scaled this loss, seen through casts, `float(…)`, `.numpy()` and means. For a mean of a list, also
     written `sum(losses) / len(losses)`, the call that scaled its first loss."""
@@ -221,37 +178,6 @@ def _kept_in(value: Value) -> list[Value]:
     """The values in a list that may have been empty before a loop filled it."""
     lists = [option for option in options(value) if isinstance(option, Collection) and option.kind == "list"]
     return [item for kept in lists for item in kept.items] if len(lists) == len(options(value)) else []
-
-
-def _logs(call: Call) -> bool:
-    if isinstance(call.callee, Api):
-        return call.callee.is_(*LOGGING) or call.callee.name.startswith(LOGGING_PLACES)
-    if call.method in REPORTING or (call.method in TELLING and is_call_of(call.receiver, "logging.getLogger")):
-        return True
-    return any(_is_metric(option) for option in options(call.callee))
-
-
-def _is_metric(value: Value) -> bool:
-    own = class_of(value)
-    if own is not None:
-        return own.kind == "metric"
-    return isinstance(value, Call) and isinstance(value.callee, Api) and kind_of_class(value.callee.name) == "metric"
-
-
-def _says_scaled(call: Call) -> bool:
-    """Whether the log message itself calls it a scaled loss."""
-    texts = [argument.value for value in call.given for argument in _near(value)]
-    for metric in (*options(call.callee), *options(call.receiver)):
-        made_with = [value for _, value in metric.keywords] if isinstance(metric, Call) else []
-        texts.extend(argument.value for argument in made_with if isinstance(argument, Known))
-        texts.append(getattr(metric, "name", ""))
-    return any("scale" in text.lower() for text in texts if isinstance(text, str))
-
-
-def _near(value: Value) -> Iterator[Known]:
-    for part in (value, *(getattr(value, "operands", ())), *(getattr(value, "keys", ()))):
-        if isinstance(part, Known):
-            yield part
 
 
 def _finding(how: str, location: Location) -> Finding:
