@@ -40,7 +40,7 @@ from mpdoctor.program.values import Api, Value
 # Answers of `SourceFacts` that hang on its events alone, whichever of its files is judged, and by which Keras.
 _OF_EVENTS = (
     *("library_calls", "_calls_by_name", "_calls_by_method", "_makings"),
-    *("_returned", "_dtypes_by_keras"),
+    *("_returns_by_function", "_dtypes_by_keras"),
 )
 _OF_EVENTS_AND_TEXT = frozenset(("lines", "mixed_precision_signs", *_OF_EVENTS))
 
@@ -236,9 +236,9 @@ class SourceFacts:
     @cached_property
     def _dtypes(self) -> ProgramDtypes:
         if self.keras not in self._dtypes_by_keras:
-            returned = self._returned
+            returned = self._returns_by_function
             self._dtypes_by_keras[self.keras] = ProgramDtypes(
-                self.keras, lambda function: returned.get(id(function), ())
+                self.keras, lambda function: [event.value for event in returned.get(id(function), ())]
             )
         return self._dtypes_by_keras[self.keras]
 
@@ -247,12 +247,12 @@ class SourceFacts:
         return {}
 
     @cached_property
-    def _returned(self) -> dict[int, list[Value]]:
-        """What functions return, by their ids."""
-        found: dict[int, list[Value]] = {}
+    def _returns_by_function(self) -> dict[int, list[Return]]:
+        """By the ids of the functions."""
+        found: dict[int, list[Return]] = {}
         for event in self.returns:
             if event.context.function is not None:
-                found.setdefault(id(event.context.function), []).append(event.value)
+                found.setdefault(id(event.context.function), []).append(event)
         return found
 
     def dtype_of(self, value: Value | None) -> str | None:
@@ -265,7 +265,7 @@ class SourceFacts:
 
     def returns_of(self, function: FunctionFacts) -> Iterator[Return]:
         """What a function returns, every `return` for every time that it was followed."""
-        return (event for event in self.returns if event.context.function is function)
+        return iter(self._returns_by_function.get(id(function), ()))
 
     def calls_of(self, *names: str) -> Iterator[Call]:
         """Calls of a library's functions or classes, synonyms included: `calls_of("keras.layers.Dense")`."""

@@ -57,10 +57,13 @@ from mpdoctor.program.context import Context
 from mpdoctor.program.events import Call, Operation, Return
 from mpdoctor.program.instances import is_call_of
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Api, Collection, Item, Value, known, options
-from mpdoctor.semantics.source.optimizers.gradients import is_gradient_call, target, until_gradients
+from mpdoctor.program.user_definitions import Defined, FunctionFacts, Parameter
+from mpdoctor.program.values import Api, Collection, Item, Value, known, options, walk
+from mpdoctor.semantics.source.optimizers.gradients import is_gradient_call, target, unscales, until_gradients
 from mpdoctor.semantics.source.optimizers.scaling import PASSING_ON, SCALING, divided_by_scale, scales
+from mpdoctor.semantics.source.programs.given_back import given_back
 from mpdoctor.semantics.source.programs.shown_values import logs, says_scaled, told_in
+from mpdoctor.semantics.wording import place_of
 
 SEVERITY = Severity.WARNING
 NORMS = ("global_norm", "norm")
@@ -81,18 +84,44 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         if not _is_told_already(returned.context, returns):
             yield _finding("is returned", returned.location)
     for told, log in _logged(facts):
-        is_scaled = any(_gradients_of(_scaled_loss(value, scaled), gradients) for value in told)
-        if is_scaled and not _is_told_already(log.context, returns):
-            yield _finding("is logged", log.location)
+        losses = [loss for value in told if (loss := _scaled_loss(value, scaled)) and not _asks_its_caller(loss, log)]
+        differentiated = [loss for loss in losses if _gradients_of(loss, gradients)]
+        if differentiated and not _is_told_already(log.context, returns):
+            yield _finding(_how_logged(facts, differentiated[0], log), log.location)
 
 
 def _returned(facts: SourceFacts, scaled: list[Call]) -> Iterator[tuple[Value, Return]]:
     """Each value that a function returns. A loss that is returned with its gradients is for a caller that knows that
-    both are scaled; gradients from which the loss itself was computed, as in a penalty, and their norm do not count."""
+    both are scaled; gradients from which the loss itself was computed, as in a penalty, and their norm do not count,
+    nor do unscaled ones where the program has no caller."""
     for returned in facts.returns:
-        parts = until_gradients(returned.value, lambda part: part in scaled or _is_norm(part))
-        if not any(is_gradient_call(part) for part in parts):
-            yield from ((value, returned) for value in told_in(returned.value))
+        values = list(told_in(returned.value))
+        gradients = until_gradients(returned.value, lambda part: part in scaled or _is_norm(part))
+        if any(is_gradient_call(part) for part in gradients):
+            values = _beside_unscaled_gradients(facts, returned, scaled, values)
+        yield from ((value, returned) for value in values)
+
+
+def _beside_unscaled_gradients(
+    facts: SourceFacts, returned: Return, scaled: list[Call], values: list[Value]
+) -> list[Value]:
+    """Those of the values that stand there as a loss: neither their gradients are scaled nor is the unscaled loss
+    returned as well, and nobody calls the function, so that no caller is seen to know better."""
+    gradients = until_gradients(returned.value, lambda part: part in scaled or _is_unscaled_or_norm(part))
+    if any(is_gradient_call(part) for part in gradients) or _is_handed_on(facts, returned.context.function):
+        return []
+    unscaled = [id(loss) for call in scaled for loss in options(call.argument(0))]
+    return [] if any(id(value) in unscaled for value in values) else values
+
+
+def _is_handed_on(facts: SourceFacts, function: FunctionFacts | None) -> bool:
+    """Whether the program calls a function or gives it to another one, such as `strategy.run`."""
+    handed = (part for call in facts.calls for part in (call.callee, *call.given))
+    return any(isinstance(part, Defined) and part.of is function for part in handed)
+
+
+def _is_unscaled_or_norm(value: Value) -> bool:
+    return unscales(value) or divided_by_scale(value) or _is_norm(value)
 
 
 def _is_norm(value: Value) -> bool:
@@ -106,7 +135,16 @@ def _logged(facts: SourceFacts) -> Iterator[tuple[list[Value], Call]]:
     """The values that a call prints or logs without naming them scaled."""
     for log in facts.calls:
         if logs(log) and not says_scaled(log):
-            yield [value for given in log.given for value in told_in(given)], log
+            wholes = (whole for given in log.given for whole in given_back(facts, given))
+            parts = (part for whole in wholes for part in told_in(whole))
+            yield [value for part in parts for value in given_back(facts, part)], log
+
+
+def _asks_its_caller(loss: Call, log: Call) -> bool:
+    """Whether the loss is scaled under an `if` about an argument, which callers that log nothing may give."""
+    function = loss.context.function
+    tests = [branch.test for branch in loss.context.branches] if function is not log.context.function else []
+    return any(isinstance(part, Parameter) and part.function is function for test in tests for part in walk(test))
 
 
 def _gradients_of(loss: Call | None, gradients: list[Call]) -> list[Call]:
@@ -178,6 +216,11 @@ def _kept_in(value: Value) -> list[Value]:
     """The values in a list that may have been empty before a loop filled it."""
     lists = [option for option in options(value) if isinstance(option, Collection) and option.kind == "list"]
     return [item for kept in lists for item in kept.items] if len(lists) == len(options(value)) else []
+
+
+def _how_logged(facts: SourceFacts, loss: Call, log: Call) -> str:
+    is_far = loss.context.function is not log.context.function
+    return f"of {place_of(facts, loss.location, log.location)} is logged" if is_far else "is logged"
 
 
 def _finding(how: str, location: Location) -> Finding:

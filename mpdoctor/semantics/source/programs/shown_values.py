@@ -17,22 +17,42 @@ TELLING = ("debug", "info", "warning")
 
 
 def told_in(value: Value) -> Iterator[Value]:
-    """The value itself; for a dict, a tuple or a dataclass the values in it, except under a key that says "scaled"."""
-    for option in options(value):
-        if isinstance(option, Call) and _is_record(option):
-            for name, item in (*zip(_fields(option), option.args, strict=False), *option.keywords):
-                if "scale" not in name.lower():
-                    yield from options(item)
+    """The value itself; for a dict, a list, a tuple or a dataclass the values in it, except under a key that says
+    "scaled"."""
+    waiting, seen = [*options(value)], set[int]()
+    for option in waiting:
+        if id(option) in seen:
             continue
-        if isinstance(option, Collection):
-            keys = option.keys or (Known(),) * len(option.items)
-            for key, item in zip(keys, option.items, strict=True):
-                if not (isinstance(key, Known) and isinstance(key.value, str) and "scale" in key.value.lower()):
-                    yield from options(item)
-        elif isinstance(option, Operation) and option.operator == "f-string":
-            yield from option.operands
-        else:
+        seen.add(id(option))
+        inside = _named_values(option)
+        if inside is None:
             yield option
+            continue
+        waiting += [part for name, item in inside if "scale" not in name.lower() for part in options(item)]
+
+
+def _named_values(value: Value) -> list[tuple[str, Value]] | None:
+    """The values in a collection, a record or a formatted text, each with its name, "" where it has none."""
+    if isinstance(value, Call) and _is_record(value):
+        return [*zip(_fields(value), value.args, strict=False), *value.keywords]
+    if isinstance(value, Collection):
+        keys = value.keys or (Known(),) * len(value.items)
+        names = [key.value if isinstance(key, Known) and isinstance(key.value, str) else "" for key in keys]
+        return list(zip(names, value.items, strict=True))
+    if isinstance(value, Operation) and (value.operator == "f-string" or _text(value) is not None):
+        return [("", part) for part in value.operands]
+    if isinstance(value, Call) and _text(value) is not None:
+        return [*(("", part) for part in value.args), *value.keywords]
+    return None
+
+
+def _text(value: Value) -> Known | None:
+    """The text that `"…".format(loss)` or `"…" % loss` puts values into."""
+    if isinstance(value, Call):
+        text = value.receiver if value.method == "format" else None
+    else:
+        text = value.operands[0] if isinstance(value, Operation) and value.operator == "%" else None
+    return text if isinstance(text, Known) and isinstance(text.value, str) else None
 
 
 def _is_record(call: Call) -> bool:
@@ -80,6 +100,6 @@ def says_scaled(call: Call) -> bool:
 
 
 def _near(value: Value) -> Iterator[Known]:
-    for part in (value, *(getattr(value, "operands", ())), *(getattr(value, "keys", ()))):
+    for part in (value, _text(value), *(getattr(value, "operands", ())), *(getattr(value, "keys", ()))):
         if isinstance(part, Known):
             yield part
