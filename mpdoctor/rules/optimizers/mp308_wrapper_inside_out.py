@@ -49,6 +49,8 @@ from mpdoctor.program.values import Api, Value, options
 from mpdoctor.semantics.source.edits.expressions import callee_text, put_around, unsafe_fix
 from mpdoctor.semantics.source.edits.statements import passed_on
 from mpdoctor.semantics.source.optimizers.wrappers import WRAPPER, wrapped
+from mpdoctor.semantics.source.programs.separate_questions import may_happen_together
+from mpdoctor.semantics.wording import place_of
 
 SEVERITY = Severity.ERROR
 FIXES = ("unsafe",)
@@ -77,8 +79,9 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         given = [*call.arguments(slice(1)), *(value for name, value in call.keywords if "opt" in name)]
         if class_of(call) is not None:
             given = [*call.args, *(value for _, value in call.keywords)]
-        if any(_is_wrapper(facts, value, call) for value in given):
-            message = _message_of_raising(call.method) if _raises(call) else _message(call.method)
+        on_condition = "".join(_condition(facts, value, call) for value in given)
+        if on_condition or any(_is_wrapper(facts, value, call) for value in given):
+            message = _message_of_raising(call.method) if _raises(call) else _message(call.method, on_condition)
             yield Finding(message, _help(call.method), call.location, fix=_fix(facts, call))
 
 
@@ -135,10 +138,23 @@ def _is_wrapper(facts: SourceFacts, value: Value, call: Call) -> bool:
     return bool(wrapped(facts, value, call, certain=bool(call.context.branches)))
 
 
-def _message(name: str) -> str:
+def _condition(facts: SourceFacts, value: Value, call: Call) -> str:
+    """Where the wrapper is made under one `if`, and the other optimizer under another one that asks something else."""
+    for option in options(value):
+        if isinstance(option, Call) and wrapped(facts, option, call) and not wrapped(facts, value, call):
+            is_free = not option.context.guarded and may_happen_together(facts, option.context, call.context)
+            return (
+                f" wherever the `if` around {place_of(facts, option.location, call.location)} is taken as well"
+                if is_free
+                else ""
+            )
+    return ""
+
+
+def _message(name: str, on_condition: str = "") -> str:
     return (
-        f"{name} wraps a LossScaleOptimizer: {name} does not scale the loss, and nothing calls the LossScaleOptimizer "
-        "inside to do it."
+        f"{name} wraps a LossScaleOptimizer{on_condition}: {name} does not scale the loss, and nothing calls the "
+        "LossScaleOptimizer inside to do it."
     )
 
 
