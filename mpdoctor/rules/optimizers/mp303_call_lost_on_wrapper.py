@@ -8,8 +8,10 @@ Keras 2's classic optimizers has no such method and raises AttributeError.
 
 The `apply_gradients` of that classic wrapper passes on only `name` and `experimental_aggregate_gradients`. With
 `decay_var_list=…`, which an optimizer's own `apply_gradients` may take, it raises `TypeError: got an unexpected
-keyword argument` (TensorFlow 2.4 and 2.10; legacy optimizers in 2.15 and tf_keras). The wrapper of the new
-optimizers passes on every argument.
+keyword argument` (TensorFlow 2.4 and 2.10; legacy optimizers in 2.15 and tf_keras). A second argument by position
+becomes `name`, and from TensorFlow 2.10 on it is passed on as that: an own `apply_gradients(grads_and_vars,
+clip_norm=0.5)` that was given 1.0 clipped to 0.5. The wrapper of the new optimizers passes on no argument at all,
+by name or by position, and the call succeeds (2.15, tf_keras). In Keras 3 it raises TypeError.
 
 ## Flagged
 ```python
@@ -28,8 +30,8 @@ optimizer.inner_optimizer.exclude_from_weight_decay(var_names=["bias", "gamma"])
 ```
 
 ## Versions
-All that have weight decay: Keras 3, tf_keras, TensorFlow 2.11 and later. Arguments of `apply_gradients`: TensorFlow up
-to 2.10, and legacy optimizers of Keras 2.
+All that have weight decay: Keras 3, tf_keras, TensorFlow 2.11 and later. Arguments of `apply_gradients`: all; by
+position TensorFlow 2.10 and later.
 
 ## Where users met it
 Found by measuring. There is no report on GitHub, because the method call does not fail.
@@ -40,9 +42,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mpdoctor.facts.model import ModelFacts
+from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import Finding, Severity
-from mpdoctor.knowledge.wrapper_delegation import CLASSIC
+from mpdoctor.knowledge.wrapper_delegation import CLASSIC, NEW
+from mpdoctor.program.events import Call
+from mpdoctor.program.instances import class_of
 from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.values import MISSING, Value, known
 from mpdoctor.semantics.source.edits.attributes import of_inner_optimizer
 from mpdoctor.semantics.source.edits.expressions import safe_fix
 from mpdoctor.semantics.source.optimizers.attribute_access import reads
@@ -55,14 +61,21 @@ EXPLAINS = {"MP301": "line"}
 LOST = "exclude_from_weight_decay"
 HELP = {
     "skip_gradients_aggregation": "Its classic name is `experimental_aggregate_gradients=False`.",
-    "": "Before this call, store it in an attribute of `optimizer.inner_optimizer` that the inner optimizer's own "
-    "`apply_gradients` reads.",
+    "": "Before this call, store the argument in an attribute of `optimizer.inner_optimizer` that the inner "
+    "optimizer's own `apply_gradients` reads.",
 }
+HELP_OF_KERAS3 = (
+    "The LossScaleOptimizer calls `apply` of the optimizer inside, never its `apply_gradients`: override `apply` "
+    "there, and store the argument in an attribute that it reads."
+)
+TAKEN_BY_WRAPPERS = ("name", "experimental_aggregate_gradients", "skip_gradients_aggregation")
+NAMED_FROM = (2, 10)  # before that, the classic wrapper passed its `name` on by position, to whatever stood there
 TAKEN_BY_CLASSIC = ("grads_and_vars", "name", "experimental_aggregate_gradients")
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
     yield from _refused_arguments(facts)
+    yield from _lost_arguments(facts)
     for read in reads(facts, (LOST,)):
         inside = () if read.context.guarded or not read.is_called else wrapped(facts, read.of, read)
         if not inside:
@@ -96,6 +109,50 @@ def _refused_arguments(facts: SourceFacts) -> Iterator[Finding]:
                 HELP.get(refused, HELP[""]),
                 call.location,
             )
+
+
+def _lost_arguments(facts: SourceFacts) -> Iterator[Finding]:
+    """Arguments that a user's own optimizer takes in its `apply_gradients`, and that a wrapper does not pass on."""
+    for call in facts.method_calls("apply_gradients"):
+        inside = () if call.receiver is None or call.context.guarded else wrapped(facts, call.receiver, call)
+        ways = {_lost(facts.keras, optimizer, call) for optimizer in inside}
+        way = ways.pop() if len(ways) == 1 else None
+        if way is not None:
+            yield Finding(
+                f"The LossScaleOptimizer's `apply_gradients` {way}",
+                HELP_OF_KERAS3 if facts.keras.is_keras3 else HELP[""],
+                call.location,
+            )
+
+
+def _lost(keras: Keras, optimizer: Value, call: Call) -> str | None:
+    """How an argument gets lost on its way to this optimizer; None where none does for certain."""
+    own = class_of(optimizer)
+    method = own.find_method("apply_gradients") if own is not None else None
+    if own is None or method is None:
+        return None
+    taken = [name for name in method.parameters[2:] if not name.startswith("*") and name not in TAKEN_BY_WRAPPERS]
+    second = method.parameters[2] if len(call.args) > 1 and len(method.parameters) > 2 else ""
+    name = second if second in taken else next((name for name, _ in call.keywords if name in taken), "")
+    given = call.args[1] if second and name == second else call.keyword(name)
+    if not name or (known(given) is not MISSING and known(given) == known(method.defaults.get(name))):
+        return None
+    kept = f"{own.name} keeps its default" if name in method.defaults else f"{own.name} raises TypeError"
+    return _way(keras, optimizer, name, by_position=name == second, kept=kept)
+
+
+def _way(keras: Keras, optimizer: Value, name: str, by_position: bool, kept: str) -> str | None:
+    kinds = kinds_of_wrapper(optimizer, keras)
+    if keras.is_keras3:
+        return f"takes no `{name}`: this call raises TypeError."
+    if kinds == (NEW,) and (by_position or keras.tensorflow_release >= (2, 11)):
+        takes = (
+            "takes its second argument for `skip_gradients_aggregation`, and" if by_position else "passes nothing on:"
+        )
+        return f"{takes} `{name}` gets nothing: {kept}."
+    if kinds == (CLASSIC,) and by_position and keras.tensorflow_release >= NAMED_FROM:
+        return f"takes its second argument for `name`, and `{name}` gets nothing: {kept}."
+    return None
 
 
 def in_model(model: ModelFacts) -> Iterator[Finding]:

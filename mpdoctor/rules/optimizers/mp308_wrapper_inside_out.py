@@ -140,14 +140,12 @@ def _is_wrapper(facts: SourceFacts, value: Value, call: Call) -> bool:
 
 def _condition(facts: SourceFacts, value: Value, call: Call) -> str:
     """Where the wrapper is made under one `if`, and the other optimizer under another one that asks something else."""
+    if wrapped(facts, value, call):
+        return ""
     for option in options(value):
-        if isinstance(option, Call) and wrapped(facts, option, call) and not wrapped(facts, value, call):
-            is_free = not option.context.guarded and may_happen_together(facts, option.context, call.context)
-            return (
-                f" wherever the `if` around {place_of(facts, option.location, call.location)} is taken as well"
-                if is_free
-                else ""
-            )
+        is_wrapper = isinstance(option, Call) and not option.context.guarded and wrapped(facts, option, call)
+        if isinstance(option, Call) and is_wrapper and may_happen_together(facts, option.context, call.context):
+            return f" wherever the `if` around {place_of(facts, option.location, call.location)} is taken as well"
     return ""
 
 
