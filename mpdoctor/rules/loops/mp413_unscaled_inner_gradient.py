@@ -61,13 +61,16 @@ from collections.abc import Iterator
 
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.program.events import Call
+from mpdoctor.program.policy_settings import UNSURE
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Value, walk
 from mpdoctor.semantics.source.edits.expressions import unsafe_fix
 from mpdoctor.semantics.source.edits.loops.scaled_inner_gradients import scaled_inner_gradient
 from mpdoctor.semantics.source.layers.float16_layers import is_computed_in_float32
+from mpdoctor.semantics.source.layers.model_layers import policies_set
 from mpdoctor.semantics.source.optimizers.gradients import is_gradient_call, is_tape, target
 from mpdoctor.semantics.source.optimizers.loss_scale_signs import may_be_scaled_in
+from mpdoctor.semantics.source.programs.branches import exclude_each_other, is_for_float32
 
 SEVERITY = Severity.WARNING
 FIXES = ("unsafe",)
@@ -78,7 +81,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     for inner in gradients:
         if inner.context.guarded or not _is_recorded(inner) or _may_be_scaled(facts, inner):
             continue
-        if facts.policies_of_program_at(inner) != ("mixed_float16",):
+        if not _runs_in_float16(facts, inner):
             continue
         if is_computed_in_float32(facts, target(inner)):
             continue
@@ -93,6 +96,18 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
                 inner.location,
                 fix=unsafe_fix("Scale the inner gradient by 1024", *scaled_inner_gradient(facts, inner)),
             )
+
+
+def _runs_in_float16(facts: SourceFacts, inner: Call) -> bool:
+    """Whether the policy in force is mixed_float16, perhaps only behind `if args.amp:`, in a program that sets no
+    other. (In a function that nobody is seen to call, callers may set it.)"""
+    policies = set(facts.policies_of_program_at(inner))
+    if policies == {"mixed_float16"}:
+        return True
+    is_only_one = all(set(policies_set(call)) == {"mixed_float16"} for call in facts.policy_calls)
+    is_excluded = all(exclude_each_other(call.context, inner.context) for call in facts.policy_calls)
+    may_be = policies != {None} and policies <= {None, UNSURE, "mixed_float16"}
+    return may_be and is_only_one and not is_excluded and not is_for_float32(inner.context)
 
 
 def _may_be_scaled(facts: SourceFacts, inner: Call) -> bool:
