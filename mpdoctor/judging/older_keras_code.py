@@ -57,8 +57,16 @@ def findings_of_source(
     gone = merged_findings(item for item in first if isinstance(item, Finding) and is_older(item))
     rest = [item for item in first if not is_older(item)]
     wanting = _wanting_tf_keras(facts, tuple(older))
-    told = [finding for finding in gone if is_gone(finding) and not _is_in_tf_keras(finding, wanting)]
-    return [*rest, *judge(by.of, codes, tuple(older))], by, told
+    again = judge(by.of, codes, tuple(older))
+    places = {(item.code, item.location) for item in again if isinstance(item, Finding)}
+    told = [
+        finding
+        for finding in gone
+        if is_gone(finding)
+        and not _is_in_tf_keras(finding, wanting)
+        and (finding.code, finding.location) not in places  # wrong in the older Keras as well, and told as that
+    ]
+    return [*rest, *again], by, told
 
 
 def _wanting_tf_keras(facts: Mapping[str, SourceFacts], paths: Sequence[str]) -> frozenset[str]:

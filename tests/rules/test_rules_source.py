@@ -295,6 +295,31 @@ class Mine(tf.keras.optimizers.SGD):
 
 optimizer = tf.keras.mixed_precision.LossScaleOptimizer(Mine(0.5))
 """
+RESHAPED = """
+import tensorflow as tf
+
+tf.keras.mixed_precision.set_global_policy("mixed_float16")
+
+class Index(tf.keras.layers.Layer):
+    def __init__(self, values):
+        super().__init__()
+        self.values = tf.Variable(values, trainable=False, dtype=tf.float32, validate_shape=False, shape=[None, 8])
+    def call(self, inputs):
+        return tf.matmul(inputs, self.values, transpose_b=True)
+"""
+LEGACY_OPTIMIZER = """
+import tensorflow as tf
+
+tf.keras.mixed_precision.set_global_policy("mixed_float16")
+model = tf.keras.Sequential([tf.keras.layers.Dense(8), tf.keras.layers.Dense(1, dtype="float32")])
+optimizer = tf.keras.optimizers.legacy.SGD(0.1)
+
+
+def step(x, y):
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean(tf.square(model(x) - y))
+    optimizer.apply_gradients(zip(tape.gradient(loss, model.trainable_variables), model.trainable_variables))
+"""
 KEPT = """import keras
 import tensorflow as tf
 
@@ -409,11 +434,37 @@ def step(real):
             "Divide them by `scaler.dynamic_scale` before adding them up. It exists once the optimizer is built, "
             "so call `scaler.build(model.trainable_variables)` before the first step.",
         ),
+        (
+            "3",
+            "from keras.src.dtype_policies import dtype_policy\nbefore = dtype_policy.dtype_policy()\n"
+            "dtype_policy.set_dtype_policy(before)\n",
+            "`keras.src.dtype_policies.dtype_policy` is private: another release may move it without notice.",
+            "Use `keras.config.dtype_policy` and `keras.config.set_dtype_policy` instead.",
+        ),
+        (
+            "3",
+            "from keras.src.dtype_policies import dtype_policy\nprint(dtype_policy)\n",
+            "`keras.src.dtype_policies.dtype_policy` is private: another release may move it without notice.",
+            "Use a name of `keras.config` instead.",
+        ),
+        (
+            "tf_keras",
+            RESHAPED,
+            "This weight is a tf.Variable that the layer makes, and it stays float32: TensorFlow raises where it is "
+            "combined with the 16-bit input (line 11).",
+            "Cast it where it meets the input, `tf.cast(self.…, inputs.dtype)`: its shape may change, and `add_weight` "
+            "makes no such weight.",
+        ),
     ],
 )
 def test_messages_use_the_names_of_the_user(keras: str, text: str, message: str, help: str) -> None:
     [finding] = findings_in(facts_of(text, keras))
     assert (finding.message, finding.help) == (message, help)
+
+
+def test_a_legacy_optimizer_is_told_of_the_methods_that_its_wrapper_has() -> None:
+    helps = [finding.help for finding in findings_in(facts_of(LEGACY_OPTIMIZER, "3")) if finding.code == "MP106"]
+    assert len(helps) == 1 and "get_scaled_loss" in helps[0] and "get_unscaled_gradients" in helps[0]
 
 
 def test_a_finding_spans_the_expression_that_it_is_about() -> None:

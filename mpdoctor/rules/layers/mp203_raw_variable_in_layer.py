@@ -58,7 +58,7 @@ from mpdoctor.knowledge.api_names import public_name
 from mpdoctor.knowledge.dtypes.result_dtypes import KEEPING
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Api, Value, known, options
+from mpdoctor.program.values import Api, Collection, Value, is_api, known, options
 from mpdoctor.semantics.live.errors.dtype_error_causes import mismatch_in_call, raw_variable
 from mpdoctor.semantics.live.errors.error_texts import evidence_of, place_of_failure
 from mpdoctor.semantics.source.edits.expressions import safe_fix
@@ -79,6 +79,11 @@ UNTRAINED = "Keras 3 does not train a raw variable: it is not among the layer's 
 HELP = "Make it with `self.add_weight(name=…, shape=…, initializer=…)`: Keras casts and trains such a weight."
 HELP_UNTRAINED = (
     "Make it with `self.add_weight(name=…, shape=…, initializer=…, trainable=False)`: Keras casts such a weight."
+)
+# With an initializer, `add_weight(shape=(None, 4))` raises ValueError (TensorFlow 2.4 and 2.15, tf_keras, Keras 3).
+HELP_RESHAPED = (
+    "Cast it where it meets the input, `tf.cast(self.…, inputs.dtype)`: its shape may change, and `add_weight` makes "
+    "no such weight."
 )
 FIXES = ("safe",)
 FAILS_IN = ("model", "training")
@@ -202,13 +207,28 @@ def _finding(facts: SourceFacts, variable: Call, raising: MixedOperands | None) 
     place = raising[0].location if raising is not None else None
     return Finding(
         message,
-        HELP if may_be_trained(variable) else HELP_UNTRAINED,
+        _help_of(variable),
         variable.location,
         also_seen=(AlsoSeen("MP203", "source", "It is combined with the layer's input here.", place.path, place.line),)
         if place is not None
         else (),
         fix=_cast_to_input(facts, variable, *raising) if raising is not None else None,
     )
+
+
+def _help_of(variable: Call) -> str:
+    if may_be_trained(variable):
+        return HELP
+    return HELP_RESHAPED if _may_change_its_shape(variable) else HELP_UNTRAINED
+
+
+def _may_change_its_shape(variable: Call) -> bool:
+    """Whether values of other shapes may be assigned to it later: `validate_shape=False`, or a shape with a None."""
+    shape = variable.keyword("shape")
+    if isinstance(shape, Call) and is_api(shape.callee, "tensorflow.TensorShape"):
+        shape = shape.argument(0)
+    dimensions = shape.items if isinstance(shape, Collection) else (shape,) if shape is not None else ()
+    return known(variable.keyword("validate_shape")) is False or any(known(part) is None for part in dimensions)
 
 
 def _cast_to_input(

@@ -39,6 +39,7 @@ from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Api
 from mpdoctor.semantics.source.edits.expressions import safe_fix
 from mpdoctor.semantics.source.edits.names import named_instead
+from mpdoctor.semantics.wording import listed
 
 SEVERITY = Severity.ERROR
 FIXES = ("safe",)
@@ -69,7 +70,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             f"`{last}` is private, and {_where(facts.keras)} does not have it: this line raises."
             if gone
             else f"`{use.api.spelled}` is private: another release may move it without notice.",
-            _advice(last, instead),
+            _advice(last, _named_below(facts, use) or instead),
             use.location,
             severity=Severity.ERROR if gone else Severity.WARNING,
             fix=_fix(facts, use, instead or PUBLIC.get(last, "")),
@@ -105,6 +106,20 @@ def _private_uses(facts: SourceFacts) -> Iterator[tuple[Use, bool, str]]:
             yield use, gone, instead
         if gone:
             missing.append(spelled)
+
+
+def _named_below(facts: SourceFacts, use: Use) -> str:
+    """The public names of all that a file uses of a private module; "" where that is nothing, or one has none."""
+    module = use.api.spelled + "."
+    if use.api.spelled not in MODULES:
+        return ""
+    below_it = (
+        other.api.spelled
+        for other in facts.uses
+        if other.location.path == use.location.path and other.api.spelled.startswith(module)
+    )
+    names = [PUBLIC.get(name.removeprefix(module)) for name in dict.fromkeys(below_it)]
+    return listed([f"`{name}`" for name in names if name]) if names and all(names) else ""
 
 
 def _advice(last: str, instead: str) -> str:

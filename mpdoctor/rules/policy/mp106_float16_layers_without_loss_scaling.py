@@ -48,7 +48,7 @@ from mpdoctor.program.events import Call
 from mpdoctor.program.policy_settings import UNSURE
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Defined, FunctionFacts
-from mpdoctor.program.values import known, options, walk
+from mpdoctor.program.values import Api, Value, known, options, walk
 from mpdoctor.semantics.source.edits.expressions import argument_at, put_around, unsafe_fix, without_keyword
 from mpdoctor.semantics.source.edits.loops.scaled_losses import loss_scaled, wrapped_where_made
 from mpdoctor.semantics.source.edits.names import keras_name
@@ -204,7 +204,7 @@ def _in_a_loop(facts: SourceFacts, apply: Call, half: list[str], fix: Fix | None
         then = f"`{name}.minimize(…)` scales and unscales by itself."
     elif apply.method == STATELESS_APPLY:
         then = f"`{name}.scale_loss(loss)` in the function that JAX differentiates."
-    elif facts.keras.is_keras3:
+    elif facts.keras.is_keras3 and not _is_legacy(apply.receiver):
         then = f"`{name}.scale_loss(loss)` inside the tape."
     else:
         then = f"`{name}.get_scaled_loss(loss)` inside the tape, `{name}.get_unscaled_gradients(…)` after it."
@@ -212,7 +212,7 @@ def _in_a_loop(facts: SourceFacts, apply: Call, half: list[str], fix: Fix | None
         f"`{name}` trains layers that compute in float16 ({listed(half)}), and nothing scales the loss: {LOST}.",
         f"`{name} = LossScaleOptimizer({name})` where it is made; then {then}",
         apply.location,
-        fix=fix,
+        fix=None if facts.keras.is_keras3 and _is_legacy(apply.receiver) else fix,
     )
 
 
@@ -225,6 +225,12 @@ def _scaled_by_bare(facts: SourceFacts, apply: Call, half: list[str]) -> Finding
         apply.location,
         fix=unsafe_fix("Wrap the optimizer", wrapped_where_made(facts, apply)),
     )
+
+
+def _is_legacy(optimizer: Value | None) -> bool:
+    """Whether it may be an optimizer of `keras.optimizers.legacy`, which no Keras 3 can make."""
+    made = (option.callee for option in options(optimizer) if isinstance(option, Call))
+    return any(isinstance(callee, Api) and ".legacy." in callee.name for callee in made)
 
 
 def _scales(facts: SourceFacts, minimize: Call) -> bool:

@@ -180,6 +180,14 @@ def test_which_keras_and_what_is_told(
     assert {path: others.get(path, diagnosis.targets[0].keras).version for path in kerases} == kerases
 
 
+def test_what_is_wrong_in_the_older_keras_as_well_is_told_as_that_alone(here: Path) -> None:
+    fixed = "import tensorflow as tf\nadam = tf.keras.optimizers.Adam()\n"
+    argument = "tf.keras.mixed_precision.LossScaleOptimizer(adam, loss_scale='dynamic')\n"
+    diagnosis = said_of(here, {"a.py": EXPERIMENTAL + fixed + argument})
+    told = {finding.code: [also.code for also in finding.also_seen] for finding in diagnosis.findings}
+    assert "MP310" in told and "MP310" not in told["MP102"]
+
+
 def test_what_was_asked_for_decides(here: Path) -> None:
     findings = said_of(here, {"a.py": LOOP}, keras=Keras(version="3.15")).findings
     assert [finding.code for finding in findings] == ["MP407"] * 2
