@@ -81,7 +81,9 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             given = [*call.args, *(value for _, value in call.keywords)]
         on_condition = "".join(_condition(facts, value, call) for value in given)
         if on_condition or any(_is_wrapper(facts, value, call) for value in given):
-            message = _message_of_raising(call.method) if _raises(call) else _message(call.method, on_condition)
+            message = (
+                _message_of_raising(call.method, on_condition) if _raises(call) else _message(call.method, on_condition)
+            )
             yield Finding(message, _help(call.method), call.location, fix=_fix(facts, call))
 
 
@@ -156,8 +158,9 @@ def _message(name: str, on_condition: str = "") -> str:
     )
 
 
-def _message_of_raising(name: str) -> str:
-    return f"{name} cannot wrap a LossScaleOptimizer, because it makes a subclass of its class: this line raises."
+def _message_of_raising(name: str, on_condition: str) -> str:
+    reason = "because it makes a subclass of its class: this line raises"
+    return f"{name} cannot wrap a LossScaleOptimizer, {reason}{on_condition}."
 
 
 def _help(name: str) -> str:
