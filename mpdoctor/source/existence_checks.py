@@ -112,8 +112,10 @@ def _comes_from_asking(value: Value) -> bool:
     """Whether a value was computed from an answer. An answer lies near: what takes many steps is data."""
     waiting, seen = [value], {id(value)}
     for part in itertools.islice(waiting, _NEAR):  # which grows; without `walk`, as it is asked at each test
-        if isinstance(part, Api) and _is_of_an_answer(part.name):
-            return True
+        if isinstance(part, Api):
+            if _is_of_an_answer(part.name):
+                return True
+            continue
         idle = isinstance(part, Call) and is_api(part.callee, "builtins.hasattr") and _is_always_there(part.argument(1))
         for further in part.parts if len(waiting) < _NEAR and not idle else ():
             if id(further) not in seen:

@@ -20,6 +20,7 @@ from mpdoctor.program.values import (
     Attribute,
     Collection,
     Earlier,
+    Either,
     Item,
     Known,
     Value,
@@ -124,13 +125,20 @@ class _Dtypes:
             return self.remembered[key][1]
         if key not in self.answers:
             self.answers[key] = None
-            earlier = [option for option in options(value) if isinstance(option, Earlier)]
-            choices = [option for option in options(value) if not isinstance(option, Earlier)]
-            found = {self.told(option, self._of(option, depth + 1)) for option in choices}
-            dtype = found.pop() if len(found) == 1 else None
-            stays = dtype is not None and all(self._stays(option, dtype, depth) for option in earlier)
-            self.answers[key] = dtype if stays else None
+            several = value.options if isinstance(value, Either) else ()
+            self.answers[key] = self._agreed_options(several, depth) if several else self._of_one(value, depth)
         return self.answers[key]
+
+    def _of_one(self, value: Value, depth: int) -> str | None:
+        return None if isinstance(value, Earlier) else self.told(value, self._of(value, depth + 1))
+
+    def _agreed_options(self, several: tuple[Value, ...], depth: int) -> str | None:
+        """The dtype that each of several values has: what a loop carries on is one of them where it keeps it."""
+        earlier = [option for option in several if isinstance(option, Earlier)]
+        found = {self._of_one(option, depth) for option in several if not isinstance(option, Earlier)}
+        dtype = found.pop() if len(found) == 1 else None
+        stays = dtype is not None and all(self._stays(option, dtype, depth) for option in earlier)
+        return dtype if stays else None
 
     def _stays(self, carried: Earlier, dtype: str, depth: int) -> bool:
         """Whether what a loop carries on has this dtype each time round, if it has it the first time."""

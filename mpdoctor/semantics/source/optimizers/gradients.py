@@ -210,10 +210,12 @@ def until_gradients(value: Value | None, stop: Callable[[Value], bool] | None = 
     seen = {id(value)}
     for item in waiting:
         yield item
-        is_call = isinstance(item, Call)  # most are none, and this is asked of all that a program computes
-        if (is_gradient_call(item) if is_call else _lists_weights(item)) or (stop is not None and stop(item)):
+        method = item.method if isinstance(item, Call) else ""  # most are none
+        if (method == "gradient" and is_gradient_call(item)) or _lists_weights(item):
             continue
-        for part in item.given if is_call and unscales(item) else item.parts:
+        if stop is not None and stop(item):
+            continue
+        for part in item.given if method == UNSCALING and unscales(item) else item.parts:
             if id(part) not in seen:
                 seen.add(id(part))
                 waiting.append(part)
