@@ -41,7 +41,7 @@ tensorflow/tensorflow#58937.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.finding import AlsoSeen, Edit, Finding, Fix, Severity
@@ -50,7 +50,7 @@ from mpdoctor.program.dtypes.dtype_names import AUTOCAST, VARIABLE
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.instances import class_of, is_call_of
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Api, Attribute, Item, Value, options
+from mpdoctor.program.values import Api, Attribute, Collection, Item, Value, options
 from mpdoctor.semantics.live.errors.dtype_error_causes import mismatch_in_call, names_variable_dtype
 from mpdoctor.semantics.live.errors.error_texts import evidence_of, place_of_failure
 from mpdoctor.semantics.source.edits.attributes import attribute_renamed
@@ -58,6 +58,7 @@ from mpdoctor.semantics.source.edits.expressions import holds, safe_fix, unsafe_
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype, policies_of_instances, runs_in_call
 from mpdoctor.semantics.source.layers.casts import is_cast, is_cast_to, is_supervised
 from mpdoctor.semantics.source.layers.mixed_operands import MixedOperands, is_half, may_raise, mixed_operands
+from mpdoctor.semantics.source.layers.model_layers import layer_name
 from mpdoctor.semantics.source.layers.output_layers import SIXTEEN_BITS
 
 SEVERITY = Severity.WARNING
@@ -123,7 +124,17 @@ def _widens_half(facts: SourceFacts, call: Call) -> bool:
     given = call.argument(0)
     if not is_cast(call) or given is None or not is_half(facts, given, call.context):
         return False
-    return not is_supervised(facts, call) and not is_cast_to(facts, call, (AUTOCAST, *HALF))
+    if is_supervised(facts, call) or is_cast_to(facts, call, (AUTOCAST, *HALF)):
+        return False
+    return not _is_float32_on_purpose(facts, call)
+
+
+def _is_float32_on_purpose(facts: SourceFacts, cast: Call) -> bool:
+    """Whether the layer whose dtype a cast names makes others in that dtype, so that these compute in float32 too."""
+    named = {id(class_of(value.of)) for value in _dtypes_of_weights(facts, cast.given)}
+    made = [call.keyword("dtype") for call in facts.calls if layer_name(call)]
+    given = [dtype for dtype in made if dtype is not None]
+    return any(id(class_of(value.of)) in named for value in _dtypes_of_weights(facts, given))
 
 
 def in_failure(failure: FailureFacts) -> Iterator[Finding]:
@@ -148,21 +159,18 @@ def _variable_dtype(facts: SourceFacts, call: Call) -> str | None:
     """`self.dtype` or `self.variable_dtype` as an argument of a TensorFlow call in a layer that computes in 16 bits."""
     if not isinstance(call.callee, Api) or not runs_in_call(call.context):
         return None
-    given = (option for argument in call.given for option in options(argument))
-    names = (_dtype_of_weights(facts, value) for value in given)
-    return next((name for name in names if name), None)
+    named = next(_dtypes_of_weights(facts, call.given), None)
+    return f"self.{named.name}" if named is not None else None
 
 
-def _dtype_of_weights(facts: SourceFacts, value: Value) -> str | None:
-    """The name under which the program uses the weights' dtype of a layer that computes in 16 bits; None for any other
-    value."""
-    if isinstance(value, Call) and is_call_of(value, "tensorflow.as_dtype"):
-        value = value.argument(0) or value
-    if not isinstance(value, Attribute) or value.name not in ("dtype", "variable_dtype"):
-        return None
-    owner = class_of(value.of)
-    in_half = owner is not None and any(policy in SIXTEEN_BITS for policy in policies_of_instances(facts, owner))
-    return f"self.{value.name}" if in_half else None
+def _dtypes_of_weights(facts: SourceFacts, given: Iterable[Value]) -> Iterator[Attribute]:
+    """Of these values those that are the weights' dtype of a layer that computes in 16 bits."""
+    for option in (option for value in given for option in options(value)):
+        value = option.argument(0) if isinstance(option, Call) and is_call_of(option, "tensorflow.as_dtype") else option
+        if isinstance(value, Attribute) and value.name in ("dtype", "variable_dtype"):
+            owner = class_of(value.of)
+            if owner is not None and any(policy in SIXTEEN_BITS for policy in policies_of_instances(facts, owner)):
+                yield value
 
 
 def _meets(facts: SourceFacts, met: MixedOperands, call: Call) -> bool:
@@ -186,7 +194,9 @@ def _is_made_from(value: Value, call: Call) -> bool:
         elif isinstance(item, Item):
             waiting.extend(options(item.of))
         elif isinstance(item, Call) and isinstance(item.callee, Api):
-            waiting.extend(option for option in options(item.argument(0)))
+            waiting.extend(option for given in item.args for option in options(given))
+        elif isinstance(item, Collection):
+            waiting.extend(option for inner in item.items for option in options(inner))
         if len(waiting) > MOST_STEPS:
             return False
     return False

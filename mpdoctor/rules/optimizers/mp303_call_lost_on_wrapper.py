@@ -52,6 +52,7 @@ from mpdoctor.program.values import MISSING, Value, known
 from mpdoctor.semantics.source.edits.attributes import of_inner_optimizer
 from mpdoctor.semantics.source.edits.expressions import safe_fix
 from mpdoctor.semantics.source.optimizers.attribute_access import reads
+from mpdoctor.semantics.source.optimizers.conditional_wrappers import wrapped_on_condition
 from mpdoctor.semantics.source.optimizers.wrappers import kinds_of_wrapper, lacks, wrapped
 from mpdoctor.semantics.wording import name_of_optimizer, text_at
 
@@ -77,7 +78,10 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     yield from _refused_arguments(facts)
     yield from _lost_arguments(facts)
     for read in reads(facts, (LOST,)):
-        inside = () if read.context.guarded or not read.is_called else wrapped(facts, read.of, read)
+        if read.context.guarded or not read.is_called:
+            continue
+        of_wrapper = wrapped(facts, read.of, read)
+        inside = of_wrapper or wrapped_on_condition(facts, read.of, read)
         if not inside:
             continue
         of = text_at(facts, read.location).rpartition("." + LOST)[0] or "optimizer"
@@ -87,9 +91,11 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             if lacks(LOST, inside, facts.keras)
             else f"`{of}.{LOST}` sets the list on the LossScaleOptimizer, which does not pass it on: {name} decays all "
             "weights.",
-            f"Call it on the optimizer inside: `{of}.inner_optimizer.{LOST}(…)`.",
+            f"Call it on the optimizer inside: `{of}.inner_optimizer.{LOST}(…)`."
+            if of_wrapper
+            else f"The optimizer is wrapped on one path only: call `{of}.{LOST}(…)` before it is wrapped.",
             read.location,
-            fix=safe_fix("Call it on the inner optimizer", of_inner_optimizer(facts, read)),
+            fix=safe_fix("Call it on the inner optimizer", of_inner_optimizer(facts, read)) if of_wrapper else None,
         )
 
 
