@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from mpdoctor.facts.layer import LayerFacts
 from mpdoctor.facts.location import Location
@@ -16,6 +16,7 @@ from mpdoctor.program.policy_settings import UNSURE
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import ClassFacts
 from mpdoctor.program.values import Api, Collection, Value, is_api, known, leaves, options
+from mpdoctor.semantics.source.programs.branches import may_be_reached_by
 
 SIXTEEN_BITS = {
     "float16": "float16",
@@ -43,7 +44,7 @@ def output_layers(facts: SourceFacts, model: Call, depth: int = 0) -> list[Call]
     elif _is_application(model):
         return [model]
     else:
-        last = _last_of_own_class(facts, model)
+        last = _last_of_own_class(facts, model, facts.calls if depth else ())
     found: list[Call] = []
     for layer in last:
         is_nested = is_call_of(layer, "keras.Sequential", "keras.Model") or _is_application(layer)
@@ -151,15 +152,20 @@ def _is_made_functional(own: ClassFacts | None) -> bool:
     return tuple(named) == ("inputs", "outputs") or any(name.startswith("*") for name in named[:1])
 
 
-def _last_of_own_class(facts: SourceFacts, model: Call) -> list[Call]:
-    """The layers that give what `call` of a class of the program's own returns, in this one of its instances."""
+def _last_of_own_class(facts: SourceFacts, model: Call, calls: Iterable[Call]) -> list[Call]:
+    """The layers that give what `call` of a class of the program's own returns, in this one of its instances.
+
+    `calls`: among which its own are; of a model that is trained Keras makes them."""
     own = class_of(model)
     call = own.find_method("call") if own is not None and own.kind in ("layer", "model") else None
     if own is None or call is None:
         return []
     others = [_place_inside(other) for other in facts.makings_of(own) if other is not model]
+    own_calls = [other for other in calls if other.callee is model]
     found: list[Call] = []
     for returned in facts.returns_of(call):
+        if not may_be_reached_by(returned.context, own_calls):
+            continue
         behind = _layers_behind(returned.value)
         own_layers = [layer for layer in behind if not any(_is_made_inside(layer, place) for place in others)]
         if not own_layers or not all(_belongs_to(layer, model, own) for layer in own_layers):

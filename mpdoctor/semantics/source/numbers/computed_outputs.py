@@ -16,6 +16,7 @@ from mpdoctor.semantics.source.layers.output_layers import (
     output_layers,
 )
 from mpdoctor.semantics.source.numbers.precision import ARITHMETIC, precision_of
+from mpdoctor.semantics.source.programs.branches import may_be_reached_by
 
 Computed = Operation | Call
 
@@ -32,8 +33,9 @@ def computed_outputs(facts: SourceFacts, model: Call) -> Iterator[tuple[Computed
                 ):  # Keras' own tensors promote: all of them have to be 16-bit
                     yield from _in_half(tensor, dtypes.pop())
         elif _is_made_in_half(facts, part):
+            calls = _calls_giving(model, part)
             for tensor, context in _returned(facts, part):
-                if _is_computed(tensor) and not asks_for_dtype(context):
+                if may_be_reached_by(context, calls) and _is_computed(tensor) and not asks_for_dtype(context):
                     yield from _in_half(tensor, precision.half(tensor, context))
 
 
@@ -46,6 +48,12 @@ def _is_made_in_half(facts: SourceFacts, part: Call) -> bool:
     """Whether this one of a class' layers or models computes in 16 bits; others of the class may be float32."""
     own = class_of(part)
     return own is not None and any(policy in SIXTEEN_BITS for policy in policies_made_with(facts, part, own))
+
+
+def _calls_giving(model: Call, part: Call) -> list[Call]:
+    """The calls of a layer that give outputs of a functional model; [] where they are not seen."""
+    outputs = leaves(model.argument(1, "outputs")) if is_functional(model) else ()
+    return [output for output in outputs if isinstance(output, Call) and output.callee is part]
 
 
 def _returned(facts: SourceFacts, part: Call) -> Iterator[tuple[Value, Context]]:

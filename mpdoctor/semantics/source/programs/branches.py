@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from mpdoctor.program.context import Branch, Context
 from mpdoctor.program.events import Call, Operation
-from mpdoctor.program.values import Attribute, Unknown, Value, known, options
+from mpdoctor.program.user_definitions import Parameter
+from mpdoctor.program.values import MISSING, Attribute, Unknown, Value, known, options
 from mpdoctor.semantics.source.optimizers.attribute_access import same_object
 
 FLOAT32 = ("float32", "fp32", "32")
+GIVEN_BY_KERAS = ("training", "mask")  # to a model's `call()`, beside its inputs
 
 
 def exclude_each_other(one: Context, other: Context) -> bool:
@@ -35,6 +39,30 @@ def _answer(branch: Branch, other: Branch) -> bool | None:
 def _answered(branch: Branch) -> list[tuple[Value, bool]]:
     """What is certainly true, or certainly not, in this arm."""
     return [_without_not(test, branch.taken) for test in branch.parts or (branch.test,)]
+
+
+def may_be_reached_by(context: Context, calls: Iterable[Call]) -> bool:
+    """Whether one of these calls of the method that an event stands in may come to it: an arm may ask for a parameter
+    that the call gives, or leaves at its default. Without any the call is Keras' own of a model's `call()`."""
+    given = list(calls)
+    return any(_may_be_reached(context, call) for call in given) if given else _may_be_reached(context, None)
+
+
+def _may_be_reached(context: Context, call: Call | None) -> bool:
+    for branch in context.branches:
+        for test, taken in _answered(branch):
+            if isinstance(test, Parameter) and test.function is context.function:
+                given = known(_given_for(test, call))
+                if given is not MISSING and bool(given) is not taken:
+                    return False
+    return True
+
+
+def _given_for(parameter: Parameter, call: Call | None) -> Value | None:
+    if call is not None:
+        return call.argument(parameter.index - 1, parameter.name) or parameter.default
+    by_keras = parameter.index <= 1 or parameter.name in GIVEN_BY_KERAS
+    return None if by_keras else parameter.default
 
 
 def is_for_float32(context: Context) -> bool:
