@@ -52,9 +52,10 @@ from mpdoctor.facts.model import ModelFacts
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.knowledge.half_dtypes import HALF
 from mpdoctor.program.dtypes.dtype_names import AUTOCAST
-from mpdoctor.program.dtypes.tensor_dtypes import dtype_named
+from mpdoctor.program.dtypes.tensor_dtypes import dtype_named, policies_named
 from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.values import Attribute, Value
 from mpdoctor.semantics.source.edits.expressions import unsafe_fix, without_keyword
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype, policies_of_instances
 from mpdoctor.semantics.source.layers.layer_variables import added_weights, may_be_trained, raw_variables
@@ -103,13 +104,21 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
             )
 
 
+def _computed_in_by_policy(dtype: Value) -> str | None:
+    """What `POLICY.compute_dtype` names, of a policy that the program makes."""
+    if not isinstance(dtype, Attribute) or dtype.name != "compute_dtype" or not isinstance(dtype.of, Call):
+        return None
+    policies = policies_named(dtype.of)
+    return MIXED.get(policies[0]) if len(policies) == 1 else None
+
+
 def _half_dtype(facts: SourceFacts, weight: Call) -> str | None:
     """The 16-bit dtype that a trained weight is given, None if it has none."""
     owner = weight.context.owner
     given = weight.keyword("dtype") or (weight.argument(2) if weight.method != "Variable" else None)
     if given is None or owner is None or not may_be_trained(weight) or asks_for_dtype(weight.context):
         return None
-    named = dtype_named(given, facts.keras)
+    named = dtype_named(given, facts.keras) or _computed_in_by_policy(given)
     if named in HALF:
         return named
     if named != AUTOCAST or not facts.shows_mixed_precision:
