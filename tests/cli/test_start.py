@@ -48,9 +48,9 @@ def imported(arguments: list[str], directory: Path) -> list[str]:
     [
         (["--version"], 8),
         (["explain", "MP201"], 114),
-        (["rules"], 326),
-        (["check", "--static", "--output-format=concise", "mixed.py"], 392),
-        (["check", "--static", "--output-format=concise", "."], 404),
+        (["rules"], 327),
+        (["check", "--static", "--output-format=concise", "mixed.py"], 393),
+        (["check", "--static", "--output-format=concise", "."], 405),
         (["check", "--static", "--output-format=concise", "plain"], 174),
     ],
     ids=lambda given: " ".join(given) if isinstance(given, list) else str(given),

@@ -17,23 +17,11 @@ from mpdoctor.semantics.source.layers.output_layers import output_layers
 from mpdoctor.semantics.source.layers.preceding_layers import rows
 from mpdoctor.semantics.source.numbers.epsilon_guards import function_named
 from mpdoctor.semantics.source.numbers.losses_and_metrics import compiled, function_of
+from mpdoctor.semantics.source.numbers.tensor_shapes import Shape, first_shape, shape_of, shape_of_input, shape_of_layer
 
-Shape = tuple["int | None", ...]  # with the batch; None: as many as there are
-DEEPEST = 60  # layers
 MEANS = ("tensorflow.reduce_mean", "tensorflow.math.reduce_mean", "keras.backend.mean")
 POOLING = frozenset(
     f"{name}{dimensions}" for name in ("GlobalAveragePooling", "GlobalAvgPool") for dimensions in ("1D", "2D", "3D")
-)
-INPUTS = ("keras.Input", "keras.layers.Input", "keras.layers.InputLayer")
-KEEPING = (
-    *("Activation", "Softmax", "ReLU", "LeakyReLU", "PReLU", "ELU", "Dropout", "AlphaDropout"),
-    *("BatchNormalization", "LayerNormalization", "GroupNormalization", "GaussianNoise", "GaussianDropout"),
-    *("SpatialDropout1D", "SpatialDropout2D", "SpatialDropout3D"),
-)
-CONVOLUTIONS = ("Conv1D", "Conv2D", "Conv3D", "SeparableConv1D", "SeparableConv2D", "DepthwiseConv2D")
-ELEMENTWISE = (
-    *("cast", "identity", "abs", "square", "sqrt", "exp", "log", "sin", "cos"),
-    *("relu", "elu", "gelu", "tanh", "sigmoid", "softplus", "leaky_relu"),
 )
 SHORT = 64  # numbers in a row: a batch of 1023 such rows of ones is what float16 adds up
 FLAT = ("Flatten", *(f"Global{kind}Pooling{n}D" for kind in ("Average", "Max") for n in (1, 2, 3)))
@@ -58,7 +46,7 @@ def large_pooling(facts: SourceFacts) -> Iterator[tuple[Call, int]]:
     """(the call that makes the layer, how many positions it averages) of those that average too many for float16."""
     for call in facts.calls:
         if isinstance(call.callee, Call) and layer_name(call.callee) in POOLING:
-            yield from _if_large(call.callee, _shape(call.argument(0)))
+            yield from _if_large(call.callee, shape_of(call.argument(0)))
         elif is_call_of(call, "keras.Sequential"):
             yield from _pooling_of_sequential(call)
 
@@ -73,7 +61,7 @@ def _pooling_of_sequential(model: Call) -> Iterator[tuple[Call, int]]:
             return
         if layer_name(layer) in POOLING:
             yield from _if_large(layer, shape)
-        shape = _of_input(layer) or _of_layer(layer, shape or _first_shape(layer))
+        shape = shape_of_input(layer) or shape_of_layer(layer, shape or first_shape(layer))
 
 
 def _if_large(layer: Call, shape: Shape | None) -> Iterator[tuple[Call, int]]:
@@ -87,7 +75,7 @@ def _if_large(layer: Call, shape: Shape | None) -> Iterator[tuple[Call, int]]:
 
 def _averaged(call: Call, given: Value) -> int:
     """0 where it is not known."""
-    shape, axis = _shape(given), call.argument(1, "axis")
+    shape, axis = shape_of(given), call.argument(1, "axis")
     if shape is None or call.open:
         return 0
     if axis is None:
@@ -100,68 +88,6 @@ def _averaged(call: Call, given: Value) -> int:
 def _product(sizes: Shape) -> int:
     """0 where one is not known."""
     return math.prod(0 if size is None else size for size in sizes)
-
-
-def _shape(value: Value | None, depth: int = 0, found: dict[int, Shape | None] | None = None) -> Shape | None:
-    """None where it is not known; of a value that is one of several, where they are not alike. `found`: of the values
-    that were asked about on the way. Each residual connection leads to what is before it twice."""
-    found = {} if found is None else found
-    if depth > DEEPEST:
-        return None
-    if id(value) not in found:
-        shapes = {_one_shape(option, depth, found) for option in options(value)}
-        found[id(value)] = shapes.pop() if len(shapes) == 1 else None
-    return found[id(value)]
-
-
-def _one_shape(value: Value, depth: int, found: dict[int, Shape | None]) -> Shape | None:
-    if isinstance(value, Operation):
-        tensors = [operand for operand in value.operands if not isinstance(known(operand), (int, float))]
-        shapes = {_shape(operand, depth + 1, found) for operand in tensors}
-        return shapes.pop() if len(shapes) == 1 else None
-    if not isinstance(value, Call):
-        return None
-    if isinstance(value.callee, Call):
-        return _of_layer(value.callee, _shape(value.argument(0), depth + 1, found))
-    name = function_named(value)
-    if name == "reshape":
-        return _written(value.argument(1, "shape"))
-    return _shape(value.argument(0, "x"), depth + 1, found) if name in ELEMENTWISE else _of_input(value)
-
-
-def _of_input(value: Call) -> Shape | None:
-    """Of what stands for the input of a model."""
-    if not is_call_of(value, *INPUTS) or value.open:
-        return None
-    shape = _written(value.argument(0, "shape") or value.keyword("input_shape"))
-    return None if shape is None else (None, *shape)
-
-
-def _first_shape(layer: Call) -> Shape | None:
-    shape = _written(layer.keyword("input_shape"))
-    return None if shape is None else (None, *shape)
-
-
-def _of_layer(layer: Call, given: Shape | None) -> Shape | None:
-    """Of what a layer puts out, where it keeps the positions."""
-    name = layer_name(layer)
-    if given is None or layer.open or layer.keyword("data_format") is not None:
-        return None
-    if name in KEEPING:
-        return given
-    is_same = known(layer.keyword("padding")) == "same"
-    steps = layer.argument(1 if name == "DepthwiseConv2D" else 2, "strides")
-    if name not in CONVOLUTIONS or not is_same or not (steps is None or known(steps) == 1):
-        return None
-    return (*given[:-1], None)
-
-
-def _written(shape: Value | None) -> Shape | None:
-    """As it stands there; -1, and what is not known, is None."""
-    if not isinstance(shape, Collection) or shape.open:
-        return None
-    sizes = [known(item) for item in shape.items]
-    return tuple(size if isinstance(size, int) and size >= 0 else None for size in sizes)
 
 
 def is_over_short_rows(facts: SourceFacts, function: FunctionFacts | None, summed: Value) -> bool:
