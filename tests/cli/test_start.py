@@ -47,7 +47,7 @@ def imported(arguments: list[str], directory: Path) -> list[str]:
     ("arguments", "most"),
     [
         (["--version"], 8),
-        (["explain", "MP201"], 114),
+        (["explain", "MP201"], 118),
         (["rules"], 327),
         (["check", "--static", "--output-format=concise", "mixed.py"], 393),
         (["check", "--static", "--output-format=concise", "."], 405),

@@ -54,6 +54,7 @@ from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
 from mpdoctor.semantics.source.numbers.constants import CASTS, numbers_from_value
 from mpdoctor.semantics.source.numbers.epsilon_guards import function_named
 from mpdoctor.semantics.source.numbers.precision import precision_of
+from mpdoctor.semantics.source.numbers.tensor_shapes import sizes_named
 
 SEVERITY = Severity.WARNING
 EXACT = {"float16": 2048, "bfloat16": 256}
@@ -70,7 +71,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     last_numbers: LastNumbers = {}
     for call in facts.library_calls:
         counted = _counted(call)
-        last = _last(counted, last_numbers)
+        last = _last(facts, counted, last_numbers)
         dtype = precision.half(call, call.context) if last else None
         if counted is call and dtype == "float16":
             continue  # it has no kernel for that: MP211
@@ -93,29 +94,29 @@ def _counted(call: Call) -> Value | None:
     return call.argument(0, "x") if is_cast else None
 
 
-def _last(value: Value | None, found: LastNumbers, depth: int = 0) -> float:
+def _last(facts: SourceFacts, value: Value | None, found: LastNumbers, depth: int = 0) -> float:
     """The largest number of a range of integers; 0 where it is no range, or its end is unknown. `found` caches results
     by id and depth, because each line of a long computation contains the lines before it."""
     for option in options(value):
         if (id(option), depth) not in found:
-            found[id(option), depth] = _last_of_one(option, found, depth + 1) if depth <= DEEPEST else 0
+            found[id(option), depth] = _last_of_one(facts, option, found, depth + 1) if depth <= DEEPEST else 0
     return max((found[id(option), depth] for option in options(value)), default=0)
 
 
-def _last_of_one(value: Value, found: LastNumbers, depth: int) -> float:
+def _last_of_one(facts: SourceFacts, value: Value, found: LastNumbers, depth: int) -> float:
     if isinstance(value, Item):
-        return _last(value.of, found, depth)
+        return _last(facts, value.of, found, depth)
     if isinstance(value, Operation) and value.operator in ("+", "-"):
-        return max((_last(operand, found, depth) for operand in value.operands), default=0)
+        return max((_last(facts, operand, found, depth) for operand in value.operands), default=0)
     if not isinstance(value, Call):
         return 0
     name = function_named(value)
     if name in PASSING or (isinstance(value.callee, Api) and public_name(value.callee.name) in CASTS):
-        return _last(value.argument(0), found, depth)
-    return _last_of_range(value) if name in RANGES else 0
+        return _last(facts, value.argument(0), found, depth)
+    return _last_of_range(facts, value) if name in RANGES else 0
 
 
-def _last_of_range(value: Call) -> float:
+def _last_of_range(facts: SourceFacts, value: Call) -> float:
     named = value.keyword("limit") or value.keyword("stop")
     start = value.argument(0)
     position = 1 if value.argument(1) is not None and not named else 0
@@ -123,5 +124,6 @@ def _last_of_range(value: Call) -> float:
     if step and abs(max(step)) < 1:
         return 0
     first = numbers_from_value(start) if position else (0.0,)
-    ends = numbers_from_value(named or value.argument(position))
+    end = named or value.argument(position)
+    ends = numbers_from_value(end) or tuple(sizes_named(facts, end))
     return max(min(ends) - 1, *(abs(number) for number in first)) if ends and first else 0

@@ -17,7 +17,7 @@ from mpdoctor.semantics.source.layers.output_layers import output_layers
 from mpdoctor.semantics.source.layers.preceding_layers import rows
 from mpdoctor.semantics.source.numbers.epsilon_guards import function_named
 from mpdoctor.semantics.source.numbers.losses_and_metrics import compiled, function_of
-from mpdoctor.semantics.source.numbers.tensor_shapes import Shape, first_shape, shape_of, shape_of_input, shape_of_layer
+from mpdoctor.semantics.source.numbers.tensor_shapes import Shape, shape_of, shapes_in_sequential
 
 MEANS = ("tensorflow.reduce_mean", "tensorflow.math.reduce_mean", "keras.backend.mean")
 POOLING = frozenset(
@@ -48,20 +48,9 @@ def large_pooling(facts: SourceFacts) -> Iterator[tuple[Call, int]]:
         if isinstance(call.callee, Call) and layer_name(call.callee) in POOLING:
             yield from _if_large(call.callee, shape_of(call.argument(0)))
         elif is_call_of(call, "keras.Sequential"):
-            yield from _pooling_of_sequential(call)
-
-
-def _pooling_of_sequential(model: Call) -> Iterator[tuple[Call, int]]:
-    layers = model.argument(0, "layers")
-    if not isinstance(layers, Collection) or layers.open:
-        return
-    shape: Shape | None = None
-    for layer in layers.items:
-        if not isinstance(layer, Call):
-            return
-        if layer_name(layer) in POOLING:
-            yield from _if_large(layer, shape)
-        shape = shape_of_input(layer) or shape_of_layer(layer, shape or first_shape(layer))
+            for layer, shape in shapes_in_sequential(facts, call):
+                if layer_name(layer) in POOLING:
+                    yield from _if_large(layer, shape)
 
 
 def _if_large(layer: Call, shape: Shape | None) -> Iterator[tuple[Call, int]]:
