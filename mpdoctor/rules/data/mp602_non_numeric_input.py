@@ -45,8 +45,12 @@ from mpdoctor.facts.model import ArrayFacts, ModelFacts
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.knowledge.api_names import public_name
 from mpdoctor.knowledge.layer_kinds import TEXT
+from mpdoctor.program.events import Call
+from mpdoctor.program.instances import is_call_of
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Api
+from mpdoctor.program.values import Api, Value, options
+from mpdoctor.semantics.source.layers.model_layers import layer_name
+from mpdoctor.semantics.source.layers.preceding_layers import layers_of_sequential
 from mpdoctor.semantics.source.programs.array_contents import non_numeric_content
 from mpdoctor.semantics.source.programs.training_data import behind, fed_values
 
@@ -66,12 +70,12 @@ HELP = {
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
-    if _reads_text(facts):
-        return
+    reads_text = _reads_text(facts)
     for call, role, value in fed_values(facts):
-        if call.context.guarded:
+        if call.context.guarded or (reads_text and not _takes_numbers_only(facts, call.receiver)):
             continue
-        content = next(filter(None, map(non_numeric_content, behind(value, past_maps=False))), None)
+        sources = behind(value, past_maps=False)
+        content = next(filter(None, (non_numeric_content(facts, source) for source in sources)), None)
         if content is not None:
             yield Finding(
                 f"The {role} given to `{call.method}` hold {content}: no layer can compute with them.",
@@ -126,6 +130,21 @@ def _what_is_held(array: ArrayFacts) -> str | None:
     if array.dtype.startswith(("string", "str", "<U", "|S", "bytes")):
         return "strings"
     return "dates" if array.dtype.startswith(("datetime", "timedelta")) else None
+
+
+def _takes_numbers_only(facts: SourceFacts, model: Value | None) -> bool:
+    """Whether it is certainly a Sequential of library layers, none of which takes strings."""
+    models = options(model)
+    if not models or not all(isinstance(option, Call) and is_call_of(option, "keras.Sequential") for option in models):
+        return False
+    rows = [layers_of_sequential(facts, option) for option in models if isinstance(option, Call)]
+    return all(row and all(layer_name(layer) and not _is_for_text(layer) for layer in row) for row in rows)
+
+
+def _is_for_text(layer: Value) -> bool:
+    """Or a class of the user's own, which may be."""
+    callee = layer.callee if isinstance(layer, Call) else None
+    return not isinstance(callee, Api) or public_name(callee.name).rpartition(".")[2] in TEXT
 
 
 def _reads_text(facts: SourceFacts) -> bool:

@@ -89,9 +89,12 @@ def execute_assert(state: State, node: ast.Assert) -> bool:
 
 
 def execute_delete(state: State, node: ast.Delete) -> bool:
+    """Of an item that is deleted nothing is known any more."""
     for target in node.targets:
         if isinstance(target, ast.Name):
             state.scope.forget(target.id)
+        elif isinstance(target, ast.Subscript):
+            assign(state, target, Unknown(state.place(target)))
     return True
 
 

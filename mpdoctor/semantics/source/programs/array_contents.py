@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from mpdoctor.program.dtypes.tensor_dtypes import dtype_named
 from mpdoctor.program.events import Call, Operation
-from mpdoctor.program.values import Api, Collection, Item, Known, Value, is_api, known, options
+from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.values import MISSING, Api, Attribute, Collection, Item, Known, Value, is_api, known, options
 
 ARRAYS = (
     *("numpy.array", "numpy.asarray", "tensorflow.constant", "tensorflow.convert_to_tensor"),
@@ -15,9 +18,9 @@ CONVERTING = ("astype", "to_numpy")
 DATES = ("pandas.to_datetime", "pandas.date_range", "pandas.to_timedelta", "pandas.DatetimeIndex")
 
 
-def non_numeric_content(value: Value) -> str | None:
+def non_numeric_content(facts: SourceFacts, value: Value) -> str | None:
     """What an array or table holds that is no number, None if it is certainly or perhaps numeric."""
-    if _text_columns(value):
+    if _text_columns(facts, value):
         return "strings"
     if isinstance(value, Collection):
         return "strings" if value.kind == "list" and value.items and _holds_text(value) else None
@@ -81,16 +84,32 @@ def _repeated(value: Value) -> Value:
     return lists[0] if len(lists) == 1 else value
 
 
-def _text_columns(value: Value) -> set[object]:
+def _text_columns(facts: SourceFacts, value: Value) -> set[object]:
     """The columns of a pandas table that certainly hold text: of one that the program writes out, or of a choice of its
-    columns."""
+    columns. Not those that the program changes in the table, or takes out of it."""
     if isinstance(value, Item):
         chosen = value.index.items if isinstance(value.index, Collection) else (value.index,)
-        return _text_columns(value.of) & {known(column) for column in chosen}
+        return _text_columns(facts, value.of) & {known(column) for column in chosen}
     if not isinstance(value, Call) or not is_api(value.callee, "pandas.DataFrame"):
         return set()
     table = value.argument(0, "data")
     if not isinstance(table, Collection) or table.kind != "dict":
         return set()
-    pairs = zip(table.keys, table.items, strict=False)
-    return {known(name) for name, column in pairs if _holds_text(column)}
+    columns = {known(name) for name, column in zip(table.keys, table.items, strict=False) if _holds_text(column)}
+    changed = set(_changed_columns(facts, value)) if columns else set()
+    return set() if MISSING in changed else columns - changed
+
+
+def _changed_columns(facts: SourceFacts, table: Call) -> Iterator[object]:
+    """The columns that a program writes, deletes or pops; MISSING where it may be any of them."""
+    for write in facts.writes:
+        if write.of is table:
+            names = write.index.items if isinstance(write.index, Collection) else (write.index,)
+            yield from map(known, names)
+        elif isinstance(write.of, Attribute) and write.of.of is table:  # `table.loc[…] = …`
+            yield MISSING
+    for call in facts.calls:
+        if call.receiver is table and call.method == "pop":
+            yield known(call.argument(0, "item"))
+        elif call.receiver is table and (call.method == "update" or known(call.keyword("inplace")) is True):
+            yield MISSING
