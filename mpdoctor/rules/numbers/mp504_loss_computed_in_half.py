@@ -66,7 +66,7 @@ from mpdoctor.program.events import Call, Operation, Return
 from mpdoctor.program.instances import class_of
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Defined, FunctionFacts
-from mpdoctor.program.values import Api, Value, options
+from mpdoctor.program.values import Api, Value, known, options
 from mpdoctor.semantics.source.edits.expressions import (
     unsafe_fix,
     without_keyword,
@@ -183,15 +183,21 @@ def _weighted(product: Operation) -> tuple[Value | None, ...]:
     return tuple(filter(_is_cast_number, product.operands)) if product.operator == "*" else ()
 
 
-def _is_one_number(value: Value | None) -> bool:
-    """Whether it is certainly a mean or a sum, perhaps cast, or added to another one."""
-    choices = options(value)
+def _is_one_number(value: Value | None, depth: int = 0) -> bool:
+    """Whether it is certainly a mean or a sum, perhaps cast, added to another one, or weighted by a constant."""
+    choices = options(value) if depth < MOST_NESTED else ()
     return bool(choices) and all(
         (isinstance(choice, Call) and (choice.method in REDUCING or is_cast(choice)))
-        or (isinstance(choice, Operation) and choice.operator == "+")
-        or (isinstance(choice, Operation) and choice.operator == "*" and any(map(_is_cast_number, choice.operands)))
+        or (isinstance(choice, Operation) and _is_made_of_numbers(choice, depth))
         for choice in choices
     )
+
+
+def _is_made_of_numbers(operation: Operation, depth: int) -> bool:
+    if operation.operator == "+" or (operation.operator == "*" and any(map(_is_cast_number, operation.operands))):
+        return True
+    weighted = [operand for operand in operation.operands if not isinstance(known(operand), (int, float))]
+    return operation.operator in ("*", "/") and len(weighted) == 1 and _is_one_number(weighted[0], depth + 1)
 
 
 def _is_cast_number(value: Value | None) -> bool:
