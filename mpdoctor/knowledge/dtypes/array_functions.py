@@ -15,6 +15,10 @@ KEEPING = frozenset(
         *("ceil", "sum", "mean", "max", "min", "std", "var", "cumsum", "tile", "repeat", "reshape", "transpose"),
         *("expand_dims", "squeeze", "flip", "flipud", "fliplr", "roll", "pad", "clip", "moveaxis", "swapaxes"),
         *("ravel", "triu", "tril", "copy", "ascontiguousarray", "diag", "flatten", "T"),
+        # these in NumPy 1.19, 1.26 and 2.4; not percentile and quantile, which give float64 before NumPy 2
+        *("median", "average", "prod", "cumprod", "ptp", "diff", "amax", "amin", "nan_to_num", "sort", "take"),
+        *("nanmean", "nanmedian", "nanmax", "nanmin", "nansum", "nanstd", "nanvar", "rot90", "partition"),
+        *("around", "round", "rint", "trunc", "sign", "log2", "log10", "arctan", "sinh", "cosh"),
     ]
 )
 # The result has the dtype that the first two arguments agree on, or the parts of the first.

@@ -51,6 +51,8 @@ from collections.abc import Iterator
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.finding import AlsoSeen, Finding, Fix, Severity
 from mpdoctor.knowledge.api_names import public_name
+from mpdoctor.knowledge.dtypes.array_functions import JOINING_PARTS
+from mpdoctor.knowledge.dtypes.array_functions import KEEPING as KEEPING_ARRAYS
 from mpdoctor.knowledge.dtypes.result_dtypes import KEEPING
 from mpdoctor.program.dtypes.tensor_dtypes import dtype_named
 from mpdoctor.program.events import Call, Operation
@@ -183,7 +185,8 @@ def _items(value: Value | None) -> tuple[Value | None, ...]:
 def _keeps_dtype(facts: SourceFacts, function: Value | None) -> bool:
     """Whether a function certainly returns the dtype of its input."""
     if isinstance(function, Api):
-        return function.name.startswith("numpy.") and function.name.rpartition(".")[2] in KEEPING
+        place, _, name = function.name.rpartition(".")
+        return place == "numpy" and name in KEEPING_ARRAYS
     if not isinstance(function, Defined) or not isinstance(function.of, FunctionFacts):
         return False
     returned = [option for event in facts.returns_of(function.of) for option in options(event.value)]
@@ -206,6 +209,14 @@ def _parts_with_its_dtype(value: Value) -> tuple[Value, ...]:
         return (value.of,)
     if isinstance(value, Operation):
         return tuple(operand for operand in value.operands if not isinstance(operand, Known))
-    if isinstance(value, Call) and isinstance(value.callee, Api) and value.keyword("dtype") is None:
-        return value.arguments(slice(1)) if public_name(value.callee.name).rpartition(".")[2] in KEEPING else ()
-    return ()
+    if isinstance(value, Collection):
+        return value.items
+    if not isinstance(value, Call) or value.keyword("dtype") is not None:
+        return ()
+    if isinstance(value.callee, Attribute):  # a method of an array
+        return (value.callee.of,) if value.callee.name in KEEPING_ARRAYS else ()
+    if not isinstance(value.callee, Api):
+        return ()
+    place, _, name = public_name(value.callee.name).rpartition(".")
+    keeping = (*KEEPING_ARRAYS, *JOINING_PARTS) if place == "numpy" else KEEPING
+    return value.arguments(slice(1)) if name in keeping else ()
