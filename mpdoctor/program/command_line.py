@@ -1,24 +1,27 @@
-"""Values that the program takes from its command line, and the defaults that they have without it."""
+"""Values that the program takes from its command line or its environment, and the defaults that they have without."""
 
 from __future__ import annotations
 
 from mpdoctor.program.events import Call, Operation
-from mpdoctor.program.values import Api, Attribute, Collection, Item, Known, Value, known, options
+from mpdoctor.program.values import Api, Attribute, Collection, Item, Known, Value, is_api, known, options
 
 PARSING = ("parse_args", "parse_known_args", "parse_intermixed_args")
 FLAGS = ".flags.FLAGS."
+ENVIRONMENT = ("os.environ.get", "os.getenv")
 _OF_TEXTS = ("f-string", "+")
 
 
 def is_from_command_line(value: Value) -> bool:
-    """Whether it is `args.lr` of what argparse gives, absl's `FLAGS.lr` and `LR.value`, a text that is made of one of
-    these, or what a table of the program holds for it."""
+    """Whether it is `args.lr` of what argparse gives, absl's `FLAGS.lr` and `LR.value`, `os.environ.get("LR")`, a text
+    that is made of one of these, or what a table of the program holds for it."""
     if isinstance(value, Api):
         return FLAGS in value.name
     if isinstance(value, Item):
         return isinstance(value.of, Collection) and value.index is not None and is_from_command_line(value.index)
     if isinstance(value, Operation) and value.operator in _OF_TEXTS:
         return all(isinstance(part, Known) or is_from_command_line(part) for part in value.operands)
+    if isinstance(value, Call):
+        return is_api(value.callee, *ENVIRONMENT)
     if not isinstance(value, Attribute):
         return False
     return parsing_call(value.of) is not None or (value.name == "value" and defines_flag(value.of))

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from mpdoctor.facts.versions import KerasPackage
 from mpdoctor.program.events import Call, Operation, Use, Write
-from mpdoctor.program.values import Api, Collection, Known, Value, known, walk
+from mpdoctor.program.values import Api, Collection, Either, Known, Value, known, walk
 
 LEGACY = "TF_USE_LEGACY_KERAS"
 _KERAS3_ONLY = (
@@ -91,7 +91,7 @@ def _asks_for_setting(test: Value) -> bool:
     names = [part.name for part in parts if isinstance(part, Api)]
     return (
         any(known(part) == LEGACY for part in parts)
-        and all(isinstance(part, (Known, Operation, Call, Api)) for part in parts)
+        and all(isinstance(part, (Known, Operation, Call, Api, Either)) for part in parts)
         and set(names) <= _ENVIRONMENT
     )
 

@@ -29,7 +29,7 @@ from mpdoctor.source.interpreter.calls.callees import (
 from mpdoctor.source.interpreter.calls.higher_order_calls import result_of_higher_order
 from mpdoctor.source.interpreter.dispatch import evaluate
 from mpdoctor.source.interpreter.expressions import evaluate_keywords, evaluate_positional
-from mpdoctor.source.interpreter.settings.command_line import remember_flag
+from mpdoctor.source.interpreter.settings.command_line import default_of_variable, remember_flag
 from mpdoctor.source.interpreter.settings.data_classes import factory_of_field, fields_of, member_by_value
 from mpdoctor.source.interpreter.settings.own_dicts import keep_items
 from mpdoctor.source.interpreter.state.interpreter_state import State
@@ -89,6 +89,9 @@ def _call(
     call = Call(location, callee, args, keywords, state.context, order, is_open, dropped, gives, yields)
     state.events.calls.append(call)
     remember_flag(state, call)
+    default = default_of_variable(call)
+    if default is not None:
+        return joined((default, call))
     if inlinable is None:
         if isinstance(callee, Attribute) and node is not None:
             special = call_known_method(state, callee, call, node)

@@ -1,11 +1,12 @@
-"""What the program takes from its command line: the defaults of argparse's arguments and of absl's flags.
+"""What the program takes from its command line: the defaults of argparse's arguments and of absl's flags, and those of
+variables of the environment.
 
-A default is one of two things that such a name may hold: what the command line says instead nobody knows."""
+A default is one of two things that such a name may hold: what is said instead nobody knows."""
 
 from __future__ import annotations
 
 from mpdoctor.facts.location import Location
-from mpdoctor.program.command_line import FLAGS, defines_flag, parsing_call
+from mpdoctor.program.command_line import ENVIRONMENT, FLAGS, defines_flag, parsing_call
 from mpdoctor.program.events import Call
 from mpdoctor.program.instances import is_instance_of
 from mpdoctor.program.user_definitions import FunctionFacts
@@ -44,6 +45,12 @@ def remember_flag(state: State, call: Call) -> None:
     if isinstance(name, str) and _is_told(default):
         assert default is not None
         state.walk.side_effects.set(state.flags, name, default)
+
+
+def default_of_variable(call: Call) -> Value | None:
+    """Of `os.environ.get("POLICY", "mixed_float16")`"""
+    default = call.argument(1, "default") if is_api(call.callee, *ENVIRONMENT) else None
+    return default if _is_told(default) else None
 
 
 def default_of_argument(state: State, of: Value, name: str, location: Location) -> Value | None:
