@@ -49,7 +49,7 @@ from mpdoctor.facts.location import Location
 from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.program.context import Context
 from mpdoctor.program.dtypes.array_dtypes import is_array
-from mpdoctor.program.events import Call, Return
+from mpdoctor.program.events import Call, Operation, Return
 from mpdoctor.program.instances import class_of, is_call_of
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import ClassFacts, Parameter
@@ -81,6 +81,7 @@ RECURRENT = (
     "keras.layers.ConvLSTM2D",
     "keras.layers.ConvLSTM3D",
 )
+CELLS = ("keras.layers.LSTMCell", "keras.layers.GRUCell", "keras.layers.SimpleRNNCell", "keras.layers.StackedRNNCells")
 STATEFUL_BROKEN_UNTIL = {"keras": (3, 8), "tf.keras": (2, 7)}
 
 
@@ -95,10 +96,10 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 
 
 def _states_handed_over(facts: SourceFacts) -> Iterator[Finding]:
-    """Calls of a 16-bit recurrent layer with a float32 state."""
+    """Calls of a 16-bit recurrent layer, or of a cell, with a float32 state."""
     for call in facts.calls:
         layer = call.callee
-        if isinstance(layer, Call) and is_call_of(layer, *RECURRENT) and half_dtype_of_layer(facts, layer):
+        if isinstance(layer, Call) and is_call_of(layer, *RECURRENT, *CELLS) and half_dtype_of_layer(facts, layer):
             given = [handed for state in _states(call) for handed in (state, *given_to_call(facts, state))]
             state = _first_float32(facts, given)
             if state is not None and not asks_for_dtype(call.context):
@@ -176,7 +177,7 @@ def _cast_where_returned(facts: SourceFacts, returned: Return) -> Fix | None:
 
 def _cast(facts: SourceFacts, place: Location, dtype: str, given: Iterable[Value]) -> Fix | None:
     """The one state, or each state of a list; None where it may be either."""
-    listed = {isinstance(state, Collection) for state in given if not isinstance(state, Parameter)}
+    listed = {_listed(state) is not None for state in given if not isinstance(state, Parameter)}
     if len(listed) != 1:
         return None
     edit = each_cast(facts, place, dtype) if listed.pop() else cast(facts, place, dtype)
@@ -276,16 +277,23 @@ def _finding(facts: SourceFacts, state: Value, layer: str, location: Location, f
 
 
 def _states(call: Call) -> Iterator[Value]:
-    yield from _spread(call.argument(1, "initial_state"))
+    yield from _spread(call.argument(1, "initial_state") or call.keyword("states"))
 
 
 def _spread(value: Value | None) -> Iterator[Value]:
+    """What is in a list, also of `[state] * 2`."""
     for option in options(value):
-        if isinstance(option, Collection):
-            for item in option.items:
-                yield from options(item)
-        else:
-            yield option
+        listed = _listed(option)
+        for item in (option,) if listed is None else listed.items:
+            yield from options(item)
+
+
+def _listed(value: Value) -> Collection | None:
+    """The list that a value is, or repeats."""
+    if isinstance(value, Operation) and value.operator == "*":
+        lists = [operand for operand in value.operands if isinstance(operand, Collection)]
+        return lists[0] if len(lists) == 1 else None
+    return value if isinstance(value, Collection) else None
 
 
 def _is_float32(facts: SourceFacts, state: Value) -> bool:
