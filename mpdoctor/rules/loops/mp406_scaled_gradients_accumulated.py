@@ -75,6 +75,7 @@ from mpdoctor.semantics.source.optimizers.gradients import (
     applied_gradients,
     given_to,
     is_gradient_call,
+    target,
     unscales,
     until_gradients,
 )
@@ -83,6 +84,7 @@ from mpdoctor.semantics.source.optimizers.scaling import (
     divided_by_scale,
     holds_gradient,
     is_of_scaled_loss,
+    scaling_calls,
 )
 from mpdoctor.semantics.wording import receiver_text
 
@@ -242,9 +244,14 @@ def _set_back(facts: SourceFacts, stores: tuple[Value, ...], kept: Call) -> bool
 
 
 def _applied_each_time(facts: SourceFacts, gradient: Call, kept: Call) -> Iterator[Call]:
-    """The calls of a LossScaleOptimizer that apply a gradient in the step in which it is kept."""
+    """The calls of a LossScaleOptimizer that apply a gradient in the step in which it is kept, or another one, of other
+    variables, with the same loss scale."""
+    scalers = [scaling.receiver for scaling in scaling_calls(target(gradient)) if scaling.receiver is not None]
     for apply, applied in applied_gradients(facts):
-        if applied is gradient and applied_by_its_scaler(facts, apply, gradient) and _each_time(apply, kept):
+        if not applied_by_its_scaler(facts, apply, applied) or not _each_time(apply, kept):
+            continue
+        of, is_same = apply.receiver, applied is gradient
+        if is_same or (of is not None and any(same_object(of, scaler) for scaler in scalers)):
             yield apply
 
 
