@@ -2,9 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.user_definitions import Parameter
-from mpdoctor.program.values import Api, Attribute, Collection, Either, Item, Known, Value, known, walk
+from mpdoctor.program.values import (
+    Api,
+    Attribute,
+    Collection,
+    Earlier,
+    Either,
+    Item,
+    Known,
+    Value,
+    known,
+    options,
+    walk,
+)
 
 _WHOLE = (
     *("math.ceil", "math.floor", "math.trunc", "math.factorial", "math.comb", "math.perm"),
@@ -90,3 +104,14 @@ def _is_length(value: Value) -> bool:
     of its input."""
     given_to = value.of.function if isinstance(value, Item) and isinstance(value.of, Parameter) else None
     return is_number(value) or (given_to is not None and given_to.name == "build")
+
+
+def without_start(choices: Sequence[Value]) -> Sequence[Value]:
+    """Of what a loop adds up from `total = 0.0` on the sum alone: a Python number takes the dtype of what it meets."""
+    numbers = [choice for choice in choices if type(known(choice)) in (int, float)]
+    sums = [choice for choice in choices if isinstance(choice, Operation) and any(map(_is_carried, choice.operands))]
+    return sums if numbers and len(numbers) + len(sums) == len(choices) and sums else choices
+
+
+def _is_carried(operand: Value) -> bool:
+    return any(isinstance(option, Earlier) for option in options(operand))

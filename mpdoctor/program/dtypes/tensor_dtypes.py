@@ -11,7 +11,7 @@ from mpdoctor.knowledge.dtypes.result_dtypes import COMPARISONS, INITIALIZERS, I
 from mpdoctor.program.dtypes.array_dtypes import is_array
 from mpdoctor.program.dtypes.dtype_names import AUTOCAST, NAMES, VARIABLE, is_policy_in_force, policies_by_name
 from mpdoctor.program.dtypes.library_results import dtype_of_library_call
-from mpdoctor.program.dtypes.python_numbers import is_number
+from mpdoctor.program.dtypes.python_numbers import is_number, without_start
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.instances import class_of
 from mpdoctor.program.user_definitions import ClassFacts, Defined, FunctionFacts, Parameter
@@ -135,7 +135,8 @@ class _Dtypes:
     def _agreed_options(self, several: tuple[Value, ...], depth: int) -> str | None:
         """The dtype that each of several values has: what a loop carries on is one of them where it keeps it."""
         earlier = [option for option in several if isinstance(option, Earlier)]
-        found = {self._of_one(option, depth) for option in several if not isinstance(option, Earlier)}
+        others = [option for option in several if not isinstance(option, Earlier)]
+        found = {self._of_one(option, depth) for option in without_start(others)}
         dtype = found.pop() if len(found) == 1 else None
         stays = dtype is not None and all(self._stays(option, dtype, depth) for option in earlier)
         return dtype if stays else None

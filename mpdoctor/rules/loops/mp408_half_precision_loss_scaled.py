@@ -36,7 +36,8 @@ def loss_of(x):
 ```
 
 ## Versions
-All. bfloat16 has float32's range and is not affected.
+All. bfloat16 has float32's range and is not affected. An optimizer of Keras 3 with a `loss_scale_factor` multiplies in
+the dtype of the loss, built or not (3.15).
 
 ## Where users met it
 tensorflow/tensorflow#33484, keras-team/keras#16552; danijar/dreamerv2 asserts that the loss is float32.
@@ -50,11 +51,11 @@ from mpdoctor.facts.training import TrainingFacts
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import options
 from mpdoctor.semantics.source.edits.expressions import unsafe_fix
 from mpdoctor.semantics.source.edits.names import cast_argument
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
 from mpdoctor.semantics.source.numbers.precision import precision_of
+from mpdoctor.semantics.source.optimizers.gradients import factor_of
 from mpdoctor.semantics.source.optimizers.scaling import SCALING, scales
 from mpdoctor.semantics.source.optimizers.wrappers import is_fixed, starting_scale
 from mpdoctor.semantics.source.programs.tests_without_training import is_in_test_without_training
@@ -70,8 +71,10 @@ INFINITE = 65520.0  # the first number that is inf when it is rounded to float16
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
-    calls = [call for call in facts.method_calls(*SCALING) if facts.shows_mixed_precision and scales(facts, call)]
+    calls = facts.method_calls(*SCALING) if facts.shows_mixed_precision else ()
     for call in calls:
+        if not scales(facts, call) and _factor(facts, call) is None:
+            continue
         if asks_for_dtype(call.context) or not _is_float16(facts, call):
             continue
         if not is_in_test_without_training(facts, call.context):
@@ -79,9 +82,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 
 
 def _is_float16(facts: SourceFacts, call: Call) -> bool:
-    choices = options(call.argument(0, "loss"))
-    precision = precision_of(facts) if choices else None
-    return precision is not None and all(precision.half(choice, call.context) == "float16" for choice in choices)
+    return precision_of(facts).half(call.argument(0, "loss"), call.context) == "float16"
 
 
 def _finding(facts: SourceFacts, call: Call) -> Finding:
@@ -90,7 +91,10 @@ def _finding(facts: SourceFacts, call: Call) -> Finding:
     text = text if text.isidentifier() else "loss"
     scale = starting_scale(call.receiver)
     infinite = f"multiplied by the loss scale of {scale} it is inf from {_largest(float(scale))} on"
-    if facts.keras.is_keras3:  # in a built optimizer the scale is a variable, and the product float32
+    factor = _factor(facts, call)
+    if factor is not None:
+        told = f"multiplied by the `loss_scale_factor` of {factor:.15g} it is inf from {_largest(factor)} on"
+    elif facts.keras.is_keras3:  # in a built optimizer the scale is a variable, and the product float32
         until_built = f"until the optimizer is built a loss from {_largest(float(scale))} on is scaled to inf"
         told = f"the {_CANNOT_GROW}, and {until_built}"
     else:
@@ -102,6 +106,12 @@ def _finding(facts: SourceFacts, call: Call) -> Finding:
         call.location,
         fix=unsafe_fix("Cast the loss to float32", cast_argument(facts, call.location)),
     )
+
+
+def _factor(facts: SourceFacts, call: Call) -> float | None:
+    """The `loss_scale_factor` by which an optimizer of Keras 3 multiplies the loss, in the dtype of the loss."""
+    is_scaling = facts.keras.is_keras3 and call.method == "scale_loss" and not call.context.guarded
+    return factor_of(call.receiver) if is_scaling else None
 
 
 def _largest(scale: float) -> str:

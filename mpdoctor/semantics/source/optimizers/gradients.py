@@ -119,9 +119,7 @@ def optimizer_scales(facts: SourceFacts, apply: Call) -> str | None:
         on_every_path = not apply.context.branches
         is_certain = all(wrapped(facts, receiver, apply) for receiver in _receivers_at(facts, apply))
         return "wrapper" if on_every_path or is_certain or _has_unscaled(apply) else None
-    if facts.keras.is_keras3 and all(_has_factor(option) for option in options(apply.receiver)):
-        return "factor"
-    return None
+    return "factor" if facts.keras.is_keras3 and factor_of(apply.receiver) is not None else None
 
 
 def is_wrapped_on_a_path(facts: SourceFacts, apply: Call) -> bool:
@@ -247,8 +245,9 @@ def _resizes(value: Value) -> bool:
     return isinstance(value.callee, (Unknown, Parameter))
 
 
-def _has_factor(value: Value) -> bool:
-    if not isinstance(value, Call):
-        return False
-    factor = known(value.keyword("loss_scale_factor"))
-    return isinstance(factor, (int, float)) and factor not in (0, 1)
+def factor_of(optimizer: Value | None) -> float | None:
+    """The `loss_scale_factor` with which an optimizer of Keras 3 is certainly made; None without one."""
+    made = options(optimizer)
+    factors = {known(option.keyword("loss_scale_factor")) if isinstance(option, Call) else None for option in made}
+    factor = factors.pop() if len(factors) == 1 else None
+    return float(factor) if isinstance(factor, (int, float)) and factor not in (0, 1) else None
