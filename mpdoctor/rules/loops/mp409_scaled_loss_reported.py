@@ -93,25 +93,23 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 def _returned(facts: SourceFacts, scaled: list[Call]) -> Iterator[tuple[Value, Return]]:
     """Each value that a function returns. A loss that is returned with its gradients is for a caller that knows that
     both are scaled; gradients from which the loss itself was computed, as in a penalty, and their norm do not count,
-    nor do unscaled ones where the program has no caller."""
+    nor do unscaled ones where the program has no caller. So is one that is returned beside the unscaled loss."""
+    unscaled = {id(loss) for call in scaled for loss in options(call.argument(0))}
     for returned in facts.returns:
         values = list(told_in(returned.value))
+        if any(id(value) in unscaled for value in values):
+            continue
         gradients = until_gradients(returned.value, lambda part: part in scaled or _is_norm(part))
-        if any(is_gradient_call(part) for part in gradients):
-            values = _beside_unscaled_gradients(facts, returned, scaled, values)
-        yield from ((value, returned) for value in values)
+        if not any(is_gradient_call(part) for part in gradients) or _is_by_itself(facts, returned, scaled):
+            yield from ((value, returned) for value in values)
 
 
-def _beside_unscaled_gradients(
-    facts: SourceFacts, returned: Return, scaled: list[Call], values: list[Value]
-) -> list[Value]:
-    """Those of the values that stand there as a loss: neither their gradients are scaled nor is the unscaled loss
-    returned as well, and nobody calls the function, so that no caller is seen to know better."""
+def _is_by_itself(facts: SourceFacts, returned: Return, scaled: list[Call]) -> bool:
+    """Whether a loss that is returned with gradients stands there as a loss: its gradients are not scaled, and nobody
+    calls the function, so that no caller is seen to know better."""
     gradients = until_gradients(returned.value, lambda part: part in scaled or _is_unscaled_or_norm(part))
-    if any(is_gradient_call(part) for part in gradients) or _is_handed_on(facts, returned.context.function):
-        return []
-    unscaled = [id(loss) for call in scaled for loss in options(call.argument(0))]
-    return [] if any(id(value) in unscaled for value in values) else values
+    is_scaled = any(is_gradient_call(part) for part in gradients)
+    return not is_scaled and not _is_handed_on(facts, returned.context.function)
 
 
 def _is_handed_on(facts: SourceFacts, function: FunctionFacts | None) -> bool:
