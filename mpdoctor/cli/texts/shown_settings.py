@@ -49,7 +49,7 @@ def _excluded(configured: Configuration) -> Iterator[str]:
 
 def _keras(keras: Keras | None) -> str:
     if keras is None:
-        return "# keras: the pinned one, else the one that the code is plainly written for, else the installed one"
+        return "# keras: what the project asks for, else what the code is plainly written for, else what is installed"
     generation = "3" if keras.is_keras3 else keras.package
     return _setting("keras", keras.version or generation, keras.because)
 
