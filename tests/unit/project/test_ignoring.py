@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 from fuzzing import at_most
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from mpdoctor.project.files import PathPatterns, walk
@@ -115,6 +116,9 @@ def test_what_lies_in_a_directory_that_is_taken_is_taken(
 NAMES = ("a", "b", "ab", "aab", "a b", "[a]", "]", "#a", "!a", "a-b", "-", "A", "a\\b", "1")
 FOLDERS = ("", "a/", "b/", "a/b/", "a/a/b/", "ab/a/", "a b/")
 SIGNS = [*"ab*?/[]!-^\\ #A1", "**", "[a-b]", "[!a]", "[[:upper:]]", "/**/"]
+# Git 2.39 compares what stands before the first wildcard by itself, and takes `**/` behind it for one that a pattern
+# begins with: `a**/b` leaves out `ab`, against its manual.
+PREFIXED = re.compile(r"/?[^*?\[\\]*[^*?\[\\/]\*\*+/")
 LINES = st.lists(st.lists(st.sampled_from(SIGNS), min_size=1, max_size=7).map("".join), min_size=1, max_size=4)
 
 
@@ -140,6 +144,7 @@ def listed_by_git(root: Path) -> set[str]:
 @settings(max_examples=60)
 @given(lines=LINES, ending=st.sampled_from(["", ".py", "*"]))
 def test_a_walk_sees_what_git_sees(tree: Path, lines: list[str], ending: str) -> None:
+    assume(not any(PREFIXED.match(line) for line in lines))
     (tree / ".gitignore").write_text("".join(line + ending + "\n" for line in lines))
     walked = {path.relative_to(tree).as_posix() for path in walk(tree).files}
     assert walked == listed_by_git(tree)
