@@ -50,6 +50,7 @@ keras-team/keras-core#571, keras-team/keras-core#851, fastai/fastai#3048.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 
 from mpdoctor.facts.location import Location
 from mpdoctor.finding import Finding, Severity
@@ -114,8 +115,14 @@ def _is_by_itself(facts: SourceFacts, returned: Return, scaled: list[Call]) -> b
 
 def _is_handed_on(facts: SourceFacts, function: FunctionFacts | None) -> bool:
     """Whether the program calls a function or gives it to another one, such as `strategy.run`."""
+    return id(function) in _handed_on(facts)
+
+
+@lru_cache(maxsize=1)
+def _handed_on(facts: SourceFacts) -> frozenset[int]:
+    """The ids of all such functions."""
     handed = (part for call in facts.calls for part in (call.callee, *call.given))
-    return any(isinstance(part, Defined) and part.of is function for part in handed)
+    return frozenset(id(part.of) for part in handed if isinstance(part, Defined))
 
 
 def _is_unscaled_or_norm(value: Value) -> bool:

@@ -12,6 +12,7 @@ from mpdoctor.semantics.source.programs.branches import exclude_each_other
 Subjects = frozenset[tuple[str, ...]]
 # Functions of one value whose answer is about that value alone.
 OF_ONE_VALUE = ("bool", "int", "float", "str", "len")
+MOST_PARTS, MOST_NAMES = 100, 10  # of a test that somebody reads
 
 
 def may_happen_together(facts: SourceFacts, one: Context, other: Context) -> bool:
@@ -43,51 +44,74 @@ def _subjects_of(branches: tuple[Branch, ...], shared: set[int]) -> Subjects | N
 
 def subjects(test: Value) -> Subjects | None:
     """What a test is about: ("args", "fp16"), ("cfg", "loss_scale"). None where it may be about anything."""
-    if isinstance(test, Known):
-        return frozenset()
-    if isinstance(test, (Operation, Either)):
-        return _subjects_of_all(test.parts)
-    if isinstance(test, Call) and isinstance(test.callee, Api) and test.method in OF_ONE_VALUE:
-        return _subjects_of_all(test.given)
-    place = _place(test)
-    return None if place is None else frozenset((place,))
+    found, waiting, seen = set[tuple[str, ...]](), [test], {id(test)}
+    for value in waiting:
+        inside = _inside(value)
+        place = _place(value) if inside is None else None
+        if (inside is None and place is None) or len(waiting) > MOST_PARTS:
+            return None
+        found |= set() if place is None else {place}
+        for part in inside or ():
+            if id(part) not in seen:
+                seen.add(id(part))
+                waiting.append(part)
+    return frozenset(found)
 
 
-def _subjects_of_all(values: tuple[Value, ...]) -> Subjects | None:
-    found = [subjects(value) for value in values]
-    return None if None in found else frozenset().union(*(asked for asked in found if asked))
+def _inside(value: Value) -> tuple[Value, ...] | None:
+    """The parts that a value is about; None for one that is a subject itself."""
+    if isinstance(value, Known):
+        return ()
+    if isinstance(value, (Operation, Either)):
+        return value.parts
+    is_about_one = isinstance(value, Call) and isinstance(value.callee, Api) and value.method in OF_ONE_VALUE
+    return value.given if isinstance(value, Call) and is_about_one else None
 
 
 def _place(value: Value) -> tuple[str, ...] | None:
     """The names that lead to a value: of a parameter, of an attribute, of an entry that `[…]` or `.get(…)` gives."""
-    if isinstance(value, Parameter):
-        return (value.name,)
+    names: list[str] = []
+    for _ in range(MOST_NAMES):
+        step = _step(value)
+        if step is None:
+            return None
+        name, inner = step
+        names.insert(0, name)
+        if inner is None:
+            return tuple(names)
+        value = inner
+    return None
+
+
+def _step(value: Value) -> tuple[str, Value | None] | None:
+    """The last of these names, and the value that it is a name of; None where that is not known."""
+    named: object = None
+    inner: Value | None = None
+    if isinstance(value, (Parameter, Api)):
+        return value.name, None
     if isinstance(value, Instance):
-        return ("self",)
+        return "self", None
+    if isinstance(value, Call) and value.method != "get":
+        name = _name_of_answer(value)
+        return None if name is None else (name, None)
     if isinstance(value, Attribute):
-        return _below(value.of, value.name)
-    if isinstance(value, Item):
-        return _below(value.of, known(value.index))
-    if isinstance(value, Call):
-        return _place_of_answer(value)
-    return (value.name,) if isinstance(value, Api) else None
+        named, inner = value.name, value.of
+    elif isinstance(value, Item):
+        named, inner = known(value.index), value.of
+    elif isinstance(value, Call):
+        named, inner = known(value.argument(0)), value.receiver
+    choices = options(inner)
+    return (str(named), choices[0]) if len(choices) == 1 and isinstance(named, (str, int)) else None
 
 
-def _place_of_answer(call: Call) -> tuple[str, ...] | None:
-    """The same for what a call gives: an entry, an environment variable, the arguments of the command line. What
-    another call finds out, such as how many devices there are, may hang together with anything."""
-    if call.method == "get":
-        return _below(call.receiver, known(call.argument(0)))
+def _name_of_answer(call: Call) -> str | None:
+    """A name for an environment variable, and for the arguments of the command line. What another call finds out, such
+    as how many devices there are, may hang together with anything."""
     if is_api(call.callee, "os.getenv"):
-        return ("os.environ", str(known(call.argument(0))))
+        name = known(call.argument(0))
+        return name if isinstance(name, str) else None
     is_parser = any(is_api(part, "argparse.ArgumentParser") for part in walk(call.receiver))
-    return ("arguments",) if call.method in ("parse_args", "parse_known_args") and is_parser else None
-
-
-def _below(value: Value | None, name: object) -> tuple[str, ...] | None:
-    choices = options(value)
-    place = _place(choices[0]) if len(choices) == 1 else None
-    return None if place is None or not isinstance(name, (str, int)) else (*place, str(name))
+    return "arguments" if call.method in ("parse_args", "parse_known_args") and is_parser else None
 
 
 def _overlap(some: Subjects, others: Subjects) -> bool:
