@@ -374,7 +374,7 @@ ELSEWHERE = {
     "on some path": (
         {"main": "import sys\n" + TRAINS.format("setup") + "if sys.argv[1:]:\n    setup.set_up()\n", "setup": SETS}
         | {"net": PENALTY},
-        [],
+        ["MP413"],
     ),
     "by two programs": (
         {"main": TRAINS.format("policy"), "policy": POLICY, "net": PENALTY}
