@@ -89,18 +89,23 @@ def _call(
     call = Call(location, callee, args, keywords, state.context, order, is_open, dropped, gives, yields)
     state.events.calls.append(call)
     remember_flag(state, call)
-    default = default_of_variable(call)
-    if default is not None:
-        return joined((default, call))
     if inlinable is None:
-        if isinstance(callee, Attribute) and node is not None:
-            special = call_known_method(state, callee, call, node)
-        else:
-            special = result_of_higher_order(state, call, lambda of, given: call_value(state, of, given, location))
+        special = _special_result(state, callee, call, node)
         if special is not None:
             return special
         _inline_handed_over(state, callee, call)
     return call if gives is None else gives
+
+
+def _special_result(state: State, callee: Value, call: Call, node: ast.Call | None) -> Value | None:
+    """Of a method that the interpreter knows, of `map` and the like, and of a variable of the environment that has a
+    default."""
+    if isinstance(callee, Attribute) and node is not None:
+        return call_known_method(state, callee, call, node)
+    default = default_of_variable(call)
+    if default is not None:
+        return joined((default, call))
+    return result_of_higher_order(state, call, lambda of, given: call_value(state, of, given, call.location))
 
 
 def _inline(
