@@ -10,12 +10,13 @@ from mpdoctor.program.instances import class_of
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Api, Collection, Known, Value, leaves, options
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype, policies_made_with
+from mpdoctor.semantics.source.layers.casts import is_cast
 from mpdoctor.semantics.source.layers.output_layers import (
     SIXTEEN_BITS,
     is_functional,
     output_layers,
 )
-from mpdoctor.semantics.source.numbers.precision import ARITHMETIC, precision_of
+from mpdoctor.semantics.source.numbers.precision import ARITHMETIC, Precision, precision_of
 from mpdoctor.semantics.source.programs.branches import may_be_reached_by
 
 Computed = Operation | Call
@@ -27,16 +28,19 @@ def computed_outputs(facts: SourceFacts, model: Call) -> Iterator[tuple[Computed
     for part in output_layers(facts, model) or [model]:
         if is_functional(part):
             for tensor in leaves(part.argument(1, "outputs")):
-                dtypes = {precision.half(operand, part.context) for operand in _operands(tensor)}
-                if (
-                    _is_computed(tensor) and len(dtypes) == 1
-                ):  # Keras' own tensors promote: all of them have to be 16-bit
-                    yield from _in_half(tensor, dtypes.pop())
+                if _is_computed(tensor):
+                    yield from _in_half(tensor, _dtype_of_all(precision, tensor, part.context))
         elif _is_made_in_half(facts, part):
             calls = _calls_giving(model, part)
             for tensor, context in _returned(facts, part):
                 if may_be_reached_by(context, calls) and _is_computed(tensor) and not asks_for_dtype(context):
                     yield from _in_half(tensor, precision.half(tensor, context))
+
+
+def _dtype_of_all(precision: Precision, tensor: Value, context: Context) -> str | None:
+    """The 16-bit dtype of all that it is made of: Keras' own tensors promote."""
+    dtypes = {precision.half(operand, context) for operand in _operands(tensor)}
+    return dtypes.pop() if len(dtypes) == 1 else None
 
 
 def _in_half(tensor: Value, dtype: str | None) -> Iterator[tuple[Computed, str]]:
@@ -70,8 +74,8 @@ def _is_computed(tensor: Value) -> bool:
 
 
 def _operands(tensor: Value) -> Iterator[Value]:
-    """The tensors that meet in operations and in functions of a library's, numbers left out, each once: forty lines of
-    `x = x + tf.nn.relu(x)` hold the first one 2^40 times."""
+    """The tensors that meet in operations and in functions of a library's, as they are cast, numbers left out, each
+    once: forty lines of `x = x + tf.nn.relu(x)` hold the first one 2^40 times."""
     waiting, seen = [*options(tensor)], set[int]()
     while waiting:
         option = waiting.pop()
@@ -87,6 +91,6 @@ def _operands(tensor: Value) -> Iterator[Value]:
 def _parts(value: Value) -> tuple[Value, ...]:
     if isinstance(value, Collection):
         return value.items
-    if not _is_computed(value):
+    if not _is_computed(value) or is_cast(value):
         return ()
     return value.operands if isinstance(value, Operation) else value.given if isinstance(value, Call) else ()
