@@ -101,15 +101,26 @@ def _text_columns(facts: SourceFacts, value: Value) -> set[object]:
 
 
 def _changed_columns(facts: SourceFacts, table: Call) -> Iterator[object]:
-    """The columns that a program writes, deletes or pops; MISSING where it may be any of them."""
+    """The columns that a program writes, deletes, pops or changes in place, in a table or a copy of it; MISSING where
+    it may be any of them."""
     for write in facts.writes:
-        if write.of is table:
+        if _is_same_table(write.of, table):
             names = write.index.items if isinstance(write.index, Collection) else (write.index,)
             yield from map(known, names)
-        elif isinstance(write.of, Attribute) and write.of.of is table:  # `table.loc[…] = …`
+        elif isinstance(write.of, Attribute) and _is_same_table(write.of.of, table):  # `table.loc[…] = …`
             yield MISSING
     for call in facts.calls:
-        if call.receiver is table and call.method == "pop":
+        of, is_in_place = call.receiver, known(call.keyword("inplace")) is True
+        if isinstance(of, Item) and is_in_place and _is_same_table(of.of, table):
+            yield known(of.index)
+        elif call.method == "pop" and _is_same_table(of, table):
             yield known(call.argument(0, "item"))
-        elif call.receiver is table and (call.method == "update" or known(call.keyword("inplace")) is True):
+        elif (call.method == "update" or is_in_place) and _is_same_table(of, table):
             yield MISSING
+
+
+def _is_same_table(value: Value | None, table: Call) -> bool:
+    """Or a copy of it."""
+    while isinstance(value, Call) and value is not table and value.method == "copy":
+        value = value.receiver
+    return value is table
