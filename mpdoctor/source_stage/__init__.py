@@ -174,7 +174,7 @@ class SourceStage:
         if path not in self._outlines or path in self._imported_by_text:
             return ()
         together = {path, *self._outlines.reached_from([path])}
-        if not 1 < len(together) <= MOST_TOGETHER or not together & self._mixed:
+        if not 1 < len(together) <= MOST_TOGETHER or path not in self._mixed:
             return ()
         return tuple(sorted(self._files[path] for path in together & self._files.keys()))
 
