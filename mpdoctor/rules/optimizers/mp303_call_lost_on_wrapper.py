@@ -140,7 +140,7 @@ def _lost(keras: Keras, optimizer: Value, call: Call) -> str | None:
     taken = [name for name in method.parameters[2:] if not name.startswith("*") and name not in TAKEN_BY_WRAPPERS]
     second = method.parameters[2] if len(call.args) > 1 and len(method.parameters) > 2 else ""
     name = second if second in taken else next((name for name, _ in call.keywords if name in taken), "")
-    given = call.args[1] if second and name == second else call.keyword(name)
+    given = call.argument(1) if name == second else call.keyword(name)
     if not name or (known(given) is not MISSING and known(given) == known(method.defaults.get(name))):
         return None
     kept = f"{own.name} keeps its default" if name in method.defaults else f"{own.name} raises TypeError"
