@@ -95,7 +95,7 @@ def test_a_run_takes_a_share_of_its_tests(table: pytest.Pytester, arguments: tup
 @pytest.mark.parametrize(
     ("arguments", "passed"),
     [
-        ((), 4),  # 40 % of the ten that the default takes, and no share where tests are asked for:
+        ((), 2),  # 25 % of the ten that the default takes, and no share where tests are asked for:
         (("--whole-tables",), 10),
         (("--live-share=0.2",), 2),
         (("-k", "live"), 10),

@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 from two_at_once import closing_line
 
-LIVE_SHARE = 0.4
+LIVE_SHARE = 0.25
 Sample = Callable[[Sequence[Any], int], list[Any]]
 
 
