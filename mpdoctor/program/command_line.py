@@ -1,4 +1,4 @@
-"""Values that the program takes from its command line or its environment, and the defaults that they have without."""
+"""Values that the program takes from its command line or its environment, and the defaults of these values."""
 
 from __future__ import annotations
 

@@ -107,7 +107,8 @@ def _is_length(value: Value) -> bool:
 
 
 def without_start(choices: Sequence[Value]) -> Sequence[Value]:
-    """Of what a loop adds up from `total = 0.0` on the sum alone: a Python number takes the dtype of what it meets."""
+    """The values without the Python number that a loop starts a sum from (`total = 0.0`): the sum has the dtype of what
+    is added to it."""
     numbers = [choice for choice in choices if type(known(choice)) in (int, float)]
     sums = [choice for choice in choices if isinstance(choice, Operation) and any(map(_is_carried, choice.operands))]
     return sums if numbers and len(numbers) + len(sums) == len(choices) and sums else choices

@@ -142,7 +142,7 @@ def _takes_numbers_only(facts: SourceFacts, model: Value | None) -> bool:
 
 
 def _is_for_text(layer: Value) -> bool:
-    """Or a class of the user's own, which may be."""
+    """Whether a layer takes strings, or may do so because its class is the user's own."""
     callee = layer.callee if isinstance(layer, Call) else None
     return not isinstance(callee, Api) or public_name(callee.name).rpartition(".")[2] in TEXT
 

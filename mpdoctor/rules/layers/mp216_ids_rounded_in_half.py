@@ -201,7 +201,7 @@ def _first_input(ids: Value | None) -> Parameter | None:
 
 
 def _is_first_of_call(parameter: Parameter) -> bool:
-    """Behind `self`, of a user's layer or model."""
+    """Whether a parameter is the first behind `self` of the `call()` of a user's layer or model."""
     function = parameter.function
     owner = function.owner if function is not None and function.name == "call" else None
     return parameter.index == 1 and owner is not None and owner.kind in ("layer", "model")

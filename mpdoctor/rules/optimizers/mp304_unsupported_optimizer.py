@@ -211,7 +211,7 @@ def _problem(facts: SourceFacts, inner: Value, call: Call, holder: Value | None)
 
 
 def _problem_of_own(facts: SourceFacts, own: ClassFacts, inner: Value, call: Call) -> tuple[str, str] | None:
-    """Of an optimizer whose class is the user's."""
+    """What is wrong with an optimizer of a class of the user's own."""
     place = place_of(facts, own.location, call.location)
     lacking = lacked_by_class(own, facts.keras)
     if lacking:

@@ -50,7 +50,7 @@ def loss_in_float32(facts: SourceFacts, loss: Value) -> Fix | None:
 
 
 def _edits_in_part(facts: SourceFacts, part: Value, around: tuple[str, str]) -> Iterator[Edit | list[Edit] | None]:
-    """Those of the part itself, and not of what it is computed from."""
+    """The edits of one part of the loss itself, and not of what it is computed from."""
     if isinstance(part, Parameter) and _is_half_prediction(precision_of(facts), part):
         yield _cast_at_start(facts, part, around)
     if isinstance(part, Call) and is_cast(part) and _names_half(facts, part):

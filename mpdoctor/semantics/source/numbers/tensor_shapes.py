@@ -110,7 +110,7 @@ def _written(shape: Value | None) -> Shape | None:
 
 
 def _size(value: Value) -> int | None:
-    """Of a setting its default."""
+    """The size that is written, or the default of the setting that holds it; None where it is not known."""
     numbers = {int(number) for number in numbers_from_value(value) if number >= 0 and number == int(number)}
     return numbers.pop() if len(numbers) == 1 else None
 

@@ -128,7 +128,7 @@ def is_wrapped_on_a_path(facts: SourceFacts, apply: Call) -> bool:
 
 
 def _receivers_at(facts: SourceFacts, call: Call) -> list[Value]:
-    """A call of a method on one of several things is one event for each of them."""
+    """The objects whose method is called there: where it may be one of several, each has an event of its own."""
     calls = (other for other in facts.method_calls(call.method) if other.location == call.location)
     return [other.receiver for other in calls if other.receiver is not None]
 

@@ -120,7 +120,7 @@ def _changed_columns(facts: SourceFacts, table: Call) -> Iterator[object]:
 
 
 def _is_same_table(value: Value | None, table: Call) -> bool:
-    """Or a copy of it."""
+    """Whether a value is this table or a copy of it."""
     while isinstance(value, Call) and value is not table and value.method == "copy":
         value = value.receiver
     return value is table

@@ -98,8 +98,8 @@ def _call(
 
 
 def _special_result(state: State, callee: Value, call: Call, node: ast.Call | None) -> Value | None:
-    """Of a method that the interpreter knows, of `map` and the like, and of a variable of the environment that has a
-    default."""
+    """The result of a method that the interpreter knows, of `map` and the like, and of reading a variable of the
+    environment that has a default."""
     if isinstance(callee, Attribute) and node is not None:
         return call_known_method(state, callee, call, node)
     default = default_of_variable(call)

@@ -48,7 +48,7 @@ def remember_flag(state: State, call: Call) -> None:
 
 
 def default_of_variable(call: Call) -> Value | None:
-    """Of `os.environ.get("POLICY", "mixed_float16")`"""
+    """The default in `os.environ.get("POLICY", "mixed_float16")`"""
     default = call.argument(1, "default") if is_api(call.callee, *ENVIRONMENT) else None
     return default if _is_told(default) else None
 
