@@ -25,23 +25,19 @@ from typing import Any, Iterator, Mapping
 from mpdoctor.facts.frozen import dataclass
 from mpdoctor.facts.location import Cells, Location, lines_of
 from mpdoctor.facts.versions import Keras, KerasPackage
-from mpdoctor.knowledge.api_names import public_name
 from mpdoctor.program.breakdown import Breakdown
+from mpdoctor.program.call_index import CallIndex
 from mpdoctor.program.context import Context
 from mpdoctor.program.dtypes.program_dtypes import ProgramDtypes
-from mpdoctor.program.dtypes.tensor_dtypes import policies_named
 from mpdoctor.program.events import Call, Event, Operation, Read, Return, Use, With, Write
 from mpdoctor.program.mixed_precision_signs import signs_of_mixed_precision
 from mpdoctor.program.policies_in_force import PoliciesInForce
 from mpdoctor.program.policy_settings import UNSURE, PolicyName
-from mpdoctor.program.user_definitions import ClassFacts, Defined, FunctionFacts, Parameter
-from mpdoctor.program.values import Api, Value
+from mpdoctor.program.user_definitions import ClassFacts, FunctionFacts
+from mpdoctor.program.values import Value
 
 # Answers of `SourceFacts` that hang on its events alone, whichever of its files is judged, and by which Keras.
-_OF_EVENTS = (
-    *("library_calls", "_calls_by_name", "_calls_by_method", "_makings"),
-    *("_returns_by_function", "_dtypes_by_keras"),
-)
+_OF_EVENTS = ("_call_index", "_returns_by_function", "_dtypes_by_keras")
 _OF_EVENTS_AND_TEXT = frozenset(("lines", "mixed_precision_signs", *_OF_EVENTS))
 
 
@@ -269,70 +265,21 @@ class SourceFacts:
 
     def calls_of(self, *names: str) -> Iterator[Call]:
         """Calls of a library's functions or classes, synonyms included: `calls_of("keras.layers.Dense")`."""
-        found = [call for name in dict.fromkeys(map(public_name, names)) for call in self._calls_by_name.get(name, ())]
-        return iter(found if len(names) == 1 else sorted(found, key=lambda call: call.order))
+        return self._call_index.by_names(names)
 
-    @cached_property
+    @property
     def library_calls(self) -> tuple[Call, ...]:
         """The calls of a library's functions and classes, in order."""
-        return tuple(call for call in self.calls if isinstance(call.callee, Api))
+        return self._call_index.of_libraries
+
+    @cached_property
+    def _call_index(self) -> CallIndex:
+        return CallIndex(self.calls)
 
     def method_calls(self, *names: str) -> Iterator[Call]:
         """Calls of `something.name(…)` for these method names, where `something` is no library module."""
-        found = [call for name in dict.fromkeys(names) for call in self._calls_by_method.get(name, ())]
-        return iter(found if len(names) == 1 else sorted(found, key=lambda call: call.order))
+        return self._call_index.by_methods(names)
 
     def makings_of(self, own: ClassFacts) -> list[Call]:
         """The calls that make an instance of one of the user's own classes, or of a class below it."""
-        return self._makings.get(id(own), [])
-
-    def makings_told(self) -> tuple[tuple[Location, bool], ...]:
-        """What the events say for `makings`."""
-        found: dict[Location, bool] = {}
-        for call in self.calls:
-            own = call.callee.of if isinstance(call.callee, Defined) else None
-            in_float32 = self._made_in_float32(call, own) if isinstance(own, ClassFacts) else None
-            for base in own.lineage() if isinstance(own, ClassFacts) and in_float32 is not None else ():
-                found[base.location] = found.get(base.location, True) and bool(in_float32)
-        return tuple(found.items())
-
-    def _made_in_float32(self, making: Call, own: ClassFacts) -> bool | None:
-        """Whether a call makes its layer in float32: by the `dtype` that it gives or the class hands on, else by the
-        policy in force. None where that is not known: the class is no layer, a caller gives the dtype, or the call
-        stands in a function that nobody calls, and no policy is set."""
-        given = making.keyword("dtype") or own.base_argument("dtype")
-        if own.kind not in ("layer", "model") or isinstance(given, Parameter):
-            return None
-        if given is not None:
-            return policies_named(given) == ("float32",)
-        policies = set(self.policies_at(making))
-        if policies == {None} and not making.context.reached:
-            return None
-        return policies <= {None, "float32"}
-
-    @cached_property
-    def _makings(self) -> dict[int, list[Call]]:
-        found: dict[int, list[Call]] = {}
-        for call in self.calls:
-            if isinstance(call.callee, Defined) and isinstance(call.callee.of, ClassFacts):
-                for base in call.callee.of.lineage():
-                    found.setdefault(id(base), []).append(call)
-        return found
-
-    @cached_property
-    def _calls_by_name(self) -> dict[str, list[Call]]:
-        """Calls of a library's names, by their public one: dozens of rules ask for a few each."""
-        found: dict[str, list[Call]] = {}
-        for call in self.library_calls:
-            if isinstance(call.callee, Api):
-                found.setdefault(public_name(call.callee.name), []).append(call)
-        return found
-
-    @cached_property
-    def _calls_by_method(self) -> dict[str, list[Call]]:
-        found: dict[str, list[Call]] = {}
-        for call in self.calls:
-            method = call.method
-            if method is not None and call.receiver is not None:
-                found.setdefault(method, []).append(call)
-        return found
+        return self._call_index.makings_of(own)

@@ -16,6 +16,7 @@ from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import Crashed, Finding
 from mpdoctor.program.breakdown import Breakdown, breakdown_from_error
 from mpdoctor.program.collector import without_garbage_collection
+from mpdoctor.program.made_layers import makings_told
 from mpdoctor.program.source_facts import Problem, SourceFacts
 from mpdoctor.rules.registry import findings_from_facts
 from mpdoctor.source import facts_with_cells, facts_without_walking, program_with_imports, source_or_problem
@@ -253,7 +254,7 @@ def policies_by_importers(project: Iterable[SourceFacts]) -> dict[str, tuple[str
 
 
 def _without_events(facts: SourceFacts) -> SourceFacts:
-    makings, policies = facts.makings_told(), facts.policies_told()
+    makings, policies = makings_told(facts), facts.policies_told()
     return dataclasses.replace(
         facts,
         makings=makings,

@@ -21,6 +21,7 @@ from mpdoctor.knowledge.dtypes.result_dtypes import (
 from mpdoctor.program.dtypes.array_dtypes import dtype_of_array
 from mpdoctor.program.dtypes.python_numbers import kind_of_number, leaves, spread
 from mpdoctor.program.events import Call
+from mpdoctor.program.user_definitions import FunctionFacts
 from mpdoctor.program.values import Api, Known, Value, known, options
 
 _OF_TENSORS = ("tensorflow", "keras.ops")
@@ -40,6 +41,8 @@ class Dtypes(Protocol):
     def of(self, value: Value | None, depth: int) -> str | None: ...
 
     def agreed(self, values: Iterable[Value | None], depth: int) -> str | None: ...
+
+    def of_result(self, function: FunctionFacts, depth: int) -> str | None: ...
 
 
 def dtype_of_library_call(dtypes: Dtypes, name: str, call: Call, depth: int) -> str | None:

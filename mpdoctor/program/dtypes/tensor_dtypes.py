@@ -7,9 +7,10 @@ from typing import Callable, Iterable, Mapping, Optional, Sequence
 
 from mpdoctor.facts.versions import Keras
 from mpdoctor.knowledge.api_names import public_name
-from mpdoctor.knowledge.dtypes.result_dtypes import COMPARISONS, INITIALIZERS, INTEGER_LAYERS, UNCERTAIN_LAYERS
+from mpdoctor.knowledge.dtypes.result_dtypes import COMPARISONS, INITIALIZERS
 from mpdoctor.program.dtypes.array_dtypes import is_array
 from mpdoctor.program.dtypes.dtype_names import AUTOCAST, NAMES, VARIABLE, is_policy_in_force, policies_by_name
+from mpdoctor.program.dtypes.layer_results import dtype_of_layer_output, dtype_of_own_layer_output, dtype_of_weight
 from mpdoctor.program.dtypes.library_results import dtype_of_library_call
 from mpdoctor.program.dtypes.python_numbers import is_number, without_start
 from mpdoctor.program.events import Call, Operation
@@ -243,60 +244,21 @@ class _Dtypes:
             if callee.name == "astype":
                 return self.named(call.argument(0, "dtype"), depth)
             if callee.name == "add_weight":
-                return self._of_weight(call, depth)
+                return dtype_of_weight(self, call, depth)
             if callee.name in ("read_value", "value", "copy"):
                 return self.of(callee.of, depth)
         if isinstance(callee, Call) and isinstance(callee.callee, Api):
             if _is_initializer(callee.callee.name):
                 given = call.argument(1, "dtype")
                 return "float32" if given is None and not call.open else self.named(given, depth)
-            return self._of_layer_output(callee, depth)
+            return dtype_of_layer_output(self, callee, depth)
         own = class_of(callee) if isinstance(callee, Call) else None
-        return self._of_own_layer_output(callee, own, depth) if isinstance(callee, Call) and own is not None else None
-
-    def _of_weight(self, call: Call, depth: int) -> str | None:
-        given = call.argument(2, "dtype") or call.keyword("dtype")
-        name = self.named(given, depth) if given is not None and known(given) is not None else VARIABLE
-        if name is None or any(known(call.keyword(word)) is False for word in ("autocast", "experimental_autocast")):
-            return name
-        return AUTOCAST if name in ("float32", VARIABLE) else name
-
-    def _of_layer_output(self, layer: Call, depth: int) -> str | None:
-        assert isinstance(layer.callee, Api)
-        place, _, name = public_name(layer.callee.name).rpartition(".")
-        if place == "keras.layers" and name == "Lambda":
-            return self._of_lambda_output(layer, depth)
-        if place != "keras.layers" or name in UNCERTAIN_LAYERS or name in INTEGER_LAYERS:
+        if not isinstance(callee, Call) or own is None:
             return None
-        given = layer.keyword("dtype")
-        if given is None or known(given) is None:
-            return None if layer.open else AUTOCAST
-        if all(map(is_policy_in_force, options(given))):
-            return AUTOCAST
-        policies = policies_by_name(given, lambda named: self.named(named, depth + 1))
-        if len(policies) != 1:
-            return None
-        return policies[0][len("mixed_") :] if policies[0].startswith("mixed_") else policies[0]
+        return dtype_of_own_layer_output(self, callee, own, depth)
 
-    def _of_lambda_output(self, layer: Call, depth: int) -> str | None:
-        """That of what its function makes, whatever it is given: nothing casts it afterwards."""
-        functions = [
-            option.of if isinstance(option, Defined) else None for option in options(layer.argument(0, "function"))
-        ]
-        found = {self._of_result(made, depth) for made in functions if isinstance(made, FunctionFacts)}
-        certain = found.pop() if len(found) == 1 and None not in functions else None
-        return None if certain in (AUTOCAST, VARIABLE) else certain
-
-    def _of_own_layer_output(self, layer: Call, own: ClassFacts, depth: int) -> str | None:
-        """What its `call()` returns, where it has the policy that the layer around it has."""
-        if own.kind not in ("layer", "model") or layer.open or layer.keyword("dtype") is not None:
-            return None
-        method = own.find_method("call")
-        if method is None or any(isinstance(decorator, Defined) for decorator in method.decorators):
-            return None
-        return self._of_result(method, depth)
-
-    def _of_result(self, function: FunctionFacts, depth: int) -> str | None:
+    def of_result(self, function: FunctionFacts, depth: int) -> str | None:
+        """The dtype of all that a function of the user's returns, where that is known and the same."""
         found = {self.of(value, depth + 1) for value in self.returned(function)} if self.returned is not None else set()
         return found.pop() if len(found) == 1 else None
 

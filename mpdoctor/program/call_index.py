@@ -1,0 +1,68 @@
+"""The calls of a program, found by what they call."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Iterable, Iterator
+
+from mpdoctor.knowledge.api_names import public_name
+from mpdoctor.program.events import Call
+from mpdoctor.program.user_definitions import ClassFacts, Defined
+from mpdoctor.program.values import Api
+
+
+class CallIndex:
+    """Of calls in program order. Dozens of rules ask for a few each."""
+
+    def __init__(self, calls: tuple[Call, ...]) -> None:
+        self._calls = calls
+
+    @cached_property
+    def of_libraries(self) -> tuple[Call, ...]:
+        """The calls of a library's functions and classes."""
+        return tuple(call for call in self._calls if isinstance(call.callee, Api))
+
+    def by_names(self, names: Iterable[str]) -> Iterator[Call]:
+        """Calls of a library's functions or classes, synonyms included."""
+        return _in_order([self._by_public_name.get(name, []) for name in dict.fromkeys(map(public_name, names))])
+
+    def by_methods(self, names: Iterable[str]) -> Iterator[Call]:
+        """Calls of `something.name(…)`, where `something` is no library module."""
+        return _in_order([self._by_method.get(name, []) for name in dict.fromkeys(names)])
+
+    def makings_of(self, own: ClassFacts) -> list[Call]:
+        """The calls that make an instance of one of the user's own classes, or of a class below it."""
+        return self._makings.get(id(own), [])
+
+    @cached_property
+    def _by_public_name(self) -> dict[str, list[Call]]:
+        found: dict[str, list[Call]] = {}
+        for call in self.of_libraries:
+            if isinstance(call.callee, Api):
+                found.setdefault(public_name(call.callee.name), []).append(call)
+        return found
+
+    @cached_property
+    def _by_method(self) -> dict[str, list[Call]]:
+        found: dict[str, list[Call]] = {}
+        for call in self._calls:
+            method = call.method
+            if method is not None and call.receiver is not None:
+                found.setdefault(method, []).append(call)
+        return found
+
+    @cached_property
+    def _makings(self) -> dict[int, list[Call]]:
+        """By the ids of the classes."""
+        found: dict[int, list[Call]] = {}
+        for call in self._calls:
+            if isinstance(call.callee, Defined) and isinstance(call.callee.of, ClassFacts):
+                for base in call.callee.of.lineage():
+                    found.setdefault(id(base), []).append(call)
+        return found
+
+
+def _in_order(several: list[list[Call]]) -> Iterator[Call]:
+    if len(several) == 1:
+        return iter(several[0])
+    return iter(sorted((call for calls in several for call in calls), key=lambda call: call.order))

@@ -1,0 +1,59 @@
+"""Dtypes of what layers give: of their outputs, and of the weights that they add."""
+
+from __future__ import annotations
+
+from mpdoctor.knowledge.api_names import public_name
+from mpdoctor.knowledge.dtypes.result_dtypes import INTEGER_LAYERS, UNCERTAIN_LAYERS
+from mpdoctor.program.dtypes.dtype_names import AUTOCAST, VARIABLE, is_policy_in_force, policies_by_name
+from mpdoctor.program.dtypes.library_results import Dtypes
+from mpdoctor.program.events import Call
+from mpdoctor.program.user_definitions import ClassFacts, Defined, FunctionFacts
+from mpdoctor.program.values import Api, known, options
+
+
+def dtype_of_weight(dtypes: Dtypes, call: Call, depth: int) -> str | None:
+    """`call`: of `add_weight`."""
+    given = call.argument(2, "dtype") or call.keyword("dtype")
+    name = dtypes.named(given, depth) if given is not None and known(given) is not None else VARIABLE
+    if name is None or any(known(call.keyword(word)) is False for word in ("autocast", "experimental_autocast")):
+        return name
+    return AUTOCAST if name in ("float32", VARIABLE) else name
+
+
+def dtype_of_layer_output(dtypes: Dtypes, layer: Call, depth: int) -> str | None:
+    """`layer`: the call that makes a layer of Keras."""
+    assert isinstance(layer.callee, Api)
+    place, _, name = public_name(layer.callee.name).rpartition(".")
+    if place == "keras.layers" and name == "Lambda":
+        return _of_lambda_output(dtypes, layer, depth)
+    if place != "keras.layers" or name in UNCERTAIN_LAYERS or name in INTEGER_LAYERS:
+        return None
+    given = layer.keyword("dtype")
+    if given is None or known(given) is None:
+        return None if layer.open else AUTOCAST
+    if all(map(is_policy_in_force, options(given))):
+        return AUTOCAST
+    policies = policies_by_name(given, lambda named: dtypes.named(named, depth + 1))
+    if len(policies) != 1:
+        return None
+    return policies[0][len("mixed_") :] if policies[0].startswith("mixed_") else policies[0]
+
+
+def _of_lambda_output(dtypes: Dtypes, layer: Call, depth: int) -> str | None:
+    """That of what its function makes, whatever it is given: nothing casts it afterwards."""
+    functions = [
+        option.of if isinstance(option, Defined) else None for option in options(layer.argument(0, "function"))
+    ]
+    found = {dtypes.of_result(made, depth) for made in functions if isinstance(made, FunctionFacts)}
+    certain = found.pop() if len(found) == 1 and None not in functions else None
+    return None if certain in (AUTOCAST, VARIABLE) else certain
+
+
+def dtype_of_own_layer_output(dtypes: Dtypes, layer: Call, own: ClassFacts, depth: int) -> str | None:
+    """What its `call()` returns, where it has the policy that the layer around it has."""
+    if own.kind not in ("layer", "model") or layer.open or layer.keyword("dtype") is not None:
+        return None
+    method = own.find_method("call")
+    if method is None or any(isinstance(decorator, Defined) for decorator in method.decorators):
+        return None
+    return dtypes.of_result(method, depth)

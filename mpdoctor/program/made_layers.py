@@ -1,0 +1,35 @@
+"""Which of the user's layers and models a program makes, and whether in float32."""
+
+from __future__ import annotations
+
+from mpdoctor.facts.location import Location
+from mpdoctor.program.dtypes.tensor_dtypes import policies_named
+from mpdoctor.program.events import Call
+from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.user_definitions import ClassFacts, Defined, Parameter
+
+
+def makings_told(facts: SourceFacts) -> tuple[tuple[Location, bool], ...]:
+    """What the events say for `SourceFacts.makings`: where the class is defined, and whether all are in float32."""
+    found: dict[Location, bool] = {}
+    for call in facts.calls:
+        own = call.callee.of if isinstance(call.callee, Defined) else None
+        in_float32 = _made_in_float32(facts, call, own) if isinstance(own, ClassFacts) else None
+        for base in own.lineage() if isinstance(own, ClassFacts) and in_float32 is not None else ():
+            found[base.location] = found.get(base.location, True) and bool(in_float32)
+    return tuple(found.items())
+
+
+def _made_in_float32(facts: SourceFacts, making: Call, own: ClassFacts) -> bool | None:
+    """Whether a call makes its layer in float32: by the `dtype` that it gives or the class hands on, else by the
+    policy in force. None where that is not known: the class is no layer, a caller gives the dtype, or the call
+    stands in a function that nobody calls, and no policy is set."""
+    given = making.keyword("dtype") or own.base_argument("dtype")
+    if own.kind not in ("layer", "model") or isinstance(given, Parameter):
+        return None
+    if given is not None:
+        return policies_named(given) == ("float32",)
+    policies = set(facts.policies_at(making))
+    if policies == {None} and not making.context.reached:
+        return None
+    return policies <= {None, "float32"}
