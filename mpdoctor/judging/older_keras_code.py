@@ -1,7 +1,8 @@
 """Code written for an older Keras than the one it was judged by: recognized by names that Keras 3 has removed.
 
 Where nothing says which Keras a file is for, the Keras installed beside mpdoctor is only a guess. Code that uses
-removed names is judged by the newest TensorFlow that has all of them; one finding says that Keras 3 does not run it."""
+removed names is judged by the newest TensorFlow that has all of them; one finding says that Keras 3 does not run it.
+Code that calls what Keras 3 refuses is judged so, too."""
 
 from __future__ import annotations
 
@@ -27,6 +28,7 @@ GONE = ("MP102", "MP407", "MP310")
 _PROVING = ("MP102", "MP407")
 _LAST_KERAS_2 = (2, 15)
 _KERAS3_ONLY = re.compile(r"\bscale_loss\(|\bloss_scale_factor\b")
+_MODULES_OF_KERAS3 = re.compile(r"\bkeras\.(?:ops|config|random|distribution|tree)\b|\bfrom\s+keras\s+import\s+ops\b")
 _PACKAGE = re.compile(r"^\s*(?:import|from)\s+keras\b", re.MULTILINE)
 BECAUSE = "the project asks for no certain one, and this uses names that Keras 3 has removed"
 _PLACES_NAMED = 3
@@ -93,20 +95,38 @@ def of_older_keras(
     keras: JudgedBy, judged: Iterable[Finding | Crashed], facts: Mapping[str, SourceFacts], paths: Sequence[str]
 ) -> dict[str, Keras]:
     """The Keras of the files that are plainly for Keras 2 although they were judged by a Keras 3 that nothing asks for.
-    Files that import one another are one program, and for the same."""
+    Files that import one another are one program, and for the same; what Keras 3 refuses, and Keras 2 takes, tells of
+    the whole project."""
     if not keras.is_guessed or not keras.usual.is_keras3:
         return {}
     marks = [
         finding for finding in judged if isinstance(finding, Finding) and finding.code in _PROVING and is_gone(finding)
     ]
     found: dict[str, Keras] = {}
-    for program in _programs([path for path in paths if path not in keras.others], facts) if marks else ():
+    unnamed = [path for path in paths if path not in keras.others]
+    for program in _programs(unnamed, facts):
         own = [mark for mark in marks if mark.location is not None and mark.location.path in program]
         last = min(map(_last_release, own), default=_LAST_KERAS_2)
         if own and not _may_be_of_keras3([facts[path].text for path in program], last):
-            release = ".".join(map(str, last))
-            found |= dict.fromkeys(program, Keras("tf.keras", release, release, BECAUSE))
-    return found
+            found |= dict.fromkeys(program, _older(last, BECAUSE))
+    refused = next((facts[path] for path in unnamed if facts[path].refused_by_keras3), None)
+    if refused is None or _shows_keras3(keras, [facts[path] for path in paths]):
+        return found
+    because = f"the project asks for no certain one, and {refused.path} calls `{refused.refused_by_keras3}`, which "
+    return {**dict.fromkeys(unnamed, _older(_LAST_KERAS_2, f"{because}Keras 3 refuses")), **found}
+
+
+def _older(release: tuple[int, ...], because: str) -> Keras:
+    version = ".".join(map(str, release))
+    return Keras("tf.keras", version, version, because)
+
+
+def _shows_keras3(keras: JudgedBy, files: Sequence[SourceFacts]) -> bool:
+    """Whether some file of a project is for Keras 3: then one that calls what it refuses says nothing of the others."""
+    texts = [file.text for file in files]
+    return any(other.is_keras3 for other in keras.others.values()) or any(
+        pattern.search(text) for text in texts for pattern in (_KERAS3_ONLY, _MODULES_OF_KERAS3)
+    )
 
 
 def _may_be_of_keras3(texts: Sequence[str], last: tuple[int, ...]) -> bool:

@@ -187,8 +187,17 @@ class _Dtypes:
         if value.name == "variable_dtype":
             return VARIABLE if is_layer or is_policy else None
         if value.name == "dtype":
-            return VARIABLE if is_layer else self.of(value.of, depth)
+            return VARIABLE if is_layer else self._named_by_tensor(value.of, depth)
         return None
+
+    def _named_by_tensor(self, tensor: Value, depth: int) -> str | None:
+        """What `x.dtype` names. Of a weight that a layer autocasts, TensorFlow up to 2.15 gives the dtype that it is
+        kept in, Keras 3 and tf_keras the one that it is read in (measured in 2.4, 2.10, 2.15 and 2.21)."""
+        dtype = self.of(tensor, depth)
+        adds = isinstance(tensor, Call) and isinstance(tensor.callee, Attribute) and tensor.callee.name == "add_weight"
+        if dtype == AUTOCAST and adds and self.keras is not None and self.keras.package == "tf.keras":
+            return VARIABLE
+        return dtype
 
     def _of(self, value: Value, depth: int) -> str | None:
         if isinstance(value, Parameter):

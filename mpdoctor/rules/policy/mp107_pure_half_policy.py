@@ -21,7 +21,8 @@ keras.mixed_precision.set_global_policy("mixed_float16")
 ```
 
 ## Versions
-All. A program that only predicts may keep 16-bit weights and is not reported.
+All. A program that only predicts may keep 16-bit weights and is not reported, nor is a model that is frozen, or given
+the weights of another, and not trained.
 
 ## Where users met it
 keras-team/keras#9582, keras-team/keras#11860, keras-team/keras#12249, matterport/Mask_RCNN#1482,
@@ -47,6 +48,7 @@ from mpdoctor.program.user_definitions import ClassFacts, Defined, Parameter
 from mpdoctor.program.values import Api, Value, is_api, options, walk
 from mpdoctor.semantics.source.edits.expressions import argument_replaced, literal_replaced, unsafe_fix
 from mpdoctor.semantics.source.edits.statements import without_statement
+from mpdoctor.semantics.source.layers.untrained_models import is_in_untrained_model
 from mpdoctor.semantics.source.programs.tests_without_training import TRAINING, is_in_test_without_training
 from mpdoctor.semantics.wording import listed
 
@@ -54,6 +56,7 @@ SEVERITY = Severity.WARNING
 FIXES = ("unsafe",)
 CONFIRMED_LIVE = True
 FLOATX = "floatx"
+GLOBAL_POLICY = "the global policy"
 POLICY = "keras.mixed_precision.Policy"
 VARIABLE_CREATOR = "tensorflow.variable_creator_scope"
 PURE_HALF = ("float16", "bfloat16")
@@ -71,6 +74,8 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         policies = policies_named(given) or (policies_set_by(call) if call in facts.policy_calls else ())
         policy = next((named for named in policies if named in PURE_HALF), None)
         if (role == FLOATX and _makes_variables_its_own_way(facts)) or _is_refused(given):
+            continue
+        if role not in (FLOATX, GLOBAL_POLICY) and is_in_untrained_model(facts, call):
             continue
         if policy is not None and not is_in_test_without_training(facts, call.context):
             yield Finding(
@@ -127,7 +132,7 @@ def _dtype_given(facts: SourceFacts, call: Call) -> tuple[Value | None, str]:
     """The dtype or policy that a call sets or gives to a layer with weights, and a name for its role."""
     if sets_policy(call) and call in facts.policy_calls:
         given = call.argument(0) or call.keyword("policy") or call.keyword("dtype_policy") or call.keyword("value")
-        return given, FLOATX if isinstance(call.callee, Api) and call.callee.is_(SET_FLOATX) else "the global policy"
+        return given, FLOATX if isinstance(call.callee, Api) and call.callee.is_(SET_FLOATX) else GLOBAL_POLICY
     given = call.keyword("dtype") or _own_dtype(call)
     name = _layer_with_weights(call) if given is not None else None  # last, because it takes the longest to find out
     return (None, "") if name is None else (given, f"the dtype of {name}")

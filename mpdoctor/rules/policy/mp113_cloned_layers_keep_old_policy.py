@@ -132,10 +132,13 @@ def _half_policy(policies: Iterable[object]) -> object:
 
 
 def _described(facts: SourceFacts, config: Value | None) -> Iterator[Call]:
-    """The model whose unchanged `get_config()` or `to_json()` this is."""
-    for option in options(config):
-        if isinstance(option, Call) and option.method in CONFIGS and id(option) not in _changed(facts):
-            yield from _models(option.receiver)
+    """The model whose unchanged `get_config()` or `to_json()` this is, and can be nothing else: a function that
+    rewrites configurations gives back some values as they are."""
+    given = [option for option in options(config) if isinstance(option, Call) and option.method in CONFIGS]
+    if len(given) < len(options(config)) or any(id(option) in _changed(facts) for option in given):
+        return
+    for option in given:
+        yield from _models(option.receiver)
 
 
 @lru_cache(maxsize=1)

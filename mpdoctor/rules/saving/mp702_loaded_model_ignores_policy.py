@@ -51,8 +51,13 @@ from mpdoctor.facts.model import ModelFacts
 from mpdoctor.facts.saved.file import LoadFacts
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.knowledge.half_dtypes import HALF_POLICIES
+from mpdoctor.program.events import Call
+from mpdoctor.program.instances import class_of
 from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.values import walk
 from mpdoctor.semantics.live.loaded_layers import layers_inside
+from mpdoctor.semantics.source.layers.model_layers import trainings
+from mpdoctor.semantics.source.layers.untrained_models import is_frozen
 from mpdoctor.semantics.source.programs.saved_files import loads, policies_in_file, training_of
 
 SEVERITY = Severity.WARNING
@@ -91,7 +96,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         if load.context.guarded or not policies or any(policy not in HALF_POLICIES for policy in policies):
             continue
         saved = policies_in_file(facts, load)
-        if saved and saved <= {None, "float32"} and training_of(facts, load):
+        if saved and saved <= {None, "float32"} and training_of(facts, load) and not _is_teacher(facts, load):
             yield Finding(
                 f"The policy is {policies[0]} here, but the model in this file was saved with float32 layers: they "
                 "stay float32, whatever the policy.",
@@ -99,3 +104,10 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
                 "or `load_weights`.",
                 load.location,
             )
+
+
+def _is_teacher(facts: SourceFacts, load: Call) -> bool:
+    """Whether it is frozen and kept beside the model that is trained, in an object of a class of the user's: it gives
+    targets, often in float32 on purpose."""
+    holders = [outer for _, outer in trainings(facts) if any(part is load for part in walk(outer))]
+    return is_frozen(facts, load) and all(outer is not load and class_of(outer) is not None for outer in holders)

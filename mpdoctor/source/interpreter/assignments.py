@@ -11,12 +11,15 @@ from mpdoctor.source.interpreter.state.interpreter_state import State
 from mpdoctor.source.interpreter.state.recording import record_write
 from mpdoctor.source.joining import joined
 
+_MOST_UNKNOWN_KEYS = 20  # values that a dict is given under keys that are not known
+
 
 def assign(state: State, target: ast.expr, value: Value, augmented: bool = False) -> None:
     if isinstance(target, ast.Name):
         is_placeholder = isinstance(value, Known) and value.value is None
         if state.scope.parent is None and target.id in state.module.changed_globals and not is_placeholder:
             value = joined((value, Unknown(value.location)))
+        state.choose(value)
         state.bind(target.id, value)
     elif isinstance(target, (ast.Tuple, ast.List)):
         _unpack(state, target.elts, value)
@@ -24,6 +27,7 @@ def assign(state: State, target: ast.expr, value: Value, augmented: bool = False
         assign(state, target.value, value)
     elif isinstance(target, ast.Attribute):
         of = evaluate(state, target.value)
+        state.choose(value)
         record_write(state, of, target.attr, value, state.place(target), None, augmented)
         store_attribute(state, of, target.attr, value)
         _forget_tree(state, target.value, of)
@@ -71,6 +75,9 @@ def _with_item(state: State, of: Collection, index: Value, value: Value) -> Valu
         kept = [place for place, key in enumerate(of.keys) if is_open or known(key) != index.value]
         items, keys = tuple(of.items[i] for i in kept), tuple(of.keys[i] for i in kept)
         return Collection(of.location, "dict", (*items, value), (*keys, index), is_open)
+    if of.kind == "dict" and len(of.items) < _MOST_UNKNOWN_KEYS:  # any of these is under any key
+        items = (*of.items, value)
+        return Collection(of.location, "dict", items, (Unknown(of.location),) * len(items), True)
     return Collection(of.location, of.kind, (), (), True)
 
 

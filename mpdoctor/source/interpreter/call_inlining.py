@@ -49,7 +49,7 @@ def inline_call(
     names = _bound_names(closure, args, keywords, is_open)
     context = state.context
     # The `try` of a decorator is about all functions that it may be given, and asks nothing about this one.
-    guarded = walk.guarded if closure.is_wrapped else context.guarded
+    guarded = _is_behind_guard(state, closure) or (walk.guarded if closure.is_wrapped else context.guarded)
     swallowed = None if closure.is_wrapped else context.swallowed
     state.context = context.but(
         function=closure.facts,
@@ -65,6 +65,12 @@ def inline_call(
         return None if is_context else _yielded(frame, context.loops, closure.facts.location)
     returned = frame.returns
     return joined(returned) if returned else Known(location, None)
+
+
+def _is_behind_guard(state: State, closure: Closure) -> bool:
+    """Whether it is defined or chosen behind a guard, or its class is, wherever it is called."""
+    chosen = state.walk.chosen_behind_guard
+    return closure.is_guarded or id(closure.facts) in chosen or id(closure.facts.owner) in chosen
 
 
 def _deepest(state: State, closure: Closure) -> int:
@@ -84,7 +90,8 @@ def inline_uncalled(state: State, closure: Closure, keywords: Keywords = ()) -> 
     """Execute a function that nobody calls, or that a library will call: its parameters are `Parameter`s, but for
     `keywords`, which it has been given before."""
     context = state.context
-    state.context = state.context.but(function=closure.facts, owner=closure.facts.owner)
+    guarded = context.guarded or _is_behind_guard(state, closure)
+    state.context = context.but(function=closure.facts, owner=closure.facts.owner, guarded=guarded)
     names = _bound_names(closure, _receiver(closure), keywords, None)
     for name, default in defaults_of_command(closure.facts).items():
         if name in names:

@@ -92,6 +92,7 @@ def _closure(state: State, node: FunctionNode, name: str, decorators: tuple[Valu
     state.walk.side_effects.set(state.module.facts_of_nodes, id(node), facts)
     is_generator = state.module.source.may_yield and _is_generator(node)
     closure = Closure(facts, node, state.scope.enclosing_function, state.module, defaults, is_generator)
+    closure.is_guarded = state.context.guarded
     state.closures[id(facts)] = closure
     state.module.functions.append(facts)
     state.module.closures.append(closure)

@@ -117,6 +117,7 @@ def evaluate_conditional(state: State, node: ast.IfExp) -> Value:
             branches = (*before.branches, Branch(id(node), taken, test, parts=parts[taken]))
             state.context = before.but(**guards, branches=branches)
             found.append(evaluate(state, arm))
+            state.choose(found[-1])
             state.context = before
     return joined(found)
 

@@ -34,6 +34,7 @@ def step(model, x, y):
     gradients = opt.get_unscaled_gradients(tape.gradient(scaled, model.trainable_variables))
     opt.apply_gradients(zip(gradients, model.trainable_variables))
 """
+MIXED = "import tensorflow as tf\ntf.keras.mixed_precision.set_global_policy('mixed_float16')\n"
 LEGACY = "import tensorflow as tf\nopt = tf.keras.optimizers.legacy.Adam()\n"
 FIXED = (
     "import tensorflow as tf\n"
@@ -111,6 +112,37 @@ OTHERS = {
         {"a.py": LOOP.replace("_loss(loss)\n", "_loss(loss) if hasattr(opt, 'get_scaled_loss') else loss\n")},
         ["MP407"],
         {"a.py": "2.15"},
+    ),
+    "an argument that Keras 3 refuses": (
+        {"a.py": FIXED, "b.py": MIXED + "opt = tf.keras.optimizers.SGD(lr=0.1)\n"},
+        ["MP310"],
+        {"a.py": "2.15", "b.py": "2.15"},
+    ),
+    "a method that Keras 3 has not": ({"a.py": FIXED + "model.fit_generator(data)\n"}, ["MP310"], {"a.py": "2.15"}),
+    "arguments of generators": (
+        {"a.py": FIXED + "model.fit(data, use_multiprocessing=True)\n"},
+        ["MP310"],
+        {"a.py": "2.15"},
+    ),
+    "a name before the shape": (
+        {"a.py": FIXED + "layer.add_weight('kernel', shape=(3,))\n"},
+        ["MP310"],
+        {"a.py": "2.15"},
+    ),
+    "an argument of torch": (
+        {"a.py": "import torch\nopt = torch.optim.SGD(model.parameters(), lr=0.1)\n" + FIXED},
+        ["MP310"],
+        {"a.py": "3.15.1"},
+    ),
+    "a method where it is there": (
+        {"a.py": FIXED + "if hasattr(model, 'fit_generator'):\n    model.fit_generator(data)\n"},
+        ["MP310"],
+        {"a.py": "3.15.1"},
+    ),
+    "what Keras 3 refuses beside Keras 3": (
+        {"a.py": FIXED + "model.fit_generator(data)\n", "b.py": "import keras\nkeras.ops.ones(3)\n"},
+        ["MP310"],
+        {"a.py": "3.15.1", "b.py": "3.15.1"},
     ),
     "nothing of it": ({"a.py": "import tensorflow as tf\n"}, [], {"a.py": "3.15.1"}),
     "a pin": ({"a.py": LOOP, "requirements.txt": "tensorflow==2.17.0"}, ["MP407"] * 2, {"a.py": "3.15.1"}),

@@ -205,15 +205,23 @@ def call_known_method(state: State, callee: Attribute, call: Call, node: ast.Cal
 def _read_from_dict(of: Collection, method: str, call: Call) -> Value | None:
     """What `get`, `keys`, `values` and `items` of a dictionary give that is written out."""
     if method == "get" and call.args:
-        found = item_of(of, call.args[0], call.location)
-        default = call.argument(1) or Known(call.location, None)
-        certain = isinstance(call.args[0], Known) and not of.open
-        if isinstance(found, Unknown):
-            return default if certain else None
-        return found if certain else joined((found, default))
+        got = [_got(of, key, call) for key in options(call.args[0])]
+        return joined(got) if None not in got else None
     pairs = (Collection(call.location, "tuple", pair) for pair in zip(of.keys, of.items, strict=True))
     held = {"values": of.items, "keys": of.keys, "items": tuple(pairs)}.get(method)
     return None if held is None else Collection(call.location, "list", held, (), of.open, uniform=of.uniform)
+
+
+def _got(of: Collection, key: Value, call: Call) -> Value | None:
+    """What `get` gives for one of the values that its key may be. `names.get(name, name)` gives that value again only
+    where it is no key."""
+    found = item_of(of, key, call.location)
+    default = call.argument(1) or Known(call.location, None)
+    default = key if key in options(default) else default
+    certain = isinstance(key, Known) and not of.open
+    if isinstance(found, Unknown):
+        return default if certain else None
+    return found if certain else joined((found, default))
 
 
 def _mutate(state: State, of: Collection, method: str, call: Call, node: ast.Call) -> None:

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from mpdoctor.facts.location import Location
 from mpdoctor.program.context import Context
-from mpdoctor.program.user_definitions import ClassFacts
-from mpdoctor.program.values import Value
+from mpdoctor.program.user_definitions import ClassFacts, Defined
+from mpdoctor.program.values import Value, options
 from mpdoctor.source.interpreter.state.events import MOST_EVENTS, Enough, Events
 from mpdoctor.source.interpreter.state.scopes import Closure, Frame, Module, Scope
 from mpdoctor.source.interpreter.state.side_effects import SideEffects
@@ -52,6 +52,9 @@ class Walk:
         one element after the other.
     instantiated
         Ids of the user's own classes of which the program makes instances.
+    chosen_behind_guard
+        Ids of the user's functions and classes that the program chooses where it asked for a version, say:
+        `step = step_of_keras_3 if IS_KERAS_3 else step_of_keras_2`.
     last_order, modules_read
         The event behind which the walk ends; modules that it has read so far.
     """
@@ -66,6 +69,7 @@ class Walk:
     visiting: int = 0
     unrolling: int = 0
     instantiated: set[int] = field(default_factory=set)
+    chosen_behind_guard: set[int] = field(default_factory=set)
     side_effects: SideEffects = field(default_factory=SideEffects)
     last_order: int = MOST_EVENTS
     modules_read: int = 0
@@ -142,6 +146,12 @@ class State:
             self.scope.names[name] = value
         else:
             self.walk.side_effects.set(elsewhere.names, name, joined((elsewhere.names.get(name), value)))
+
+    def choose(self, value: Value) -> None:
+        """Remember the functions and classes that are given a name behind a guard."""
+        if self.context.guarded and not self.walk.guarded:
+            chosen = (option.of for option in options(value) if isinstance(option, Defined))
+            self.walk.chosen_behind_guard.update(map(id, chosen))
 
     def position(self) -> Position:
         return Position(

@@ -135,7 +135,8 @@ class Import:
 class Closure:
     """A function of the user's, ready to be inlined: its tree, and where it looks names up. `is_plain` is True if it
     was executed and named nothing of TensorFlow or Keras, `is_wrapped` if a decorator of the user's own put another
-    function in its place."""
+    function in its place, `is_guarded` if it is defined behind a guard (see `Context.guarded`): without what is asked
+    for there is no such function."""
 
     facts: FunctionFacts
     node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
@@ -149,6 +150,7 @@ class Closure:
     is_property: bool = False
     is_inlinable: bool = True
     is_wrapped: bool = False
+    is_guarded: bool = False
 
 
 @dataclasses.dataclass(eq=False, slots=True)

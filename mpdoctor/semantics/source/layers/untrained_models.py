@@ -1,0 +1,52 @@
+"""Models that a program uses and does not train: frozen ones, and copies that only predict."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mpdoctor.program.events import Call
+from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.values import known, options, walk
+from mpdoctor.semantics.source.layers.model_layers import TRAINING, layers_of, trainings
+from mpdoctor.semantics.source.programs.models import is_model
+
+_APPLYING = ("apply_gradients", "apply", "minimize")
+_GIVEN_WEIGHTS = ("set_weights", "load_weights")
+
+
+def is_frozen(facts: SourceFacts, model: Call) -> bool:
+    """Whether the program writes `trainable = False` to this model, and nothing else."""
+    given = [
+        known(write.value)
+        for write in facts.writes
+        if write.name == "trainable" and any(option is model for option in options(write.of))
+    ]
+    return bool(given) and all(trainable is False for trainable in given)
+
+
+def is_in_untrained_model(facts: SourceFacts, layer: Call) -> bool:
+    """Whether a layer is part of a model that is frozen or is given the weights of another, and of none that the
+    program may train."""
+    return any(
+        layer in (model, *layers_of(facts, model)) and not _may_be_trained(facts, model)
+        for model in _frozen_or_given_weights(facts)
+    )
+
+
+def _frozen_or_given_weights(facts: SourceFacts) -> Iterator[Call]:
+    frozen = (write.of for write in facts.writes if write.name == "trainable" and known(write.value) is False)
+    given = (call.receiver for call in facts.method_calls(*_GIVEN_WEIGHTS))
+    for receiver in (*frozen, *given):
+        for model in options(receiver):
+            if isinstance(model, Call) and is_model(model):
+                yield model
+
+
+def _may_be_trained(facts: SourceFacts, model: Call) -> bool:
+    """A model that a parameter stands for, or a loop of one's own, may train any that is not frozen."""
+    if is_frozen(facts, model):
+        return False
+    receivers = [option for call in facts.method_calls(*TRAINING) for option in options(call.receiver)]
+    if any(True for _ in facts.method_calls(*_APPLYING)) or not all(isinstance(found, Call) for found in receivers):
+        return True
+    return any(part is model for _, outer in trainings(facts) for part in walk(outer))
