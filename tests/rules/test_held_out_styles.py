@@ -31,6 +31,7 @@ SETS = (
     "fourteenth",
     "fifteenth",
     "sixteenth",
+    "nineteenth",
 )
 PACKAGES = tuple(HERE / name for name in SETS)
 FILES = sorted([*HERE.glob("mp*.py"), *HERE.glob("second/mp*.py"), *(f for p in PACKAGES for f in p.glob("mp*.py"))])
