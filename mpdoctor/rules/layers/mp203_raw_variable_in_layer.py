@@ -61,7 +61,8 @@ from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Api, Collection, Value, is_api, known, options
 from mpdoctor.semantics.live.errors.dtype_error_causes import mismatch_in_call, raw_variable
 from mpdoctor.semantics.live.errors.error_texts import evidence_of, place_of_failure
-from mpdoctor.semantics.source.edits.expressions import safe_fix
+from mpdoctor.semantics.source.edits.added_weights import as_added_weight
+from mpdoctor.semantics.source.edits.expressions import safe_fix, unsafe_fix
 from mpdoctor.semantics.source.edits.met_operands import cast_where_it_meets, dtype_written, pairs_that_meet
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
 from mpdoctor.semantics.source.layers.layer_variables import ASSIGNING, FLOATS, may_be_trained, raw_variables
@@ -85,7 +86,7 @@ HELP_RESHAPED = (
     "Cast it where it meets the input, `tf.cast(self.…, inputs.dtype)`: its shape may change, and `add_weight` makes "
     "no such weight."
 )
-FIXES = ("safe",)
+FIXES = ("safe", "unsafe")
 FAILS_IN = ("model", "training")
 EXPLAINS = {"MP202": "line"}
 CONFIRMED_LIVE = True
@@ -212,8 +213,15 @@ def _finding(facts: SourceFacts, variable: Call, raising: MixedOperands | None) 
         also_seen=(AlsoSeen("MP203", "source", "It is combined with the layer's input here.", place.path, place.line),)
         if place is not None
         else (),
-        fix=_cast_to_input(facts, variable, *raising) if raising is not None else None,
+        fix=_fix(facts, variable, raising),
     )
+
+
+def _fix(facts: SourceFacts, variable: Call, raising: MixedOperands | None) -> Fix | None:
+    """Keras 2 trains such a weight: only its dtype is wrong. In Keras 3 it is trained as a weight of Keras' alone."""
+    if facts.keras.is_keras3:
+        return unsafe_fix("Make it a weight of the layer", as_added_weight(facts, variable))
+    return _cast_to_input(facts, variable, *raising) if raising is not None else None
 
 
 def _help_of(variable: Call) -> str:
@@ -234,9 +242,6 @@ def _may_change_its_shape(variable: Call) -> bool:
 def _cast_to_input(
     facts: SourceFacts, variable: Call, event: Call | Operation, operands: tuple[Value, ...]
 ) -> Fix | None:
-    """The edits for Keras 2, which trains such a weight: only its dtype is wrong."""
-    if facts.keras.is_keras3:
-        return None
     combined = [operand for operand in operands if _is_of(operand, variable, past_casts=False)]
     pairs = pairs_that_meet(facts, event)
     dtype = dtype_written(pairs, lambda value: value not in combined and is_half(facts, value, event.context))
