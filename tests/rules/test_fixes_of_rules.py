@@ -26,7 +26,7 @@ MOST_ROUNDS = 10
 # What a program does wrong besides, and what nobody could see before it computed in 16 bits, or got beyond that line.
 # Clipping gradients that are scaled from then on has an edit of its own; a mean that is cast was taken in 16 bits.
 LEFT = {"MP401": {"MP405"}}
-REVEALED = {"MP115": {"MP201"}, "MP202": {"MP501"}, "MP407": {"MP408"}, **LEFT}
+REVEALED = {"MP111": {"MP201"}, "MP115": {"MP201"}, "MP202": {"MP501"}, "MP407": {"MP408"}, **LEFT}
 
 
 def cases() -> list[tuple[str, str]]:

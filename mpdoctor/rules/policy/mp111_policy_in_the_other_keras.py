@@ -39,16 +39,19 @@ from collections.abc import Iterable, Iterator
 
 from mpdoctor.facts.model import ModelFacts
 from mpdoctor.facts.versions import Keras
-from mpdoctor.finding import Finding, Severity
+from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.knowledge.half_dtypes import HALF_POLICIES
 from mpdoctor.program.events import Call
-from mpdoctor.program.policy_settings import library_of
+from mpdoctor.program.policy_settings import SET_POLICY, library_of
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Api
+from mpdoctor.program.values import Api, is_api
+from mpdoctor.semantics.source.edits.expressions import replaced, unsafe_fix
+from mpdoctor.semantics.source.edits.names import name_of
 from mpdoctor.semantics.source.layers.model_layers import LIGHT, NESTS, half_policy_calls, has_own_dtype, layer_name
 from mpdoctor.semantics.wording import place_of
 
 SEVERITY = Severity.ERROR
+FIXES = ("unsafe",)
 EXPLAINS = {"MP209": "model"}
 
 
@@ -68,7 +71,16 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
                 f"Set the policy in the Keras that builds the model: `{there}.mixed_precision.set_global_policy(…)`. "
                 "Or import only one Keras.",
                 call.location,
+                fix=_fix(facts, call, there),
             )
+
+
+def _fix(facts: SourceFacts, call: Call, there: str) -> Fix | None:
+    """The same call of the other Keras, where the file has a name for that."""
+    keras, name = name_of(facts, there), call.callee.location if isinstance(call.callee, Api) else None
+    if keras is None or name is None or not is_api(call.callee, SET_POLICY):
+        return None
+    return unsafe_fix(f"Set the policy of {there}", replaced(facts, name, f"{keras}.mixed_precision.set_global_policy"))
 
 
 def in_model(model: ModelFacts) -> Iterator[Finding]:
