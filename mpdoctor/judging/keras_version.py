@@ -18,6 +18,7 @@ from mpdoctor.project.targets import Target
 from mpdoctor.settings.options import Settings
 
 BESIDE = "installed beside mpdoctor"
+_OF_ASSERTIONS = ("assert", ".__version__")
 
 
 @dataclass(frozen=True)
@@ -129,11 +130,19 @@ def _declared(sources: Iterable[SourceFacts]) -> dict[str, Keras]:
 
 
 def _own(sources: Iterable[SourceFacts]) -> dict[str, Keras]:
-    return {
-        source.path: Keras(source.declared_keras, because=f"{source.path} says so")
-        for source in sources
-        if source.declared_keras is not None
-    }
+    said = ((source.path, _said_by(source)) for source in sources)
+    return {path: keras for path, keras in said if keras is not None}
+
+
+def _said_by(source: SourceFacts) -> Keras | None:
+    """The Keras that a file's names tell, else the one whose version it asserts."""
+    if source.declared_keras is not None:
+        return Keras(source.declared_keras, because=f"{source.path} says so")
+    if not all(word in source.text for word in _OF_ASSERTIONS):
+        return None
+    from mpdoctor.project.keras_pins import keras_from_assertions
+
+    return keras_from_assertions(source.text, Path(source.path))
 
 
 def _asked_for_around(target: Target) -> Keras | None:

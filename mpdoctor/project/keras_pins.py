@@ -13,6 +13,7 @@ from mpdoctor.project.declared_versions import (
     pins_from_declarations,
     pins_from_locks,
 )
+from mpdoctor.project.declared_versions.assertions import pins_from_assertions
 from mpdoctor.project.declared_versions.estimators import trained_in_cloud
 from mpdoctor.project.declared_versions.images import pins_from_images
 from mpdoctor.project.declared_versions.legacy_keras import VARIABLE, file_that_sets_it, is_project
@@ -109,6 +110,11 @@ def keras_from_estimators(texts: Mapping[str, str]) -> dict[str, Keras]:
         if keras is not None:
             found[path] = keras
     return found
+
+
+def keras_from_assertions(text: str, path: Path) -> Keras | None:
+    """The Keras that the text of a program asserts to run with."""
+    return keras_from_pins(list(pins_from_assertions(text, path)))
 
 
 def ranges_around(near: Path) -> list[str]:

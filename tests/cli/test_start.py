@@ -47,11 +47,11 @@ def imported(arguments: list[str], directory: Path) -> list[str]:
     ("arguments", "most"),
     [
         (["--version"], 8),
-        (["explain", "MP201"], 119),
-        (["rules"], 330),
-        (["check", "--static", "--output-format=concise", "mixed.py"], 402),
-        (["check", "--static", "--output-format=concise", "."], 415),
-        (["check", "--static", "--output-format=concise", "plain"], 181),
+        (["explain", "MP201"], 121),
+        (["rules"], 334),
+        (["check", "--static", "--output-format=concise", "mixed.py"], 409),
+        (["check", "--static", "--output-format=concise", "."], 422),
+        (["check", "--static", "--output-format=concise", "plain"], 185),
     ],
     ids=lambda given: " ".join(given) if isinstance(given, list) else str(given),
 )

@@ -129,6 +129,22 @@ OTHERS = {
         ["MP310"],
         {"a.py": "2.15"},
     ),
+    "an asserted TensorFlow": (
+        {"a.py": LOOP + "assert tf.__version__.startswith('2.10'), tf.__version__\n"},
+        [],
+        {"a.py": "2.10"},
+    ),
+    "an asserted TensorFlow of Keras 3": (
+        {"a.py": LOOP + 'assert tf.__version__ == "2.17.0"\n'},
+        ["MP407"] * 2,
+        {"a.py": "3.15.1"},
+    ),
+    "an asserted Keras": ({"a.py": LOOP + "assert keras.__version__.startswith('2.')\n"}, [], {"a.py": ""}),
+    "a version that is asked": (
+        {"a.py": LOOP + "if tf.__version__.startswith('2.10'):\n    pass\n"},
+        ["MP407"],
+        {"a.py": "2.15"},
+    ),
     "an argument of torch": (
         {"a.py": "import torch\nopt = torch.optim.SGD(model.parameters(), lr=0.1)\n" + FIXED},
         ["MP310"],
