@@ -12,3 +12,9 @@ KERAS2_LOOP = {
 # What Python says of an attribute that a LossScaleOptimizer has not.
 WRAPPER_LACKS = r"'(?:LossScaleOptimizer|LossScaleOptimizerV[13])' object has no attribute '(\w+)'"
 APPLYING = ("apply_gradients", "apply")
+# What a LossScaleOptimizer has and a bare optimizer has not, in Keras 2 or in Keras 3 (3.15: there every optimizer has
+# `scale_loss`).
+OF_WRAPPER = (
+    *("get_scaled_loss", "get_unscaled_gradients", "loss_scale", "dynamic", "dynamic_counter"),
+    *("inner_optimizer", "initial_scale", "dynamic_growth_steps", "dynamic_scale", "step_counter"),
+)

@@ -17,7 +17,12 @@ from marks import marks_from_source
 from mpdoctor.finding import Finding, Fix
 from mpdoctor.fixes.rounds import edited_bytes
 from mpdoctor.fixes.texts import chosen_together
+from mpdoctor.knowledge.api_names import kind_of_class
+from mpdoctor.knowledge.wrapper_api import OF_WRAPPER
+from mpdoctor.program.events import Call
+from mpdoctor.program.values import Api, Value, options
 from mpdoctor.rules.registry import all_rules
+from mpdoctor.source.existence_checks import WRAPPER_CLASSES
 
 pytestmark = pytest.mark.fast
 
@@ -112,6 +117,19 @@ def read_too_early(program: ast.Module) -> set[tuple[str, str]]:
     return found
 
 
+def asked_of_bare_optimizers(text: str, keras: str) -> set[str]:
+    """What a LossScaleOptimizer alone has, and a program reads of an optimizer that is none."""
+    reads = facts_of(text, keras).reads
+    return {read.name for read in reads if read.name in OF_WRAPPER and all(map(is_bare_optimizer, options(read.of)))}
+
+
+def is_bare_optimizer(value: Value) -> bool:
+    if not isinstance(value, Call) or not isinstance(value.callee, Api):
+        return False
+    name = value.callee.name
+    return kind_of_class(name) == "optimizer" and name.rpartition(".")[2] not in WRAPPER_CLASSES
+
+
 @pytest.mark.parametrize(("name", "keras"), cases())
 def test_each_fix_mends_what_it_is_for_and_nothing_else(name: str, keras: str) -> None:
     text = text_of(name)
@@ -123,6 +141,7 @@ def test_each_fix_mends_what_it_is_for_and_nothing_else(name: str, keras: str) -
         said = told(finding, text, after)
         assert not texts_cast(ast.parse(after)), said
         assert read_too_early(ast.parse(after)) <= read_too_early(ast.parse(text)), said
+        assert asked_of_bare_optimizers(after, keras) <= asked_of_bare_optimizers(text, keras), said
         left = found_in(after, keras)
         assert same(finding) not in map(same, left), said
         new = codes(left) - codes(before)

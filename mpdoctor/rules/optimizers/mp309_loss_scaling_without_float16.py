@@ -37,9 +37,10 @@ from collections.abc import Iterator
 
 from mpdoctor.facts.layer import LayerFacts
 from mpdoctor.facts.model import ModelFacts
-from mpdoctor.finding import Finding, Severity
+from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.knowledge.api_names import kind_of_class
 from mpdoctor.knowledge.layer_kinds import WEIGHT_LISTS
+from mpdoctor.knowledge.wrapper_api import OF_WRAPPER
 from mpdoctor.program.dtypes.tensor_dtypes import policies_named
 from mpdoctor.program.events import Call
 from mpdoctor.program.instances import class_of
@@ -50,6 +51,7 @@ from mpdoctor.semantics.source.edits.statements import passed_on
 from mpdoctor.semantics.source.optimizers.gradients import applied_gradients
 from mpdoctor.semantics.source.optimizers.wrappers import policies_of_model, wrapper_calls
 from mpdoctor.semantics.source.programs.models import is_model
+from mpdoctor.semantics.wording import listed
 
 SEVERITY = Severity.WARNING
 FIXES = ("unsafe",)
@@ -89,10 +91,30 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         reason = f"under the policy {policy}" if policy else "no policy is ever set, so"
         yield Finding(
             f"This LossScaleOptimizer has nothing to do: {reason} no layer computes in float16.",
-            HELP,
+            _help(facts, call),
             call.location,
-            fix=unsafe_fix("Leave it out", passed_on(facts, call.location, 0, "inner_optimizer", "optimizer")),
+            fix=_fix(facts, call),
         )
+
+
+def _fix(facts: SourceFacts, wrapper: Call) -> Fix | None:
+    if _asked_for(facts, wrapper):
+        return None
+    return unsafe_fix("Leave it out", passed_on(facts, wrapper.location, 0, "inner_optimizer", "optimizer"))
+
+
+def _help(facts: SourceFacts, wrapper: Call) -> str:
+    asked_for = _asked_for(facts, wrapper)
+    if not asked_for:
+        return HELP
+    goes = "goes" if len(asked_for) == 1 else "go"
+    return f"{HELP} {listed(asked_for)} {goes} with it: the optimizer in it has no such thing."
+
+
+def _asked_for(facts: SourceFacts, wrapper: Call) -> list[str]:
+    """What the program asks the wrapper for and the optimizer in it has not."""
+    reads = (read for read in facts.reads if any(of is wrapper for of in options(read.of)))
+    return list(dict.fromkeys(f"`{read.name}`" for read in reads if read.name in OF_WRAPPER))
 
 
 def _is_certain(call: Call) -> bool:
