@@ -18,6 +18,7 @@ from mpdoctor.knowledge.dtypes.result_dtypes import (
     SHAPES,
     VALUE_NAMES,
 )
+from mpdoctor.program.command_line import without_command_line
 from mpdoctor.program.dtypes.array_dtypes import dtype_of_array
 from mpdoctor.program.dtypes.python_numbers import kind_of_number, leaves, spread
 from mpdoctor.program.events import Call
@@ -122,12 +123,13 @@ def _of_joined(dtypes: Dtypes, function: str, call: Call, depth: int) -> str | N
 
 
 def _by_literals(dtypes: Dtypes, call: Call, positions: tuple[int, int], depth: int) -> str | None:
-    """What TensorFlow makes of Python numbers: float32 and int32; of tensors their own dtype."""
+    """What TensorFlow makes of Python numbers: float32 and int32; of tensors their own dtype. Of an argument of the
+    command line its default counts."""
     given = list(call.arguments(slice(*positions))) or [value for name, value in call.keywords if name in VALUE_NAMES]
     values = [leaf for item in given for leaf in leaves(item)]
     if not values:
         return None
-    kinds = {kind_of_number(leaf) for leaf in values}
+    kinds = {kind_of_number(option) for leaf in values for option in without_command_line(leaf)}
     if None in kinds:
         return _of_single(dtypes, values[0], call, depth) if len(values) == 1 else None
     if "float" in kinds and kinds <= {"float", "int"}:

@@ -74,7 +74,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     for call, role, value in fed_values(facts):
         if call.context.guarded or (reads_text and not _takes_numbers_only(facts, call.receiver)):
             continue
-        sources = behind(value, past_maps=False)
+        sources = behind(value, past_changes=False)
         content = next(filter(None, (non_numeric_content(facts, source) for source in sources)), None)
         if content is not None:
             yield Finding(

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from mpdoctor.knowledge.api_names import public_name
 from mpdoctor.program.dtypes.tensor_dtypes import dtype_named
 from mpdoctor.program.events import Call
 from mpdoctor.program.instances import class_of, is_call_of
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.user_definitions import FunctionFacts, Parameter
+from mpdoctor.program.user_definitions import FunctionFacts, Instance, Parameter
 from mpdoctor.program.values import Api, Collection, Item, Value, is_api, known, options, walk
 from mpdoctor.semantics.source.layers.output_layers import output_layers
 from mpdoctor.semantics.source.numbers.constants import CASTS, numbers_from_value
@@ -87,6 +87,8 @@ def classes_behind(facts: SourceFacts, sized: Value) -> int:
             found = max(found, _first_dimension(part))
         elif isinstance(part, Call) and isinstance(part.callee, Call):
             found = max(found, _units(facts, part.callee))
+        elif isinstance(part, Call) and isinstance(part.callee, Instance):
+            found = max(found, _units_of_itself(facts, part.callee))
         elif isinstance(part, Parameter) and part.function is not None:
             found = max(found, _units_of_predictions(facts, part.function))
     return found
@@ -109,7 +111,17 @@ def _units(facts: SourceFacts, model: Value) -> int:
     behind = [event.value for event in facts.returns_of(call)] if call is not None else [model]
     if isinstance(model, Call) and own is None:
         behind = [*output_layers(facts, model), model]
-    for value in behind:
+    return _units_of_outputs(behind)
+
+
+def _units_of_itself(facts: SourceFacts, model: Instance) -> int:
+    """Of `self(images)` in a method of a model."""
+    call = model.of.find_method("call") if model.of.kind == "model" else None
+    return _units_of_outputs([event.value for event in facts.returns_of(call)]) if call is not None else 0
+
+
+def _units_of_outputs(outputs: Iterable[Value]) -> int:
+    for value in outputs:
         dense = [layer for layer in walk(value) if is_call_of(layer, "keras.layers.Dense") and isinstance(layer, Call)]
         if dense:
             last = max(dense, key=lambda layer: layer.order)

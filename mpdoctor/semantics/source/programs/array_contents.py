@@ -14,6 +14,7 @@ ARRAYS = (
     *("pandas.Series", "pandas.Index"),
 )
 FILLED = {"numpy.zeros": 1, "numpy.ones": 1, "numpy.empty": 1, "numpy.full": 2}  # position of `dtype`
+CSV_READERS = ("csv.reader", "csv.DictReader")
 CONVERTING = ("astype", "to_numpy")
 DATES = ("pandas.to_datetime", "pandas.date_range", "pandas.to_timedelta", "pandas.DatetimeIndex")
 
@@ -71,9 +72,18 @@ def _holds_text(value: Value | None, depth: int = 0) -> bool:
         if isinstance(option, Collection) and option.kind in ("list", "tuple") and depth < 4:
             if not any(_holds_text(item, depth + 1) for item in option.items[:200]):
                 return False
-        elif not (isinstance(option, Known) and isinstance(option.value, (str, bytes))):
+        elif not (isinstance(option, Known) and isinstance(option.value, (str, bytes))) and not _is_cell_of_csv(option):
             return False
     return value is not None
+
+
+def _is_cell_of_csv(value: Value) -> bool:
+    """`row["Age"]` of Python's own csv module, which converts nothing unless it is told how to read quotes."""
+    row = value.of if isinstance(value, Item) else None
+    reader = row.of if isinstance(row, Item) else None
+    if not isinstance(reader, Call) or not is_api(reader.callee, *CSV_READERS):
+        return False
+    return not reader.open and reader.keyword("quoting") is None and reader.keyword("dialect") is None
 
 
 def _repeated(value: Value) -> Value:

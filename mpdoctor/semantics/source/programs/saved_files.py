@@ -8,7 +8,7 @@ from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.instances import is_call_of
 from mpdoctor.program.policy_settings import PolicyName
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Api, Attribute, Known, Value, known, options, walk
+from mpdoctor.program.values import Api, Attribute, Either, Known, Value, known, options, walk
 from mpdoctor.semantics.source.layers.model_layers import TRAINING, policies_inside, trainings
 from mpdoctor.semantics.source.optimizers.attribute_access import same_object
 
@@ -72,7 +72,7 @@ def same_text(one: Value, other: Value, depth: int = 8) -> bool:
     """Whether two values are certainly the same text or path: "m.keras" twice, one name twice, `os.path.join(d, "m")`
     written twice."""
     one, other = _without_str(one), _without_str(other)
-    if one is other or (isinstance(one, Attribute) and isinstance(other, Attribute) and same_object(one, other)):
+    if one is other or _is_one_attribute(one, other):
         return True
     if isinstance(one, Known) and isinstance(other, Known):
         return isinstance(one.value, str) and bool(one.value == other.value)
@@ -85,6 +85,15 @@ def same_text(one: Value, other: Value, depth: int = 8) -> bool:
         is_path = one.callee.name.startswith(("os.path.", "pathlib.")) and not (one.keywords or other.keywords)
         return is_same and is_path and _same_texts(one.args, other.args, depth)
     return False
+
+
+def _is_one_attribute(one: Value, other: Value) -> bool:
+    """`args.path` twice, with or without a default."""
+    if isinstance(one, Either) and isinstance(other, Either):
+        pairs = list(zip(one.options, other.options, strict=True)) if len(one.options) == len(other.options) else []
+        is_same = [a is b or _is_one_attribute(a, b) for a, b in pairs]
+        return all(is_same) and any(isinstance(a, Attribute) for a, _ in pairs)
+    return isinstance(one, Attribute) and isinstance(other, Attribute) and same_object(one, other)
 
 
 def ending_of(path: Value | None) -> str:

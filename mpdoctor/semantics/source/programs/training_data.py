@@ -36,6 +36,7 @@ SHAPING = frozenset(
         "as_numpy_iterator",
     ]
 )
+_TAKING_DTYPE = ("numpy.array", "numpy.asarray", "tensorflow.constant", "tensorflow.convert_to_tensor")
 PASSING = (
     "numpy.array",
     "numpy.asarray",
@@ -91,23 +92,29 @@ def _takes_itself(model: Value, method: str) -> bool:
     return own.find_method(method) is not None or not all(isinstance(base, (Api, Defined)) for base in bases)
 
 
-def behind(value: Value, past_maps: bool = True) -> Iterator[Value]:
-    """The value, and what it is a reshaped, batched or indexed view of; with `past_maps` also what `Dataset.map` made
-    something else of, such as pictures of the names of their files."""
-    yield from _behind(value, 0, past_maps, set())
+def behind(value: Value, past_changes: bool = True) -> Iterator[Value]:
+    """The value, and what it is a reshaped, batched or indexed view of; with `past_changes` also what something else
+    was made of: by `Dataset.map`, pictures of the names of their files, or by `np.array(…, dtype=…)`, numbers of
+    texts."""
+    yield from _behind(value, 0, past_changes, set())
 
 
-def _behind(value: Value, depth: int, past_maps: bool, seen: set[tuple[int, int]]) -> Iterator[Value]:
+def _behind(value: Value, depth: int, past_changes: bool, seen: set[tuple[int, int]]) -> Iterator[Value]:
     """`seen`: identity and depth of what was asked already: forty lines of `x = [x, x]` hold the first 2^40 times."""
     if (id(value), depth) in seen:
         return
     seen.add((id(value), depth))
     yield value
-    if depth > 12 or (not past_maps and isinstance(value, Call) and value.method == "map"):
+    if depth > 12 or (not past_changes and isinstance(value, Call) and _makes_something_else(value)):
         return
     for part in _parts(value):
         for option in options(part):
-            yield from _behind(option, depth + 1, past_maps, seen)
+            yield from _behind(option, depth + 1, past_changes, seen)
+
+
+def _makes_something_else(call: Call) -> bool:
+    is_array = isinstance(call.callee, Api) and call.callee.is_(*_TAKING_DTYPE)
+    return call.method == "map" or (is_array and call.argument(1, "dtype") is not None)
 
 
 def mapped_functions(value: Value) -> Iterator[FunctionFacts]:
