@@ -73,11 +73,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         given, role = _dtype_given(facts, call)
         policies = policies_named(given) or (policies_set_by(call) if call in facts.policy_calls else ())
         policy = next((named for named in policies if named in PURE_HALF), None)
-        if (role == FLOATX and _makes_variables_its_own_way(facts)) or _is_refused(given):
-            continue
-        if role not in (FLOATX, GLOBAL_POLICY) and is_in_untrained_model(facts, call):
-            continue
-        if policy is not None and not is_in_test_without_training(facts, call.context):
+        if policy is not None and not _is_right(facts, call, given, role):
             yield Finding(
                 f'"{policy}" as {role} keeps the weights in 16 bits: '
                 "updates smaller than a weight's last bit are lost.",
@@ -87,6 +83,14 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
                 call.location,
                 fix=_fix(facts, call, given, policy, role),
             )
+
+
+def _is_right(facts: SourceFacts, call: Call, given: Value | None, role: str) -> bool:
+    """Whether the line raises, makes no 16-bit weights after all, or makes weights that nothing trains."""
+    if (role == FLOATX and _makes_variables_its_own_way(facts)) or _is_refused(given):
+        return True
+    is_of_a_layer = role not in (FLOATX, GLOBAL_POLICY)
+    return is_in_test_without_training(facts, call.context) or (is_of_a_layer and is_in_untrained_model(facts, call))
 
 
 def _is_refused(given: Value | None) -> bool:
