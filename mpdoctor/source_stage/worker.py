@@ -16,12 +16,12 @@ from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import Crashed, Finding
 from mpdoctor.program.breakdown import Breakdown, breakdown_from_error
 from mpdoctor.program.collector import without_garbage_collection
-from mpdoctor.program.made_layers import makings_told
 from mpdoctor.program.source_facts import Problem, SourceFacts
 from mpdoctor.rules.registry import findings_from_facts
 from mpdoctor.source import facts_with_cells, facts_without_walking, program_with_imports, source_or_problem
 from mpdoctor.source.import_graph import Outlines
 from mpdoctor.source.modules import Files
+from mpdoctor.source_stage.made_layers import makings_told
 
 if TYPE_CHECKING:
     from mpdoctor.source.project import Project
