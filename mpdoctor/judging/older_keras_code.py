@@ -99,21 +99,29 @@ def of_older_keras(
     the whole project."""
     if not keras.is_guessed or not keras.usual.is_keras3:
         return {}
-    marks = [
+    unnamed = [path for path in paths if path not in keras.others]
+    gone = [
         finding for finding in judged if isinstance(finding, Finding) and finding.code in _PROVING and is_gone(finding)
     ]
+    by_names = _of_removed_names(gone, facts, unnamed) if gone else {}
+    refused = next((facts[path] for path in unnamed if facts[path].refused_by_keras3), None)
+    if refused is None or _shows_keras3(keras, [facts[path] for path in paths]):
+        return by_names
+    because = f"the project asks for no certain one, and {refused.path} calls `{refused.refused_by_keras3}`, which "
+    return {**dict.fromkeys(unnamed, _older(_LAST_KERAS_2, f"{because}Keras 3 refuses")), **by_names}
+
+
+def _of_removed_names(
+    gone: Sequence[Finding], facts: Mapping[str, SourceFacts], paths: Sequence[str]
+) -> dict[str, Keras]:
+    """By the newest TensorFlow that has all names that a program uses."""
     found: dict[str, Keras] = {}
-    unnamed = [path for path in paths if path not in keras.others]
-    for program in _programs(unnamed, facts):
-        own = [mark for mark in marks if mark.location is not None and mark.location.path in program]
+    for program in _programs(paths, facts):
+        own = [finding for finding in gone if finding.location is not None and finding.location.path in program]
         last = min(map(_last_release, own), default=_LAST_KERAS_2)
         if own and not _may_be_of_keras3([facts[path].text for path in program], last):
             found |= dict.fromkeys(program, _older(last, BECAUSE))
-    refused = next((facts[path] for path in unnamed if facts[path].refused_by_keras3), None)
-    if refused is None or _shows_keras3(keras, [facts[path] for path in paths]):
-        return found
-    because = f"the project asks for no certain one, and {refused.path} calls `{refused.refused_by_keras3}`, which "
-    return {**dict.fromkeys(unnamed, _older(_LAST_KERAS_2, f"{because}Keras 3 refuses")), **found}
+    return found
 
 
 def _older(release: tuple[int, ...], because: str) -> Keras:
