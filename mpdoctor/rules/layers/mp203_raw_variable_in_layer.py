@@ -53,7 +53,7 @@ from collections.abc import Iterable, Iterator
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.layer import LayerFacts
 from mpdoctor.facts.model import ModelFacts
-from mpdoctor.finding import AlsoSeen, Finding, Fix, Severity
+from mpdoctor.finding import AlsoSeen, Edit, Finding, Fix, Severity
 from mpdoctor.knowledge.api_names import public_name
 from mpdoctor.knowledge.dtypes.result_dtypes import KEEPING
 from mpdoctor.program.events import Call, Operation
@@ -206,22 +206,23 @@ def _finding(facts: SourceFacts, variable: Call, raising: MixedOperands | None) 
         if facts.keras.is_keras3 and may_be_trained(variable):
             message += f" Casting it is not enough. {UNTRAINED}."
     place = raising[0].location if raising is not None else None
+    # Keras 2 trains such a weight: only its dtype is wrong. In Keras 3 a weight of Keras' alone is trained.
+    weight = as_added_weight(facts, variable) if facts.keras.is_keras3 else None
+    cast = _cast_to_input(facts, variable, *raising) if raising is not None and not facts.keras.is_keras3 else None
     return Finding(
         message,
-        _help_of(variable),
+        _help_of(variable) if weight is None else _help_with(weight, variable),
         variable.location,
         also_seen=(AlsoSeen("MP203", "source", "It is combined with the layer's input here.", place.path, place.line),)
         if place is not None
         else (),
-        fix=_fix(facts, variable, raising),
+        fix=unsafe_fix("Make it a weight of the layer", weight) if weight is not None else cast,
     )
 
 
-def _fix(facts: SourceFacts, variable: Call, raising: MixedOperands | None) -> Fix | None:
-    """Keras 2 trains such a weight: only its dtype is wrong. In Keras 3 it is trained as a weight of Keras' alone."""
-    if facts.keras.is_keras3:
-        return unsafe_fix("Make it a weight of the layer", as_added_weight(facts, variable))
-    return _cast_to_input(facts, variable, *raising) if raising is not None else None
+def _help_with(weight: Edit, variable: Call) -> str:
+    trains = "and trains " if may_be_trained(variable) else ""
+    return f"Write `{' '.join(weight.text.split())}`: Keras casts {trains}such a weight."
 
 
 def _help_of(variable: Call) -> str:
