@@ -9,17 +9,19 @@ PARSING = ("parse_args", "parse_known_args", "parse_intermixed_args")
 FLAGS = ".flags.FLAGS."
 ENVIRONMENT = ("os.environ.get", "os.getenv")
 _OF_TEXTS = ("f-string", "+")
+_MOST_NESTED = 6  # forty lines of `text += text` hold the first 2^40 times
 
 
-def is_from_command_line(value: Value) -> bool:
+def is_from_command_line(value: Value, depth: int = 0) -> bool:
     """Whether it is `args.lr` of what argparse gives, absl's `FLAGS.lr` and `LR.value`, `os.environ.get("LR")`, a text
     that is made of one of these, or what a table of the program holds for it."""
     if isinstance(value, Api):
         return FLAGS in value.name
     if isinstance(value, Item):
-        return isinstance(value.of, Collection) and value.index is not None and is_from_command_line(value.index)
+        return isinstance(value.of, Collection) and value.index is not None and is_from_command_line(value.index, depth)
     if isinstance(value, Operation) and value.operator in _OF_TEXTS:
-        return all(isinstance(part, Known) or is_from_command_line(part) for part in value.operands)
+        parts = [part for part in value.operands if not isinstance(part, Known)]
+        return depth < _MOST_NESTED and all(is_from_command_line(part, depth + 1) for part in parts)
     if isinstance(value, Call):
         return is_api(value.callee, *ENVIRONMENT)
     if not isinstance(value, Attribute):

@@ -24,6 +24,12 @@ m = keras.Model(v, v)
 m.compile("adam", loss=v, metrics=v)
 m.fit(v, v)
 """,
+    "argument": """\
+import argparse
+v = argparse.ArgumentParser().parse_args().name
+...
+t = tf.constant(v)
+""",
     "step": """\
 opt = keras.mixed_precision.LossScaleOptimizer(keras.optimizers.SGD())
 with tf.GradientTape() as tape:
