@@ -29,6 +29,7 @@ import argparse
 v = argparse.ArgumentParser().parse_args().name
 ...
 t = tf.constant(v)
+y = t + tf.ones(3)
 """,
     "step": """\
 opt = keras.mixed_precision.LossScaleOptimizer(keras.optimizers.SGD())
