@@ -35,10 +35,12 @@ def examine(
     policy: str,
     outputs: bool = False,
     timed: bool = False,
+    passes_float32: bool = False,
 ) -> ExaminationFacts:
     """Run one target in the user's own interpreter under `policy` and bring home what was seen. `outputs`: of a saved
     model what it puts out for made-up inputs, the same for each file of this model, in place of a training.
     `timed`: how long its training step takes as it is, in place of what a watched training shows.
+    `passes_float32`: of a script, each fit() up to the first that has mixed precision.
 
     Raises ExaminerCrashed."""
     try:
@@ -46,7 +48,8 @@ def examine(
     except NoInterpreter as reason:
         return ExaminationFacts(failure=FailureFacts("unusable", "start", message=str(reason)))
     with private_directory() as folder:
-        request = replace(_request(target, settings, policy, folder), outputs=outputs, timed=timed)
+        request = _request(target, settings, policy, folder)
+        request = replace(request, outputs=outputs, timed=timed, passes_float32=passes_float32)
         seen = _watched(chosen, request, settings, progress)
     facts = _with_command_line(facts_from_seen(seen, policy), target, settings)
     if not chosen.because:

@@ -1,9 +1,10 @@
-"""The runs of the examiner that one target gets: one, and a second one under a forced policy where the program has no
-mixed precision."""
+"""The runs of the examiner that one target gets: one; and where that saw no mixed precision a second one, up to the
+training that has it, or under a forced policy."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from mpdoctor.facts.examination import ExaminationFacts
 from mpdoctor.finding import Crashed, Skipped
@@ -13,11 +14,15 @@ from mpdoctor.project.shown_paths import shown_path
 from mpdoctor.project.targets import SOURCE_ONLY, Target
 from mpdoctor.settings.options import FORCED_POLICY, Settings
 
+if TYPE_CHECKING:
+    from mpdoctor.program.source_facts import SourceFacts
+
 
 def runs_of_target(
     target: Target, settings: Settings, progress: Progress, unreadable: bool
 ) -> tuple[list[ExaminationFacts], list[Crashed]]:
-    """The runs of the examiner: one; and a second one under a forced policy if the program has no mixed precision."""
+    """The runs of the examiner that are to be judged: one; and a second one under a forced policy if the program has no
+    mixed precision."""
     if settings.static or unreadable or target.kind in SOURCE_ONLY or not settings.is_about_one:
         return [], []
     from mpdoctor.examination.examination_facts import ExaminerCrashed
@@ -26,8 +31,13 @@ def runs_of_target(
     runs: list[ExaminationFacts] = []
     try:
         runs.append(examine(target, settings, progress, settings.policy))
+        if _has_no_mixed_precision(runs[0]) and _turns_it_on_later(target, runs[0], settings):
+            further = examine(target, settings, progress, settings.policy, passes_float32=True)
+            if _has_mixed_precision(further):  # else the script did not get on after a fit() that was shortened
+                runs = [further]
         # a saved model keeps the policies of its layers, whichever is forced
-        if settings.policy == "auto" and settings.what_if and not target.is_saved and _has_no_mixed_precision(runs[0]):
+        is_asked = settings.policy == "auto" and settings.what_if and not target.is_saved
+        if is_asked and _has_no_mixed_precision(runs[0]) and not any(model.policy_set for model in runs[0].models):
             runs.append(examine(target, settings, progress, FORCED_POLICY))
     except ExaminerCrashed as crash:
         return [*runs, crash.facts], [Crashed("examiner", "model", str(crash))]
@@ -40,10 +50,22 @@ def run_to_show(runs: list[ExaminationFacts]) -> ExaminationFacts | None:
 
 
 def _has_no_mixed_precision(run: ExaminationFacts) -> bool:
-    """No layer computes in 16 bits, no wrapper exists, nobody set a policy, and the program got to its models."""
-    return bool(run.models) and run.failure is None and not any(
-        model.computes_in_half or model.wrapper or model.policy_set for model in run.models
-    ) and not any(training.failure for training in run.trainings)  # fmt: skip
+    """No layer computes in 16 bits, no wrapper exists, and the program got to its models."""
+    has_failed = run.failure is not None or any(training.failure for training in run.trainings)
+    return bool(run.models) and not has_failed and not _has_mixed_precision(run)
+
+
+def _has_mixed_precision(run: ExaminationFacts) -> bool:
+    return any(model.computes_in_half or model.wrapper for model in run.models)
+
+
+def _turns_it_on_later(target: Target, run: ExaminationFacts, settings: Settings) -> bool:
+    """Whether a script's first fit() is in float32, and one that comes after it is not, as far as the source shows."""
+    if target.kind != "script" or settings.policy != "auto" or settings.all_fits:
+        return False
+    from mpdoctor.semantics.source.programs.further_trainings import mixed_precision_follows
+
+    return mixed_precision_follows(_sources(target, settings), run.trainings)
 
 
 def further_trainings(target: Target, run: ExaminationFacts, settings: Settings) -> Iterator[Skipped]:
@@ -54,11 +76,17 @@ def further_trainings(target: Target, run: ExaminationFacts, settings: Settings)
     if target.kind != "script" or target.path is None or not has_trained:
         return
     from mpdoctor.semantics.source.programs.further_trainings import not_examined
-    from mpdoctor.source import facts_with_imports  # walked before in the source stage, which keeps no events
-    from mpdoctor.source.modules import Files
 
-    files = Files(EditedFiles({}, settings.edited))
-    sources = facts_with_imports(target.path.absolute(), shown_path(str(target.path)), files)
-    told = not_examined(sources.values(), run.trainings, settings.all_fits)
+    told = not_examined(_sources(target, settings), run.trainings, settings.all_fits)
     if told:
         yield Skipped("training", f"{told}.")
+
+
+def _sources(target: Target, settings: Settings) -> tuple[SourceFacts, ...]:
+    """The files of a script with their events, which the source stage walked before, and did not keep."""
+    from mpdoctor.source import facts_with_imports
+    from mpdoctor.source.modules import Files
+
+    assert target.path is not None
+    files = Files(EditedFiles({}, settings.edited))
+    return tuple(facts_with_imports(target.path.absolute(), shown_path(str(target.path)), files).values())

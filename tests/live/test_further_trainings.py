@@ -10,13 +10,17 @@ import pytest
 from checking import needs_keras
 from live import examined, script_from_text
 
+from mpdoctor.examination.target_runs import runs_of_target
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.model import CallFacts, ModelFacts
 from mpdoctor.facts.training import PredictionFacts, TrainingFacts
 from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import Verdict
+from mpdoctor.progress import SilentProgress
+from mpdoctor.project.targets import target_from_text
 from mpdoctor.semantics.live.verdict import verdict_from_training
-from mpdoctor.semantics.source.programs.further_trainings import not_examined
+from mpdoctor.semantics.source.programs.further_trainings import mixed_precision_follows, not_examined
+from mpdoctor.settings.options import Settings
 from mpdoctor.source import facts_with_imports
 
 BEGIN = """\
@@ -97,6 +101,85 @@ def test_what_every_fit_was_looked_at_leaves_nothing_to_tell(tmp_path: Path) -> 
     assert told(tmp_path, text, 11, kind="predict") == ""
     left = told(tmp_path, text + "model.train_on_batch(x, y)\n", 11, 12, all_fits=True)
     assert left == "the training at train.py:13: only those at train.py:11 and 12 were"
+
+
+FLOAT32 = """\
+import tensorflow as tf
+mp = tf.keras.mixed_precision
+def build(dtype=None):
+    return tf.keras.Sequential([tf.keras.Input((8,)), tf.keras.layers.Dense(1, dtype=dtype)])
+def train(model):
+    model.compile("adam", "mse")
+    model.fit(x, y)
+first = build()
+first.compile("adam", "mse")
+first.fit(x, y)
+"""  # ten lines
+
+
+@pytest.mark.parametrize(
+    ("text", "done", "follows"),
+    [
+        ("", 10, False),
+        ("build().fit(x, y)\n", 10, False),
+        ("mp.set_global_policy('mixed_float16')\nbuild().fit(x, y)\n", 10, True),
+        ("mp.set_global_policy('mixed_float16')\ntrain(build())\n", 10, True),
+        ("build(dtype='mixed_float16').fit(x, y)\n", 10, True),
+        (
+            "student = tf.keras.layers.Dense(1, dtype='mixed_float16')\ntrain(tf.keras.Sequential([student]))\n",
+            10,
+            True,
+        ),
+        ("mp.set_global_policy('mixed_float16')\nbuild().predict(x)\n", 10, False),
+        ("train(build())\nmp.set_global_policy('mixed_float16')\n", 10, False),
+        ("mp.set_global_policy('float32')\ntrain(build())\n", 10, False),
+        ("def other():\n    mp.set_global_policy('mixed_float16')\ntrain(build())\n", 10, False),
+    ],
+)
+def test_whether_mixed_precision_is_turned_on_after_the_first_fit(
+    text: str, done: int, follows: bool, tmp_path: Path
+) -> None:
+    path = tmp_path / "train.py"
+    path.write_text(FLOAT32 + text, encoding="utf-8")
+    sources = facts_with_imports(path, "train.py", {}).values()
+    assert mixed_precision_follows(sources, [training(done, "fit")]) is follows
+    assert not mixed_precision_follows(sources, [training(done, "loop")])
+
+
+def test_what_follows_the_first_fit_in_mixed_precision_is_told(tmp_path: Path) -> None:
+    text = "model.fit(x, y)\nmodel.fit(x, y)\nmodel.fit(x, y)\n"
+    assert told(tmp_path, text, 11, 12) == f"the training at train.py:13: only those at train.py:11 and 12 were{MORE}"
+    assert told(tmp_path, text, 11, 12, 13) == ""
+
+
+TEACHER = """\
+    K.mixed_precision.set_global_policy("float32")
+    teacher = dense_model()
+    teacher.compile("adam", "mse")
+    teacher.fit(x, y, batch_size=16, epochs=9)
+    {between}
+    K.mixed_precision.set_global_policy("mixed_float16")
+    student = dense_model()
+    student.compile("adam", "mse")
+    student.fit(x, teacher.predict(x), batch_size=16, epochs=9)
+    student.fit(x, y, batch_size=16)
+    """
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("keras", [pytest.param(keras, marks=needs_keras(keras)) for keras in ("tf_keras", "3")])
+@pytest.mark.parametrize("gets_on", [True, False])
+def test_the_first_fit_in_mixed_precision_is_the_one_looked_at(
+    keras: str, gets_on: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = TEACHER.format(between="" if gets_on else "raise SystemExit")
+    target = target_from_text(str(script_from_text(tmp_path / "train.py", text)))
+    monkeypatch.setenv("TF_USE_LEGACY_KERAS", "1" if keras == "tf_keras" else "0")
+    settings = Settings((target,), steps=12, timeout=200)
+    runs, _ = runs_of_target(target, settings, SilentProgress(), unreadable=False)
+    seen = [(training.policy, len(training.steps)) for training in runs[0].trainings]
+    assert seen == ([("float32", 10), ("mixed_float16", 12)] if gets_on else [("float32", 10)])
+    assert len(runs) == 1  # the program sets a policy of its own, and none is forced
 
 
 SCRIPT = """\

@@ -78,7 +78,7 @@ class Training:
             self.reference = ReferenceRun(session, self.replay, self.second, self.wanted)
         self.graph_stop = InGraphStop()
         self.call_at_hand = self.training_calls[0]
-        self._in_half = False
+        self._in_half, self._has_mixed_precision = False, False
         self._has_looked_at_error = False
         self.own_batches: OwnBatches | None = None
         self._end: FitEnd | None = None  # of a fit()
@@ -104,7 +104,8 @@ class Training:
             if self.is_ending:
                 self._finish(error)
             self.failed(error)
-        if not self.session.request.all_fits:
+        request = self.session.request
+        if not (request.all_fits or (request.passes_float32 and not self._has_mixed_precision)):
             self.conclude("script")
         self._tell_end("script", None)
         self.session.end_training()
@@ -160,11 +161,12 @@ class Training:
             facts = replace(facts, compiled=False, optimizer=(), loss="")
         events.model_seen(facts)
         self._in_half = facts.computes_in_half
+        self._has_mixed_precision = facts.computes_in_half or facts.wrapper is not None
         if not self.session.request.probe:
             events.send(TrainingStatus("skipped", "--no-probe"))
             self.session.finish()
         is_run_again = self.session.request.policy == "auto" and self.session.request.what_if
-        if is_run_again and not facts.computes_in_half and facts.wrapper is None:
+        if is_run_again and not self._has_mixed_precision:
             self.wanted = min(self.wanted, FLOAT32_STEPS)
         if self._given_optimizer is not None and not self.is_loop:
             self.optimizers.adopt(self._given_optimizer, self.training_calls[0].replicas)

@@ -83,8 +83,8 @@ def _run_again(training: Training, step: PlayedStep) -> None:
 
 
 def _name_among_all(training: Training, model: ModelFacts, name: str) -> str:
-    """With the line of its call, where each fit() of the program is looked at."""
-    place = model.call.location
-    if not training.session.request.all_fits or place is None:
+    """With the line of its call, where several fit() of the program are looked at."""
+    place, request = model.call.location, training.session.request
+    if not (request.all_fits or request.passes_float32) or place is None:
         return name
     return f"{name or model.id} at line {place.line}"

@@ -23,6 +23,8 @@ class Request:
         Seconds for the training, counted from its first step.
     all_fits
         Whether a script goes on after its first fit(), to its next one.
+    passes_float32
+        Whether it goes on after a fit() without mixed precision, until one has it.
     outputs
         Of a saved model: whether to tell what it puts out for made-up inputs, and not to train it.
     timed
@@ -58,6 +60,7 @@ class Request:
     custom_objects: str | None = None
     allow_code_in_file: bool = False
     all_fits: bool = False
+    passes_float32: bool = False
     outputs: bool = False
     timed: bool = False
     holds_policy: bool = False

@@ -1,4 +1,5 @@
-"""Trainings of a program that were not examined: mpdoctor ends a script at its first fit()."""
+"""Trainings of a program that were not examined: mpdoctor ends a script at its first fit(), or at the first with mixed
+precision."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.training import TrainingFacts
 from mpdoctor.program.events import Call
+from mpdoctor.program.mixed_precision_signs import signs_of_mixed_precision
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import options
 from mpdoctor.semantics.source.programs.branches import exclude_each_other
@@ -20,11 +22,7 @@ Place = tuple[str, int]
 def not_examined(sources: Iterable[SourceFacts], trainings: Iterable[TrainingFacts], all_fits: bool) -> str:
     """A sentence that tells the lines of the trainings that were looked at and of those that were not; "" where there
     are none of the latter that the source shows for certain."""
-    done = _distinct(
-        training.model.call.location
-        for training in trainings
-        if training.prediction is None and training.model.call.kind != "none"
-    )
+    done = _done(trainings)
     further = [place for source in sources for place in _further(source, done, all_fits)]
     others = list(dict.fromkeys(place for place in further if place not in done))
     again = [place for place in dict.fromkeys(further) if place in done]
@@ -37,10 +35,37 @@ def not_examined(sources: Iterable[SourceFacts], trainings: Iterable[TrainingFac
     return f"{' and '.join(told)}: only {was}{how}"
 
 
+def mixed_precision_follows(sources: Iterable[SourceFacts], trainings: Iterable[TrainingFacts]) -> bool:
+    """Whether the program shows mixed precision between the fit() that was looked at and a later training."""
+    done = _done(training for training in trainings if training.model.call.kind == "fit")
+    return any(_half_before_next_training(source, done) for source in sources)
+
+
+def _half_before_next_training(source: SourceFacts, done: list[Place]) -> bool:
+    trainings = _trainings(source)
+    seen = [call.order for call in trainings if _place(call) in done]
+    if not seen:
+        return False
+    first, last = min(seen), max(call.order for call in trainings)
+    between = (call for call in source.calls if first < call.order < last and call.context.reached)
+    return any(True for _ in signs_of_mixed_precision(between, ()))
+
+
+def _done(trainings: Iterable[TrainingFacts]) -> list[Place]:
+    return _distinct(
+        training.model.call.location
+        for training in trainings
+        if training.prediction is None and training.model.call.kind != "none"
+    )
+
+
 def _further(source: SourceFacts, done: list[Place], all_fits: bool) -> Iterator[Place]:
-    """Of this file, where the program trains a model of Keras' after the first training that was looked at."""
-    calls = [call for call in source.method_calls(*TRAINS) if call.context.reached and _is_of_model(source, call)]
+    """Of this file, where the program trains a model of Keras' after the first training that was looked at; after the
+    last one where those before were passed over."""
+    calls = _trainings(source)
     seen = [call for call in calls if _place(call) in done]
+    if not all_fits:
+        seen = [call for call in seen if call.method == "train_on_batch" or _place(call) == done[-1]]
     if not seen:
         return
     first = min(seen, key=lambda call: call.order)
@@ -51,6 +76,11 @@ def _further(source: SourceFacts, done: list[Place], all_fits: bool) -> Iterator
         is_other = is_other and (_place(call) not in done or not (all_fits or call.method == "train_on_batch"))
         if is_other and not call.context.guarded:
             yield _place(call)
+
+
+def _trainings(source: SourceFacts) -> list[Call]:
+    """Of Keras' models, where the program gets to, in this file."""
+    return [call for call in source.method_calls(*TRAINS) if call.context.reached and _is_of_model(source, call)]
 
 
 def _is_of_model(source: SourceFacts, call: Call) -> bool:
