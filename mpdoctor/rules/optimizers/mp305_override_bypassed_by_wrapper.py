@@ -48,14 +48,17 @@ from collections.abc import Iterator
 
 from mpdoctor.facts.model import ModelFacts
 from mpdoctor.facts.versions import Keras
-from mpdoctor.finding import Finding, Severity
+from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.program.instances import class_of
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import ClassFacts, FunctionFacts
 from mpdoctor.program.values import Value
+from mpdoctor.semantics.source.edits.expressions import unsafe_fix
+from mpdoctor.semantics.source.edits.overrides import as_override_of_apply
 from mpdoctor.semantics.source.optimizers.wrappers import wrappings
 
 SEVERITY = Severity.ERROR
+FIXES = ("unsafe",)
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
@@ -70,7 +73,13 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
                 _help(own.name, bypassed, called),
                 wrapping.location,
                 evidence={"class_line": own.location.line},
+                fix=_fix(facts, own, bypassed) if facts.keras.is_keras3 else None,
             )
+
+
+def _fix(facts: SourceFacts, own: ClassFacts, bypassed: str) -> Fix | None:
+    method = own.find_method(bypassed)
+    return unsafe_fix("Override `apply`", *as_override_of_apply(facts, method)) if method is not None else None
 
 
 def in_model(model: ModelFacts) -> Iterator[Finding]:

@@ -40,13 +40,15 @@ tensorflow/tensorflow#48862; keisen/tf-keras-vis warns of it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from mpdoctor.facts.failure import FailureFacts
-from mpdoctor.finding import Finding, Severity
+from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Value
+from mpdoctor.semantics.source.edits.expressions import argument_replaced, argument_text, unsafe_fix
 from mpdoctor.semantics.source.optimizers.wrapper_arguments import problem_in_keras2
 from mpdoctor.semantics.source.optimizers.wrappers import wrappings
 from mpdoctor.semantics.source.programs.branches import exclude_each_other
@@ -54,6 +56,7 @@ from mpdoctor.semantics.wording import name_of_optimizer, place_of
 
 SEVERITY = Severity.ERROR
 KERAS = ("2",)
+FIXES = ("unsafe",)
 FAILS_IN = ("model", "training")
 HELP = "Make one optimizer for each, or compile again with `model.optimizer`, which is not wrapped again."
 
@@ -75,7 +78,18 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             "wrap it twice: this line raises ValueError.",
             HELP,
             wrapping.location,
+            fix=_fix(facts, wrapping),
         )
+
+
+def _fix(facts: SourceFacts, wrapping: Call) -> Fix | None:
+    """A copy of the optimizer for this model, without what the other one has counted and kept."""
+    name, position = ("optimizer", 0) if wrapping.method == "compile" else ("inner_optimizer", 0)
+    written = argument_text(facts, wrapping.location, name, position) or ""
+    if not re.fullmatch(r"[\w.]+", written):
+        return None
+    copy = f"{written}.from_config({written}.get_config())"
+    return unsafe_fix("Make a copy of the optimizer", argument_replaced(facts, wrapping.location, name, position, copy))
 
 
 def in_failure(failure: FailureFacts) -> Iterator[Finding]:

@@ -53,10 +53,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mpdoctor.facts.model import ModelFacts
-from mpdoctor.finding import Finding, Severity
+from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.knowledge.wrapper_api import APPLYING
 from mpdoctor.program.events import Call, Event
 from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.user_definitions import FunctionFacts
 from mpdoctor.program.values import Value, options
 from mpdoctor.semantics.source.edits.expressions import callee_replaced, replaced, safe_fix, unsafe_fix
 from mpdoctor.semantics.source.optimizers.attribute_access import reads, receivers
@@ -88,18 +89,43 @@ def _applied_bare(facts: SourceFacts, wrapping: Call, inner: Call) -> Iterator[F
     for apply in facts.method_calls(*APPLYING, "minimize"):
         if apply.receiver is not inner or any(receiver is not inner for receiver in receivers(facts, apply)):
             continue
-        scaled = _is_scaled_by_wrapper(facts, apply, wrapping)
+        scalings = _scaling_calls(facts, apply)
+        scaled = any(_is_of_wrapper(call, wrapping) for call in scalings)
         if (by_compile or scaled) and _comes_later(apply, wrapping):
             yield Finding(
                 _message(facts, apply, inner, wrapper, "32768" if by_compile else starting_scale(wrapping), scaled),
                 f"Use `{wrapper}` for the whole step." if by_compile else "Apply with the LossScaleOptimizer.",
                 apply.location,
-                fix=unsafe_fix(
-                    f"Write `{wrapper}`", callee_replaced(facts, apply.location, f"{wrapper}.{apply.method}")
-                )
-                if by_compile and scaled
-                else None,
+                fix=_fix(facts, wrapper, wrapping, apply, scalings) if by_compile else None,
             )
+
+
+def _fix(facts: SourceFacts, wrapper: str, wrapping: Call, apply: Call, scalings: list[Call]) -> Fix | None:
+    """The wrapper for the whole step, where the step scales its loss: by the wrapper, or in Keras 3 by the optimizer in
+    it, which multiplies by 1."""
+    bare = [call for call in scalings if not _is_of_wrapper(call, wrapping)]
+    calls = [apply, *bare]
+    is_scaled = bool(scalings) and (facts.keras.is_keras3 or not bare)
+    if not is_scaled or not all(_can_be_named(wrapper, wrapping, call) for call in calls):
+        return None
+    edits = (callee_replaced(facts, call.location, f"{wrapper}.{call.method}") for call in calls)
+    return unsafe_fix(f"Write `{wrapper}`", *edits)
+
+
+def _can_be_named(wrapper: str, wrapping: Call, call: Call) -> bool:
+    """Whether what compile() is called of has the same name at this call, in the same file."""
+    around = [None, *_functions_around(call)]
+    if wrapper.startswith("self."):
+        owner = wrapping.context.owner
+        return owner is not None and any(function is not None and function.owner is owner for function in around)
+    return wrapping.context.function in around and wrapping.location.path == call.location.path
+
+
+def _functions_around(call: Call) -> Iterator[FunctionFacts]:
+    function = call.context.function
+    while function is not None:
+        yield function
+        function = function.enclosing
 
 
 def _scaled_bare(facts: SourceFacts, compiled: Call, inner: Call) -> Iterator[Finding]:
@@ -140,15 +166,15 @@ def _comes_later(event: Event, wrapping: Call) -> bool:
     return event.context.run != wrapping.context.run or event.order > wrapping.order
 
 
-def _is_scaled_by_wrapper(facts: SourceFacts, apply: Call, wrapping: Call) -> bool:
-    """Whether the gradients that it applies come from a loss that the wrapper scaled."""
-    for applied, gradient in applied_gradients(facts):
-        for scaling in scaling_calls(target(gradient)) if applied is apply else ():
-            of = options(scaling.receiver)
-            models = options(wrapping.receiver)
-            if any(option is wrapping or getattr(option, "of", None) in models for option in of):
-                return True
-    return False
+def _scaling_calls(facts: SourceFacts, apply: Call) -> list[Call]:
+    """Those that scaled the loss of the gradients that it applies."""
+    gradients = [gradient for applied, gradient in applied_gradients(facts) if applied is apply]
+    return list(dict.fromkeys(call for gradient in gradients for call in scaling_calls(target(gradient))))
+
+
+def _is_of_wrapper(scaling: Call, wrapping: Call) -> bool:
+    models = options(wrapping.receiver)
+    return any(option is wrapping or getattr(option, "of", None) in models for option in options(scaling.receiver))
 
 
 def _message(facts: SourceFacts, apply: Call, inner: Call, wrapper: str, scale: str, scaled: bool) -> str:

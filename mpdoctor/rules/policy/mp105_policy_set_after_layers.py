@@ -38,12 +38,14 @@ from collections.abc import Iterator
 
 from mpdoctor.facts.layer import LayerFacts
 from mpdoctor.facts.model import ModelFacts
-from mpdoctor.finding import Finding, Severity
+from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.knowledge.half_dtypes import HALF
 from mpdoctor.program.events import Call
 from mpdoctor.program.instances import class_of
 from mpdoctor.program.policy_settings import library_of
 from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.semantics.source.edits.expressions import unsafe_fix
+from mpdoctor.semantics.source.edits.policies import set_at_top
 from mpdoctor.semantics.source.layers.model_layers import (
     LIGHT,
     NESTS,
@@ -60,6 +62,7 @@ from mpdoctor.semantics.source.programs.branches import exclude_each_other
 from mpdoctor.semantics.wording import listed
 
 SEVERITY = Severity.WARNING
+FIXES = ("unsafe",)
 EXPLAINS = {"MP209": "model"}
 GRAPHS = ("Functional", "Sequential")  # in a class of the user's own a part may be a teacher that is not trained
 HELP = "Set the policy before the first layer is made: move {it} to the top of the program, right after the imports."
@@ -76,7 +79,13 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
                 f"{'stays' if len(early) == 1 else 'stay'} float32.",
                 HELP.format(it="this line"),
                 policy.location,
+                fix=_fix(facts, policy),
             )
+
+
+def _fix(facts: SourceFacts, policy: Call) -> Fix | None:
+    named = policies_set(policy)
+    return unsafe_fix("Set the policy at the top", *set_at_top(facts, named[0], policy)) if len(named) == 1 else None
 
 
 def _built_early(facts: SourceFacts, policy: Call) -> list[str]:

@@ -38,17 +38,21 @@ from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.layer import LayerFacts
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.model import ModelFacts
-from mpdoctor.finding import Finding, Severity
+from mpdoctor.finding import Finding, Fix, Severity
+from mpdoctor.program.dtypes.tensor_dtypes import policies_named
 from mpdoctor.program.events import Write
 from mpdoctor.program.instances import class_of
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import ClassFacts, Instance
 from mpdoctor.program.values import Attribute, Item, Value, options
+from mpdoctor.semantics.source.edits.expressions import unsafe_fix
+from mpdoctor.semantics.source.edits.policies import set_at_top
 from mpdoctor.semantics.source.layers.model_layers import layer_name
 from mpdoctor.semantics.source.optimizers.attribute_access import writes
 from mpdoctor.semantics.source.programs.models import is_model
 
 SEVERITY = Severity.WARNING
+FIXES = ("unsafe",)
 MODEL_ONLY = (
     "This changes the policy of the model object and of none of its layers: they keep computing as they were built."
 )
@@ -63,9 +67,15 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             continue
         kinds = {_kind(option) for option in options(write.of)}
         if kinds == {"model"} and facts.keras.is_keras3:
-            yield Finding(MODEL_ONLY, HELP, write.location)
+            yield Finding(MODEL_ONLY, HELP, write.location, fix=_fix(facts, write))
         elif kinds and kinds <= {"model", "layer"} and not facts.keras.is_keras3:
-            yield Finding(REFUSED, HELP, write.location, severity=Severity.ERROR)
+            fix = _fix(facts, write) if kinds == {"model"} else None
+            yield Finding(REFUSED, HELP, write.location, severity=Severity.ERROR, fix=fix)
+
+
+def _fix(facts: SourceFacts, write: Write) -> Fix | None:
+    named = policies_named(write.value)
+    return unsafe_fix("Set the policy at the top", *set_at_top(facts, named[0], write)) if len(named) == 1 else None
 
 
 def in_failure(failure: FailureFacts) -> Iterator[Finding]:

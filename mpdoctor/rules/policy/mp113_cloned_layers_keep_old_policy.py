@@ -45,16 +45,19 @@ from typing import Any
 
 from mpdoctor.facts.layer import LayerFacts
 from mpdoctor.facts.model import ModelFacts
-from mpdoctor.finding import Finding, Severity
+from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.knowledge.half_dtypes import HALF, HALF_POLICIES
 from mpdoctor.program.events import Call
 from mpdoctor.program.policy_settings import UNSURE, PolicyName
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Value, options
+from mpdoctor.semantics.source.edits.expressions import replaced, unsafe_fix
+from mpdoctor.semantics.source.edits.made_models import build_call_written
 from mpdoctor.semantics.source.layers.model_layers import policies_inside
 from mpdoctor.semantics.wording import listed
 
 SEVERITY = Severity.WARNING
+FIXES = ("unsafe",)
 EXPLAINS = {"MP209": "model"}
 HELP = "Build the model again under the new policy and copy the weights: `new.set_weights(old.get_weights())`."
 FOR_CLONES = " Or pass `clone_model` a `clone_function` that sets the dtype."
@@ -76,7 +79,15 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
                 f"original: {_half_policy(before[0]) or 'float32'}.",
                 _help(call.method),
                 call.location,
+                fix=_fix(facts, call, models),
             )
+
+
+def _fix(facts: SourceFacts, clone: Call, models: list[Call]) -> Fix | None:
+    """The function that built the original, called once more: a clone has weights of its own, too."""
+    is_plain = clone.method == "clone_model" and len(clone.given) == len(models) == 1
+    built = build_call_written(facts, models[0]) if is_plain else None
+    return unsafe_fix("Build the model anew", replaced(facts, clone.location, built)) if built else None
 
 
 def _differs(inside: Collection[PolicyName], now: Collection[PolicyName]) -> bool:

@@ -8,13 +8,15 @@ from collections.abc import Callable, Iterator
 from mpdoctor.facts.location import Location
 from mpdoctor.finding import Edit
 from mpdoctor.knowledge.api_names import kind_of_class
-from mpdoctor.program.events import Call
+from mpdoctor.knowledge.half_dtypes import HALF_POLICIES
+from mpdoctor.program.events import Call, Event
 from mpdoctor.program.policy_settings import SET_FLOATX
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Api
 from mpdoctor.semantics.source.edits.expressions import argument_replaced
 from mpdoctor.semantics.source.edits.made_layers import called
 from mpdoctor.semantics.source.edits.names import keras_name
+from mpdoctor.semantics.source.edits.statements import without_statement
 from mpdoctor.semantics.source.layers.model_layers import policies_set
 
 SETTER = "mixed_precision.set_global_policy"  # in Keras 2.4 and later, and in Keras 3
@@ -39,7 +41,7 @@ def switching_edits(facts: SourceFacts, policy: str, source_at: SourceAt) -> tup
     if not any(
         call.context.reached and not call.context.branches and _names_policy(call) for call in facts.policy_calls
     ):
-        line = _line(facts, policy)
+        line = policy_line(facts, policy)
         if line is None:
             return None
         edits.append(line)
@@ -57,9 +59,20 @@ def _in_call(facts: SourceFacts, call: Call, policy: str) -> Edit | None:
     return named or argument_replaced(facts, call.location, "dtype_policy", 0, f'"{policy}"')
 
 
-def _line(facts: SourceFacts, policy: str) -> Edit | None:
-    """A line behind the imports at the top; where a file that is imported makes layers, right behind the import of
-    Keras or TensorFlow, before them."""
+def set_at_top(facts: SourceFacts, policy: str, instead_of: Event) -> tuple[Edit | None, Edit | None]:
+    """A policy that is set before the first layer is made, and no longer where it was. None where the program does that
+    under a condition or in another file, sets other policies too, or where it is none of 16 bits."""
+    context = instead_of.context
+    is_certain = context.reached and not context.branches and not context.loops
+    is_only = all(call is instead_of for call in facts.policy_calls)
+    if not (is_certain and is_only and policy in HALF_POLICIES and instead_of.location.path == facts.path):
+        return None, None
+    return policy_line(facts, policy), without_statement(facts, instead_of.location)
+
+
+def policy_line(facts: SourceFacts, policy: str) -> Edit | None:
+    """A line that sets this policy, behind the imports at the top; where a file that is imported makes layers, right
+    behind the import of Keras or TensorFlow, before them."""
     try:
         statements = ast.parse(facts.text).body
     except (SyntaxError, ValueError, RecursionError):

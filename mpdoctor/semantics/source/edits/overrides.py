@@ -1,0 +1,70 @@
+"""An optimizer's override of `apply_gradients` made into one of `apply`, which Keras 3's LossScaleOptimizer calls."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from mpdoctor.finding import Edit
+from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.user_definitions import FunctionFacts
+from mpdoctor.semantics.source.edits.expressions import replaced, text_of
+from mpdoctor.semantics.source.edits.made_layers import location_of
+from mpdoctor.semantics.source.edits.statements import line_before, statement_at
+
+_OLD, _NEW = "apply_gradients", "apply"
+_GIVEN = ("grads", "trainable_variables")  # the parameters of `apply` in Keras 3.0 to 3.15
+_HEADER = re.compile(rf"def {_OLD}\((self, *\w+[^()]*)\)")
+_BASE = f"super().{_OLD}"
+
+
+def as_override_of_apply(facts: SourceFacts, method: FunctionFacts) -> list[Edit | None]:
+    """The edits: other parameters, the pairs put together in the first line, and taken apart again for `super()`.
+    [None] where the override uses a second parameter for more than to pass it on, or its own name otherwise."""
+    definition = _definition(facts, method)
+    header = statement_at(facts, method.location)
+    written = _HEADER.match(header.text) if header is not None else None
+    if definition is None or header is None or written is None:
+        return [None]
+    calls = [node for node in ast.walk(definition) if isinstance(node, ast.Call) and ast.unparse(node.func) == _BASE]
+    _, pairs, *others = [argument.arg for argument in _parameters(definition.args)]
+    passed_on = sum(_names(call, *others) for call in calls)
+    is_plain = all(call.args and not isinstance(call.args[0], ast.Starred) for call in calls)
+    if not is_plain or _names(definition, *others) != passed_on or _names(definition, *_GIVEN):
+        return [None]
+    if len(calls) != sum(isinstance(node, ast.Attribute) and node.attr == _OLD for node in ast.walk(definition)):
+        return [None]
+    first = definition.body[1 if ast.get_docstring(definition) is not None else 0 :]
+    return [
+        Edit(header.span(*written.span()), f"def {_NEW}(self, {_GIVEN[0]}, {_GIVEN[1]}=None)"),
+        line_before(facts, location_of(facts, first[0]), f"{pairs} = list(zip({', '.join(_GIVEN)}))")
+        if first
+        else None,
+        *(_call_of_apply(facts, call) for call in calls),
+    ]
+
+
+def _call_of_apply(facts: SourceFacts, call: ast.Call) -> Edit | None:
+    pairs = text_of(facts, location_of(facts, call.args[0]))
+    return replaced(facts, location_of(facts, call), f"super().{_NEW}(*zip(*{pairs}))") if pairs is not None else None
+
+
+def _definition(facts: SourceFacts, method: FunctionFacts) -> ast.FunctionDef | None:
+    if method.location.path != facts.path:
+        return None
+    try:
+        tree = ast.parse(facts.text)
+    except (SyntaxError, ValueError, RecursionError):
+        return None
+    found = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
+    return next((node for node in found if (node.lineno, node.name) == (method.location.line, _OLD)), None)
+
+
+def _parameters(given: ast.arguments) -> list[ast.arg]:
+    starred = [argument for argument in (given.vararg, given.kwarg) if argument is not None]
+    return [*given.posonlyargs, *given.args, *given.kwonlyargs, *starred]
+
+
+def _names(node: ast.AST, *names: str) -> int:
+    """How often one of these names is read or assigned in it."""
+    return sum(isinstance(part, ast.Name) and part.id in names for part in ast.walk(node))
