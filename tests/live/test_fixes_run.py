@@ -14,8 +14,8 @@ from sampling import Sample
 from test_fixes_of_rules import cases, found_in, in_rounds, text_of
 
 pytestmark = pytest.mark.slow
-# With `use_ema` read from SGD the program comes to a line that was dead before, and wrong: the optimizer is not built. The
-# override that is called now takes the number of a step that is being traced.
+# With `use_ema` read from SGD the program comes to a line that was dead before, and wrong: the optimizer is not built.
+# The override that is called now takes the number of a step that is being traced.
 DEAD_BEFORE = ("mp302/flagged_keras3_own_reads.py", "mp305/flagged_compiled.py")
 
 # Switches eager execution off, which has to come before all else: alone it runs, not behind the import that all share.

@@ -63,18 +63,21 @@ from mpdoctor.semantics.source.edits.statements import passed_on
 from mpdoctor.semantics.source.optimizers.gradients import (
     UNSCALING,
     applied_gradients,
+    factor_of,
     given_to,
     target,
     unscales,
     until_gradients,
 )
 from mpdoctor.semantics.source.optimizers.scaling import (
+    FEWEST,
     applied_by_its_scaler,
     divided_by_scale,
     holds_gradient,
     initial_scales,
     multiplied_by_scale,
     scales,
+    scales_by_factor,
     scaling_calls,
     with_mapped,
 )
@@ -97,10 +100,15 @@ def _beside_the_wrapper(facts: SourceFacts) -> Iterator[Finding]:
     for apply, gradient in applied_gradients(facts):
         if not _scaled_once(facts, target(gradient)) or not applied_by_its_scaler(facts, apply, gradient):
             continue
-        for division in _divisions_by_hand(facts, apply, gradient, numbers):
+        factor = factor_of(apply.receiver)
+        small = f"{starting_scale(apply.receiver)} times too small at first"
+        if factor is not None:
+            small = f"{factor:.15g} times too small"
+        its_own = (factor,) if factor is not None and factor >= FEWEST else ()
+        for division in _divisions_by_hand(facts, apply, gradient, (*numbers, *its_own)):
             yield Finding(
                 f"These gradients are divided by the loss scale here and again by `{apply.method}`: every applied "
-                f"gradient is {starting_scale(apply.receiver)} times too small at first.",
+                f"gradient is {small}.",
                 f"Delete this division: in Keras 3 `{apply.method}` unscales by itself.",
                 division.location,
                 fix=_fix(facts, division),
@@ -169,7 +177,7 @@ def _unscaled_in(
 
 
 def _scaled_once(facts: SourceFacts, loss: Value | None) -> bool:
-    calls = [call for call in scaling_calls(loss) if scales(facts, call)]
+    calls = [call for call in scaling_calls(loss) if scales(facts, call) or scales_by_factor(facts, call)]
     by_hand = sum(multiplied_by_scale(value) for value in walk(loss))
     again = sum(call.method in ("scale_loss", "get_scaled_loss") for call in walk(loss) if isinstance(call, Call))
     return (bool(calls) and again == 1 and not by_hand) or (by_hand == 1 and not again)

@@ -56,7 +56,7 @@ from mpdoctor.semantics.source.edits.names import cast_argument
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
 from mpdoctor.semantics.source.numbers.precision import precision_of
 from mpdoctor.semantics.source.optimizers.gradients import factor_of
-from mpdoctor.semantics.source.optimizers.scaling import SCALING, scales
+from mpdoctor.semantics.source.optimizers.scaling import SCALING, scales, scales_by_factor
 from mpdoctor.semantics.source.optimizers.wrappers import is_fixed, starting_scale
 from mpdoctor.semantics.source.programs.tests_without_training import is_in_test_without_training
 from mpdoctor.semantics.wording import text_at
@@ -110,8 +110,7 @@ def _finding(facts: SourceFacts, call: Call) -> Finding:
 
 def _factor(facts: SourceFacts, call: Call) -> float | None:
     """The `loss_scale_factor` by which an optimizer of Keras 3 multiplies the loss, in the dtype of the loss."""
-    is_scaling = facts.keras.is_keras3 and call.method == "scale_loss" and not call.context.guarded
-    return factor_of(call.receiver) if is_scaling else None
+    return factor_of(call.receiver) if scales_by_factor(facts, call) else None
 
 
 def _largest(scale: float) -> str:

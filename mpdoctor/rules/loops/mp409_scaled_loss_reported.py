@@ -49,7 +49,7 @@ keras-team/keras-core#571, keras-team/keras-core#851, fastai/fastai#3048.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
 from mpdoctor.facts.location import Location
@@ -60,8 +60,15 @@ from mpdoctor.program.instances import is_call_of
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Defined, FunctionFacts, Parameter
 from mpdoctor.program.values import Api, Collection, Item, Value, known, options, walk
-from mpdoctor.semantics.source.optimizers.gradients import is_gradient_call, target, unscales, until_gradients
-from mpdoctor.semantics.source.optimizers.scaling import PASSING_ON, SCALING, divided_by_scale, scales
+from mpdoctor.semantics.source.optimizers.gradients import (
+    factor_of,
+    is_gradient_call,
+    target,
+    unscales,
+    until_gradients,
+)
+from mpdoctor.semantics.source.optimizers.scaling import PASSING_ON, SCALING, divided_by_scale, scales, scales_by_factor
+from mpdoctor.semantics.source.optimizers.wrappers import is_fixed, starting_scale
 from mpdoctor.semantics.source.programs.given_back import given_back
 from mpdoctor.semantics.source.programs.shown_values import logs, says_scaled, told_in
 from mpdoctor.semantics.wording import place_of
@@ -72,23 +79,23 @@ AVERAGING = ("reduce_mean", "mean", "reduce_sum", "sum")
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
-    scaled = [call for call in facts.method_calls(*SCALING) if scales(facts, call)]
+    scaled = [call for call in facts.method_calls(*SCALING) if scales(facts, call) or scales_by_factor(facts, call)]
     if not scaled:
         return
     gradients = [call for call in facts.method_calls("gradient") if is_gradient_call(call)]
-    returns = [
-        returned
+    returns = {
+        returned: loss
         for value, returned in _returned(facts, scaled)
-        if _leaves_scaled(facts, _scaled_loss(value, scaled), returned, gradients)
-    ]
-    for returned in returns:
+        if (loss := _scaled_loss(value, scaled)) and _leaves_scaled(facts, loss, returned, gradients)
+    }
+    for returned, loss in returns.items():
         if not _is_told_already(returned.context, returns):
-            yield _finding("is returned", returned.location)
+            yield _finding("is returned", loss, returned.location)
     for told, log in _logged(facts):
         losses = [loss for value in told if (loss := _scaled_loss(value, scaled)) and not _asks_its_caller(loss, log)]
         differentiated = [loss for loss in losses if _gradients_of(loss, gradients)]
         if differentiated and not _is_told_already(log.context, returns):
-            yield _finding(_how_logged(facts, differentiated[0], log), log.location)
+            yield _finding(_how_logged(facts, differentiated[0], log), differentiated[0], log.location)
 
 
 def _returned(facts: SourceFacts, scaled: list[Call]) -> Iterator[tuple[Value, Return]]:
@@ -163,7 +170,7 @@ def _targets(gradient: Call) -> list[Value]:
     return [item for loss in losses for item in (loss.items if isinstance(loss, Collection) else (loss,))]
 
 
-def _leaves_scaled(facts: SourceFacts, loss: Call | None, returned: Return, gradients: list[Call]) -> bool:
+def _leaves_scaled(facts: SourceFacts, loss: Call, returned: Return, gradients: list[Call]) -> bool:
     """Whether the function that returns this scaled loss has taken its gradient, and nothing divides the loss later."""
     is_differentiated = any(_is_taken_before(gradient, returned) for gradient in _gradients_of(loss, gradients))
     return is_differentiated and not _divided_later(facts, loss)
@@ -179,7 +186,7 @@ def _is_taken_before(gradient: Call, returned: Return) -> bool:
     return inside and len(theirs.callers) > len(mine.callers) and gradient.order < returned.order
 
 
-def _is_told_already(context: Context, returns: list[Return]) -> bool:
+def _is_told_already(context: Context, returns: Iterable[Return]) -> bool:
     """Whether it is in a caller of a function whose `return` is already reported."""
     depth = len(context.callers)
     return any(
@@ -228,10 +235,13 @@ def _how_logged(facts: SourceFacts, loss: Call, log: Call) -> str:
     return f"of {place_of(facts, loss.location, log.location)} is logged" if is_far else "is logged"
 
 
-def _finding(how: str, location: Location) -> Finding:
+def _finding(how: str, scaling: Call, location: Location) -> Finding:
+    factor = factor_of(scaling.receiver)
+    scale = float(starting_scale(scaling.receiver)) if factor is None else factor
+    jumps = factor is None and not is_fixed(scaling.receiver)
     return Finding(
-        f"The scaled loss {how} as the loss: at a loss scale of 32768 a loss of 0.25 shows as 8192, and the number "
-        "jumps whenever the scale changes.",
+        f"The scaled loss {how} as the loss: at a loss scale of {scale:.15g} a loss of 0.25 shows as {scale / 4:.15g}"
+        f"{', and the number jumps whenever the scale changes' if jumps else ''}.",
         "Keep the unscaled loss under its own name, `scaled_loss = optimizer.…(loss)`, and report `loss`.",
         location,
     )

@@ -12,7 +12,13 @@ from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Defined, FunctionFacts
 from mpdoctor.program.values import Api, Attribute, Collection, Item, Known, Value, is_api, known, leaves, options
 from mpdoctor.semantics.source.optimizers.attribute_access import same_object
-from mpdoctor.semantics.source.optimizers.gradients import optimizer_scales, target, unscales, until_gradients
+from mpdoctor.semantics.source.optimizers.gradients import (
+    factor_of,
+    optimizer_scales,
+    target,
+    unscales,
+    until_gradients,
+)
 from mpdoctor.semantics.source.optimizers.loss_scale_signs import is_scaled_by, may_be_scaled_in
 from mpdoctor.semantics.source.optimizers.wrappers import wrapped, wrapper_calls
 
@@ -225,6 +231,12 @@ def _inside(value: Value) -> tuple[Value, ...]:
     """What a cast, a `float(…)` or a `.numpy()` is about."""
     assert isinstance(value, Call)
     return (value.receiver,) if isinstance(value.callee, Attribute) and value.receiver else value.arguments(slice(1))
+
+
+def scales_by_factor(facts: SourceFacts, call: Call) -> bool:
+    """Whether it is a `scale_loss` of Keras 3 that multiplies by the `loss_scale_factor` of a bare optimizer."""
+    is_scaling = facts.keras.is_keras3 and call.method == "scale_loss" and not call.context.guarded
+    return is_scaling and factor_of(call.receiver) is not None
 
 
 def _is_something_else(value: Value) -> bool:
