@@ -31,7 +31,8 @@ MOST_ROUNDS = 10
 # What a program does wrong besides, and what nobody could see before it computed in 16 bits, or got beyond that line.
 # Clipping gradients that are scaled from then on has an edit of its own; a mean that is cast was taken in 16 bits.
 LEFT = {"MP401": {"MP405"}}
-REVEALED = {"MP111": {"MP201"}, "MP115": {"MP201"}, "MP202": {"MP501"}, "MP407": {"MP408"}, **LEFT}
+TURNED_ON = {code: {"MP201", "MP301"} for code in ("MP105", "MP111", "MP112", "MP113", "MP115")}
+REVEALED = {"MP202": {"MP501"}, "MP407": {"MP408"}, **TURNED_ON, **LEFT}
 
 
 def cases() -> list[tuple[str, str]]:

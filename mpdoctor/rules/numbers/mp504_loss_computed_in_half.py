@@ -68,6 +68,7 @@ from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Defined, FunctionFacts
 from mpdoctor.program.values import Api, Value, known, options
 from mpdoctor.semantics.source.edits.expressions import (
+    holds,
     unsafe_fix,
     without_keyword,
 )
@@ -94,8 +95,11 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     for _, call in applied_gradients(facts):
         if asks_for_dtype(call.context):
             continue
-        for part, half in _halves(precision, _unscaled(target(call)), call.context):
-            yield _finding(half, part.location, loss_in_float32(facts, part))
+        for part, half in _outermost([*_halves(precision, _unscaled(target(call)), call.context)]):
+            casts = [summand for summand in (part, *_parts(part)) if summand is not None and is_cast(summand)]
+            is_cast_down = any(precision.half(cast, call.context) for cast in casts)
+            said = _of_a_cast if is_cast_down else _finding
+            yield said(half, part.location, loss_in_float32(facts, part))
     if facts.keras.is_keras3:
         yield from _given_half(facts)
         return
@@ -106,6 +110,15 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             dtype = precision.half(returned.value, returned.context)
             if dtype is not None:
                 yield _finding(dtype, returned.location, loss_in_float32(facts, returned.value))
+
+
+def _outermost(parts: list[tuple[Value, str]]) -> Iterator[tuple[Value, str]]:
+    """Without those written in another one: in a loop that adds up a loss, the sum holds its last summand."""
+    places = [part.location for part, _ in parts]
+    for part, half in parts:
+        around = (place for place in places if place != part.location and place.path == part.location.path)
+        if not any(holds(place, part.location) for place in around):
+            yield part, half
 
 
 def _given_half(facts: SourceFacts) -> Iterator[Finding]:
@@ -144,6 +157,15 @@ def _finding(dtype: str, location: Location | None, fix: Fix | None = None) -> F
     return Finding(
         f"This loss is computed in {dtype}, the dtype of the predictions: {_what_it_holds(dtype)}.",
         'Cast the predictions first: `tf.cast(predictions, tf.float32)`, or give the last layer `dtype="float32"`.',
+        location,
+        fix=fix,
+    )
+
+
+def _of_a_cast(dtype: str, location: Location | None, fix: Fix | None) -> Finding:
+    return Finding(
+        f"This loss is cast to {dtype} and computed in it: {_what_it_holds(dtype)}.",
+        'Leave the cast out: what a loss is made of is float32 where the last layer has `dtype="float32"`.',
         location,
         fix=fix,
     )

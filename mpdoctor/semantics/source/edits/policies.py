@@ -96,10 +96,11 @@ def policy_line(facts: SourceFacts, policy: str) -> Edit | None:
 
 def _imported(facts: SourceFacts) -> tuple[str, str]:
     """An import, and the name that it brings: `from keras.layers import Dense` alone names no module."""
+    roots = {use.api.root for use in facts.uses}
+    if "keras" in roots and (facts.keras.is_keras3 or facts.keras.package == "tf_keras"):
+        return "import keras\n", f"keras.{SETTER}"
     if facts.keras.package == "tf_keras":
         return "import tf_keras\n", f"tf_keras.{SETTER}"
-    if facts.keras.is_keras3 and any(use.api.root == "keras" for use in facts.uses):
-        return "import keras\n", f"keras.{SETTER}"
     return "import tensorflow as tf\n", f"tf.keras.{SETTER}"
 
 

@@ -12,7 +12,7 @@ from mpdoctor.program.dtypes.dtype_names import AUTOCAST, VARIABLE, is_policy_in
 from mpdoctor.program.dtypes.tensor_dtypes import dtypes_told, policies_named
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.instances import class_of, is_call_of
-from mpdoctor.program.policy_settings import UNSURE
+from mpdoctor.program.policy_settings import UNSURE, PolicyName
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import ClassFacts, Defined, FunctionFacts, Instance, Parameter
 from mpdoctor.program.values import Api, Attribute, Collection, Item, Known, Value, known, options
@@ -218,6 +218,8 @@ class Precision:
 
     def _under_policy(self, value: Value, found: str, in_call: bool) -> str | None:
         owner = _owner(value)
+        if isinstance(value, Attribute) and isinstance(value.of, Call) and is_policy_in_force(value.of):
+            return self._of_policies(self.facts.policies_at(value.of)) if found == AUTOCAST else "float32"
         if owner is None:
             layer = value.callee if isinstance(value, Call) else None
             return self.of_layer(layer) if isinstance(layer, Call) and found == AUTOCAST else None
@@ -250,6 +252,10 @@ class Precision:
         owner = layer.context.owner
         if not named and UNSURE in policies and owner is not None and owner.kind in ("layer", "model"):
             return _sixteen_bits_of(self._policies_of(owner))
+        return self._of_policies(policies)
+
+    def _of_policies(self, policies: tuple[PolicyName, ...]) -> str | None:
+        named = [policy for policy in policies if isinstance(policy, str)]
         return _sixteen_bits_of(named) if named or UNSURE in policies else "float32"
 
 
