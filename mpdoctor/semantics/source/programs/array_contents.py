@@ -8,6 +8,7 @@ from mpdoctor.program.dtypes.tensor_dtypes import dtype_named
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import MISSING, Api, Attribute, Collection, Item, Known, Value, is_api, known, options
+from mpdoctor.semantics.source.programs.pandas_tables import READ, WRITTEN_OUT, whole_table
 
 ARRAYS = (
     *("numpy.array", "numpy.asarray", "tensorflow.constant", "tensorflow.convert_to_tensor"),
@@ -21,7 +22,7 @@ DATES = ("pandas.to_datetime", "pandas.date_range", "pandas.to_timedelta", "pand
 
 def non_numeric_content(facts: SourceFacts, value: Value) -> str | None:
     """What an array or table holds that is no number, None if it is certainly or perhaps numeric."""
-    if _text_columns(facts, value):
+    if _text_columns(facts, value) or _text_columns(facts, _table_as_array(value)):
         return "strings"
     if isinstance(value, Collection):
         return "strings" if value.kind == "list" and value.items and _holds_text(value) else None
@@ -94,20 +95,37 @@ def _repeated(value: Value) -> Value:
     return lists[0] if len(lists) == 1 else value
 
 
-def _text_columns(facts: SourceFacts, value: Value) -> set[object]:
-    """The columns of a pandas table that certainly hold text: of one that the program writes out, or of a choice of its
-    columns. Not those that the program changes in the table, or takes out of it."""
+def _table_as_array(value: Value) -> Value | None:
+    """The table of `table.to_numpy()` and `table.values`."""
+    if isinstance(value, Attribute):
+        return value.of if value.name == "values" else None
+    return value.receiver if isinstance(value, Call) and value.method == "to_numpy" and not value.given else None
+
+
+def _text_columns(facts: SourceFacts, value: Value | None) -> set[object]:
+    """The columns of a pandas table that certainly hold text: of one that the program writes out or reads as text, or
+    of a choice of its columns or rows. Not those that the program changes in the table, or takes out of it."""
     if isinstance(value, Item):
         chosen = value.index.items if isinstance(value.index, Collection) else (value.index,)
         return _text_columns(facts, value.of) & {known(column) for column in chosen}
-    if not isinstance(value, Call) or not is_api(value.callee, "pandas.DataFrame"):
-        return set()
-    table = value.argument(0, "data")
-    if not isinstance(table, Collection) or table.kind != "dict":
-        return set()
-    columns = {known(name) for name, column in zip(table.keys, table.items, strict=False) if _holds_text(column)}
-    changed = set(_changed_columns(facts, value)) if columns else set()
+    table = whole_table(value)
+    columns = set(_columns_made_of_text(table)) if table is not None else set()
+    changed = set(_changed_columns(facts, table)) if table is not None and columns else set()
     return set() if MISSING in changed else columns - changed
+
+
+def _columns_made_of_text(table: Call) -> Iterator[object]:
+    """By what they are written out from, or by the dtype that a reader is given for them."""
+    if is_api(table.callee, WRITTEN_OUT):
+        yield from (name for name, column in _entries(table.argument(0, "data")) if _holds_text(column))
+    elif is_api(table.callee, READ):
+        yield from (name for name, dtype in _entries(table.keyword("dtype")) if _is_text_dtype(dtype))
+
+
+def _entries(value: Value | None) -> Iterator[tuple[object, Value]]:
+    """The names and values of a dict that is written out."""
+    if isinstance(value, Collection) and value.kind == "dict":
+        yield from zip(map(known, value.keys), value.items, strict=False)
 
 
 def _changed_columns(facts: SourceFacts, table: Call) -> Iterator[object]:
@@ -130,7 +148,5 @@ def _changed_columns(facts: SourceFacts, table: Call) -> Iterator[object]:
 
 
 def _is_same_table(value: Value | None, table: Call) -> bool:
-    """Whether a value is this table or a copy of it."""
-    while isinstance(value, Call) and value is not table and value.method == "copy":
-        value = value.receiver
-    return value is table
+    """Whether a value is this table, a copy of it or some of its rows."""
+    return value is table or whole_table(value) is table

@@ -10,6 +10,7 @@ from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Defined, FunctionFacts
 from mpdoctor.program.values import Api, Attribute, Collection, Item, Known, Value, known, options
 from mpdoctor.semantics.source.programs.models import is_model
+from mpdoctor.semantics.source.programs.pandas_tables import whole_table
 
 MOST_NESTED = 8
 FEEDING = ("fit", "train_on_batch", "fit_generator")
@@ -130,7 +131,7 @@ def mapped_functions(value: Value) -> Iterator[FunctionFacts]:
 
 def _parts(value: Value) -> tuple[Value, ...]:
     if isinstance(value, Item):
-        return () if is_call_of(value.of, "pandas.DataFrame") else tuple(_taken(value))
+        return () if whole_table(value.of) is not None else tuple(_taken(value))
     if isinstance(value, Operation):  # x / 255.0 keeps what x is
         arrays = tuple(operand for operand in value.operands if not isinstance(operand, Known))
         return arrays if len(arrays) == 1 and len(value.operands) == 2 else ()
