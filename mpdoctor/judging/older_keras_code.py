@@ -2,7 +2,7 @@
 
 Where nothing says which Keras a file is for, the Keras installed beside mpdoctor is only a guess. Code that uses
 removed names is judged by the newest TensorFlow that has all of them; one finding says that Keras 3 does not run it.
-Code that calls what Keras 3 refuses is judged so, too."""
+Code that imports or calls what fails in Keras 3 is judged so, too."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from mpdoctor.finding import AlsoSeen, Crashed, Finding
 from mpdoctor.judging.keras_version import JudgedBy
 from mpdoctor.judging.precedence import merged_findings
 from mpdoctor.judging.what_if import chosen_codes
-from mpdoctor.knowledge.keras_modules import imports_keras_2
+from mpdoctor.knowledge.keras_modules import import_of_keras_2
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.semantics.wording import listed
 from mpdoctor.settings.options import Settings
@@ -104,11 +104,11 @@ def of_older_keras(
         finding for finding in judged if isinstance(finding, Finding) and finding.code in _PROVING and is_gone(finding)
     ]
     by_names = _of_removed_names(gone, facts, unnamed) if gone else {}
-    refused = next((facts[path] for path in unnamed if facts[path].refused_by_keras3), None)
-    if refused is None or _shows_keras3(keras, [facts[path] for path in paths]):
+    showing = next((facts[path] for path in unnamed if _sign_of_keras2(facts[path])), None)
+    if showing is None or _shows_keras3(keras, [facts[path] for path in paths]):
         return by_names
-    because = f"the project asks for no certain one, and {refused.path} calls `{refused.refused_by_keras3}`, which "
-    return {**dict.fromkeys(unnamed, _older(_LAST_KERAS_2, f"{because}Keras 3 refuses")), **by_names}
+    because = f"the project asks for no certain one, and {showing.path} {_sign_of_keras2(showing)}"
+    return {**dict.fromkeys(unnamed, _older(_LAST_KERAS_2, f"{because}, which fails in Keras 3")), **by_names}
 
 
 def _of_removed_names(
@@ -119,7 +119,7 @@ def _of_removed_names(
     for program in _programs(paths, facts):
         own = [finding for finding in gone if finding.location is not None and finding.location.path in program]
         last = min(map(_last_release, own), default=_LAST_KERAS_2)
-        if own and not _may_be_of_keras3([facts[path].text for path in program], last):
+        if own and not _may_be_of_keras3([facts[path] for path in program], last):
             found |= dict.fromkeys(program, _older(last, BECAUSE))
     return found
 
@@ -137,13 +137,20 @@ def _shows_keras3(keras: JudgedBy, files: Sequence[SourceFacts]) -> bool:
     )
 
 
-def _may_be_of_keras3(texts: Sequence[str], last: tuple[int, ...]) -> bool:
+def _may_be_of_keras3(program: Sequence[SourceFacts], last: tuple[int, ...]) -> bool:
     """Whether a program that ends at this TensorFlow may be written for Keras 3 all the same. Keras as a package of its
-    own is either, unless the program imports what only Keras 2 has; and what went before Keras 3 came is in none of its
-    releases."""
-    if any(map(_KERAS3_ONLY.search, texts)):
+    own is either, unless the program imports or calls what only Keras 2 has; and what went before Keras 3 came is in
+    none of its releases."""
+    if any(_KERAS3_ONLY.search(file.text) for file in program):
         return True
-    return last == _LAST_KERAS_2 and any(map(_PACKAGE.search, texts)) and not any(map(imports_keras_2, texts))
+    is_package = any(_PACKAGE.search(file.text) for file in program)
+    return last == _LAST_KERAS_2 and is_package and not any(map(_sign_of_keras2, program))
+
+
+def _sign_of_keras2(file: SourceFacts) -> str:
+    """Of a file that says nothing of mixed precision and was not walked, by its text."""
+    imported = "" if file.sign_of_keras2 else import_of_keras_2(file.text)
+    return f"imports `{imported}`" if imported else file.sign_of_keras2
 
 
 def told_once(gone: Sequence[Finding], facts: Mapping[str, SourceFacts], guessed: JudgedBy) -> list[Finding]:

@@ -39,17 +39,39 @@ _OF_KERAS_2 = {
         "layer_utils losses_utils metrics_utils mode_keys np_utils object_identity text_dataset tf_contextlib "
         "tf_inspect tf_utils timeseries_dataset traceback_utils version_utils vis_utils"
     ),
+    "keras.src": (
+        "backend_config callbacks_v1 distribute dtensor engine estimator feature_column legacy_tf_layers "
+        "mixed_precision premade_models preprocessing testing_infra"
+    ),
     "keras.wrappers": "scikit_learn",
 }
-_MODULES = frozenset(f"{package}.{name}" for package, names in _OF_KERAS_2.items() for name in names.split())
+_OF_KERAS_2_IN_TENSORFLOW = {
+    "tensorflow.keras": "dtensor estimator experimental wrappers",
+    "tensorflow.keras.backend": "experimental",
+    "tensorflow.keras.callbacks": "experimental",
+    "tensorflow.keras.layers": "experimental",
+    "tensorflow.keras.metrics": "experimental",
+    "tensorflow.keras.models": "experimental",
+    "tensorflow.keras.optimizers": "experimental",
+    "tensorflow.keras.utils": "experimental",
+}
+_PACKAGES = ("tensorflow_addons", "tensorflow_ranking")  # neither can be imported beside Keras 3 (0.23, 0.5)
+_MODULES = frozenset(
+    f"{package}.{name}"
+    for table in (_OF_KERAS_2, _OF_KERAS_2_IN_TENSORFLOW)
+    for package, names in table.items()
+    for name in names.split()
+)
 _IMPORTS = re.compile(
-    r"^(?:import\s+(?P<module>keras[\w.]+)|from\s+(?P<package>keras[\w.]*)\s+import\s+(?P<names>.+))", re.MULTILINE
+    r"^(?:import\s+(?P<module>(?:keras|tensorflow)[\w.]+)"
+    r"|from\s+(?P<package>(?:keras|tensorflow)[\w.]*)\s+import\s+(?P<names>.+))",
+    re.MULTILINE,
 )
 
 
-def imports_keras_2(text: str) -> bool:
-    """Whether a program imports one of them whatever happens: no statement is around it."""
-    return any(_is_of_keras_2(name) for found in _IMPORTS.finditer(text) for name in _imported(found))
+def import_of_keras_2(text: str) -> str:
+    """The first of them that a program imports whatever happens: no statement is around it; else ""."""
+    return next((name for found in _IMPORTS.finditer(text) for name in _imported(found) if is_of_keras_2(name)), "")
 
 
 def _imported(found: re.Match[str]) -> Iterator[str]:
@@ -58,6 +80,7 @@ def _imported(found: re.Match[str]) -> Iterator[str]:
         yield from (f"{found['package']}.{name}" for name in re.findall(r"\w+", found["names"].partition("#")[0]))
 
 
-def _is_of_keras_2(name: str) -> bool:
+def is_of_keras_2(name: str) -> bool:
+    """Whether a dotted name is one of these modules, or stands in one."""
     parts = name.split(".")
-    return any(".".join(parts[:count]) in _MODULES for count in range(2, len(parts) + 1))
+    return parts[0] in _PACKAGES or any(".".join(parts[:count]) in _MODULES for count in range(2, len(parts) + 1))

@@ -73,8 +73,9 @@ class SourceFacts:
     declared_keras
         What the text itself says: "tf_keras" (it sets TF_USE_LEGACY_KERAS before importing TensorFlow, or
         imports only tf_keras), "keras" (it imports what only Keras 3 has), or None.
-    refused_by_keras3
-        What it calls that Keras 2 takes and Keras 3 refuses, for certain: "Adam(lr=…)"; else "".
+    sign_of_keras2
+        What it imports or calls for certain that Keras 2 has or takes, and that fails in Keras 3, as a clause: "calls
+        `Adam(lr=…)`"; else "".
     assume_mixed
         `--assume-mixed`. The pipeline sets it.
     mixed_elsewhere
@@ -131,7 +132,7 @@ class SourceFacts:
     guarded_imports: tuple[str, ...] = ()
     keras: Keras = field(default_factory=Keras)
     declared_keras: KerasPackage | None = None
-    refused_by_keras3: str = ""
+    sign_of_keras2: str = ""
     assume_mixed: bool = False
     mixed_elsewhere: bool = False
     is_imported: bool = False

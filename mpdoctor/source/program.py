@@ -22,7 +22,7 @@ from mpdoctor.source.interpreter.node_handlers import EXPRESSIONS, STATEMENTS
 from mpdoctor.source.interpreter.state.events import MOST_EVENTS, Enough, Events, joined_events
 from mpdoctor.source.interpreter.state.interpreter_state import LoadModule, State
 from mpdoctor.source.interpreter.state.scopes import Closure, Frame, Import, Module
-from mpdoctor.source.keras2_calls import refused_by_keras3
+from mpdoctor.source.keras2_signs import sign_of_keras2
 from mpdoctor.source.keras_of_source import declared_keras
 from mpdoctor.source.modules import Files
 from mpdoctor.source.reading import Source
@@ -190,7 +190,7 @@ def facts_from_module(
         tuple(other.source.path for other, _ in imported),
         *_imports_by_guard(module),
         declared_keras=declared_keras(module.source.path, events.uses, events.calls, events.writes),
-        refused_by_keras3=refused_by_keras3(module.source.path, events.calls),
+        sign_of_keras2=sign_of_keras2(module.source.path, module.source.tree, events.calls),
         package=module.package,
         incomplete=bool(module.incomplete),
         breakdowns=breakdowns,

@@ -129,6 +129,56 @@ OTHERS = {
         ["MP310"],
         {"a.py": "2.15"},
     ),
+    "an argument of compile": (
+        {"a.py": FIXED + "model.compile('sgd', sample_weight_mode='temporal')\n"},
+        ["MP310"],
+        {"a.py": "2.15"},
+    ),
+    "an argument of a callback": (
+        {"a.py": FIXED + "tf.keras.callbacks.ModelCheckpoint('x.h5', period=5)\n"},
+        ["MP310"],
+        {"a.py": "2.15"},
+    ),
+    "a method of metrics": (
+        {"a.py": FIXED + "mean = tf.keras.metrics.Mean()\nmean.reset_states()\n"},
+        ["MP310"],
+        {"a.py": "2.15"},
+    ),
+    "a method of somebody's own": ({"a.py": FIXED + "game.reset_states()\n"}, ["MP310"], {"a.py": "3.15.1"}),
+    "a format": ({"a.py": FIXED + "model.save('x', save_format='tf')\n"}, ["MP310"], {"a.py": "2.15"}),
+    "a format that is in both": (
+        {"a.py": FIXED + "model.save('x.h5', save_format='h5')\n"},
+        ["MP310"],
+        {"a.py": "3.15.1"},
+    ),
+    "a package for Keras 2 alone": (
+        {"a.py": FIXED, "b.py": "import tensorflow_addons as tfa\n"},
+        ["MP310"],
+        {"a.py": "2.15", "b.py": "2.15"},
+    ),
+    "a package, if it is there": (
+        {"a.py": "try:\n    import tensorflow_addons as tfa\nexcept ImportError:\n    tfa = None\n" + FIXED},
+        ["MP310"],
+        {"a.py": "3.15.1"},
+    ),
+    "a module of Keras 2 on each way": (
+        {
+            "a.py": "if new:\n    from keras.src.engine import training\nelif old:\n    import keras.engine\n"
+            "else:\n    from keras.layers.core import Dense\n" + FIXED
+        },
+        ["MP310"],
+        {"a.py": "2.15"},
+    ),
+    "a module of Keras 2 in TensorFlow": (
+        {"a.py": "from tensorflow.keras.layers.experimental import preprocessing\n" + FIXED},
+        ["MP310"],
+        {"a.py": "2.15"},
+    ),
+    "a module that TensorFlow has kept": (
+        {"a.py": "from tensorflow.keras.preprocessing.text import Tokenizer\n" + FIXED},
+        ["MP310"],
+        {"a.py": "3.15.1"},
+    ),
     "an asserted TensorFlow": (
         {"a.py": LOOP + "assert tf.__version__.startswith('2.10'), tf.__version__\n"},
         [],

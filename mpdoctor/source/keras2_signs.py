@@ -1,0 +1,86 @@
+"""Signs that a program runs Keras 2: imports, names and calls that Keras 2 has or takes, and that fail in Keras 3."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+
+from mpdoctor.knowledge.api_names import kind_of_class
+from mpdoctor.knowledge.keras2_arguments import OF_METHODS, of_keras2_alone
+from mpdoctor.knowledge.keras_modules import is_of_keras_2
+from mpdoctor.program.events import Call
+from mpdoctor.program.values import Api, Attribute, Value, known, options
+
+_GENERATOR_METHODS = ("fit_generator", "evaluate_generator", "predict_generator")
+# Methods that only objects of Keras 2 have, by the kind of these.
+_METHODS_OF = {"metric": ("reset_states",), "optimizer": ("variables", "get_weights", "get_updates", "get_gradients")}
+
+
+def sign_of_keras2(path: str, tree: ast.Module, calls: Iterable[Call]) -> str:
+    """The first one of this file, as a clause: "imports `keras.engine`", "calls `Adam(lr=…)`"; else "". Not where the
+    program asks first whether that works."""
+    imported = import_of_keras2(tree.body)
+    if imported:
+        return f"imports `{imported}`"
+    certain = (call for call in calls if call.location.path == path and not call.context.guarded)
+    called = next(filter(None, map(_refused, certain)), "")
+    return f"calls `{called}`" if called else ""
+
+
+def import_of_keras2(statements: Iterable[ast.stmt]) -> str:
+    """The module of Keras 2 that is imported whichever way these statements go: behind `if` and `try` another one may
+    be imported on another way."""
+    for statement in statements:
+        if isinstance(statement, ast.Import | ast.ImportFrom):
+            found = next(filter(is_of_keras_2, _imported(statement)), "")
+        elif isinstance(statement, ast.If | ast.Try):
+            ways = [import_of_keras2(way) for way in _ways(statement)]
+            found = ways[0] if all(ways) else ""
+        else:
+            continue
+        if found:
+            return found
+    return ""
+
+
+def _ways(statement: ast.If | ast.Try) -> list[list[ast.stmt]]:
+    if isinstance(statement, ast.If):
+        return [statement.body, statement.orelse]
+    return [[*statement.body, *statement.orelse], *(handler.body for handler in statement.handlers)]
+
+
+def _imported(statement: ast.Import | ast.ImportFrom) -> Iterator[str]:
+    if isinstance(statement, ast.Import):
+        yield from (alias.name for alias in statement.names)
+    elif statement.module and not statement.level:
+        yield from (f"{statement.module}.{alias.name}" for alias in statement.names)
+
+
+def _refused(call: Call) -> str:
+    """The call, where Keras 3 refuses it."""
+    if isinstance(call.callee, Api):
+        name = call.callee.name.rpartition(".")[2]
+        return _with_argument(call, name, of_keras2_alone(call.callee.name))
+    if not isinstance(call.callee, Attribute):
+        return ""
+    method = call.callee.name
+    if method in _GENERATOR_METHODS or method in _METHODS_OF.get(_kind(call.receiver) or "", ()):
+        return f"{method}(…)"
+    if method == "add_weight" and isinstance(known(call.argument(0)), str):
+        return f'add_weight("{known(call.argument(0))}", …)'
+    if method == "save" and known(call.keyword("save_format")) == "tf":
+        return 'save(save_format="tf")'
+    return _with_argument(call, method, OF_METHODS.get(method, ()))
+
+
+def _with_argument(call: Call, name: str, refused: tuple[str, ...]) -> str:
+    return next((f"{name}({argument}=…)" for argument in refused if call.keyword(argument) is not None), "")
+
+
+def _kind(value: Value | None) -> str | None:
+    """ "metric" or "optimizer", of what Keras' own class makes."""
+    kinds = {
+        kind_of_class(option.callee.name) if isinstance(option, Call) and isinstance(option.callee, Api) else None
+        for option in options(value)
+    }
+    return kinds.pop() if len(kinds) == 1 else None
