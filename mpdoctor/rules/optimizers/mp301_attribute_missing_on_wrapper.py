@@ -43,6 +43,7 @@ from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.knowledge.wrapper_api import KERAS2_LOOP, WRAPPER_LACKS
 from mpdoctor.knowledge.wrapper_delegation import BROKEN, MISSING
 from mpdoctor.program.events import Read, Write
+from mpdoctor.program.instances import class_of
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Either, Value, known, options
 from mpdoctor.semantics.source.edits.attributes import attribute_renamed, of_inner_optimizer
@@ -99,16 +100,19 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         inherits = not lacks(read.name, inside, facts.keras)
         yield Finding(
             f"`{of}.{read.name}{'()' if inherits else ''}` raises AttributeError: {_whose(facts, read.of)} "
-            f"{_lacking(read.name, name_of_optimizer(inside[0]), inherits)}.",
+            f"{_lacking(read.name, inside[0], inherits, facts.keras)}.",
             _help(of, read.name, facts.keras, inherits) if of_wrapper else _help_on_condition(of, read.name),
             read.location,
             fix=_fix(facts, read, inherits) if of_wrapper else None,
         )
 
 
-def _lacking(name: str, inner: str, inherits: bool) -> str:
+def _lacking(name: str, optimizer: Value, inherits: bool, keras: Keras) -> str:
+    inner = name_of_optimizer(optimizer)
     if inherits:
         return f"inherits the method, which looks for hyper-parameters that only {inner} has"
+    if keras.is_keras3 and name in INSTEAD_KERAS3 and class_of(optimizer) is None:
+        return f"has no `{name}`, and in Keras 3 {inner} has none either"
     return f"has no `{name}` and does not pass it on from {inner}"
 
 
