@@ -129,6 +129,7 @@ class _Tree:
         self._files = Files(read=read)
         self._folders: dict[str, _Folder] = {}
         self._roots: dict[Path, _Root] = {}
+        self._found: dict[tuple[str, str], Path | None] = {}  # what the files of a package import is often the same
         self._with_given = {path.parent for path in self.given}
         self.beyond = 0
 
@@ -173,6 +174,12 @@ class _Tree:
         """`first`: the name's first part, which for most imports is that of a library."""
         if first not in root.names and root.prefix + first not in self._places:
             return None
+        asked = root.prefix, dotted
+        if asked not in self._found or self.beyond >= MOST_BEYOND:
+            self._found[asked] = self._looked_up(root, dotted)
+        return self._found[asked]
+
+    def _looked_up(self, root: _Root, dotted: str) -> Path | None:
         place = root.prefix + dotted.replace(".", "/")
         known = self._known.get(f"{place}/__init__.py") or self._known.get(f"{place}.py")
         if self.beyond >= MOST_BEYOND or (known and not self._files.looks_elsewhere_first(root.directory, dotted)):
