@@ -61,7 +61,7 @@ from mpdoctor.semantics.source.edits.names import keras_name
 from mpdoctor.semantics.source.edits.statements import line_before
 from mpdoctor.semantics.source.optimizers.bare_optimizers import is_bare
 from mpdoctor.semantics.source.optimizers.wrappers import compiles_of
-from mpdoctor.semantics.source.programs.saved_files import ending_of, loads, policies_in_file, training_of, writer_of
+from mpdoctor.semantics.source.programs.saved_files import ending_of, loads, policies_in_file, training_of, writers_of
 
 SEVERITY = Severity.ERROR
 FIXES = ("unsafe",)
@@ -146,6 +146,7 @@ def _is_unscaled(facts: SourceFacts, load: Call) -> bool:
 
 
 def _is_saved_with_bare_optimizer(facts: SourceFacts, load: Call) -> bool:
-    writer = writer_of(facts, load)
-    by_hand = [call.argument(0, "optimizer") for call in compiles_of(facts, writer)] if writer else []
-    return bool(by_hand) and all(is_bare(optimizer, False) for optimizer in by_hand)
+    compiles = [compiles_of(facts, writer) for writer in writers_of(facts, load)]
+    return all(compiles) and all(
+        is_bare(call.argument(0, "optimizer"), False) for by_hand in compiles for call in by_hand
+    )

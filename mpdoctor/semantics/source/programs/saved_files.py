@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Iterator
 
+from mpdoctor.knowledge.half_dtypes import HALF_POLICIES
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.instances import is_call_of
-from mpdoctor.program.policy_settings import PolicyName
+from mpdoctor.program.policy_settings import UNSURE, PolicyName
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Api, Attribute, Either, Known, Value, known, options, walk
 from mpdoctor.semantics.source.layers.model_layers import TRAINING, policies_inside, trainings
 from mpdoctor.semantics.source.optimizers.attribute_access import same_object
+from mpdoctor.semantics.source.programs.branches import exclude_each_other, happen_together
 
+LOAD = "keras.models.load_model"
 CHECKPOINT = "keras.callbacks.ModelCheckpoint"
 FITTING = ("fit", "fit_generator")
 
 
 def loads(facts: SourceFacts) -> Iterator[Call]:
-    return facts.calls_of("keras.models.load_model")
+    return facts.calls_of(LOAD)
 
 
-def saved_models(facts: SourceFacts) -> Iterator[tuple[Value, Call, int]]:
-    """(path, model, when) of every whole model that the program is seen to save, by `save` or by ModelCheckpoint."""
+def saves(facts: SourceFacts) -> Iterator[tuple[Value, Value | None, Call]]:
+    """(path, model, call) of every save of a whole model in the program, by `save` or by ModelCheckpoint."""
     for call in facts.method_calls("save", "export"):
         yield from _saved(call.argument(0, "filepath"), call.receiver, call)
     for call in facts.calls_of("keras.models.save_model"):
@@ -36,34 +40,69 @@ def saved_models(facts: SourceFacts) -> Iterator[tuple[Value, Call, int]]:
                 yield from _saved(callback.argument(0, "filepath"), call.receiver, call)
 
 
-def _saved(path: Value | None, model: Value | None, call: Call) -> Iterator[tuple[Value, Call, int]]:
-    made = [option for option in options(model) if isinstance(option, Call)]
-    if path is not None and len(made) == len(options(model)) == 1:
-        yield path, made[0], call.order
+def _saved(path: Value | None, model: Value | None, call: Call) -> Iterator[tuple[Value, Value | None, Call]]:
+    if path is not None:
+        yield path, model, call
 
 
 def policies_in_file(facts: SourceFacts, load: Call) -> frozenset[PolicyName]:
-    """The policies of the layers in the file that a call loads, where the program itself wrote it; else none."""
-    path = load.argument(0, "filepath") or load.keyword("saved_model_dir")
-    if path is None:
-        return frozenset()
-    written = [model for where, model, order in saved_models(facts) if order < load.order and same_text(where, path)]
-    return policies_inside(facts, written[-1]) if written else frozenset()
+    """The policies of the layers in the file that a call loads, where the program itself wrote it, and all that may be
+    in it are alike; else none."""
+    found = {policies_inside(facts, model) for model in writers_of(facts, load)}
+    return found.pop() if len(found) == 1 else frozenset()
 
 
-def writer_of(facts: SourceFacts, load: Call) -> Call | None:
-    """The model that was saved last where a call loads from."""
-    path = load.argument(0, "filepath")
-    written = [m for where, m, order in saved_models(facts) if path and order < load.order and same_text(where, path)]
-    return written[-1] if written else None
+def writers_of(facts: SourceFacts, load: Call) -> list[Call]:
+    """The models of which one is in the file that a call loads: the one that was saved last before, in the same run;
+    where there is none, all that other arms of the program save there."""
+    path = _path_of(load)
+    there = [] if path is None else [(m, save) for where, m, save in saves(facts) if same_text(where, path)]
+    before = [
+        options(model)[0]
+        for model, save in there
+        if save.order < load.order and len(options(model)) == 1 and not exclude_each_other(save.context, load.context)
+    ]
+    made = [model for model in before if isinstance(model, Call)]
+    return made[-1:] or _writers_in_other_arms(facts, load, there)
+
+
+def _writers_in_other_arms(facts: SourceFacts, load: Call, there: list[tuple[Value | None, Call]]) -> list[Call]:
+    """The models that an earlier run may have left in the file, by a path that is written out: one of them is saved or
+    made where the program does not load, and all are known, under a policy or under none. A model that was loaded from
+    the file leaves it as it is."""
+    written = [(model, save) for value, save in there for model in options(value) if not _is_load_of(model, load)]
+    made = [model for model, _ in written if isinstance(model, Call)]
+    apart = (
+        exclude_each_other(context, load.context)
+        for model, save in written
+        if isinstance(model, Call)
+        for context in (save.context, model.context)
+    )
+    is_clear = len(made) == len(written) and not any(_is_doubtful(policies_inside(facts, model)) for model in made)
+    return made if is_clear and text_of(_path_of(load)) and any(apart) else []
+
+
+def _is_load_of(model: Value, load: Call) -> bool:
+    path, other = _path_of(load), _path_of(model) if isinstance(model, Call) else None
+    return is_call_of(model, LOAD) and path is not None and other is not None and same_text(path, other)
+
+
+def _path_of(load: Call) -> Value | None:
+    return load.argument(0, "filepath") or load.keyword("saved_model_dir")
+
+
+def _is_doubtful(policies: frozenset[PolicyName]) -> bool:
+    """Whether a policy is not known, or set on some path only."""
+    return UNSURE in policies or (None in policies and not policies.isdisjoint(HALF_POLICIES))
 
 
 def training_of(facts: SourceFacts, model: Call) -> list[Call]:
-    """The calls that compile or train a loaded model, itself or as a part of another."""
+    """The calls that compile or train a loaded model for certain, itself or as a part of another."""
     direct = [
         call
         for call in facts.method_calls(*TRAINING)
         if call.order > model.order and any(option is model for option in options(call.receiver))
+        if happen_together(call.context, model.context)
     ]
     return direct or [call for call, outer in trainings(facts) if any(trained is model for trained in walk(outer))]
 
@@ -106,6 +145,18 @@ def ending_of(path: Value | None) -> str:
     return path.value if isinstance(path, Known) and isinstance(path.value, str) else ""
 
 
+def text_of(path: Value | None) -> str:
+    """A path that is written out, "runs/m.keras" also for `os.path.join("runs", "m.keras")`; "" for others."""
+    path = _without_str(path) if path is not None else None
+    if isinstance(path, Known):
+        return path.value if isinstance(path.value, str) else ""
+    parts: tuple[Value, ...] = path.operands if isinstance(path, Operation) and path.operator == "/" else ()
+    if isinstance(path, Call) and is_call_of(path, "os.path.join", "pathlib.Path") and not path.open:
+        parts = path.args
+    texts = [text_of(part) for part in parts]
+    return posixpath.join(*texts) if texts and all(texts) else ""
+
+
 def _same_texts(texts: tuple[Value, ...], other_texts: tuple[Value, ...], depth: int) -> bool:
     return len(texts) == len(other_texts) and all(
         same_text(a, b, depth - 1) for a, b in zip(texts, other_texts, strict=True)
@@ -115,7 +166,7 @@ def _same_texts(texts: tuple[Value, ...], other_texts: tuple[Value, ...], depth:
 def _without_str(value: Value) -> Value:
     while isinstance(value, Call) and is_call_of(value, "builtins.str", "os.fspath", "pathlib.Path"):
         inside = value.argument(0)
-        if inside is None:
+        if inside is None or len(value.args) > 1:
             break
         value = inside
     return value
