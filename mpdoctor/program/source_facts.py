@@ -33,6 +33,7 @@ from mpdoctor.program.events import Call, Event, Operation, Read, Return, Use, W
 from mpdoctor.program.mixed_precision_signs import signs_of_mixed_precision
 from mpdoctor.program.policies_in_force import PoliciesInForce
 from mpdoctor.program.policy_settings import UNSURE, PolicyName
+from mpdoctor.program.saved_file import SavedFile
 from mpdoctor.program.user_definitions import ClassFacts, FunctionFacts
 from mpdoctor.program.values import Value
 
@@ -94,6 +95,10 @@ class SourceFacts:
         that is not known, or is set on some path only.
     policies_elsewhere
         `policies_set` of the first-party files that import this one, also through others. The pipeline sets it.
+    files_saved
+        Set where the events are left out: the model files that they write.
+    files_saved_elsewhere
+        `files_saved` of the project's other programs, as far as this one may mean the same files. The pipeline sets it.
     float32_classes
         Where those classes of this file and its imports are defined that the whole project makes in float32 only. The
         pipeline sets it.
@@ -140,6 +145,8 @@ class SourceFacts:
     makings: tuple[tuple[Location, bool], ...] = ()
     policies_set: tuple[str | None, ...] = ()
     policies_elsewhere: tuple[str | None, ...] = ()
+    files_saved: tuple[SavedFile, ...] = ()
+    files_saved_elsewhere: tuple[SavedFile, ...] = ()
     float32_classes: tuple[Location, ...] = ()
     texts_beside: Mapping[str, str] = field(default_factory=dict, repr=False)
     package: str = ""

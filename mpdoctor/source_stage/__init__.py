@@ -23,6 +23,7 @@ from mpdoctor.source.import_graph import Outlines
 from mpdoctor.source_stage.file_texts import FileTexts
 from mpdoctor.source_stage.pool import WorkerPool
 from mpdoctor.source_stage.process_count import most_processes
+from mpdoctor.source_stage.saved_files import SavedFiles, users_of_files
 from mpdoctor.source_stage.unchanged_files import IncrementalResults, look_from_cache
 from mpdoctor.source_stage.version_guards import guarded_files
 from mpdoctor.source_stage.worker import Judged, Task, crash_from_breakdown, policies_by_importers
@@ -77,7 +78,7 @@ class SourceStage:
         self._judged_ahead: dict[tuple[Path, bytes], Judged] = {}
         self._mixed: set[Path] = set()
         self._crashes: set[Crashed] = set()
-        texts = FileTexts(unsaved)
+        self._texts = texts = FileTexts(unsaved)
         self._outlines = Outlines() if with_imports else _outlines(files, texts, cache)
         self.passed_over = self._outlines.passed_over
         self._memory = IncrementalResults(None if with_imports else cache, self._outlines, files, texts)
@@ -116,6 +117,7 @@ class SourceStage:
         self._imported |= {self._files[imported] for path in own for imported in self._imports_of(path) & together}
         self._guarded = set() if with_imports else guarded_files(facts)
         self._policies = policies_by_importers(facts)
+        self._saved_files = SavedFiles(facts, self._policies)
         self._reached = {path for mixed in self._mixed & together for path in self._facts[mixed].imports}
         self._float32_classes = _float32_classes(facts)
 
@@ -132,6 +134,7 @@ class SourceStage:
                 "is_guarded": shown_as in self._guarded,
                 "mixed_elsewhere": shown_as in self._reached,
                 "policies_elsewhere": self._policies.get(shown_as, ()),
+                "files_saved_elsewhere": self._saved_files.written_beside(self.facts[shown_as]),
                 "float32_classes": self._float32_classes_seen_by(self.facts[shown_as]),
             }
             path = self._paths[shown_as]
@@ -202,7 +205,14 @@ class SourceStage:
             self._do("walk", (p for p in reached if outlines[p].may_compute or outlines[p].imports & self._mixed))
             users = outlines.importers_of(reached & self._walked)  # which may make its layers in float32
             self._do("walk", (p for p in users if outlines[p].may_compute))
+            self._do("walk", self._users_of_saved_files(files))
         self._do("read", files)
+
+    def _users_of_saved_files(self, files: Collection[Path]) -> Iterator[Path]:
+        """Those that may load, or write anew, a model file that a program with mixed precision writes."""
+        writers = [self._facts[path] for path in self._mixed.intersection(files)]
+        shown = {path: self._files[path] for path in files if self._outlines[path].names_framework}
+        return users_of_files(writers, shown, self._texts)
 
     def _do(self, method: str, paths: Iterable[Path]) -> None:
         """Where it is not done yet, for the files that were given."""

@@ -14,13 +14,15 @@ from typing import Any
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import AlsoSeen, Edit, Finding, Fix, Severity
+from mpdoctor.program.saved_file import SavedFile
 from mpdoctor.program.source_facts import Problem, SourceFacts
 
 Row = Any  # what the module `json` reads and writes
 _PLAIN = (str, float, bool, type(None))
 _MOST_BITS = 10_000  # of a whole number: Python reads no longer one back
 _KEPT: dict[str, Any] = {
-    kept.__name__: kept for kept in (AlsoSeen, Edit, Finding, Fix, Keras, Location, Problem, Severity, SourceFacts)
+    kept.__name__: kept
+    for kept in (AlsoSeen, Edit, Finding, Fix, Keras, Location, Problem, SavedFile, Severity, SourceFacts)
 }
 
 

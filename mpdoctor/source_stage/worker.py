@@ -254,11 +254,14 @@ def policies_by_importers(project: Iterable[SourceFacts]) -> dict[str, tuple[str
 
 
 def _without_events(facts: SourceFacts) -> SourceFacts:
+    from mpdoctor.semantics.source.programs.told_files import files_told
+
     makings, policies = makings_told(facts), facts.policies_told()
     return dataclasses.replace(
         facts,
         makings=makings,
         policies_set=policies,
+        files_saved=files_told(facts),
         uses=(),
         calls=(),
         reads=(),

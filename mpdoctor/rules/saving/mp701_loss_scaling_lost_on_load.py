@@ -61,7 +61,14 @@ from mpdoctor.semantics.source.edits.names import keras_name
 from mpdoctor.semantics.source.edits.statements import line_before
 from mpdoctor.semantics.source.optimizers.bare_optimizers import is_bare
 from mpdoctor.semantics.source.optimizers.wrappers import compiles_of
-from mpdoctor.semantics.source.programs.saved_files import ending_of, loads, policies_in_file, training_of, writers_of
+from mpdoctor.semantics.source.programs.saved_files import (
+    ending_of,
+    loads,
+    policies_in_file,
+    training_of,
+    writers_of,
+    written_elsewhere,
+)
 
 SEVERITY = Severity.ERROR
 FIXES = ("unsafe",)
@@ -147,6 +154,9 @@ def _is_unscaled(facts: SourceFacts, load: Call) -> bool:
 
 def _is_saved_with_bare_optimizer(facts: SourceFacts, load: Call) -> bool:
     compiles = [compiles_of(facts, writer) for writer in writers_of(facts, load)]
-    return all(compiles) and all(
-        is_bare(call.argument(0, "optimizer"), False) for by_hand in compiles for call in by_hand
+    is_bare_elsewhere = all(file.is_bare for file in written_elsewhere(facts, load))
+    return (
+        is_bare_elsewhere
+        and all(compiles)
+        and all(is_bare(call.argument(0, "optimizer"), False) for by_hand in compiles for call in by_hand)
     )

@@ -9,6 +9,7 @@ from mpdoctor.knowledge.half_dtypes import HALF_POLICIES
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.instances import is_call_of
 from mpdoctor.program.policy_settings import UNSURE, PolicyName
+from mpdoctor.program.saved_file import SavedFile
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Api, Attribute, Either, Known, Value, known, options, walk
 from mpdoctor.semantics.source.layers.model_layers import TRAINING, policies_inside, trainings
@@ -46,9 +47,12 @@ def _saved(path: Value | None, model: Value | None, call: Call) -> Iterator[tupl
 
 
 def policies_in_file(facts: SourceFacts, load: Call) -> frozenset[PolicyName]:
-    """The policies of the layers in the file that a call loads, where the program itself wrote it, and all that may be
-    in it are alike; else none."""
-    found = {policies_inside(facts, model) for model in writers_of(facts, load)}
+    """The policies of the layers in the file that a call loads, where the program itself wrote it, or others of the
+    project did, and all that may be in it are alike; else none."""
+    found: set[frozenset[PolicyName]] = {
+        *(policies_inside(facts, model) for model in writers_of(facts, load)),
+        *(frozenset(file.policies) for file in written_elsewhere(facts, load)),
+    }
     return found.pop() if len(found) == 1 else frozenset()
 
 
@@ -66,11 +70,23 @@ def writers_of(facts: SourceFacts, load: Call) -> list[Call]:
     return made[-1:] or _writers_in_other_arms(facts, load, there)
 
 
+def written_elsewhere(facts: SourceFacts, load: Call) -> list[SavedFile]:
+    """What other programs of the project save to the file that a call loads; none where this one saves to it, or before
+    to a path that is not known."""
+    files = facts.files_saved_elsewhere
+    text = text_of(_path_of(load)) if files else ""
+    saved = [(text_of(where), save) for where, _, save in saves(facts)] if text else []
+    if any(own == text or (not own and save.order < load.order) for own, save in saved):
+        return []
+    return [file for file in files if file.path == text]
+
+
 def _writers_in_other_arms(facts: SourceFacts, load: Call, there: list[tuple[Value | None, Call]]) -> list[Call]:
     """The models that an earlier run may have left in the file, by a path that is written out: one of them is saved or
     made where the program does not load, and all are known, under a policy or under none. A model that was loaded from
     the file leaves it as it is."""
-    written = [(model, save) for value, save in there for model in options(value) if not _is_load_of(model, load)]
+    path = _path_of(load)
+    written = [(model, save) for value, save in there for model in options(value) if not is_load_of(model, path)]
     made = [model for model, _ in written if isinstance(model, Call)]
     apart = (
         exclude_each_other(context, load.context)
@@ -78,12 +94,13 @@ def _writers_in_other_arms(facts: SourceFacts, load: Call, there: list[tuple[Val
         if isinstance(model, Call)
         for context in (save.context, model.context)
     )
-    is_clear = len(made) == len(written) and not any(_is_doubtful(policies_inside(facts, model)) for model in made)
-    return made if is_clear and text_of(_path_of(load)) and any(apart) else []
+    is_clear = len(made) == len(written) and not any(is_doubtful(policies_inside(facts, model)) for model in made)
+    return made if is_clear and text_of(path) and any(apart) else []
 
 
-def _is_load_of(model: Value, load: Call) -> bool:
-    path, other = _path_of(load), _path_of(model) if isinstance(model, Call) else None
+def is_load_of(model: Value, path: Value | None) -> bool:
+    """Whether a model was loaded from a path."""
+    other = _path_of(model) if isinstance(model, Call) else None
     return is_call_of(model, LOAD) and path is not None and other is not None and same_text(path, other)
 
 
@@ -91,7 +108,7 @@ def _path_of(load: Call) -> Value | None:
     return load.argument(0, "filepath") or load.keyword("saved_model_dir")
 
 
-def _is_doubtful(policies: frozenset[PolicyName]) -> bool:
+def is_doubtful(policies: frozenset[PolicyName]) -> bool:
     """Whether a policy is not known, or set on some path only."""
     return UNSURE in policies or (None in policies and not policies.isdisjoint(HALF_POLICIES))
 
@@ -149,12 +166,12 @@ def text_of(path: Value | None) -> str:
     """A path that is written out, "runs/m.keras" also for `os.path.join("runs", "m.keras")`; "" for others."""
     path = _without_str(path) if path is not None else None
     if isinstance(path, Known):
-        return path.value if isinstance(path.value, str) else ""
+        return posixpath.normpath(path.value) if path.value and isinstance(path.value, str) else ""
     parts: tuple[Value, ...] = path.operands if isinstance(path, Operation) and path.operator == "/" else ()
     if isinstance(path, Call) and is_call_of(path, "os.path.join", "pathlib.Path") and not path.open:
         parts = path.args
     texts = [text_of(part) for part in parts]
-    return posixpath.join(*texts) if texts and all(texts) else ""
+    return posixpath.normpath(posixpath.join(*texts)) if texts and all(texts) else ""
 
 
 def _same_texts(texts: tuple[Value, ...], other_texts: tuple[Value, ...], depth: int) -> bool:

@@ -1,0 +1,61 @@
+"""What a program tells the others of the model files that it writes."""
+
+from __future__ import annotations
+
+import ast
+
+from mpdoctor.program.events import Call
+from mpdoctor.program.saved_file import SavedFile
+from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.values import Value, options
+from mpdoctor.semantics.source.layers.model_layers import policies_inside
+from mpdoctor.semantics.source.optimizers.bare_optimizers import is_bare
+from mpdoctor.semantics.source.optimizers.wrappers import compiles_of
+from mpdoctor.semantics.source.programs.saved_files import is_doubtful, is_load_of, saves, text_of
+
+
+def files_told(facts: SourceFacts) -> tuple[SavedFile, ...]:
+    """What the events say for `SourceFacts.files_saved`. A model that was loaded from the same file leaves it as it
+    is."""
+    found = {}
+    for where, model, save in saves(facts):
+        path = text_of(where)
+        made = [option for option in options(model) if not is_load_of(option, where)]
+        if path and (made or model is None):
+            found[_told(facts, path, where, made, save)] = True
+    return tuple(found)
+
+
+def _told(facts: SourceFacts, path: str, where: Value, made: list[Value], save: Call) -> SavedFile:
+    models = [model for model in made if isinstance(model, Call)]
+    seen = {policies_inside(facts, model) for model in models}
+    is_clear = len(models) == len(made) and len(seen) == 1
+    policies = seen.pop() if is_clear else frozenset()
+    is_certain = not is_doubtful(policies)
+    return SavedFile(
+        path,
+        where.location,
+        save.location,
+        tuple(sorted({str(name or "float32") for name in policies})) if is_certain else (),
+        None in policies and not _is_run_by_itself(facts, save),
+        bool(models) and all(_is_compiled_bare(facts, model) for model in models),
+        save.context.reached,
+    )
+
+
+def _is_compiled_bare(facts: SourceFacts, model: Call) -> bool:
+    compiles = compiles_of(facts, model)
+    return bool(compiles) and all(is_bare(call.argument(0, "optimizer"), False) for call in compiles)
+
+
+def _is_run_by_itself(facts: SourceFacts, save: Call) -> bool:
+    """Whether it comes from what stands in `if __name__ == "__main__":`, which no importer runs."""
+    start = (*save.context.callers, save.location)[0]
+    return any(
+        isinstance(node, ast.If) and _is_main(node.test) and node.lineno <= start.line <= (node.end_lineno or 0)
+        for node in (ast.parse(facts.text).body if start.path == facts.path and not facts.cells else ())
+    )
+
+
+def _is_main(test: ast.expr) -> bool:
+    return isinstance(test, ast.Compare) and isinstance(test.left, ast.Name) and test.left.id == "__name__"
