@@ -37,42 +37,26 @@ from collections.abc import Iterator
 
 from mpdoctor.facts.model import ModelFacts
 from mpdoctor.finding import Finding, Severity
-from mpdoctor.knowledge.api_names import public_name
 from mpdoctor.program.dtypes.array_dtypes import dtype_of_array
 from mpdoctor.program.dtypes.tensor_dtypes import dtype_named
-from mpdoctor.program.events import Call
+from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.instances import class_of, is_call_of
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Parameter
-from mpdoctor.program.values import Api, Collection, Item, Value, known, options, walk
+from mpdoctor.program.values import Item, Value, known, options, walk
 from mpdoctor.semantics.source.layers.casts import is_cast
 from mpdoctor.semantics.source.layers.layer_policies import half_dtype_of_layer
 from mpdoctor.semantics.source.layers.model_layers import layer_name
 from mpdoctor.semantics.source.layers.preceding_layers import layers_of_sequential
-from mpdoctor.semantics.source.numbers.class_ids import gives_floats
+from mpdoctor.semantics.source.numbers.constants import numbers_from_value
+from mpdoctor.semantics.source.numbers.float_ids import rounding_layer, rounding_layer_in_a_row
 
 SEVERITY = Severity.ERROR
 CONFIRMED_LIVE = True
 HELP = 'Make them integers from the start: `keras.Input(…, dtype="int32")`. Keras never casts integers.'
 EXACT = {"float16": 2048, "bfloat16": 256}
-# Built-in layers that cast their input and pass the numbers on.
-PASSING = frozenset(
-    [
-        "Reshape",
-        "Flatten",
-        "Concatenate",
-        "RepeatVector",
-        "Permute",
-        "Dropout",
-        "SpatialDropout1D",
-        "Masking",
-        "Identity",
-        "Lambda",
-        "ZeroPadding1D",
-        "Cropping1D",
-    ]
-)
 LONGEST = 30
+MOST_TERMS = 4
 FILLED = (
     "numpy.zeros",
     "numpy.ones",
@@ -87,14 +71,14 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     for call in facts.calls:
         if isinstance(call.callee, Call) and is_call_of(call.callee, "keras.layers.Embedding"):
             ids = call.argument(0, "inputs")
-            yield from _finding(facts, call.callee, None if ids is None else _rounding(facts, ids))
+            yield from _finding(facts, call.callee, None if ids is None else rounding_layer(facts, ids))
             yield from _fed_as_floats(facts, call, call.callee, ids)
             yield from _given_to_own_layer(facts, call.callee, ids)
     for model in facts.calls_of("keras.Sequential"):
         made = layers_of_sequential(facts, model)
         for number, layer in enumerate(made):
             if is_call_of(layer, "keras.layers.Embedding") and isinstance(layer, Call):
-                yield from _finding(facts, layer, _rounding_in_a_row(facts, made[:number]))
+                yield from _finding(facts, layer, rounding_layer_in_a_row(facts, made[:number]))
 
 
 def in_model(model: ModelFacts) -> Iterator[Finding]:
@@ -120,8 +104,9 @@ def _finding(facts: SourceFacts, embedding: Call, rounding: Call | None, made: C
         return
     dtype = half_dtype_of_layer(facts, rounding)
     if dtype is not None and rows > EXACT[dtype]:
+        name = layer_name(rounding) or f"`{rounding.method}`"
         yield Finding(
-            f"{layer_name(rounding)} casts the float ids to {dtype}, which is exact only up to {EXACT[dtype]}: of the "
+            f"{name} casts the float ids to {dtype}, which is exact only up to {EXACT[dtype]}: of the "
             f"{rows} ids of the Embedding {'after' if made is None else 'in'} it, those above are rounded to other "
             "ids.",
             HELP,
@@ -135,8 +120,16 @@ def _rows(embedding: Call, made: Call | None) -> int | None:
     if isinstance(rows, Parameter) and made is not None and rows.function is not None:
         of_init = rows.function.name == "__init__" and rows.function.owner is class_of(made)
         rows = (made.argument(rows.index - 1, rows.name) or rows.default) if of_init else None
-    number = known(rows)
-    return number if isinstance(number, int) else None
+    return _smallest(rows)
+
+
+def _smallest(rows: Value | None, depth: int = 0) -> int | None:
+    """The least number of rows that a program may ask for, where its command line says nothing: `args.users + 1`."""
+    if isinstance(rows, Operation) and rows.operator == "+" and depth < MOST_TERMS:
+        terms = [_smallest(term, depth + 1) for term in rows.operands]
+        return sum(term for term in terms if term is not None) if None not in terms else None
+    numbers = numbers_from_value(rows)
+    return int(min(numbers)) if numbers and not isinstance(rows, Parameter) else None
 
 
 def _given_to_own_layer(facts: SourceFacts, embedding: Call, ids: Value | None) -> Iterator[Finding]:
@@ -150,7 +143,7 @@ def _given_to_own_layer(facts: SourceFacts, embedding: Call, ids: Value | None) 
         for call in facts.calls
         for made in [call.callee]
         if isinstance(made, Call) and class_of(made) is owner
-        for found in [_rounding(facts, call)]
+        for found in [rounding_layer(facts, call)]
         if found is not None
     }
     for made, found in rounding.items():
@@ -161,9 +154,9 @@ def _given_to_own_layer(facts: SourceFacts, embedding: Call, ids: Value | None) 
 def _fed_as_floats(facts: SourceFacts, call: Call, embedding: Call, ids: Value | None) -> Iterator[Finding]:
     """Ids that a user's model takes out of its first input, where `fit()` is given arrays of floats."""
     given = _first_input(ids)
-    rows = known(embedding.argument(0, "input_dim"))
+    rows = _smallest(embedding.argument(0, "input_dim"))
     owner = given.function.owner if given is not None and given.function is not None else None
-    if owner is None or owner.kind != "model" or not isinstance(rows, int):
+    if owner is None or owner.kind != "model" or rows is None:
         return
     fits = [
         fit
@@ -215,60 +208,3 @@ def _gives_float_array(facts: SourceFacts, fit: Call) -> bool:
         return False
     dtypes = {dtype_of_array(option, lambda named: dtype_named(named, facts.keras)) for option in options(data)}
     return bool(dtypes) and dtypes <= {"float32", "float64"}
-
-
-def _rounding(facts: SourceFacts, ids: Value) -> Call | None:
-    """The first layer that a float Input goes through; None where that is not certain."""
-    passed: Call | None = None
-    for _ in range(LONGEST):
-        choices = options(ids)
-        if len(choices) != 1:
-            return None
-        source = choices[0]
-        if is_call_of(source, "keras.Input"):
-            return passed if gives_floats(source) else None
-        if passed is not None and is_cast(source):
-            return None  # the layer's input was cast before
-        before = _before(facts, source)
-        if before is None:
-            return None
-        if isinstance(source, Call) and isinstance(source.callee, Call):
-            passed = source.callee
-        ids = before
-    return None
-
-
-def _before(facts: SourceFacts, value: Value) -> Value | None:
-    """The value that an item, a cast or a pass-through layer was made from; of several tensors the first."""
-    before: Value | None = None
-    if isinstance(value, Item):
-        before = value.of
-    elif isinstance(value, Call) and is_cast(value):
-        before = value.argument(0)
-    elif isinstance(value, Call) and isinstance(value.callee, Call) and _passes(facts, value.callee):
-        before = value.argument(0, "inputs")
-    if isinstance(before, Collection):
-        return before.items[0] if before.items else None
-    return before
-
-
-def _rounding_in_a_row(facts: SourceFacts, before: list[Value]) -> Call | None:
-    """The first layer after the float Input of a Sequential, where all layers before the Embedding pass the numbers "
-    "on."""
-    layers = [step for step in before if isinstance(step, Call)]
-    if len(layers) < max(len(before), 2) or not is_call_of(layers[0], "keras.Input", "keras.layers.InputLayer"):
-        return None
-    between = layers[1:]
-    return between[0] if gives_floats(layers[0]) and all(_passes(facts, step) for step in between) else None
-
-
-def _passes(facts: SourceFacts, layer: Call) -> bool:
-    """Whether a layer casts its input and passes the numbers on. A user's layer casts before its `call()` runs, so that
-    the ids are rounded whatever it does with them."""
-    if half_dtype_of_layer(facts, layer) is None:
-        return False
-    own = class_of(layer)
-    if own is None:
-        name = public_name(layer.callee.name) if isinstance(layer.callee, Api) else ""
-        return name.startswith("keras.layers.") and name.rpartition(".")[2] in PASSING
-    return own.kind == "layer"
