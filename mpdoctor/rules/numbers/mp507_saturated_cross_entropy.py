@@ -10,7 +10,9 @@ for probabilities below 0.016, and each such step is skipped. bfloat16 holds it.
 
 Keras 2, and loss functions of Keras 3 that a loop calls itself, find the logits behind a softmax or sigmoid
 that is the model's last operation, and compute the right loss; that is not reported. For other probabilities
-(clipped, cast, averaged) they cannot find the logits, and clip instead.
+(clipped, cast, averaged) they cannot find the logits, and clip instead. So a layer `Activation("linear",
+dtype="float32")` or a cast behind a 16-bit sigmoid or softmax helps nothing, in Keras 2 either: at a logit of 9 a wrong
+sigmoid costs 15.94 (tf_keras 2.21: 15.25) and its gradient is 0, in bfloat16 as well.
 
 ## Flagged
 ```python
@@ -65,10 +67,11 @@ from mpdoctor.finding import Finding, Severity
 from mpdoctor.knowledge.api_names import public_name
 from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Api, Known, Value, known, options
+from mpdoctor.program.values import Api, Collection, Known, Value, known, leaves, options
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
 from mpdoctor.semantics.source.layers.output_activations import activations_of, activations_of_outputs
 from mpdoctor.semantics.source.layers.output_layers import half_output
+from mpdoctor.semantics.source.numbers.late_casts import Rounded, rounded_outputs, rounded_tensor
 from mpdoctor.semantics.source.numbers.losses_and_metrics import compiled, prediction_of
 from mpdoctor.semantics.source.numbers.precision import precision_of
 
@@ -102,6 +105,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         return
     yield from _called(facts)
     yield from _compiled(facts)
+    yield from _cast_too_late(facts)
 
 
 def _called(facts: SourceFacts) -> Iterator[Finding]:
@@ -129,6 +133,30 @@ def _compiled(facts: SourceFacts) -> Iterator[Finding]:
             yield from _findings(dtype, fitting or activations, entropy, not facts.keras.is_keras3, call.location)
 
 
+def _cast_too_late(facts: SourceFacts) -> Iterator[Finding]:
+    """Probabilities that are float32 when the loss sees them, and were 16-bit before."""
+    for call in facts.calls:
+        if _takes_probabilities(call):
+            found = rounded_tensor(facts, _prediction(call))
+            if found is not None and isinstance(call.callee, (Api, Call)):
+                yield from _findings_late(found, [_entropy(call.callee)])
+    for call in facts.method_calls("compile"):
+        given = call.argument(1, "loss")
+        losses, outputs = list(leaves(given)), rounded_outputs(facts, call.receiver)
+        is_of_each = not isinstance(given, Collection) or len(given.items) == len(outputs)
+        if is_of_each and all(map(_is_of_probabilities, losses)):
+            for output in filter(None, outputs if losses else ()):
+                yield from _findings_late(output, list(map(_entropy, losses)))
+
+
+def _findings_late(found: Rounded, entropies: list[str]) -> Iterator[Finding]:
+    """`entropies`: of the outputs of one model. The focal one is right for a softmax near 1, where it is 0."""
+    fitting = [name for name in entropies if name in RIGHT_FOR[found.activation]]
+    entropy = (fitting or entropies)[0]
+    if (found.activation, entropy) != ("softmax", "categorical_focal_crossentropy"):
+        yield from _findings(found.dtype, {found.activation}, entropy, False, found.by.location, late=True)
+
+
 def in_model(model: ModelFacts) -> Iterator[Finding]:
     if not (model.compiled and model.loss_takes_probabilities) or model.call.kind == "loop":
         return
@@ -143,11 +171,11 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
 
 
 def _findings(
-    dtype: str, activations: set[str], entropy: str, finds_logits: bool, location: Location | None
+    dtype: str, activations: set[str], entropy: str, finds_logits: bool, location: Location | None, late: bool = False
 ) -> Iterator[Finding]:
     """The findings for one loss. `activations` are the activations that the probabilities come from directly, "" for
     any other source; `entropy` is Keras' name of the loss function; `finds_logits` tells whether it uses the logits
-    behind a softmax or sigmoid instead."""
+    behind a softmax or sigmoid instead; `late`: the probabilities are cast to float32 behind the activation."""
     is_right = bool(activations) and all(entropy in RIGHT_FOR.get(activation, ()) for activation in activations)
     if is_right and finds_logits:
         return
@@ -164,9 +192,12 @@ def _findings(
         return
     usual = "sigmoid" if entropy.startswith("binary") else "softmax"
     activation = next(iter(activations - {""}), usual) if len(activations - {""}) == 1 else usual
+    told = f"This cross-entropy is computed from {dtype} probabilities"
+    if late:
+        told = f"This {activation} gives {dtype} probabilities, to which the later cast to float32 adds no digits"
     yield Finding(
-        f"This cross-entropy is computed from {dtype} probabilities, and the largest below 1 is "
-        f"{LAST_BELOW_ONE[dtype]}: where the model is confident, the loss saturates and the gradient is lost.",
+        f"{told}, and the largest below 1 is {LAST_BELOW_ONE[dtype]}: where the model is confident, the loss "
+        "saturates and the gradient is lost.",
         HELP.format(activation),
         location,
         evidence={"activation": activation},

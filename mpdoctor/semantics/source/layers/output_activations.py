@@ -47,10 +47,10 @@ def _activations_of_model(facts: SourceFacts, model: Value, depth: int, in_graph
     outputs = list(leaves(model.argument(1, "outputs"))) if is_call_of(model, "keras.Model") else []
     if in_graph and any(map(keeps_dtype, outputs)):
         return set(map(function_behind, outputs))
-    return {_activation_given(layer) for layer in output_layers(facts, model) or [model]}
+    return {activation_given(layer) for layer in output_layers(facts, model) or [model]}
 
 
-def _activation_given(layer: Call) -> str:
+def activation_given(layer: Call) -> str:
     """ "" for a layer whose activation is not written down, or is none of Keras' by name."""
     name = public_name(layer.callee.name).rpartition(".")[2] if isinstance(layer.callee, Api) else ""
     if name == "Softmax":

@@ -207,7 +207,7 @@ def _layers_behind(outputs: Value | None, depth: int = 0) -> list[Call]:
     found: list[Call] = []
     for output in leaves(outputs):
         if keeps_dtype(output) and isinstance(output, Call) and depth < MOST_NESTED:
-            layers = _layers_behind(_first_of(output), depth + 1)
+            layers = _layers_behind(first_of(output), depth + 1)
         else:
             layer = output.callee if isinstance(output, Call) else None
             layers = [layer] if isinstance(layer, Call) else []
@@ -229,7 +229,7 @@ def function_behind(value: Value) -> str:
     return name if place in _PLACES else ""
 
 
-def _first_of(call: Call) -> Value | None:
+def first_of(call: Call) -> Value | None:
     given = call.argument(0, "x")
     return given if given is not None else call.keyword("logits") or call.keyword("input") or call.keyword("tensor")
 

@@ -1,0 +1,129 @@
+"""Probabilities that a softmax or sigmoid rounds to 16 bits, and that are float32 only behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from mpdoctor.knowledge.api_names import public_name
+from mpdoctor.program.dtypes.tensor_dtypes import dtype_named
+from mpdoctor.program.events import Call
+from mpdoctor.program.instances import class_of, is_call_of
+from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.user_definitions import Defined, FunctionFacts, Parameter
+from mpdoctor.program.values import Api, Value, known, leaves, options
+from mpdoctor.semantics.source.layers.casts import is_cast
+from mpdoctor.semantics.source.layers.layer_policies import half_dtype_of_layer
+from mpdoctor.semantics.source.layers.model_layers import policies_of_layer
+from mpdoctor.semantics.source.layers.output_activations import activation_given
+from mpdoctor.semantics.source.layers.output_layers import first_of, function_behind, hands_on, is_functional
+from mpdoctor.semantics.source.layers.preceding_layers import layers_of_sequential
+from mpdoctor.semantics.source.numbers.precision import precision_of
+from mpdoctor.semantics.source.programs.branches import may_be_reached_by
+
+PROBABILITIES = ("softmax", "sigmoid")
+MOST_STEPS = 20
+MOST_NESTED = 4
+_KEEPING_NUMBERS = ("squeeze", "expand_dims", "reshape", "transpose", "identity")
+_AVERAGING = ("AveragePooling", "AvgPool")
+
+
+class Rounded(NamedTuple):
+    """What computes a model's probabilities in 16 bits: a layer, or the call of a function."""
+
+    by: Call
+    activation: str
+    dtype: str
+
+
+def rounded_outputs(facts: SourceFacts, model: Value | None) -> list[Rounded | None]:
+    """Of each output of a model; None for one that is not rounded, or of which that is not certain."""
+    return [_rounded(facts, steps) for steps in _steps_to_outputs(facts, model)]
+
+
+def rounded_tensor(facts: SourceFacts, tensor: Value | None) -> Rounded | None:
+    return _rounded(facts, _steps_to(facts, tensor))
+
+
+def _steps_to_outputs(facts: SourceFacts, model: Value | None, depth: int = 0) -> list[Iterable[Call]]:
+    """The layers and functions that each output of a model came through, the last first; layers as the calls that made
+    them. [] for what is no model, or not seen."""
+    if not isinstance(model, Call) or depth > MOST_NESTED:
+        return []
+    if is_call_of(model, "keras.Sequential"):
+        held = layers_of_sequential(facts, model)
+        made = [layer for layer in held if isinstance(layer, Call)]
+        return [reversed(made)] if len(made) == len(held) else []
+    own = class_of(model)
+    call = own.find_method("call") if own is not None and own.kind == "model" else None
+    returned = [] if call is None else facts.returns_of(call)
+    values = [event.value for event in returned if may_be_reached_by(event.context, ())]
+    given = model.argument(1, "outputs") if call is None and is_functional(model) else None
+    outputs = values if given is None else [given]
+    return [_steps_to(facts, tensor, depth + 1) for tensor in leaves(outputs[0])] if len(outputs) == 1 else []
+
+
+def _steps_to(facts: SourceFacts, tensor: Value | None, depth: int = 0) -> Iterator[Call]:
+    for _ in range(MOST_STEPS):
+        if not isinstance(tensor, Call):
+            return
+        layer = tensor.callee if isinstance(tensor.callee, Call) else None
+        inside = _steps_to_outputs(facts, layer, depth + 1)
+        if inside:
+            yield from inside[0] if len(inside) == 1 else ()
+            return
+        yield tensor if layer is None else layer
+        tensor = first_of(tensor) if layer is None else tensor.argument(0, "inputs")
+
+
+def _rounded(facts: SourceFacts, steps: Iterable[Call]) -> Rounded | None:
+    """The step that computes them in 16 bits, where a later one makes them float32, and none between changes them."""
+    is_cast_later = False
+    for step in steps:
+        activation, dtype = _activation(facts, step)
+        if activation in PROBABILITIES:
+            return Rounded(step, activation, dtype) if is_cast_later and dtype is not None else None
+        if not _keeps_numbers(facts, step):
+            return None
+        is_cast_later = is_cast_later or _gives_float32(facts, step)
+    return None
+
+
+def _activation(facts: SourceFacts, step: Call) -> tuple[str, str | None]:
+    """The activation of a step, and the 16-bit dtype in which it is computed, if it is for certain."""
+    function = function_behind(step)
+    if function:
+        return function, precision_of(facts).half(first_of(step), step.context)
+    second = known(step.argument(1, "activation")) if is_call_of(step, "keras.layers.Dense") else None
+    return activation_given(step) or str(second), half_dtype_of_layer(facts, step)
+
+
+def _keeps_numbers(facts: SourceFacts, step: Call) -> bool:
+    if is_cast(step) or function_behind(step):
+        return is_cast(step) or function_behind(step) in _KEEPING_NUMBERS
+    name = public_name(step.callee.name).rpartition(".")[2] if isinstance(step.callee, Api) else ""
+    is_linear = name == "Identity" or (name == "Activation" and known(step.argument(0, "activation")) == "linear")
+    return is_linear or (hands_on(step) and not name.startswith(_AVERAGING)) or _is_lambda_that_casts(facts, step)
+
+
+def _gives_float32(facts: SourceFacts, step: Call) -> bool:
+    if is_cast(step):
+        return dtype_named(step.argument(1, "dtype"), facts.keras) == "float32"
+    return _is_lambda_that_casts(facts, step) or (
+        not function_behind(step) and policies_of_layer(facts, step) == ("float32",)
+    )
+
+
+def _is_lambda_that_casts(facts: SourceFacts, step: Call) -> bool:
+    """`Lambda(lambda t: tf.cast(t, tf.float32))`"""
+    function = step.argument(0, "function") if is_call_of(step, "keras.layers.Lambda") else None
+    if not isinstance(function, Defined) or not isinstance(function.of, FunctionFacts):
+        return False
+    returned = [value for event in facts.returns_of(function.of) for value in options(event.value)]
+    return bool(returned) and all(
+        isinstance(value, Call)
+        and is_cast(value)
+        and isinstance(value.argument(0, "x"), Parameter)
+        and _gives_float32(facts, value)
+        for value in returned
+    )
