@@ -94,7 +94,8 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
                 continue
             if dtype is not None and isinstance(layer.callee, Api):
                 name = public_name(layer.callee.name).rpartition(".")[2]
-                fix = unsafe_fix('Give it dtype="float32"', in_float32(facts, layer))
+                edit = None if hands_on(layer) else in_float32(facts, layer)  # what it hands on was rounded before it
+                fix = unsafe_fix('Give it dtype="float32"', edit)
                 evidence = _evidence_of(*activations)
                 yield Finding(_message(name, dtype), _help(name, layer), layer.location, evidence=evidence, fix=fix)
         for output, dtype in () if cast_by_program else computed_outputs(facts, model):
