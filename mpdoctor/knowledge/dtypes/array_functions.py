@@ -18,9 +18,11 @@ KEEPING = frozenset(
         # these in NumPy 1.19, 1.26 and 2.4; not percentile and quantile, which give float64 before NumPy 2
         *("median", "average", "prod", "cumprod", "ptp", "diff", "amax", "amin", "nan_to_num", "sort", "take"),
         *("nanmean", "nanmedian", "nanmax", "nanmin", "nansum", "nanstd", "nanvar", "rot90", "partition"),
-        *("around", "round", "rint", "trunc", "sign", "log2", "log10", "arctan", "sinh", "cosh"),
+        *("around", "round", "rint", "trunc", "sign", "log2", "log10", "arctan", "sinh", "cosh", "take_along_axis"),
     ]
 )
+# So has theirs, unless they are given a `dtype`: its position.
+LIKE = {"zeros_like": 1, "ones_like": 1, "empty_like": 1, "full_like": 2}
 # The result has the dtype that the first two arguments agree on, or the parts of the first.
 JOINING = ("outer", "dot", "matmul", "multiply", "add", "subtract", "divide", "power", "maximum", "minimum")
 JOINING_PARTS = ("concatenate", "stack", "vstack", "hstack")

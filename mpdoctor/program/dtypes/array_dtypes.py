@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Callable, Iterable, Optional
 
-from mpdoctor.knowledge.dtypes.array_functions import BY_VALUE, FLOAT64, JOINING, JOINING_PARTS, KEEPING, RANDOM
+from mpdoctor.knowledge.dtypes.array_functions import BY_VALUE, FLOAT64, JOINING, JOINING_PARTS, KEEPING, LIKE, RANDOM
 from mpdoctor.program.dtypes.python_numbers import spread
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.values import Api, Attribute, Collection, Item, Known, Value, options
@@ -86,6 +86,8 @@ class _ArrayDtypes:
             return "float64" if is_plain else None
         if call.open or call.keyword("dtype") is not None:
             return None
+        if name in LIKE:
+            return self.agreed(call.args[:1], depth) if call.argument(LIKE[name]) is None else None
         if name in JOINING_PARTS:
             return self.agreed((element for argument in call.args[:1] for element in spread(argument)), depth)
         # a list among them is an array of float64 to numpy

@@ -51,7 +51,7 @@ from collections.abc import Iterator
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.finding import AlsoSeen, Finding, Fix, Severity
 from mpdoctor.knowledge.api_names import public_name
-from mpdoctor.knowledge.dtypes.array_functions import JOINING_PARTS
+from mpdoctor.knowledge.dtypes.array_functions import JOINING_PARTS, LIKE
 from mpdoctor.knowledge.dtypes.array_functions import KEEPING as KEEPING_ARRAYS
 from mpdoctor.knowledge.dtypes.result_dtypes import KEEPING
 from mpdoctor.program.dtypes.tensor_dtypes import dtype_named
@@ -218,5 +218,7 @@ def _parts_with_its_dtype(value: Value) -> tuple[Value, ...]:
     if not isinstance(value.callee, Api):
         return ()
     place, _, name = public_name(value.callee.name).rpartition(".")
+    if place == "numpy" and name in LIKE:
+        return value.arguments(slice(1)) if value.argument(LIKE[name]) is None else ()
     keeping = (*KEEPING_ARRAYS, *JOINING_PARTS) if place == "numpy" else KEEPING
     return value.arguments(slice(1)) if name in keeping else ()

@@ -40,9 +40,10 @@ from mpdoctor.facts.location import Location
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.program.events import Call
 from mpdoctor.program.instances import is_call_of
+from mpdoctor.program.policy_settings import SET_POLICY
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import options
-from mpdoctor.semantics.source.layers.model_layers import TRAINING, half_policy_calls, layer_name
+from mpdoctor.program.values import Api, options
+from mpdoctor.semantics.source.layers.model_layers import TRAINING, half_policy_calls, layer_name, policies_set
 from mpdoctor.semantics.wording import place_of
 
 SEVERITY = Severity.WARNING
@@ -51,7 +52,7 @@ ABOUT_IMPORTS = ("builtins.ImportError", "builtins.ModuleNotFoundError")
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
-    for call in half_policy_calls(facts):
+    for call in (*half_policy_calls(facts), *_of_unknown_policies(facts)):
         hidden_by = "except" if call.context.swallowed is not None else _suppressing(call)
         if hidden_by and not _is_whole_program(facts, call):
             place = call.context.swallowed
@@ -63,6 +64,13 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
                 else f"Set the policy outside `{hidden_by}`.",
                 call.location,
             )
+
+
+def _of_unknown_policies(facts: SourceFacts) -> Iterator[Call]:
+    """The calls that set a policy which the program is given from outside: a wrong name is hidden, too."""
+    for call in facts.policy_calls:
+        if not policies_set(call) and isinstance(call.callee, Api) and call.callee.is_(SET_POLICY):
+            yield call
 
 
 def _suppressing(call: Call) -> str:

@@ -82,6 +82,8 @@ def _is_cell_of_csv(value: Value) -> bool:
     """`row["Age"]` of Python's own csv module, which converts nothing unless it is told how to read quotes."""
     row = value.of if isinstance(value, Item) else None
     reader = row.of if isinstance(row, Item) else None
+    if isinstance(reader, Call) and is_api(reader.callee, "builtins.list"):
+        reader = reader.argument(0)
     if not isinstance(reader, Call) or not is_api(reader.callee, *CSV_READERS):
         return False
     return not reader.open and reader.keyword("quoting") is None and reader.keyword("dialect") is None
