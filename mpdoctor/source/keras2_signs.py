@@ -11,6 +11,7 @@ from mpdoctor.knowledge.keras_modules import is_of_keras_2
 from mpdoctor.program.events import Call
 from mpdoctor.program.values import Api, Attribute, Value, known, options
 
+_MOST_NESTED = 8  # of `elif`, too
 _GENERATOR_METHODS = ("fit_generator", "evaluate_generator", "predict_generator")
 # Methods that only objects of Keras 2 have, by the kind of these.
 _METHODS_OF = {"metric": ("reset_states",), "optimizer": ("variables", "get_weights", "get_updates", "get_gradients")}
@@ -27,14 +28,14 @@ def sign_of_keras2(path: str, tree: ast.Module, calls: Iterable[Call]) -> str:
     return f"calls `{called}`" if called else ""
 
 
-def import_of_keras2(statements: Iterable[ast.stmt]) -> str:
+def import_of_keras2(statements: Iterable[ast.stmt], depth: int = 0) -> str:
     """The module of Keras 2 that is imported whichever way these statements go: behind `if` and `try` another one may
     be imported on another way."""
     for statement in statements:
         if isinstance(statement, ast.Import | ast.ImportFrom):
             found = next(filter(is_of_keras_2, _imported(statement)), "")
-        elif isinstance(statement, ast.If | ast.Try):
-            ways = [import_of_keras2(way) for way in _ways(statement)]
+        elif isinstance(statement, ast.If | ast.Try) and depth < _MOST_NESTED:
+            ways = [import_of_keras2(way, depth + 1) for way in _ways(statement)]
             found = ways[0] if all(ways) else ""
         else:
             continue
