@@ -10,7 +10,7 @@ from mpdoctor.facts.location import Location
 from mpdoctor.facts.remedies import RemedyFacts
 from mpdoctor.mending.draft import Proposal
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.semantics.source.edits.made_layers import (
+from mpdoctor.semantics.source.edits.made.layers import (
     MadeLayer,
     NoPlace,
     given_dtype,

@@ -23,10 +23,10 @@ from mpdoctor.semantics.source.edits.loops.seen_defects import (
     unscaled_once,
     wrapped_once,
 )
-from mpdoctor.semantics.source.edits.made_layers import (
+from mpdoctor.semantics.source.edits.made.layers import (
     NoPlace,
 )
-from mpdoctor.semantics.source.edits.made_optimizers import in_own_wrapper, usual_scale, with_scale
+from mpdoctor.semantics.source.edits.made.optimizers import in_own_wrapper, usual_scale, with_scale
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import Any
 from mpdoctor.facts.location import Location
 from mpdoctor.fixes import texts
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.semantics.source.edits.made_layers import MadeLayer, given_dtype
+from mpdoctor.semantics.source.edits.made.layers import MadeLayer, given_dtype
 
 
 def edited(source: str, remedy: dict[str, Any], models: list[dict[str, Any]]) -> str:

@@ -13,7 +13,7 @@ from pathlib import Path
 from mpdoctor.facts.location import Location
 from mpdoctor.fixes.texts import edited
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.semantics.source.edits.made_layers import MadeLayer, NoPlace, called, given_dtype
+from mpdoctor.semantics.source.edits.made.layers import MadeLayer, NoPlace, called, given_dtype
 
 from .comparing import PlainKeras
 from .generator import Script, script_from_seed

@@ -61,7 +61,7 @@ from mpdoctor.program.values import Api, Value
 from mpdoctor.semantics.live.errors.dtype_error_causes import has_a_reason_of_its_own, mismatch_in_call
 from mpdoctor.semantics.live.errors.error_texts import evidence_of, place_of_failure
 from mpdoctor.semantics.source.edits.expressions import safe_fix
-from mpdoctor.semantics.source.edits.made_tensors import is_said_at, made_in
+from mpdoctor.semantics.source.edits.made.tensors import is_said_at, made_in
 from mpdoctor.semantics.source.edits.met_operands import cast_where_it_meets, dtype_written, pairs_that_meet
 from mpdoctor.semantics.source.edits.names import cast
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype

@@ -61,8 +61,8 @@ from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Api, Collection, Value, is_api, known, options
 from mpdoctor.semantics.live.errors.dtype_error_causes import mismatch_in_call, raw_variable
 from mpdoctor.semantics.live.errors.error_texts import evidence_of, place_of_failure
-from mpdoctor.semantics.source.edits.added_weights import as_added_weight
 from mpdoctor.semantics.source.edits.expressions import safe_fix, unsafe_fix
+from mpdoctor.semantics.source.edits.made.weights import as_added_weight
 from mpdoctor.semantics.source.edits.met_operands import cast_where_it_meets, dtype_written, pairs_that_meet
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
 from mpdoctor.semantics.source.layers.layer_variables import ASSIGNING, FLOATS, may_be_trained, raw_variables

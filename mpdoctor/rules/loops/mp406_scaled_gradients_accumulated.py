@@ -67,7 +67,7 @@ from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Api, Attribute, Collection, Item, Value, walk
 from mpdoctor.semantics.source.edits.expressions import argument_at, expression_written, put_behind, unsafe_fix
 from mpdoctor.semantics.source.edits.loops.scaled_losses import unscaled_at_tape, zeroed_behind
-from mpdoctor.semantics.source.edits.made_layers import called
+from mpdoctor.semantics.source.edits.made.layers import called
 from mpdoctor.semantics.source.optimizers.attribute_access import same_object
 from mpdoctor.semantics.source.optimizers.gradients import (
     TRANSPARENT_ROOTS,

@@ -57,7 +57,7 @@ from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Parameter
 from mpdoctor.program.values import Api, Attribute, Item, Value, known, options
 from mpdoctor.semantics.source.edits.expressions import replaced, safe_fix
-from mpdoctor.semantics.source.edits.made_layers import location_of
+from mpdoctor.semantics.source.edits.made.layers import location_of
 from mpdoctor.semantics.source.edits.met_operands import pairs_that_meet
 from mpdoctor.semantics.source.edits.named_numbers import number_replaced
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype

@@ -52,7 +52,7 @@ from mpdoctor.program.policy_settings import UNSURE, PolicyName
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Value, options
 from mpdoctor.semantics.source.edits.expressions import replaced, unsafe_fix
-from mpdoctor.semantics.source.edits.made_models import build_call_written
+from mpdoctor.semantics.source.edits.made.models import build_call_written
 from mpdoctor.semantics.source.layers.model_layers import policies_inside
 from mpdoctor.semantics.wording import listed
 

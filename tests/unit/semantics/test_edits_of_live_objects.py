@@ -11,8 +11,8 @@ from mpdoctor.facts.location import Location
 from mpdoctor.facts.versions import Keras
 from mpdoctor.fixes.texts import edited
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.semantics.source.edits.made_layers import MadeLayer, NoPlace, given_dtype
-from mpdoctor.semantics.source.edits.made_optimizers import usual_scale, with_scale
+from mpdoctor.semantics.source.edits.made.layers import MadeLayer, NoPlace, given_dtype
+from mpdoctor.semantics.source.edits.made.optimizers import usual_scale, with_scale
 from mpdoctor.semantics.source.edits.policies import switching_edits
 from mpdoctor.source import facts_from_text
 

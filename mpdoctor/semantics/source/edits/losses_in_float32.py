@@ -14,7 +14,7 @@ from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Parameter
 from mpdoctor.program.values import Attribute, Item, Value
 from mpdoctor.semantics.source.edits.expressions import argument_at, argument_replaced, put_around, unsafe_fix
-from mpdoctor.semantics.source.edits.made_layers import location_of, tree_of
+from mpdoctor.semantics.source.edits.made.layers import location_of, tree_of
 from mpdoctor.semantics.source.edits.names import cast, cast_around
 from mpdoctor.semantics.source.edits.statements import line_before
 from mpdoctor.semantics.source.layers.casts import is_cast

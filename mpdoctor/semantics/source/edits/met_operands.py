@@ -9,7 +9,7 @@ from mpdoctor.finding import Edit
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Item, Value
-from mpdoctor.semantics.source.edits.made_layers import location_of, tree_of
+from mpdoctor.semantics.source.edits.made.layers import location_of, tree_of
 from mpdoctor.semantics.source.edits.names import cast
 
 Pair = tuple[Value, ast.expr]  # what meets, and how it is written there

@@ -9,7 +9,7 @@ from mpdoctor.finding import Edit
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import FunctionFacts
 from mpdoctor.semantics.source.edits.expressions import replaced, text_of
-from mpdoctor.semantics.source.edits.made_layers import location_of
+from mpdoctor.semantics.source.edits.made.layers import location_of
 from mpdoctor.semantics.source.edits.statements import line_before, statement_at
 
 _OLD, _NEW = "apply_gradients", "apply"

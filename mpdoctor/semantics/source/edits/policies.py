@@ -14,7 +14,7 @@ from mpdoctor.program.policy_settings import SET_FLOATX
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Api
 from mpdoctor.semantics.source.edits.expressions import argument_replaced
-from mpdoctor.semantics.source.edits.made_layers import called
+from mpdoctor.semantics.source.edits.made.layers import called
 from mpdoctor.semantics.source.edits.names import keras_name
 from mpdoctor.semantics.source.edits.statements import without_statement
 from mpdoctor.semantics.source.layers.model_layers import policies_set

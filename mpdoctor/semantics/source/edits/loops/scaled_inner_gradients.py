@@ -8,7 +8,7 @@ from mpdoctor.finding import Edit
 from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.semantics.source.edits.expressions import put_around, put_behind
-from mpdoctor.semantics.source.edits.made_layers import location_of, tree_of
+from mpdoctor.semantics.source.edits.made.layers import location_of, tree_of
 from mpdoctor.semantics.source.edits.names import tensorflow
 
 # A critic whose gradients have a norm of 1 stays far below 65504 with it, and 3e-11 is no zero yet. What began

@@ -9,7 +9,7 @@ from mpdoctor.facts.location import Location
 from mpdoctor.finding import Edit
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.semantics.source.edits.expressions import callee_replaced, put_around, with_keyword, without_keyword
-from mpdoctor.semantics.source.edits.made_layers import called, location_of, tree_of
+from mpdoctor.semantics.source.edits.made.layers import called, location_of, tree_of
 from mpdoctor.semantics.source.edits.names import with_import
 
 # Of a LossScaleOptimizer; without them Keras has a dynamic scale from 32768 on, doubled after 2000 finite steps.

@@ -1,0 +1,1 @@
+"""Edits at the calls that make layers, models, optimizers, tensors and weights."""
