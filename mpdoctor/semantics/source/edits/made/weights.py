@@ -29,7 +29,7 @@ def as_added_weight(facts: SourceFacts, variable: Call) -> Edit | None:
     """None where it is not kept in an attribute of the layer, or is made of something that no initializer makes."""
     holder, name = _attribute(facts, variable)
     text = text_of(facts, variable.location)
-    made = _Making.read(text) if text is not None and holder and not variable.open else None
+    made = _WrittenCall.read(text) if text is not None and holder and not variable.open else None
     if made is None or len(made.call.args) > 1 or not made.keywords.keys() <= {*_KEPT, *_LEFT_OUT}:
         return None
     dtype = variable.keyword("dtype")
@@ -42,7 +42,7 @@ def as_added_weight(facts: SourceFacts, variable: Call) -> Edit | None:
     return replaced(facts, variable.location, weight)
 
 
-class _Making:
+class _WrittenCall:
     """A call as it is written, with the texts of its parts."""
 
     def __init__(self, call: ast.Call, text: str) -> None:
@@ -50,7 +50,7 @@ class _Making:
         self.keywords = {keyword.arg: self.text_of(keyword.value) for keyword in call.keywords if keyword.arg}
 
     @classmethod
-    def read(cls, text: str) -> _Making | None:
+    def read(cls, text: str) -> _WrittenCall | None:
         text = f"({text})"
         try:
             call = ast.parse(text, mode="eval").body
@@ -67,10 +67,10 @@ class _Making:
         return self.call.args[0] if self.call.args else next(named, None)
 
     @property
-    def initial(self) -> _Making | None:
+    def initial(self) -> _WrittenCall | None:
         """The call that makes the first value."""
         value = self.argument("initial_value")
-        return _Making(value, self._text) if isinstance(value, ast.Call) else None
+        return _WrittenCall(value, self._text) if isinstance(value, ast.Call) else None
 
     @property
     def shape(self) -> str:
@@ -99,9 +99,9 @@ def _is_float32(dtype: Value) -> bool:
     return known(dtype) in _FLOAT32 or (isinstance(dtype, Api) and dtype.name in _FLOAT32)
 
 
-def _shape_and_initializer(facts: SourceFacts, value: Value | None, making: _Making) -> tuple[str, str]:
+def _shape_and_initializer(facts: SourceFacts, value: Value | None, made: _WrittenCall) -> tuple[str, str]:
     """As the program may write them; "" for what it cannot."""
-    number, initial = known(value), making.initial
+    number, initial = known(value), made.initial
     if isinstance(number, (int, float)) and not isinstance(number, bool):
         return "()", _constant(facts, number)
     if not isinstance(value, Call) or initial is None:
@@ -123,7 +123,7 @@ def _constant(facts: SourceFacts, number: float) -> str:
     return f"{name}({number!r})" if name is not None else ""
 
 
-def _random(facts: SourceFacts, function: str, initial: _Making) -> str:
+def _random(facts: SourceFacts, function: str, initial: _WrittenCall) -> str:
     class_name, parameters, defaults = _RANDOM[function]
     name = keras_name(facts, f"initializers.{class_name}")
     if name is None or not initial.keywords.keys() <= {"shape", "dtype", *parameters}:
