@@ -32,6 +32,7 @@ SETS = (
     "fifteenth",
     "sixteenth",
     "nineteenth",
+    "twentyfirst",
 )
 PACKAGES = tuple(HERE / name for name in SETS)
 FILES = sorted([*HERE.glob("mp*.py"), *HERE.glob("second/mp*.py"), *(f for p in PACKAGES for f in p.glob("mp*.py"))])
