@@ -18,10 +18,12 @@ from mpdoctor.finding import AlsoSeen, Crashed, Finding
 from mpdoctor.judging.keras_version import JudgedBy
 from mpdoctor.judging.precedence import merged_findings
 from mpdoctor.judging.what_if import chosen_codes
-from mpdoctor.knowledge.keras_modules import import_of_keras_2
-from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.knowledge.keras_modules import may_import_keras_2
+from mpdoctor.program.source_facts import Problem, SourceFacts
 from mpdoctor.semantics.wording import listed
 from mpdoctor.settings.options import Settings
+from mpdoctor.source.keras2_signs import import_of_keras2
+from mpdoctor.source.reading import tree_from_text
 
 # The rules that speak of what Keras 3 no longer has. MP310, of an argument, proves nothing by itself.
 GONE = ("MP102", "MP407", "MP310")
@@ -148,9 +150,12 @@ def _may_be_of_keras3(program: Sequence[SourceFacts], last: tuple[int, ...]) -> 
 
 
 def _sign_of_keras2(file: SourceFacts) -> str:
-    """Of a file that says nothing of mixed precision and was not walked, by its text."""
-    imported = "" if file.sign_of_keras2 else import_of_keras_2(file.text)
-    return f"imports `{imported}`" if imported else file.sign_of_keras2
+    """Of a file that says nothing of mixed precision and was not walked, by its imports."""
+    if file.sign_of_keras2 or not file.is_blank or not may_import_keras_2(file.text):
+        return file.sign_of_keras2
+    tree = tree_from_text(file.text, file.path)
+    imported = "" if isinstance(tree, Problem) else import_of_keras2(tree.body)
+    return f"imports `{imported}`" if imported else ""
 
 
 def told_once(gone: Sequence[Finding], facts: Mapping[str, SourceFacts], guessed: JudgedBy) -> list[Finding]:

@@ -63,15 +63,15 @@ _MODULES = frozenset(
     for name in names.split()
 )
 _IMPORTS = re.compile(
-    r"^(?:import\s+(?P<module>(?:keras|tensorflow)[\w.]+)"
+    r"^\s*(?:import\s+(?P<module>(?:keras|tensorflow)[\w.]+)"
     r"|from\s+(?P<package>(?:keras|tensorflow)[\w.]*)\s+import\s+(?P<names>.+))",
     re.MULTILINE,
 )
 
 
-def import_of_keras_2(text: str) -> str:
-    """The first of them that a program imports whatever happens: no statement is around it; else ""."""
-    return next((name for found in _IMPORTS.finditer(text) for name in _imported(found) if is_of_keras_2(name)), "")
+def may_import_keras_2(text: str) -> bool:
+    """Whether a line of this text imports one of them, perhaps under a condition."""
+    return any(is_of_keras_2(name) for found in _IMPORTS.finditer(text) for name in _imported(found))
 
 
 def _imported(found: re.Match[str]) -> Iterator[str]:

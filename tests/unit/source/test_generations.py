@@ -169,6 +169,14 @@ OTHERS = {
         ["MP310"],
         {"a.py": "2.15"},
     ),
+    "a module of Keras 2 on each way of a file that has nothing else": (
+        {
+            "a.py": FIXED,
+            "b.py": "try:\n    from keras.src.engine import training\nexcept ImportError:\n    import keras.engine\n",
+        },
+        ["MP310"],
+        {"a.py": "2.15"},
+    ),
     "a module of Keras 2 in TensorFlow": (
         {"a.py": "from tensorflow.keras.layers.experimental import preprocessing\n" + FIXED},
         ["MP310"],
