@@ -78,8 +78,8 @@ SEVERITY = Severity.WARNING
 FIXES = ("unsafe",)
 CONFIRMED_LIVE = True
 MESSAGES = {
-    SUM: "This sums 16-bit values over whole pictures or batches: the sum of 256×256 ones already exceeds float16's "
-    "largest number, 65504.",
+    SUM: "This sums float16 values over all axes, or over several: the sum is inf from 65520 on, as that of 256×256 "
+    "ones is.",
     NORM: "This sums the squares of many 16-bit values: the largest float16 number is 65504, and the result is "
     "infinite from 65505 values of size 1 on.",
     SQUARE: "A factor of 256 or more is squared in float16, whose largest number is 65504: an input of 1.0 already "
