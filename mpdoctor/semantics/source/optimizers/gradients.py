@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import math
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
+from itertools import islice
 from typing import TypeGuard
 
 from mpdoctor.knowledge.layer_kinds import WEIGHT_LISTS
@@ -14,7 +16,9 @@ from mpdoctor.program.user_definitions import Defined, Parameter
 from mpdoctor.program.values import (
     Api,
     Attribute,
+    Earlier,
     Item,
+    Known,
     Unknown,
     Value,
     is_api,
@@ -43,6 +47,11 @@ TRANSPARENT_METHODS = frozenset(
         "items",
         "values",
     )
+)
+_SMALL, _MOST_PARTS = 64, 40
+_KEEPING_NUMBERS = (
+    *("builtins.float", "builtins.int", "tensorflow.constant", "tensorflow.convert_to_tensor", "tensorflow.cast"),
+    "keras.ops.cast",
 )
 
 
@@ -153,7 +162,16 @@ def _is_nothing(loss: Value | None) -> bool:
 def unscaled_on_the_way(apply: Call, gradient: Call) -> bool:
     """Whether something between the tape and the apply call may change the size of the gradients."""
     given = given_to(apply)
-    return given is None or any(part is not gradient and _resizes(part) for part in _on_the_way(given, gradient))
+    parts = [] if given is None else _on_the_way(given, gradient)
+    is_resized = any(part is not gradient and _resizes(part) for part in parts)
+    return given is None or is_resized or _divided_by(parts) >= _SMALL
+
+
+def _divided_by(parts: Iterable[Value]) -> float:
+    """The product of the numbers that the program writes out and divides by."""
+    divisors = (part.operands[1] for part in parts if isinstance(part, Operation) and part.operator in ("/", "//"))
+    numbers = (known(divisor) for divisor in divisors)
+    return math.prod(abs(number) for number in numbers if isinstance(number, int | float))
 
 
 def _on_the_way(given: Value, gradient: Call) -> list[Value]:
@@ -223,9 +241,26 @@ def _lists_weights(value: Value) -> bool:
     return isinstance(value, Attribute) and value.name in WEIGHT_LISTS
 
 
+def _is_count(value: Value) -> bool:
+    """Whether it is made of small numbers that the program writes out, as a number of batches is: no loss scale."""
+    parts = list(islice(walk(value), _MOST_PARTS))
+    return len(parts) < _MOST_PARTS and any(isinstance(part, Known) for part in parts) and all(map(_may_count, parts))
+
+
+def _may_count(part: Value) -> bool:
+    if isinstance(part, Known):
+        number = part.value
+        return not isinstance(number, int | float) or number == 0 or 1 / _SMALL < abs(number) < _SMALL
+    if isinstance(part, Earlier):  # in a loop, `count += 1`
+        return all(isinstance(end, Operation) and _may_count(end) for end in part.ends)
+    if isinstance(part, Operation):
+        return part.operator in ("+", "-")
+    return isinstance(part, Api) or (isinstance(part, Call) and is_api(part.callee, *_KEEPING_NUMBERS))
+
+
 def _resizes(value: Value) -> bool:
     if isinstance(value, Operation):
-        return value.operator in ("*", "/", "//", "**", "@")
+        return value.operator in ("*", "/", "//", "**", "@") and not any(map(_is_count, value.operands))
     if isinstance(value, Defined):
         return True  # a function of the user's that gets hold of the gradients
     if isinstance(value, Attribute):
