@@ -76,8 +76,7 @@ from mpdoctor.semantics.source.optimizers.scaling import (
     holds_gradient,
     initial_scales,
     multiplied_by_scale,
-    scales,
-    scales_by_factor,
+    multiplies_loss,
     scaling_calls,
     with_mapped,
 )
@@ -177,7 +176,7 @@ def _unscaled_in(
 
 
 def _scaled_once(facts: SourceFacts, loss: Value | None) -> bool:
-    calls = [call for call in scaling_calls(loss) if scales(facts, call) or scales_by_factor(facts, call)]
+    calls = [call for call in scaling_calls(loss) if multiplies_loss(facts, call)]
     by_hand = sum(multiplied_by_scale(value) for value in walk(loss))
     again = sum(call.method in ("scale_loss", "get_scaled_loss") for call in walk(loss) if isinstance(call, Call))
     return (bool(calls) and again == 1 and not by_hand) or (by_hand == 1 and not again)

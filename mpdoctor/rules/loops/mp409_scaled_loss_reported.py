@@ -67,7 +67,7 @@ from mpdoctor.semantics.source.optimizers.gradients import (
     unscales,
     until_gradients,
 )
-from mpdoctor.semantics.source.optimizers.scaling import PASSING_ON, SCALING, divided_by_scale, scales, scales_by_factor
+from mpdoctor.semantics.source.optimizers.scaling import PASSING_ON, SCALING, divided_by_scale, multiplies_loss
 from mpdoctor.semantics.source.optimizers.wrappers import is_fixed, starting_scale
 from mpdoctor.semantics.source.programs.given_back import given_back
 from mpdoctor.semantics.source.programs.shown_values import logs, says_scaled, told_in
@@ -79,23 +79,33 @@ AVERAGING = ("reduce_mean", "mean", "reduce_sum", "sum")
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
-    scaled = [call for call in facts.method_calls(*SCALING) if scales(facts, call) or scales_by_factor(facts, call)]
+    scaled = [call for call in facts.method_calls(*SCALING) if multiplies_loss(facts, call)]
     if not scaled:
         return
     gradients = [call for call in facts.method_calls("gradient") if is_gradient_call(call)]
-    returns = {
+    returns = _losses_returned(facts, scaled, gradients)
+    logs = [(log, loss) for told, log in _logged(facts) if (loss := _loss_logged(told, log, scaled, gradients))]
+    for returned, loss in returns.items():
+        if not _is_told_already(returned.context, returns):
+            yield _finding("is returned", loss, returned.location)
+    for log, loss in logs:
+        if not _is_told_already(log.context, returns):
+            yield _finding(_how_logged(facts, loss, log), loss, log.location)
+
+
+def _losses_returned(facts: SourceFacts, scaled: list[Call], gradients: list[Call]) -> dict[Return, Call]:
+    """Each `return` of a loss that is scaled still, with the call that scaled it."""
+    return {
         returned: loss
         for value, returned in _returned(facts, scaled)
         if (loss := _scaled_loss(value, scaled)) and _leaves_scaled(facts, loss, returned, gradients)
     }
-    for returned, loss in returns.items():
-        if not _is_told_already(returned.context, returns):
-            yield _finding("is returned", loss, returned.location)
-    for told, log in _logged(facts):
-        losses = [loss for value in told if (loss := _scaled_loss(value, scaled)) and not _asks_its_caller(loss, log)]
-        differentiated = [loss for loss in losses if _gradients_of(loss, gradients)]
-        if differentiated and not _is_told_already(log.context, returns):
-            yield _finding(_how_logged(facts, differentiated[0], log), differentiated[0], log.location)
+
+
+def _loss_logged(told: Iterable[Value], log: Call, scaled: list[Call], gradients: list[Call]) -> Call | None:
+    """The first scaled loss of which the program takes a gradient, and of which nobody asks for the scaled one."""
+    losses = (loss for value in told if (loss := _scaled_loss(value, scaled)) and not _asks_its_caller(loss, log))
+    return next((loss for loss in losses if _gradients_of(loss, gradients)), None)
 
 
 def _returned(facts: SourceFacts, scaled: list[Call]) -> Iterator[tuple[Value, Return]]:

@@ -89,9 +89,13 @@ MOST_NESTED = 6
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
-    if not facts.shows_mixed_precision:
-        return
-    precision = precision_of(facts)
+    if facts.shows_mixed_precision:
+        yield from _differentiated(facts, precision_of(facts))
+        yield from _given_half(facts) if facts.keras.is_keras3 else _compiled(facts, precision_of(facts))
+
+
+def _differentiated(facts: SourceFacts, precision: Precision) -> Iterator[Finding]:
+    """Losses of the program's own loops."""
     for _, call in applied_gradients(facts):
         if asks_for_dtype(call.context):
             continue
@@ -100,9 +104,10 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             is_cast_down = any(precision.half(cast, call.context) for cast in casts)
             said = _of_a_cast if is_cast_down else _finding
             yield said(half, part.location, loss_in_float32(facts, part))
-    if facts.keras.is_keras3:
-        yield from _given_half(facts)
-        return
+
+
+def _compiled(facts: SourceFacts, precision: Precision) -> Iterator[Finding]:
+    """Losses of the program's own that compile() is given."""
     for call, loss in compiled(facts, 1, "loss"):
         if asks_for_dtype(call.context):
             continue

@@ -135,11 +135,19 @@ def _compiled(facts: SourceFacts) -> Iterator[Finding]:
 
 def _cast_too_late(facts: SourceFacts) -> Iterator[Finding]:
     """Probabilities that are float32 when the loss sees them, and were 16-bit before."""
+    yield from _cast_before_call(facts)
+    yield from _cast_before_fit(facts)
+
+
+def _cast_before_call(facts: SourceFacts) -> Iterator[Finding]:
     for call in facts.calls:
         if _takes_probabilities(call):
             found = rounded_tensor(facts, _prediction(call))
             if found is not None and isinstance(call.callee, (Api, Call)):
                 yield from _findings_late(found, [_entropy(call.callee)])
+
+
+def _cast_before_fit(facts: SourceFacts) -> Iterator[Finding]:
     for call in facts.method_calls("compile"):
         given = call.argument(1, "loss")
         losses, outputs = list(leaves(given)), rounded_outputs(facts, call.receiver)

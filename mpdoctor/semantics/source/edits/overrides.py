@@ -24,24 +24,27 @@ def as_override_of_apply(facts: SourceFacts, method: FunctionFacts) -> list[Edit
     definition = _definition(facts, method)
     header = statement_at(facts, method.location)
     written = _HEADER.match(header.text) if header is not None else None
-    if definition is None or header is None or written is None:
+    calls = _calls_of_base(definition) if definition is not None else None
+    if definition is None or header is None or written is None or calls is None:
         return [None]
-    calls = [node for node in ast.walk(definition) if isinstance(node, ast.Call) and ast.unparse(node.func) == _BASE]
-    _, pairs, *others = [argument.arg for argument in _parameters(definition.args)]
-    passed_on = sum(_names(call, *others) for call in calls)
-    is_plain = all(call.args and not isinstance(call.args[0], ast.Starred) for call in calls)
-    if not is_plain or _names(definition, *others) != passed_on or _names(definition, *_GIVEN):
-        return [None]
-    if len(calls) != sum(isinstance(node, ast.Attribute) and node.attr == _OLD for node in ast.walk(definition)):
-        return [None]
-    first = definition.body[1 if ast.get_docstring(definition) is not None else 0 :]
+    pairs = _parameters(definition)[1]
+    first = definition.body[0 if ast.get_docstring(definition) is None or len(definition.body) == 1 else 1]
     return [
         Edit(header.span(*written.span()), f"def {_NEW}(self, {_GIVEN[0]}, {_GIVEN[1]}=None)"),
-        line_before(facts, location_of(facts, first[0]), f"{pairs} = list(zip({', '.join(_GIVEN)}))")
-        if first
-        else None,
+        line_before(facts, location_of(facts, first), f"{pairs} = list(zip({', '.join(_GIVEN)}))"),
         *(_call_of_apply(facts, call) for call in calls),
     ]
+
+
+def _calls_of_base(definition: ast.FunctionDef) -> list[ast.Call] | None:
+    """The calls of the base class's method, where nothing else names it or uses what they pass on."""
+    calls = [node for node in ast.walk(definition) if isinstance(node, ast.Call) and ast.unparse(node.func) == _BASE]
+    mentions = sum(isinstance(node, ast.Attribute) and node.attr == _OLD for node in ast.walk(definition))
+    others = _parameters(definition)[2:]
+    is_passed_on = _names(definition, *others) == sum(_names(call, *others) for call in calls)
+    is_plain = all(call.args and not isinstance(call.args[0], ast.Starred) for call in calls)
+    fits = is_plain and is_passed_on and mentions == len(calls) and not _names(definition, *_GIVEN)
+    return calls if fits else None
 
 
 def _call_of_apply(facts: SourceFacts, call: ast.Call) -> Edit | None:
@@ -60,9 +63,10 @@ def _definition(facts: SourceFacts, method: FunctionFacts) -> ast.FunctionDef | 
     return next((node for node in found if (node.lineno, node.name) == (method.location.line, _OLD)), None)
 
 
-def _parameters(given: ast.arguments) -> list[ast.arg]:
+def _parameters(definition: ast.FunctionDef) -> list[str]:
+    given = definition.args
     starred = [argument for argument in (given.vararg, given.kwarg) if argument is not None]
-    return [*given.posonlyargs, *given.args, *given.kwonlyargs, *starred]
+    return [argument.arg for argument in (*given.posonlyargs, *given.args, *given.kwonlyargs, *starred)]
 
 
 def _names(node: ast.AST, *names: str) -> int:

@@ -239,6 +239,11 @@ def scales_by_factor(facts: SourceFacts, call: Call) -> bool:
     return is_scaling and factor_of(call.receiver) is not None
 
 
+def multiplies_loss(facts: SourceFacts, call: Call) -> bool:
+    """Whether a scaling call gives the loss times a scale, of a LossScaleOptimizer or of a bare optimizer."""
+    return scales(facts, call) or scales_by_factor(facts, call)
+
+
 def _is_something_else(value: Value) -> bool:
     """Whether something else is known about it: an object of the user's own class, a bare optimizer, another library's
     object."""
