@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mpdoctor.program.events import Call
 from mpdoctor.program.user_definitions import ClassFacts, Defined, FunctionFacts, Parameter
-from mpdoctor.program.values import Api, Attribute, Collection, Value, is_api, options
+from mpdoctor.program.values import Api, Attribute, Collection, Either, Value, is_api, options
 from mpdoctor.source.interpreter.state.interpreter_state import State
 from mpdoctor.source.interpreter.state.scopes import Closure, Keywords
 
@@ -72,10 +72,15 @@ def executed_function(state: State, callee: Value) -> tuple[Closure | None, int]
     return (None, 0) if inlinable is None or inlinable[2] else (inlinable[0], len(inlinable[1]))
 
 
-def runs_one_of_several(callee: Value, args: tuple[Value, ...]) -> bool:
-    """strategy.run(task.train_step, args=…), where the task is one of several."""
-    is_run = isinstance(callee, Attribute) and callee.name in _RUNS and bool(args)
-    return is_run and len(options(args[0])) > 1 and all(isinstance(choice, Defined) for choice in options(args[0]))
+def is_given_one_of_several(callee: Value, args: tuple[Value, ...]) -> bool:
+    """strategy.run(task.train_step, args=…), where the task is one of several; tf.function(f if fast else g)."""
+    if not args or not isinstance(args[0], Either):
+        return False
+    if not all(isinstance(choice, Defined) for choice in options(args[0])):
+        return False
+    if isinstance(callee, Attribute):
+        return callee.name in _RUNS
+    return isinstance(callee, Api) and (callee.name == "functools.partial" or callee.is_(*TRANSPARENT))
 
 
 def _run_in_replicas(state: State, callee: Attribute, args: tuple[Value, ...], keywords: Keywords) -> Inlinable | None:

@@ -7,6 +7,7 @@ from functools import cache
 
 from mpdoctor.facts.location import Location
 from mpdoctor.knowledge.api_names import public_name
+from mpdoctor.program.context import Branch, Context
 from mpdoctor.program.events import Call
 from mpdoctor.program.user_definitions import ClassFacts, Defined
 from mpdoctor.program.values import Api, Attribute, Collection, Either, Value, is_api, options
@@ -23,8 +24,8 @@ from mpdoctor.source.interpreter.calls.callees import (
     Inlinable,
     executed_function,
     inlinable_function,
+    is_given_one_of_several,
     really_called,
-    runs_one_of_several,
 )
 from mpdoctor.source.interpreter.calls.higher_order_calls import result_of_higher_order
 from mpdoctor.source.interpreter.dispatch import evaluate
@@ -55,7 +56,24 @@ def evaluate_call(state: State, node: ast.Call, dropped: bool = False) -> Value:
     is_open = is_open or more
     if not isinstance(callee, Either):
         return _call(state, callee, args, keywords, is_open, location, dropped, node)
-    return joined(_call(state, choice, args, keywords, is_open, location, dropped, node) for choice in callee.options)
+    results, outer = [], state.context
+    for number, choice in enumerate(callee.options):
+        state.context = _where_chosen(state, outer, node, callee, number)
+        results.append(_call(state, choice, args, keywords, is_open, location, dropped, node))
+    state.context = outer
+    return joined(results)
+
+
+def _where_chosen(state: State, context: Context, node: ast.Call, callee: Either, number: int) -> Context:
+    """Of `step = a if fast else b` each function runs on a path of its own, as if it stood in an arm of the `if`."""
+    if not all(_is_own_function(state, choice) for choice in callee.options):
+        return context
+    return context.but(branches=(*context.branches, Branch(id(node) + number // 2, number % 2 == 0)))
+
+
+def _is_own_function(state: State, callee: Value) -> bool:
+    is_class = isinstance(callee, Defined) and isinstance(callee.of, ClassFacts)
+    return not is_class and executed_function(state, callee)[0] is not None
 
 
 def _call(
@@ -69,7 +87,7 @@ def _call(
     node: ast.Call | None,
 ) -> Value:
     callee, args, keywords, is_open = really_called(callee, args, keywords, is_open)
-    if runs_one_of_several(callee, args):
+    if is_given_one_of_several(callee, args):
         given = [(choice, *args[1:]) for choice in options(args[0])]
         return joined(
             _call(state, callee, arguments, keywords, is_open, location, dropped, node) for arguments in given
