@@ -47,11 +47,11 @@ def imported(arguments: list[str], directory: Path) -> list[str]:
     ("arguments", "most"),
     [
         (["--version"], 8),
-        (["explain", "MP201"], 121),
-        (["rules"], 334),
-        (["check", "--static", "--output-format=concise", "mixed.py"], 409),
-        (["check", "--static", "--output-format=concise", "."], 422),
-        (["check", "--static", "--output-format=concise", "plain"], 185),
+        (["explain", "MP201"], 122),
+        (["rules"], 342),
+        (["check", "--static", "--output-format=concise", "mixed.py"], 420),
+        (["check", "--static", "--output-format=concise", "."], 433),
+        (["check", "--static", "--output-format=concise", "plain"], 189),
     ],
     ids=lambda given: " ".join(given) if isinstance(given, list) else str(given),
 )
