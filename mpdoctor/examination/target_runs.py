@@ -61,7 +61,8 @@ def _has_mixed_precision(run: ExaminationFacts) -> bool:
 
 def _turns_it_on_later(target: Target, run: ExaminationFacts, settings: Settings) -> bool:
     """Whether a script's first fit() is in float32, and one that comes after it is not, as far as the source shows."""
-    if target.kind != "script" or settings.policy != "auto" or settings.all_fits:
+    is_asked = settings.probe and settings.policy == "auto" and not settings.all_fits
+    if target.kind != "script" or not is_asked:
         return False
     from mpdoctor.semantics.source.programs.further_trainings import mixed_precision_follows
 
