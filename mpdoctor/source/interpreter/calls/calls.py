@@ -65,10 +65,11 @@ def evaluate_call(state: State, node: ast.Call, dropped: bool = False) -> Value:
 
 
 def _where_chosen(state: State, context: Context, node: ast.Call, callee: Either, number: int) -> Context:
-    """Of `step = a if fast else b` each function runs on a path of its own, as if it stood in an arm of the `if`."""
+    """Of `step = a if fast else b` each function runs on a path of its own, as if it stood in an `if`; a loop over
+    functions may run them one after the other."""
     if not all(_is_own_function(state, choice) for choice in callee.options):
         return context
-    return context.but(branches=(*context.branches, Branch(id(node) + number // 2, number % 2 == 0)))
+    return context.but(branches=(*context.branches, Branch(id(node) + number, True)))
 
 
 def _is_own_function(state: State, callee: Value) -> bool:
