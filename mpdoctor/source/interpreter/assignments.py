@@ -9,8 +9,9 @@ from mpdoctor.source.interpreter.attributes import name_of_item, store_attribute
 from mpdoctor.source.interpreter.dispatch import evaluate
 from mpdoctor.source.interpreter.state.interpreter_state import State
 from mpdoctor.source.interpreter.state.recording import record_write
-from mpdoctor.source.joining import joined
+from mpdoctor.source.joining import joined, tells_of_all
 
+_MOST_ELEMENTS = 12
 _MOST_UNKNOWN_KEYS = 20  # values that a dict is given under keys that are not known
 
 
@@ -78,7 +79,18 @@ def _with_item(state: State, of: Collection, index: Value, value: Value) -> Valu
     if of.kind == "dict" and len(of.items) < _MOST_UNKNOWN_KEYS:  # any of these is under any key
         items = (*of.items, value)
         return Collection(of.location, "dict", items, (Unknown(of.location),) * len(items), True)
-    return Collection(of.location, of.kind, (), (), True)
+    return _with_element(state, of, index, value)
+
+
+def _with_element(state: State, of: Collection, index: Value, value: Value) -> Value:
+    """A list with another element at an index; where that is not known, any element may be this one or as before."""
+    place = known(index)
+    if isinstance(place, int) and not of.open and not state.context.loops and 0 <= place < len(of.items):
+        return Collection(of.location, of.kind, (*of.items[:place], value, *of.items[place + 1 :]))
+    if of.kind != "list" or len(of.items) > _MOST_ELEMENTS:
+        return Collection(of.location, of.kind, (), (), True)
+    element = joined((*of.items, value))
+    return Collection(of.location, "list", (element,), (), True, uniform=tells_of_all(value))
 
 
 def _unpack(state: State, targets: list[ast.expr], value: Value) -> None:

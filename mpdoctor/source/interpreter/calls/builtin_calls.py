@@ -12,7 +12,7 @@ from mpdoctor.program.values import MISSING, Api, Attribute, Collection, Known, 
 from mpdoctor.source.constant_folding import constant_from_call, constant_from_method, constant_from_numbers
 from mpdoctor.source.interpreter.assignments import remember_keyword
 from mpdoctor.source.interpreter.attributes import Super, attribute_of, store_attribute
-from mpdoctor.source.interpreter.containers import chained, contents_of, dictionary, item_of
+from mpdoctor.source.interpreter.containers import chained, contents_of, dictionary, element_of, item_of
 from mpdoctor.source.interpreter.settings.command_line import arguments_as_dictionary, remember_argument
 from mpdoctor.source.interpreter.settings.data_classes import as_dictionary, copy_with
 from mpdoctor.source.interpreter.settings.keras_epsilon import EPSILON, epsilon_of_keras
@@ -47,6 +47,10 @@ def call_builtin(
             return None if is_open else _call_sequence(name.partition(".")[2], args, location)
         case "builtins.zip":
             return None if is_open or keywords else _call_zip(args, location)
+        case "builtins.filter":
+            return _call_filter(args, location)
+        case "builtins.next":
+            return _call_next(args, location)
         case "builtins.vars":
             return as_dictionary(state, name, args, location) or arguments_as_dictionary(state, args, location)
         case "builtins.sum" | "builtins.max" | "builtins.min":
@@ -121,6 +125,21 @@ def _call_zip(args: tuple[Value, ...], location: Location) -> Value | None:
         return None
     pairs = tuple(Collection(location, "tuple", pair) for pair in zip(*rows, strict=False))
     return Collection(location, "list", pairs) if pairs else None
+
+
+def _call_filter(args: tuple[Value, ...], location: Location) -> Value | None:
+    """Any of the elements may be left out."""
+    given = contents_of(args[1]) if len(args) == 2 else None
+    if isinstance(given, Collection) and given.kind in ("list", "tuple"):
+        return Collection(location, "list", given.items, (), True, uniform=given.uniform)
+    return given
+
+
+def _call_next(args: tuple[Value, ...], location: Location) -> Value | None:
+    """Of a generator of the user's own: any of what it gives."""
+    given = contents_of(args[0]) if args else None
+    is_generator = given is not None and given is not args[0]
+    return joined((element_of(given, location), *args[1:2])) if given is not None and is_generator else None
 
 
 def _call_sequence(kind: str, args: tuple[Value, ...], location: Location) -> Value | None:
