@@ -12,7 +12,8 @@ from mpdoctor.program.values import MISSING, Api, Attribute, Collection, Known, 
 from mpdoctor.source.constant_folding import constant_from_call, constant_from_method, constant_from_numbers
 from mpdoctor.source.interpreter.assignments import remember_keyword
 from mpdoctor.source.interpreter.attributes import Super, attribute_of, store_attribute
-from mpdoctor.source.interpreter.containers import chained, contents_of, dictionary, element_of, item_of
+from mpdoctor.source.interpreter.calls.container_calls import dict_of, filtered, next_of, sequence_of, zipped
+from mpdoctor.source.interpreter.containers import chained, contents_of, dictionary, item_of
 from mpdoctor.source.interpreter.settings.command_line import arguments_as_dictionary, remember_argument
 from mpdoctor.source.interpreter.settings.data_classes import as_dictionary, copy_with
 from mpdoctor.source.interpreter.settings.keras_epsilon import EPSILON, epsilon_of_keras
@@ -24,7 +25,6 @@ from mpdoctor.source.interpreter.state.scopes import Keywords
 from mpdoctor.source.joining import joined, tells_of_all
 from mpdoctor.source.names import api_from_name
 
-MOST_ZIPPED = 6  # elements of lists that are put together one by one
 _MUTATING = ("append", "extend", "insert", "add", "update", "pop", "remove", "clear", "setdefault")
 
 
@@ -42,15 +42,15 @@ def call_builtin(
         case "builtins.staticmethod":
             return args[0] if len(args) == 1 else None
         case "builtins.dict":
-            return _call_dict(args, keywords, is_open, location)
+            return dict_of(args, keywords, is_open, location)
         case "builtins.list" | "builtins.tuple":
-            return None if is_open else _call_sequence(name.partition(".")[2], args, location)
+            return None if is_open else sequence_of(name.partition(".")[2], args, location)
         case "builtins.zip":
-            return None if is_open or keywords else _call_zip(args, location)
+            return None if is_open or keywords else zipped(args, location)
         case "builtins.filter":
-            return _call_filter(args, location)
+            return filtered(args, location)
         case "builtins.next":
-            return _call_next(args, location)
+            return next_of(args, location)
         case "builtins.vars":
             return as_dictionary(state, name, args, location) or arguments_as_dictionary(state, args, location)
         case "builtins.sum" | "builtins.max" | "builtins.min":
@@ -73,7 +73,7 @@ def call_library(
     if name == "importlib.import_module" and len(args) == 1 and isinstance(known(args[0]), str):
         return api_from_name(known(args[0]), location)
     if name == "collections.OrderedDict":
-        return _call_dict(args, keywords, is_open, location)
+        return dict_of(args, keywords, is_open, location)
     if name == "itertools.chain" and args and not is_open:
         return chained(location, args)
     if name == "json.loads" and args:
@@ -114,65 +114,6 @@ def _call_on_numbers(name: str, args: tuple[Value, ...], location: Location) -> 
     given = contents_of(args[0]) if len(args) == 1 else Collection(location, "tuple", args)
     constant = constant_from_numbers(name, given)
     return None if constant is MISSING else Known(location, constant)
-
-
-def _call_zip(args: tuple[Value, ...], location: Location) -> Value | None:
-    """`zip(*rows)`, of rows that are known as a whole."""
-    columns = [contents_of(given) for given in args]
-    rows = [column.items for column in columns if isinstance(column, Collection) and not column.open]
-    is_known = len(rows) == len(columns) and all(0 < len(row) <= MOST_ZIPPED for row in rows)
-    if not is_known or any(isinstance(column, Collection) and column.kind in ("dict", "set") for column in columns):
-        return None
-    pairs = tuple(Collection(location, "tuple", pair) for pair in zip(*rows, strict=False))
-    return Collection(location, "list", pairs) if pairs else None
-
-
-def _call_filter(args: tuple[Value, ...], location: Location) -> Value | None:
-    """Any of the elements may be left out."""
-    given = contents_of(args[1]) if len(args) == 2 else None
-    if isinstance(given, Collection) and given.kind in ("list", "tuple"):
-        return Collection(location, "list", given.items, (), True, uniform=given.uniform)
-    return given
-
-
-def _call_next(args: tuple[Value, ...], location: Location) -> Value | None:
-    """Of a generator of the user's own: any of what it gives."""
-    given = contents_of(args[0]) if args else None
-    is_generator = given is not None and given is not args[0]
-    return joined((element_of(given, location), *args[1:2])) if given is not None and is_generator else None
-
-
-def _call_sequence(kind: str, args: tuple[Value, ...], location: Location) -> Value | None:
-    """`list(…)` and `tuple(…)`."""
-    if not args:
-        return Collection(location, kind)
-    given = contents_of(args[0])
-    if len(args) == 1 and isinstance(given, Collection) and given.kind != "dict":
-        return Collection(location, kind, given.items, (), given.open, uniform=given.uniform)
-    return None
-
-
-def _call_dict(args: tuple[Value, ...], keywords: Keywords, is_open: bool, location: Location) -> Value | None:
-    """`dict(dtype=…)`, `dict(defaults, dtype=…)`, `dict(pairs)`."""
-    keys = tuple(Known(location, key) for key, _ in keywords)
-    items = tuple(value for _, value in keywords)
-    if not args:
-        return Collection(location, "dict", items, keys, is_open)
-    first = _dict_of(args[0], location) if len(args) == 1 and not is_open else None
-    return None if first is None else dictionary(location, (*first.keys, *keys), (*first.items, *items), first.open)
-
-
-def _dict_of(given: Value, location: Location) -> Collection | None:
-    """Of another dict, or of pairs that are all known."""
-    held = contents_of(given)
-    if not isinstance(held, Collection) or held.uniform:
-        return None
-    if held.kind == "dict":
-        return held
-    pairs = [pair.items for pair in held.items if isinstance(pair, Collection) and not pair.open]
-    if held.open or len(pairs) < len(held.items) or any(len(pair) != 2 for pair in pairs):
-        return None
-    return dictionary(location, [key for key, _ in pairs], [item for _, item in pairs], False)
 
 
 def _call_super(state: State, args: tuple[Value, ...], location: Location) -> Value | None:
@@ -271,7 +212,7 @@ def _changed(of: Collection, method: str, call: Call, is_certain: bool) -> Colle
         rest = added[0]
         return Collection(of.location, of.kind, (*of.items, *rest.items), (), of.open or rest.open or not is_certain)
     if method == "update" and of.kind == "dict" and is_certain and not of.uniform and not call.open:
-        given = _call_dict(call.args, call.keywords, False, call.location)
+        given = dict_of(call.args, call.keywords, False, call.location)
         return _updated(of, given if isinstance(given, Collection) else None)
     return Collection(of.location, of.kind, of.items, of.keys, True)
 
