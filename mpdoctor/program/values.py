@@ -145,7 +145,7 @@ class Collection(Value):
     """A list, tuple, set or dict that the program writes out. `kind` is "list", "tuple", "set" or "dict".
 
     keys
-        Of a dict, in the order of `items`; () for the others.
+        Of a dict, in the order of `items`; of a named tuple the names of its fields; () for the others.
     open
         True if it may hold more than is seen here (a `*rest`, an append in a loop).
     ending
@@ -168,6 +168,13 @@ class Collection(Value):
             return found[-1] if found else None
         in_range = isinstance(key, int) and -len(self.items) <= key < len(self.items)
         return self.items[key] if in_range and not (self.open and key < 0) else None
+
+    def field(self, name: str) -> Value | None:
+        """What `settings.name` is, of a tree of settings or a named tuple; None where it is not seen."""
+        if self.kind == "dict":
+            return self.entry(name)
+        found = [item for key, item in zip(self.keys, self.items) if known(key) == name]
+        return found[0] if found else None
 
     @property
     def parts(self) -> tuple[Value, ...]:

@@ -11,6 +11,7 @@ from typing import Any
 
 from mpdoctor.program.values import MISSING, Collection, Known, Value
 
+_MOST_ELEMENTS = 1000  # of lists that are put together
 _LONGEST = 10_000  # characters of a text, or bits of a number, that is still worth knowing
 
 OPERATORS: dict[type[ast.AST], str] = {
@@ -96,14 +97,28 @@ def folded_binary(symbol: str, left: Value, right: Value) -> Value | None:
         result = _computed(symbol, left.value, right.value)
         return None if result is MISSING else Known(left.location, result)
     if symbol in ("in", "not in") and isinstance(left, Known) and isinstance(right, Collection):
-        held = [item.value for item in right.keys or right.items if isinstance(item, Known)]
-        if not right.open and len(held) == len(right.keys or right.items):
+        elements = right.keys if right.kind == "dict" else right.items
+        held = [item.value for item in elements if isinstance(item, Known)]
+        if not right.open and len(held) == len(elements):
             return Known(left.location, (left.value in held) == (symbol == "in"))
     if symbol == "+" and isinstance(left, Collection) and isinstance(right, Collection):
         fits = left.kind == right.kind and left.kind in ("list", "tuple")
-        if fits and len(left.items) + len(right.items) < 1000:
+        if fits and len(left.items) + len(right.items) < _MOST_ELEMENTS:
             return Collection(left.location, left.kind, left.items + right.items, (), left.open or right.open)
+    if symbol == "*":
+        return _repeated(left, right) or _repeated(right, left)
     return None
+
+
+def _repeated(held: Value, times: Value) -> Value | None:
+    """`[None] * 4`; a list of None can be repeated by nothing but a whole number, whatever that is."""
+    if not isinstance(held, Collection) or held.kind not in ("list", "tuple") or held.open or not held.items:
+        return None
+    count = times.value if isinstance(times, Known) else None
+    if isinstance(count, int) and 0 <= count * len(held.items) < _MOST_ELEMENTS:
+        return Collection(held.location, held.kind, held.items * count)
+    is_of_none = len(held.items) == 1 and isinstance(held.items[0], Known) and held.items[0].value is None
+    return Collection(held.location, held.kind, held.items, (), True, uniform=True) if is_of_none else None
 
 
 def folded_unary(symbol: str, operand: Value) -> Value | None:

@@ -98,7 +98,7 @@ def attribute_of(state: State, of: Value, name: str, location: Location, is_call
         found = _attribute_behind(state, of, name, location)
     elif isinstance(of, Collection):
         is_method = is_called and hasattr(dict, name)
-        found = of.entry(name) if of.kind == "dict" and not is_method else None
+        found = None if is_method else of.field(name)
     elif isinstance(of, Defined) and name == "__name__":
         found = Known(location, of.of.name)
     elif isinstance(of, Defined) and isinstance(of.of, ClassFacts):
@@ -144,9 +144,17 @@ def _attribute_of_class(
 
 def _attribute_asked_for(state: State, own: ClassFacts, of: Value, name: str, location: Location) -> Value | None:
     """What the class' own `__getattr__` gives for a name that nothing else has."""
-    asked = own.find_method("__getattr__") if not name.startswith("__") else None
-    closure = state.closures.get(id(asked)) if asked is not None else None
-    return None if closure is None else inline_call(state, closure, (of, Known(location, name)), (), False, location)
+    is_asked = not name.startswith("__")
+    return inlined_method(state, own, "__getattr__", (of, Known(location, name)), location) if is_asked else None
+
+
+def inlined_method(
+    state: State, own: ClassFacts, name: str, args: tuple[Value, ...], location: Location
+) -> Value | None:
+    """What a method gives that Python calls; None where the class has none, or nobody knows what it gives."""
+    method = own.find_method(name)
+    closure = state.closures.get(id(method)) if method is not None else None
+    return None if closure is None else inline_call(state, closure, args, (), False, location)
 
 
 def _attribute_behind(state: State, of: Super, name: str, location: Location) -> Value | None:
@@ -178,8 +186,14 @@ def name_of_item(of: Value, index: Value | None) -> str | None:
     return f"[{index.value!r}]" if is_dict else None
 
 
-def item_of_object(state: State, of: Value, index: Value | None) -> Value | None:
-    """What was kept there, None where nothing is known of it."""
+def item_of_object(state: State, of: Value, index: Value, location: Location) -> Value | None:
+    """What was kept there, or what the class' own `__getitem__` gives; None where nothing is known of it."""
+    own = class_of(of)
+    given = None if own is None else inlined_method(state, own, "__getitem__", (of, index), location)
+    return given or _item_kept(state, of, index)
+
+
+def _item_kept(state: State, of: Value, index: Value) -> Value | None:
     names = [name_of_item(of, choice) for choice in options(index)]
     held = state.attributes.get(id(of), {})
     found = [held.get(name) for name in names if name is not None]

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from mpdoctor.facts.location import Location
 from mpdoctor.program.events import Call
 from mpdoctor.program.user_definitions import Defined, FunctionFacts, Instance, Parameter
-from mpdoctor.program.values import Api, Collection, Known, Value
+from mpdoctor.program.values import Api, Collection, Known, Value, options
 from mpdoctor.source.interpreter.dispatch import evaluate, execute_block
 from mpdoctor.source.interpreter.settings.command_line import defaults_of_command
 from mpdoctor.source.interpreter.state.interpreter_state import State
@@ -63,8 +63,17 @@ def inline_call(
     state.context = context
     if closure.is_generator:
         return None if is_context else _yielded(frame, context.loops, closure.facts.location)
-    returned = frame.returns
-    return joined(returned) if returned else Known(location, None)
+    return _without_itself(joined(frame.returns), closure) if frame.returns else Known(location, None)
+
+
+def _without_itself(value: Value, closure: Closure) -> Value:
+    """What a function gives that calls itself is what it gives where it does not."""
+    rest = [choice for choice in options(value) if not _calls(choice, closure)]
+    return joined(rest) if rest else value
+
+
+def _calls(value: Value, closure: Closure) -> bool:
+    return isinstance(value, Call) and isinstance(value.callee, Defined) and value.callee.of is closure.facts
 
 
 def _is_behind_guard(state: State, closure: Closure) -> bool:

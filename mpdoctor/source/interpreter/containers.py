@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from mpdoctor.facts.location import Location
 from mpdoctor.program.events import Call
+from mpdoctor.program.instances import class_of
 from mpdoctor.program.values import (
     MISSING,
     Api,
@@ -22,7 +23,7 @@ from mpdoctor.program.values import (
 )
 from mpdoctor.source.existence_checks import asks_whether_it_works
 from mpdoctor.source.interpreter.assignments import assign
-from mpdoctor.source.interpreter.attributes import item_of_object
+from mpdoctor.source.interpreter.attributes import inlined_method, item_of_object
 from mpdoctor.source.interpreter.dispatch import evaluate
 from mpdoctor.source.interpreter.state.interpreter_state import State
 from mpdoctor.source.interpreter.state.scopes import Scope
@@ -33,6 +34,10 @@ MOST_SPREAD = 10_000  # elements of one `[*rest, *rest]`: forty lines of it woul
 MOST_UNROLLED = 4  # elements of a comprehension that are followed one by one
 MOST_COPIED = 16  # entries of a dict that is copied by a comprehension which calls nothing
 MOST_UNROLLING = 2  # comprehensions inside one another that are followed so
+ITERATING = (
+    *("builtins.enumerate", "builtins.zip", "builtins.reversed", "builtins.sorted", "builtins.iter", "builtins.next"),
+    *("builtins.list", "builtins.tuple", "builtins.filter", "builtins.map", "tqdm.tqdm", "tqdm.auto.tqdm"),
+)
 _PASSING_ON = ("builtins.reversed", "builtins.sorted", "builtins.iter", "tqdm.tqdm", "tqdm.auto.tqdm")
 
 
@@ -42,7 +47,8 @@ def evaluate_subscript(state: State, node: ast.Subscript) -> Value:
         return joined(_slice_of(choice, index, state.place(node)) for choice in options(of))
     place = state.place(node)
     return joined(
-        item_of_object(state, choice, index) or item_of(choice, index, place) for choice in _without_empty_lists(of)
+        item_of_object(state, choice, index, place) or item_of(choice, index, place)
+        for choice in _without_empty_lists(of)
     )
 
 
@@ -59,8 +65,20 @@ def _is_empty(value: Value) -> bool:
 
 def _slice_of(of: Value, index: Value, location: Location) -> Value:
     """Some of what a comprehension makes is as the whole of it."""
-    is_uniform = isinstance(of, Collection) and of.uniform and of.kind != "dict"
-    return of if is_uniform else item_of(of, index, location)
+    if not isinstance(of, Collection) or of.kind == "dict":
+        return Item(location, of, Unknown(location))
+    if of.uniform:
+        return of
+    taken = known(index)
+    if of.open or not isinstance(taken, slice):
+        return in_any_order(of, location)
+    return Collection(location, of.kind, of.items[taken])
+
+
+def in_any_order(of: Collection, location: Location) -> Collection:
+    """A list of any of its elements: each may be any of them."""
+    held = of.keys if of.kind == "dict" else of.items
+    return Collection(location, "list", (joined(held),) if held else (), (), True, uniform=bool(held))
 
 
 def item_of(of: Value, index: Value | None, location: Location) -> Value:
@@ -72,11 +90,17 @@ def item_of(of: Value, index: Value | None, location: Location) -> Value:
             return joined(item_of(of, option, location) for option in index.options)
         if isinstance(index, Known):
             return _entry_of(of, index, location)
-        if index is None and not of.open:
+        if (index is None or _counts(index)) and not of.open:
             elements = of.keys if of.kind == "dict" else of.items
             if elements:
                 return joined(elements)
     return Item(location, of, index)
+
+
+def _counts(index: Value) -> bool:
+    """Whether it is the `i` of `for i in range(…)` or of `enumerate`."""
+    of = index.of if isinstance(index, Item) and index.index is None else None
+    return is_api(of.callee if isinstance(of, Call) else of, "builtins.range")
 
 
 def _entry_of(of: Collection, index: Known, location: Location) -> Value:
@@ -178,7 +202,7 @@ def evaluate_comprehension(state: State, node: Comprehension) -> Value:
     """What it makes once for each of a few known elements is made once for each; else one element stands for all."""
     before, outer = state.scope, state.context
     state.scope = Scope(before.enclosing_function if before.is_class else before)
-    first = evaluate(state, node.generators[0].iter)
+    first = iterated(state, evaluate(state, node.generators[0].iter))
     elements = _few_elements(node, contents_of(first))
     made = None
     if elements is not None and state.walk.unrolling < MOST_UNROLLING:
@@ -232,7 +256,7 @@ def _evaluate_for_any(state: State, node: Comprehension, first: Value) -> Value:
     outer = state.context
     state.context = state.context.but(loops=outer.loops + 1, comprehensions=outer.comprehensions + 1)
     for generator in node.generators:
-        iterable = first if generator is node.generators[0] else evaluate(state, generator.iter)
+        iterable = first if generator is node.generators[0] else iterated(state, evaluate(state, generator.iter))
         assign(state, generator.target, element_of(iterable, state.place(generator.target)))
         for condition in generator.ifs:
             if asks_whether_it_works(condition, evaluate(state, condition)):
@@ -245,6 +269,28 @@ def _evaluate_for_any(state: State, node: Comprehension, first: Value) -> Value:
         keys, items = (), (evaluate(state, node.elt),)
         kind = "set" if isinstance(node, ast.SetComp) else "list"
     return Collection(state.place(node), kind, items, keys, True, uniform=tells_of_all(items[0]))
+
+
+def iterated(state: State, iterable: Value) -> Value:
+    """What a loop over it goes through: of an object of the user's own class what its `__iter__`, `__next__` or
+    `__getitem__` gives."""
+    return joined(_given_by_object(state, choice) for choice in options(iterable))
+
+
+def _given_by_object(state: State, of: Value) -> Value:
+    own = class_of(of)
+    if own is None:
+        return of
+    outer, place = state.context, of.location
+    given = inlined_method(state, own, "__iter__", (of,), place)
+    if given is not None and class_of(given) is not own:
+        return given
+    state.context = outer.but(loops=outer.loops + 1)
+    counted = Item(place, Api(place, "builtins.range", "builtins", "builtins.range"))
+    element = inlined_method(state, own, "__next__", (of,), place)
+    element = element or inlined_method(state, own, "__getitem__", (of, counted), place)
+    state.context = outer
+    return of if element is None else Collection(place, "list", (element,), (), True, uniform=True)
 
 
 def element_of(iterable: Value, location: Location) -> Value:

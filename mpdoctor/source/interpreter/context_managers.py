@@ -6,7 +6,7 @@ import ast
 
 from mpdoctor.program.events import Call
 from mpdoctor.program.instances import class_of
-from mpdoctor.program.values import Api, Attribute, Known, Value
+from mpdoctor.program.values import Api, Attribute, Known, Value, is_api
 from mpdoctor.source.existence_checks import is_guarding_context
 from mpdoctor.source.interpreter.assignments import assign
 from mpdoctor.source.interpreter.attributes import attribute_of
@@ -46,7 +46,7 @@ def _execute_under(
     state: State, value: Value, item: ast.withitem, rest: list[ast.withitem], body: list[ast.stmt]
 ) -> bool:
     """The body under an object: of a class of the user's own the methods are called that Python calls."""
-    entered = _called(state, value, "__enter__", (), item)
+    entered = _called(state, value, "__enter__", (), item) or _given_through(value)
     outer = state.context
     guarded = outer.guarded or _is_guarding(value)
     state.context = outer.but(withs=(*outer.withs, value), guarded=guarded)
@@ -64,6 +64,12 @@ def _called(state: State, of: Value, name: str, args: tuple[Value, ...], item: a
     if own is None or own.find_method(name) is None:
         return None
     return call_value(state, attribute_of(state, of, name, place), args, place)
+
+
+def _given_through(value: Value) -> Value | None:
+    """`with contextlib.nullcontext(x) as y`"""
+    is_made = isinstance(value, Call) and is_api(value.callee, "contextlib.nullcontext", "contextlib.closing")
+    return value.argument(0, "enter_result") if is_made and isinstance(value, Call) else None
 
 
 class _Visits:

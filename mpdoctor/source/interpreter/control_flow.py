@@ -20,7 +20,7 @@ from mpdoctor.source.existence_checks import (
     swallowing_handler,
 )
 from mpdoctor.source.interpreter.assignments import assign
-from mpdoctor.source.interpreter.containers import element_of
+from mpdoctor.source.interpreter.containers import element_of, iterated
 from mpdoctor.source.interpreter.dispatch import evaluate, execute_block
 from mpdoctor.source.interpreter.expressions import evaluate_test
 from mpdoctor.source.interpreter.state.interpreter_state import State
@@ -68,7 +68,7 @@ def execute_if(state: State, node: ast.If) -> bool:
 
 
 def execute_for(state: State, node: ast.For | ast.AsyncFor) -> bool:
-    iterable = evaluate(state, node.iter)
+    iterable = iterated(state, evaluate(state, node.iter))
     if _calls_each(node, iterable):
         return _execute_for_each(state, node, iterable)
     element = element_of(iterable, state.place(node.target))

@@ -6,6 +6,7 @@ import ast
 
 from mpdoctor.knowledge.api_names import kind_of_class
 from mpdoctor.program.events import Call
+from mpdoctor.program.instances import class_of
 from mpdoctor.program.user_definitions import ClassFacts, Defined, FunctionFacts
 from mpdoctor.program.values import Api, Attribute, Value, options
 from mpdoctor.source.interpreter.attributes import SETTING_UP
@@ -47,14 +48,24 @@ def execute_def(state: State, node: ast.FunctionDef | ast.AsyncFunctionDef) -> b
 
 def _decorated(state: State, decorator: Value, value: Value, closure: Closure) -> Value:
     """What a decorator of the user's own makes of a function; of another one nobody knows what it does with it."""
-    if isinstance(decorator, Defined) and isinstance(decorator.of, FunctionFacts):
+    if _is_own(decorator):
         made = call_value(state, decorator, (value,), closure.facts.location)
         is_itself = isinstance(made, Defined) and made.of is closure.facts
-        if is_itself or (isinstance(made, Defined) and not state.scope.is_class):
+        if is_itself or ((isinstance(made, Defined) or _is_called(made)) and not state.scope.is_class):
             closure.is_wrapped = not is_itself
             return made
     closure.is_inlinable = False
     return Call(closure.facts.location, decorator, (value,), (), state.context, state.next_order())
+
+
+def _is_own(decorator: Value) -> bool:
+    """A function or a class of the user's own, or an object that can be called."""
+    return isinstance(decorator, Defined) or _is_called(decorator)
+
+
+def _is_called(made: Value) -> bool:
+    own = class_of(made)
+    return own is not None and own.kind is None and own.find_method("__call__") is not None
 
 
 def evaluate_lambda(state: State, node: ast.Lambda) -> Value:

@@ -66,7 +66,7 @@ VALUES = [
     ("c = OmegaConf.create({'a': {'b': 1}})\nx = c.a.b", "1"),
     ("c = OmegaConf.create({'a': {'b': 1}})\nx = c['a'].b", "1"),
     ("c = types.SimpleNamespace(a=1)\nx = c.a", "1"),
-    ("c = types.SimpleNamespace(a=1)\nc.a = f()\nx = c.a", "?.a"),
+    ("c = types.SimpleNamespace(a=1)\nc.a = f()\nx = c.a", "?()"),
     # a module by its name
     ("x = importlib.import_module('tensorflow.keras').layers", "layers"),
 ]

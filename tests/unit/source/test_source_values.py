@@ -52,7 +52,7 @@ VALUES = [
     ("a = []\nfor i in f(): a.append(g(i))\nfor x, _ in zip(a, f()): pass", "?(?()[])"),
     ("a = []\nfor i in f(): a.append(1 if g(i) else 'a')\nx = a[0]", "'a' | 1"),
     ("a = []\nfor i in f(): a.append(1)\na.append(h())\nx = a", "list[1, ?(), …] | list[?()]"),
-    ("x = [1]; x.pop()", "list[1, …]"),
+    ("x = [1]; x.pop()", "list[]"),
     # paths
     ("x = 1\nif f(): x = 2", "1 | 2"),
     ("if f(): x = 1\nelse: x = 2", "1 | 2"),

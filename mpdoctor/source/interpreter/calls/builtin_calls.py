@@ -3,16 +3,29 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 
 from mpdoctor.facts.location import Location
 from mpdoctor.knowledge.api_names import public_name
 from mpdoctor.program.events import Call
+from mpdoctor.program.instances import class_of
 from mpdoctor.program.user_definitions import ClassFacts, Defined, FunctionFacts
 from mpdoctor.program.values import MISSING, Api, Attribute, Collection, Known, Value, known, options
 from mpdoctor.source.constant_folding import constant_from_call, constant_from_method, constant_from_numbers
 from mpdoctor.source.interpreter.assignments import remember_keyword
 from mpdoctor.source.interpreter.attributes import Super, attribute_of, store_attribute
-from mpdoctor.source.interpreter.calls.container_calls import dict_of, filtered, next_of, sequence_of, zipped
+from mpdoctor.source.interpreter.calls.container_calls import (
+    added_up,
+    copied,
+    dict_of,
+    filtered,
+    in_order,
+    mapping_of,
+    next_of,
+    queue_of,
+    sequence_of,
+    zipped,
+)
 from mpdoctor.source.interpreter.calls.container_methods import call_method_of_container
 from mpdoctor.source.interpreter.containers import chained, contents_of
 from mpdoctor.source.interpreter.settings.command_line import arguments_as_dictionary, remember_argument
@@ -25,6 +38,15 @@ from mpdoctor.source.interpreter.state.recording import record_read, record_writ
 from mpdoctor.source.interpreter.state.scopes import Keywords
 from mpdoctor.source.joining import joined
 from mpdoctor.source.names import api_from_name
+
+_ON_CONTAINERS: dict[str, Callable[[tuple[Value, ...], Keywords, Location], Value | None]] = {
+    "itertools.chain": lambda args, keywords, location: chained(location, args) if args else None,
+    "collections.deque": queue_of,
+    "collections.ChainMap": lambda args, keywords, location: mapping_of(args, location),
+    "types.MappingProxyType": lambda args, keywords, location: mapping_of(args, location),
+    "copy.copy": lambda args, keywords, location: copied(args),
+    "copy.deepcopy": lambda args, keywords, location: copied(args),
+}
 
 
 def call_builtin(
@@ -48,12 +70,23 @@ def call_builtin(
             return None if is_open or keywords else zipped(args, location)
         case "builtins.filter":
             return filtered(args, location)
+        case "builtins.sorted":
+            return in_order(args, location)
         case "builtins.next":
             return next_of(args, location)
+        case "builtins.type" if len(args) == 1:
+            own = class_of(args[0])
+            return None if own is None else Defined(location, own)
+        case "builtins.globals":
+            names = state.module.scope.names
+            keys = tuple(Known(location, name) for name in names)
+            return Collection(location, "dict", tuple(names.values()), keys, True)
+        case "builtins.vars" if len(args) == 1 and isinstance(args[0], Collection):
+            return args[0]
         case "builtins.vars":
             return as_dictionary(state, name, args, location) or arguments_as_dictionary(state, args, location)
         case "builtins.sum" | "builtins.max" | "builtins.min":
-            return None if is_open or keywords else _call_on_numbers(name, args, location)
+            return None if is_open or keywords else _call_on_numbers(name, args, location) or added_up(args, location)
     constant = constant_from_call(name, args)
     return None if constant is MISSING else Known(location, constant)
 
@@ -73,10 +106,10 @@ def call_library(
         return api_from_name(known(args[0]), location)
     if name == "collections.OrderedDict":
         return dict_of(args, keywords, is_open, location)
-    if name == "itertools.chain" and args and not is_open:
-        return chained(location, args)
     if name == "json.loads" and args:
         return value_from_json(known(args[0]), location)
+    if not is_open and name in _ON_CONTAINERS:
+        return _ON_CONTAINERS[name](args, keywords, location)
     return _tree_of_settings(args, keywords, location) if name in TREES and not is_open else None
 
 

@@ -28,10 +28,18 @@ from mpdoctor.source.interpreter.calls.callees import (
     really_called,
 )
 from mpdoctor.source.interpreter.calls.higher_order_calls import result_of_higher_order
+from mpdoctor.source.interpreter.containers import ITERATING, iterated
 from mpdoctor.source.interpreter.dispatch import evaluate
 from mpdoctor.source.interpreter.expressions import evaluate_keywords, evaluate_positional
 from mpdoctor.source.interpreter.settings.command_line import default_of_variable, remember_flag
-from mpdoctor.source.interpreter.settings.data_classes import factory_of_field, fields_of, member_by_value
+from mpdoctor.source.interpreter.settings.data_classes import (
+    factory_of_field,
+    fields_of,
+    is_plain_named_tuple,
+    member_by_value,
+    named_tuple,
+    tuple_with_names,
+)
 from mpdoctor.source.interpreter.settings.own_dicts import keep_items
 from mpdoctor.source.interpreter.state.interpreter_state import State
 from mpdoctor.source.interpreter.state.recording import record_use
@@ -100,6 +108,8 @@ def _call(
     if inlinable is not None:
         result = _inline(state, callee, inlinable, keywords, is_open, location, node)
     elif isinstance(callee, Api):
+        if callee.name in ITERATING:
+            args = tuple(iterated(state, given) for given in args)
         followed = _followed(state, callee, args, keywords, is_open, location)
         if followed is not None:
             return followed
@@ -117,13 +127,16 @@ def _call(
 
 
 def _special_result(state: State, callee: Value, call: Call, node: ast.Call | None) -> Value | None:
-    """The result of a method that the interpreter knows, of `map` and the like, and of reading a variable of the
-    environment that has a default."""
+    """The result of a method that the interpreter knows, of `map` and the like, of a class of named tuples, and of
+    reading a variable of the environment that has a default."""
     if isinstance(callee, Attribute) and node is not None:
         return call_known_method(state, callee, call, node)
     default = default_of_variable(call)
     if default is not None:
         return joined((default, call))
+    named = None if call.open else named_tuple(callee, call.args, call.keywords, call.location)
+    if named is not None:
+        return named
     return result_of_higher_order(state, call, lambda of, given: call_value(state, of, given, call.location))
 
 
@@ -188,6 +201,8 @@ def _instantiate(
         _make_dataclass(state, own, call)
         keep_items(state, call, args, keywords)
     _inline_handed_over(state, callee, call)
+    if is_plain_named_tuple(own) and not is_open:
+        return tuple_with_names({**fields_of(own), **state.attributes[id(call)]}, location)
     return call
 
 

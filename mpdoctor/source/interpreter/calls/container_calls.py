@@ -1,10 +1,11 @@
-"""What `zip`, `filter`, `next`, `list`, `tuple` and `dict` give, of containers whose elements are known."""
+"""What `zip`, `sorted`, `next`, `list`, `deque`, `dict` … give, of containers whose elements are known."""
 
 from __future__ import annotations
 
 from mpdoctor.facts.location import Location
-from mpdoctor.program.values import Collection, Known, Value
-from mpdoctor.source.interpreter.containers import contents_of, dictionary, element_of
+from mpdoctor.program.events import Call
+from mpdoctor.program.values import Collection, Known, Value, is_api
+from mpdoctor.source.interpreter.containers import chained, contents_of, dictionary, element_of, in_any_order
 from mpdoctor.source.interpreter.state.scopes import Keywords
 from mpdoctor.source.joining import joined
 
@@ -31,10 +32,49 @@ def filtered(args: tuple[Value, ...], location: Location) -> Value | None:
 
 
 def next_of(args: tuple[Value, ...], location: Location) -> Value | None:
-    """Of a generator of the user's own: any of what it gives."""
+    """Of a generator of the user's own, any of what it gives; of `iter(…)` as well, since others may have taken the
+    first."""
+    if not args:
+        return None
+    given = args[0]
+    if isinstance(given, Call) and is_api(given.callee, "builtins.iter") and len(given.args) == 1:
+        given = given.args[0]
+    held = contents_of(given)
+    return joined((element_of(held, location), *args[1:2])) if isinstance(held, Collection) else None
+
+
+def in_order(args: tuple[Value, ...], location: Location) -> Value | None:
+    """`sorted(…)`"""
     given = contents_of(args[0]) if args else None
-    is_generator = given is not None and given is not args[0]
-    return joined((element_of(given, location), *args[1:2])) if given is not None and is_generator else None
+    return in_any_order(given, location) if isinstance(given, Collection) else None
+
+
+def added_up(args: tuple[Value, ...], location: Location) -> Value | None:
+    """`sum(lists, [])`"""
+    lists = contents_of(args[0]) if len(args) == 2 and isinstance(args[1], Collection) else None
+    return chained(location, (args[1], *lists.items)) if isinstance(lists, Collection) and not lists.open else None
+
+
+def queue_of(args: tuple[Value, ...], keywords: Keywords, location: Location) -> Value | None:
+    """`collections.deque(…)`, which drops what was there first where it is given a length."""
+    held = sequence_of("list", args[:1], location)
+    is_short = len(args) > 1 or bool(keywords)
+    return in_any_order(held, location) if isinstance(held, Collection) and is_short else held
+
+
+def copied(args: tuple[Value, ...]) -> Value | None:
+    """`copy.copy(settings)`"""
+    return args[0] if args and isinstance(args[0], (Collection, Known)) else None
+
+
+def mapping_of(args: tuple[Value, ...], location: Location) -> Value | None:
+    """`types.MappingProxyType(settings)`, and `collections.ChainMap(own, defaults)`, where the first one counts."""
+    dicts = [given for given in args if isinstance(given, Collection) and given.kind == "dict"]
+    if not dicts or len(dicts) < len(args):
+        return None
+    keys = [key for held in reversed(dicts) for key in held.keys]
+    items = [item for held in reversed(dicts) for item in held.items]
+    return dictionary(location, keys, items, any(held.open for held in dicts))
 
 
 def sequence_of(kind: str, args: tuple[Value, ...], location: Location) -> Value | None:

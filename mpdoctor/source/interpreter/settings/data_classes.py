@@ -40,6 +40,37 @@ def fields_of(own: ClassFacts) -> dict[str, Value]:
     return found
 
 
+def named_tuple(callee: Value, args: tuple[Value, ...], keywords: Keywords, location: Location) -> Value | None:
+    """An object of a class that `collections.namedtuple` has made; None of any other, and where a field is not seen."""
+    if not isinstance(callee, Call) or not is_api(callee.callee, "collections.namedtuple"):
+        return None
+    names = _field_names(callee.argument(1, "field_names"))
+    defaults = callee.keyword("defaults")
+    given: dict[str, Value] = {}
+    if isinstance(defaults, Collection):
+        given.update(zip(reversed(names), reversed(defaults.items), strict=False))
+    given.update(zip(names, args, strict=False))
+    given.update(keywords)
+    return tuple_with_names({name: given[name] for name in names}, location) if set(given) == set(names) else None
+
+
+def _field_names(written: Value | None) -> list[str]:
+    text = known(written)
+    if isinstance(text, str):
+        return text.replace(",", " ").split()
+    names = [known(name) for name in written.items] if isinstance(written, Collection) else []
+    return [name for name in names if isinstance(name, str)]
+
+
+def tuple_with_names(fields: dict[str, Value], location: Location) -> Collection:
+    return Collection(location, "tuple", tuple(fields.values()), tuple(Known(location, name) for name in fields))
+
+
+def is_plain_named_tuple(own: ClassFacts) -> bool:
+    """A `typing.NamedTuple` without methods of its own."""
+    return not own.methods and any(base.name == "typing.NamedTuple" for base in own.library_bases())
+
+
 def is_enumeration(own: ClassFacts) -> bool:
     return any(base.name in [f"enum.{name}" for name in _ENUMERATIONS] for base in own.library_bases())
 

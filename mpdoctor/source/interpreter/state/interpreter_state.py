@@ -15,7 +15,7 @@ from mpdoctor.program.values import Value, options
 from mpdoctor.source.interpreter.state.events import MOST_EVENTS, Enough, Events
 from mpdoctor.source.interpreter.state.scopes import Closure, Frame, Module, Scope
 from mpdoctor.source.interpreter.state.side_effects import SideEffects
-from mpdoctor.source.joining import joined
+from mpdoctor.source.joining import joined, without_none
 from mpdoctor.source.modules import Files
 from mpdoctor.source.reading import Source
 
@@ -140,12 +140,13 @@ class State:
             raise Enough
 
     def bind(self, name: str, value: Value) -> None:
-        """Outside the walked paths of this scope, a `global` may or may not have been assigned: both stay possible."""
+        """Outside the walked paths of this scope, a `global` may or may not have been assigned: both stay possible. A
+        None is only a placeholder for whatever comes after it."""
         elsewhere = self.scope.redirected.get(name)
         if elsewhere is None:
             self.scope.names[name] = value
         else:
-            self.walk.side_effects.set(elsewhere.names, name, joined((elsewhere.names.get(name), value)))
+            self.walk.side_effects.set(elsewhere.names, name, without_none(joined((elsewhere.names.get(name), value))))
 
     def choose(self, value: Value) -> None:
         """Remember the functions and classes that are given a name behind a guard."""

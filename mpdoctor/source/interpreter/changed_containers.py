@@ -1,0 +1,96 @@
+"""Lists and dicts that the program changes in place: the new value stands wherever the program keeps the old one."""
+
+from __future__ import annotations
+
+import ast
+
+from mpdoctor.program.user_definitions import Instance
+from mpdoctor.program.values import Collection, Known, Unknown, Value, known, options
+from mpdoctor.source.interpreter.attributes import attribute_of
+from mpdoctor.source.interpreter.state.interpreter_state import State
+from mpdoctor.source.joining import joined, tells_of_all, without_none
+
+_MOST_ELEMENTS = 12
+_MOST_UNKNOWN_KEYS = 20  # values that a dict is given under keys that are not known
+_MOST_ENTRIES = 500
+
+
+def put_back(state: State, holder: ast.expr, old: Value, new: Value) -> None:
+    """Under a name, in an attribute or in another dict, among the others that may stand there."""
+    if isinstance(holder, ast.Name):
+        rebind(state, holder.id, _with_replaced_choice(state.scope.find(holder.id), old, new))
+    elif isinstance(holder, ast.Attribute):
+        for choice in options(_kept(state, holder.value)):
+            if isinstance(choice, Collection):
+                put_back(state, holder.value, choice, with_item(state, choice, Known(new.location, holder.attr), new))
+            else:
+                _replace_attribute(state, choice, holder.attr, old, new)
+    elif isinstance(holder, ast.Subscript):
+        index = _kept(state, holder.slice)
+        for choice in options(_kept(state, holder.value)):
+            if isinstance(choice, Collection) and index is not None:
+                put_back(state, holder.value, choice, with_item(state, choice, index, new))
+
+
+def _kept(state: State, node: ast.expr) -> Value | None:
+    """What stands there, of an expression that has been evaluated before."""
+    if isinstance(node, ast.Constant):
+        return Known(state.place(node), node.value)
+    if isinstance(node, ast.Name):
+        return state.scope.find(node.id)
+    if isinstance(node, ast.Attribute):
+        of = _kept(state, node.value)
+        return joined(attribute_of(state, choice, node.attr, state.place(node)) for choice in options(of))
+    if isinstance(node, ast.Subscript):
+        of, index = _kept(state, node.value), known(_kept(state, node.slice))
+        return of.entry(index) if isinstance(of, Collection) and isinstance(index, (str, int)) else None
+    return None
+
+
+def rebind(state: State, name: str, value: Value) -> None:
+    """In the function or around it."""
+    holder = state.scope
+    while name not in holder.names and name not in holder.redirected and holder.parent is not None:
+        holder = holder.parent
+    if holder is state.scope or name not in holder.names or not state.context.reached:
+        state.bind(name, value)
+    else:
+        state.walk.side_effects.set(holder.names, name, value)
+
+
+def _with_replaced_choice(value: Value | None, old: Value, new: Value) -> Value:
+    return joined(new if choice is old else choice for choice in options(value)) if old in options(value) else new
+
+
+def _replace_attribute(state: State, holder: Value, name: str, old: Value, new: Value) -> None:
+    attributes = state.attributes.get(id(holder))
+    if attributes is not None and name in attributes:
+        state.walk.side_effects.set(attributes, name, _with_replaced_choice(attributes[name], old, new))
+    if isinstance(holder, Instance) and name in holder.of.attributes:
+        of_class = holder.of.attributes
+        state.walk.side_effects.set(of_class, name, _with_replaced_choice(of_class[name], old, new))
+
+
+def with_item(state: State, of: Collection, index: Value, value: Value) -> Collection:
+    """`of[index] = value`"""
+    if of.kind == "dict" and isinstance(index, Known) and len(of.items) < _MOST_ENTRIES:
+        is_open = of.open or bool(state.context.loops)
+        kept = [place for place, key in enumerate(of.keys) if is_open or known(key) != index.value]
+        items, keys = tuple(of.items[i] for i in kept), tuple(of.keys[i] for i in kept)
+        return Collection(of.location, "dict", (*items, value), (*keys, index), is_open)
+    if of.kind == "dict" and len(of.items) < _MOST_UNKNOWN_KEYS:  # any of these is under any key
+        items = (*of.items, value)
+        return Collection(of.location, "dict", items, (Unknown(of.location),) * len(items), True)
+    return _with_element(state, of, index, value)
+
+
+def _with_element(state: State, of: Collection, index: Value, value: Value) -> Collection:
+    """A list with another element at an index; where that is not known, any element may be this one or as before. What
+    stands there before the program fills it, a None, is never taken."""
+    place = known(index)
+    if isinstance(place, int) and not of.open and not state.context.loops and 0 <= place < len(of.items):
+        return Collection(of.location, of.kind, (*of.items[:place], value, *of.items[place + 1 :]))
+    if of.kind != "list" or len(of.items) > _MOST_ELEMENTS:
+        return Collection(of.location, of.kind, (), (), True)
+    element = without_none(joined((*of.items, value)))
+    return Collection(of.location, "list", (element,), (), True, uniform=tells_of_all(value))
