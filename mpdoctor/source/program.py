@@ -15,6 +15,7 @@ from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import ClassFacts
 from mpdoctor.program.values import Known
+from mpdoctor.source.interpreter.attributes import SETTING_UP
 from mpdoctor.source.interpreter.call_inlining import inline_uncalled
 from mpdoctor.source.interpreter.dispatch import execute_block
 from mpdoctor.source.interpreter.imports import execute_module, load_module, new_module
@@ -84,16 +85,12 @@ def within_bounds(state: State, module: Module, execute: Callable[[State, Module
 def _execute_the_rest(state: State, module: Module) -> None:
     state.module, state.scope, state.events = module, module.scope, module.later
     state.qualified, state.owner = [], None
-    for body in module.main_blocks:
-        _begin_run(state, reached=True)
-        module.main_runs.add(state.runs)
-        module.scope.names["__name__"] = Known(module.location, "__main__")
-        execute_block(state, body)
+    _execute_main_blocks(state, module)
     done, left_to_others = 0, _steps_of_templates(state, module)
     while done < len(module.closures):
         closure = module.closures[done]
         done += 1
-        if id(closure) not in state.walk.executed and id(closure) not in left_to_others:
+        if _is_to_be_executed(state, closure) and id(closure) not in left_to_others:
             owner = closure.facts.owner
             is_framework = owner is not None and owner.kind is not None and id(owner) in state.walk.instantiated
             _begin_run(state, reached=is_framework)
@@ -106,6 +103,29 @@ def _execute_the_rest(state: State, module: Module) -> None:
             module.closures.append(inherited)  # it has been executed by its id, which nothing else may have
             _begin_run(state, reached=id(own) in state.walk.instantiated)
             inline_uncalled(state, inherited)
+
+
+def _is_to_be_executed(state: State, closure: Closure) -> bool:
+    """Not yet executed; or one that sets up objects, and has done so only for those of a class below its own: the
+    methods of its own class read what it sets."""
+    if id(closure) not in state.walk.executed:
+        return True
+    owner = closure.facts.owner
+    return owner is not None and closure.facts.name in SETTING_UP and id(owner) not in state.walk.set_up
+
+
+def _execute_main_blocks(state: State, module: Module) -> None:
+    """What an imported module does where it is run by itself. That is no part of the program which imports it: the
+    functions of other modules that only this run has executed are still to be executed for that program."""
+    if not module.main_blocks:
+        return
+    before = set(state.walk.executed)
+    for body in module.main_blocks:
+        _begin_run(state, reached=True)
+        module.main_runs.add(state.runs)
+        module.scope.names["__name__"] = Known(module.location, "__main__")
+        execute_block(state, body)
+    state.walk.executed &= before | {id(closure) for closure in module.closures}
 
 
 def _inherited_builds(state: State, closure: Closure) -> Iterator[Closure]:

@@ -217,6 +217,7 @@ def store_attribute(state: State, of: Value, name: str, value: Value) -> None:
             state.walk.side_effects.set(held, name, value if is_straight else _either(held.get(name), value))
         if own is None:
             continue
+        state.walk.set_up.add(id(own))
         if isinstance(choice, Call):
             attributes = _attributes_of(state, choice)
             state.walk.side_effects.set(attributes, name, value if replaces else _either(attributes.get(name), value))

@@ -16,7 +16,8 @@ from mpdoctor.source.interpreter.state.recording import record_return
 from mpdoctor.source.interpreter.state.scopes import Closure, Frame, Keywords, Scope
 from mpdoctor.source.joining import joined, tells_of_all
 
-DEEPEST_CALL = 6  # functions inlined into one another
+DEEPEST_CALL = 12  # functions inlined into one another
+DEEPEST_PLAIN = 8  # the same of one that never names TensorFlow or Keras
 DEEPEST_ALONE = 3  # the same from a function that nobody calls: of its parameters little is known
 DEEPEST_ALONE_ELSEWHERE = 2  # the same of a function in another file than that one, which is walked there as well
 MOST_INLININGS = 64  # times that one function is inlined
@@ -84,7 +85,7 @@ def _is_behind_guard(state: State, closure: Closure) -> bool:
 
 def _deepest(state: State, closure: Closure) -> int:
     if state.context.reached:
-        return DEEPEST_CALL
+        return DEEPEST_PLAIN if closure.is_plain else DEEPEST_CALL
     stack = state.walk.call_stack
     return DEEPEST_ALONE if not stack or closure.module is stack[0].module else DEEPEST_ALONE_ELSEWHERE
 

@@ -42,13 +42,20 @@ _PASSING_ON = ("builtins.reversed", "builtins.sorted", "builtins.iter", "tqdm.tq
 
 
 def evaluate_subscript(state: State, node: ast.Subscript) -> Value:
-    of, index = evaluate(state, node.value), evaluate(state, node.slice)
+    of, place = evaluate(state, node.value), state.place(node)
     if isinstance(node.slice, ast.Slice):
-        return joined(_slice_of(choice, index, state.place(node)) for choice in options(of))
-    place = state.place(node)
-    return joined(
-        item_of_object(state, choice, index, place) or item_of(choice, index, place)
-        for choice in _without_empty_lists(of)
+        taken = _known_slice(state, node.slice)
+        return joined(_slice_of(choice, taken, place) for choice in options(of))
+    index, choices = evaluate(state, node.slice), _without_empty_lists(of)
+    return joined(item_of_object(state, choice, index, place) or item_of(choice, index, place) for choice in choices)
+
+
+def _known_slice(state: State, node: ast.Slice) -> slice | None:
+    """None where a bound is not known."""
+    nodes = (node.lower, node.upper, node.step)
+    bounds = [None if bound is None else known(evaluate(state, bound)) for bound in nodes]
+    return (
+        slice(*bounds) if all(bound is None or isinstance(bound, int) for bound in bounds) and bounds[2] != 0 else None
     )
 
 
@@ -63,14 +70,13 @@ def _is_empty(value: Value) -> bool:
     return isinstance(value, Collection) and value.kind == "list" and not value.items and not value.open
 
 
-def _slice_of(of: Value, index: Value, location: Location) -> Value:
+def _slice_of(of: Value, taken: slice | None, location: Location) -> Value:
     """Some of what a comprehension makes is as the whole of it."""
     if not isinstance(of, Collection) or of.kind == "dict":
         return Item(location, of, Unknown(location))
     if of.uniform:
         return of
-    taken = known(index)
-    if of.open or not isinstance(taken, slice):
+    if of.open or taken is None:
         return in_any_order(of, location)
     return Collection(location, of.kind, of.items[taken])
 

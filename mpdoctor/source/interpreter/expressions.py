@@ -180,11 +180,10 @@ def evaluate_yield(state: State, node: ast.Yield | ast.YieldFrom) -> Value:
 
 
 def evaluate_slice(state: State, node: ast.Slice) -> Value:
-    """A constant where its bounds are."""
-    nodes = (node.lower, node.upper, node.step)
-    bounds = [None if bound is None else known(evaluate(state, bound)) for bound in nodes]
-    is_known = all(bound is None or isinstance(bound, int) for bound in bounds) and bounds[2] != 0
-    return Known(state.place(node), slice(*bounds)) if is_known else Unknown(state.place(node))
+    for bound in (node.lower, node.upper, node.step):
+        if bound is not None:
+            evaluate(state, bound)
+    return Unknown(state.place(node))
 
 
 def evaluate_positional(

@@ -52,6 +52,8 @@ class Walk:
         one element after the other.
     instantiated
         Ids of the user's own classes of which the program makes instances.
+    set_up
+        Ids of the user's own classes whose objects were given attributes.
     chosen_behind_guard
         Ids of the user's functions and classes that the program chooses where it asked for a version, say:
         `step = step_of_keras_3 if IS_KERAS_3 else step_of_keras_2`.
@@ -69,6 +71,7 @@ class Walk:
     visiting: int = 0
     unrolling: int = 0
     instantiated: set[int] = field(default_factory=set)
+    set_up: set[int] = field(default_factory=set)
     chosen_behind_guard: set[int] = field(default_factory=set)
     side_effects: SideEffects = field(default_factory=SideEffects)
     last_order: int = MOST_EVENTS
