@@ -27,14 +27,14 @@ from mpdoctor.project.written_texts import text_from_expression
 
 _LOCKS = ("uv.lock", "poetry.lock", "pdm.lock")
 _CONDA = ("environment*.y*ml", "conda*.y*ml", "env.y*ml")
-_REQUIREMENTS = "requirements*.txt"
+_REQUIREMENTS = ("requirements*.txt", "requirements*.in", "*[-_]requirements.txt", "constraints*.txt")
 _PACKAGING = (
     "pip_package",
     "python_package",
 )  # where a Bazel build keeps what it makes the wheel with, mostly in tools/
 # In small letters, with the folders that are looked into.
 _READ = (
-    *(*_LOCKS, *_CONDA, *map(str.lower, IMAGES), _REQUIREMENTS, "requirements", "docker"),
+    *(*_LOCKS, *_CONDA, *map(str.lower, IMAGES), *_REQUIREMENTS, "requirements", "docker"),
     *("pipfile", "pipfile.lock", "pyproject.toml", "setup.cfg", "setup.py", "tools", *_PACKAGING),
     *(*FOLDERS, *STARTS),
 )
@@ -85,7 +85,7 @@ def pins_from_declarations(folder: Path) -> list[Pin]:
     for path in files_named(folder, *_CONDA):
         pins += _pins_from_conda(path)
     seen: set[Path] = set()
-    for path in (*files_named(folder, _REQUIREMENTS), *files_named(folder / "requirements", "*.txt")):
+    for path in (*files_named(folder, *_REQUIREMENTS), *files_named(folder / "requirements", "*.txt")):
         pins += _pins_from_requirements(path, seen)
     return pins
 

@@ -34,9 +34,9 @@ ADDONS = "tensorflow-addons"
 PROBABILITY = "tensorflow-probability"
 TF_KERAS = "tf-keras"  # says that it is wanted, and not whether `tf.keras` is it
 _LONGEST_REQUIREMENT = 1000
-# `==2.0.0-beta1` and `==2.12.0+nv23.6` have the Keras of the release that they are named after
+# `==2.0.0-beta1`, `==2.15.0.post1` and `==2.12.0+nv23.6` have the Keras of the release that they are named after
 _BEFORE_OR_OF_ITS_OWN = re.compile(
-    r"(==\s*\d{1,4}(?:\.\d{1,4}){1,3})(?:[-.]?(?:a|b|c|rc|alpha|beta|dev|pre)\d+|\+[\w.]+)"
+    r"(==\s*\d{1,4}(?:\.\d{1,4}){1,3})(?:[-.]?(?:a|b|c|rc|alpha|beta|dev|pre|post)\d+|\+[\w.]+)"
 )
 _NO_RELEASE = re.compile(r"\d{10}")  # a number that Python may refuse to read
 
