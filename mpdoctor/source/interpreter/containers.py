@@ -93,20 +93,24 @@ def item_of(of: Value, index: Value | None, location: Location) -> Value:
         return (of.keys if of.kind == "dict" and index is None else of.items)[0]
     if isinstance(of, Collection):
         if isinstance(index, Either) and not of.open and any(isinstance(option, Known) for option in index.options):
-            return joined(item_of(of, option, location) for option in index.options)
+            return joined(_entry_at(of, option, location) for option in index.options)
         if isinstance(index, Known):
             return _entry_of(of, index, location)
-        if (index is None or _counts(index)) and not of.open:
-            elements = of.keys if of.kind == "dict" else of.items
+        if not of.open or _is_filled_under_any_key(of):
+            elements = of.keys if of.kind == "dict" and index is None else of.items
             if elements:
                 return joined(elements)
     return Item(location, of, index)
 
 
-def _counts(index: Value) -> bool:
-    """Whether it is the `i` of `for i in range(…)` or of `enumerate`."""
-    of = index.of if isinstance(index, Item) and index.index is None else None
-    return is_api(of.callee if isinstance(of, Call) else of, "builtins.range")
+def _is_filled_under_any_key(of: Collection) -> bool:
+    """`layers[f"dense_{i}"] = …`, in a dict of which no key is known: any value may stand under any key."""
+    return of.kind == "dict" and bool(of.items) and all(isinstance(key, Unknown) for key in of.keys)
+
+
+def _entry_at(of: Collection, index: Value, location: Location) -> Value:
+    """For one of the values that an index may be: the default of a flag counts more than what else may be given."""
+    return _entry_of(of, index, location) if isinstance(index, Known) else Item(location, of, index)
 
 
 def _entry_of(of: Collection, index: Known, location: Location) -> Value:
