@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from mpdoctor.facts.causes.culprits import CulpritFacts, GradientCulpritFacts, TensorFacts
 from mpdoctor.facts.causes.growth import GrowthFacts
 from mpdoctor.facts.causes.hidden_overflow import HiddenOverflowFacts
@@ -229,9 +231,20 @@ class TrainingFacts:
         that its weights, which nothing has moved since, were far from where they began before it."""
         step, loss, weight = growth.rises[0]
         first = self.steps[0].loss
-        if growth.start <= 0 or first is None or (before is not None and step > before):
+        if growth.start <= 0 or first is None or (before is not None and step > before) or self.breaking_update:
             return False
         return not self.steps[step].applied and weight >= LEAPT * growth.start and loss >= ROSE * first
+
+    @property
+    def breaking_update(self) -> int | None:
+        """The number, from 1 on, of the step whose update made weights inf or NaN out of weights and gradients that
+        were finite: no learning rate does that. None where there is none."""
+        if self.growth is None or len(self.growth.rises) != 1:
+            return None
+        after, _, weight = self.growth.rises[0]
+        before = self.steps[:after]
+        were_finite = all(step.first_nonfinite is None and not step.nonfinite_replicas for step in before)
+        return after if before and before[-1].applied and were_finite and not math.isfinite(weight) else None
 
     @property
     def escaped_steps(self) -> tuple[int, ...]:

@@ -875,6 +875,26 @@ TABLE: list[tuple[str, str, dict[str, Any], tuple[str, ...] | str]] = [
         {**broken("ReadVariableOp", in_float32=None), "steps": in_loss("Log")["steps"]},
         ("before the step begins", "the earlier steps"),
     ),
+    (
+        "MP907",
+        "an-update-that-breaks-the-weights",
+        {
+            "steps": tuple(
+                StepFacts(32768.0, n < 2, None if n < 2 else "k", 1.0 if n < 2 else math.inf) for n in range(9)
+            ),
+            "growth": GrowthFacts(0.3, ((2, math.inf, math.inf),), 0.001),
+        },
+        ("The update of step 2 made weights inf or NaN", "Adam computes that", "See what Adam divides by"),
+    ),
+    (
+        "MP907",
+        "a-gradient-that-breaks-the-weights",
+        {
+            "steps": tuple(StepFacts(None, True, "k" if n > 0 else None, 1.0 if n < 2 else math.inf) for n in range(9)),
+            "growth": GrowthFacts(0.3, ((2, math.inf, math.inf),), 0.001),
+        },
+        ("The loss is inf at step 3 and at 6 later steps, although",),
+    ),
     ("MP907", "on-this-device-alone", in_loss("Mean", **IN_FLOAT32), SILENT),
     (
         "MP907",

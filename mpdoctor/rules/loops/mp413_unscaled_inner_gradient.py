@@ -60,10 +60,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mpdoctor.finding import Finding, Severity
-from mpdoctor.program.events import Call
+from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.policy_settings import UNSURE
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Value, walk
+from mpdoctor.program.values import MISSING, Value, known, walk
 from mpdoctor.semantics.source.edits.expressions import unsafe_fix
 from mpdoctor.semantics.source.edits.loops.scaled_inner_gradients import scaled_inner_gradient
 from mpdoctor.semantics.source.layers.float16_layers import is_computed_in_float32
@@ -112,7 +112,20 @@ def _runs_in_float16(facts: SourceFacts, inner: Call) -> bool:
 
 def _may_be_scaled(facts: SourceFacts, inner: Call) -> bool:
     """Whether the gradient is scaled, through its target or through `output_gradients`."""
-    return inner.argument(2, "output_gradients") is not None or may_be_scaled_in(facts, target(inner))
+    if inner.argument(2, "output_gradients") is not None or may_be_scaled_in(facts, target(inner)):
+        return True
+    factors = [part for part in walk(target(inner)) if isinstance(part, Operation) and part.operator == "*"]
+    return any(
+        _is_same_number(divided.operands[-1], operand)
+        for divided in facts.operations
+        if divided.operator == "/" and any(part is inner for part in walk(divided.operands[0]))
+        for factor in factors
+        for operand in factor.operands
+    )
+
+
+def _is_same_number(value: Value, other: Value) -> bool:
+    return value is other or (known(value) is not MISSING and known(value) == known(other) != 1)
 
 
 def _is_recorded(gradient: Call) -> bool:

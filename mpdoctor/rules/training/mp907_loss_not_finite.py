@@ -100,6 +100,11 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
 
 def _why(training: TrainingFacts) -> str:
     operation, culprit = training.broken_operation, training.culprit
+    if training.breaking_update is not None:
+        return (
+            f". The update of step {training.breaking_update} made weights inf or NaN, although they and every "
+            f"gradient until then were finite: {_optimizer(training)} computes that."
+        )
     if training.diverges:
         return f". {story_of_growth(training)}"
     if culprit is not None and operation is not None:
@@ -113,7 +118,16 @@ def _why(training: TrainingFacts) -> str:
     return ", although no layer's output overflows." if looked else "."
 
 
+def _optimizer(training: TrainingFacts) -> str:
+    return training.model.optimizer[-1].class_name if training.model.optimizer else "the optimizer"
+
+
 def _remedy(training: TrainingFacts) -> str:
+    if training.breaking_update is not None:
+        return (
+            f"See what {_optimizer(training)} divides by: variables of its own in 16 bits, in which its epsilon is 0, "
+            f"or no epsilon. Keep its variables in float32. {NOT_TRIED}"
+        )
     if training.broken_operation is not None or training.diverges or why_not_followed(training):
         return remedy_from_culprit(training)
     return (
