@@ -1,8 +1,9 @@
 """Notebooks: the code of all cells as one program, without what IPython alone understands.
 
 `%matplotlib inline`, `!pip install`, `model.fit?` and the like become `pass`; `%time x = f()` keeps its statement;
-a cell that begins with `%%bash` or `%%html` is no Python and left out, one that begins with `%%time` is. Lines stay
-where they are. A cell that is no Python even so is told, and the others are read.
+a cell that begins with `%%bash` or `%%html` is no Python and left out, one that begins with `%%time` is. The prompts of
+a session, `>>> ` and `In [1]: `, are taken away as IPython does it. Lines stay where they are. A cell that is no Python
+even so is told, and the others are read.
 """
 
 from __future__ import annotations
@@ -27,6 +28,12 @@ _AUTOMAGIC = "pip|conda|mamba|cd|ls|ll|cat|cp|mkdir|mv|rm|rmdir|man|less|more|lo
 _LINE_MAGIC = re.compile(rf"""(?P<indent>\s*)(?:[%!?]|(?:{_AUTOMAGIC})[ \t]+[\w./~$"'*-]|[\w.\[\]'"]+\?{{1,2}}\s*$)""")
 _ASSIGNED_MAGIC = re.compile(r"(?P<target>\s*[A-Za-z_][\w.,\s\[\]'\"]*?=\s*)[%!]")
 _COMPOUND = "async|class|def|for|if|try|while|with"  # statements that nothing may stand before on their line
+# A prompt in a cell's first line, and any prompt; all are taken away if the first or second line has one. First `>>> `,
+# whose `...` begins no session; then `In [1]: `.
+_PROMPTS = (
+    (re.compile(r">>>(?: |$)"), re.compile(r"(?:>>>|\.\.\.)(?: |$)")),
+    (_IN := re.compile(r"(?:(?:\[(?:nav|ins)\])? )?In \[\d+\]: |[ \t]*\.{3,}: ?"), _IN),
+)
 _TIMED = re.compile(rf"(?P<indent>\s*)%time[ \t]+(?!(?:{_COMPOUND})\b)(?=[A-Za-z_(])")
 
 
@@ -116,33 +123,43 @@ def _tree_from_cell(text: str, path: str) -> ast.Module | Problem:
     again = tree_from_text(without_magics(text), path)
     if isinstance(again, ast.Module):
         return again
-    indent = _leading_indent(text)
-    moved = tree_from_text(_without_indent(without_magics(text), indent), path) if indent else again
-    return _indented(moved, text, indent) if isinstance(moved, ast.Module) else _of_the_cell(tree, again)
+    taken = _taken_away(text)
+    if not any(taken):
+        return _of_the_cell(tree, again)
+    moved = tree_from_text(without_magics(_without(taken, text)), path)
+    return _where_it_stands(moved, taken) if isinstance(moved, ast.Module) else _of_the_cell(tree, moved)
 
 
-def _leading_indent(text: str) -> str:
-    """Of the first line that holds something. IPython takes it away from all lines that have it."""
-    first = next((line for line in lines_of(text) if line.strip()), "")
-    return first[: len(first) - len(first.lstrip(" \t"))]
+def _taken_away(text: str) -> list[int]:
+    """How many characters IPython takes away from each line: the indentation of the first one that holds something,
+    then the prompts."""
+    lines = lines_of(text)
+    first = next((number for number, line in enumerate(lines) if line.strip()), 0)
+    indent = lines[first][: len(lines[first]) - len(lines[first].lstrip(" \t"))]
+    taken = [len(indent) * line.startswith(indent) for line in lines]
+    for initial, prompt in _PROMPTS:
+        seen = zip((initial, prompt), lines[first : first + 2], taken[first:], strict=False)
+        if any(pattern.match(line, before) for pattern, line, before in seen):
+            found = [prompt.match(line, before) for line, before in zip(lines, taken, strict=True)]
+            taken = [match.end() if match else before for match, before in zip(found, taken, strict=True)]
+    return taken
 
 
-def _without_indent(text: str, indent: str) -> str:
-    return "\n".join(line.removeprefix(indent) for line in lines_of(text))
+def _without(taken: list[int], text: str) -> str:
+    return "\n".join(line[count:] for line, count in zip(lines_of(text), taken, strict=True))
 
 
-def _indented(tree: ast.Module, text: str, indent: str) -> ast.Module:
+def _where_it_stands(tree: ast.Module, taken: list[int]) -> ast.Module:
     """The same where it stands in the cell."""
-    columns = [len(indent) * line.startswith(indent) for line in lines_of(text)]
     for node in ast.walk(tree):
         if isinstance(node, (ast.expr, ast.stmt)):
-            node.col_offset += columns[node.lineno - 1]
-            node.end_col_offset = (node.end_col_offset or 0) + columns[(node.end_lineno or node.lineno) - 1]
+            node.col_offset += taken[node.lineno - 1]
+            node.end_col_offset = (node.end_col_offset or 0) + taken[(node.end_lineno or node.lineno) - 1]
     return tree
 
 
 def _of_the_cell(as_it_is: Problem, without: Problem) -> Problem:
-    """The magics are no errors: what is left without them is."""
+    """The magics and prompts are no errors: what is left without them is."""
     return without if as_it_is.location.line <= without.location.line else as_it_is
 
 

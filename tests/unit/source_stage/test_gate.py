@@ -69,7 +69,21 @@ FILES: dict[str, tuple[str | bytes, list[int], int | None]] = {
     "timed.ipynb": (code("%time for x in y: f(x)\n%time x = 1\n" + WRONG), [4], None),
     "quoted.ipynb": (code('ls "a b"\nrm *.png\n' + WRONG), [4], None),
     "indented.ipynb": (code("\n" + "".join(f"  {line}\n" for line in ["# x", "!ls", *WRONG.splitlines()])), [5], None),
-    "indented_at_random.ipynb": (code("  x = 1\n y = 2\n"), [], 1),
+    "indented_at_random.ipynb": (code("  x = 1\n y = 2\n"), [], 2),
+    "prompts.ipynb": (
+        code(">>> !ls\n>>> for x in y:\n...     f(x)\n...\n" + "".join(f">>> {x}\n" for x in WRONG.splitlines())),
+        [6],
+        None,
+    ),
+    "numbered_prompts.ipynb": (
+        code("In [1]: for x in y:\n   ...:     f(x)\nIn [2]: " + "\nIn [3]: ".join(WRONG.splitlines())),
+        [4],
+        None,
+    ),
+    "prompt_in_the_second_line.ipynb": (code("# x\n>>> " + "\n".join(WRONG.splitlines())), [3], None),
+    "prompts_with_an_answer.ipynb": (code(">>> 1 + 1\nthe answer\n"), [], 2),
+    "prompts_in_the_third_line.ipynb": (code("x = 1\ny = 2\n>>> z = 3\n"), [], 3),
+    "ellipsis.ipynb": (code("x = 1\n...\n" + WRONG), [4], None),
     "format_3.ipynb": (json.dumps({"worksheets": [{"cells": [{"cell_type": "code", "input": [WRONG]}]}]}), [2], None),
     "other_language.ipynb": (code("x <- 1", metadata={"kernelspec": {"language": "R"}}), [], None),
     "odd_cells.ipynb": (json.dumps({"cells": [1, None, {"cell_type": "code"}], "metadata": []}), [], None),
@@ -108,6 +122,18 @@ def test_a_cell_that_is_indented_as_a_whole_keeps_its_columns(tmp_path: Path) ->
     names = list(write(tmp_path, {"plain.ipynb": code(WRONG), "moved.ipynb": code(indented)}).glob("*.ipynb"))
     plain, moved = (
         check("--static", name.name, directory=tmp_path).report["findings"] for name in sorted(names, reverse=True)
+    )
+    assert [(f["line"], f["column"] + 4, f["end_column"] + 4) for f in plain] == [
+        (f["line"], f["column"], f["end_column"]) for f in moved
+    ]
+
+
+def test_a_line_behind_a_prompt_keeps_its_columns(tmp_path: Path) -> None:
+    """IPython takes the prompts of a session away."""
+    session = "".join(f">>> {line}\n" for line in WRONG.splitlines())
+    write(tmp_path, {"plain.ipynb": code(WRONG), "session.ipynb": code(session)})
+    plain, moved = (
+        check("--static", name, directory=tmp_path).report["findings"] for name in ("plain.ipynb", "session.ipynb")
     )
     assert [(f["line"], f["column"] + 4, f["end_column"] + 4) for f in plain] == [
         (f["line"], f["column"], f["end_column"]) for f in moved
