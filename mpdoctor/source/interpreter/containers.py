@@ -118,7 +118,18 @@ def _entry_of(of: Collection, index: Known, location: Location) -> Value:
         entry = of.entry(index.value)
     except TypeError:  # a key that cannot be compared
         entry = None
-    return entry or (Unknown(location) if of.kind == "dict" else Item(location, of, index))
+    if of.kind != "dict":
+        return entry or Item(location, of, index)
+    later = _under_unknown_keys(of, entry)
+    return joined([*options(entry), Item(location, later, index)]) if later.items else entry or Unknown(location)
+
+
+def _under_unknown_keys(of: Collection, entry: Value | None) -> Collection:
+    """What a dict was given under keys that are not known, behind this entry of its: any may be under its key."""
+    first = 0 if entry is None else 1 + max(place for place, item in enumerate(of.items) if item is entry)
+    kept = [place for place in range(first, len(of.items)) if not isinstance(of.keys[place], Known)]
+    items, keys = tuple(of.items[i] for i in kept), tuple(of.keys[i] for i in kept)
+    return Collection(of.location, "dict", items, keys, True)
 
 
 def evaluate_sequence(state: State, node: ast.Tuple | ast.List | ast.Set) -> Value:
