@@ -89,18 +89,17 @@ def in_any_order(of: Collection, location: Location) -> Collection:
 
 def item_of(of: Value, index: Value | None, location: Location) -> Value:
     """`of[index]`; with `index` None one element, nobody knows which."""
-    if isinstance(of, Collection) and of.uniform:
+    if not isinstance(of, Collection):
+        return Item(location, of, index)
+    if of.uniform:
         return (of.keys if of.kind == "dict" and index is None else of.items)[0]
-    if isinstance(of, Collection):
-        if isinstance(index, Either) and not of.open and any(isinstance(option, Known) for option in index.options):
-            return joined(_entry_at(of, option, location) for option in index.options)
-        if isinstance(index, Known):
-            return _entry_of(of, index, location)
-        if not of.open or _is_filled_under_any_key(of):
-            elements = of.keys if of.kind == "dict" and index is None else of.items
-            if elements:
-                return joined(elements)
-    return Item(location, of, index)
+    if isinstance(index, Known):
+        return _entry_of(of, index, location)
+    if isinstance(index, Either) and not of.open and any(isinstance(option, Known) for option in index.options):
+        return joined(_entry_at(of, option, location) for option in index.options)
+    elements = of.keys if of.kind == "dict" and index is None else of.items
+    is_whole = not of.open or _is_filled_under_any_key(of)
+    return joined(elements) if elements and is_whole else Item(location, of, index)
 
 
 def _is_filled_under_any_key(of: Collection) -> bool:
@@ -120,16 +119,14 @@ def _entry_of(of: Collection, index: Known, location: Location) -> Value:
         entry = None
     if of.kind != "dict":
         return entry or Item(location, of, index)
-    later = _under_unknown_keys(of, entry)
-    return joined([*options(entry), Item(location, later, index)]) if later.items else entry or Unknown(location)
+    found = [*options(entry), *_under_unknown_keys(of, entry)]
+    return joined(found) if found else Unknown(location)
 
 
-def _under_unknown_keys(of: Collection, entry: Value | None) -> Collection:
+def _under_unknown_keys(of: Collection, entry: Value | None) -> list[Value]:
     """What a dict was given under keys that are not known, behind this entry of its: any may be under its key."""
     first = 0 if entry is None else 1 + max(place for place, item in enumerate(of.items) if item is entry)
-    kept = [place for place in range(first, len(of.items)) if not isinstance(of.keys[place], Known)]
-    items, keys = tuple(of.items[i] for i in kept), tuple(of.keys[i] for i in kept)
-    return Collection(of.location, "dict", items, keys, True)
+    return [of.items[place] for place in range(first, len(of.items)) if not isinstance(of.keys[place], Known)]
 
 
 def evaluate_sequence(state: State, node: ast.Tuple | ast.List | ast.Set) -> Value:
