@@ -64,7 +64,12 @@ from mpdoctor.semantics.wording import receiver_text
 
 SEVERITY = Severity.ERROR
 FAILS_IN = ("model", "training")
-STRATEGIES = ("MirroredStrategy", "MultiWorkerMirroredStrategy", "CentralStorageStrategy", "TPUStrategy")
+# In the scope of each of them both a bare optimizer and a wrapper raise (TensorFlow 2.4, 2.10, 2.15 and 2.21); not in
+# that of `get_strategy()`.
+STRATEGIES = (
+    *("MirroredStrategy", "MultiWorkerMirroredStrategy", "CentralStorageStrategy", "TPUStrategy"),
+    "OneDeviceStrategy",
+)
 RUNNING = ("run", "experimental_run_v2", "call_for_each_replica", "merge_call", "update")
 HELP = "Put the step into a function and call `strategy.run(step, args=(…))`. Keep the scope for making the model."
 
@@ -73,7 +78,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     if not facts.shows_mixed_precision:
         return
     for apply in facts.method_calls(*APPLYING):
-        if apply.context.guarded or not any(_is_scope(value) for value in apply.context.withs):
+        if apply.context.guarded or not any(map(_is_scope, apply.context.withs)):
             continue
         if not _runs_on_a_replica(facts, apply.context):
             of = receiver_text(facts, apply)
@@ -96,7 +101,13 @@ def in_failure(failure: FailureFacts) -> Iterator[Finding]:
 
 
 def _is_scope(value: Value) -> bool:
-    return isinstance(value, Call) and value.method == "scope" and any(map(_is_strategy, options(value.receiver)))
+    """Whether it is the scope of a strategy, whichever of several the program has chosen."""
+    return all(map(_is_scope_of_one, options(value)))
+
+
+def _is_scope_of_one(value: Value) -> bool:
+    strategies = options(value.receiver) if isinstance(value, Call) and value.method == "scope" else ()
+    return bool(strategies) and all(map(_is_strategy, strategies))
 
 
 def _is_strategy(value: Value) -> bool:
