@@ -18,6 +18,7 @@ from mpdoctor.semantics.source.numbers.losses_and_metrics import compiled, funct
 
 PASSING = ("reshape", "squeeze", "expand_dims", "identity", "stop_gradient", "flatten", "maximum", "clip_by_value")
 SPARSE = ("sparse_categorical_crossentropy", "SparseCategoricalCrossentropy")
+JOINING = ("concat", "concatenate", "stack")
 SIZED = ("zeros", "ones", "eye", "add_weight", "normal", "uniform", "fill", "truncated_normal")
 FLOATS = ("float32", "float64")
 MOST_STEPS = 20
@@ -43,19 +44,38 @@ def indexings(facts: SourceFacts) -> Iterator[Indexing]:
 
 
 def casts_behind(ids: Value) -> Iterator[Call]:
-    """The casts that the ids have been through, the last first."""
+    """The casts that the ids have been through, the last first. Of ids that are joined to others, `tf.concat([word,
+    negatives], 1)`, only those of what the program is given: the others may be a start token, or a few numbers."""
+    yield from _casts_in_line(ids)
+    for part in _joined(ids):
+        if isinstance(ids_before_casts(part), (Parameter, Item)):
+            yield from _casts_in_line(part)
+
+
+def _casts_in_line(ids: Value) -> Iterator[Call]:
+    yield from (value for value in _chain(ids) if isinstance(value, Call) and is_api(value.callee, *CASTS))
+
+
+def _joined(ids: Value) -> tuple[Value, ...]:
+    """What the ids are put together of, side by side."""
+    last = list(_chain(ids))[-1:]
+    parts = [value.argument(0) for value in last if isinstance(value, Call) and function_named(value) in JOINING]
+    return tuple(item for part in parts if isinstance(part, Collection) and part.kind != "dict" for item in part.items)
+
+
+def _chain(ids: Value) -> Iterator[Value]:
+    """The ids, and what each of them is a cast, a part or another shape of."""
     for _ in range(MOST_STEPS):
         choices = options(ids)
         if len(choices) != 1:
             return
         value = choices[0]
+        yield value
         inner: Value | None = None
         if isinstance(value, Item):
             inner = value.of
         elif isinstance(value, Call) and (is_api(value.callee, *CASTS) or function_named(value) in PASSING):
             inner = value.argument(0, "x") or value.keyword("tensor") or value.keyword("input")
-            if is_api(value.callee, *CASTS):
-                yield value
         if inner is None:
             return
         ids = inner
@@ -63,7 +83,7 @@ def casts_behind(ids: Value) -> Iterator[Call]:
 
 def ids_before_casts(ids: Value) -> Value:
     """The ids as they were before any of these casts."""
-    last = next(iter(list(casts_behind(ids))[-1:]), None)
+    last = next(iter(list(_casts_in_line(ids))[-1:]), None)
     before = ids if last is None else last.argument(0, "x") or last.keyword("tensor") or ids
     while isinstance(before, Call) and function_named(before) in PASSING and before.argument(0) is not None:
         before = before.argument(0) or before
