@@ -34,6 +34,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from mpdoctor.facts.location import Location
 from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.knowledge.half_dtypes import HALF_POLICIES
 from mpdoctor.program.dtypes.tensor_dtypes import policies_named
@@ -61,12 +62,13 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         return
     used = _used(facts)
     for policy in made:
-        if id(policy) not in used and (_is_bound_to_a_name(facts, policy) or _is_handed_to_a_name(facts, policy)):
+        place = _told_at(facts, policy) if id(policy) not in used else None
+        if place is not None:
             name = policies_named(policy.argument(0, "name"))[0]
             yield Finding(
                 f'This policy is made and never used: "{name}" is not in force, and everything computes in float32.',
                 "Set it: `keras.mixed_precision.set_global_policy(…)`, before the first layer is made.",
-                policy.location,
+                place,
                 fix=_fix(facts, policy),
             )
 
@@ -153,27 +155,39 @@ def _only_shows(call: Call) -> bool:
     return name in ("builtins.print", NULLCONTEXT) or name.startswith("logging.") or name in ("info", "debug")
 
 
-def _is_handed_to_a_name(facts: SourceFacts, policy: Call) -> bool:
-    """Whether it is the `return` value of a function that is called as `name = function()`."""
-    place, callers = policy.location, policy.context.callers
-    if place.path != facts.path or not callers or callers[-1].path != facts.path:
-        return False
-    line = facts.lines[place.line - 1]
-    if line[: place.column - 1].strip() != "return":
-        return False
-    caller = callers[-1]
-    before = facts.lines[caller.line - 1][: caller.column - 1].rstrip()
-    name = before.removesuffix("=").removesuffix(":").rpartition("(" if before.endswith(":=") else "\n")[2].strip()
-    return before.endswith("=") and name.isidentifier() and not name.isupper()
+def _told_at(facts: SourceFacts, policy: Call) -> Location | None:
+    """Where to tell of a policy that is made in `name = Policy(…)` or in a statement of its own, or that a function
+    returns which is called as `name = function()`: where it is made, of a function in another file where it gets its
+    name. None for others: a policy in a list, a class or a module's constant may be used from elsewhere. One made by a
+    function of a file that is not at hand is judged by that function alone."""
+    made = policy.location
+    if policy.dropped:
+        return made
+    if not facts.lines_of(made.path):
+        return made if policy.context.function is not None and not facts.incomplete else None
+    place = _returned_to(facts, policy)
+    may_be_constant = place is not made or policy.context.function is None
+    if not _is_name_before(_text_before(facts, place), may_be_constant):
+        return None
+    return made if place.path == made.path else place
 
 
-def _is_bound_to_a_name(facts: SourceFacts, policy: Call) -> bool:
-    """Whether it is made in `name = Policy(…)`, or in a statement of its own. A policy in a list, a class or a module's
-    constant may be used from elsewhere; one made by a function of another file is judged by that function alone."""
-    place = policy.location
-    if place.path != facts.path or policy.dropped:
-        return policy.dropped or (policy.context.function is not None and not facts.incomplete)
-    before = facts.lines[place.line - 1][: place.column - 1].strip()
-    name = before[:-1].partition(":")[0].strip()
-    is_constant = policy.context.function is None and name.isupper()
-    return before.endswith("=") and name.isidentifier() and not is_constant
+def _returned_to(facts: SourceFacts, policy: Call) -> Location:
+    """The outermost call of a function whose `return` value it is; where it is made, if it is none."""
+    place, callers = policy.location, list(policy.context.callers)
+    while callers and _text_before(facts, place) == "return":
+        place = callers.pop()
+    return place
+
+
+def _is_name_before(text: str, may_be_constant: bool) -> bool:
+    """`name =`, `name: Policy =` or `(name :=`; where it may be a module's constant, no name like HALF."""
+    name = text.removesuffix("=").removesuffix(":").rpartition("(" if text.endswith(":=") else "\n")[2]
+    name = name.partition(":")[0].strip()
+    return text.endswith("=") and name.isidentifier() and not (may_be_constant and name.isupper())
+
+
+def _text_before(facts: SourceFacts, place: Location) -> str:
+    """What stands on the line before an expression; "" where the file is not at hand."""
+    lines = facts.lines_of(place.path)
+    return lines[place.line - 1][: place.column - 1].strip() if lines else ""

@@ -186,6 +186,33 @@ def test_a_policy_that_a_function_of_another_file_leaves_is_told_by_the_program(
         assert [(finding["path"], finding["line"]) for finding in found] == [("settings.py", line) for line in lines]
 
 
+POLICIES = (
+    "import keras\n\n\ndef policy_for(name):\n    return keras.DTypePolicy({'half': 'mixed_float16'}.get(name, name))\n"
+)
+ASKING = "import keras\nfrom policies import policy_for\n{use}\n"
+ASKING += "keras.Sequential([keras.layers.Dense(3)]).compile('adam', 'mse')\n"
+
+
+@pytest.mark.parametrize(
+    ("use", "lines"),
+    [
+        ("policy = policy_for('half')", [3]),
+        ("policy = policy_for('half'); keras.config.set_dtype_policy(policy)", []),
+        ("layer = keras.layers.Dense(3, dtype=policy_for('half'))", []),
+        ("HALF = policy_for('half')", []),
+        ("policy = policy_for('float32')", []),
+    ],
+    ids=["left", "set", "given to a layer", "constant", "float32"],
+)
+def test_a_policy_that_a_function_of_another_file_returns_is_told_where_it_gets_its_name(
+    tmp_path: Path, use: str, lines: list[int]
+) -> None:
+    write(tmp_path, {"policies.py": POLICIES, "train.py": ASKING.format(use=use)})
+    for target in (".", "train.py"):
+        found = check("--static", target, "--select", "MP115", directory=tmp_path).report["findings"]
+        assert [(one["path"], one["line"]) for one in found] == [("train.py", line) for line in lines]
+
+
 OPTIMIZER = "import keras\n\nclass Mine(keras.optimizers.Optimizer):\n    pass\n"
 WRAPPED = "import keras\nopt = keras.mixed_precision.LossScaleOptimizer(Mine())\n"
 
