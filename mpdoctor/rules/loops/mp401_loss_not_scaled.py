@@ -50,7 +50,8 @@ def step(x, y):
 All. In Keras 2 the calls are `get_scaled_loss` inside the tape and `get_unscaled_gradients` before applying. In
 Keras 3 an optimizer with its own `loss_scale_factor` divides in the same way. The same holds for a part of the
 loss: `scaled + sum(model.losses)` moved a regularized weight by 3e-05 instead of 1 (TensorFlow 2.10 and 2.21).
-`stateless_apply` divides the gradients that JAX has computed as well.
+`stateless_apply` divides the gradients that JAX has computed as well. Under mixed_bfloat16 nothing becomes zero: in
+Keras 2 a loop that neither scales nor unscales is right there, and not reported.
 
 ## Where users met it
 keras-team/keras#19244, keras-team/keras#19479, keras-team/keras#20894, keras-team/keras-io#524.
@@ -67,6 +68,7 @@ from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Value, walk
 from mpdoctor.semantics.source.edits.expressions import argument_at, put_around, text_of, unsafe_fix
 from mpdoctor.semantics.source.edits.loops.scaled_losses import loss_scaled
+from mpdoctor.semantics.source.layers.float16_layers import nothing_is_float16
 from mpdoctor.semantics.source.optimizers.attribute_access import same_object
 from mpdoctor.semantics.source.optimizers.functional_gradients import (
     STATELESS_APPLY,
@@ -103,6 +105,8 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         if unscaled_on_the_way(apply, gradient) or is_taken_in_the_other_arm(apply, gradient):
             continue  # the gradients may have been multiplied by hand
         unscales = calls_on_the_way(apply, "get_unscaled_gradients")
+        if not facts.keras.is_keras3 and not unscales and nothing_is_float16(facts):
+            continue  # nothing is divided, and no gradient is lost (MP309)
         fix = _fix(facts, apply, gradient, unscales)
         yield Finding(
             _message(facts, apply, how, unscales), _help(facts, apply, gradient, unscales), apply.location, fix=fix

@@ -38,16 +38,14 @@ from collections.abc import Iterator
 from mpdoctor.facts.layer import LayerFacts
 from mpdoctor.facts.model import ModelFacts
 from mpdoctor.finding import Finding, Fix, Severity
-from mpdoctor.knowledge.api_names import kind_of_class
 from mpdoctor.knowledge.layer_kinds import WEIGHT_LISTS
 from mpdoctor.knowledge.wrapper_api import OF_WRAPPER
-from mpdoctor.program.dtypes.tensor_dtypes import policies_named
 from mpdoctor.program.events import Call
-from mpdoctor.program.instances import class_of
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Api, Attribute, Value, known, options, walk
+from mpdoctor.program.values import Api, Attribute, Value, options, walk
 from mpdoctor.semantics.source.edits.expressions import unsafe_fix
 from mpdoctor.semantics.source.edits.statements import passed_on
+from mpdoctor.semantics.source.layers.float16_layers import may_give_float16, policy_without_float16
 from mpdoctor.semantics.source.optimizers.gradients import applied_gradients
 from mpdoctor.semantics.source.optimizers.wrappers import policies_of_model, wrapper_calls
 from mpdoctor.semantics.source.programs.models import is_model
@@ -55,7 +53,6 @@ from mpdoctor.semantics.wording import listed
 
 SEVERITY = Severity.WARNING
 FIXES = ("unsafe",)
-WITHOUT_FLOAT16 = ("float32", "float64", "bfloat16", "mixed_bfloat16")
 TRAINING = ("fit", "train_on_batch", "fit_generator")
 # A program that calls one of these may have float16 layers that this file does not show.
 MAY_BRING_FLOAT16 = (
@@ -84,7 +81,7 @@ HELP = "Set the policy `mixed_float16` before the layers are made, or leave the 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
     calls = [call for call in wrapper_calls(facts) if _is_certain(call)]
-    policy = _policy_without_float16(facts) if calls and not _may_bring_float16(facts) else None
+    policy = policy_without_float16(facts) if calls and not _may_bring_float16(facts) else None
     for call in calls if policy is not None else ():
         if not policy and not _is_trained(facts, call):
             continue
@@ -125,7 +122,7 @@ def _may_bring_float16(facts: SourceFacts) -> bool:
     """Whether float16 may come from other files, from a loaded model, or from the dtype of a layer."""
     if facts.is_imported or facts.mixed_elsewhere or facts.assume_mixed or facts.incomplete:
         return True
-    return any(_may_load_layers(call) or _gives_dtype(call) for call in facts.calls)
+    return any(_may_load_layers(call) or may_give_float16(call) for call in facts.calls)
 
 
 def _may_load_layers(call: Call) -> bool:
@@ -151,27 +148,6 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
 def _dtypes(layer: LayerFacts) -> set[str]:
     of_variables = (dtype for dtype, *_ in layer.variables)
     return {layer.compute_dtype, layer.variable_dtype, *layer.output_dtypes, *of_variables}
-
-
-def _policy_without_float16(facts: SourceFacts) -> str | None:
-    """The policy that the program sets; "" if it sets none, None if the policy may compute in float16."""
-    named: list[str] = []
-    for call in facts.policy_calls:
-        found = policies_named(call.argument(0, "policy") or call.keyword("dtype_policy") or call.keyword("dtype"))
-        if not found or not set(found) <= set(WITHOUT_FLOAT16):
-            return None
-        named.extend(found)
-    return named[-1] if named else ""
-
-
-def _gives_dtype(call: Call) -> bool:
-    """Whether a layer or a model is given a dtype that may be float16."""
-    own = class_of(call)
-    kind = own.kind if own is not None else kind_of_class(call.callee.name) if isinstance(call.callee, Api) else None
-    given = call.keyword("dtype")
-    if kind not in ("layer", "model") or given is None or known(given) is None:
-        return False
-    return not set(policies_named(given) or ("?",)) <= set(WITHOUT_FLOAT16)
 
 
 def _is_trained(facts: SourceFacts, wrapper: Call) -> bool:

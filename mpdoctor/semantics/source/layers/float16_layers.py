@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import chain
 
+from mpdoctor.knowledge.api_names import kind_of_class
 from mpdoctor.knowledge.layer_kinds import PREPROCESSING, WEIGHTLESS
+from mpdoctor.program.dtypes.tensor_dtypes import policies_named
 from mpdoctor.program.events import Call
 from mpdoctor.program.instances import class_of
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Instance
-from mpdoctor.program.values import Attribute, Value, walk
+from mpdoctor.program.values import Api, Attribute, Value, known, walk
 from mpdoctor.semantics.source.layers.model_layers import (
     NESTS,
     half_policy_calls,
@@ -20,6 +22,8 @@ from mpdoctor.semantics.source.layers.model_layers import (
     policies_set,
 )
 from mpdoctor.semantics.source.programs.branches import exclude_each_other
+
+WITHOUT_FLOAT16 = ("float32", "float64", "bfloat16", "mixed_bfloat16")
 
 
 def is_float16(facts: SourceFacts, layer: Call) -> bool:
@@ -77,3 +81,32 @@ def _may_be_float16(facts: SourceFacts, layer: Call, apply: Call) -> bool:
         return False
     here = [call for call in half_policy_calls(facts) if "mixed_float16" in policies_set(call)]
     return any(call.order < layer.order and not exclude_each_other(call.context, apply.context) for call in here)
+
+
+def nothing_is_float16(facts: SourceFacts) -> bool:
+    """Whether the program sets policies, none of which computes in float16, and gives none to a layer."""
+    here, elsewhere = policy_without_float16(facts), facts.policies_elsewhere
+    if here is None or not set(elsewhere) <= set(WITHOUT_FLOAT16):
+        return False
+    return bool(here or elsewhere) and not any(map(may_give_float16, facts.calls))
+
+
+def policy_without_float16(facts: SourceFacts) -> str | None:
+    """The policy that the program sets; "" if it sets none, None if the policy may compute in float16."""
+    named: list[str] = []
+    for call in facts.policy_calls:
+        found = policies_named(call.argument(0, "policy") or call.keyword("dtype_policy") or call.keyword("dtype"))
+        if not found or not set(found) <= set(WITHOUT_FLOAT16):
+            return None
+        named.extend(found)
+    return named[-1] if named else ""
+
+
+def may_give_float16(call: Call) -> bool:
+    """Whether a layer or a model is given a dtype that may be float16."""
+    own = class_of(call)
+    kind = own.kind if own is not None else kind_of_class(call.callee.name) if isinstance(call.callee, Api) else None
+    given = call.keyword("dtype")
+    if kind not in ("layer", "model") or given is None or known(given) is None:
+        return False
+    return not set(policies_named(given) or ("?",)) <= set(WITHOUT_FLOAT16)
