@@ -2,9 +2,10 @@
 
 ## Why it matters
 The file stores the policy of every layer, but not that of the model. After `load_model` under float32 the
-layers compute in float16, and the optimizer is a plain Adam (Keras 3.15, tf_keras 2.21, TensorFlow 2.15).
-Gradients below 3e-08 become 0, without any message. A program that continues a training has to set the policy
-before loading, just like the program that started it.
+layers compute in float16, and the optimizer is a plain Adam (Keras 3.15, tf_keras 2.21, TensorFlow 2.15); so it
+is where they become part of a new model that is made under float32 (TensorFlow 2.10 as well). Gradients below
+3e-08 become 0, without any message. A program that continues a training has to set the policy before loading,
+just like the program that started it.
 
 ## Flagged
 ```python
@@ -59,11 +60,13 @@ from mpdoctor.semantics.live.loaded_layers import layers_inside
 from mpdoctor.semantics.source.edits.expressions import unsafe_fix
 from mpdoctor.semantics.source.edits.names import keras_name
 from mpdoctor.semantics.source.edits.statements import line_before
+from mpdoctor.semantics.source.layers.model_layers import TRAINING, policies_of_layer
 from mpdoctor.semantics.source.optimizers.bare_optimizers import is_bare
 from mpdoctor.semantics.source.optimizers.wrappers import compiles_of
 from mpdoctor.semantics.source.programs.saved_files import (
     ending_of,
     loads,
+    models_built_on,
     policies_in_file,
     training_of,
     writers_of,
@@ -73,6 +76,7 @@ from mpdoctor.semantics.source.programs.saved_files import (
 SEVERITY = Severity.ERROR
 FIXES = ("unsafe",)
 EXPLAINS = {"MP106": "model"}
+FULL_PRECISION = frozenset((None, "float32"))
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
@@ -80,20 +84,24 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         policies = facts.policies_at(load)
         if load.context.guarded or any(policy is UNSURE or policy in HALF_POLICIES for policy in policies):
             continue
-        if not _holds_float16(policies_in_file(facts, load)) or not _is_unscaled(facts, load):
+        if not _holds_float16(policies_in_file(facts, load)):
+            continue
+        is_alone = _is_unscaled(facts, load)
+        if not is_alone and not _is_unscaled_as_part(facts, load):
             continue
         now = listed_policies(policies)
         yield Finding(
             f"This model was saved with float16 layers, but the global policy is {now} here: its layers stay float16, "
             "and training continues without loss scaling.",
-            'Set the policy before loading, `set_global_policy("mixed_float16")`, or compile the loaded model with '
+            'Set the policy before loading, `set_global_policy("mixed_float16")`, or compile the model with '
             "`LossScaleOptimizer(…)`.",
             load.location,
-            fix=_fix(facts, load),
+            fix=_fix(facts, load) if is_alone else None,
         )
 
 
 def _fix(facts: SourceFacts, load: Call) -> Fix | None:
+    """Not for a part of another model: the layers around it would follow the policy too."""
     setter = keras_name(facts, "mixed_precision.set_global_policy")
     line = line_before(facts, load.location, f'{setter}("mixed_float16")') if setter is not None else None
     return unsafe_fix("Set the policy before loading", line)
@@ -150,6 +158,20 @@ def _is_unscaled(facts: SourceFacts, load: Call) -> bool:
     if compiled:
         return all(is_bare(call.argument(0, "optimizer"), call.open) for call in compiled)
     return _keeps_bare_optimizer(facts.keras, load) and _is_saved_with_bare_optimizer(facts, load)
+
+
+def _is_unscaled_as_part(facts: SourceFacts, load: Call) -> bool:
+    return any(_is_unscaled_outside(facts, model) for model in models_built_on(facts, load))
+
+
+def _is_unscaled_outside(facts: SourceFacts, model: Call) -> bool:
+    """Whether a model that holds the loaded one is trained, certainly by such an optimizer: no policy gives it a loss
+    scale either."""
+    calls = [call for call in facts.method_calls(*TRAINING) if call.receiver is model]
+    compiled = [call for call in calls if call.method == "compile"]
+    if not compiled or len(compiled) == len(calls) or not FULL_PRECISION.issuperset(policies_of_layer(facts, model)):
+        return False
+    return all(is_bare(call.argument(0, "optimizer"), call.open) for call in compiled)
 
 
 def _is_saved_with_bare_optimizer(facts: SourceFacts, load: Call) -> bool:

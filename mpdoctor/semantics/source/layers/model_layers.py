@@ -14,7 +14,7 @@ from mpdoctor.program.instances import class_of
 from mpdoctor.program.policy_settings import SET_FLOATX, UNSURE, PolicyName
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Parameter
-from mpdoctor.program.values import Api, Attribute, Value, known, options, walk
+from mpdoctor.program.values import Api, Attribute, Either, Value, known, options, walk
 from mpdoctor.semantics.source.optimizers.gradients import applied_gradients
 from mpdoctor.semantics.source.programs.models import is_model
 
@@ -130,6 +130,41 @@ def policies_inside(facts: SourceFacts, model: Call) -> frozenset[PolicyName]:
     if not layers and layer_name(model) not in {None, *NESTS}:
         layers = [model]
     return frozenset(policy for layer in layers for policy in policies_of_layer(facts, layer))
+
+
+def is_built_on(facts: SourceFacts, model: Call, part: Call) -> bool:
+    """Whether a model of the library's own kinds is certainly made of another model's tensors or layers, or holds it,
+    and trains it as its own: through layers and TensorFlow's functions, and nothing that stops a gradient."""
+    if class_of(model) is not None or layer_name(model) not in NESTS:
+        return False
+    waiting = [model, *_added(facts, model)]
+    seen = {id(value) for value in waiting}
+    for value in waiting:
+        more = [made for made in _trained_through(value) if id(made) not in seen]
+        seen |= {id(made) for made in more}
+        waiting += more
+    return id(part) in seen
+
+
+def _trained_through(value: Value) -> Iterator[Value]:
+    """The parts of a value that learn with it; none of a choice of several, nor behind a layer that may do anything."""
+    if isinstance(value, Call):
+        yield from _trained_through_call(value)
+    elif isinstance(value, Attribute):
+        yield from value.parts if value.name in _PARTS_OF_MODELS else ()
+    elif not isinstance(value, Either):
+        yield from value.parts
+
+
+def _trained_through_call(call: Call) -> Iterator[Value]:
+    callee = call.callee
+    if isinstance(callee, Attribute):
+        yield from (callee,) if call.method in _PARTS_OF_MODELS else ()
+    elif isinstance(callee, Call):
+        is_hidden = layer_name(callee) == "Lambda" or class_of(callee) is not None
+        yield from () if is_hidden else (callee, *call.given)
+    elif isinstance(callee, Api) and call.method != "stop_gradient":
+        yield from call.given if not public_name(callee.name).startswith(_COPIES) else ()
 
 
 def _added(facts: SourceFacts, model: Call) -> list[Value]:
