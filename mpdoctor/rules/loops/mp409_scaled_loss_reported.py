@@ -75,6 +75,7 @@ from mpdoctor.semantics.wording import place_of
 
 SEVERITY = Severity.WARNING
 NORMS = ("global_norm", "norm")
+MOST_TARGETS = 40
 AVERAGING = ("reduce_mean", "mean", "reduce_sum", "sum")
 
 
@@ -175,9 +176,24 @@ def _gradients_of(loss: Call | None, gradients: list[Call]) -> list[Call]:
 
 
 def _targets(gradient: Call) -> list[Value]:
-    """The losses that a tape differentiates: one, or those of a list."""
+    """The losses that a tape differentiates: one, or those of a list; and the losses of the examples that are added up
+    or averaged to one, `tf.reduce_sum(losses) * (1 / batch)`."""
     losses = options(target(gradient))
-    return [item for loss in losses for item in (loss.items if isinstance(loss, Collection) else (loss,))]
+    found = [item for loss in losses for item in (loss.items if isinstance(loss, Collection) else (loss,))]
+    for value in found:
+        inside = _averaged(value) if len(found) < MOST_TARGETS else None
+        found += [] if inside is None else [inside]
+    return found
+
+
+def _averaged(value: Value) -> Value | None:
+    """What a mean or a sum is taken of, or what is multiplied or divided by something that is no loss scale."""
+    if isinstance(value, Call):
+        return value.argument(0) if isinstance(value.callee, Api) and value.method in AVERAGING else None
+    if not isinstance(value, Operation) or value.operator not in ("*", "/") or divided_by_scale(value):
+        return None
+    losses = [operand for operand in value.operands if isinstance(operand, Call)]
+    return losses[0] if len(losses) == 1 else None
 
 
 def _leaves_scaled(facts: SourceFacts, loss: Call, returned: Return, gradients: list[Call]) -> bool:
