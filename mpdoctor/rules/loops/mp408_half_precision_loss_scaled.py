@@ -53,7 +53,7 @@ from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.semantics.source.edits.expressions import unsafe_fix
 from mpdoctor.semantics.source.edits.names import cast_argument
-from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
+from mpdoctor.semantics.source.layers.call_dtypes import asks_for_other_dtype
 from mpdoctor.semantics.source.numbers.precision import precision_of
 from mpdoctor.semantics.source.optimizers.gradients import factor_of
 from mpdoctor.semantics.source.optimizers.scaling import SCALING, scales, scales_by_factor
@@ -75,7 +75,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     for call in calls:
         if not scales(facts, call) and _factor(facts, call) is None:
             continue
-        if asks_for_dtype(call.context) or not _is_float16(facts, call):
+        if asks_for_other_dtype(call.context) or not _is_float16(facts, call):
             continue
         if not is_in_test_without_training(facts, call.context):
             yield _finding(facts, call)

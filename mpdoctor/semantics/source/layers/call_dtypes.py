@@ -15,6 +15,7 @@ from mpdoctor.program.user_definitions import ClassFacts, Defined, FunctionFacts
 from mpdoctor.program.values import Api, Attribute, Value, known, options, walk
 from mpdoctor.semantics.source.layers.output_layers import SIXTEEN_BITS
 
+FLOAT16 = (("float16",), ("mixed_float16",))
 # Methods of a layer that do not run when it is called.
 NOT_CALLED = frozenset(
     [
@@ -156,6 +157,23 @@ def _added_as_losses(facts: SourceFacts) -> frozenset[int]:
 def asks_for_dtype(context: Context) -> bool:
     """Whether code stands behind an `if` about dtypes or policies, so that it may never run in 16 bits."""
     return any(map(_is_arm_about_dtypes, context.branches))
+
+
+def asks_for_other_dtype(context: Context) -> bool:
+    """The same, but for the arms in which the program has found that a policy or a dtype is float16."""
+    return any(_is_arm_about_dtypes(branch) and not _is_arm_of_float16(branch) for branch in context.branches)
+
+
+def _is_arm_of_float16(branch: Branch) -> bool:
+    tests = [option for test in branch.parts or (branch.test,) for option in options(test)]
+    asked = [test for test in tests if any(map(_is_about_dtypes, _asked_about(test)))]
+    return branch.taken and all(map(_says_float16, asked))
+
+
+def _says_float16(test: Value) -> bool:
+    """`global_policy().compute_dtype == tf.float16`"""
+    is_comparison = isinstance(test, Operation) and test.operator == "=="
+    return is_comparison and any(policies_named(operand) in FLOAT16 for operand in test.parts)
 
 
 @lru_cache(maxsize=4096)
