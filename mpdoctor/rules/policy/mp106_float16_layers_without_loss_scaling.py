@@ -52,7 +52,12 @@ from mpdoctor.program.values import Api, Value, known, options, walk
 from mpdoctor.semantics.source.edits.expressions import argument_at, put_around, unsafe_fix, without_keyword
 from mpdoctor.semantics.source.edits.loops.scaled_losses import loss_scaled, wrapped_where_made
 from mpdoctor.semantics.source.edits.names import keras_name
-from mpdoctor.semantics.source.layers.float16_layers import applied_in_float16, is_assumed_float16, is_float16
+from mpdoctor.semantics.source.layers.float16_layers import (
+    applied_in_float16,
+    is_assumed_float16,
+    is_float16,
+    may_be_float16,
+)
 from mpdoctor.semantics.source.layers.model_layers import layer_name, layers_of, trainings
 from mpdoctor.semantics.source.optimizers.bare_optimizers import is_bare
 from mpdoctor.semantics.source.optimizers.functional_gradients import STATELESS_APPLY, stateless_steps
@@ -64,6 +69,7 @@ from mpdoctor.semantics.source.optimizers.gradients import (
     target,
     unscaled_on_the_way,
 )
+from mpdoctor.semantics.source.optimizers.hand_made_scales import scales_in_its_step
 from mpdoctor.semantics.source.optimizers.loss_scale_signs import may_be_scaled, may_be_scaled_in, scales_nothing
 from mpdoctor.semantics.source.optimizers.wrappers import compiles_of, policies_of_model
 from mpdoctor.semantics.source.programs.models import is_model
@@ -102,11 +108,22 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 def _compiled_bare(facts: SourceFacts) -> Iterator[tuple[Call, list[str], str]]:
     """Calls of compile() that leave the optimizer bare, with the layers that compute in float16 and the reason."""
     for call, model in trainings(facts):
-        if _is_given_bare_optimizer(facts, call, model):
-            half = _names(layer for layer in layers_of(facts, model) if is_float16(facts, layer))
+        if _is_given_bare_optimizer(facts, call, model) and not scales_in_its_step(facts, model):
+            half = _names(layer for layer in layers_of(facts, model) if _is_float16_in(facts, layer, call))
             reason = _why_not_wrapped(facts, call, model)
             if half and reason:
                 yield call, half, reason
+
+
+def _is_float16_in(facts: SourceFacts, layer: Call, compile_call: Call) -> bool:
+    """Whether a layer computes in float16, or on some path, where compile() is to scale the loss on none."""
+    if is_float16(facts, layer):
+        return True
+    return _drops_scaling(compile_call) and may_be_float16(facts, layer, compile_call)
+
+
+def _drops_scaling(compile_call: Call) -> bool:
+    return known(compile_call.keyword("auto_scale_loss")) is False
 
 
 def _unscaled(
@@ -172,7 +189,7 @@ def _names(layers: Iterable[Call]) -> list[str]:
 
 def _fix(facts: SourceFacts, compile_call: Call) -> Fix | None:
     """The optimizer that compile() is given put into a wrapper."""
-    if known(compile_call.keyword("auto_scale_loss")) is False:
+    if _drops_scaling(compile_call):
         drop = without_keyword(facts, compile_call.location, "auto_scale_loss")
         return unsafe_fix("Drop `auto_scale_loss=False`", drop)
     place = argument_at(facts, compile_call.location, 0, "optimizer")
@@ -190,7 +207,7 @@ def _not_wrapped(facts: SourceFacts, compile_call: Call, half: list[str], reason
         f"{listed(half)} {'computes' if len(half) == 1 else 'compute'} in float16, and compile() makes no "
         f"LossScaleOptimizer: {reason}. Unscaled, {LOST}.",
         "Drop `auto_scale_loss=False`, or scale the loss yourself."
-        if known(compile_call.keyword("auto_scale_loss")) is False
+        if _drops_scaling(compile_call)
         else "Wrap the optimizer yourself: `compile(optimizer=LossScaleOptimizer(…), …)`. Or set the global "
         "policy to mixed_float16 and leave it set until the model is made.",
         compile_call.location,
@@ -247,7 +264,7 @@ def _why_not_wrapped(facts: SourceFacts, compile_call: Call, model: Call) -> str
     policies = policies_of_model(facts, model)
     if UNSURE in policies or not policies or compile_call.open:
         return ""
-    if facts.keras.is_keras3 and known(compile_call.keyword("auto_scale_loss")) is False:
+    if facts.keras.is_keras3 and _drops_scaling(compile_call):
         return "`auto_scale_loss=False`"
     if "mixed_float16" in policies:
         return ""

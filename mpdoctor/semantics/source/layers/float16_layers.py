@@ -45,7 +45,7 @@ def applied_in_float16(facts: SourceFacts, loss: Value | None, apply: Call) -> I
     called = [part.callee for part in walk(loss) if isinstance(part, Call)]
     for made in chain.from_iterable(_made(facts, callee) for callee in called):
         for layer in (made, *layers_of(facts, made)):
-            if is_float16(facts, layer) or is_assumed_float16(facts, layer) or _may_be_float16(facts, layer, apply):
+            if is_float16(facts, layer) or is_assumed_float16(facts, layer) or may_be_float16(facts, layer, apply):
                 yield layer
 
 
@@ -73,14 +73,15 @@ def _made(facts: SourceFacts, called: Value) -> list[Call]:
     return [called] if isinstance(called, Call) and layer_name(called) is not None else []
 
 
-def _may_be_float16(facts: SourceFacts, layer: Call, apply: Call) -> bool:
-    """Whether the global policy may be mixed_float16 where a layer is made, as behind `if args.amp:`."""
+def may_be_float16(facts: SourceFacts, layer: Call, training: Call) -> bool:
+    """Whether the global policy may be mixed_float16 where a layer is made, as behind `if args.amp:`, on a path that
+    leads to the call that trains it."""
     if layer_name(layer) in WEIGHTLESS | PREPROCESSING | NESTS or "mixed_float16" not in policies_of_layer(
         facts, layer
     ):
         return False
     here = [call for call in half_policy_calls(facts) if "mixed_float16" in policies_set(call)]
-    return any(call.order < layer.order and not exclude_each_other(call.context, apply.context) for call in here)
+    return any(call.order < layer.order and not exclude_each_other(call.context, training.context) for call in here)
 
 
 def nothing_is_float16(facts: SourceFacts) -> bool:

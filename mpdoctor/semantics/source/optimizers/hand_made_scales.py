@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from mpdoctor.program.events import Call, Operation
+from mpdoctor.program.instances import class_of
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Api, Known, Value, is_api, known, options
 from mpdoctor.semantics.source.layers.float16_layers import applied_in_float16
@@ -16,7 +17,7 @@ from mpdoctor.semantics.source.optimizers.gradients import (
     unscaled_on_the_way,
     until_gradients,
 )
-from mpdoctor.semantics.source.optimizers.loss_scale_signs import is_scale_by_hand
+from mpdoctor.semantics.source.optimizers.loss_scale_signs import is_scale_by_hand, is_scaled_by, may_be_scaled_in
 from mpdoctor.semantics.source.optimizers.scaling import MULTIPLYING
 from mpdoctor.semantics.wording import expression_at
 
@@ -40,6 +41,15 @@ def never_divided(facts: SourceFacts) -> Iterator[tuple[Call, int]]:
             continue
         if _is_plain(facts, apply, factor) and any(applied_in_float16(facts, target(gradient), apply)):
             yield apply, factor
+
+
+def scales_in_its_step(facts: SourceFacts, model: Value) -> bool:
+    """Whether a model's own `train_step` may scale the loss by hand, so that its optimizer need not. `scale_loss` of an
+    optimizer that is bare gives the loss back as it is."""
+    own = class_of(model)
+    step = own.find_method("train_step") if own is not None else None
+    losses = [target(call) for call in facts.method_calls("gradient") if step and call.context.function is step]
+    return any(may_be_scaled_in(facts, loss) and not is_scaled_by(loss, "scale_loss") for loss in losses)
 
 
 def _factor(loss: Value | None) -> int | None:
