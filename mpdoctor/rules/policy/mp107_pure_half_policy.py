@@ -58,6 +58,7 @@ CONFIRMED_LIVE = True
 FLOATX = "floatx"
 GLOBAL_POLICY = "the global policy"
 POLICY = "keras.mixed_precision.Policy"
+CUSTOM_GRADIENT = "tensorflow.custom_gradient"
 VARIABLE_CREATOR = "tensorflow.variable_creator_scope"
 PURE_HALF = ("float16", "bfloat16")
 ADDING = ("add_weight", "add_variable")
@@ -188,9 +189,24 @@ def _makes_weights(own: ClassFacts) -> bool:
 
 def _only_predicts(facts: SourceFacts) -> bool:
     """Whether the program loads or predicts and certainly does not train: then 16-bit weights do no harm."""
-    trains = any(True for _ in facts.method_calls(*TRAINING))
+    trains = any(not _is_of_an_override(facts, call) and not _is_custom(call) for call in facts.method_calls(*TRAINING))
     trains = trains or any(_is_for_training(call) for call in _compiled_by_choice(facts))
     return not trains and any(True for _ in facts.method_calls(*_PREDICTING))
+
+
+def _is_of_an_override(facts: SourceFacts, call: Call) -> bool:
+    """`super().fit(…)` in a model's own `fit`: it trains when somebody calls that, and another file may."""
+    function, receiver = call.context.function, call.receiver
+    is_super = isinstance(receiver, Call) and is_api(receiver.callee, "builtins.super")
+    return is_super and function is not None and function.name == call.method and not facts.is_imported
+
+
+def _is_custom(gradient: Call) -> bool:
+    """Whether it computes one operation's gradient, in a function that `tf.custom_gradient` decorates."""
+    function = gradient.context.function
+    while function is not None and not any(is_api(found, CUSTOM_GRADIENT) for found in function.decorators):
+        function = function.enclosing
+    return function is not None
 
 
 def _compiled_by_choice(facts: SourceFacts) -> list[Call]:
