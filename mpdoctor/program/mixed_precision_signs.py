@@ -23,6 +23,8 @@ _NAMES = (
     "tensorflow.compat.v1.train.experimental.MixedPrecisionLossScaleOptimizer",
 )
 _REWRITE = ("enable_mixed_precision_graph_rewrite", "disable_mixed_precision_graph_rewrite")
+_SWITCHES = ("set_experimental_options", "enable_mixed_precision_graph_rewrite")
+_WRAPPER = "LossScaleOptimizer"
 _MAKES_POLICY = "keras.mixed_precision.Policy"
 
 
@@ -34,6 +36,22 @@ def signs_of_mixed_precision(calls: Iterable[Call], uses: Iterable[Use]) -> Iter
     for use in uses:
         if _name_is_a_sign(use.api.name):
             yield use.location
+
+
+def shows_16_bits(calls: Iterable[Call], uses: Iterable[Use]) -> bool:
+    """Whether one of these is no wrapper of an optimizer, which goes with TensorFlow's rewriting of graphs as well."""
+    names = (use.api.name for use in uses if not use.api.name.endswith(_WRAPPER))
+    return any(map(_call_is_a_sign, calls)) or any(_name_is_a_sign(name) and not _is_module(name) for name in names)
+
+
+def rewrites_graphs(calls: Iterable[Call]) -> bool:
+    """Whether the program may switch on TensorFlow's rewriting of graphs."""
+    return any(call.method in _SWITCHES for call in calls)
+
+
+def _is_module(name: str) -> bool:
+    """`from tensorflow.keras.mixed_precision import experimental`, which sets nothing yet."""
+    return name.endswith(("mixed_precision", "experimental"))
 
 
 @lru_cache(maxsize=None)

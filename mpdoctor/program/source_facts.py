@@ -95,6 +95,8 @@ class SourceFacts:
         that is not known, or is set on some path only.
     policies_elsewhere
         `policies_set` of the first-party files that import this one, also through others. The pipeline sets it.
+    shows_16_bits, rewrites_graphs
+        Set where the events are left out; see `mixed_precision_signs`.
     files_saved
         Set where the events are left out: the model files that they write.
     files_saved_elsewhere
@@ -145,6 +147,8 @@ class SourceFacts:
     makings: tuple[tuple[Location, bool], ...] = ()
     policies_set: tuple[str | None, ...] = ()
     policies_elsewhere: tuple[str | None, ...] = ()
+    shows_16_bits: bool = False
+    rewrites_graphs: bool = False
     files_saved: tuple[SavedFile, ...] = ()
     files_saved_elsewhere: tuple[SavedFile, ...] = ()
     float32_classes: tuple[Location, ...] = ()

@@ -118,7 +118,8 @@ class SourceStage:
         self._guarded = set() if with_imports else guarded_files(facts)
         self._policies = policies_by_importers(facts)
         self._saved_files = SavedFiles(facts, self._policies)
-        self._reached = {path for mixed in self._mixed & together for path in self._facts[mixed].imports}
+        mixed = set() if _only_rewrites_graphs(facts) else self._mixed & together
+        self._reached = {imported for path in mixed for imported in self._facts[path].imports}
         self._float32_classes = _float32_classes(facts)
 
     def judge(self, keras: Callable[[str], Keras], codes: frozenset[str], paths: Collection[str]) -> Judged:
@@ -268,6 +269,13 @@ def _outlines(files: Mapping[Path, str], texts: FileTexts, cache: Cache | None) 
     from mpdoctor.source.prefilter import outlines_from_files  # one program is not looked at beforehand
 
     return outlines_from_files(files, texts.of, look_from_cache(cache, texts))
+
+
+def _only_rewrites_graphs(sources: Iterable[SourceFacts]) -> bool:
+    """Whether mixed precision is TensorFlow's rewriting of graphs in these files, and no policy is ever set: a wrapped
+    optimizer goes with that, and layers compute in float32 as far as their code can tell."""
+    facts = list(sources)
+    return any(of_file.rewrites_graphs for of_file in facts) and not any(of_file.shows_16_bits for of_file in facts)
 
 
 def _float32_classes(sources: Iterable[SourceFacts]) -> Mapping[str, list[Location]]:

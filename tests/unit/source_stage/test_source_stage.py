@@ -156,6 +156,36 @@ def test_what_is_walked(tmp_path: Path, texts: dict[str, str], expected: list[tu
     assert found_in(written(tmp_path, texts)) == expected
 
 
+WRAPPED = """
+import keras
+from layer import Scale
+
+class Net(keras.Model):
+    def __init__(self):
+        super().__init__()
+        self.shift = Scale()
+
+    def compile(self, optimizer, **more):
+        super().compile(keras.mixed_precision.LossScaleOptimizer(optimizer), **more)
+"""
+REWRITES = """
+import tensorflow as tf
+from net import Net
+tf.config.optimizer.set_experimental_options({"auto_mixed_precision": ARGS.amp})
+"""
+
+
+@pytest.mark.parametrize(
+    ("beside", "is_told"),
+    [("", True), (REWRITES, False), (REWRITES + "tf.keras.mixed_precision.set_global_policy(ARGS.policy)\n", True)],
+    ids=["nothing", "graphs are rewritten", "a policy too"],
+)
+def test_where_graphs_are_rewritten_a_wrapped_optimizer_is_no_sign(tmp_path: Path, beside: str, is_told: bool) -> None:
+    """Of 16-bit layers in another file."""
+    found = found_in(written(tmp_path, {"net": WRAPPED, "layer": LAYER, "train": beside}))
+    assert (("layer.py", 6, "MP202") in found) is is_told
+
+
 def test_assume_mixed_walks_whatever_names_a_framework(tmp_path: Path) -> None:
     assert found_in(written(tmp_path, {"layer": LAYER}), assume_mixed=True) == [("layer.py", 6, "MP202")]
 
