@@ -33,8 +33,9 @@ class Positions(keras.layers.Layer):
 
 ## Versions
 All. A tensor made in float16 by name, `tf.ones(…, tf.float16)`, and combined with the input is reported as
-well. Not reported, because they are deliberate: a cast under an `if` about dtypes, a cast in a layer that fixes
-its own dtype, and a cast whose result is cast back.
+well, and so is a cast in a training step whose result meets an output of the model, if the program can be told
+to set another policy. Not reported, because they are deliberate: a cast under an `if` about dtypes, a cast in a
+layer that fixes its own dtype, and a cast whose result is cast back.
 
 ## Where users met it
 leondgarse/keras_cv_attention_models#122, keras-team/keras-core#815.
@@ -48,11 +49,12 @@ from functools import lru_cache
 from mpdoctor.facts.location import Location
 from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.knowledge.dtypes.result_dtypes import DEFAULTS, JOINING, KEEPING
-from mpdoctor.knowledge.half_dtypes import HALF
+from mpdoctor.knowledge.half_dtypes import HALF, HALF_POLICIES
 from mpdoctor.program.context import Context
 from mpdoctor.program.dtypes.dtype_names import AUTOCAST
 from mpdoctor.program.dtypes.tensor_dtypes import dtype_named, policies_named
-from mpdoctor.program.events import Call
+from mpdoctor.program.events import Call, Operation
+from mpdoctor.program.policy_settings import policies_set_by
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Defined, FunctionFacts, Parameter
 from mpdoctor.program.values import Api, Attribute, Collection, Item, Value, options, walk
@@ -60,13 +62,21 @@ from mpdoctor.semantics.source.edits.expressions import argument_replaced, safe_
 from mpdoctor.semantics.source.edits.names import cast_around
 from mpdoctor.semantics.source.layers.call_dtypes import policies_of_instances, runs_in_call
 from mpdoctor.semantics.source.layers.casts import casts, is_cast, is_cast_to
+from mpdoctor.semantics.source.layers.mixed_operands import may_raise, mixed_operands
+from mpdoctor.semantics.source.layers.model_layers import layer_name, policies_set
 from mpdoctor.semantics.source.layers.output_layers import SIXTEEN_BITS
+from mpdoctor.semantics.source.numbers.precision import precision_of
+from mpdoctor.semantics.source.optimizers.gradients import is_tape
 from mpdoctor.semantics.wording import text_at
 
 SEVERITY = Severity.WARNING
 FIXES = ("safe", "unsafe")
 EXPLAINS = {"MP202": "line"}
 MAKERS = tuple(name for name, (_, default) in DEFAULTS.items() if default == "float32")
+HELP_IN_STEP = (
+    "Cast to the `dtype` of the tensor that it meets; or cast the model's output to float32 first, and this too, which "
+    "is best for a loss."
+)
 ORDINARY = ("training", "mask", "sample_weight")
 
 
@@ -74,12 +84,20 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     if not facts.shows_mixed_precision:
         return
     losses = _loss_functions(facts)
-    told = [(call, dtype, given, is_loss) for call, dtype, given, is_loss in _casts_by_name(facts, losses)]
+    told = list(_casts_by_name(facts, losses))
     for call, dtype, given, is_loss in told:
-        text = text_at(facts, given.location) or dtype
         together = [cast for cast, *_, in_loss in told if in_loss and cast.context.function is call.context.function]
         fix = _fix_in_loss(facts, together) if is_loss else _fix(facts, call)
-        yield _finding(dtype, text, is_loss, is_cast(call), call.location, fix)
+        yield _finding(dtype, is_cast(call), _instead(facts, call, dtype, given, is_loss), call.location, fix)
+    yield from _in_steps(facts, {call.location for call, *_ in told})
+
+
+def _in_steps(facts: SourceFacts, told: set[Location]) -> Iterator[Finding]:
+    """Once for each place that is not told yet: a loss that is followed from each call of it is many casts."""
+    met = {call.location: dtype for call, dtype in _met_in_steps(facts)}
+    for place, dtype in met.items():
+        if place not in told:
+            yield _finding(dtype, True, HELP_IN_STEP, place, None)
 
 
 def _casts_by_name(facts: SourceFacts, losses: set[int]) -> Iterator[tuple[Call, str, Value, bool]]:
@@ -93,6 +111,59 @@ def _casts_by_name(facts: SourceFacts, losses: set[int]) -> Iterator[tuple[Call,
             continue
         if not is_cast_to(facts, call, (AUTOCAST, "float32", "float64", "int32", "int64")):
             yield call, dtype, given, is_loss
+
+
+def _met_in_steps(facts: SourceFacts) -> Iterator[tuple[Call, str]]:
+    """The casts by name, under a tape, of what meets an output of the model there, which follows a policy that the
+    program can be told to set or not."""
+    by_id = {id(call): (call, dtype) for call, dtype in _unconditional(facts)}
+    if by_id and _can_be_switched(facts):
+        for met in mixed_operands(facts):
+            if _runs_under_a_tape(met[0].context) and may_raise(facts, met):
+                beside = _cast_beside_an_output(facts, met[0].context, met[1])
+                yield from (by_id[id(value)] for value in beside if id(value) in by_id)
+
+
+def _unconditional(facts: SourceFacts) -> Iterator[tuple[Call, str]]:
+    for call, dtype, given in _casts(facts):
+        if dtype in HALF and not _is_of_a_tensor(given) and not _is_conditional(call.context):
+            yield call, dtype
+
+
+def _runs_under_a_tape(context: Context) -> bool:
+    return any(map(is_tape, context.withs)) and not _is_conditional(context)
+
+
+def _cast_beside_an_output(facts: SourceFacts, context: Context, operands: tuple[Value, ...]) -> Iterator[Value]:
+    """What gives one operand its 16 bits, where another has them by the policy, and by no name."""
+    precision = precision_of(facts)
+    behind = {operand: _deciding(operand) for operand in operands if precision.half(operand, context)}
+    by_name = [parts for parts in behind.values() if any(facts.dtype_of(part) in HALF for part in parts)]
+    if len(by_name) < len(behind) and not precision.runs_in_call(context):
+        yield from (part for parts in by_name for part in parts)
+
+
+def _deciding(value: Value) -> list[Value]:
+    """The parts of a value that decide its dtype, as far as the nearest casts."""
+    waiting, seen = [*options(value)], set[int]()
+    for part in waiting:
+        if id(part) not in seen and not is_cast(part):
+            inner = part.operands if isinstance(part, Operation) else _kept(part)
+            waiting += [choice for held in inner for choice in options(held)]
+        seen.add(id(part))
+    return waiting
+
+
+def _can_be_switched(facts: SourceFacts) -> bool:
+    """Whether the program sets its 16-bit policy on one path only, or is told which, and gives none to layers."""
+    layers = [call for call in facts.calls if layer_name(call) is not None or call.method == "__init__"]
+    given = {name for layer in layers for name in policies_named(layer.keyword("dtype"))}
+    return given.isdisjoint(SIXTEEN_BITS) and any(map(_sets_one_of_several, facts.policy_calls))
+
+
+def _sets_one_of_several(call: Call) -> bool:
+    is_certain = len(policies_set(call)) == 1 and all(branch.only for branch in call.context.branches)
+    return not is_certain and not set(HALF_POLICIES).isdisjoint(policies_set_by(call))
 
 
 def _casts(facts: SourceFacts) -> Iterator[tuple[Call, str, Value]]:
@@ -160,18 +231,26 @@ def _fix_in_loss(facts: SourceFacts, together: list[Call]) -> Fix | None:
     return unsafe_fix("Cast to float32", *edits) if wide else None
 
 
-def _finding(dtype: str, text: str, is_loss: bool, of_cast: bool, location: Location, fix: Fix | None) -> Finding:
+def _finding(dtype: str, of_cast: bool, instead: str, location: Location, fix: Fix | None) -> Finding:
     return Finding(
         f"This {'cast' if of_cast else 'tensor'} names {dtype}: it works under one policy only, and raises as soon as "
         f"the model runs in float32 or {'bfloat16' if dtype == 'float16' else 'float16'}.",
-        f"Cast to the dtype of the other operand, `y_pred.dtype` instead of `{text}`, or to float32, which is best for "
-        "a loss."
-        if is_loss
-        else f"{'Cast to' if of_cast else 'Make it in'} the dtype of the other operand: `inputs.dtype` or "
-        "`self.compute_dtype` instead of "
-        f"`{text}`.",
+        instead,
         location,
         fix=fix,
+    )
+
+
+def _instead(facts: SourceFacts, call: Call, dtype: str, given: Value, is_loss: bool) -> str:
+    text = text_at(facts, given.location) or dtype
+    if is_loss:
+        return (
+            f"Cast to the dtype of the other operand, `y_pred.dtype` instead of `{text}`, or to float32, which is best "
+            "for a loss."
+        )
+    return (
+        f"{'Cast to' if is_cast(call) else 'Make it in'} the dtype of the other operand: `inputs.dtype` or "
+        f"`self.compute_dtype` instead of `{text}`."
     )
 
 
