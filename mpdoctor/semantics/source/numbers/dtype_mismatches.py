@@ -17,8 +17,10 @@ from mpdoctor.program.values import Known, Value, is_api, options
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
 from mpdoctor.semantics.source.layers.layer_variables import is_weight
 from mpdoctor.semantics.source.layers.mixed_operands import mixed_operands
+from mpdoctor.semantics.source.layers.model_layers import half_policy_calls
 from mpdoctor.semantics.source.numbers.losses_and_metrics import DATA, STEPS
 from mpdoctor.semantics.source.numbers.precision import Precision, precision_of
+from mpdoctor.semantics.source.programs.branches import exclude_each_other, is_for_float32
 
 CASTING = ("cast", "astype", "convert_image_dtype", "convert_to_tensor", "constant", "asarray", "array", "TensorSpec")
 WIDE = ("float32", "float64", DATA)
@@ -46,7 +48,7 @@ def _dtype_mismatches(facts: SourceFacts) -> Iterator[DtypeMismatch]:
     functions_behind = FunctionsBehind()
     for event, operands in mixed_operands(facts):
         pair = _half_and_wide(precision, event.context, operands)
-        if pair is None or asks_for_dtype(event.context):
+        if pair is None or asks_for_dtype(event.context) or _is_without_policy(facts, event.context):
             continue
         (half, half_dtype), (wide, wide_dtype) = pair
         if _is_cast_by_name(facts, half, wide_dtype) or _promotes(facts, operands):
@@ -55,6 +57,13 @@ def _dtype_mismatches(facts: SourceFacts) -> Iterator[DtypeMismatch]:
             behind = [*functions_behind(half, wide), event.context.function]
             in_metric = any(function is not None and _is_metric(function, precision) for function in behind)
             yield DtypeMismatch(event, half, half_dtype, wide, wide_dtype, in_metric)
+
+
+def _is_without_policy(facts: SourceFacts, context: Context) -> bool:
+    """Whether it stands in an arm that the program never enters where it sets its 16-bit policy."""
+    calls = list(half_policy_calls(facts))
+    excluded = bool(calls) and all(exclude_each_other(call.context, context) for call in calls)
+    return excluded or is_for_float32(context)
 
 
 def _half_and_wide(

@@ -77,7 +77,17 @@ def _where_chosen(state: State, context: Context, node: ast.Call, callee: Either
     functions may run them one after the other."""
     if not all(_is_own_function(state, choice) for choice in callee.options):
         return context
-    return context.but(branches=(*context.branches, Branch(id(node) + number, True)))
+    chosen = _arms_of_choice(state, callee)
+    arm = chosen[number] if chosen else Branch(id(node) + number, True)
+    return context.but(branches=(*context.branches, arm))
+
+
+def _arms_of_choice(state: State, callee: Either) -> list[Branch]:
+    """The two arms of one `if` in which the functions were given the name; [] where they were not."""
+    functions = [choice.of for choice in callee.options if isinstance(choice, Defined)]
+    arms = [state.walk.chosen_in[id(of)] for of in functions if id(of) in state.walk.chosen_in]
+    is_one_choice = len(arms) == len(callee.options) == 2 and arms[0].statement == arms[1].statement
+    return arms if is_one_choice and arms[0].taken != arms[1].taken else []
 
 
 def _is_own_function(state: State, callee: Value) -> bool:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from mpdoctor.facts.location import Location
-from mpdoctor.program.context import Context
+from mpdoctor.program.context import Branch, Context
 from mpdoctor.program.user_definitions import ClassFacts, Defined
 from mpdoctor.program.values import Value, options
 from mpdoctor.source.interpreter.state.events import MOST_EVENTS, Enough, Events
@@ -57,6 +57,8 @@ class Walk:
     chosen_behind_guard
         Ids of the user's functions and classes that the program chooses where it asked for a version, say:
         `step = step_of_keras_3 if IS_KERAS_3 else step_of_keras_2`.
+    chosen_in
+        The arm of an `if` in which a function of the user's was given a name last, by the function's id.
     last_order, modules_read
         The event behind which the walk ends; modules that it has read so far.
     """
@@ -73,6 +75,7 @@ class Walk:
     instantiated: set[int] = field(default_factory=set)
     set_up: set[int] = field(default_factory=set)
     chosen_behind_guard: set[int] = field(default_factory=set)
+    chosen_in: dict[int, Branch] = field(default_factory=dict)
     side_effects: SideEffects = field(default_factory=SideEffects)
     last_order: int = MOST_EVENTS
     modules_read: int = 0
@@ -152,10 +155,12 @@ class State:
             self.walk.side_effects.set(elsewhere.names, name, without_none(joined((elsewhere.names.get(name), value))))
 
     def choose(self, value: Value) -> None:
-        """Remember the functions and classes that are given a name behind a guard."""
+        """Remember the functions and classes that are given a name behind a guard, or in an arm of an `if`."""
+        chosen = [option.of for option in options(value) if isinstance(option, Defined)]
         if self.context.guarded and not self.walk.guarded:
-            chosen = (option.of for option in options(value) if isinstance(option, Defined))
             self.walk.chosen_behind_guard.update(map(id, chosen))
+        if self.context.branches:
+            self.walk.chosen_in.update((id(of), self.context.branches[-1]) for of in chosen)
 
     def position(self) -> Position:
         return Position(
