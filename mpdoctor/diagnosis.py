@@ -231,11 +231,9 @@ def _skipped_in_run(run: ExaminationFacts) -> Iterator[Skipped]:
     if run.passed_over:
         yield Skipped("record", f"{run.passed_over}.")
     for training in run.trainings:
-        from mpdoctor.semantics.live.not_measured import not_looked_from_measurement
+        from mpdoctor.semantics.live.not_measured import not_looked_in
 
-        yield from (
-            Skipped(not_looked_from_measurement(measurement), reason) for measurement, reason in training.not_looked
-        )
+        yield from (Skipped(code, reason) for code, reason in not_looked_in(training))
 
 
 def _skipped(settings: Settings, examined: list[_Examined], stage: SourceStage) -> Iterator[Skipped]:

@@ -31,6 +31,7 @@ from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.loss_scale import LossScale, keras2
 from mpdoctor.rules.registry import findings_from_facts
+from mpdoctor.semantics.live.not_measured import not_looked_in
 
 pytestmark = pytest.mark.fast
 
@@ -1189,6 +1190,28 @@ def test_a_single_leap_to_a_skipped_step_is_the_rates(
     steps = tuple(StepFacts(32768.0, applied or n != 2, None, 10.9 if n < 2 else loss) for n in range(20))
     seen = training(steps, growth=GrowthFacts(0.54, ((2, loss, weight),), 5.0))
     assert seen.diverges == diverges
+
+
+@pytest.mark.parametrize(
+    ("scale", "dtype", "compared", "told"),
+    [
+        (1.0, "float16", False, ["MP906"]),
+        (128.0, "float16", False, ["MP906"]),
+        (256.0, "float16", False, []),
+        (1.0, "bfloat16", False, []),
+        (1.0, "float16", True, []),
+        (None, "float16", False, []),
+    ],
+)
+def test_a_low_loss_scale_is_not_called_looked_at(
+    scale: float | None, dtype: str, compared: bool, told: list[str]
+) -> None:
+    steps = tuple(StepFacts(scale, True, None, 1.0) for _ in range(9))
+    trained = {
+        "model": model(layer("dense", policy=f"mixed_{dtype}")),
+        "reference": ReferenceFacts(dtype) if compared else None,
+    }
+    assert [code for code, _ in not_looked_in(training(steps, **trained))] == told
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,8 @@ nothing raises.
 To find out, a batch of the training is run twice, as the model is and with all layers in float32, with the same
 weights and random numbers, and the gradient elements are counted that are 0 only in float16. This is done with
 the last batch where every step changed some weights and left others unchanged, and with three batches under
-`mpdoctor check --reference`. Variables whose gradient is below 1e-4 of the norm of the whole gradient are left
+`mpdoctor check --reference`. Where neither was done and the loss scale never exceeds 128, the report says that
+this rule did not look. Variables whose gradient is below 1e-4 of the norm of the whole gradient are left
 out: theirs are rounding errors in both runs. A variable is reported if it loses 5 % or more (with three
 batches, on two of them). It is not reported if the loss of the whole training, repeated in float32, is the same
 and the remaining gradient points in the same direction (a cosine of 0.9999 on each batch), as with one

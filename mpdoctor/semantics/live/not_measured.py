@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from mpdoctor.facts.fit_ending import NotMeasured
+from mpdoctor.facts.training import TrainingFacts
+from mpdoctor.semantics.live.training_texts import flushed_below
+
+LOW_SCALE = 128.0  # the default of both Kerases is 32768
 
 _RULES: dict[NotMeasured, str] = {
     "first number not finite": "MP904",
@@ -11,6 +17,16 @@ _RULES: dict[NotMeasured, str] = {
 }
 
 
-def not_looked_from_measurement(measurement: NotMeasured) -> str:
-    """The rule's code; "fit" for the end of fit(), which no rule looks at alone."""
-    return _RULES.get(measurement, measurement)
+def not_looked_in(training: TrainingFacts) -> Iterator[tuple[str, str]]:
+    """The code of a rule, "fit" for the end of fit(), which no rule looks at alone; and why it did not look."""
+    for measurement, reason in training.not_looked:
+        yield _RULES.get(measurement, measurement), reason
+    scales = [step.loss_scale for step in training.steps if step.loss_scale is not None]
+    is_low = bool(scales) and max(scales) <= LOW_SCALE and training.ended != "failed"
+    in_float16 = any(layer.compute_dtype == "float16" for layer in training.model.layers)
+    if is_low and in_float16 and training.reference is None:
+        yield (
+            "MP906",
+            f"at this loss scale gradients below {flushed_below(max(scales))} become 0 in float16, and only "
+            "--reference compares them with float32's",
+        )
