@@ -22,7 +22,8 @@ _PATCHES = range(9, -1, -1)
 
 
 def keras_from_pins(pins: list[Pin]) -> Keras | None:
-    """What Keras itself is pinned to decides, else TensorFlow. A package without a release says nothing."""
+    """What Keras itself is pinned to decides, else TensorFlow. A package without a release says nothing. The release of
+    `tf.keras` is TensorFlow's, whichever Keras 2 lies beside it."""
     companions = [pin for pin in pins if is_companion(pin)]
     pins = [pin for pin in pins if len(pin.allowed)]
     of_tensorflow = [pin for pin in pins if pin.name in TENSORFLOW]
@@ -34,17 +35,23 @@ def keras_from_pins(pins: list[Pin]) -> Keras | None:
         if three:
             version = _version(of_keras, "keras", "3")
             return Keras("keras", version, _version(of_tensorflow, "tensorflow", "2"), because)
+        if tensorflow and max(tensorflow) <= _LAST_KERAS_2:
+            return _of_tensorflow(of_tensorflow)
         version = _version(of_keras, "keras", "2")
         return Keras("tf.keras", version, version, because)
     if not tensorflow:
         return _tensorflow1(of_tensorflow) or (None if of_tensorflow else _beside(companions))
-    because = " and ".join(dict.fromkeys(pin.told for pin in of_tensorflow))
     if max(tensorflow) <= _LAST_KERAS_2:
-        version = _version(of_tensorflow, "tensorflow", "2")
-        return Keras("tf.keras", version, version, because)
+        return _of_tensorflow(of_tensorflow)
+    because = " and ".join(dict.fromkeys(pin.told for pin in of_tensorflow))
     if min(tensorflow) > _LAST_KERAS_2:
         return Keras("keras", installed_release("keras", "3"), _version(of_tensorflow, "tensorflow", "2"), because)
     return _beside(companions)
+
+
+def _of_tensorflow(pins: list[Pin]) -> Keras:
+    version = _version(pins, "tensorflow", "2")
+    return Keras("tf.keras", version, version, " and ".join(dict.fromkeys(pin.told for pin in pins)))
 
 
 def keras_from_commands(pins: list[Pin]) -> Keras | None:
