@@ -38,7 +38,10 @@ ITERATING = (
     *("builtins.enumerate", "builtins.zip", "builtins.reversed", "builtins.sorted", "builtins.iter", "builtins.next"),
     *("builtins.list", "builtins.tuple", "builtins.filter", "builtins.map", "tqdm.tqdm", "tqdm.auto.tqdm"),
 )
-_PASSING_ON = ("builtins.reversed", "builtins.sorted", "builtins.iter", "tqdm.tqdm", "tqdm.auto.tqdm")
+_PASSING_ON = (
+    *("builtins.reversed", "builtins.sorted", "builtins.iter", "builtins.list", "builtins.tuple"),
+    *("tqdm.tqdm", "tqdm.auto.tqdm"),
+)
 
 
 def evaluate_subscript(state: State, node: ast.Subscript) -> Value:

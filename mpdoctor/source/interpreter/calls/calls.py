@@ -27,8 +27,9 @@ from mpdoctor.source.interpreter.calls.callees import (
     is_given_one_of_several,
     really_called,
 )
+from mpdoctor.source.interpreter.calls.container_calls import columns_of
 from mpdoctor.source.interpreter.calls.higher_order_calls import result_of_higher_order
-from mpdoctor.source.interpreter.containers import ITERATING, iterated
+from mpdoctor.source.interpreter.containers import ITERATING, contents_of, element_of, iterated
 from mpdoctor.source.interpreter.dispatch import evaluate
 from mpdoctor.source.interpreter.expressions import evaluate_keywords, evaluate_positional
 from mpdoctor.source.interpreter.settings.command_line import default_of_variable, remember_flag
@@ -57,6 +58,8 @@ def evaluate_call(state: State, node: ast.Call, dropped: bool = False) -> Value:
     else:
         callee = evaluate(state, function)
     is_spread = ast.Starred in map(type, node.args)
+    if is_spread and is_api(callee, "builtins.zip") and len(node.args) == 1:
+        return _unzipped(state, node, callee)
     called, bound = executed_function(state, callee) if is_spread else (None, 0)
     args, is_open = evaluate_positional(state, node, called, bound)
     keywords, more = evaluate_keywords(state, node.keywords)
@@ -70,6 +73,19 @@ def evaluate_call(state: State, node: ast.Call, dropped: bool = False) -> Value:
         results.append(_call(state, choice, args, keywords, is_open, location, dropped, node))
     state.context = outer
     return joined(results)
+
+
+def _unzipped(state: State, node: ast.Call, callee: Value) -> Value:
+    """`grads, variables = zip(*pairs)`, of pairs whatever their number."""
+    (spread,), location = node.args, state.place(node)
+    rows = evaluate(state, spread.value if isinstance(spread, ast.Starred) else spread)
+    columns = columns_of(element_of(rows, location), location)
+    held = contents_of(rows)
+    is_whole = isinstance(held, Collection) and held.kind in ("list", "tuple") and not held.open
+    if columns is not None and not is_whole:
+        return columns
+    args = held.items if is_whole and isinstance(held, Collection) else ()
+    return _call(state, callee, args, (), not is_whole, location, False, node)
 
 
 def _where_chosen(state: State, context: Context, node: ast.Call, callee: Either, number: int) -> Context:

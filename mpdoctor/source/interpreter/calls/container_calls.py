@@ -23,6 +23,14 @@ def zipped(args: tuple[Value, ...], location: Location) -> Value | None:
     return Collection(location, "list", pairs) if pairs else None
 
 
+def columns_of(row: Value, location: Location) -> Value | None:
+    """What `zip(*rows)` gives of rows that are all as this one."""
+    if not isinstance(row, Collection) or row.kind not in ("list", "tuple") or row.open or not row.items:
+        return None
+    columns = (Collection(location, "tuple", (item,), (), True, uniform=True) for item in row.items)
+    return Collection(location, "list", tuple(columns))
+
+
 def filtered(args: tuple[Value, ...], location: Location) -> Value | None:
     """Any of the elements may be left out."""
     given = contents_of(args[1]) if len(args) == 2 else None
