@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from mpdoctor.program.context import Branch
 from mpdoctor.program.events import Call
-from mpdoctor.program.values import MISSING, Collection, Earlier, Known, Unknown, Value, is_api, known
+from mpdoctor.program.values import MISSING, Collection, Earlier, Known, Unknown, Value, is_api, known, options
 from mpdoctor.source.existence_checks import (
     arm_of_wrapper,
     asks_whether_it_works,
@@ -50,6 +50,7 @@ def execute_if(state: State, node: ast.If) -> bool:
     for taken, body in ((True, node.body), (False, node.orelse)):
         branch = Branch(id(node), taken, test, parts=parts[taken])
         state.scope.names = dict(before)
+        _leave_out(state, node.test, taken)
         guards = guarded_in_arm(outer, taken, asks, certain_arm)
         state.context = state.context.but(**guards, branches=(*outer.branches, branch))
         if execute_block(state, body):
@@ -65,6 +66,19 @@ def execute_if(state: State, node: ast.If) -> bool:
         guards = guarded_in_arm(outer, branch.taken, asks, certain_arm)
         state.context = state.context.but(**guards, branches=(*outer.branches, branch))
     return True
+
+
+def _leave_out(state: State, test: ast.expr, taken: bool) -> None:
+    """Of the constants that a name may stand for those that it does not stand for in this arm of `if name == "…":`."""
+    if not isinstance(test, ast.Compare) or not isinstance(test.left, ast.Name) or len(test.ops) != 1:
+        return
+    asked, value = test.comparators[0], state.scope.names.get(test.left.id)
+    if not isinstance(test.ops[0], (ast.Eq, ast.NotEq)) or not isinstance(asked, ast.Constant) or value is None:
+        return
+    is_equal = taken is isinstance(test.ops[0], ast.Eq)
+    left = [held for held in options(value) if not isinstance(held, Known) or (held.value == asked.value) is is_equal]
+    if 0 < len(left) < len(options(value)):
+        state.scope.names[test.left.id] = joined(left)
 
 
 def execute_for(state: State, node: ast.For | ast.AsyncFor) -> bool:
