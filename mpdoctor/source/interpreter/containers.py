@@ -1,4 +1,4 @@
-"""Lists, tuples, sets, dicts and comprehensions: what the program writes out, and what it takes from them."""
+"""Lists, tuples, sets and dicts: what the program writes out, and what it takes from them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from mpdoctor.facts.location import Location
 from mpdoctor.program.events import Call
 from mpdoctor.program.instances import class_of
 from mpdoctor.program.values import (
-    MISSING,
     Api,
     Collection,
     Either,
@@ -17,23 +16,15 @@ from mpdoctor.program.values import (
     Known,
     Unknown,
     Value,
-    is_api,
     known,
     options,
 )
-from mpdoctor.source.existence_checks import asks_whether_it_works
-from mpdoctor.source.interpreter.assignments import assign
 from mpdoctor.source.interpreter.attributes import inlined_method, item_of_object
 from mpdoctor.source.interpreter.dispatch import evaluate
 from mpdoctor.source.interpreter.state.interpreter_state import State
-from mpdoctor.source.interpreter.state.scopes import Scope
-from mpdoctor.source.joining import joined, tells_of_all
+from mpdoctor.source.joining import joined
 
-Comprehension = ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp
 MOST_SPREAD = 10_000  # elements of one `[*rest, *rest]`: forty lines of it would make 2^40
-MOST_UNROLLED = 4  # elements of a comprehension that are followed one by one
-MOST_COPIED = 16  # entries of a dict that is copied by a comprehension which calls nothing
-MOST_UNROLLING = 2  # comprehensions inside one another that are followed so
 ITERATING = (
     *("builtins.enumerate", "builtins.zip", "builtins.reversed", "builtins.sorted", "builtins.iter", "builtins.next"),
     *("builtins.list", "builtins.tuple", "builtins.filter", "builtins.map", "tqdm.tqdm", "tqdm.auto.tqdm"),
@@ -217,79 +208,6 @@ def chained(location: Location, parts: Sequence[Value]) -> Collection | None:
 def _name_of_key(key: Value) -> tuple[object, ...]:
     name = known(key)
     return ("text", name) if isinstance(name, str) else ("value", id(key))
-
-
-def evaluate_comprehension(state: State, node: Comprehension) -> Value:
-    """What it makes once for each of a few known elements is made once for each; else one element stands for all."""
-    before, outer = state.scope, state.context
-    state.scope = Scope(before.enclosing_function if before.is_class else before)
-    first = iterated(state, evaluate(state, node.generators[0].iter))
-    elements = _few_elements(node, contents_of(first))
-    made = None
-    if elements is not None and state.walk.unrolling < MOST_UNROLLING:
-        state.walk.unrolling += 1
-        made = _evaluate_for_each(state, node, elements)
-        state.walk.unrolling -= 1
-    if made is None:
-        made = _evaluate_for_any(state, node, first)
-    state.scope, state.context = before, outer
-    return made
-
-
-def _few_elements(node: Comprehension, iterable: Value) -> tuple[Value, ...] | None:
-    """Those of the one thing that a comprehension goes through, where it is not long and all of it is known; None where
-    what it makes could not be told apart."""
-    if len(node.generators) > 1 or isinstance(node, ast.SetComp):
-        return None
-    makes = node.value if isinstance(node, ast.DictComp) else node.elt
-    calls = any(isinstance(inner, ast.Call) for inner in ast.walk(makes))
-    if not calls and not isinstance(node, ast.DictComp):
-        return None
-    if isinstance(iterable, Call) and is_api(iterable.callee, "builtins.range") and len(iterable.args) == 1:
-        count = known(iterable.args[0])
-        is_few = type(count) is int and 0 < count <= MOST_UNROLLED
-        return tuple(Known(iterable.location, number) for number in range(count)) if is_few else None
-    if not isinstance(iterable, Collection) or iterable.open or iterable.kind == "set":
-        return None
-    elements = iterable.keys if iterable.kind == "dict" else iterable.items
-    return elements if 0 < len(elements) <= (MOST_UNROLLED if calls else MOST_COPIED) else None
-
-
-def _evaluate_for_each(state: State, node: Comprehension, elements: tuple[Value, ...]) -> Value | None:
-    """None where a condition leaves open which of the elements it takes."""
-    keys: list[Value] = []
-    items: list[Value] = []
-    for element in elements:
-        assign(state, node.generators[0].target, element)
-        answers = [known(evaluate(state, condition)) for condition in node.generators[0].ifs]
-        if MISSING in answers:
-            return None
-        if not all(answers):
-            continue
-        if isinstance(node, ast.DictComp):
-            keys.append(evaluate(state, node.key))
-        items.append(evaluate(state, node.value if isinstance(node, ast.DictComp) else node.elt))
-    kind = "dict" if isinstance(node, ast.DictComp) else "list"
-    return Collection(state.place(node), kind, tuple(items), tuple(keys))
-
-
-def _evaluate_for_any(state: State, node: Comprehension, first: Value) -> Value:
-    outer = state.context
-    state.context = state.context.but(loops=outer.loops + 1, comprehensions=outer.comprehensions + 1)
-    for generator in node.generators:
-        iterable = first if generator is node.generators[0] else iterated(state, evaluate(state, generator.iter))
-        assign(state, generator.target, element_of(iterable, state.place(generator.target)))
-        for condition in generator.ifs:
-            if asks_whether_it_works(condition, evaluate(state, condition)):
-                state.context = state.context.but(guarded=True)
-    if isinstance(node, ast.DictComp):
-        keys: tuple[Value, ...] = (evaluate(state, node.key),)
-        items: tuple[Value, ...] = (evaluate(state, node.value),)
-        kind = "dict"
-    else:
-        keys, items = (), (evaluate(state, node.elt),)
-        kind = "set" if isinstance(node, ast.SetComp) else "list"
-    return Collection(state.place(node), kind, items, keys, True, uniform=tells_of_all(items[0]))
 
 
 def iterated(state: State, iterable: Value) -> Value:

@@ -10,8 +10,8 @@ from typing import TypeVar, cast
 from mpdoctor.program.values import Value
 from mpdoctor.source.interpreter.attributes import evaluate_attribute
 from mpdoctor.source.interpreter.calls.calls import evaluate_call
+from mpdoctor.source.interpreter.comprehensions import evaluate_comprehension
 from mpdoctor.source.interpreter.containers import (
-    evaluate_comprehension,
     evaluate_dictionary,
     evaluate_sequence,
     evaluate_subscript,
