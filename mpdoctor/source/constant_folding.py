@@ -97,17 +97,24 @@ def folded_binary(symbol: str, left: Value, right: Value) -> Value | None:
         result = _computed(symbol, left.value, right.value)
         return None if result is MISSING else Known(left.location, result)
     if symbol in ("in", "not in") and isinstance(left, Known) and isinstance(right, Collection):
-        elements = right.keys if right.kind == "dict" else right.items
-        held = [item.value for item in elements if isinstance(item, Known)]
-        if not right.open and len(held) == len(elements):
-            return Known(left.location, (left.value in held) == (symbol == "in"))
+        return _is_among(symbol, left, right)
     if symbol == "+" and isinstance(left, Collection) and isinstance(right, Collection):
-        fits = left.kind == right.kind and left.kind in ("list", "tuple")
-        if fits and len(left.items) + len(right.items) < _MOST_ELEMENTS:
-            return Collection(left.location, left.kind, left.items + right.items, (), left.open or right.open)
-    if symbol == "*":
-        return _repeated(left, right) or _repeated(right, left)
-    return None
+        return _put_together(left, right)
+    return (_repeated(left, right) or _repeated(right, left)) if symbol == "*" else None
+
+
+def _is_among(symbol: str, left: Known, right: Collection) -> Value | None:
+    elements = right.keys if right.kind == "dict" else right.items
+    held = [item.value for item in elements if isinstance(item, Known)]
+    is_whole = not right.open and len(held) == len(elements)
+    return Known(left.location, (left.value in held) == (symbol == "in")) if is_whole else None
+
+
+def _put_together(left: Collection, right: Collection) -> Value | None:
+    fits = left.kind == right.kind and left.kind in ("list", "tuple")
+    if not fits or len(left.items) + len(right.items) >= _MOST_ELEMENTS:
+        return None
+    return Collection(left.location, left.kind, left.items + right.items, (), left.open or right.open)
 
 
 def _repeated(held: Value, times: Value) -> Value | None:

@@ -40,6 +40,12 @@ from mpdoctor.source.joining import joined
 from mpdoctor.source.names import api_from_name
 
 _ON_CONTAINERS: dict[str, Callable[[tuple[Value, ...], Keywords, Location], Value | None]] = {
+    "builtins.list": lambda args, keywords, location: sequence_of("list", args, location),
+    "builtins.tuple": lambda args, keywords, location: sequence_of("tuple", args, location),
+    "builtins.zip": lambda args, keywords, location: None if keywords else zipped(args, location),
+    "builtins.filter": lambda args, keywords, location: filtered(args, location),
+    "builtins.sorted": lambda args, keywords, location: in_order(args, location),
+    "builtins.next": lambda args, keywords, location: next_of(args, location),
     "itertools.chain": lambda args, keywords, location: chained(location, args) if args else None,
     "collections.deque": queue_of,
     "collections.ChainMap": lambda args, keywords, location: mapping_of(args, location),
@@ -64,31 +70,31 @@ def call_builtin(
             return args[0] if len(args) == 1 else None
         case "builtins.dict":
             return dict_of(args, keywords, is_open, location)
-        case "builtins.list" | "builtins.tuple":
-            return None if is_open else sequence_of(name.partition(".")[2], args, location)
-        case "builtins.zip":
-            return None if is_open or keywords else zipped(args, location)
-        case "builtins.filter":
-            return filtered(args, location)
-        case "builtins.sorted":
-            return in_order(args, location)
-        case "builtins.next":
-            return next_of(args, location)
         case "builtins.type" if len(args) == 1:
             own = class_of(args[0])
             return None if own is None else Defined(location, own)
         case "builtins.globals":
-            names = state.module.scope.names
-            keys = tuple(Known(location, name) for name in names)
-            return Collection(location, "dict", tuple(names.values()), keys, True)
-        case "builtins.vars" if len(args) == 1 and isinstance(args[0], Collection):
-            return args[0]
+            return _call_globals(state, location)
         case "builtins.vars":
-            return as_dictionary(state, name, args, location) or arguments_as_dictionary(state, args, location)
+            return _call_vars(state, name, args, location)
         case "builtins.sum" | "builtins.max" | "builtins.min":
             return None if is_open or keywords else _call_on_numbers(name, args, location) or added_up(args, location)
+    if name in _ON_CONTAINERS:
+        return None if is_open else _ON_CONTAINERS[name](args, keywords, location)
     constant = constant_from_call(name, args)
     return None if constant is MISSING else Known(location, constant)
+
+
+def _call_vars(state: State, name: str, args: tuple[Value, ...], location: Location) -> Value | None:
+    if len(args) == 1 and isinstance(args[0], Collection):  # a tree of settings
+        return args[0]
+    return as_dictionary(state, name, args, location) or arguments_as_dictionary(state, args, location)
+
+
+def _call_globals(state: State, location: Location) -> Value:
+    names = state.module.scope.names
+    keys = tuple(Known(location, name) for name in names)
+    return Collection(location, "dict", tuple(names.values()), keys, True)
 
 
 def call_library(
