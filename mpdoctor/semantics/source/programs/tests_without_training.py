@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from mpdoctor.program.context import Context
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.user_definitions import FunctionFacts
+from mpdoctor.program.user_definitions import ClassFacts, FunctionFacts
 
 TRAINING = ("fit", "train_on_batch", "apply_gradients", "gradient")
 
@@ -26,9 +26,15 @@ def _runs_of_tests(facts: SourceFacts) -> frozenset[int]:
 
 
 def _is_test(function: FunctionFacts | None) -> bool:
-    """Whether it is a test, or what the tests of a TestCase share."""
+    """Whether it is a test, or what the tests of a class share."""
     if function is None:
         return False
-    bases = function.owner.library_bases() if function.owner is not None else ()
-    of_tests = function.name.startswith("test") or any(base.name.endswith("TestCase") for base in bases)
-    return of_tests or _is_test(function.enclosing)
+    return function.name.startswith("test") or _holds_tests(function.owner) or _is_test(function.enclosing)
+
+
+def _holds_tests(own: ClassFacts | None) -> bool:
+    """Whether it is a TestCase, or has tests for those that it is mixed into."""
+    if own is None:
+        return False
+    is_case = any(base.name.endswith("TestCase") for base in own.library_bases())
+    return is_case or any(name.startswith("test_") for name in own.methods)
