@@ -195,17 +195,29 @@ def call_known_method(state: State, callee: Attribute, call: Call, node: ast.Cal
     return call_method_of_container(state, of, callee.name, call, node) if isinstance(of, Collection) else None
 
 
-def _keys_written_out(node: ast.Call) -> set[str]:
-    """Of `**{"dtype": "float32", **kwargs}`."""
+def _keys_written_out(state: State, node: ast.Call) -> set[str]:
+    """Of `**{"dtype": "float32", **kwargs}`, and of a name that got such a dict."""
     handed_on = [keyword.value for keyword in node.keywords if keyword.arg is None]
     keys = [key for value in handed_on if isinstance(value, ast.Dict) for key in value.keys]
-    return {key.value for key in keys if isinstance(key, ast.Constant) and isinstance(key.value, str)}
+    written = {key.value for key in keys if isinstance(key, ast.Constant) and isinstance(key.value, str)}
+    names = [value.id for value in handed_on if isinstance(value, ast.Name)]
+    return written.union(*(_keys_of_local_dict(state, name) for name in names))
+
+
+def _keys_of_local_dict(state: State, name: str) -> set[str]:
+    """Those that do not come from the function's own `**kwargs`."""
+    held, function = state.scope.find(name), state.frame.function
+    if not isinstance(held, Collection) or function is None:
+        return set()
+    spread = (state.scope.find(parameter[2:]) for parameter in function.parameters if parameter.startswith("**"))
+    given = {value.location for value in spread if value is not None}
+    return {key.value for key in held.keys if isinstance(key, Known) and key.location not in given}
 
 
 def _remember_base_arguments_of(state: State, own: ClassFacts, keywords: Keywords, node: ast.Call) -> None:
     """Only what is written out, here or before (`kwargs["dtype"] = …`): what else `**kwargs` hands on differs from
     one instance to the next."""
-    written = {keyword.arg for keyword in node.keywords} | _keys_written_out(node)
+    written = {keyword.arg for keyword in node.keywords} | _keys_written_out(state, node)
     handed_on = any(keyword.arg is None for keyword in node.keywords)
     own_keywords = state.frame.keywords_set if handed_on else {}
     for name, value in {**dict(keywords), **own_keywords}.items():
