@@ -28,10 +28,18 @@ class Parameter(Value):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Defined(Value):
-    """A class or function of the user's own (or a lambda). `bound` is the object whose method it is."""
+    """A class or function of the user's own (or a lambda).
+
+    bound
+        The object whose method it is.
+    closure
+        Of a function that another one defines: as that run of the other one defined it, which each time is a function
+        with other names around it. Only the interpreter looks into it.
+    """
 
     of: ClassFacts | FunctionFacts = field(default_factory=lambda: FunctionFacts())
     bound: Value | None = None
+    closure: object | None = None
 
     @property
     def parts(self) -> tuple[Value, ...]:
@@ -62,6 +70,9 @@ class FunctionFacts:
         The function that it is defined in, if any.
     location
         Its name in the `def` line.
+    changed_by
+        Those decorators of the user's own that put something in its place which may change what it is given and what it
+        gives, and does not just hand both on.
     """
 
     name: str = ""
@@ -72,6 +83,15 @@ class FunctionFacts:
     owner: ClassFacts | None = field(default=None, repr=False)
     enclosing: FunctionFacts | None = field(default=None, repr=False)
     location: Location = field(default=NOWHERE, repr=False)
+    changed_by: list[Value] = field(default_factory=list, repr=False)
+
+    @property
+    def owner_around(self) -> ClassFacts | None:
+        """The class whose method it is, or stands in."""
+        function: FunctionFacts | None = self
+        while function is not None and function.owner is None:
+            function = function.enclosing
+        return None if function is None else function.owner
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +100,7 @@ class ClassFacts:
 
     bases
         As values: Api for a library's class, Defined for the user's own.
-    kind
+    own_kind
         What it is to Keras, through all its own bases: "layer", "model", "optimizer", "metric", "loss",
         "callback", or None. (A model is a layer to Keras; here it is a "model".)
     methods
@@ -93,15 +113,30 @@ class ClassFacts:
         …
     location
         Its name in the `class` line.
+    mixed_into
+        Of a class that is nothing to Keras by itself: the classes derived from it that are something, by their ids.
     """
 
     name: str = ""
     bases: tuple[Value, ...] = ()
-    kind: str | None = None
+    own_kind: str | None = None
     methods: Mapping[str, FunctionFacts] = field(default_factory=dict, repr=False)
     attributes: dict[str, Value] = field(default_factory=dict, repr=False)
     base_arguments: dict[str, Value] = field(default_factory=dict, repr=False)
     location: Location = field(default=NOWHERE, repr=False)
+    mixed_into: dict[int, ClassFacts] = field(default_factory=dict, repr=False)
+
+    @property
+    def kind(self) -> str | None:
+        """What it is to Keras, or what all classes are that it is mixed into."""
+        kinds = {self.own_kind} if self.own_kind is not None else {own.own_kind for own in self.mixed_into.values()}
+        return kinds.pop() if len(kinds) == 1 else None
+
+    @property
+    def whole(self) -> ClassFacts:
+        """The class itself; of a mixin of a single class that class."""
+        derived = list(self.mixed_into.values())
+        return derived[0] if len(derived) == 1 else self
 
     def lineage(self) -> Iterator[ClassFacts]:
         """The class and its own bases, nearest first."""
@@ -118,7 +153,7 @@ class ClassFacts:
     def base_argument(self, name: str) -> Value | None:
         """What it, or the nearest of the user's own bases that does, hands to `super().__init__(…)` by this name. For a
         parameter that is handed on this is its default."""
-        for ancestor in self.lineage():
+        for ancestor in (*self.lineage(), *self.mixed_into.values()):
             given = ancestor.base_arguments.get(name)
             found = [v.default if isinstance(v, Parameter) and v.default is not None else v for v in options(given)]
             if found:

@@ -29,6 +29,7 @@ from mpdoctor.source.modules import Files
 from mpdoctor.source.reading import Source
 
 CALLED_BY_KERAS = ("call", "train_step")
+_READS_ITS_OWN, _READS_OF_OTHERS, _WRAPS = range(3)  # when a function that nobody called is executed
 _FRAMES = 6000  # Python frames of the deepest walk: DEEPEST levels in each of DEEPEST_CALL functions, some 3 each
 
 
@@ -86,11 +87,9 @@ def _execute_the_rest(state: State, module: Module) -> None:
     state.module, state.scope, state.events = module, module.scope, module.later
     state.qualified, state.owner = [], None
     _execute_main_blocks(state, module)
-    done, left_to_others = 0, _steps_of_templates(state, module)
-    while done < len(module.closures):
-        closure = module.closures[done]
-        done += 1
-        if _is_to_be_executed(state, closure) and id(closure) not in left_to_others:
+    left_to_others = _steps_of_templates(state, module)
+    for closure in _in_order(module.closures):
+        if _is_to_be_executed(state, closure) and id(closure.facts) not in left_to_others:
             owner = closure.facts.owner
             is_framework = owner is not None and owner.kind is not None and id(owner) in state.walk.instantiated
             _begin_run(state, reached=is_framework)
@@ -105,10 +104,31 @@ def _execute_the_rest(state: State, module: Module) -> None:
             inline_uncalled(state, inherited)
 
 
+def _in_order(closures: list[Closure]) -> Iterator[Closure]:
+    """All functions, those included that come up meanwhile: first what reads no attributes that others set, then the
+    methods of mixins, then what decorators put in the place of others, which knows nothing of the arguments that it
+    hands on."""
+    seen = set()
+    for last in (_READS_ITS_OWN, _READS_OF_OTHERS, _WRAPS):
+        for closure in closures:  # which grows
+            if id(closure) not in seen and _stage(closure) <= last:
+                seen.add(id(closure))
+                yield closure
+
+
+def _stage(closure: Closure) -> int:
+    if closure.is_wrapper:
+        return _WRAPS
+    owner = closure.facts.owner
+    if owner is None or owner.whole is owner or closure.facts.name in SETTING_UP:
+        return _READS_ITS_OWN
+    return _READS_OF_OTHERS
+
+
 def _is_to_be_executed(state: State, closure: Closure) -> bool:
     """Not yet executed; or one that sets up objects, and has done so only for those of a class below its own: the
     methods of its own class read what it sets."""
-    if id(closure) not in state.walk.executed:
+    if id(closure.facts) not in state.walk.executed:
         return True
     owner = closure.facts.owner
     return owner is not None and closure.facts.name in SETTING_UP and id(owner) not in state.walk.set_up
@@ -125,7 +145,7 @@ def _execute_main_blocks(state: State, module: Module) -> None:
         module.main_runs.add(state.runs)
         module.scope.names["__name__"] = Known(module.location, "__main__")
         execute_block(state, body)
-    state.walk.executed &= before | {id(closure) for closure in module.closures}
+    state.walk.executed &= before | {id(closure.facts) for closure in module.closures}
 
 
 def _inherited_builds(state: State, closure: Closure) -> Iterator[Closure]:
@@ -134,7 +154,9 @@ def _inherited_builds(state: State, closure: Closure) -> Iterator[Closure]:
     owner = closure.facts.owner
     method = owner.find_method("build") if owner is not None else None
     inherited = state.closures.get(id(method)) if method is not None and method.owner is not owner else None
-    if inherited is not None and id(inherited) not in state.walk.executed and inherited.module is not closure.module:
+    if inherited is None or inherited.module is closure.module:
+        return
+    if id(inherited.facts) not in state.walk.executed:
         yield inherited
 
 
@@ -146,18 +168,20 @@ def _inherited_templates(state: State, own: ClassFacts) -> Iterator[Closure]:
     for name in CALLED_BY_KERAS:
         method = own.find_method(name)
         closure = state.closures.get(id(method)) if method is not None and method.owner is not own else None
-        if closure is not None and not closure.is_static and _calls_one_of(closure, own.methods):
+        if closure is not None and not closure.is_static and _calls_others_in(closure, own):
             yield closure
 
 
-def _calls_one_of(closure: Closure, methods: Container[str]) -> bool:
-    """Whether a method's body names one of these by `self`, and leaves the class that it stands in out of it."""
+def _calls_others_in(closure: Closure, own: ClassFacts) -> bool:
+    """Whether a method's body names by `self` what is another method for this class than for the one it stands in, and
+    leaves that one out of it."""
     nodes = list(ast.walk(closure.node))
     if any(isinstance(node, ast.Name) and node.id in ("super", "__class__") for node in nodes):
         return False
-    return any(
+    above = closure.facts.owner
+    return above is not None and any(
         isinstance(node, ast.Attribute)
-        and node.attr in methods
+        and own.find_method(node.attr) is not above.find_method(node.attr)
         and isinstance(node.value, ast.Name)
         and node.value.id == closure.facts.parameters[0]
         for node in (nodes if closure.facts.parameters else ())
@@ -168,7 +192,7 @@ def _steps_of_templates(state: State, module: Module) -> set[int]:
     """The ids of training steps that only subclasses take: the base class, which nobody makes, leaves to them what the
     step calls."""
     return {
-        id(closure)
+        id(closure.facts)
         for own in module.classes
         for closure in _inherited_templates(state, own)
         if closure.facts.name == "train_step" and id(closure.facts.owner) not in state.walk.instantiated

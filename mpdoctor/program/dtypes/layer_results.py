@@ -54,6 +54,6 @@ def dtype_of_own_layer_output(dtypes: Dtypes, layer: Call, own: ClassFacts, dept
     if own.kind not in ("layer", "model") or layer.open or layer.keyword("dtype") is not None:
         return None
     method = own.find_method("call")
-    if method is None or any(isinstance(decorator, Defined) for decorator in method.decorators):
+    if method is None or method.changed_by:
         return None
     return dtypes.of_result(method, depth)

@@ -15,7 +15,7 @@ from mpdoctor.program.dtypes.library_results import dtype_of_library_call
 from mpdoctor.program.dtypes.python_numbers import is_number, without_start
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.instances import class_of
-from mpdoctor.program.user_definitions import ClassFacts, Defined, FunctionFacts, Parameter
+from mpdoctor.program.user_definitions import ClassFacts, FunctionFacts, Parameter
 from mpdoctor.program.values import (
     Api,
     Attribute,
@@ -238,7 +238,7 @@ class _Dtypes:
         owner = function.owner
         if owner.kind not in ("layer", "model") or not _autocasts(owner):
             return None
-        if any(isinstance(decorator, Defined) for decorator in function.decorators):
+        if function.changed_by:
             return None  # a decorator of the user's own may cast what it is given
         if value.index < 1 or value.name in ("training", "mask") or value.name.endswith("_mask"):
             return None
@@ -277,7 +277,9 @@ def _autocasts(owner: ClassFacts) -> bool:
     tells."""
     given = owner.base_argument("dtype")
     follows = given is None or known(given) is None or isinstance(given, Parameter)
-    switches = [owner.base_argument("autocast"), *(owner.attributes.get(name) for name in ("autocast", "_autocast"))]
+    holders = (owner, *owner.mixed_into.values())
+    set_later = (holder.attributes.get(name) for holder in holders for name in ("autocast", "_autocast"))
+    switches = [owner.base_argument("autocast"), *set_later]
     return follows and not any(known(switch) is False for switch in switches)
 
 

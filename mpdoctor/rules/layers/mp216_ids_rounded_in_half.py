@@ -42,7 +42,7 @@ from mpdoctor.program.dtypes.tensor_dtypes import dtype_named
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.instances import class_of, is_call_of
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.user_definitions import Parameter
+from mpdoctor.program.user_definitions import ClassFacts, Parameter
 from mpdoctor.program.values import Item, Value, known, options, walk
 from mpdoctor.semantics.source.layers.casts import is_cast
 from mpdoctor.semantics.source.layers.layer_policies import half_dtype_of_layer
@@ -135,7 +135,7 @@ def _smallest(rows: Value | None, depth: int = 0) -> int | None:
 def _given_to_own_layer(facts: SourceFacts, embedding: Call, ids: Value | None) -> Iterator[Finding]:
     """Ids that a user's layer takes out of its first input, which Keras casts as for any other layer."""
     given = _first_input(ids)
-    owner = given.function.owner if given is not None and given.function is not None else None
+    owner = _owner_of(given)
     if owner is None or owner.kind != "layer":
         return
     rounding = {
@@ -155,7 +155,7 @@ def _fed_as_floats(facts: SourceFacts, call: Call, embedding: Call, ids: Value |
     """Ids that a user's model takes out of its first input, where `fit()` is given arrays of floats."""
     given = _first_input(ids)
     rows = _smallest(embedding.argument(0, "input_dim"))
-    owner = given.function.owner if given is not None and given.function is not None else None
+    owner = _owner_of(given)
     if owner is None or owner.kind != "model" or rows is None:
         return
     fits = [
@@ -175,6 +175,12 @@ def _fed_as_floats(facts: SourceFacts, call: Call, embedding: Call, ids: Value |
         "casts integers.",
         call.location,
     )
+
+
+def _owner_of(given: Parameter | None) -> ClassFacts | None:
+    """The layer or the model whose method has this parameter."""
+    owner = given.function.owner if given is not None and given.function is not None else None
+    return None if owner is None else owner.whole
 
 
 def _first_input(ids: Value | None) -> Parameter | None:

@@ -121,8 +121,10 @@ def _cast_by_the_layer(facts: SourceFacts, ids: Value) -> str | None:
 def _calls_of_owner(facts: SourceFacts, parameter: Parameter) -> Iterator[tuple[Call, Call]]:
     """The calls of the layers whose class the parameter's method belongs to, and where each layer is made."""
     own = parameter.function.owner if parameter.function is not None else None
-    for call in facts.calls if own is not None else ():
-        if isinstance(call.callee, Call) and class_of(call.callee) is own:
+    if own is None:
+        return
+    for call in facts.calls:
+        if isinstance(call.callee, Call) and class_of(call.callee) is own.whole:
             yield call, call.callee
 
 

@@ -39,11 +39,12 @@ def inline_call(
     recursive, a generator, or called too often. `at_yield`: what runs where it yields, if it is a context manager."""
     walk = state.walk
     if (
-        len(walk.call_stack) >= _deepest(state, closure)
-        or closure in walk.call_stack
-        or walk.times_inlined[id(closure)] >= (MOST_INLININGS if state.context.reached else MOST_INLININGS_ALONE)
-        or (closure.is_plain and walk.statements_in[id(closure)] > MOST_PLAIN)
+        _depth(state) >= _deepest(state, closure)
+        or any(closure.is_same(other) for other in walk.call_stack)
+        or walk.times_inlined[id(closure.facts)] >= (MOST_INLININGS if state.context.reached else MOST_INLININGS_ALONE)
+        or (closure.is_plain and walk.statements_in[id(closure.facts)] > MOST_PLAIN)
         or walk.inlined_statements > MOST_INLINED_STATEMENTS
+        or (walk.call_stack and walk.call_stack[-1].is_wrapper and _has_been_executed(state, closure))
         or not closure.is_inlinable
     ):
         return None
@@ -54,7 +55,7 @@ def inline_call(
     swallowed = None if closure.is_wrapped else context.swallowed
     state.context = context.but(
         function=closure.facts,
-        owner=closure.facts.owner,
+        owner=closure.facts.owner_around,
         callers=(*context.callers, location),
         guarded=guarded,
         swallowed=swallowed,
@@ -65,6 +66,12 @@ def inline_call(
     if closure.is_generator:
         return None if is_context else _yielded(frame, context.loops, closure.facts.location)
     return _without_itself(joined(frame.returns), closure) if frame.returns else Known(location, None)
+
+
+def _has_been_executed(state: State, closure: Closure) -> bool:
+    """Whether what nobody calls has been executed: from a wrapper that nobody calls nothing is known of the
+    arguments."""
+    return not state.context.reached and id(closure.facts) in state.walk.executed
 
 
 def _without_itself(value: Value, closure: Closure) -> Value:
@@ -81,6 +88,15 @@ def _is_behind_guard(state: State, closure: Closure) -> bool:
     """Whether it is defined or chosen behind a guard, or its class is, wherever it is called."""
     chosen = state.walk.chosen_behind_guard
     return closure.is_guarded or id(closure.facts) in chosen or id(closure.facts.owner) in chosen
+
+
+def _depth(state: State) -> int:
+    """How many functions are inlined into one another; of what nobody calls, those that stand in others do not
+    count."""
+    stack = state.walk.call_stack
+    if state.context.reached or len(stack) >= DEEPEST_PLAIN:
+        return len(stack)
+    return sum(1 for closure in stack if closure.facts.enclosing is None)
 
 
 def _deepest(state: State, closure: Closure) -> int:
@@ -101,7 +117,7 @@ def inline_uncalled(state: State, closure: Closure, keywords: Keywords = ()) -> 
     `keywords`, which it has been given before."""
     context = state.context
     guarded = context.guarded or _is_behind_guard(state, closure)
-    state.context = context.but(function=closure.facts, owner=closure.facts.owner, guarded=guarded)
+    state.context = context.but(function=closure.facts, owner=closure.facts.owner_around, guarded=guarded)
     names = _bound_names(closure, _receiver(closure), keywords, None)
     for name, default in defaults_of_command(closure.facts).items():
         if name in names:
@@ -115,19 +131,19 @@ def _execute_body(
 ) -> Frame:
     outer = state.scope, state.frame, state.module
     walk, named, inlined = state.walk, state.frameworks_named, state.walk.inlined_statements
-    walk.executed.add(id(closure))
-    walk.times_inlined[id(closure)] += 1
+    walk.executed.add(id(closure.facts))
+    walk.times_inlined[id(closure.facts)] += 1
     walk.call_stack.append(closure)
     state.scope, state.frame, state.module = (
         Scope(closure.scope, names=names),
-        Frame(closure.facts, at_yield=at_yield),
+        Frame(closure.facts, state.context, at_yield=at_yield),
         closure.module,
     )
     _execute(state, closure.node.body)
     executed = state.frame
     state.scope, state.frame, state.module = outer
     walk.call_stack.pop()
-    walk.statements_in[id(closure)] += walk.inlined_statements - inlined
+    walk.statements_in[id(closure.facts)] += walk.inlined_statements - inlined
     closure.is_plain = state.frameworks_named == named
     return executed
 
@@ -159,7 +175,7 @@ def _receiver(closure: Closure) -> tuple[Value, ...]:
         return ()
     if closure.is_classmethod or facts.name == "__new__":
         return (Defined(owner.location, owner),)
-    return (Instance(owner.location, owner),)
+    return (Instance(owner.location, owner.whole),)
 
 
 def _bound_names(

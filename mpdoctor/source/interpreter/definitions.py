@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
+from collections.abc import Iterator
 
 from mpdoctor.knowledge.api_names import kind_of_class
 from mpdoctor.program.events import Call
@@ -10,7 +12,7 @@ from mpdoctor.program.instances import class_of
 from mpdoctor.program.user_definitions import ClassFacts, Defined, FunctionFacts
 from mpdoctor.program.values import Api, Attribute, Value, options
 from mpdoctor.source.interpreter.attributes import SETTING_UP
-from mpdoctor.source.interpreter.calls.callees import TRANSPARENT
+from mpdoctor.source.interpreter.calls.callees import TRANSPARENT, closure_of
 from mpdoctor.source.interpreter.calls.calls import call_value
 from mpdoctor.source.interpreter.containers import spread_out
 from mpdoctor.source.interpreter.dispatch import evaluate, execute_block
@@ -24,7 +26,7 @@ FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 def execute_def(state: State, node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
     decorators = tuple(evaluate(state, decorator) for decorator in node.decorator_list)
     closure = _closure(state, node, node.name, decorators, "async def" if _is_async(node) else "def")
-    value: Value = Defined(closure.facts.location, closure.facts)
+    value: Value = Defined(closure.facts.location, closure.facts, closure=closure)
     is_accessor = False
     for decorator in reversed(decorators):
         name = decorator.name if isinstance(decorator, Api) else ""
@@ -51,11 +53,48 @@ def _decorated(state: State, decorator: Value, value: Value, closure: Closure) -
     if _is_own(decorator):
         made = call_value(state, decorator, (value,), closure.facts.location)
         is_itself = isinstance(made, Defined) and made.of is closure.facts
-        if is_itself or ((isinstance(made, Defined) or _is_called(made)) and not state.scope.is_class):
-            closure.is_wrapped = not is_itself
+        wrapper = closure_of(state, made) if isinstance(made, Defined) and not is_itself else None
+        if wrapper is not None:
+            state.closures[id(wrapper.facts)].is_wrapper = True
+        if is_itself or (wrapper is not None and _hands_on(wrapper)):
+            return value
+        closure.facts.changed_by.append(decorator)
+        if not state.scope.is_class and (isinstance(made, Defined) or _is_called(made)):
+            closure.is_wrapped = True
             return made
     closure.is_inlinable = False
     return Call(closure.facts.location, decorator, (value,), (), state.context, state.next_order())
+
+
+def _hands_on(wrapper: Closure) -> bool:
+    """Whether a function that a decorator puts in another one's place gives what that one gives for the same
+    arguments: `return function(*args, **kwargs)`, or a name that got this, under no context manager."""
+    nodes = list(_own_nodes(wrapper.node))
+    is_managed = any(isinstance(node, (ast.With, ast.AsyncWith)) for node in nodes)
+    if isinstance(wrapper.node, ast.Lambda) or wrapper.is_generator or is_managed:
+        return False
+    returned = [node.value for node in nodes if isinstance(node, ast.Return)]
+    given = {
+        target.id: node.value
+        for node in nodes
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+    results = [given.get(value.id) if isinstance(value, ast.Name) else value for value in returned]
+    return bool(results) and all(_is_handed_all(result, wrapper.node.args) for result in results)
+
+
+def _is_handed_all(result: ast.expr | None, parameters: ast.arguments) -> bool:
+    """Whether it is the call of a name with just these parameters."""
+    if not isinstance(result, ast.Call) or not isinstance(result.func, ast.Name):
+        return False
+    positional = [node.arg for node in (*parameters.posonlyargs, *parameters.args)]
+    positional += [] if parameters.vararg is None else ["*" + parameters.vararg.arg]
+    named: list[tuple[str | None, str]] = [(node.arg, node.arg) for node in parameters.kwonlyargs]
+    named += [] if parameters.kwarg is None else [(None, parameters.kwarg.arg)]
+    is_positional = [ast.unparse(argument) for argument in result.args] == positional
+    return is_positional and [(keyword.arg, ast.unparse(keyword.value)) for keyword in result.keywords] == named
 
 
 def _is_own(decorator: Value) -> bool:
@@ -70,7 +109,7 @@ def _is_called(made: Value) -> bool:
 
 def evaluate_lambda(state: State, node: ast.Lambda) -> Value:
     closure = _closure(state, node, "<lambda>", (), "")
-    return Defined(state.place(node), closure.facts)
+    return Defined(state.place(node), closure.facts, closure=closure)
 
 
 def _closure(state: State, node: FunctionNode, name: str, decorators: tuple[Value, ...], keyword: str) -> Closure:
@@ -87,8 +126,10 @@ def _closure(state: State, node: FunctionNode, name: str, decorators: tuple[Valu
     facts = state.module.facts_of_nodes.get(id(node))
     if isinstance(facts, FunctionFacts):  # a `def` that runs again, with new surroundings
         closure = state.closures[id(facts)]
-        closure.scope, closure.defaults = state.scope.enclosing_function, defaults
-        return closure
+        if facts.owner is not None:  # a method, which its class finds by its facts
+            closure.scope, closure.defaults = state.scope.enclosing_function, defaults
+            return closure
+        return dataclasses.replace(closure, scope=state.scope.enclosing_function, defaults=defaults)
     owner = state.owner if state.scope.is_class else None
     facts = FunctionFacts(
         name,
@@ -123,6 +164,8 @@ def execute_class(state: State, node: ast.ClassDef) -> bool:
         state.walk.side_effects.created(own.base_arguments)
         state.walk.side_effects.set(state.module.facts_of_nodes, id(node), own)
         state.module.classes.append(own)
+        for mixin in _mixins(own) if own.own_kind is not None else ():
+            state.walk.side_effects.set(mixin.mixed_into, id(own), own)
     outer_scope, outer_owner, first = state.scope, state.owner, len(state.module.closures)
     state.scope, state.owner = Scope(outer_scope, is_class=True), own
     state.qualified.append(node.name)
@@ -149,10 +192,19 @@ def _kind(bases: tuple[Value, ...]) -> str | None:
             if isinstance(choice, Api):
                 kind = kind_of_class(choice.name)
             elif isinstance(choice, Defined) and isinstance(choice.of, ClassFacts):
-                kind = choice.of.kind
+                kind = choice.of.own_kind
             if kind is not None:
                 return kind
     return None
+
+
+def _mixins(own: ClassFacts) -> Iterator[ClassFacts]:
+    """Those of its bases that are nothing to Keras by themselves, and theirs."""
+    for base in own.bases:
+        for choice in options(base):
+            if isinstance(choice, Defined) and isinstance(choice.of, ClassFacts) and choice.of.own_kind is None:
+                yield choice.of
+                yield from _mixins(choice.of)
 
 
 def _setting_up_first(closure: Closure) -> int:
@@ -180,12 +232,15 @@ def _parameter_names(arguments: ast.arguments) -> tuple[str, ...]:
 
 
 def _is_generator(node: FunctionNode) -> bool:
-    """Whether the function's own body, without functions inside it, has a `yield`."""
+    """Whether the function's own body has a `yield`."""
+    return any(isinstance(inner, (ast.Yield, ast.YieldFrom)) for inner in _own_nodes(node))
+
+
+def _own_nodes(node: FunctionNode) -> Iterator[ast.AST]:
+    """The nodes of a function's own body, without those of functions and classes inside it."""
     waiting: list[ast.AST] = [node.body] if isinstance(node, ast.Lambda) else list(node.body)
     while waiting:
         inner = waiting.pop()
-        if isinstance(inner, (ast.Yield, ast.YieldFrom)):
-            return True
+        yield inner
         if not isinstance(inner, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)):
             waiting.extend(ast.iter_child_nodes(inner))
-    return False

@@ -57,10 +57,18 @@ def inlinable_function(state: State, callee: Value, args: tuple[Value, ...], key
     tf.function or functools.partial wrap, strategy.run(function, args=…)."""
     if isinstance(callee, Defined):
         bound = () if callee.bound is None else (callee.bound,)
-        return _with_closure(state, callee.of, (*bound, *args), keywords)
+        closure = closure_of(state, callee)
+        return None if closure is None else (closure, (*bound, *args), keywords)
     if isinstance(callee, Attribute):
         return _run_in_replicas(state, callee, args, keywords)
     return _made_by_call(state, callee, args, keywords) if isinstance(callee, Call) else None
+
+
+def closure_of(state: State, function: Defined) -> Closure | None:
+    """Of a function of the user's own; None of a class."""
+    if isinstance(function.closure, Closure):
+        return function.closure
+    return state.closures.get(id(function.of))
 
 
 def executed_function(state: State, callee: Value) -> tuple[Closure | None, int]:
@@ -98,7 +106,9 @@ def _made_by_call(state: State, callee: Call, args: tuple[Value, ...], keywords:
     """An instance of the user's own class with a `__call__`, or a function that a library's function wraps."""
     made_by = callee.callee
     if isinstance(made_by, Defined) and isinstance(made_by.of, ClassFacts) and made_by.of.kind is None:
-        return _with_closure(state, _method_called(made_by.of), (callee, *args), keywords)
+        method = _method_called(made_by.of)
+        closure = None if method is None else state.closures.get(id(method))
+        return None if closure is None else (closure, (callee, *args), keywords)
     maker = made_by.callee if isinstance(made_by, Call) else made_by
     if not callee.args or not isinstance(maker, Api):
         return None
@@ -114,13 +124,6 @@ def _method_called(own: ClassFacts) -> FunctionFacts | None:
     are, since only layers cast them."""
     is_operation = any(base.is_("keras.Operation") for base in own.library_bases())
     return own.find_method("__call__") or (own.find_method("call") if is_operation else None)
-
-
-def _with_closure(
-    state: State, function: FunctionFacts | ClassFacts | None, args: tuple[Value, ...], keywords: Keywords
-) -> Inlinable | None:
-    closure = state.closures.get(id(function)) if isinstance(function, FunctionFacts) else None
-    return None if closure is None else (closure, args, keywords)
 
 
 def _is_of_library(partial: Call) -> bool:

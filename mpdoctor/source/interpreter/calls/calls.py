@@ -22,6 +22,7 @@ from mpdoctor.source.interpreter.calls.builtin_calls import (
 from mpdoctor.source.interpreter.calls.callees import (
     TRANSPARENT,
     Inlinable,
+    closure_of,
     executed_function,
     inlinable_function,
     is_given_one_of_several,
@@ -275,7 +276,7 @@ def _inline_one_handed_over(state: State, value: Value) -> None:
     if isinstance(value, Call) and is_api(value.callee, "functools.partial") and len(value.args) == 1:
         keywords = value.keywords
         value = value.args[0]
-    closure = state.closures.get(id(value.of)) if isinstance(value, Defined) else None
-    if closure is None or id(closure) in state.walk.executed:
+    closure = closure_of(state, value) if isinstance(value, Defined) else None
+    if closure is None or id(closure.facts) in state.walk.executed:
         return
     inline_uncalled(state, closure, keywords)

@@ -123,6 +123,15 @@ class Module(Value):
 
 
 @dataclasses.dataclass(eq=False, slots=True)
+class Written:
+    """That a function wrote an attribute of an object last, on a straight line; what that held before from others."""
+
+    frame: Frame
+    before: Value | None
+    value: Value
+
+
+@dataclasses.dataclass(eq=False, slots=True)
 class Import:
     """That a module imports another of the program's own, where it first does."""
 
@@ -135,8 +144,8 @@ class Import:
 class Closure:
     """A function of the user's, ready to be inlined: its tree, and where it looks names up. `is_plain` is True if it
     was executed and named nothing of TensorFlow or Keras, `is_wrapped` if a decorator of the user's own put another
-    function in its place, `is_guarded` if it is defined behind a guard (see `Context.guarded`): without what is asked
-    for there is no such function."""
+    function in its place, `is_wrapper` if it is such another one, `is_guarded` if it is defined behind a guard (see
+    `Context.guarded`): without what is asked for there is no such function."""
 
     facts: FunctionFacts
     node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
@@ -150,7 +159,12 @@ class Closure:
     is_property: bool = False
     is_inlinable: bool = True
     is_wrapped: bool = False
+    is_wrapper: bool = False
     is_guarded: bool = False
+
+    def is_same(self, other: Closure) -> bool:
+        """Whether both are one function: of one `def`, and of the same run of what is around it."""
+        return self.facts is other.facts and self.scope is other.scope
 
 
 @dataclasses.dataclass(eq=False, slots=True)
@@ -159,9 +173,10 @@ class Frame:
     around it; `exits` collects the names at each break and
     continue; `ends_program` tells whether the block that ended last did so by raising or exiting; `keywords_set` holds
     what the function itself puts into its `**keywords`; `at_yield` runs where it yields: the body of a `with`, of which
-    the function is the context manager."""
+    the function is the context manager; `entered` is the context in which it began."""
 
     function: FunctionFacts | None = None
+    entered: Context = field(default_factory=Context)
     returns: list[Value] = field(default_factory=list)
     exits: list[list[dict[str, Value]]] = field(default_factory=list)
     yields: list[tuple[Value, int]] = field(default_factory=list)
