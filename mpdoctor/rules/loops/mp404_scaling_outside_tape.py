@@ -139,5 +139,7 @@ def _is_recorded(loss: Value) -> TypeGuard[Call | Operation]:
 
 
 def _records(tapes: list[Value], context: Context) -> bool:
-    """Whether one of these tapes is open there; a `with` of something unknown may be one of them."""
-    return any(part is tape for value in context.withs for part in walk(value) for tape in tapes)
+    """Whether one of these tapes is open there; a `with` of something unknown may be one of them. The tape of an object
+    that was given one in each of several steps is any of those that one line makes."""
+    places = {tape.location for tape in tapes}
+    return any(is_tape(part) and part.location in places for value in context.withs for part in walk(value))

@@ -21,7 +21,7 @@ from mpdoctor.source.interpreter.settings.own_dicts import item_as_attribute
 from mpdoctor.source.interpreter.settings.trees import is_empty_tree, kept_by_name
 from mpdoctor.source.interpreter.state.interpreter_state import State
 from mpdoctor.source.interpreter.state.recording import record_read, record_use
-from mpdoctor.source.interpreter.state.scopes import Module
+from mpdoctor.source.interpreter.state.scopes import Module, Written
 from mpdoctor.source.joining import joined, without_none
 
 SETTING_UP = ("__init__", "build", "setup", "__post_init__")
@@ -121,7 +121,8 @@ def attribute_of(state: State, of: Value, name: str, location: Location, is_call
 
 def _attribute_of_instance(state: State, own: ClassFacts, of: Value, name: str, location: Location) -> Value | None:
     return (
-        state.attributes.get(id(of), {}).get(name)
+        _written_here(state, own, of, name)
+        or state.attributes.get(id(of), {}).get(name)
         or _attribute_of_class(state, own, of, name, location, Defined(location, own))
         or item_as_attribute(state, own, of, name)
         or _attribute_asked_for(state, own, of, name, location)
@@ -203,8 +204,9 @@ def _item_kept(state: State, of: Value, index: Value) -> Value | None:
 def store_attribute(state: State, of: Value, name: str, value: Value) -> None:
     """Remember `of.name = value` for the objects of the user's own classes.
 
-    A straight line of __init__ or build replaces what was there; elsewhere both stay possible. A None is
-    only a placeholder ("not built yet") for whatever comes after it."""
+    A straight line replaces what was there, in __init__ and build or in any method that the program is seen to call of
+    this object; elsewhere both stay possible. A None is only a placeholder ("not built yet") for whatever comes after
+    it."""
     choices = options(of)
     function = state.context.function
     is_setting_up = function is not None and function.name in SETTING_UP
@@ -220,12 +222,36 @@ def store_attribute(state: State, of: Value, name: str, value: Value) -> None:
         state.walk.set_up.add(id(own))
         if isinstance(choice, Call):
             attributes = _attributes_of(state, choice)
-            state.walk.side_effects.set(attributes, name, value if replaces else _either(attributes.get(name), value))
+            is_replaced = replaces or (is_straight and state.context.reached)
+            now = value if is_replaced else _joined_with_others(state, attributes, name, value, len(choices) == 1)
+            state.walk.side_effects.set(attributes, name, now)
             state.walk.side_effects.set(own.attributes, name, _either(own.attributes.get(name), value))
         else:
             is_settled = replaces and id(own) not in state.walk.instantiated
-            old = None if is_settled else own.attributes.get(name)
-            state.walk.side_effects.set(own.attributes, name, _either(old, value))
+            now = value if is_settled else _joined_with_others(state, own.attributes, name, value, len(choices) == 1)
+            state.walk.side_effects.set(own.attributes, name, now)
+
+
+def _joined_with_others(state: State, held: dict[str, Value], name: str, value: Value, is_certain: bool) -> Value:
+    """The value, and those that an attribute has from other functions; of what the function in hand gave it before on a
+    straight line, nobody else sees anything."""
+    before, written = held.get(name), state.walk.written.get((id(held), name))
+    entered = state.frame.entered
+    is_straight = state.context.branches == entered.branches and state.context.loops == entered.loops
+    if not is_straight or not is_certain:
+        state.walk.written.pop((id(held), name), None)
+        return _either(before, value)
+    if written is not None and written.frame is state.frame:
+        before = written.before
+    state.walk.written[id(held), name] = Written(state.frame, before, value)
+    return _either(before, value)
+
+
+def _written_here(state: State, own: ClassFacts, of: Value, name: str) -> Value | None:
+    """What the function in hand wrote last, on a straight line."""
+    held = state.attributes.get(id(of), {}) if isinstance(of, Call) else own.attributes
+    written = state.walk.written.get((id(held), name))
+    return written.value if written is not None and written.frame is state.frame else None
 
 
 def _attributes_of(state: State, instance: Call) -> dict[str, Value]:

@@ -13,7 +13,7 @@ from mpdoctor.program.context import Branch, Context
 from mpdoctor.program.user_definitions import ClassFacts, Defined
 from mpdoctor.program.values import Value, options
 from mpdoctor.source.interpreter.state.events import MOST_EVENTS, Enough, Events
-from mpdoctor.source.interpreter.state.scopes import Closure, Frame, Module, Scope
+from mpdoctor.source.interpreter.state.scopes import Closure, Frame, Module, Scope, Written
 from mpdoctor.source.interpreter.state.side_effects import SideEffects
 from mpdoctor.source.joining import joined, without_none
 from mpdoctor.source.modules import Files
@@ -54,6 +54,8 @@ class Walk:
         Ids of the user's own classes of which the program makes instances.
     set_up
         Ids of the user's own classes whose objects were given attributes.
+    written
+        Which function wrote an attribute last, by the id of the object's attributes and the name.
     chosen_behind_guard
         Ids of the user's functions and classes that the program chooses where it asked for a version, say:
         `step = step_of_keras_3 if IS_KERAS_3 else step_of_keras_2`.
@@ -74,6 +76,7 @@ class Walk:
     unrolling: int = 0
     instantiated: set[int] = field(default_factory=set)
     set_up: set[int] = field(default_factory=set)
+    written: dict[tuple[int, str], Written] = field(default_factory=dict)
     chosen_behind_guard: set[int] = field(default_factory=set)
     chosen_in: dict[int, Branch] = field(default_factory=dict)
     side_effects: SideEffects = field(default_factory=SideEffects)
