@@ -58,7 +58,12 @@ from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Attribute, Value
 from mpdoctor.semantics.source.edits.expressions import unsafe_fix, without_keyword
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype, policies_of_instances
-from mpdoctor.semantics.source.layers.layer_variables import added_weights, may_be_trained, raw_variables
+from mpdoctor.semantics.source.layers.layer_variables import (
+    added_weights,
+    may_be_trained,
+    owner_of_weight,
+    raw_variables,
+)
 
 SEVERITY = Severity.WARNING
 FIXES = ("unsafe",)
@@ -114,7 +119,7 @@ def _computed_in_by_policy(dtype: Value) -> str | None:
 
 def _half_dtype(facts: SourceFacts, weight: Call) -> str | None:
     """The 16-bit dtype that a trained weight is given, None if it has none."""
-    owner = weight.context.owner
+    owner = weight.context.owner or owner_of_weight(weight)
     given = weight.keyword("dtype") or (weight.argument(2) if weight.method != "Variable" else None)
     if given is None or owner is None or not may_be_trained(weight) or asks_for_dtype(weight.context):
         return None

@@ -68,7 +68,7 @@ from mpdoctor.program.user_definitions import ClassFacts
 from mpdoctor.program.values import Api, options
 from mpdoctor.semantics.source.edits.expressions import unsafe_fix
 from mpdoctor.semantics.source.edits.layers import with_dtype
-from mpdoctor.semantics.source.layers.call_dtypes import dtype_given
+from mpdoctor.semantics.source.layers.call_dtypes import dtype_given, functions_around
 from mpdoctor.semantics.source.layers.output_layers import SIXTEEN_BITS
 
 SEVERITY = Severity.WARNING
@@ -122,7 +122,7 @@ def _layers_against_parent(model: ModelFacts) -> Iterator[tuple[LayerFacts, Laye
 
 def _inside(facts: SourceFacts, own: ClassFacts) -> Iterator[Finding]:
     """The layers made inside a user's layer that is given another dtype than the global policy's."""
-    inner = [call for call in facts.calls if call.context.owner is own and _is_sublayer_without_dtype(call)]
+    inner = [call for call in facts.calls if _is_layer_without_dtype(call) and _is_made_for(facts, call, own)]
     fixed = policies_named(own.base_argument("dtype"))
     makings = facts.makings_of(own) if inner and not fixed else []
     for call in inner:
@@ -140,19 +140,22 @@ def _policies_given(facts: SourceFacts, makings: Iterable[Call], inner: Call) ->
     return {policy for making in made for policy in policies_named(dtype_given(facts, making))}
 
 
-def _is_sublayer_without_dtype(call: Call) -> bool:
-    function = call.context.function
-    return function is not None and function.name in SETTING_UP and _is_layer_without_dtype(call)
+def _is_made_for(facts: SourceFacts, call: Call, own: ClassFacts) -> bool:
+    """Whether the class' own `__init__` or `build` makes it, or a function of no class that it calls."""
+    function, owner = call.context.function, call.context.owner
+    makers = [function] if owner is not None else [None, *functions_around(facts, call.context)][-1:]
+    return any(maker is not None and maker.owner is own and maker.name in SETTING_UP for maker in makers)
 
 
 def _finding(facts: SourceFacts, inner: Call, outer: str, given: str, found: str) -> Finding:
     owner = inner.context.owner
+    is_shared = outer != "RNN" and owner is None  # made by a function that other layers may call
     dtype = f'"{given}"' if outer == "RNN" or owner is None else "self.dtype_policy"
     return Finding(
         f"{outer} is given {given}, but this {inner.method} inside it follows the global policy, {found}.",
         f"Pass the dtype on: `{inner.method}(…, dtype={dtype})`.",
         inner.location,
-        fix=unsafe_fix(f"Give it dtype={dtype}", with_dtype(facts, inner, dtype)),
+        fix=None if is_shared else unsafe_fix(f"Give it dtype={dtype}", with_dtype(facts, inner, dtype)),
     )
 
 

@@ -116,6 +116,8 @@ def runs_in_call(context: Context) -> bool:
 
 def runs_in_some_call(facts: SourceFacts, context: Context) -> bool:
     """Whether code runs in a `call()`, or one calls it: only there do weights read as 16-bit."""
+    if runs_as_added_loss(facts, context):
+        return False
     functions = (context.function, *functions_around(facts, context))
     return any(around.name == "call" for function in functions for around in surrounding(facts, function))
 
@@ -146,6 +148,18 @@ def surrounding(facts: SourceFacts, function: FunctionFacts | None) -> Iterator[
     while function is not None and id(function) not in _added_as_losses(facts):
         yield function
         function = function.enclosing
+
+
+def runs_as_added_loss(facts: SourceFacts, context: Context) -> bool:
+    """Whether code stands in a function that `add_loss` is given, wherever that is called, or one that it calls."""
+    added = _added_as_losses(facts)
+    for function in (context.function, *functions_around(facts, context)) if added else ():
+        inner = function
+        while inner is not None:
+            if id(inner) in added:
+                return True
+            inner = inner.enclosing
+    return False
 
 
 @lru_cache(maxsize=1)

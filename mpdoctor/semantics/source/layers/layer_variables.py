@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mpdoctor.program.events import Call
-from mpdoctor.program.instances import belongs_to
+from mpdoctor.program.instances import belongs_to, class_of
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import ClassFacts
 from mpdoctor.program.values import Attribute, Value, is_api, known
@@ -21,9 +21,14 @@ RAW = ("tensorflow.Variable", "keras.backend.variable")  # the second makes one 
 def added_weights(facts: SourceFacts) -> Iterator[Call]:
     """The calls of `self.add_weight(…)` in layers and models of the user's own."""
     for call in facts.method_calls(*ADDING):
-        owner = call.context.owner
+        owner = call.context.owner or owner_of_weight(call)
         if isinstance(call.callee, Attribute) and owner is not None and _is_of_layers(facts, owner):
             yield call
+
+
+def owner_of_weight(adding: Call) -> ClassFacts | None:
+    """The user's class for which a function of no class adds a weight: `layer.add_weight(…)`."""
+    return None if adding.receiver is None else class_of(adding.receiver)
 
 
 def raw_variables(facts: SourceFacts) -> Iterator[Call]:

@@ -16,7 +16,12 @@ from mpdoctor.program.policy_settings import UNSURE, PolicyName
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import ClassFacts, Defined, FunctionFacts, Instance, Parameter
 from mpdoctor.program.values import Api, Attribute, Collection, Item, Known, Value, known, options
-from mpdoctor.semantics.source.layers.call_dtypes import lambda_layers, policies_of_instances, surrounding
+from mpdoctor.semantics.source.layers.call_dtypes import (
+    lambda_layers,
+    policies_of_instances,
+    runs_as_added_loss,
+    surrounding,
+)
 from mpdoctor.semantics.source.layers.networks import networks_behind
 from mpdoctor.semantics.source.layers.output_layers import (
     SIXTEEN_BITS,
@@ -74,7 +79,9 @@ class Precision:
         found = self._in_calls.get(context)
         if found is None:
             around = [context, *(self._calls_at[place] for place in context.callers if place in self._calls_at)]
-            found = self._in_calls[context] = any(self._is_in_call(outer.function) for outer in around)
+            is_later = runs_as_added_loss(self.facts, context)
+            found = not is_later and any(self._is_in_call(outer.function) for outer in around)
+            self._in_calls[context] = found
         return found
 
     def _is_in_call(self, function: FunctionFacts | None) -> bool:
