@@ -7,11 +7,14 @@ from typing import Callable, Iterable, Optional
 from mpdoctor.knowledge.dtypes.array_functions import BY_VALUE, FLOAT64, JOINING, JOINING_PARTS, KEEPING, LIKE, RANDOM
 from mpdoctor.program.dtypes.python_numbers import spread
 from mpdoctor.program.events import Call, Operation
+from mpdoctor.program.instances import is_call_of
 from mpdoctor.program.values import Api, Attribute, Collection, Item, Known, Value, options
 
 Named = Callable[[Optional[Value]], Optional[str]]
 FLOATING = ("float16", "float32", "float64")
 _PLACE = "numpy."
+_ENDS = ("min", "max")
+_DTYPES = ("tensorflow.float16", "tensorflow.bfloat16", "tensorflow.float32", "tensorflow.float64")
 _DEEPEST = 30
 _MOST_PARTS = 200
 
@@ -114,6 +117,8 @@ def _leaves(value: Value | None, depth: int = 0) -> list[Value]:
 
 def _parts_of_an_array(value: Value) -> tuple[Value, ...] | None:
     """What must be arrays as well for a value to be one; None where it is none for certain, or nobody knows."""
+    if _is_end_of_a_range(value):
+        return ()
     if isinstance(value, Call) and isinstance(value.callee, Api):
         return () if value.callee.name.startswith("numpy.") else None
     if isinstance(value, Call):
@@ -123,3 +128,14 @@ def _parts_of_an_array(value: Value) -> tuple[Value, ...] | None:
     if isinstance(value, Operation):
         return tuple(operand for operand in value.operands if not isinstance(operand, Known)) or None
     return None
+
+
+def _is_end_of_a_range(value: Value) -> bool:
+    """`tf.float32.min`, `x.dtype.max`: a numpy scalar."""
+    if isinstance(value, Api):
+        place, _, name = value.name.rpartition(".")
+        return name in _ENDS and place in _DTYPES
+    if not isinstance(value, Attribute) or value.name not in _ENDS:
+        return False
+    named = value.of
+    return is_call_of(named, "tensorflow.as_dtype") or (isinstance(named, Attribute) and named.name == "dtype")

@@ -45,8 +45,9 @@ from collections.abc import Iterable, Iterator
 
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.finding import AlsoSeen, Edit, Finding, Fix, Severity
+from mpdoctor.knowledge.dtypes.result_dtypes import COMPARISONS
 from mpdoctor.knowledge.half_dtypes import HALF
-from mpdoctor.program.dtypes.dtype_names import AUTOCAST, VARIABLE
+from mpdoctor.program.dtypes.dtype_names import AUTOCAST, VARIABLE, is_policy_in_force
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.instances import class_of, is_call_of
 from mpdoctor.program.source_facts import SourceFacts
@@ -168,14 +169,19 @@ def _dtypes_of_weights(facts: SourceFacts, given: Iterable[Value]) -> Iterator[A
     for option in (option for value in given for option in options(value)):
         value = option.argument(0) if isinstance(option, Call) and is_call_of(option, "tensorflow.as_dtype") else option
         if isinstance(value, Attribute) and value.name in ("dtype", "variable_dtype"):
-            owner = class_of(value.of)
+            named = value.of
+            owner = class_of(named.of if isinstance(named, Attribute) and is_policy_in_force(named) else named)
             if owner is not None and any(policy in SIXTEEN_BITS for policy in policies_of_instances(facts, owner)):
                 yield value
 
 
 def _meets(facts: SourceFacts, met: MixedOperands, call: Call) -> bool:
     event, operands = met
-    combined = [operand for operand in operands if _is_made_from(operand, call) and facts.dtype_of(operand) == VARIABLE]
+    combined = [
+        operand
+        for operand in operands
+        if _is_made_from(operand, call) and facts.dtype_at(operand, event.context) == VARIABLE
+    ]
     return (
         bool(combined)
         and may_raise(facts, met)
@@ -184,12 +190,13 @@ def _meets(facts: SourceFacts, met: MixedOperands, call: Call) -> bool:
 
 
 def _is_made_from(value: Value, call: Call) -> bool:
-    """Whether a value is the result of a call, a reshaped form of it, or arithmetic on it (`1.0 - mask`)."""
+    """Whether a value is the result of a call, a reshaped form of it, or arithmetic on it (`1.0 - mask`), but no
+    comparison with it."""
     waiting = list(options(value))
     for item in waiting:
         if item is call:
             return True
-        if isinstance(item, Operation):
+        if isinstance(item, Operation) and item.operator not in COMPARISONS:
             waiting.extend(option for operand in item.operands for option in options(operand))
         elif isinstance(item, Item):
             waiting.extend(options(item.of))
