@@ -59,13 +59,13 @@ from mpdoctor.program.dtypes.array_dtypes import is_array
 from mpdoctor.program.events import Call
 from mpdoctor.program.instances import class_of
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.user_definitions import ClassFacts, Defined, Parameter
-from mpdoctor.program.values import Either, Value, options
+from mpdoctor.program.user_definitions import ClassFacts, Instance, Parameter
+from mpdoctor.program.values import Either, Value, known, options
 from mpdoctor.semantics.live.errors.dtype_error_causes import is_float32_state, later_input, mismatch_in_call
 from mpdoctor.semantics.live.errors.error_texts import evidence_of, place_of_failure
 from mpdoctor.semantics.source.edits.expressions import name_at, safe_fix
 from mpdoctor.semantics.source.edits.names import cast
-from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
+from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype, policies_of_instances
 from mpdoctor.semantics.source.layers.later_inputs import given as given_to
 from mpdoctor.semantics.source.layers.later_inputs import is_later_input
 from mpdoctor.semantics.source.layers.layer_policies import half_dtype_of_layer
@@ -76,6 +76,7 @@ from mpdoctor.semantics.source.layers.mixed_operands import (
     origin,
     without_numbers,
 )
+from mpdoctor.semantics.source.layers.output_layers import SIXTEEN_BITS
 from mpdoctor.semantics.source.numbers.epsilon_guards import function_named
 from mpdoctor.semantics.wording import place_of
 
@@ -93,7 +94,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     given = [
         (call, own)
         for call in facts.calls
-        if isinstance(call.callee, Call | Either)
+        if isinstance(call.callee, Call | Either | Instance)
         for own in _called_layer(facts, call)
     ]
     for met in mixed_operands(facts) if given else ():
@@ -152,13 +153,20 @@ def in_failure(failure: FailureFacts) -> Iterator[Finding]:
 
 
 def _called_layer(facts: SourceFacts, call: Call) -> Iterator[ClassFacts]:
-    """The user's class whose layer is called with more than one argument, if it computes in 16 bits."""
+    """The user's class whose layer or model is called with more than one argument, if it computes in 16 bits."""
+    if len(call.args) + len(call.keywords) < 2:
+        return
     for layer in options(call.callee):
         own = class_of(layer)
-        if not isinstance(layer, Call) or not isinstance(layer.callee, Defined) or own is None or own.kind != "layer":
-            continue
-        if len(call.args) + len(call.keywords) > 1 and half_dtype_of_layer(facts, layer) is not None:
+        if own is not None and own.kind in ("layer", "model") and _computes_in_half(facts, layer, own):
             yield own
+
+
+def _computes_in_half(facts: SourceFacts, layer: Value, own: ClassFacts) -> bool:
+    if isinstance(layer, Call):
+        return half_dtype_of_layer(facts, layer) is not None
+    casts = known(own.base_argument("autocast")) is not False
+    return casts and any(policy in SIXTEEN_BITS for policy in policies_of_instances(facts, own))
 
 
 def _second_input(value: Value) -> Parameter | None:
