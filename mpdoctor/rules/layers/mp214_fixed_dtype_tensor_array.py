@@ -80,6 +80,8 @@ CALLING = {
     "tensorflow.py_function": "Tout",
     "tensorflow.map_fn": "fn_output_signature",
 }
+WRITING = {"write": 1, "scatter": 1, "unstack": 0, "split": 0}  # methods, and where the value stands
+RAISING_EAGERLY = ("write", "scatter")
 HELP = "Declare the dtype of the values, `inputs.dtype`, or cast the values to float32 first."
 LONGEST = 40
 
@@ -107,8 +109,8 @@ def in_failure(failure: FailureFacts) -> Iterator[Finding]:
 
 
 def _arrays(facts: SourceFacts) -> Iterator[Finding]:
-    for write in facts.method_calls("write"):
-        value = write.argument(1, "value")
+    for write in facts.method_calls(*WRITING):
+        value = write.argument(WRITING[write.method], "value")
         if value is None or asks_for_dtype(write.context):
             continue
         dtype = next(iter(half_dtypes(facts, value, write.context)), None)
@@ -119,7 +121,7 @@ def _arrays(facts: SourceFacts) -> Iterator[Finding]:
         yield Finding(
             f"This TensorArray is float32, but {dtype} values of the layer are written into it"
             + (f" ({place_of(facts, place, array.location)})" if place.line != array.location.line else "")
-            + ": that raises.",
+            + (": that raises." if write.method in RAISING_EAGERLY else ": that raises in a graph."),
             HELP,
             array.location,
             fix=_fix(facts, array, "dtype", 0),
@@ -133,7 +135,7 @@ def _array_behind(array: Value | None) -> Call | None:
     for item in waiting[:LONGEST]:
         if isinstance(item, Call) and is_api(item.callee, "tensorflow.TensorArray"):
             return item
-        if isinstance(item, Call) and isinstance(item.callee, Attribute) and item.callee.name == "write":
+        if isinstance(item, Call) and isinstance(item.callee, Attribute) and item.callee.name in WRITING:
             return _array_behind(item.callee.of)
     return None
 
