@@ -72,7 +72,8 @@ from mpdoctor.semantics.wording import text_at
 SEVERITY = Severity.WARNING
 FIXES = ("safe", "unsafe")
 EXPLAINS = {"MP202": "line"}
-MAKERS = tuple(name for name, (_, default) in DEFAULTS.items() if default == "float32")
+MAKERS = tuple(name for name, (_, default) in DEFAULTS.items() if default == "float32" or default == "<first>")
+SETTING_UP = ("__init__", "build")
 HELP_IN_STEP = (
     "Cast to the `dtype` of the tensor that it meets; or cast the model's output to float32 first, and this too, which "
     "is best for a loss."
@@ -190,6 +191,7 @@ def _combined(facts: SourceFacts) -> frozenset[int]:
     joining = [call for call in facts.calls if isinstance(call.callee, Api) and call.method in JOINING]
     waiting = [operand for operation in facts.operations for operand in operation.operands]
     waiting += [operand for call in joining for operand in call.arguments(JOINING[call.method])]
+    waiting += [operand for _, operands in mixed_operands(facts) for operand in operands]
     found: set[int] = set()
     for value in waiting:
         for option in options(value):
@@ -261,9 +263,10 @@ def _is_in_a_loss(context: Context, losses: set[int]) -> bool:
 
 
 def _is_in_a_layer_of_any_dtype(facts: SourceFacts, call: Call) -> bool:
-    """Whether it runs in the `call()` of a user's layer that follows the global policy."""
-    owner = call.context.owner
-    if owner is None or owner.kind is None or not runs_in_call(call.context):
+    """Whether it runs in the `call()` of a user's layer that follows the global policy, or makes a tensor for it."""
+    owner, function = call.context.owner, call.context.function
+    is_kept = function is not None and function.name in SETTING_UP and not is_cast(call)
+    if owner is None or owner.kind is None or not (is_kept or runs_in_call(call.context)):
         return False
     fixed = policies_named(owner.base_argument("dtype"))
     return not fixed and any(policy in SIXTEEN_BITS for policy in policies_of_instances(facts, owner))
