@@ -55,7 +55,7 @@ from mpdoctor.program.dtypes.dtype_names import AUTOCAST
 from mpdoctor.program.dtypes.tensor_dtypes import dtype_named, policies_named
 from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Attribute, Value
+from mpdoctor.program.values import Attribute, Value, known
 from mpdoctor.semantics.source.edits.expressions import unsafe_fix, without_keyword
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype, policies_of_instances
 from mpdoctor.semantics.source.layers.layer_variables import (
@@ -123,6 +123,8 @@ def _half_dtype(facts: SourceFacts, weight: Call) -> str | None:
     given = weight.keyword("dtype") or (weight.argument(2) if weight.method != "Variable" else None)
     if given is None or owner is None or not may_be_trained(weight) or asks_for_dtype(weight.context):
         return None
+    if any(write.name == "trainable" and known(write.value) is False and weight is write.of for write in facts.writes):
+        return None  # frozen after it was made
     named = dtype_named(given, facts.keras) or _computed_in_by_policy(given)
     if named in HALF:
         return named
