@@ -65,7 +65,7 @@ from mpdoctor.semantics.live.refusing_layers import refuses_half
 from mpdoctor.semantics.source.edits.expressions import safe_fix
 from mpdoctor.semantics.source.edits.names import cast_argument
 from mpdoctor.semantics.source.edits.uses import meets_others
-from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype, computes_in_half, runs_in_call
+from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype, computes_in_half, runs_in_call, runs_in_layer
 from mpdoctor.semantics.source.layers.mixed_operands import half_dtypes
 from mpdoctor.semantics.source.numbers.whole_numbers import is_whole
 from mpdoctor.semantics.wording import text_at
@@ -86,7 +86,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         lacking = WITHOUT_HALF.get(name, frozenset(("float16",)) if name in ON_GPU_ONLY else None)
         if name in RANGES:
             yield from _range(facts, call)
-        elif lacking is not None and runs_in_call(call.context) and not asks_for_dtype(call.context):
+        elif lacking is not None and runs_in_layer(facts, call.context) and not asks_for_dtype(call.context):
             dtype = next((input_dtype for input_dtype in _input_dtypes(facts, call) if input_dtype in lacking), None)
             if dtype is not None:
                 yield _finding(facts, call, name, dtype)
@@ -139,7 +139,7 @@ def _cast_first(facts: SourceFacts, call: Call, message: str) -> Finding:
 
 def _gradient(facts: SourceFacts, call: Call, lacking: frozenset[str]) -> Iterator[Finding]:
     """An operation that computes in these dtypes, but cannot be differentiated in them, in a program that trains."""
-    if not lacking or not runs_in_call(call.context) or asks_for_dtype(call.context):
+    if not lacking or not runs_in_layer(facts, call.context) or asks_for_dtype(call.context):
         return
     if next(iter(facts.method_calls(*TRAINING)), None) is None:
         return

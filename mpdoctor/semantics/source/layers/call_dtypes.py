@@ -114,6 +114,11 @@ def runs_in_call(context: Context) -> bool:
     return owner.kind in ("layer", "model") and function.name not in NOT_CALLED
 
 
+def runs_in_layer(facts: SourceFacts, context: Context) -> bool:
+    """The same, also in a function that a Lambda layer calls."""
+    return runs_in_call(context) or any(id(context.function) == function for function, _ in lambda_layers(facts))
+
+
 def runs_in_some_call(facts: SourceFacts, context: Context) -> bool:
     """Whether code runs in a `call()`, or one calls it: only there do weights read as 16-bit."""
     if runs_as_added_loss(facts, context):
