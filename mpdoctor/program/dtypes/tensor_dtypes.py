@@ -256,6 +256,8 @@ class _Dtypes:
                 return dtype_of_weight(self, call, depth)
             if callee.name in ("read_value", "value", "copy"):
                 return self.of(callee.of, depth)
+            if callee.name == "get_initial_state" and _is_of_keras(callee.of):
+                return self.named(call.argument(2, "dtype"), depth)
         if isinstance(callee, Call) and isinstance(callee.callee, Api):
             if _is_initializer(callee.callee.name):
                 given = call.argument(1, "dtype")
@@ -281,6 +283,12 @@ def _autocasts(owner: ClassFacts) -> bool:
     set_later = (holder.attributes.get(name) for holder in holders for name in ("autocast", "_autocast"))
     switches = [owner.base_argument("autocast"), *set_later]
     return follows and not any(known(switch) is False for switch in switches)
+
+
+def _is_of_keras(cell: Value) -> bool:
+    """Whether it is a recurrent layer of Keras' own, or the cell of one: it makes its states in the dtype asked for."""
+    made = cell.of if isinstance(cell, Attribute) and cell.name == "cell" else cell
+    return isinstance(made, Call) and isinstance(made.callee, Api) and "keras.layers." in public_name(made.callee.name)
 
 
 def _is_initializer(name: str) -> bool:
