@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Iterable, Protocol
+from typing import Iterable, Protocol, Sequence
 
+from mpdoctor.knowledge.api_names import public_name
 from mpdoctor.knowledge.dtypes.result_dtypes import (
     ALWAYS_FLOAT32,
     BOOLEAN,
@@ -120,6 +121,14 @@ def _of_joined(dtypes: Dtypes, function: str, call: Call, depth: int) -> str | N
     if joined and function == "where" and all(kind_of_number(part) == "float" for part in joined):
         return "float32"
     return dtypes.agreed(joined, depth)
+
+
+def tensors_met(call: Call) -> Sequence[Value]:
+    """What a function of TensorFlow's combines, if it is one that takes tensors of one dtype and promotes nothing."""
+    name = public_name(call.callee.name) if isinstance(call.callee, Api) else ""
+    place, function = _place_and_function(name)
+    joined = call.arguments(JOINING[function]) if place == "tensorflow" and function in JOINING else ()
+    return [part for argument in joined for part in spread(argument)]
 
 
 def _by_literals(dtypes: Dtypes, call: Call, positions: tuple[int, int], depth: int) -> str | None:

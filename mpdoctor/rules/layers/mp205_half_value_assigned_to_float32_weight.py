@@ -71,24 +71,34 @@ from mpdoctor.semantics.wording import text_at
 SEVERITY = Severity.ERROR
 FIXES = ("safe",)
 FAILS_IN = ("model", "training")
+UPDATES = ("keras.backend.update", "keras.backend.update_add", "keras.backend.update_sub")
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
     if not facts.shows_mixed_precision:
         return
     for call in facts.method_calls(*ASSIGNING):
-        target, value = call.receiver, call.argument(0, "value") or call.argument(0, "delta")
-        if value is None or asks_for_dtype(call.context) or not runs_in_call(call.context):
-            continue
-        if _stays_float32(facts, target) and is_half(facts, value, call.context):
-            text = text_at(facts, value.location)
-            yield Finding(
-                f"{f'`{text}`' if text else 'The assigned value'} is 16-bit in `call()`, but the variable is "
-                "float32: this line raises under a mixed policy.",
-                "Cast it to the variable's own dtype: `tf.cast(…, tf.float32)`.",
-                call.location,
-                fix=safe_fix("Cast it to float32", cast_argument(facts, call.location)),
-            )
+        value = call.argument(0, "value") or call.argument(0, "delta")
+        yield from _assigned(facts, call, call.receiver, value, 0)
+    for call in facts.calls_of(*UPDATES):
+        yield from _assigned(facts, call, call.argument(0, "x"), call.argument(1), 1)
+
+
+def _assigned(
+    facts: SourceFacts, call: Call, target: Value | None, value: Value | None, position: int
+) -> Iterator[Finding]:
+    """`position`: of the value among the call's arguments."""
+    if value is None or asks_for_dtype(call.context) or not runs_in_call(call.context):
+        return
+    if _stays_float32(facts, target) and is_half(facts, value, call.context):
+        text = text_at(facts, value.location)
+        yield Finding(
+            f"{f'`{text}`' if text else 'The assigned value'} is 16-bit in `call()`, but the variable is "
+            "float32: this line raises under a mixed policy.",
+            "Cast it to the variable's own dtype: `tf.cast(…, tf.float32)`.",
+            call.location,
+            fix=safe_fix("Cast it to float32", cast_argument(facts, call.location, position=position)),
+        )
 
 
 def in_failure(failure: FailureFacts) -> Iterator[Finding]:

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache, partial
+from itertools import islice
 
 from mpdoctor.knowledge.api_names import public_name
 from mpdoctor.knowledge.half_dtypes import HALF
 from mpdoctor.program.context import Context
 from mpdoctor.program.dtypes.dtype_names import AUTOCAST, VARIABLE, is_policy_in_force
+from mpdoctor.program.dtypes.library_results import tensors_met
 from mpdoctor.program.dtypes.tensor_dtypes import dtypes_told, policies_named
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.instances import class_of, is_call_of
 from mpdoctor.program.policy_settings import UNSURE, PolicyName
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import ClassFacts, Defined, FunctionFacts, Instance, Parameter
-from mpdoctor.program.values import Api, Attribute, Collection, Item, Known, Value, known, options
+from mpdoctor.program.values import Api, Attribute, Collection, Item, Known, Value, known, options, walk
 from mpdoctor.semantics.source.layers.call_dtypes import (
     lambda_layers,
     policies_of_instances,
@@ -40,6 +42,7 @@ from mpdoctor.semantics.source.numbers.losses_and_metrics import (
 )
 
 MOST_NESTED = 8
+MOST_PARTS = 30  # of a value that are looked at
 ARITHMETIC = ("+", "-", "*", "/", "//", "**", "%", "@")
 
 
@@ -156,12 +159,12 @@ class Precision:
         if class_of(layer) is not None:
             return self._of_one_model(layer)
         if is_call_of(layer, "keras.layers.Lambda"):
-            return self._of_lambda_layer(layer)
+            return self.of_lambda_layer(layer)
         name = public_name(layer.callee.name).rpartition(".") if isinstance(layer.callee, Api) else ("", "", "")
         is_sure = answers_in_compute_dtype(layer) or name[2] in ("TimeDistributed", "Bidirectional")
         return self.of_layer(layer) if is_sure or name[0].startswith("keras.applications") else None
 
-    def _of_lambda_layer(self, layer: Call) -> str | None:
+    def of_lambda_layer(self, layer: Call) -> str | None:
         """What its function returns, where that is one of the user's own."""
         functions = [option.of if isinstance(option, Defined) else None for option in options(layer.argument(0))]
         returned = [self.facts.returns_of(of) if isinstance(of, FunctionFacts) else () for of in functions]
@@ -181,8 +184,10 @@ class Precision:
             return self._of_weight(holder, in_call)
         if isinstance(value, Item):
             return self._of_one_output(value)
-        if isinstance(value, Operation) and value.operator in ARITHMETIC:
-            return self._of_meeting(value, in_call)
+        if isinstance(value, Operation):
+            return self._of_meeting(value.operands, in_call) if value.operator in ARITHMETIC else None
+        if isinstance(value, Call) and isinstance(value.callee, Api) and (met := tensors_met(value)):
+            return None if any(self._may_be_wide(part, in_call) for part in met) else self._of_meeting(met, in_call)
         if isinstance(value, Call):
             dtypes = self._in_call if in_call else self._outside
             if isinstance(value.callee, (Call, Instance)):
@@ -217,11 +222,19 @@ class Precision:
         found = _sixteen_bits_of(self._policies_of(own)) if own is not None else found
         return found if in_call or found not in HALF else "float32"
 
-    def _of_meeting(self, value: Operation, in_call: bool) -> str | None:
+    def _of_meeting(self, met: Sequence[Value], in_call: bool) -> str | None:
         """What a 16-bit tensor meets is 16-bit too, or the line raises."""
         dtypes = self._in_call if in_call else self._outside
-        found = {dtypes(operand) for operand in value.operands if not isinstance(operand, Known)}
+        found = {dtypes(operand) for operand in met if not isinstance(operand, Known)}
         return next(iter(found - {None})) if len(found) == 2 and None in found and not found.isdisjoint(HALF) else None
+
+    def _may_be_wide(self, met: Value, in_call: bool) -> bool:
+        """Whether what is known of no certain dtype was made of a float32 tensor, or of one that `call()` is given."""
+        dtypes = self._in_call if in_call else self._outside
+        parts = list(islice(walk(met), MOST_PARTS)) if dtypes(met) is None else []
+        given = (part.function for part in parts if isinstance(part, Parameter) and part.function)
+        is_wide = any(dtypes(part) == "float32" for part in parts) or len(parts) == MOST_PARTS
+        return is_wide or any(function.name == "call" for function in given)
 
     def _under_policy(self, value: Value, found: str, in_call: bool) -> str | None:
         owner = _owner(value)
