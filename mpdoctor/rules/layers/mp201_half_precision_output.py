@@ -51,7 +51,7 @@ from mpdoctor.knowledge.api_names import public_name
 from mpdoctor.knowledge.half_dtypes import HALF
 from mpdoctor.program.dtypes.tensor_dtypes import dtype_named
 from mpdoctor.program.events import Call
-from mpdoctor.program.instances import class_of
+from mpdoctor.program.instances import class_of, is_call_of
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Instance, Parameter
 from mpdoctor.program.values import Api, Attribute, Item, Value, is_api, known, options
@@ -88,7 +88,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     cast_by_program = bool(models) and _is_cast_by_program(facts)
     for model in models:
         for layer in output_layers(facts, model):
-            dtype = sixteen_bit_output(facts, layer)
+            dtype = sixteen_bit_output(facts, layer) or _of_lambda_layer(facts, layer)
             activations = activations_of_outputs(facts, layer)
             if cast_by_program and activations <= set(KEEPING_DIGITS):
                 continue
@@ -103,6 +103,11 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             yield Finding(
                 _message(f"`{name}`" if name else "this line", dtype), _help_for_computed(output), output.location
             )
+
+
+def _of_lambda_layer(facts: SourceFacts, layer: Call) -> str | None:
+    found = precision_of(facts).of_lambda_layer(layer) if is_call_of(layer, "keras.layers.Lambda") else None
+    return found if found in HALF else None
 
 
 def _evidence_of(*activations: str) -> dict[str, str]:
