@@ -54,6 +54,8 @@ def dtype_of_library_call(dtypes: Dtypes, name: str, call: Call, depth: int) -> 
         return "float32" if given is None else dtypes.named(given, depth)
     if name in ALWAYS_FLOAT32:
         return _of_resized(dtypes, call, ALWAYS_FLOAT32[name], depth)
+    if name == "builtins.sum":
+        return dtypes.agreed(spread(call.args[0]), depth) if len(call.args) == 1 else None
     place, function = _place_and_function(name)
     default = default_of(name)
     if place in _OF_TENSORS and function in ("cast", "saturate_cast"):

@@ -86,9 +86,18 @@ def _mixed_operands(facts: SourceFacts) -> Iterator[MixedOperands]:
         if name in MEETING:
             yield call, tuple(argument for argument in call.arguments(MEETING[name]) if not isinstance(argument, Known))
         elif name in JOINING:
-            joined = call.argument(0, JOINING[name])
-            if isinstance(joined, Collection):
-                yield call, joined.items
+            joined = _joined(call.argument(0, JOINING[name]))
+            if joined:
+                yield call, joined
+
+
+def _joined(value: Value | None) -> tuple[Value, ...]:
+    """Of `[a, b]`, and of `[a] + others` the others as one."""
+    if isinstance(value, Operation) and value.operator == "+":
+        parts = [(part, _joined(part)) for part in value.operands]
+        joined = [item for part, items in parts for item in items or (part,)]
+        return tuple(joined) if any(items for _, items in parts) else ()
+    return value.items if isinstance(value, Collection) else ()
 
 
 def may_raise(facts: SourceFacts, met: MixedOperands) -> bool:

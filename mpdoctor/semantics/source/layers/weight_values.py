@@ -1,16 +1,25 @@
-"""Which values are computed only from a layer's weights."""
+"""Which values are weights of layers and models, are computed only from them, or are what their regularizers add."""
 
 from __future__ import annotations
 
+from functools import lru_cache
+
+from mpdoctor.knowledge.half_dtypes import HALF
 from mpdoctor.knowledge.layer_kinds import WEIGHT_LISTS
 from mpdoctor.program.events import Call, Operation
-from mpdoctor.program.instances import class_of
+from mpdoctor.program.instances import class_of, is_call_of
 from mpdoctor.program.memoize import asked_once
-from mpdoctor.program.values import Api, Attribute, Collection, Item, Known, Value, options
+from mpdoctor.program.policy_settings import UNSURE
+from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.values import Api, Attribute, Collection, Item, Known, Value, known, options
 from mpdoctor.semantics.source.layers.layer_variables import is_weight
+from mpdoctor.semantics.source.programs.models import is_model
 
 SINGLE = ("kernel", "bias", "embeddings", "gamma", "beta", "recurrent_kernel", "depthwise_kernel", "pointwise_kernel")
 DEEPEST = 20
+REGULARIZING = "keras.layers.ActivityRegularization"
+OF_WEIGHTS = ("kernel_regularizer", "bias_regularizer", "embeddings_regularizer", "recurrent_regularizer")
+OTHERS_ADD = ("activity_regularizer", "regularizer")  # the second may be of add_weight, or of the user's own layer
 
 
 def weight_holder(value: Value) -> Value | None:
@@ -22,6 +31,40 @@ def weight_holder(value: Value) -> Value | None:
         if isinstance(value, Attribute) and value.name in WEIGHT_LISTS:
             return value.of if _is_layer(value.of) else None
     return None
+
+
+def is_kept_in_float32(facts: SourceFacts, value: Value) -> bool:
+    """Whether it is a weight of a library's model, outside `call()` and in no policy that keeps weights in 16 bits, or
+    the penalty of one."""
+    model = _model_of_weight(value)
+    policies = facts.policies_at(model) if model is not None else ()
+    is_weight = model is not None and UNSURE not in policies and set(HALF).isdisjoint(policies)
+    return is_weight or _is_penalty(facts, value)
+
+
+def _model_of_weight(value: Value) -> Call | None:
+    """The library's model, not one of the user's own, of whose `trainable_variables` it is one."""
+    while isinstance(value, Item):
+        value = value.of
+        if isinstance(value, Attribute) and value.name in WEIGHT_LISTS:
+            is_library = class_of(value.of) is None and is_model(value.of)
+            return value.of if isinstance(value.of, Call) and is_library else None
+    return None
+
+
+def _is_penalty(facts: SourceFacts, value: Value) -> bool:
+    """Whether it is `model.losses` or one of them, in a program whose layers add nothing but penalties of weights."""
+    value = value.of if isinstance(value, Item) else value
+    is_losses = isinstance(value, Attribute) and value.name == "losses" and is_model(value.of)
+    return is_losses and _only_weights_are_penalized(facts)
+
+
+@lru_cache(maxsize=1)
+def _only_weights_are_penalized(facts: SourceFacts) -> bool:
+    """Asked for one program after the other."""
+    given = {name for call in facts.calls for name, value in call.keywords if known(value) is not None}
+    adds = any(facts.method_calls("add_loss")) or any(is_call_of(call, REGULARIZING) for call in facts.calls)
+    return not adds and given.isdisjoint(OTHERS_ADD) and not given.isdisjoint(OF_WEIGHTS)
 
 
 def is_made_of_weights(value: Value, depth: int = 0) -> bool:

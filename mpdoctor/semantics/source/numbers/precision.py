@@ -32,7 +32,7 @@ from mpdoctor.semantics.source.layers.output_layers import (
     layers_of_output,
     output_layers,
 )
-from mpdoctor.semantics.source.layers.weight_values import weight_holder
+from mpdoctor.semantics.source.layers.weight_values import is_kept_in_float32, weight_holder
 from mpdoctor.semantics.source.numbers.losses_and_metrics import (
     DATA,
     Roles,
@@ -182,6 +182,8 @@ class Precision:
         holder = weight_holder(value)
         if holder is not None:
             return self._of_weight(holder, in_call)
+        if not in_call and is_kept_in_float32(self.facts, value):
+            return "float32"
         if isinstance(value, Item):
             return self._of_one_output(value)
         if isinstance(value, Operation):
