@@ -90,7 +90,7 @@ from mpdoctor.semantics.source.edits.expressions import holds, name_at, safe_fix
 from mpdoctor.semantics.source.edits.names import cast, cast_argument
 from mpdoctor.semantics.source.layers.layer_variables import ASSIGNING, is_weight
 from mpdoctor.semantics.source.numbers.dtype_mismatches import DtypeMismatch, dtype_mismatches
-from mpdoctor.semantics.source.numbers.losses_and_metrics import compiled
+from mpdoctor.semantics.source.numbers.losses_and_metrics import compiled, outputs_named
 from mpdoctor.semantics.source.numbers.precision import precision_of
 from mpdoctor.semantics.wording import text_at
 
@@ -141,10 +141,15 @@ def _made_in_float32(facts: SourceFacts, mismatch: DtypeMismatch) -> bool:
 def _ranked_in_half(facts: SourceFacts) -> Iterator[Finding]:
     """Keras' top-k metrics that are given 16-bit predictions, by compile() or by hand."""
     precision = precision_of(facts)
-    for call, metric in (*compiled(facts, 3, "metrics"), *compiled(facts, 4, "weighted_metrics")):
-        dtype = precision.of_model(call.receiver)
-        if dtype in HALF and _ranks(metric) and not call.context.guarded:
-            yield _ranking(dtype, "", metric.location)
+    found = dict[Location, str]()
+    for position, keyword in ((3, "metrics"), (4, "weighted_metrics")):
+        given = [(*pair, precision.of_model(pair[0].receiver)) for pair in compiled(facts, position, keyword)]
+        for call, metric, output in outputs_named(facts, position, keyword):
+            given.append((call, metric, precision.of_output(call.receiver, output)))
+        for call, metric, dtype in given:
+            if dtype is not None and dtype in HALF and _ranks(metric) and not call.context.guarded:
+                found[metric.location] = dtype
+    yield from (_ranking(dtype, "", location) for location, dtype in found.items())
     for call in facts.calls:
         predictions = call.argument(1, "y_pred")
         if predictions is None or call.context.guarded or not _ranks_by_hand(call):

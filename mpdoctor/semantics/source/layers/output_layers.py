@@ -55,11 +55,11 @@ def output_layers(facts: SourceFacts, model: Call, depth: int = 0) -> list[Call]
     return found
 
 
-def layers_of_output(model: Call, number: int) -> list[Call]:
-    """The layers that may give one of several outputs of a functional model."""
+def layers_of_output(model: Call, output: object) -> list[Call]:
+    """The layers that may give one of several outputs of a functional model, by its number or its key in a dict."""
     written = [option for option in options(model.argument(1, "outputs")) if is_functional(model)]
-    outputs = [option.entry(number) if isinstance(option, Collection) else None for option in written]
-    return [layer for output in outputs for layer in _layers_behind(output)] if None not in outputs else []
+    outputs = [option.entry(output) if isinstance(option, Collection) else None for option in written]
+    return [layer for tensor in outputs for layer in _layers_behind(tensor)] if None not in outputs else []
 
 
 def half_output(model: ModelFacts, activations: tuple[str, ...] = ()) -> str | None:

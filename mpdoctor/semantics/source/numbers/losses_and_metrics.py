@@ -116,20 +116,30 @@ def _is_pipeline(value: Value) -> bool:
     )
 
 
-def compiled(facts: SourceFacts, position: int, keyword: str) -> Iterator[tuple[Call, Value]]:
+def compiled(facts: SourceFacts, position: int | None, keyword: str) -> Iterator[tuple[Call, Value]]:
     """(compile call, one loss or metric of it)."""
     for call in facts.method_calls("compile"):
         for leave in leaves(call.argument(position, keyword)):
             yield call, leave
 
 
-def outputs_named(facts: SourceFacts, position: int, keyword: str) -> Iterator[tuple[Call, Value, object]]:
-    """(compile call, one loss or metric of it, the name of the output that it is for): those that a dict gives."""
+def outputs_named(facts: SourceFacts, position: int | None, keyword: str) -> Iterator[tuple[Call, Value, object]]:
+    """(compile call, one loss or metric of it, the name or the number of the output that it is for): those that a dict
+    gives, or a list with a list for each output."""
     for call in facts.method_calls("compile"):
         for option in options(call.argument(position, keyword)):
-            if isinstance(option, Collection) and option.kind == "dict":
-                for key, item in zip(option.keys, option.items, strict=False):
-                    yield from ((call, leave, known(key)) for leave in leaves(item))
+            for output, item in _for_outputs(option):
+                yield from ((call, leave, output) for leave in leaves(item))
+
+
+def _for_outputs(given: Value) -> list[tuple[object, Value]]:
+    if not isinstance(given, Collection):
+        return []
+    if given.kind == "dict":
+        named = zip(given.keys, given.items, strict=False)
+        return [(known(key), item) for key, item in named if isinstance(known(key), str)]
+    has_a_list_each = not given.open and all(isinstance(item, Collection) for item in given.items)
+    return list(enumerate(given.items)) if has_a_list_each else []
 
 
 def roles_from_facts(facts: SourceFacts, of_model: Dtypes, of_output: OfOutput, dtypes: Dtypes) -> Roles:
@@ -137,7 +147,7 @@ def roles_from_facts(facts: SourceFacts, of_model: Dtypes, of_output: OfOutput, 
     it is given, as tried in Keras 3.15 and tf_keras 2.21."""
     roles: Roles = {}
     _add_losses(roles, facts, of_model, of_output)
-    _add_metrics(roles, facts, of_model)
+    _add_metrics(roles, facts, of_model, of_output)
     _add_called_losses(roles, facts, dtypes)
     return roles
 
@@ -157,18 +167,25 @@ def _add_losses(roles: Roles, facts: SourceFacts, of_model: Dtypes, of_output: O
             _remember(roles, function, Role(prediction, prediction))
 
 
-def _add_metrics(roles: Roles, facts: SourceFacts, of_model: Dtypes) -> None:
+def _add_metrics(roles: Roles, facts: SourceFacts, of_model: Dtypes, of_output: OfOutput) -> None:
+    """Of compile(): those for every output, and those for one."""
     is_keras3 = facts.keras.is_keras3
-    weighted = (
-        (call, leave) for call in facts.method_calls("compile") for leave in leaves(call.keyword("weighted_metrics"))
-    )
-    for call, metric in (*compiled(facts, 2, "metrics"), *weighted):
+    for metric, of in _metrics(facts, of_model, of_output):
         function = function_of(metric, "update_state")
         if function is not None:
             casts = (function.owner is None or function.name == "__call__") and not is_keras3
-            prediction = "float32" if casts else of_model(call.receiver)
+            prediction = "float32" if casts else of
             label = "float32" if casts or is_keras3 else prediction
             _remember(roles, function, Role(label, prediction, is_metric=True))
+
+
+def _metrics(facts: SourceFacts, of_model: Dtypes, of_output: OfOutput) -> Iterator[tuple[Value, str | None]]:
+    """(metric, the dtype of the predictions that it is for)."""
+    for position, keyword in ((2, "metrics"), (None, "weighted_metrics")):
+        for call, metric in compiled(facts, position, keyword):
+            yield metric, of_model(call.receiver)
+        for call, metric, output in outputs_named(facts, position, keyword):
+            yield metric, of_output(call.receiver, output)
 
 
 def _add_called_losses(roles: Roles, facts: SourceFacts, dtypes: Dtypes) -> None:
@@ -190,7 +207,9 @@ def _remember(roles: Roles, function: FunctionFacts, role: Role) -> None:
 
 def function_of(value: Value, method: str) -> FunctionFacts | None:
     """The function of the user's own that Keras will call for a loss or metric; the labels come first also of what
-    functools.partial gives keywords."""
+    functools.partial gives keywords, and of what a MeanMetricWrapper averages."""
+    wrapper = value if is_call_of(value, "keras.metrics.MeanMetricWrapper") else None
+    value = (wrapper.argument(0, "fn") or value) if isinstance(wrapper, Call) else value
     if is_call_of(value, "functools.partial") and isinstance(value, Call) and len(value.args) == 1:
         value = value.args[0]
     if isinstance(value, Defined) and isinstance(value.of, FunctionFacts):

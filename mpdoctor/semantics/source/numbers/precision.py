@@ -61,7 +61,7 @@ class Precision:
         self._in_calls: dict[Context, bool] = {}
         self._calls_at = {call.location: call.context for call in facts.calls}
         self.roles: Roles = {}
-        self.roles = roles_from_facts(facts, self.of_model, self._of_named_output, self._outside)
+        self.roles = roles_from_facts(facts, self.of_model, self.of_output, self._outside)
         self._forget()
 
     def _forget(self) -> None:
@@ -123,11 +123,14 @@ class Precision:
             return None
         return _agreed(self._of_output(layer) for layer in output_layers(self.facts, model) if layer is not model)
 
-    def _of_named_output(self, model: Value | None, name: object) -> str | None:
-        """The dtype of one output of a functional model, which has the name of the layer that makes it."""
+    def of_output(self, model: Value | None, name: object) -> str | None:
+        """The dtype of one output of a functional model, by its number or its key, or the name of the layer that makes
+        it."""
         made = [option for option in options(model) if isinstance(option, Call) and class_of(option) is None]
+        placed = [layer for option in made for layer in layers_of_output(option, name)]
         layers = [layer for option in made for layer in output_layers(self.facts, option)]
-        return _agreed(self._of_output(layer) for layer in layers if known(layer.keyword("name")) == name)
+        named = [layer for layer in layers if known(layer.keyword("name")) == name]
+        return _agreed(self._of_output(layer) for layer in placed or named)
 
     def _of_own_class(self, own: ClassFacts) -> str | None:
         call = own.find_method("call") if own.kind in ("layer", "model") else None
