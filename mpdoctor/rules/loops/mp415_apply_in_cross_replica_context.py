@@ -57,6 +57,7 @@ from mpdoctor.finding import Finding, Severity
 from mpdoctor.knowledge.wrapper_api import APPLYING
 from mpdoctor.program.context import Context
 from mpdoctor.program.events import Call
+from mpdoctor.program.instances import class_of
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import ClassFacts, Defined, FunctionFacts
 from mpdoctor.program.values import Api, Value, options
@@ -120,15 +121,20 @@ def _is_strategy(value: Value) -> bool:
 
 
 def _runs_on_a_replica(facts: SourceFacts, context: Context) -> bool:
-    """Whether a caller is `strategy.run(step)`, or a library, which may call the function in any context."""
+    """Whether a caller is `strategy.run(step)`, or a library, which may call the function in any context. A `run` of
+    the user's own class is none, but may pass on what it is given."""
     if context.owner is not None and context.owner.kind in ("model", "layer"):
         return True
     running = list(facts.method_calls(*RUNNING))
-    if any(call.location in context.callers for call in running):
+    if any(call.location in context.callers and not _is_of_own_class(call) for call in running):
         return True
     around = [context, *(call.context for call in facts.calls if call.location in context.callers)]
     functions = {id(place.function) for place in around if place.function is not None}
     return any(id(function) in functions for call in running for function in _functions_in(call))
+
+
+def _is_of_own_class(call: Call) -> bool:
+    return call.receiver is not None and class_of(call.receiver) is not None
 
 
 def _functions_in(call: Call) -> Iterator[FunctionFacts | ClassFacts]:
