@@ -11,6 +11,9 @@ What helps depends on where the number is used (TensorFlow 2.4 to 2.21). Under a
 1e-4)` has a gradient of 1e8 at 0. Use `tf.math.divide_no_nan` instead, which returns 0 there, with a gradient
 of 0. A cast to float32 around the expression does not help, because the gradient is cast back to float16.
 
+`tf.math.l2_normalize`, `keras.ops.normalize` and `tf.nn.batch_normalization` add an epsilon themselves. The first two
+turn a row of zeros into NaN unless they are given a larger one; the third does so with equal values and 1e-9.
+
 `1 - 1e-7` is 1.0, in bfloat16 too, so `log(1 - p)` after such a clip is -inf. `K.epsilon()` is this 1e-7, unless
 `set_epsilon` sets another number. Keras' own normalization layers compute in float32 inside and are fine with
 1e-12.
@@ -59,7 +62,7 @@ from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.knowledge.api_names import public_name
 from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Api, Value, options, walk
+from mpdoctor.program.values import Api, Value, known, options, walk
 from mpdoctor.semantics.source.edits.expressions import unsafe_fix, with_keyword
 from mpdoctor.semantics.source.edits.named_numbers import number_replaced
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
@@ -109,7 +112,27 @@ OF_QUOTIENT = (
     "`log_softmax(logits)`. `divide_no_nan` does not help here: the logarithm of its 0 is -inf."
 )
 AT_ONE = "and the gradient of `{}` at 1 is infinite"
-NORMALIZING = 1e-12  # the default of tf.math.l2_normalize
+# Function → the place, the name and the default of its epsilon, and up to which it protects against nothing. The bound
+# of `normalize` is for the norm: its reciprocal must not be infinite.
+NORMALIZING = {
+    "l2_normalize": (2, "epsilon", 1e-12, VANISHES),
+    "normalize": (3, "epsilon", 1e-7, NO_RECIPROCAL),
+    "batch_normalization": (5, "variance_epsilon", 1e-3, VANISHES),
+}
+OF_NORMALIZING = {
+    "l2_normalize": (
+        "is 0 in float16: a row of zeros, or of values below 2e-4, becomes NaN",
+        "Give it `epsilon=1e-3`: the gradient of a row of zeros is then multiplied by 32, with 1e-6 by 1000.",
+    ),
+    "normalize": (
+        "has an infinite reciprocal in float16: a row of zeros becomes NaN, and one of values below 2e-4 infinite",
+        "Give it `epsilon=1e-3`: the gradient of a row of zeros is then multiplied by 1000.",
+    ),
+    "batch_normalization": (
+        "is 0 in float16: where all values are equal, their variance is 0, and they become NaN",
+        "Give it `variance_epsilon=1e-3`, as the layers of Keras have it.",
+    ),
+}
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
@@ -215,21 +238,29 @@ def _is_softmax(facts: SourceFacts, value: Value) -> bool:
 
 
 def _normalizing(facts: SourceFacts) -> Iterator[Finding]:
-    """tf.math.l2_normalize, whose own epsilon is 1e-12."""
+    """Functions that add their epsilon themselves: tf.math.l2_normalize, ops.normalize, tf.nn.batch_normalization."""
     precision = precision_of(facts)
     for call in facts.library_calls:
-        if function_named(call) != "l2_normalize" or asks_for_dtype(call.context) or call.open:
+        name = function_named(call)
+        if name not in NORMALIZING or asks_for_dtype(call.context) or call.open or not _is_by_squares(call, name):
             continue
-        given = call.argument(2, "epsilon")
-        largest = NORMALIZING if given is None else max(numbers_from_value(given), default=1.0)
-        if largest <= VANISHES and precision.dtype(call.argument(0, "x"), call.context) == "float16":
+        place, keyword, default, vanishes = NORMALIZING[name]
+        given = call.argument(place, keyword)
+        largest = default if given is None else max(numbers_from_value(given), default=1.0)
+        if 0 < largest <= vanishes and precision.dtype(call.argument(0, "x"), call.context) == "float16":
+            is_replaced = given is None or call.keyword(keyword) is not None
             yield Finding(
-                f"The epsilon of `l2_normalize`, {written(largest)}, is 0 in float16: a row of zeros, or of values "
-                "below 2e-4, becomes NaN.",
-                "Give it `epsilon=1e-3`: the gradient of a row of zeros is then multiplied by 32, with 1e-6 by 1000.",
+                f"The epsilon of `{name}`, {written(largest)}, {OF_NORMALIZING[name][0]}.",
+                OF_NORMALIZING[name][1],
                 call.location,
                 severity=Severity.WARNING if given is None else None,
-                fix=unsafe_fix("Give it epsilon=1e-3", with_keyword(facts, call.location, "epsilon", "1e-3"))
-                if call.argument(2) is None or given is None or call.keyword("epsilon") is not None
+                fix=unsafe_fix(f"Give it {keyword}=1e-3", with_keyword(facts, call.location, keyword, "1e-3"))
+                if is_replaced
                 else None,
             )
+
+
+def _is_by_squares(call: Call, name: str) -> bool:
+    """`ops.normalize` divides by a root of squares unless it is told another order."""
+    order = call.argument(2, "order") if name == "normalize" else None
+    return order is None or known(order) == 2

@@ -35,6 +35,13 @@ MADE = (
 )
 FINFO = ("numpy.finfo", "tensorflow.experimental.numpy.finfo", "jax.numpy.finfo")
 LIMITS = {"float32": 3.4028234663852886e38, "float64": 1.7976931348623157e308, "bfloat16": 3.3895e38}
+SMALL = {
+    ("float32", "eps"): 2.0**-23,
+    ("float64", "eps"): 2.0**-52,
+    ("float32", "tiny"): 2.0**-126,
+    ("float64", "tiny"): 2.0**-1022,
+}
+OF_PYTHON = {"sys.float_info.epsilon": 2.0**-52, "sys.float_info.min": 2.0**-1022}
 
 
 def numbers_from_value(value: Value | None, depth: int = 0) -> tuple[float, ...]:
@@ -67,6 +74,8 @@ def _number(value: Value, depth: int) -> float | None:
     if isinstance(value, Operation) and value.operator == "-" and len(value.operands) == 1:
         inner = _one(value.operands[0], depth)
         return None if inner is None else -inner
+    if isinstance(value, Api) and value.name in OF_PYTHON:
+        return OF_PYTHON[value.name]
     if isinstance(value, Api):  # tf.float32.min
         place, _, name = public_name(value.name).rpartition(".")
         return _limit(place.rpartition(".")[2], name)
@@ -101,7 +110,13 @@ def _dtype_described(value: Value) -> str | None:
 
 def _limit(dtype: str | None, name: str) -> float | None:
     limit = LIMITS.get(dtype or "")
-    return {"min": -limit, "max": limit}.get(name) if limit is not None else None
+    signs = {"min": -1.0, "max": 1.0}
+    return signs[name] * limit if limit is not None and name in signs else _small(dtype, name)
+
+
+def _small(dtype: str | None, name: str) -> float | None:
+    """`np.finfo(np.float32).eps`, and the smallest normal number, which has two names."""
+    return SMALL.get((dtype or "", "tiny" if name == "smallest_normal" else name))
 
 
 def written(number: float) -> str:
