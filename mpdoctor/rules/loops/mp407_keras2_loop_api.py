@@ -4,7 +4,8 @@
 The line raises: `'LossScaleOptimizer' object has no attribute 'get_scaled_loss'`. Since TensorFlow 2.16
 `tf.keras` is Keras 3, so loops written after TensorFlow's own mixed-precision guide stop here.
 `get_scaled_loss` is now `scale_loss`. `get_unscaled_gradients` has no successor, because `apply` and
-`apply_gradients` unscale by themselves. `minimize` was removed from all optimizers.
+`apply_gradients` unscale by themselves. `minimize` was removed from all optimizers: in a program with a 16-bit
+policy it is reported for bare ones too, because what takes its place has to scale the loss.
 
 ## Flagged
 ```python
@@ -51,6 +52,7 @@ from mpdoctor.semantics.source.edits.attributes import attribute_renamed
 from mpdoctor.semantics.source.edits.expressions import call_of, safe_fix
 from mpdoctor.semantics.source.edits.statements import passed_on
 from mpdoctor.semantics.source.optimizers.attribute_access import reads
+from mpdoctor.semantics.source.optimizers.bare_optimizers import is_bare
 from mpdoctor.semantics.source.optimizers.wrappers import wrapped
 from mpdoctor.semantics.wording import text_at
 
@@ -67,12 +69,16 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             continue
         of = text_at(facts, read.location).rpartition("." + read.name)[0] or "optimizer"
         yield Finding(
-            f"`{of}.{read.name}` exists only in Keras 2; the LossScaleOptimizer of Keras 3 has no such method, and "
+            f"`{of}.{read.name}` exists only in Keras 2; {_optimizer(read)} of Keras 3 has no such method, and "
             "this line raises.",
             KERAS2_LOOP[read.name].format(of=of),
             read.location,
             fix=_fix(facts, read),
         )
+
+
+def _optimizer(read: Read) -> str:
+    return "an optimizer" if _is_made_by_keras3(read.of) else "the LossScaleOptimizer"
 
 
 def _fix(facts: SourceFacts, read: Read) -> Fix | None:
@@ -97,10 +103,26 @@ def in_failure(failure: FailureFacts) -> Iterator[Finding]:
 def _raises(facts: SourceFacts, read: Read) -> bool:
     if wrapped(facts, read.of, read, certain=False):
         return True
-    if read.name == "minimize" and facts.shows_mixed_precision and _is_optimizer_of_model(read.of):
-        return True  # no optimizer of Keras 3 has it; compile() and the policy may be in other files
+    if read.name == "minimize" and facts.shows_mixed_precision:
+        # no optimizer of Keras 3 has it; compile() and the policy may be in other files
+        return _is_optimizer_of_model(read.of) or _is_made_by_keras3(read.of)
     # No optimizer of Keras 3 has these two; many other libraries have a `minimize`.
     return read.name != "minimize" and all(_may_be_keras3(option, read.name) for option in options(read.of))
+
+
+def _is_made_by_keras3(value: Value) -> bool:
+    """Whether it is one of the library's optimizers, in whichever path of the program."""
+    made = [option for option in options(value) if isinstance(option, Call)]
+    return 0 < len(made) == len(options(value)) and all(map(_is_one_made_by_keras3, made))
+
+
+def _is_one_made_by_keras3(value: Call) -> bool:
+    return is_bare(value, is_open=False) and _may_be_keras3(value, "minimize") and not _is_legacy(value)
+
+
+def _is_legacy(value: Value) -> bool:
+    """Keras 3 does not make these at all."""
+    return isinstance(value, Call) and isinstance(value.callee, Api) and ".legacy." in value.callee.name
 
 
 def _is_optimizer_of_model(value: Value) -> bool:
