@@ -43,13 +43,15 @@ keras-team/keras-cv#2102, divamgupta/stable-diffusion-tensorflow#43.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.knowledge.api_names import public_name
+from mpdoctor.program.dtypes.tensor_dtypes import dtype_named
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Api, Item, Value, options
+from mpdoctor.program.values import Api, Collection, Item, Value, is_api, options
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
 from mpdoctor.semantics.source.numbers.constants import CASTS, numbers_from_value
 from mpdoctor.semantics.source.numbers.epsilon_guards import function_named
@@ -61,7 +63,15 @@ EXACT = {"float16": 2048, "bfloat16": 256}
 DEEPEST = 12
 LastNumbers = dict[tuple[int, int], float]
 RANGES = ("range", "arange")
+CONVERTING = ("tensorflow.constant", "tensorflow.convert_to_tensor", "keras.ops.convert_to_tensor", "keras.ops.array")
+# Functions that draw whole numbers, and the place of the end of their range.
+DRAWING = {
+    "tensorflow.random.uniform": (2, "maxval"),
+    "keras.random.randint": (2, "maxval"),
+    "numpy.random.randint": (1, "high"),
+}
 PASSING = ("reshape", "expand_dims", "squeeze", "tile", "repeat", "broadcast_to", "identity", "transpose")
+JOINING = ("meshgrid", "stack", "concat")
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
@@ -90,8 +100,8 @@ def _counted(call: Call) -> Value | None:
     """The values that are integers here: a range itself, or the value that is cast."""
     if function_named(call) in RANGES and not call.context.guarded:
         return call
-    is_cast = isinstance(call.callee, Api) and call.callee.is_(*CASTS)
-    return call.argument(0, "x") if is_cast else None
+    is_made = isinstance(call.callee, Api) and call.callee.is_(*CASTS, *CONVERTING)
+    return call.argument(0, "x") if is_made else None
 
 
 def _last(facts: SourceFacts, value: Value | None, found: LastNumbers, depth: int = 0) -> float:
@@ -106,24 +116,55 @@ def _last(facts: SourceFacts, value: Value | None, found: LastNumbers, depth: in
 def _last_of_one(facts: SourceFacts, value: Value, found: LastNumbers, depth: int) -> float:
     if isinstance(value, Item):
         return _last(facts, value.of, found, depth)
-    if isinstance(value, Operation) and value.operator in ("+", "-"):
-        return max((_last(facts, operand, found, depth) for operand in value.operands), default=0)
+    if isinstance(value, Collection) or (isinstance(value, Operation) and value.operator in ("+", "-")):
+        return max((_last(facts, part, found, depth) for part in value.parts), default=0)
     if not isinstance(value, Call):
         return 0
     name = function_named(value)
-    if name in PASSING or (isinstance(value.callee, Api) and public_name(value.callee.name) in CASTS):
+    if name in (*PASSING, *JOINING) or (isinstance(value.callee, Api) and public_name(value.callee.name) in CASTS):
         return _last(facts, value.argument(0), found, depth)
-    return _last_of_range(facts, value) if name in RANGES else 0
+    if name == "linspace":
+        return _last_of_linspace(value)
+    is_range = name in RANGES or is_api(value.callee, "numpy.arange")
+    return _last_of_range(facts, value) if is_range else _last_drawn(value)
+
+
+def _last_of_linspace(value: Call) -> float:
+    """By how many steps of 1 or more the farthest number is away from 0."""
+    given = [value.argument(0, "start"), value.argument(1, "stop"), value.argument(2, "num")]
+    numbers = [numbers_from_value(one) for one in given]
+    if any(len(found) != 1 for found in numbers) or numbers[2][0] < 2:
+        return 0
+    start, stop, count = (found[0] for found in numbers)
+    step = abs(stop - start) / (count - 1)
+    return max(abs(start), abs(stop)) / step if step >= 1 else 0
+
+
+def _last_drawn(value: Call) -> float:
+    """Of whole numbers drawn at random, as timesteps are."""
+    place = next((place for name, place in DRAWING.items() if is_api(value.callee, name)), None)
+    is_float = value.method == "uniform" and not (dtype_named(value.keyword("dtype")) or "").startswith("int")
+    if place is None or is_float:
+        return 0
+    return max(numbers_from_value(value.argument(*place)), default=1) - 1
 
 
 def _last_of_range(facts: SourceFacts, value: Call) -> float:
     named = value.keyword("limit") or value.keyword("stop")
     start = value.argument(0)
     position = 1 if value.argument(1) is not None and not named else 0
-    step = numbers_from_value(value.argument(2, "delta") or value.keyword("step"))
-    if step and abs(max(step)) < 1:
+    given = value.argument(2, "delta") or value.keyword("step")
+    step = numbers_from_value(given) if given is not None else (1.0,)
+    if not step or abs(max(step)) < 1:
         return 0
     first = numbers_from_value(start) if position else (0.0,)
     end = named or value.argument(position)
     ends = numbers_from_value(end) or tuple(sizes_named(facts, end))
-    return max(min(ends) - 1, *(abs(number) for number in first)) if ends and first else 0
+    grain = _common_power_of_two([*first, *step])
+    return max(min(ends) - 1, *(abs(number) for number in first)) / grain if ends and first else 0
+
+
+def _common_power_of_two(numbers: list[float]) -> int:
+    """Multiples of 16 are held up to 16 times as far as whole numbers."""
+    whole = math.gcd(*(int(number) for number in numbers)) if all(number == int(number) for number in numbers) else 1
+    return max(whole & -whole, 1)
