@@ -250,8 +250,17 @@ def _is_half(facts: SourceFacts, precision: Precision, event: Operation | Call, 
 def _is_added_to_half(facts: SourceFacts, precision: Precision, event: Operation | Call) -> bool:
     return any(
         precision.dtype(other, sum_.context) == "float16"
-        for sum_ in facts.operations
-        if sum_.operator in ("+", "-") and any(operand is event for operand in sum_.operands)
-        for other in sum_.operands
+        for sum_, operands in _sums(facts)
+        if any(operand is event for operand in operands)
+        for other in operands
         if other is not event
     )
+
+
+def _sums(facts: SourceFacts) -> Iterator[tuple[Operation | Call, tuple[Value, ...]]]:
+    for operation in facts.operations:
+        if operation.operator in ("+", "-"):
+            yield operation, operation.operands
+    for call in facts.library_calls:
+        if function_named(call) in ("add", "subtract"):
+            yield call, call.arguments(slice(2))

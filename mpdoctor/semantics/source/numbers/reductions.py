@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Collection, Item, Known, Value, known, options
+from mpdoctor.program.values import Collection, Item, Known, Value, is_api, known, options
 from mpdoctor.semantics.source.numbers.constants import LARGEST, numbers_from_value
 from mpdoctor.semantics.source.numbers.epsilon_guards import function_named
 from mpdoctor.semantics.source.numbers.losses_and_metrics import WITH_LOGITS, is_loss_function, is_loss_object
@@ -27,6 +27,7 @@ BOUNDED = (
     *("sin", "cos", "l2_normalize", "reduce_max", "max", "reduce_min", "min", "reduce_logsumexp", "logsumexp"),
 )
 FEW = (4, 5, 6, 7)  # axes that no batch of pictures has
+DEEPEST = 6  # of computations number by number
 SQUARED = 256  # from this factor on, the square of a value of size 1 is infinite
 Reduction = tuple["Operation | Call", str, Value]
 
@@ -48,6 +49,8 @@ def _of_call(call: Call, value: Value) -> Iterator[Reduction]:
     name = function_named(call)
     if name in SUMS:
         yield from _of_sum(call, value)
+    elif is_api(call.callee, "tensorflow.image.total_variation"):
+        yield call, SUM, value
     elif name == "l2_loss" or (name in NORMS and _is_wide(call) and not _fits(value, squared=True)):
         yield call, NORM, value
     elif name == "square" and _has_large_factor(value):
@@ -80,14 +83,39 @@ def _fits(value: Value, squared: bool) -> bool:
 
 
 def _is_wide(call: Call) -> bool:
-    """Over everything, or over at least two axes: the pixels of a picture. Behind axis 3 there are heads, levels and
-    points of attention, which are few."""
+    """Over everything, over at least two axes, the pixels of a picture, or over those that were made one. Behind axis 3
+    there are heads, levels and points of attention, which are few."""
     axis = call.argument(2 if function_named(call) == "norm" else 1, "axis")
     if axis is None or known(axis) is None:
         return not call.open
+    if known(axis) in (1, -1):
+        return _is_flat(_first(call))
     if not isinstance(axis, Collection) or len(axis.items) < 2:
         return False
     return len(axis.items) > 2 or not any(known(item) in FEW for item in axis.items)
+
+
+def _is_flat(value: Value | None) -> bool:
+    """Whether it has a row for each example, in which all axes of the example are one: reshape(x, (batch, -1))."""
+    found = list(_reshaped(value))
+    return bool(found) and all(map(_is_row_for_each_example, found))
+
+
+def _is_row_for_each_example(shape: Value | None) -> bool:
+    """`(tf.shape(x)[0], -1)`; a product in the first place makes rows of the positions, and leaves the channels."""
+    if not isinstance(shape, Collection) or len(shape.items) != 2 or known(shape.items[1]) != -1:
+        return False
+    return all(isinstance(option, Item) and known(option.index) == 0 for option in options(shape.items[0]))
+
+
+def _reshaped(value: Value | None, depth: int = 0) -> Iterator[Value | None]:
+    """The shapes that the parts of a value are given, which was computed from them number by number."""
+    for option in options(value) if depth < DEEPEST else ():
+        if function_named(option) == "reshape" and isinstance(option, Call):
+            yield option.argument(1, "shape") or option.keyword("newshape")
+        elif not isinstance(option, Known):
+            parts = _in_its_shape(option)
+            yield from (shape for part in parts for shape in _reshaped(part, depth + 1)) if parts else (None,)
 
 
 def _is_reduced(value: Value) -> bool:
@@ -115,10 +143,17 @@ def _one_is_reduced(value: Value) -> bool:
 def _in_its_shape(value: Value) -> tuple[Value, ...]:
     """What it is computed from, number by number, in this shape or another."""
     if isinstance(value, Operation):
-        return tuple(operand for operand in value.operands if not isinstance(operand, Known))
+        tensors = tuple(operand for operand in value.operands if not isinstance(operand, Known))
+        kept = tuple(tensor for tensor in tensors if not _is_spread(tensor)) if value.operator == "-" else ()
+        return kept or tensors
     if isinstance(value, Collection):
         return value.items
     return value.arguments(slice(1)) if function_named(value) in ONE_BY_ONE and isinstance(value, Call) else ()
+
+
+def _is_spread(value: Value) -> bool:
+    """`tf.reduce_mean(x, axis, keepdims=True)` in `x - …`: what it meets keeps its shape."""
+    return isinstance(value, Call) and function_named(value) in REDUCING and known(value.keyword("keepdims")) is True
 
 
 def _is_square(value: Value) -> bool:
