@@ -59,7 +59,7 @@ from mpdoctor.program.events import Call, Operation, Return
 from mpdoctor.program.instances import is_call_of
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Defined, FunctionFacts, Parameter
-from mpdoctor.program.values import Api, Collection, Item, Value, known, options, walk
+from mpdoctor.program.values import Api, Collection, Earlier, Item, Known, Value, known, options, walk
 from mpdoctor.semantics.source.optimizers.gradients import (
     factor_of,
     is_gradient_call,
@@ -231,11 +231,12 @@ def _divided_later(facts: SourceFacts, loss: Call | None) -> bool:
 
 
 def _scaled_loss(value: Value, scaled: list[Call], in_list: bool = False) -> Call | None:
-    """The call that scaled this loss, seen through casts, `float(…)`, `.numpy()` and means. For a mean of a list, also
-    written `sum(losses) / len(losses)`, the call that scaled its first loss."""
+    """The call that scaled this loss, seen through casts, `float(…)`, `.numpy()`, running sums and means. For a mean of
+    a list, also written `sum(losses) / len(losses)`, the call that scaled its first loss."""
     for _ in range(6):
-        if isinstance(value, Operation) and value.operator == "/" and is_call_of(value.operands[1], "builtins.len"):
+        if isinstance(value, Operation) and value.operator == "/" and _is_mean(value):
             value = value.operands[0]
+        value = _added_up(value) or value
         if not isinstance(value, Call):
             found = [] if in_list else [_scaled_loss(item, scaled, in_list=True) for item in _kept_in(value)]
             return found[0] if found and all(found) else None
@@ -248,6 +249,28 @@ def _scaled_loss(value: Value, scaled: list[Call], in_list: bool = False) -> Cal
             return None
         value = inside
     return None
+
+
+def _is_mean(quotient: Operation) -> bool:
+    total, count = quotient.operands
+    is_of_running_sum = _added_up(total) is not None and not divided_by_scale(quotient)
+    return is_call_of(count, "builtins.len") or is_of_running_sum
+
+
+def _added_up(value: Value) -> Value | None:
+    """What a loop adds to a number, `total += loss`; None where it is something else."""
+    choices = [option for option in options(value) if not isinstance(option, (Known, Earlier))]
+    if len(choices) != 1 or not isinstance(choices[0], Operation) or choices[0].operator != "+":
+        return None
+    added = [operand for operand in choices[0].operands if not _is_carried(operand)]
+    return added[0] if len(added) == 1 and len(choices[0].operands) == 2 else None
+
+
+def _is_carried(value: Value) -> bool:
+    """Whether it is the sum itself, as the loop's body begins with it."""
+    choices = options(value)
+    is_sum = all(isinstance(option, (Known, Earlier)) for option in choices)
+    return is_sum and any(isinstance(option, Earlier) for option in choices)
 
 
 def _kept_in(value: Value) -> list[Value]:
