@@ -65,9 +65,10 @@ from collections.abc import Iterator
 
 from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.knowledge.wrapper_api import APPLYING
+from mpdoctor.program.dtypes.tensor_dtypes import dtype_named
 from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Value, options
+from mpdoctor.program.values import Value, is_api, options
 from mpdoctor.semantics.source.edits.expressions import argument_at, dtype_named_instead, unsafe_fix
 from mpdoctor.semantics.source.optimizers.gradients import given_to, is_gradient_call, target, unscales, until_gradients
 from mpdoctor.semantics.source.optimizers.loss_scale_signs import may_be_scaled_in
@@ -80,7 +81,7 @@ KEEPING = ("assign_add", "assign")
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
     for kept in facts.method_calls(*KEEPING):
-        if kept.context.guarded or facts.dtype_of(kept.receiver) != "float16":
+        if kept.context.guarded or not (facts.dtype_of(kept.receiver) == "float16" or _is_of_keras(kept.receiver)):
             continue
         if _is_unscaled(facts, kept.argument(0)):
             variables = _variables_applied(facts, kept)
@@ -93,6 +94,16 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
                     kept.location,
                     fix=_fix(facts, kept, variables),
                 )
+
+
+def _is_of_keras(variable: Value | None) -> bool:
+    """Whether it is a variable of Keras 3's that is told to be float16."""
+    return bool(options(variable)) and all(
+        isinstance(option, Call)
+        and is_api(option.callee, "keras.Variable")
+        and dtype_named(option.argument(2, "dtype")) == "float16"
+        for option in options(variable)
+    )
 
 
 def _is_unscaled(facts: SourceFacts, value: Value | None) -> bool:
