@@ -123,6 +123,7 @@ KEEPING = _words(
     median average ptp quantile percentile nanmedian nanmean nansum nanmax nanmin nanstd diff flipud fliplr rint
     fix nan_to_num
     flip_left_right flip_up_down rot90 reciprocal tan sinh cosh asin acos atan asinh acosh atanh erfc erfinv lgamma
+    compute_average_loss scale_regularization_loss
     band_part set_diag tril triu tensor_diag flatten ravel moveaxis swapaxes tensor_scatter_nd_update
     """
 )

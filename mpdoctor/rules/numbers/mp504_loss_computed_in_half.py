@@ -84,7 +84,8 @@ SEVERITY = Severity.WARNING
 FIXES = ("unsafe",)
 NEVER_RAISES = True
 SCALING = ("scale_loss", "get_scaled_loss")
-REDUCING = ("reduce_mean", "reduce_sum", "mean", "sum")
+REDUCING = ("reduce_mean", "reduce_sum", "mean", "sum", "compute_average_loss")
+OF_ONE_NUMBER = ("sqrt", "negative", "abs")
 MOST_NESTED = 6
 
 
@@ -214,17 +215,22 @@ def _is_one_number(value: Value | None, depth: int = 0) -> bool:
     """Whether it is certainly a mean or a sum, perhaps cast, added to another one, or weighted by a constant."""
     choices = options(value) if depth < MOST_NESTED else ()
     return bool(choices) and all(
-        (isinstance(choice, Call) and (choice.method in REDUCING or is_cast(choice)))
+        (isinstance(choice, Call) and _is_call_for_one_number(choice, depth))
         or (isinstance(choice, Operation) and _is_made_of_numbers(choice, depth))
         for choice in choices
     )
+
+
+def _is_call_for_one_number(call: Call, depth: int) -> bool:
+    is_of_one = call.method in OF_ONE_NUMBER and isinstance(call.callee, Api)
+    return call.method in REDUCING or is_cast(call) or (is_of_one and _is_one_number(call.argument(0), depth + 1))
 
 
 def _is_made_of_numbers(operation: Operation, depth: int) -> bool:
     if operation.operator == "+" or (operation.operator == "*" and any(map(_is_cast_number, operation.operands))):
         return True
     weighted = [operand for operand in operation.operands if not isinstance(known(operand), (int, float))]
-    return operation.operator in ("*", "/") and len(weighted) == 1 and _is_one_number(weighted[0], depth + 1)
+    return operation.operator in ("*", "/", "-") and len(weighted) == 1 and _is_one_number(weighted[0], depth + 1)
 
 
 def _is_cast_number(value: Value | None) -> bool:

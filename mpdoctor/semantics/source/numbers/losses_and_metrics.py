@@ -11,7 +11,7 @@ from mpdoctor.program.events import Call
 from mpdoctor.program.instances import class_of, is_call_of
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Defined, FunctionFacts, Instance, Parameter
-from mpdoctor.program.values import Api, Attribute, Collection, Item, Value, known, leaves, options
+from mpdoctor.program.values import Api, Attribute, Collection, Item, Value, is_api, known, leaves, options
 
 DATA = "data"
 """The dtype of what a data set gives: nobody knows which, but 16 bits only where the program casts to them."""
@@ -23,6 +23,12 @@ WITH_LOGITS = (
     "softmax_cross_entropy_with_logits",
     "sparse_softmax_cross_entropy_with_logits",
     "weighted_cross_entropy_with_logits",
+)
+# The same of the target and the output of keras.ops, and of Keras 2's backend.
+CROSS_ENTROPIES = tuple(
+    f"keras.{place}.{kind}_crossentropy"
+    for place in ("ops", "backend")
+    for kind in ("binary", "categorical", "sparse_categorical")
 )
 Dtypes = Callable[["Value | None"], "str | None"]
 Returned = Callable[[FunctionFacts], "str | None"]
@@ -41,7 +47,9 @@ Roles = dict[int, Role]
 
 
 def is_loss_function(callee: Value | None) -> bool:
-    """keras.losses.mean_squared_error, keras.metrics.mse …: functions, no classes."""
+    """keras.losses.mean_squared_error, keras.metrics.mse, keras.losses.get("mse") …: functions, no classes."""
+    if is_call_of(callee, "keras.losses.get") and isinstance(callee, Call):
+        return str(known(callee.argument(0, "identifier"))).islower()
     if not isinstance(callee, Api):
         return False
     place, _, name = public_name(callee.name).rpartition(".")
@@ -65,7 +73,7 @@ def loss_dtype(call: Call, facts: SourceFacts, dtypes: Dtypes, returned: Returne
     prediction = prediction_of(call)
     if prediction is None:
         return None
-    if is_loss_function(call.callee) or call.method in WITH_LOGITS:
+    if is_loss_function(call.callee) or call.method in WITH_LOGITS or is_api(call.callee, *CROSS_ENTROPIES):
         return dtypes(prediction)
     if facts.keras.is_keras3:
         return "float32"
@@ -79,6 +87,8 @@ def prediction_of(call: Call) -> Value | None:
     """What a call of a loss is told to compare with the labels; None for other calls."""
     if call.method in WITH_LOGITS and isinstance(call.callee, Api):
         return call.argument(1, "logits")
+    if is_api(call.callee, *CROSS_ENTROPIES):
+        return call.argument(1, "output")
     if is_loss_function(call.callee) or is_loss_object(call.callee):
         return call.argument(1, "y_pred")
     if isinstance(call.callee, Attribute) and isinstance(call.callee.of, Instance):
