@@ -78,7 +78,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         if asks_for_dtype(call.context):
             continue
         cast = next((cast for cast in casts_behind(ids) if precision.half(cast, call.context)), None)
-        dtype = precision.half(cast, call.context) if cast is not None else _cast_by_the_layer(facts, ids)
+        dtype = precision.half(cast, call.context) if cast is not None else _cast_by_the_layer(facts, call, ids)
         classes = classes_behind(facts, sized) if dtype is not None else 0
         if dtype is None or classes <= EXACT[dtype]:
             continue
@@ -100,17 +100,19 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             )
 
 
-def _cast_by_the_layer(facts: SourceFacts, ids: Value) -> str | None:
+def _cast_by_the_layer(facts: SourceFacts, call: Call, ids: Value) -> str | None:
     """The 16-bit dtype to which a layer casts the float Input that holds these ids before its `call()`; None where any
-    such layer may get another input."""
+    such layer may get another input, and of ids for an Embedding (MP216)."""
+    if is_call_of(call.callee, "keras.layers.Embedding"):
+        return None
     before = ids_before_casts(ids)
     place = known(before.index) if isinstance(before, Item) else None
     parameter = before.of if isinstance(before, Item) else before
     if not isinstance(parameter, Parameter) or facts.dtype_of(parameter) != AUTOCAST:
         return None
     dtypes = set[str | None]()
-    for call, layer in _calls_of_owner(facts, parameter):
-        given = call.argument(parameter.index - 1, parameter.name)
+    for made, layer in _calls_of_owner(facts, parameter):
+        given = made.argument(parameter.index - 1, parameter.name)
         if isinstance(before, Item):
             given = given.entry(place) if isinstance(given, Collection) else None
         is_float = given is not None and is_call_of(given, "keras.Input") and gives_floats(given)

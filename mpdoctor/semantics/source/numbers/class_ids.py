@@ -17,6 +17,7 @@ from mpdoctor.semantics.source.numbers.epsilon_guards import function_named
 from mpdoctor.semantics.source.numbers.losses_and_metrics import compiled, function_of, prediction_of
 
 PASSING = ("reshape", "squeeze", "expand_dims", "identity", "stop_gradient", "flatten", "maximum", "clip_by_value")
+ROUNDING = ("round", "floor", "rint")
 SPARSE = ("sparse_categorical_crossentropy", "SparseCategoricalCrossentropy")
 JOINING = ("concat", "concatenate", "stack")
 SIZED = ("zeros", "ones", "eye", "add_weight", "normal", "uniform", "fill", "truncated_normal")
@@ -35,6 +36,8 @@ def indexings(facts: SourceFacts) -> Iterator[Indexing]:
             ids, sized = call.argument(1, "indices") or call.keyword("ids"), call.argument(0, "params")
         elif name == "sparse_softmax_cross_entropy_with_logits":
             ids, sized = call.argument(0, "labels"), call.argument(1, "logits")
+        elif isinstance(call.callee, Call) and is_call_of(call.callee, "keras.layers.Embedding"):
+            ids, sized = call.argument(0, "inputs"), call.callee.argument(0, "input_dim")
         elif _is_sparse_loss(call):
             ids, sized = call.argument(0, "y_true") or call.keyword("target"), prediction_of(call) or call.argument(1)
         else:
@@ -74,7 +77,9 @@ def _chain(ids: Value) -> Iterator[Value]:
         inner: Value | None = None
         if isinstance(value, Item):
             inner = value.of
-        elif isinstance(value, Call) and (is_api(value.callee, *CASTS) or function_named(value) in PASSING):
+        elif isinstance(value, Call) and (
+            is_api(value.callee, *CASTS) or function_named(value) in (*PASSING, *ROUNDING)
+        ):
             inner = value.argument(0, "x") or value.keyword("tensor") or value.keyword("input")
         if inner is None:
             return
