@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.instances import class_of
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Api, Known, Value, is_api, known, options
+from mpdoctor.program.values import Api, Value, is_api, known, options
 from mpdoctor.semantics.source.layers.float16_layers import applied_in_float16
 from mpdoctor.semantics.source.optimizers.gradients import (
     applied_gradients,
@@ -17,7 +17,7 @@ from mpdoctor.semantics.source.optimizers.gradients import (
     unscaled_on_the_way,
     until_gradients,
 )
-from mpdoctor.semantics.source.optimizers.loss_scale_signs import is_scale_by_hand, is_scaled_by, may_be_scaled_in
+from mpdoctor.semantics.source.optimizers.loss_scale_signs import is_scaled_by, may_be_scaled_in, scale_by_hand
 from mpdoctor.semantics.source.optimizers.scaling import MULTIPLYING
 from mpdoctor.semantics.wording import expression_at
 
@@ -64,8 +64,8 @@ def _one_factor(loss: Value) -> int | None:
         operands = loss.operands
     elif isinstance(loss, Call) and is_api(loss.callee, *MULTIPLYING):
         operands = loss.arguments(slice(2))
-    numbers = [operand.value for operand in operands if isinstance(operand, Known) and is_scale_by_hand(operand.value)]
-    return int(numbers[0]) if len(numbers) == 1 and len(operands) == 2 else None
+    scales = [scale for operand in operands if (scale := scale_by_hand(operand)) is not None]
+    return scales[0] if len(scales) == 1 and len(operands) == 2 else None
 
 
 def _clips(value: Value) -> bool:

@@ -8,6 +8,7 @@ from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Defined, FunctionFacts, Parameter
 from mpdoctor.program.values import Attribute, Collection, Known, Value, options, walk
+from mpdoctor.semantics.source.numbers.constants import numbers_from_value
 from mpdoctor.semantics.source.optimizers.bare_optimizers import is_bare
 
 SMALLEST_SCALE = 128  # a power of two from here on that multiplies a loss is a loss scale made by hand
@@ -78,7 +79,7 @@ def _scales(value: Value) -> bool:
 
 
 def _by_hand(factors: tuple[Value, ...]) -> bool:
-    return any(isinstance(factor, Known) and is_scale_by_hand(factor.value) for factor in factors)
+    return any(scale_by_hand(factor) is not None for factor in factors)
 
 
 def _is_name_of_scaling(name: str) -> bool:
@@ -86,6 +87,12 @@ def _is_name_of_scaling(name: str) -> bool:
     return "scale" in name and (
         name in ("scale", "scaler") or any(word in name for word in ("loss", "grad", "dynamic"))
     )
+
+
+def scale_by_hand(factor: Value) -> int | None:
+    """The loss scale made by hand that it is: `1024.0`, or a constant tensor of it, `tf.constant(1024.0)`."""
+    numbers = numbers_from_value(factor) if isinstance(factor, (Known, Call)) else ()
+    return int(numbers[0]) if len(numbers) == 1 and is_scale_by_hand(numbers[0]) else None
 
 
 def is_scale_by_hand(value: object) -> bool:
