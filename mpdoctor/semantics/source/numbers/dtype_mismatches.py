@@ -23,6 +23,7 @@ from mpdoctor.semantics.source.numbers.precision import Precision, precision_of
 from mpdoctor.semantics.source.programs.branches import exclude_each_other, is_for_float32
 
 CASTING = ("cast", "astype", "convert_image_dtype", "convert_to_tensor", "constant", "asarray", "array", "TensorSpec")
+TAPE = "tensorflow.GradientTape"
 WIDE = ("float32", "float64", DATA)
 
 
@@ -46,6 +47,7 @@ def dtype_mismatches(facts: SourceFacts) -> tuple[DtypeMismatch, ...]:
 def _dtype_mismatches(facts: SourceFacts) -> Iterator[DtypeMismatch]:
     precision = precision_of(facts)
     functions_behind = FunctionsBehind()
+    steps = frozenset(id(call.context.function) for call in facts.calls_of(TAPE) if call.context.function is not None)
     for event, operands in mixed_operands(facts):
         pair = _half_and_wide(precision, event.context, operands)
         if pair is None or asks_for_dtype(event.context) or _is_without_policy(facts, event.context):
@@ -53,7 +55,7 @@ def _dtype_mismatches(facts: SourceFacts) -> Iterator[DtypeMismatch]:
         (half, half_dtype), (wide, wide_dtype) = pair
         if _is_cast_by_name(facts, half, wide_dtype) or _promotes(facts, operands):
             continue
-        if _is_in_training(event.context, functions_behind(*operands), precision):
+        if _is_in_training(event.context, functions_behind(*operands), precision, steps):
             behind = [*functions_behind(half, wide), event.context.function]
             in_metric = any(function is not None and _is_metric(function, precision) for function in behind)
             yield DtypeMismatch(event, half, half_dtype, wide, wide_dtype, in_metric)
@@ -128,16 +130,16 @@ class FunctionsBehind:
                 waiting.extend((part, False) for part in current.parts)
 
 
-def _is_in_training(context: Context, behind: Iterable[FunctionFacts], precision: Precision) -> bool:
-    """In a loss or metric, in a train_step or under a GradientTape, and not in the `call()` of a layer, of which
-    MP202 speaks."""
+def _is_in_training(
+    context: Context, behind: Iterable[FunctionFacts], precision: Precision, steps: frozenset[int]
+) -> bool:
+    """In a loss or metric, in a train_step, under a GradientTape or beside one in the same function (`steps`), and not
+    in the `call()` of a layer, of which MP202 speaks."""
     owner = context.owner
     if (owner is not None and owner.kind == "metric") or any(id(function) in precision.roles for function in behind):
         return True
     if precision.runs_in_call(context):
         return False
-    if any(
-        isinstance(manager, Call) and is_api(manager.callee, "tensorflow.GradientTape") for manager in context.withs
-    ):
+    if any(isinstance(manager, Call) and is_api(manager.callee, TAPE) for manager in context.withs):
         return True
-    return context.function is not None and context.function.name in STEPS
+    return context.function is not None and (context.function.name in STEPS or id(context.function) in steps)
