@@ -53,8 +53,10 @@ from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Parameter
 from mpdoctor.program.values import Api, Collection, Value, is_api, options, walk
 from mpdoctor.semantics.source.edits.expressions import dtype_named_instead, unsafe_fix
+from mpdoctor.semantics.source.optimizers.gradients import applied_gradients, target
 from mpdoctor.semantics.source.programs.array_contents import FILLED
-from mpdoctor.semantics.source.programs.training_data import behind, fed_values, mapped_functions
+from mpdoctor.semantics.source.programs.models import is_model
+from mpdoctor.semantics.source.programs.training_data import FEEDING, behind, fed_values, mapped_functions
 
 SEVERITY = Severity.WARNING
 FIXES = ("unsafe",)
@@ -75,22 +77,43 @@ CASTS = (
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
-    for call, role, value in fed_values(facts):
-        if not any(policy in MIXED for policy in facts.policies_at(call)):
-            continue
-        is_both = ".data." in _name(value) or (role == "features" and call.argument(1, "y") is None)
-        made_by_hand = [("" if is_both else role, made) for made in behind(value)]
-        for role_of_part, made in (*made_by_hand, *_returned_by_maps(facts, value)):
-            dtype = _cast_to_half(made, facts.policies_at(call) if role_of_part == "labels" else ())
-            if dtype is not None:
-                given = f"The {role_of_part} are" if role_of_part else "The data is"
-                needless = _needless([role_of_part]) if role_of_part else _needless(["features"]) + WERE_THEY_LABELS
-                yield Finding(
-                    f"{given} cast to {dtype} by hand: {needless}.",
-                    'Leave it in float32: `"float32"` here, or no cast at all.',
-                    made.location,
-                    fix=_fix(facts, made, dtype),
-                )
+    for call, role, value in (*fed_values(facts), *_fed_in_loops(facts)):
+        if any(policy in MIXED for policy in facts.policies_at(call)):
+            yield from _casts(facts, call, role, value)
+
+
+def _casts(facts: SourceFacts, call: Call, role: str, value: Value) -> Iterator[Finding]:
+    """The casts to 16 bits on the way to a value that a model is trained on."""
+    has_labels_inside = call.method in FEEDING and role == "features" and call.argument(1, "y") is None
+    is_both = ".data." in _name(value) or has_labels_inside
+    made_by_hand = [("" if is_both else role, made) for made in behind(value)]
+    for role_of_part, made in (*made_by_hand, *_returned_by_maps(facts, value)):
+        dtype = _cast_to_half(made, facts.policies_at(call) if role_of_part == "labels" else ())
+        if dtype is not None:
+            given = f"The {role_of_part} are" if role_of_part else "The data is"
+            needless = _needless([role_of_part]) if role_of_part else _needless(["features"]) + WERE_THEY_LABELS
+            yield Finding(
+                f"{given} cast to {dtype} by hand: {needless}.",
+                'Leave it in float32: `"float32"` here, or no cast at all.',
+                made.location,
+                fix=_fix(facts, made, dtype),
+            )
+
+
+def _fed_in_loops(facts: SourceFacts) -> Iterator[tuple[Call, str, Value]]:
+    """(call of a model, "features", value) for the data that a model is called on in a training step of the user's own.
+    What another model made of it, and random numbers, are no data."""
+    for _, gradient in applied_gradients(facts):
+        for part in walk(target(gradient)):
+            given = part.argument(0, "inputs") if isinstance(part, Call) and is_model(part.callee) else None
+            if isinstance(part, Call) and not any(map(_is_made_up, walk(given))):
+                yield from ((part, "features", option) for option in options(given))
+
+
+def _is_made_up(value: Value) -> bool:
+    """Whether a model or a generator of random numbers gives it."""
+    is_random = _name(value).startswith(("tensorflow.random.", "keras.random."))
+    return is_random or (isinstance(value, Call) and is_model(value.callee))
 
 
 def _fix(facts: SourceFacts, made: Value, dtype: str) -> Fix | None:
