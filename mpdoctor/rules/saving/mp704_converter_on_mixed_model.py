@@ -2,7 +2,8 @@
 
 ## Why it matters
 `convert()` raises `ConverterError: Could not translate MLIR to FlatBuffer` for a model of two Dense layers,
-under mixed_float16 and under mixed_bfloat16 (Keras 3.15 with TensorFlow 2.21; other versions crash). The
+under mixed_float16 and under mixed_bfloat16, from the model, from a SavedModel of it, and from a concrete function
+that calls it (Keras 3.15 and tf_keras 2.21 with TensorFlow 2.21; other versions crash). The
 weights are float32 in any case, so nothing is lost if you build the same model under float32 and copy them
 over. Setting the policy back is not enough, because existing layers keep theirs.
 
@@ -56,16 +57,22 @@ from mpdoctor.program.events import Call
 from mpdoctor.program.instances import is_call_of
 from mpdoctor.program.policy_settings import UNSURE, PolicyName
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Value, options
+from mpdoctor.program.user_definitions import Defined
+from mpdoctor.program.values import Value, options, walk
 from mpdoctor.semantics.source.layers.model_layers import policies_inside
+from mpdoctor.semantics.source.programs.models import is_model
 from mpdoctor.semantics.source.programs.saved_files import policies_in_file
 
 SEVERITY = Severity.WARNING
-CONVERTERS = ("tensorflow.lite.TFLiteConverter", "tensorflow.compat.v1.lite.TFLiteConverter")
+CONVERTERS = (
+    *("tensorflow.lite.TFLiteConverter", "tensorflow.compat.v1.lite.TFLiteConverter"),
+    *("tensorflow.lite.python.lite.TFLiteConverter", "tensorflow.lite.python.lite.TFLiteConverterV2"),
+)
 FROM_MODEL = tuple(f"{converter}.from_keras_model" for converter in CONVERTERS)
 FROM_FILE = tuple(
     f"{converter}.{name}" for converter in CONVERTERS for name in ("from_saved_model", "from_keras_model_file")
 )
+FROM_FUNCTIONS = tuple(f"{converter}.from_concrete_functions" for converter in CONVERTERS)
 
 # How converting a model with bfloat16 layers fails; float16 layers are converted and run.
 OF_FLOAT16 = {
@@ -81,7 +88,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     yield from _with_bfloat16(facts)
     if any(use.api.name.endswith(".SELECT_TF_OPS") for use in facts.uses):
         return
-    for call in facts.calls_of(*FROM_MODEL, *FROM_FILE):
+    for call in facts.calls_of(*FROM_MODEL, *FROM_FILE, *FROM_FUNCTIONS):
         if call.context.guarded:
             continue
         policies = _policies(facts, call)
@@ -107,9 +114,25 @@ def _with_bfloat16(facts: SourceFacts) -> Iterator[Finding]:
 
 def _policies(facts: SourceFacts, call: Call) -> frozenset[PolicyName]:
     """The policies of the converted model; none where they are not known for certain."""
+    if call.method == "from_concrete_functions":
+        alike = {_policies_of(facts, model) for model in _models_in_functions(facts, call.argument(0, "funcs"))}
+        return alike.pop() if len(alike) == 1 else frozenset()
     if call.method != "from_keras_model":
         return policies_in_file(facts, call)
     return _policies_of(facts, call.argument(0, "model"))
+
+
+def _models_in_functions(facts: SourceFacts, concrete: Value | None) -> Iterator[Value]:
+    """The models that concrete functions are made of, or call: `tf.function(model).get_concrete_function(…)`."""
+    for part in walk(concrete):
+        traced = part.receiver if isinstance(part, Call) and part.method == "get_concrete_function" else None
+        for inside in walk(traced):
+            called = [call.callee for call in facts.calls if _is_in(call, inside)]
+            yield from (model for model in (inside, *called) if is_model(model))
+
+
+def _is_in(call: Call, function: Value) -> bool:
+    return isinstance(function, Defined) and call.context.function is function.of
 
 
 def _policies_of(facts: SourceFacts, model: Value | None) -> frozenset[PolicyName]:

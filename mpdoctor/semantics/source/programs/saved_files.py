@@ -17,6 +17,7 @@ from mpdoctor.semantics.source.optimizers.attribute_access import same_object
 from mpdoctor.semantics.source.programs.branches import exclude_each_other, happen_together
 
 LOAD = "keras.models.load_model"
+OF_TENSORFLOW = "tensorflow.saved_model.save"  # load_model refuses what it saves (TensorFlow 2.10, 2.15)
 CHECKPOINT = "keras.callbacks.ModelCheckpoint"
 FITTING = ("fit", "fit_generator")
 
@@ -60,7 +61,7 @@ def writers_of(facts: SourceFacts, load: Call) -> list[Call]:
     """The models of which one is in the file that a call loads: the one that was saved last before, in the same run;
     where there is none, all that other arms of the program save there."""
     path = _path_of(load)
-    there = [] if path is None else [(m, save) for where, m, save in saves(facts) if same_text(where, path)]
+    there = [] if path is None else [(m, save) for where, m, save in _readable(facts, load) if same_text(where, path)]
     before = [
         options(model)[0]
         for model, save in there
@@ -68,6 +69,13 @@ def writers_of(facts: SourceFacts, load: Call) -> list[Call]:
     ]
     made = [model for model in before if isinstance(model, Call)]
     return made[-1:] or _writers_in_other_arms(facts, load, there)
+
+
+def _readable(facts: SourceFacts, load: Call) -> Iterator[tuple[Value, Value | None, Call]]:
+    """The saves whose files a call can load."""
+    yield from saves(facts)
+    for call in () if is_call_of(load, LOAD) else facts.calls_of(OF_TENSORFLOW):
+        yield from _saved(call.argument(1, "export_dir"), call.argument(0, "obj"), call)
 
 
 def written_elsewhere(facts: SourceFacts, load: Call) -> list[SavedFile]:
