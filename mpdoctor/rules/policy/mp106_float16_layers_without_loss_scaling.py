@@ -59,7 +59,7 @@ from mpdoctor.semantics.source.layers.float16_layers import (
     may_be_float16,
 )
 from mpdoctor.semantics.source.layers.model_layers import layer_name, layers_of, trainings
-from mpdoctor.semantics.source.optimizers.bare_optimizers import is_bare
+from mpdoctor.semantics.source.optimizers.bare_optimizers import is_left_bare
 from mpdoctor.semantics.source.optimizers.functional_gradients import STATELESS_APPLY, stateless_steps
 from mpdoctor.semantics.source.optimizers.gradients import (
     accumulated_gradients,
@@ -136,7 +136,7 @@ def _unscaled(
         if apply.location in found:
             continue
         loss = target(gradient)
-        if apply.receiver is None or not is_bare(apply.receiver, False) or may_be_scaled_in(facts, loss):
+        if apply.receiver is None or not is_left_bare(facts, apply.receiver) or may_be_scaled_in(facts, loss):
             continue
         if unscaled_on_the_way(apply, gradient) or is_taken_in_the_other_arm(apply, gradient):
             continue
@@ -150,7 +150,7 @@ def _unscaled(
 def _stateless_unscaled(facts: SourceFacts) -> Iterator[tuple[Call, list[str]]]:
     """The same of gradients that JAX took."""
     for apply, losses in stateless_steps(facts):
-        if is_bare(apply.receiver, False) and not any(may_be_scaled_in(facts, loss) for loss in losses):
+        if is_left_bare(facts, apply.receiver) and not any(may_be_scaled_in(facts, loss) for loss in losses):
             half = _names(layer for loss in losses for layer in applied_in_float16(facts, loss, apply))
             if half:
                 yield apply, half
@@ -173,14 +173,14 @@ def _minimized_unscaled(facts: SourceFacts) -> Iterator[tuple[Call, list[str]]]:
 def _minimizes_unscaled(facts: SourceFacts, call: Call) -> bool:
     if facts.keras.is_keras3 or call.receiver is None or call.context.guarded:
         return False
-    return is_bare(call.receiver, False) and not _scales(facts, call)
+    return is_left_bare(facts, call.receiver) and not _scales(facts, call)
 
 
 def _is_given_bare_optimizer(facts: SourceFacts, call: Call, model: Call) -> bool:
     """Whether a call is the model's compile() and its optimizer is certainly no LossScaleOptimizer."""
     if call.method != "compile" or call.context.guarded or not (call.args or call.keywords):
         return False
-    return call in compiles_of(facts, model) and is_bare(call.argument(0, "optimizer"), call.open)
+    return call in compiles_of(facts, model) and is_left_bare(facts, call.argument(0, "optimizer"), call.open)
 
 
 def _names(layers: Iterable[Call]) -> list[str]:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from mpdoctor.knowledge.api_names import kind_of_class
 from mpdoctor.program.events import Call
 from mpdoctor.program.instances import class_of
+from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Api, Collection, Known, Value, is_api, options
+from mpdoctor.semantics.source.optimizers.attribute_access import same_object, writes
 from mpdoctor.semantics.source.optimizers.wrappers import WRAPPER
 
 BY_NAME = ("keras.optimizers.get", "keras.optimizers.deserialize")
@@ -19,12 +21,21 @@ def is_bare(optimizer: Value | None, is_open: bool) -> bool:
     return all(isinstance(option, Known) or _is_one_bare(option) for option in options(optimizer))
 
 
+def is_left_bare(facts: SourceFacts, optimizer: Value | None, is_open: bool = False) -> bool:
+    """The same, and the program assigns it no `loss_scale_factor` either."""
+    if not is_bare(optimizer, is_open):
+        return False
+    assigned = [write.of for write in writes(facts, ("loss_scale_factor",))] if optimizer is not None else []
+    return optimizer is None or not any(same_object(of, optimizer) for of in assigned)
+
+
 def _is_one_bare(optimizer: Value) -> bool:
     if not isinstance(optimizer, Call) or optimizer.open or optimizer.keyword("loss_scale_factor") is not None:
         return False
     own = class_of(optimizer)
     if own is not None:
-        return own.kind == "optimizer" and not any(base.is_(WRAPPER) for base in own.library_bases())
+        is_wrapper = any(base.is_(WRAPPER) for base in own.library_bases())
+        return own.kind == "optimizer" and not is_wrapper and own.base_argument("loss_scale_factor") is None
     callee = optimizer.callee
     if is_api(callee, *BY_NAME):
         return _is_bare_by_name(optimizer.argument(0, "identifier") or optimizer.keyword("config"))

@@ -9,7 +9,7 @@ from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Defined, FunctionFacts, Parameter
 from mpdoctor.program.values import Attribute, Collection, Known, Value, options, walk
 from mpdoctor.semantics.source.numbers.constants import numbers_from_value
-from mpdoctor.semantics.source.optimizers.bare_optimizers import is_bare
+from mpdoctor.semantics.source.optimizers.bare_optimizers import is_left_bare
 
 SMALLEST_SCALE = 128  # a power of two from here on that multiplies a loss is a loss scale made by hand
 
@@ -56,7 +56,7 @@ def scales_nothing(facts: SourceFacts, call: Call) -> bool:
     """Whether it is `scale_loss` of a bare optimizer, which in Keras 3 gives the loss itself (3.15)."""
     if not facts.keras.is_keras3 or call.method != "scale_loss" or call.receiver is None:
         return False
-    return is_bare(call.receiver, False)
+    return is_left_bare(facts, call.receiver)
 
 
 def is_scaled_by(loss: Value | None, *methods: str) -> bool:
