@@ -1,9 +1,10 @@
 """A LossScaleOptimizer wraps an optimizer that has a `loss_scale_factor`, and sets that to None.
 
 ## Why it matters
-The fixed scale is silently lost: SGD(0.1, loss_scale_factor=1024) has None once it is wrapped, and the wrapper
-starts its own dynamic scale at 32768 instead. Under mixed_float16 compile() wraps such an optimizer too. Choose
-one of the two: a fixed factor on a bare optimizer, or the wrapper with its `initial_scale`.
+The fixed scale is silently lost: SGD(0.1, loss_scale_factor=1024) has None once it is wrapped, and so has one to
+which the factor was assigned (Keras 3.15). The wrapper starts its own dynamic scale at 32768 instead. Under
+mixed_float16 compile() wraps such an optimizer too. Choose one of the two: a fixed factor on a bare optimizer, or
+the wrapper with its `initial_scale`.
 
 ## Flagged
 ```python
@@ -37,10 +38,14 @@ from mpdoctor.facts.location import Location
 from mpdoctor.facts.model import ModelFacts
 from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.program.events import Call
+from mpdoctor.program.instances import class_of
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Value, known
+from mpdoctor.program.user_definitions import Parameter
+from mpdoctor.program.values import Value, known, options
 from mpdoctor.semantics.source.edits.expressions import overridden_keyword, safe_fix, without_keyword
+from mpdoctor.semantics.source.optimizers.attribute_access import writes
 from mpdoctor.semantics.source.optimizers.wrappers import wrappings
+from mpdoctor.semantics.source.programs.branches import happen_together
 from mpdoctor.semantics.wording import name_of_optimizer, text_at
 
 SEVERITY = Severity.WARNING
@@ -51,13 +56,14 @@ DYNAMIC = ": its dynamic scale skips a step that overflows and is then lowered"
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
     for wrapping, inside in wrappings(facts):
-        factors = [_factor(optimizer) for optimizer in inside]
+        factors = [_factor_at(facts, optimizer, wrapping) for optimizer in inside]
         if not factors or not all(factors):
             continue
         value = (text_at(facts, factors[0].location) if factors[0] else "") or "its value"
         by_compile = wrapping.method == "compile"
         finding = _finding(name_of_optimizer(inside[0]), value, by_compile, wrapping.location)
-        yield dataclasses.replace(finding, fix=_fix(facts, inside))
+        is_argument = all(map(_factor, inside))
+        yield dataclasses.replace(finding, fix=_fix(facts, inside) if is_argument else None)
 
 
 def _fix(facts: SourceFacts, inside: Sequence[Value]) -> Fix | None:
@@ -89,6 +95,30 @@ def _finding(name: str, factor: str, by_compile: bool, location: Location) -> Fi
         else f"Drop `loss_scale_factor` and give the wrapper `initial_scale={factor}`{DYNAMIC}.",
         location,
     )
+
+
+def _factor_at(facts: SourceFacts, inner: Value, wrapping: Call) -> Value | None:
+    """The `loss_scale_factor` that an optimizer has where it is wrapped: what was assigned last, else what it was made
+    with, by its own class too; None unless it certainly has one."""
+    before = [write for write in writes(facts, ("loss_scale_factor",)) if write.order < wrapping.order]
+    assigned = [write for write in before if options(write.of) == (inner,)]
+    if assigned:
+        is_certain = happen_together(assigned[-1].context, wrapping.context)
+        return assigned[-1].value if is_certain and _is_number(assigned[-1].value) else None
+    return _factor(inner) if isinstance(inner, Call) and inner.keyword("loss_scale_factor") else _of_class(inner)
+
+
+def _of_class(inner: Value) -> Value | None:
+    """The factor that the user's own class of an optimizer hands to Keras' class."""
+    own = class_of(inner)
+    given = own.base_argument("loss_scale_factor") if own is not None else None
+    is_certain = isinstance(inner, Call) and not inner.open and given is not None
+    return given if is_certain and all(map(_is_number, options(given))) else None
+
+
+def _is_number(value: Value | None) -> bool:
+    """Whether it is a number; of a parameter, whether its default is one."""
+    return isinstance(known(value.default if isinstance(value, Parameter) else value), (int, float))
 
 
 def _factor(inner: Value) -> Value | None:
