@@ -7,6 +7,7 @@ from __future__ import annotations
 from mpdoctor.knowledge.api_names import kind_of_class, public_name
 
 OF_METHODS = {
+    "apply_gradients": ("experimental_aggregate_gradients", "skip_gradients_aggregation"),
     "fit": ("use_multiprocessing", "max_queue_size"),
     "evaluate": ("use_multiprocessing", "max_queue_size"),
     "predict": ("use_multiprocessing", "max_queue_size"),

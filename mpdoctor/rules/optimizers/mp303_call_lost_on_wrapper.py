@@ -11,7 +11,8 @@ The `apply_gradients` of that classic wrapper passes on only `name` and `experim
 keyword argument` (TensorFlow 2.4 and 2.10; legacy optimizers in 2.15 and tf_keras). A second argument by position
 becomes `name`, and from TensorFlow 2.10 on it is passed on as that: an own `apply_gradients(grads_and_vars,
 clip_norm=0.5)` that was given 1.0 clipped to 0.5. The wrapper of the new optimizers passes on no argument at all,
-by name or by position, and the call succeeds (2.15, tf_keras). In Keras 3 it raises TypeError.
+by name or by position, and the call succeeds (2.15, tf_keras). In Keras 3 it raises TypeError, also for
+`experimental_aggregate_gradients` and `skip_gradients_aggregation`.
 
 ## Flagged
 ```python
@@ -71,6 +72,8 @@ HELP_OF_KERAS3 = (
 )
 TAKEN_BY_WRAPPERS = ("name", "experimental_aggregate_gradients", "skip_gradients_aggregation")
 NAMED_FROM = (2, 10)  # before that, the classic wrapper passed its `name` on by position, to whatever stood there
+OF_KERAS2 = TAKEN_BY_WRAPPERS[1:]
+HELP_OF_REFUSED = "Leave it out: Keras 3 sums the gradients of all replicas in `apply_gradients` itself."
 TAKEN_BY_CLASSIC = ("grads_and_vars", "name", "experimental_aggregate_gradients")
 
 
@@ -100,21 +103,24 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 
 
 def _refused_arguments(facts: SourceFacts) -> Iterator[Finding]:
-    """Keywords of `apply_gradients` for which the wrapper of classic optimizers raises."""
-    if facts.keras.is_keras3:
-        return
+    """Keywords of `apply_gradients` for which the wrapper of classic optimizers raises, or that of Keras 3."""
     for call in facts.method_calls("apply_gradients"):
-        refused = next((name for name, _ in call.keywords if name and name not in TAKEN_BY_CLASSIC), "")
+        refused = next((name for name, _ in call.keywords if _is_refused(facts.keras, name)), "")
         if not refused or call.receiver is None or call.context.guarded:
             continue
         inside = wrapped(facts, call.receiver, call)
-        if inside and all(kinds_of_wrapper(optimizer, facts.keras) == (CLASSIC,) for optimizer in inside):
+        is_classic = all(kinds_of_wrapper(optimizer, facts.keras) == (CLASSIC,) for optimizer in inside)
+        if inside and (facts.keras.is_keras3 or is_classic):
             yield Finding(
                 f"The LossScaleOptimizer's `apply_gradients` takes no `{refused}`, and passes none on to "
                 f"{name_of_optimizer(inside[0])}: this call raises TypeError.",
-                HELP.get(refused, HELP[""]),
+                HELP_OF_REFUSED if facts.keras.is_keras3 else HELP.get(refused, HELP[""]),
                 call.location,
             )
+
+
+def _is_refused(keras: Keras, name: str) -> bool:
+    return name in OF_KERAS2 if keras.is_keras3 else bool(name) and name not in TAKEN_BY_CLASSIC
 
 
 def _lost_arguments(facts: SourceFacts) -> Iterator[Finding]:
