@@ -38,21 +38,19 @@ from mpdoctor.facts.location import Location
 from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.knowledge.half_dtypes import HALF_POLICIES
 from mpdoctor.program.dtypes.tensor_dtypes import policies_named
-from mpdoctor.program.events import Call, Operation
-from mpdoctor.program.instances import is_call_of
+from mpdoctor.program.events import Call
 from mpdoctor.program.policy_settings import SET_POLICY
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Api, Attribute, Value, known, options
 from mpdoctor.semantics.source.edits.expressions import put_around, unsafe_fix
 from mpdoctor.semantics.source.edits.names import keras_name
 from mpdoctor.semantics.source.edits.statements import line_behind
 from mpdoctor.semantics.source.layers.model_layers import TRAINING, layer_name, policies_set
 from mpdoctor.semantics.source.programs.graph_rewrites import rewrites
 from mpdoctor.semantics.source.programs.models import is_model
+from mpdoctor.semantics.source.programs.used_values import is_name_before, returned_to, text_before, used_values
 
 SEVERITY = Severity.WARNING
 FIXES = ("unsafe",)
-NULLCONTEXT = "contextlib.nullcontext"
 POLICY = "keras.mixed_precision.Policy"
 
 
@@ -60,7 +58,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     made = [call for call in facts.calls_of(POLICY) if _makes_half_policy(call)]
     if not made or facts.is_imported or not _builds_models(facts) or _is_mixed_anyway(facts):
         return
-    used = _used(facts)
+    used = used_values(facts)
     for policy in made:
         place = _told_at(facts, policy) if id(policy) not in used else None
         if place is not None:
@@ -103,58 +101,6 @@ def _builds_models(facts: SourceFacts) -> bool:
     return any(is_model(call) or layer_name(call) for call in facts.calls) or any(facts.method_calls(*TRAINING))
 
 
-def _used(facts: SourceFacts) -> set[int]:
-    """The ids of the values that the program uses for more than printing or logging."""
-    waiting = list(_mentioned(facts))
-    seen: set[int] = set()
-    for value in waiting:
-        for option in options(value):
-            if id(option) not in seen:
-                seen.add(id(option))
-                waiting += option.parts
-    return seen
-
-
-def _mentioned(facts: SourceFacts) -> Iterator[Value | None]:
-    """The values that are called, passed, computed with, stored or returned, except in text that is only shown."""
-    for call in facts.calls:
-        if not _only_shows(call):
-            yield from (call.receiver, *call.given)
-        yield from (branch.test for branch in call.context.branches if not _asks_for_none(branch.test))
-    for operation in facts.operations:
-        if not _makes_text(operation) and not _asks_for_none(operation):
-            yield from operation.operands
-    for write in facts.writes:
-        yield from (write.value, write.index)
-    # The result of a function whose calls were followed is seen again where it is used.
-    yield from (returned.value for returned in facts.returns if not returned.context.callers)
-    yield from (opened.value for opened in facts.withs if not is_call_of(opened.value, NULLCONTEXT))
-    for own in facts.classes:
-        yield from own.attributes.values()
-
-
-def _asks_for_none(test: Value) -> bool:
-    """`policy is not None`"""
-    is_comparison = isinstance(test, Operation) and test.operator in ("is", "is not")
-    return is_comparison and any(known(operand) is None for operand in test.parts)
-
-
-def _makes_text(operation: Operation) -> bool:
-    """`f"… {policy.name}"`, `"… %s" % policy.name`, `"… " + policy.name`"""
-    return operation.operator == "f-string" or (
-        operation.operator in ("%", "+") and isinstance(known(operation.operands[0]), str)
-    )
-
-
-def _only_shows(call: Call) -> bool:
-    """`print(…)`, `logging.info(…)` and `"…".format(…)` of a policy's text or attributes. A nullcontext does nothing
-    with its argument: code that binds it by `as` uses it afterwards."""
-    if call.method == "format" and isinstance(known(call.receiver), str):
-        return True
-    name = call.callee.name if isinstance(call.callee, (Api, Attribute)) else ""
-    return name in ("builtins.print", NULLCONTEXT) or name.startswith("logging.") or name in ("info", "debug")
-
-
 def _told_at(facts: SourceFacts, policy: Call) -> Location | None:
     """Where to tell of a policy that is made in `name = Policy(…)` or in a statement of its own, or that a function
     returns which is called as `name = function()`: where it is made, of a function in another file where it gets its
@@ -165,29 +111,8 @@ def _told_at(facts: SourceFacts, policy: Call) -> Location | None:
         return made
     if not facts.lines_of(made.path):
         return made if policy.context.function is not None and not facts.incomplete else None
-    place = _returned_to(facts, policy)
+    place = returned_to(facts, policy)
     may_be_constant = place is not made or policy.context.function is None
-    if not _is_name_before(_text_before(facts, place), may_be_constant):
+    if not is_name_before(text_before(facts, place), may_be_constant):
         return None
     return made if place.path == made.path else place
-
-
-def _returned_to(facts: SourceFacts, policy: Call) -> Location:
-    """The outermost call of a function whose `return` value it is; where it is made, if it is none."""
-    place, callers = policy.location, list(policy.context.callers)
-    while callers and _text_before(facts, place) == "return":
-        place = callers.pop()
-    return place
-
-
-def _is_name_before(text: str, may_be_constant: bool) -> bool:
-    """`name =`, `name: Policy =` or `(name :=`; where it may be a module's constant, no name like HALF."""
-    name = text.removesuffix("=").removesuffix(":").rpartition("(" if text.endswith(":=") else "\n")[2]
-    name = name.partition(":")[0].strip()
-    return text.endswith("=") and name.isidentifier() and not (may_be_constant and name.isupper())
-
-
-def _text_before(facts: SourceFacts, place: Location) -> str:
-    """What stands on the line before an expression; "" where the file is not at hand."""
-    lines = facts.lines_of(place.path)
-    return lines[place.line - 1][: place.column - 1].strip() if lines else ""

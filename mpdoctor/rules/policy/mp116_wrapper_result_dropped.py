@@ -1,12 +1,12 @@
-"""The program makes a LossScaleOptimizer and drops it, so it has no effect.
+"""The program makes a LossScaleOptimizer and drops it or never uses it, so it has no effect.
 
 ## Why it matters
 `LossScaleOptimizer(optimizer)` and `enable_mixed_precision_graph_rewrite(optimizer)` return a new optimizer and
-leave the one that they are given unchanged. If the result is dropped, a loop goes on with the bare optimizer:
-there is no loss scaling, and after the graph rewrite the computation is in float16 all the same. `compile()`
-under mixed_float16 wraps the bare optimizer itself: in Keras 3 only the settings of the dropped one are lost, in
-Keras 2 it raises ValueError, because the optimizer is wrapped already (Keras 3.15; tf_keras 2.21, TensorFlow 2.15,
-2.10 and 2.4).
+leave the one that they are given unchanged. If the result is dropped, or gets a name that nothing reads, a loop
+goes on with the bare optimizer: there is no loss scaling, and after the graph rewrite the computation is in float16
+all the same. `compile()` under mixed_float16 wraps the bare optimizer itself: in Keras 3 only the settings of the
+dropped one are lost, in Keras 2 it raises ValueError, because the optimizer is wrapped already (Keras 3.15;
+tf_keras 2.21, TensorFlow 2.15, 2.10 and 2.4).
 
 ## Flagged
 ```python
@@ -42,15 +42,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from mpdoctor.facts.location import Location
 from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.knowledge.wrapper_api import APPLYING
 from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.user_definitions import Instance
 from mpdoctor.program.values import Value, is_api, options
 from mpdoctor.semantics.source.edits.expressions import argument_at, put_before, text_of, unsafe_fix
 from mpdoctor.semantics.source.optimizers.attribute_access import same_object
-from mpdoctor.semantics.source.optimizers.wrappers import WRAPPER, compile_may_wrap, inner_argument
+from mpdoctor.semantics.source.optimizers.wrappers import WRAPPER, compile_may_wrap, inner_argument, wrapper_calls
 from mpdoctor.semantics.source.programs.graph_rewrites import REWRITES
+from mpdoctor.semantics.source.programs.used_values import is_name_before, returned_to, text_before, used_values
 from mpdoctor.semantics.wording import text_at
 
 SEVERITY = Severity.ERROR
@@ -75,6 +78,39 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             severity=severity,
             fix=_fix(facts, call),
         )
+    for call, place in _never_used(facts):
+        what_follows, severity = _what_follows(facts, call)
+        yield Finding(
+            f"`{call.method}` returns a new optimizer, and nothing uses it: {what_follows}.",
+            "Train with the new optimizer in the place of the bare one.",
+            place,
+            severity=severity,
+        )
+
+
+def _never_used(facts: SourceFacts) -> Iterator[tuple[Call, Location]]:
+    """Wrappers that get a name of their own and are never used, or that a function returns which is called for nothing,
+    while the bare optimizer trains: with the place of it."""
+    made = [call for call in wrapper_calls(facts) if not call.dropped and _is_meant_to_wrap(call)]
+    if not made or facts.is_imported or facts.incomplete:
+        return
+    used = used_values(facts)
+    dropped = {call.location for call in facts.calls if call.dropped}
+    for call in made:
+        place = returned_to(facts, call)
+        is_lost = place in dropped or is_name_before(text_before(facts, place), may_be_constant=False)
+        if id(call) not in used and is_lost and _trains_bare(facts, call):
+            yield call, place
+
+
+def _trains_bare(facts: SourceFacts, wrapping: Call) -> bool:
+    """Whether the optimizer inside applies gradients or is compiled after this line, not in a method of its own."""
+    inner = inner_argument(wrapping)
+    if inner is None:
+        return False
+    later = (call.receiver for call in facts.method_calls(*APPLYING) if call.order > wrapping.order)
+    others = (optimizer for optimizer in later if optimizer is not None and not isinstance(optimizer, Instance))
+    return any(same_object(other, inner) for other in others) or _is_compiled_later(facts, inner, wrapping)
 
 
 def _what_follows(facts: SourceFacts, wrapping: Call) -> tuple[str, Severity | None]:

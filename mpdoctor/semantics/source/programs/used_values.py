@@ -1,0 +1,86 @@
+"""Which values a program uses for more than to show them, and how one that it does not use is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mpdoctor.facts.location import Location
+from mpdoctor.program.events import Call, Operation
+from mpdoctor.program.instances import is_call_of
+from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.values import Api, Attribute, Value, known, options
+
+NULLCONTEXT = "contextlib.nullcontext"
+
+
+def used_values(facts: SourceFacts) -> set[int]:
+    """The ids of the values that the program uses for more than printing or logging."""
+    waiting = list(_mentioned(facts))
+    seen: set[int] = set()
+    for value in waiting:
+        for option in options(value):
+            if id(option) not in seen:
+                seen.add(id(option))
+                waiting += option.parts
+    return seen
+
+
+def _mentioned(facts: SourceFacts) -> Iterator[Value | None]:
+    """The values that are called, passed, computed with, stored or returned, except in text that is only shown."""
+    for call in facts.calls:
+        if not _only_shows(call):
+            yield from (call.receiver, *call.given)
+        yield from (branch.test for branch in call.context.branches if not _asks_for_none(branch.test))
+    for operation in facts.operations:
+        if not _makes_text(operation) and not _asks_for_none(operation):
+            yield from operation.operands
+    for write in facts.writes:
+        yield from (write.value, write.index)
+    # The result of a function whose calls were followed is seen again where it is used.
+    yield from (returned.value for returned in facts.returns if not returned.context.callers)
+    yield from (opened.value for opened in facts.withs if not is_call_of(opened.value, NULLCONTEXT))
+    for own in facts.classes:
+        yield from own.attributes.values()
+
+
+def _asks_for_none(test: Value) -> bool:
+    """`policy is not None`"""
+    is_comparison = isinstance(test, Operation) and test.operator in ("is", "is not")
+    return is_comparison and any(known(operand) is None for operand in test.parts)
+
+
+def _makes_text(operation: Operation) -> bool:
+    """`f"… {policy.name}"`, `"… %s" % policy.name`, `"… " + policy.name`"""
+    return operation.operator == "f-string" or (
+        operation.operator in ("%", "+") and isinstance(known(operation.operands[0]), str)
+    )
+
+
+def _only_shows(call: Call) -> bool:
+    """`print(…)`, `logging.info(…)` and `"…".format(…)` of a policy's text or attributes. A nullcontext does nothing
+    with its argument: code that binds it by `as` uses it afterwards."""
+    if call.method == "format" and isinstance(known(call.receiver), str):
+        return True
+    name = call.callee.name if isinstance(call.callee, (Api, Attribute)) else ""
+    return name in ("builtins.print", NULLCONTEXT) or name.startswith("logging.") or name in ("info", "debug")
+
+
+def returned_to(facts: SourceFacts, made: Call) -> Location:
+    """The outermost call of a function whose `return` value it is; where it is made, if it is none."""
+    place, callers = made.location, list(made.context.callers)
+    while callers and text_before(facts, place) == "return":
+        place = callers.pop()
+    return place
+
+
+def is_name_before(text: str, may_be_constant: bool) -> bool:
+    """`name =`, `name: Policy =` or `(name :=`; where it may be a module's constant, no name like HALF."""
+    name = text.removesuffix("=").removesuffix(":").rpartition("(" if text.endswith(":=") else "\n")[2]
+    name = name.partition(":")[0].strip()
+    return text.endswith("=") and name.isidentifier() and not (may_be_constant and name.isupper())
+
+
+def text_before(facts: SourceFacts, place: Location) -> str:
+    """What stands on the line before an expression; "" where the file is not at hand."""
+    lines = facts.lines_of(place.path)
+    return lines[place.line - 1][: place.column - 1].strip() if place.line <= len(lines) else ""
