@@ -40,9 +40,10 @@ from mpdoctor.facts.model import ModelFacts
 from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.knowledge.layer_kinds import WEIGHT_LISTS
 from mpdoctor.knowledge.wrapper_api import OF_WRAPPER
+from mpdoctor.program.dtypes.dtype_names import GLOBAL_POLICY
 from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Api, Attribute, Value, options, walk
+from mpdoctor.program.values import Api, Attribute, Value, is_api, known, options, walk
 from mpdoctor.semantics.source.edits.expressions import unsafe_fix
 from mpdoctor.semantics.source.edits.statements import passed_on
 from mpdoctor.semantics.source.layers.float16_layers import may_give_float16, policy_without_float16
@@ -76,6 +77,8 @@ LOADS_DATA = (
     "tensorflow.data.Dataset.load",
     "tensorflow_datasets.load",
 )
+OF_POLICIES = ("dtype_policy", "_dtype_policy", "compute_dtype")
+LIBRARIES = ("builtins", "os", "sys", "argparse", "absl", "numpy", "tensorflow", "keras", "tf_keras")
 HELP = "Set the policy `mixed_float16` before the layers are made, or leave the LossScaleOptimizer out."
 
 
@@ -83,7 +86,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     calls = [call for call in wrapper_calls(facts) if _is_certain(call)]
     policy = policy_without_float16(facts) if calls and not _may_bring_float16(facts) else None
     for call in calls if policy is not None else ():
-        if not policy and not _is_trained(facts, call):
+        if call.context.branches if policy else not _is_trained(facts, call):
             continue
         reason = f"under the policy {policy}" if policy else "no policy is ever set, so"
         yield Finding(
@@ -115,12 +118,27 @@ def _asked_for(facts: SourceFacts, wrapper: Call) -> list[str]:
 
 
 def _is_certain(call: Call) -> bool:
-    return call.context.reached and not call.context.guarded and not call.context.branches
+    """Whether it may be reached, and no `if` around it asks for the policy: where none is ever set, others do not
+    matter."""
+    asked = (part for branch in call.context.branches for part in walk(branch.test))
+    return call.context.reached and not call.context.guarded and not any(map(_is_about_policies, asked))
+
+
+def _is_about_policies(value: Value) -> bool:
+    """`global_policy()`, `layer.dtype_policy`, "mixed_float16"; and a library's function that may have set one."""
+    if isinstance(value, Attribute):
+        return value.name in OF_POLICIES
+    text = known(value)
+    names_one = isinstance(text, str) and "float16" in text
+    is_foreign = isinstance(value, Api) and value.root not in LIBRARIES
+    return names_one or is_foreign or is_api(value, *GLOBAL_POLICY)
 
 
 def _may_bring_float16(facts: SourceFacts) -> bool:
-    """Whether float16 may come from other files, from a loaded model, or from the dtype of a layer."""
+    """Whether float16 may come from other files, from a loaded model, or from the dtype or policy of a layer."""
     if facts.is_imported or facts.mixed_elsewhere or facts.assume_mixed or facts.incomplete:
+        return True
+    if any(write.name in OF_POLICIES for write in facts.writes):
         return True
     return any(_may_load_layers(call) or may_give_float16(call) for call in facts.calls)
 
@@ -158,7 +176,7 @@ def _is_trained(facts: SourceFacts, wrapper: Call) -> bool:
 
 def _is_compiled_and_trained(facts: SourceFacts, wrapper: Call) -> bool:
     for call in facts.method_calls("compile"):
-        compiles_with_it = all(option is wrapper for option in options(call.argument(0, "optimizer")))
+        compiles_with_it = any(option is wrapper for option in options(call.argument(0, "optimizer")))
         if compiles_with_it and call.given and _is_made_without_policy(facts, call.receiver):
             trained = (option for fit in facts.method_calls(*TRAINING) for option in options(fit.receiver))
             if any(known is model for known in trained for model in options(call.receiver)):
