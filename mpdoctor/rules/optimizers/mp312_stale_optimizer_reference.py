@@ -61,7 +61,7 @@ from mpdoctor.program.user_definitions import FunctionFacts
 from mpdoctor.program.values import Value, options
 from mpdoctor.semantics.source.edits.expressions import callee_replaced, replaced, safe_fix, unsafe_fix
 from mpdoctor.semantics.source.optimizers.attribute_access import reads, receivers
-from mpdoctor.semantics.source.optimizers.gradients import UNSCALING, applied_gradients, target
+from mpdoctor.semantics.source.optimizers.gradients import UNSCALING, applied_gradients, target, unscaled_on_the_way
 from mpdoctor.semantics.source.optimizers.scaling import SCALING, scaling_calls
 from mpdoctor.semantics.source.optimizers.wrappers import starting_scale, wrappings
 from mpdoctor.semantics.source.programs.branches import exclude_each_other
@@ -91,6 +91,8 @@ def _applied_bare(facts: SourceFacts, wrapping: Call, inner: Call) -> Iterator[F
             continue
         scalings = _scaling_calls(facts, apply)
         scaled = any(_is_of_wrapper(call, wrapping) for call in scalings)
+        if scaled and _is_unscaled_by_hand(facts, apply):
+            continue
         if (by_compile or scaled) and _comes_later(apply, wrapping):
             yield Finding(
                 _message(facts, apply, inner, wrapper, "32768" if by_compile else starting_scale(wrapping), scaled),
@@ -170,6 +172,12 @@ def _scaling_calls(facts: SourceFacts, apply: Call) -> list[Call]:
     """Those that scaled the loss of the gradients that it applies."""
     gradients = [gradient for applied, gradient in applied_gradients(facts) if applied is apply]
     return list(dict.fromkeys(call for gradient in gradients for call in scaling_calls(target(gradient))))
+
+
+def _is_unscaled_by_hand(facts: SourceFacts, apply: Call) -> bool:
+    """`gradient / optimizer.dynamic_scale`, in Keras 3, whose wrapper has no method for it."""
+    gradients = [gradient for applied, gradient in applied_gradients(facts) if applied is apply]
+    return facts.keras.is_keras3 and any(unscaled_on_the_way(apply, gradient) for gradient in gradients)
 
 
 def _is_of_wrapper(scaling: Call, wrapping: Call) -> bool:
