@@ -22,7 +22,7 @@ keras.mixed_precision.set_global_policy("mixed_float16")
 
 ## Versions
 All. A program that only predicts may keep 16-bit weights and is not reported, nor is a model that is frozen, or given
-the weights of another, and not trained.
+the weights of another, and not trained, nor a policy that another one replaces before any layer is made.
 
 ## Where users met it
 keras-team/keras#9582, keras-team/keras#11860, keras-team/keras#12249, matterport/Mask_RCNN#1482,
@@ -39,10 +39,11 @@ from mpdoctor.facts.model import ModelFacts
 from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.knowledge.api_names import kind_of_class, public_name
 from mpdoctor.knowledge.layer_kinds import WEIGHTLESS
+from mpdoctor.program.dtypes.dtype_names import GLOBAL_POLICY as NAMING_POLICY
 from mpdoctor.program.dtypes.tensor_dtypes import policies_named
 from mpdoctor.program.events import Call
 from mpdoctor.program.instances import class_of
-from mpdoctor.program.policy_settings import SET_FLOATX, policies_set_by, sets_policy
+from mpdoctor.program.policy_settings import SET_FLOATX, SET_POLICY, policies_set_by, sets_policy
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import ClassFacts, Defined, Parameter
 from mpdoctor.program.values import Api, Value, is_api, options, walk
@@ -58,6 +59,7 @@ CONFIRMED_LIVE = True
 FLOATX = "floatx"
 GLOBAL_POLICY = "the global policy"
 POLICY = "keras.mixed_precision.Policy"
+SHOWING = ("builtins.print", *NAMING_POLICY, POLICY)
 CUSTOM_GRADIENT = "tensorflow.custom_gradient"
 VARIABLE_CREATOR = "tensorflow.variable_creator_scope"
 PURE_HALF = ("float16", "bfloat16")
@@ -90,8 +92,20 @@ def _is_right(facts: SourceFacts, call: Call, given: Value | None, role: str) ->
     """Whether the line raises, makes no 16-bit weights after all, or makes weights that nothing trains."""
     if (role == FLOATX and _makes_variables_its_own_way(facts)) or _is_refused(given):
         return True
+    if role == GLOBAL_POLICY and _is_replaced_at_once(facts, call):
+        return True
     is_of_a_layer = role not in (FLOATX, GLOBAL_POLICY)
     return is_in_test_without_training(facts, call.context) or (is_of_a_layer and is_in_untrained_model(facts, call))
+
+
+def _is_replaced_at_once(facts: SourceFacts, setting: Call) -> bool:
+    """Whether the next thing that the program does, but for showing something, is to set another global policy."""
+    later = (other for other in facts.calls if other.order > setting.order and not is_api(other.callee, *SHOWING))
+    following = min(later, key=lambda other: other.order, default=None)
+    if following is None or setting.context.loops or not is_api(following.callee, SET_POLICY):
+        return False
+    context = following.context
+    return context.run == setting.context.run and context.branches == setting.context.branches and not context.guarded
 
 
 def _is_refused(given: Value | None) -> bool:
