@@ -63,7 +63,7 @@ from mpdoctor.program.values import Value, options
 from mpdoctor.semantics.live.errors.dtype_errors import half_given_for_float32
 from mpdoctor.semantics.source.edits.expressions import safe_fix
 from mpdoctor.semantics.source.edits.names import cast_argument
-from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype, runs_in_call
+from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype, runs_in_layer
 from mpdoctor.semantics.source.layers.layer_variables import ASSIGNING, is_raw_variable_of_layer, is_weight
 from mpdoctor.semantics.source.layers.mixed_operands import is_half
 from mpdoctor.semantics.wording import text_at
@@ -88,7 +88,7 @@ def _assigned(
     facts: SourceFacts, call: Call, target: Value | None, value: Value | None, position: int
 ) -> Iterator[Finding]:
     """`position`: of the value among the call's arguments."""
-    if value is None or asks_for_dtype(call.context) or not runs_in_call(call.context):
+    if value is None or asks_for_dtype(call.context) or not runs_in_layer(facts, call.context):
         return
     if _stays_float32(facts, target) and is_half(facts, value, call.context):
         text = text_at(facts, value.location)

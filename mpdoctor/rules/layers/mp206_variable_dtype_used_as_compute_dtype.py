@@ -56,7 +56,7 @@ from mpdoctor.semantics.live.errors.dtype_error_causes import mismatch_in_call, 
 from mpdoctor.semantics.live.errors.error_texts import evidence_of, place_of_failure
 from mpdoctor.semantics.source.edits.attributes import attribute_renamed
 from mpdoctor.semantics.source.edits.expressions import holds, safe_fix, unsafe_fix
-from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype, policies_of_instances, runs_in_call
+from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype, policies_of_instances, runs_in_layer
 from mpdoctor.semantics.source.layers.casts import is_cast, is_cast_to, is_supervised
 from mpdoctor.semantics.source.layers.mixed_operands import MixedOperands, is_half, may_raise, mixed_operands
 from mpdoctor.semantics.source.layers.model_layers import layer_name
@@ -158,7 +158,7 @@ def _named_dtype(failure: FailureFacts) -> str:
 
 def _variable_dtype(facts: SourceFacts, call: Call) -> str | None:
     """`self.dtype` or `self.variable_dtype` as an argument of a TensorFlow call in a layer that computes in 16 bits."""
-    if not isinstance(call.callee, Api) or not runs_in_call(call.context):
+    if not isinstance(call.callee, Api) or not runs_in_layer(facts, call.context):
         return None
     named = next(_dtypes_of_weights(facts, call.given), None)
     return f"self.{named.name}" if named is not None else None

@@ -65,7 +65,7 @@ from mpdoctor.semantics.live.refusing_layers import refuses_half
 from mpdoctor.semantics.source.edits.expressions import safe_fix
 from mpdoctor.semantics.source.edits.names import cast_argument
 from mpdoctor.semantics.source.edits.uses import meets_others
-from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype, computes_in_half, runs_in_call, runs_in_layer
+from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype, computes_in_half, runs_in_layer
 from mpdoctor.semantics.source.layers.mixed_operands import half_dtypes
 from mpdoctor.semantics.source.numbers.whole_numbers import is_whole
 from mpdoctor.semantics.wording import text_at
@@ -164,7 +164,7 @@ def _range(facts: SourceFacts, call: Call) -> Iterator[Finding]:
         is_half = computes_in_half(facts, given, call.context, only="float16")
     if isinstance(given, Attribute) and is_whole(facts, given.of):
         return
-    if is_half and runs_in_call(call.context) and not asks_for_dtype(call.context):
+    if is_half and runs_in_layer(facts, call.context) and not asks_for_dtype(call.context):
         yield Finding(
             f"`{call.method}` cannot count in float16 inside a graph, which is how Keras trains: it raises "
             "`Unsupported dtype` for its operation Range.",

@@ -65,7 +65,7 @@ from mpdoctor.semantics.live.errors.dtype_errors import array_of_another_dtype
 from mpdoctor.semantics.live.errors.error_texts import evidence_of, place_of_failure
 from mpdoctor.semantics.live.refusing_layers import refuses_half
 from mpdoctor.semantics.source.edits.expressions import argument_replaced, safe_fix
-from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype, runs_in_call
+from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype, runs_in_layer
 from mpdoctor.semantics.source.layers.casts import is_cast
 from mpdoctor.semantics.source.layers.mixed_operands import half_dtypes
 from mpdoctor.semantics.wording import place_of
@@ -91,7 +91,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         return
     yield from _arrays(facts)
     for call in facts.calls_of(*CALLING):
-        if runs_in_call(call.context) and not asks_for_dtype(call.context):
+        if runs_in_layer(facts, call.context) and not asks_for_dtype(call.context):
             yield from _function(facts, call)
 
 

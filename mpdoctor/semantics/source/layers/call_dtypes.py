@@ -115,8 +115,14 @@ def runs_in_call(context: Context) -> bool:
 
 
 def runs_in_layer(facts: SourceFacts, context: Context) -> bool:
-    """The same, also in a function that a Lambda layer calls."""
-    return runs_in_call(context) or any(id(context.function) == function for function, _ in lambda_layers(facts))
+    """The same, also in a function that such a method defines and hands on (to `tf.cond`), or that a Lambda layer
+    calls."""
+    if runs_in_call(context) or any(id(context.function) == function for function, _ in lambda_layers(facts)):
+        return True
+    return any(
+        outer.owner is not None and outer.owner.kind in ("layer", "model") and outer.name not in NOT_CALLED
+        for outer in surrounding(facts, context.function)
+    )
 
 
 def runs_in_some_call(facts: SourceFacts, context: Context) -> bool:
