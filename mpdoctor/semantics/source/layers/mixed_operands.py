@@ -50,6 +50,7 @@ MEETING: dict[str, slice] = {
     for name in names.split()
 }
 JOINING = {"tensorflow.concat": "values", "tensorflow.stack": "values", "tensorflow.add_n": "inputs"}
+MOST_SUMS = 3  # of lists inside one another that are looked into
 MixedOperands = tuple[Operation | Call, tuple[Value, ...]]
 # What passes a tensor on in its dtype and does nothing that a weight is for.
 PASSING = frozenset(
@@ -91,10 +92,10 @@ def _mixed_operands(facts: SourceFacts) -> Iterator[MixedOperands]:
                 yield call, joined
 
 
-def _joined(value: Value | None) -> tuple[Value, ...]:
+def _joined(value: Value | None, depth: int = 0) -> tuple[Value, ...]:
     """Of `[a, b]`, and of `[a] + others` the others as one."""
-    if isinstance(value, Operation) and value.operator == "+":
-        parts = [(part, _joined(part)) for part in value.operands]
+    if isinstance(value, Operation) and value.operator == "+" and depth < MOST_SUMS:
+        parts = [(part, _joined(part, depth + 1)) for part in value.operands]
         joined = [item for part, items in parts for item in items or (part,)]
         return tuple(joined) if any(items for _, items in parts) else ()
     return value.items if isinstance(value, Collection) else ()
