@@ -37,17 +37,9 @@ def inline_call(
 ) -> Value | None:
     """Execute a function's body with these arguments. None where that gives no value: it is too deep,
     recursive, a generator, or called too often. `at_yield`: what runs where it yields, if it is a context manager."""
-    walk = state.walk
-    if (
-        _depth(state) >= _deepest(state, closure)
-        or any(closure.is_same(other) for other in walk.call_stack)
-        or walk.times_inlined[id(closure.facts)] >= (MOST_INLININGS if state.context.reached else MOST_INLININGS_ALONE)
-        or (closure.is_plain and walk.statements_in[id(closure.facts)] > MOST_PLAIN)
-        or walk.inlined_statements > MOST_INLINED_STATEMENTS
-        or (walk.call_stack and walk.call_stack[-1].is_wrapper and _has_been_executed(state, closure))
-        or not closure.is_inlinable
-    ):
+    if not closure.is_inlinable or _goes_too_far(state, closure):
         return None
+    walk = state.walk
     names = _bound_names(closure, args, keywords, is_open)
     context = state.context
     # The `try` of a decorator is about all functions that it may be given, and asks nothing about this one.
@@ -66,6 +58,19 @@ def inline_call(
     if closure.is_generator:
         return None if is_context else _yielded(frame, context.loops, closure.facts.location)
     return _without_itself(joined(frame.returns), closure) if frame.returns else Known(location, None)
+
+
+def _goes_too_far(state: State, closure: Closure) -> bool:
+    """Whether it is too deep, calls itself, was inlined too often, or would tell nothing new."""
+    walk, most = state.walk, MOST_INLININGS if state.context.reached else MOST_INLININGS_ALONE
+    return (
+        _depth(state) >= _deepest(state, closure)
+        or any(closure.is_same(other) for other in walk.call_stack)
+        or walk.times_inlined[id(closure.facts)] >= most
+        or (closure.is_plain and walk.statements_in[id(closure.facts)] > MOST_PLAIN)
+        or walk.inlined_statements > MOST_INLINED_STATEMENTS
+        or (bool(walk.call_stack) and walk.call_stack[-1].is_wrapper and _has_been_executed(state, closure))
+    )
 
 
 def _has_been_executed(state: State, closure: Closure) -> bool:

@@ -81,11 +81,15 @@ def _number(value: Value, depth: int) -> float | None:
         return _limit(place.rpartition(".")[2], name)
     if isinstance(value, Attribute):
         return _limit(_dtype_described(value.of), value.name)
-    if isinstance(value, Call):
-        if is_api(value.callee, *MADE):
-            return _one(value.argument(0) or value.keyword("value") or value.keyword("x"), depth)
-        if value.method in ("astype", "item") and value.receiver is not None:
-            return _one(value.receiver, depth)
+    return _number_from_call(value, depth) if isinstance(value, Call) else None
+
+
+def _number_from_call(call: Call, depth: int) -> float | None:
+    """Of `tf.constant(1e-9)` and `np.float32(1e-9)`, of `limit.astype(…)` and `limit.item()`."""
+    if is_api(call.callee, *MADE):
+        return _one(call.argument(0) or call.keyword("value") or call.keyword("x"), depth)
+    if call.method in ("astype", "item") and call.receiver is not None:
+        return _one(call.receiver, depth)
     return None
 
 

@@ -191,15 +191,16 @@ class Precision:
             return self._of_one_output(value)
         if isinstance(value, Operation):
             return self._of_meeting(value.operands, in_call) if value.operator in ARITHMETIC else None
-        if isinstance(value, Call) and isinstance(value.callee, Api) and (met := tensors_met(value)):
+        return self._of_call(value, in_call) if isinstance(value, Call) else None
+
+    def _of_call(self, call: Call, in_call: bool) -> str | None:
+        """Of a function of TensorFlow's, a loss, a layer or a model that is called."""
+        met = tensors_met(call)
+        if met:
             return None if any(self._may_be_wide(part, in_call) for part in met) else self._of_meeting(met, in_call)
-        if isinstance(value, Call):
-            dtypes = self._in_call if in_call else self._outside
-            if isinstance(value.callee, (Call, Instance)):
-                of_loss = loss_dtype(value, self.facts, dtypes, self._returned)
-                return of_loss or self.of_model(value.callee)
-            return loss_dtype(value, self.facts, dtypes, self._returned)
-        return None
+        of_loss = loss_dtype(call, self.facts, self._in_call if in_call else self._outside, self._returned)
+        is_called = isinstance(call.callee, (Call, Instance))
+        return of_loss or (self.of_model(call.callee) if is_called else None)
 
     def _returned(self, function: FunctionFacts) -> str | None:
         """By a loss of the program's own, of what it is given."""
