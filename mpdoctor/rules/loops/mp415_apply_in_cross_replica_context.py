@@ -71,7 +71,7 @@ STRATEGIES = (
     *("MirroredStrategy", "MultiWorkerMirroredStrategy", "CentralStorageStrategy", "TPUStrategy"),
     "OneDeviceStrategy",
 )
-RUNNING = ("run", "experimental_run_v2", "call_for_each_replica", "merge_call", "update")
+RUNNING = ("run", "experimental_run", "experimental_run_v2", "call_for_each_replica", "merge_call", "update")
 HELP = "Put the step into a function and call `strategy.run(step, args=(…))`. Keep the scope for making the model."
 
 

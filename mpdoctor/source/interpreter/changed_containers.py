@@ -63,12 +63,13 @@ def _with_replaced_choice(value: Value | None, old: Value, new: Value) -> Value:
 
 
 def _replace_attribute(state: State, holder: Value, name: str, old: Value, new: Value) -> None:
-    attributes = state.attributes.get(id(holder))
-    if attributes is not None and name in attributes:
-        state.walk.side_effects.set(attributes, name, _with_replaced_choice(attributes[name], old, new))
-    if isinstance(holder, Instance) and name in holder.of.attributes:
-        of_class = holder.of.attributes
-        state.walk.side_effects.set(of_class, name, _with_replaced_choice(of_class[name], old, new))
+    of_class = holder.of.attributes if isinstance(holder, Instance) else None
+    for held in (state.attributes.get(id(holder)), of_class):
+        if held is not None and name in held:
+            state.walk.side_effects.set(held, name, _with_replaced_choice(held[name], old, new))
+            written = state.walk.written.get((id(held), name))
+            if written is not None:
+                written.value = _with_replaced_choice(written.value, old, new)
 
 
 def with_item(state: State, of: Collection, index: Value, value: Value) -> Collection:
