@@ -1,4 +1,4 @@
-"""Values that the program takes from its command line or its environment, and the defaults of these values."""
+"""Values that the program takes from its command line, its environment or a file of settings, and their defaults."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ _MOST_NESTED = 6  # forty lines of `text += text` hold the first 2^40 times
 
 
 def is_from_command_line(value: Value, depth: int = 0) -> bool:
-    """Whether it is `args.lr` of what argparse gives, absl's `FLAGS.lr` and `LR.value`, `os.environ.get("LR")`, a text
-    that is made of one of these, or what a table of the program holds for it."""
+    """Whether it is `args.lr` of what argparse gives, absl's `FLAGS.lr` and `LR.value`, `os.environ.get("LR")`,
+    `settings.get("lr", 0.1)`, a text that is made of one of these, or what a table of the program holds for it."""
     if isinstance(value, Api):
         return FLAGS in value.name
     if isinstance(value, Item):
@@ -23,10 +23,25 @@ def is_from_command_line(value: Value, depth: int = 0) -> bool:
         parts = [part for part in value.operands if not isinstance(part, Known)]
         return depth < _MOST_NESTED and all(is_from_command_line(part, depth + 1) for part in parts)
     if isinstance(value, Call):
-        return is_api(value.callee, *ENVIRONMENT)
+        return is_api(value.callee, *ENVIRONMENT) or default_of_setting(value) is not None
     if not isinstance(value, Attribute):
         return False
     return parsing_call(value.of) is not None or (value.name == "value" and defines_flag(value.of))
+
+
+def default_of_setting(call: Call) -> Value | None:
+    """Of `settings.get("policy", "mixed_float16")`, where the program does not write out what the settings are: a file
+    says it, or whoever calls the function."""
+    is_get = (
+        isinstance(call.callee, Attribute) and call.callee.name == "get" and isinstance(known(call.argument(0)), str)
+    )
+    default = call.argument(1, "default") if is_get else None
+    return default if is_told(default) else None
+
+
+def is_told(default: Value | None) -> bool:
+    """Whether it is a text or a number that is known."""
+    return type(known(default)) in (str, int, float)
 
 
 def parsing_call(value: Value) -> Call | None:

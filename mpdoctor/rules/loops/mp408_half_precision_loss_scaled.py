@@ -47,15 +47,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from mpdoctor.facts.location import Location
 from mpdoctor.facts.training import TrainingFacts
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.values import Value, options
 from mpdoctor.semantics.source.edits.expressions import unsafe_fix
 from mpdoctor.semantics.source.edits.names import cast_argument
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_other_dtype
 from mpdoctor.semantics.source.numbers.precision import precision_of
-from mpdoctor.semantics.source.optimizers.gradients import factor_of
+from mpdoctor.semantics.source.optimizers.gradients import applied_gradients, factor_of, target
+from mpdoctor.semantics.source.optimizers.hand_made_scales import scaled_by_hand, wrapper_of_scale
 from mpdoctor.semantics.source.optimizers.scaling import SCALING, scales, scales_by_factor
 from mpdoctor.semantics.source.optimizers.wrappers import is_fixed, starting_scale
 from mpdoctor.semantics.source.programs.tests_without_training import is_in_test_without_training
@@ -79,6 +82,34 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             continue
         if not is_in_test_without_training(facts, call.context):
             yield _finding(facts, call)
+    yield from _multiplied_by_hand(facts) if facts.shows_mixed_precision else ()
+
+
+def _multiplied_by_hand(facts: SourceFacts) -> Iterator[Finding]:
+    """`loss * tf.cast(optimizer.dynamic_scale, loss.dtype)`, where the tape differentiates the product. A number of
+    the program's own that float16 holds does no harm: the gradients start from it."""
+    said = set[Location]()
+    for _, gradient in applied_gradients(facts):
+        for product in options(target(gradient)):
+            loss, scale = scaled_by_hand(product) or (None, None)
+            wrapper = None if scale is None else wrapper_of_scale(scale)
+            if wrapper is None or product.location in said or asks_for_other_dtype(gradient.context):
+                continue
+            if precision_of(facts).half(product, gradient.context) == "float16":
+                said.add(product.location)
+                yield _of_product(facts, product.location, loss, wrapper)
+
+
+def _of_product(facts: SourceFacts, place: Location, loss: Value | None, wrapper: Value) -> Finding:
+    text = text_at(facts, loss.location) if loss is not None else ""
+    text = text if text.isidentifier() else "loss"
+    largest = _largest(float(starting_scale(wrapper)))
+    return Finding(
+        f"This product of the loss and its scale is float16: it is inf for a loss from {largest} on, and the "
+        f"{_CANNOT_GROW}.",
+        f"Multiply in float32: `tf.cast({text}, tf.float32)` times the scale as it is.",
+        place,
+    )
 
 
 def _is_float16(facts: SourceFacts, call: Call) -> bool:

@@ -88,11 +88,25 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 
 def _stays_enabled(facts: SourceFacts, enable: Call) -> bool:
     """Whether the check stays on until the program ends, or at least during a training."""
-    ends = sorted(off.order for off in facts.calls_of(DISABLE) if off.order > enable.order)
+    is_before = _is_before_training(facts, enable)
+    ends = sorted(
+        off.order
+        for off in facts.calls_of(DISABLE)
+        if off.order > enable.order and (not is_before or off.context.function is enable.context.function)
+    )
     if enable.context.guarded or not ends:
         return not enable.context.guarded
     trained = (call for call in facts.method_calls("fit", *APPLYING) if call.context.run == enable.context.run)
     return any(enable.order < call.order < ends[0] for call in trained)
+
+
+def _is_before_training(facts: SourceFacts, enable: Call) -> bool:
+    """Whether Keras calls it and then trains: in `on_train_begin` and the like of a callback."""
+    function = enable.context.function
+    owner = None if function is None else function.owner
+    if function is None or owner is None or owner.kind != "callback" or not function.name.endswith("_begin"):
+        return False
+    return bool(facts.makings_of(owner)) and not function.name.startswith(("on_test_", "on_predict_"))
 
 
 def _scales_dynamically(facts: SourceFacts, context: Context) -> bool:

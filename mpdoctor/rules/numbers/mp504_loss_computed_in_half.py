@@ -79,6 +79,7 @@ from mpdoctor.semantics.source.layers.output_layers import half_output
 from mpdoctor.semantics.source.numbers.losses_and_metrics import compiled
 from mpdoctor.semantics.source.numbers.precision import Precision, precision_of
 from mpdoctor.semantics.source.optimizers.gradients import applied_gradients, target
+from mpdoctor.semantics.source.optimizers.hand_made_scales import scaled_by_hand
 
 SEVERITY = Severity.WARNING
 FIXES = ("unsafe",)
@@ -255,9 +256,12 @@ def _is_loss_of_keras(call: Call) -> bool:
 
 
 def _unscaled(loss: Value | None) -> Value | None:
-    """The loss behind `optimizer.scale_loss(loss)`."""
+    """The loss behind `optimizer.scale_loss(loss)` and `loss * optimizer.dynamic_scale`."""
     choices = options(loss)
     choice = choices[0] if len(choices) == 1 else None
+    by_hand = None if choice is None else scaled_by_hand(choice)
+    if by_hand is not None:
+        return by_hand[0]
     return choice.argument(0, "loss") if isinstance(choice, Call) and choice.method in SCALING else loss
 
 

@@ -24,6 +24,7 @@ from mpdoctor.semantics.source.layers.call_dtypes import (
     runs_as_added_loss,
     surrounding,
 )
+from mpdoctor.semantics.source.layers.model_layers import layer_name
 from mpdoctor.semantics.source.layers.networks import networks_behind
 from mpdoctor.semantics.source.layers.output_layers import (
     SIXTEEN_BITS,
@@ -191,7 +192,16 @@ class Precision:
             return self._of_one_output(value)
         if isinstance(value, Operation):
             return self._of_meeting(value.operands, in_call) if value.operator in ARITHMETIC else None
+        if isinstance(value, Attribute):
+            return self._of_compute_dtype(value) if value.name == "compute_dtype" else None
         return self._of_call(value, in_call) if isinstance(value, Call) else None
+
+    def _of_compute_dtype(self, named: Attribute) -> str | None:
+        """`model.compute_dtype` of a layer or model of Keras' own; it keeps the policy under which it was made."""
+        return _agreed(
+            self.of_layer(made) if isinstance(made, Call) and layer_name(made) is not None else None
+            for made in options(named.of)
+        )
 
     def _of_call(self, call: Call, in_call: bool) -> str | None:
         """Of a function of TensorFlow's, a loss, a layer or a model that is called."""

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.instances import class_of
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Api, Value, is_api, known, options
+from mpdoctor.program.values import Api, Attribute, Value, is_api, known, options, walk
 from mpdoctor.semantics.source.layers.float16_layers import applied_in_float16
 from mpdoctor.semantics.source.optimizers.gradients import (
     applied_gradients,
@@ -18,7 +18,7 @@ from mpdoctor.semantics.source.optimizers.gradients import (
     until_gradients,
 )
 from mpdoctor.semantics.source.optimizers.loss_scale_signs import is_scaled_by, may_be_scaled_in, scale_by_hand
-from mpdoctor.semantics.source.optimizers.scaling import MULTIPLYING
+from mpdoctor.semantics.source.optimizers.scaling import MULTIPLYING, SCALES, is_scale
 from mpdoctor.semantics.wording import expression_at
 
 PLAIN = ("keras.optimizers.SGD", "keras.optimizers.legacy.SGD", "keras.optimizers.experimental.SGD")
@@ -52,6 +52,27 @@ def scales_in_its_step(facts: SourceFacts, model: Value) -> bool:
     return any(may_be_scaled_in(facts, loss) and not is_scaled_by(loss, "scale_loss") for loss in losses)
 
 
+def scaled_by_hand(product: Value) -> tuple[Value, Value] | None:
+    """(the loss, the scale) of `loss * 1024.0` and of `loss * optimizer.dynamic_scale`; None of another value."""
+    operands = _operands(product)
+    scales = [operand for operand in operands if scale_by_hand(operand) is not None or is_scale(operand)]
+    if len(operands) != 2 or len(scales) != 1:
+        return None
+    return operands[operands[0] is scales[0]], scales[0]
+
+
+def wrapper_of_scale(scale: Value) -> Value | None:
+    """Whose scale it is: the optimizer of `optimizer.dynamic_scale`. None of a number."""
+    owners = (part.of for part in walk(scale) if isinstance(part, Attribute) and part.name in SCALES)
+    return next(owners, None)
+
+
+def _operands(product: Value) -> tuple[Value, ...]:
+    if isinstance(product, Operation):
+        return product.operands if product.operator == "*" else ()
+    return product.arguments(slice(2)) if isinstance(product, Call) and is_api(product.callee, *MULTIPLYING) else ()
+
+
 def _factor(loss: Value | None) -> int | None:
     """By which a loss is multiplied on every path; None of one that is not."""
     factors = {_one_factor(option) for option in options(loss)}
@@ -59,11 +80,7 @@ def _factor(loss: Value | None) -> int | None:
 
 
 def _one_factor(loss: Value) -> int | None:
-    operands: tuple[Value, ...] = ()
-    if isinstance(loss, Operation) and loss.operator == "*":
-        operands = loss.operands
-    elif isinstance(loss, Call) and is_api(loss.callee, *MULTIPLYING):
-        operands = loss.arguments(slice(2))
+    operands = _operands(loss)
     scales = [scale for operand in operands if (scale := scale_by_hand(operand)) is not None]
     return scales[0] if len(scales) == 1 and len(operands) == 2 else None
 

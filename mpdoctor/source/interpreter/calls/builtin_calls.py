@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from mpdoctor.facts.location import Location
 from mpdoctor.knowledge.api_names import public_name
+from mpdoctor.program.command_line import default_of_setting
 from mpdoctor.program.events import Call
 from mpdoctor.program.instances import class_of
 from mpdoctor.program.user_definitions import ClassFacts, Defined, FunctionFacts
@@ -178,8 +179,8 @@ def remember_base_arguments(state: State, callee: Value, keywords: Keywords, nod
 
 
 def call_known_method(state: State, callee: Attribute, call: Call, node: ast.Call) -> Value | None:
-    """Methods of lists and dicts that the program writes out, and super().__init__ of a library's
-    class."""
+    """Methods of lists and dicts that the program writes out, super().__init__ of a library's class, and `get` of
+    settings that are not written out."""
     of = callee.of
     remember_argument(state, call)
     if callee.name == "setdefault" and len(call.args) == 2 and isinstance(node.func, ast.Attribute):
@@ -192,7 +193,10 @@ def call_known_method(state: State, callee: Attribute, call: Call, node: ast.Cal
     if isinstance(of, Known) and not call.open:
         constant = constant_from_method(of.value, callee.name, call.args, call.keywords)
         return None if constant is MISSING else Known(call.location, constant)
-    return call_method_of_container(state, of, callee.name, call, node) if isinstance(of, Collection) else None
+    if isinstance(of, Collection):
+        return call_method_of_container(state, of, callee.name, call, node)
+    default = default_of_setting(call)
+    return None if default is None else joined((default, call))
 
 
 def _keys_written_out(state: State, node: ast.Call) -> set[str]:

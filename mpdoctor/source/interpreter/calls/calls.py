@@ -155,7 +155,7 @@ def _call(
 
 def _special_result(state: State, callee: Value, call: Call, node: ast.Call | None) -> Value | None:
     """The result of a method that the interpreter knows, of `map` and the like, of a class of named tuples, and of
-    reading a variable of the environment that has a default."""
+    reading a setting that has a default."""
     if isinstance(callee, Attribute) and node is not None:
         return call_known_method(state, callee, call, node)
     default = default_of_variable(call)

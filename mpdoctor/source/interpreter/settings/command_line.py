@@ -6,7 +6,13 @@ A default is one of two things that such a name may hold: what is said instead n
 from __future__ import annotations
 
 from mpdoctor.facts.location import Location
-from mpdoctor.program.command_line import ENVIRONMENT, FLAGS, defines_flag, parsing_call
+from mpdoctor.program.command_line import (
+    ENVIRONMENT,
+    FLAGS,
+    defines_flag,
+    is_told,
+    parsing_call,
+)
 from mpdoctor.program.events import Call
 from mpdoctor.program.instances import is_instance_of
 from mpdoctor.program.user_definitions import FunctionFacts
@@ -29,7 +35,7 @@ def remember_argument(state: State, call: Call) -> None:
         return
     given = call.keywords if call.method == "set_defaults" else ((_name_of(call), call.keyword("default")),)
     for name, default in given:
-        if _is_told(default) and _is_kept(call, default) and name and known(call.keyword("required")) is not True:
+        if is_told(default) and _is_kept(call, default) and name and known(call.keyword("required")) is not True:
             assert default is not None
             held = state.attributes.get(id(parser))
             if held is None:
@@ -42,7 +48,7 @@ def remember_flag(state: State, call: Call) -> None:
     """`flags.DEFINE_string("policy", "mixed_float16", …)`"""
     name = known(call.argument(0, "name")) if _defines_flag(call) else None
     default = call.argument(1, "default")
-    if isinstance(name, str) and _is_told(default):
+    if isinstance(name, str) and is_told(default):
         assert default is not None
         state.walk.side_effects.set(state.flags, name, default)
 
@@ -50,14 +56,14 @@ def remember_flag(state: State, call: Call) -> None:
 def default_of_variable(call: Call) -> Value | None:
     """The default in `os.environ.get("POLICY", "mixed_float16")`"""
     default = call.argument(1, "default") if is_api(call.callee, *ENVIRONMENT) else None
-    return default if _is_told(default) else None
+    return default if is_told(default) else None
 
 
 def default_of_argument(state: State, of: Value, name: str, location: Location) -> Value | None:
     """Of `args.policy`, and of `POLICY.value` where a flag was kept under a name of its own."""
     if isinstance(of, Call) and name == "value" and _defines_flag(of):
         default = of.argument(1, "default")
-        return default if _is_told(default) else None
+        return default if is_told(default) else None
     parsed = parsing_call(of)
     parser = None if parsed is None else _parser_of(parsed.receiver)
     return None if parser is None else state.attributes.get(id(parser), {}).get(name)
@@ -82,14 +88,14 @@ def defaults_of_command(facts: FunctionFacts) -> dict[str, Value]:
         if not isinstance(decorator, Call):
             continue
         default = decorator.keyword("default")
-        if is_api(decorator.callee, *_OPTIONS) and _is_told(default) and _is_kept(decorator, default):
+        if is_api(decorator.callee, *_OPTIONS) and is_told(default) and _is_kept(decorator, default):
             assert default is not None
             found[_name_in_click(decorator)] = default
         is_command = is_command or (decorator.method == "command" and is_instance_of(decorator.receiver, "typer.Typer"))
     for name, given in facts.defaults.items():
         is_option = isinstance(given, Call) and is_api(given.callee, *_TYPED)
         default = given.argument(0, "default") if isinstance(given, Call) and is_option else given
-        if (is_option or is_command) and default is not None and _is_told(default):
+        if (is_option or is_command) and default is not None and is_told(default):
             found[name] = default
     return found
 
@@ -103,10 +109,6 @@ def default_of_flag(state: State, value: Value) -> Value | None:
 
 def _defines_flag(call: Call) -> bool:
     return defines_flag(call) and call.method in _DEFINING
-
-
-def _is_told(default: Value | None) -> bool:
-    return type(known(default)) in (str, int, float)
 
 
 def _is_kept(call: Call, default: Value | None) -> bool:
