@@ -29,7 +29,8 @@ from mpdoctor.source.modules import Files
 from mpdoctor.source.reading import Source
 
 CALLED_BY_KERAS = ("call", "train_step")
-_READS_ITS_OWN, _READS_OF_OTHERS, _WRAPS = range(3)  # when a function that nobody called is executed
+# When a function is executed that nobody has called.
+_READS_ITS_OWN, _CALLED_BY_OTHERS, _READS_OF_OTHERS, _WRAPS = range(4)
 _FRAMES = 6000  # Python frames of the deepest walk: DEEPEST levels in each of DEEPEST_CALL functions, some 3 each
 
 
@@ -105,11 +106,12 @@ def _execute_the_rest(state: State, module: Module) -> None:
 
 
 def _in_order(closures: list[Closure]) -> Iterator[Closure]:
-    """All functions, those included that come up meanwhile: first what reads no attributes that others set, then the
-    methods of mixins, then what decorators put in the place of others, which knows nothing of the arguments that it
-    hands on."""
+    """All functions, those included that come up meanwhile: first what no other function calls, so that its helpers
+    are followed with what it gives them and asks of them, then these helpers, then what reads attributes that others
+    set, the methods of mixins, then what decorators put in the place of others, which knows nothing of the arguments
+    that it hands on."""
     seen = set()
-    for last in (_READS_ITS_OWN, _READS_OF_OTHERS, _WRAPS):
+    for last in (_READS_ITS_OWN, _CALLED_BY_OTHERS, _READS_OF_OTHERS, _WRAPS):
         for closure in closures:  # which grows
             if id(closure) not in seen and _stage(closure) <= last:
                 seen.add(id(closure))
@@ -119,10 +121,14 @@ def _in_order(closures: list[Closure]) -> Iterator[Closure]:
 def _stage(closure: Closure) -> int:
     if closure.is_wrapper:
         return _WRAPS
-    owner = closure.facts.owner
-    if owner is None or owner.whole is owner or closure.facts.name in SETTING_UP:
+    owner, name = closure.facts.owner, closure.facts.name
+    if owner is not None and owner.whole is not owner and name not in SETTING_UP:
+        return _READS_OF_OTHERS
+    if name in (*SETTING_UP, *CALLED_BY_KERAS):
         return _READS_ITS_OWN
-    return _READS_OF_OTHERS
+    text = closure.module.source.text
+    is_called = text.count(f"{name}(") > text.count(f"def {name}(")
+    return _CALLED_BY_OTHERS if is_called else _READS_ITS_OWN
 
 
 def _is_to_be_executed(state: State, closure: Closure) -> bool:

@@ -30,11 +30,11 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
     """,
     "in_inner_functions": """
         mp104/clean_each_dtype_in_its_arm mp105/flagged_in_a_method_of_a_library
-        mp106/clean_auto_scale_loss_of_no_use mp106/flagged_agents mp201/clean_output_by_argument
+        mp106/clean_auto_scale_loss_of_no_use mp201/clean_output_by_argument
         mp201/flagged_own_train_step mp201/flagged_own_training_step mp208/flagged_base_class
         mp208/flagged_made_by_a_function mp211/flagged_decorated_call mp216/flagged_in_own_layer
-        mp304/clean_wrapping_optimizer mp401/clean_functions_in_functions mp408/flagged_functional_of_an_own_class
-        mp409/clean_through_functions mp409/flagged_kept_by_the_caller mp409/flagged_methods
+        mp304/clean_wrapping_optimizer mp408/flagged_functional_of_an_own_class
+        mp409/flagged_kept_by_a_metric mp409/flagged_kept_by_the_caller
         mp410/flagged_made_by_one_function mp503/clean_short_rows mp505/flagged_data_alone
         mp505/flagged_real_beside_generated mp508/flagged_own_number mp603/flagged_step_of_ones_own
     """,
@@ -43,8 +43,9 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
     """,
     "kept_in_self": """
         mp116/flagged_never_used mp201/flagged_chained_stages mp202/clean_carried_through_a_loop
-        mp202/clean_dtype_in_a_named_dictionary mp306/flagged_in_turn mp406/clean_others_have_their_own_scale
-        mp409/flagged_methods mp413/flagged_class mp413/flagged_policy_behind_a_flag mp502/clean_stopped_behind
+        mp202/clean_dtype_in_a_named_dictionary mp306/flagged_in_turn mp402/flagged_listed_in_the_object
+        mp406/clean_others_have_their_own_scale mp409/flagged_kept_by_a_metric mp409/flagged_methods
+        mp413/flagged_class mp413/flagged_policy_behind_a_flag mp502/clean_stopped_behind
     """,
     "mixed_in": """
         mp203/flagged_linear_from_the_guide mp212/flagged_state_given_back

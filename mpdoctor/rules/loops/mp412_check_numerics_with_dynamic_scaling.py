@@ -45,9 +45,11 @@ from mpdoctor.knowledge.wrapper_api import APPLYING
 from mpdoctor.program.context import Context
 from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.user_definitions import FunctionFacts
 from mpdoctor.program.values import known
 from mpdoctor.semantics.source.edits.expressions import unsafe_fix
 from mpdoctor.semantics.source.edits.statements import passed_on, without_statement
+from mpdoctor.semantics.source.layers.call_dtypes import surrounding
 from mpdoctor.semantics.source.layers.model_layers import policies_set
 from mpdoctor.semantics.source.optimizers.gradients import is_gradient_call, target, until_gradients
 from mpdoctor.semantics.source.optimizers.scaling import scales, scaling_calls
@@ -59,6 +61,7 @@ FIXES = ("unsafe",)
 ENABLE = "tensorflow.debugging.enable_check_numerics"
 DISABLE = "tensorflow.debugging.disable_check_numerics"
 CHECKS = ("tensorflow.debugging.check_numerics", "tensorflow.debugging.assert_all_finite", "tensorflow.check_numerics")
+BEFORE_TRAINING = ("on_train_begin", "on_epoch_begin", "on_train_batch_begin", "on_batch_begin")
 BY_DESIGN = "under a dynamic loss scale some overflow by design: each overflow lowers the scale until it fits"
 
 
@@ -88,25 +91,29 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 
 def _stays_enabled(facts: SourceFacts, enable: Call) -> bool:
     """Whether the check stays on until the program ends, or at least during a training."""
-    is_before = _is_before_training(facts, enable)
-    ends = sorted(
-        off.order
-        for off in facts.calls_of(DISABLE)
-        if off.order > enable.order and (not is_before or off.context.function is enable.context.function)
-    )
+    ends = sorted(off.order for off in facts.calls_of(DISABLE) if off.order > enable.order)
+    method = _method_before_training(facts, enable)
+    if method is not None:
+        ends = [off.order for off in facts.calls_of(DISABLE) if _method_around(facts, off) is method]
     if enable.context.guarded or not ends:
         return not enable.context.guarded
     trained = (call for call in facts.method_calls("fit", *APPLYING) if call.context.run == enable.context.run)
     return any(enable.order < call.order < ends[0] for call in trained)
 
 
-def _is_before_training(facts: SourceFacts, enable: Call) -> bool:
-    """Whether Keras calls it and then trains: in `on_train_begin` and the like of a callback."""
-    function = enable.context.function
-    owner = None if function is None else function.owner
-    if function is None or owner is None or owner.kind != "callback" or not function.name.endswith("_begin"):
-        return False
-    return bool(facts.makings_of(owner)) and not function.name.startswith(("on_test_", "on_predict_"))
+def _method_before_training(facts: SourceFacts, enable: Call) -> FunctionFacts | None:
+    """The method in which it stands and which Keras calls before it trains: `on_train_begin` and the like of a callback
+    that the program makes."""
+    method = _method_around(facts, enable)
+    owner = None if method is None else method.owner
+    if method is None or owner is None or owner.kind != "callback" or not facts.makings_of(owner):
+        return None
+    return method if method.name in BEFORE_TRAINING else None
+
+
+def _method_around(facts: SourceFacts, call: Call) -> FunctionFacts | None:
+    """The outermost function in which a call stands."""
+    return next(reversed([*surrounding(facts, call.context.function)]), None)
 
 
 def _scales_dynamically(facts: SourceFacts, context: Context) -> bool:

@@ -21,7 +21,7 @@ DEEPEST_PLAIN = 8  # the same of one that never names TensorFlow or Keras
 DEEPEST_ALONE = 3  # the same from a function that nobody calls: of its parameters little is known
 DEEPEST_ALONE_ELSEWHERE = 2  # the same of a function in another file than that one, which is walked there as well
 MOST_INLININGS = 64  # times that one function is inlined
-MOST_INLININGS_ALONE = 4  # the same from functions that nobody calls: of what they hand on little is known
+MOST_INLININGS_ALONE = 6  # the same from functions that nobody calls: of what they hand on little is known
 MOST_INLINED_STATEMENTS = 40_000  # statements executed in inlined functions, all together
 MOST_PLAIN = 100  # of them in one function that never names TensorFlow or Keras: a reader of configurations, say
 
@@ -63,9 +63,11 @@ def inline_call(
 def _goes_too_far(state: State, closure: Closure) -> bool:
     """Whether it is too deep, calls itself, was inlined too often, or would tell nothing new."""
     walk, most = state.walk, MOST_INLININGS if state.context.reached else MOST_INLININGS_ALONE
+    if _depth(state) >= _deepest(state, closure):
+        walk.too_deep += not state.context.reached
+        return True
     return (
-        _depth(state) >= _deepest(state, closure)
-        or any(closure.is_same(other) for other in walk.call_stack)
+        any(closure.is_same(other) for other in walk.call_stack)
         or walk.times_inlined[id(closure.facts)] >= most
         or (closure.is_plain and walk.statements_in[id(closure.facts)] > MOST_PLAIN)
         or walk.inlined_statements > MOST_INLINED_STATEMENTS
@@ -136,6 +138,7 @@ def _execute_body(
 ) -> Frame:
     outer = state.scope, state.frame, state.module
     walk, named, inlined = state.walk, state.frameworks_named, state.walk.inlined_statements
+    is_new, too_deep = id(closure.facts) not in walk.executed, walk.too_deep
     walk.executed.add(id(closure.facts))
     walk.times_inlined[id(closure.facts)] += 1
     walk.call_stack.append(closure)
@@ -148,6 +151,8 @@ def _execute_body(
     executed = state.frame
     state.scope, state.frame, state.module = outer
     walk.call_stack.pop()
+    if is_new and walk.too_deep > too_deep and walk.call_stack:
+        walk.executed.discard(id(closure.facts))  # what it calls is followed where it is executed by itself
     walk.statements_in[id(closure.facts)] += walk.inlined_statements - inlined
     closure.is_plain = state.frameworks_named == named
     return executed

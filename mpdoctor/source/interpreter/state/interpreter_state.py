@@ -45,6 +45,8 @@ class Walk:
     times_inlined, statements_in, executed
         How often each closure was inlined, how many statements were executed in it, and which were executed at all, by
         id.
+    too_deep
+        How many calls were not followed because they stood too deep below a function that nobody calls.
     entering
         What runs where a context manager yields, by the id of the call that makes it.
     visiting, unrolling
@@ -71,6 +73,7 @@ class Walk:
     times_inlined: Counter[int] = field(default_factory=Counter)
     statements_in: Counter[int] = field(default_factory=Counter)
     executed: set[int] = field(default_factory=set)
+    too_deep: int = 0
     entering: dict[int, Callable[[Value], None]] = field(default_factory=dict)
     visiting: int = 0
     unrolling: int = 0
