@@ -52,6 +52,22 @@ CARRIERS = {
     "list_loop": "for value in [MAKE]:\n    USE(value)",
     "list_loop_index": "values = [MAKE]\nfor i in range(len(values)):\n    USE(values[i])",
     "list_none_index": "values = [None] * 2\nvalues[1] = MAKE\nUSE(values[1])",
+    "list_filled": "def fill(into):\n    into.append(MAKE)\nvalues = []\nfill(values)\nUSE(values[0])",
+    "dict_filled": """\
+def fill(into, key):
+    into[key] = MAKE
+values = {}
+fill(into=values, key='a')
+USE(values['a'])""",
+    "dict_filled_inside": """\
+def fill(into):
+    into['values'].append(MAKE)
+    return into
+def run(into):
+    fill(into)
+options = {'values': []}
+run(options)
+USE(options['values'][0])""",
     "list_append_loop": """\
 values = []
 for i in range(2):

@@ -34,9 +34,11 @@ def inline_call(
     is_open: bool,
     location: Location,
     at_yield: Callable[[Value], None] | None = None,
+    at_end: Callable[[dict[str, Value]], None] | None = None,
 ) -> Value | None:
     """Execute a function's body with these arguments. None where that gives no value: it is too deep,
-    recursive, a generator, or called too often. `at_yield`: what runs where it yields, if it is a context manager."""
+    recursive, a generator, or called too often. `at_yield`: what runs where it yields, if it is a context manager;
+    `at_end`: what is told its own names when it has ended."""
     if not closure.is_inlinable or _goes_too_far(state, closure):
         return None
     walk = state.walk
@@ -55,6 +57,8 @@ def inline_call(
     is_context = closure.is_generator and _is_decorated_by(closure.facts, "contextlib.contextmanager")
     frame = _execute_body(state, closure, names, at_yield if is_context else None)
     state.context = context
+    if at_end is not None:
+        at_end(frame.names)
     if closure.is_generator:
         return None if is_context else _yielded(frame, context.loops, closure.facts.location)
     return _without_itself(joined(frame.returns), closure) if frame.returns else Known(location, None)
@@ -149,6 +153,7 @@ def _execute_body(
     )
     _execute(state, closure.node.body)
     executed = state.frame
+    executed.names = state.scope.names
     state.scope, state.frame, state.module = outer
     walk.call_stack.pop()
     if is_new and walk.too_deep > too_deep and walk.call_stack:

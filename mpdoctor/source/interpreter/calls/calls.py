@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from functools import cache
+from functools import cache, partial
 
 from mpdoctor.facts.location import Location
 from mpdoctor.knowledge.api_names import public_name
@@ -28,6 +28,7 @@ from mpdoctor.source.interpreter.calls.callees import (
     is_given_one_of_several,
     really_called,
 )
+from mpdoctor.source.interpreter.calls.changed_arguments import put_back_arguments
 from mpdoctor.source.interpreter.calls.container_calls import columns_of
 from mpdoctor.source.interpreter.calls.higher_order_calls import result_of_higher_order
 from mpdoctor.source.interpreter.containers import ITERATING, contents_of, element_of, iterated
@@ -177,11 +178,12 @@ def _inline(
     node: ast.Call | None,
 ) -> Value | None:
     """What the user's own function returns, or yields where it is a generator."""
-    at_yield = None
-    if node is not None:
-        remember_base_arguments(state, callee, keywords, node)
-        at_yield = state.walk.entering.pop(id(node), None)
-    return inline_call(state, *inlinable, is_open, location, at_yield)
+    if node is None:
+        return inline_call(state, *inlinable, is_open, location)
+    remember_base_arguments(state, callee, keywords, node)
+    at_yield = state.walk.entering.pop(id(node), None)
+    at_end = partial(put_back_arguments, state, node, *inlinable)
+    return inline_call(state, *inlinable, is_open, location, at_yield, at_end)
 
 
 def _followed(

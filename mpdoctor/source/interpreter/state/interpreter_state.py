@@ -47,6 +47,8 @@ class Walk:
         id.
     too_deep
         How many calls were not followed because they stood too deep below a function that nobody calls.
+    changed
+        What lists and dicts became when the program changed them in place, by id.
     entering
         What runs where a context manager yields, by the id of the call that makes it.
     visiting, unrolling
@@ -74,6 +76,7 @@ class Walk:
     statements_in: Counter[int] = field(default_factory=Counter)
     executed: set[int] = field(default_factory=set)
     too_deep: int = 0
+    changed: dict[int, Value] = field(default_factory=dict)
     entering: dict[int, Callable[[Value], None]] = field(default_factory=dict)
     visiting: int = 0
     unrolling: int = 0
