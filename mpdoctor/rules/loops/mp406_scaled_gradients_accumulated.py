@@ -64,6 +64,7 @@ from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.knowledge.wrapper_api import APPLYING
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.user_definitions import Defined, FunctionFacts
 from mpdoctor.program.values import Api, Attribute, Collection, Item, Value, walk
 from mpdoctor.semantics.source.edits.expressions import argument_at, expression_written, put_behind, unsafe_fix
 from mpdoctor.semantics.source.edits.loops.scaled_losses import unscaled_at_tape, zeroed_behind
@@ -237,10 +238,16 @@ def _set_back(facts: SourceFacts, stores: tuple[Value, ...], kept: Call) -> bool
             continue
         if call.method.startswith("assign") and _is_made_from(call.receiver, stores):
             return True
-        is_known = isinstance(call.callee, Api) and call.callee.root in TRANSPARENT_ROOTS
+        is_library = isinstance(call.callee, Api) and call.callee.root in TRANSPARENT_ROOTS
+        is_known = is_library or _runs(call, kept.context.function)
         if not is_known and call.method not in HANDED_ON and any(_is_made_from(value, stores) for value in call.given):
             return True
     return any(_is_made_from(write.of, stores) for write in facts.writes)
+
+
+def _runs(call: Call, function: FunctionFacts | None) -> bool:
+    """Whether it calls the function in which the variables are changed: what that does has been looked at."""
+    return function is not None and isinstance(call.callee, Defined) and call.callee.of is function
 
 
 def _applied_each_time(facts: SourceFacts, gradient: Call, kept: Call) -> Iterator[Call]:

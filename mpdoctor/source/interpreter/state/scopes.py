@@ -173,7 +173,8 @@ class Frame:
     around it; `exits` collects the names at each break and
     continue; `ends_program` tells whether the block that ended last did so by raising or exiting; `keywords_set` holds
     what the function itself puts into its `**keywords`; `at_yield` runs where it yields: the body of a `with`, of which
-    the function is the context manager; `entered` is the context in which it began; `names` are its own when it has ended."""
+    the function is the context manager; `entered` is the context in which it began; `names` are its own when it has
+    ended."""
 
     function: FunctionFacts | None = None
     entered: Context = field(default_factory=Context)
