@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from judging import KERASES, facts_of, findings_in
+from test_fixes_of_rules import in_rounds
 from test_rules_source import BODY, HEAD, layer, model, said, wrapper
 
 from mpdoctor.facts.failure import FailureFacts
@@ -165,6 +166,42 @@ def test_one_policy_for_each_of_two_kerases() -> None:
         facts = facts_of(text.format(package), "3")
         [layer_call] = facts.calls_of("keras.layers.Dense")
         assert facts.policies_at(layer_call) == (policy,)
+
+
+SETTER = "mixed_precision.set_global_policy"
+FLOATX = 'set_floatx("float16")'
+
+
+@pytest.mark.parametrize(
+    ("keras", "before", "after"),
+    [
+        ("3", f"import keras\nkeras.config.{FLOATX}", f'import keras\nkeras.{SETTER}("mixed_float16")'),
+        ("3", "import keras\nkeras.config.set_floatx('bfloat16')", f'import keras\nkeras.{SETTER}("mixed_bfloat16")'),
+        (
+            "2.15",
+            f"from tensorflow.keras import backend as K\nif f():\n    K.{FLOATX}  # half",
+            f"import tensorflow as tf\nfrom tensorflow.keras import backend as K\nif f():\n"
+            f'    tf.keras.{SETTER}("mixed_float16")  # half',
+        ),
+        (  # a policy says what to compute in
+            "2.15",
+            f'import tensorflow as tf\ntf.keras.backend.{FLOATX}\ntf.keras.{SETTER}("mixed_float16")',
+            f'import tensorflow as tf\ntf.keras.{SETTER}("mixed_float16")',
+        ),
+        (  # without it the program would compute in float32, and what else it may be given is float32
+            "3",
+            "import keras\nimport argparse\nparser = argparse.ArgumentParser()\n"
+            "parser.add_argument('--dtype', default='float16')\n"
+            "keras.config.set_floatx(parser.parse_args().dtype)",
+            None,
+        ),
+    ],
+)
+def test_a_policy_in_the_place_of_floatx(keras: str, before: str, after: str | None) -> None:
+    trained = "\nx = {0}.Input((8,))\n{0}.Model(x, {0}.layers.Dense(1, dtype='float32')(x)).fit(f())\n"
+    trained = trained.format("keras" if keras == "3" else "tf.keras") if "as K" not in before else "\n"
+    assert [finding.code for finding in findings_in(facts_of(before + trained, keras))] == ["MP107"]
+    assert in_rounds(before + trained, keras, unsafe=True) == (after or before) + trained
 
 
 @pytest.mark.parametrize(
