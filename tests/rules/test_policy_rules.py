@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from judging import KERASES, facts_of, findings_in
-from test_fixes_of_rules import in_rounds
+from test_fixes_of_rules import fixed, in_rounds
 from test_rules_source import BODY, HEAD, layer, model, said, wrapper
 
 from mpdoctor.facts.failure import FailureFacts
@@ -166,6 +166,31 @@ def test_one_policy_for_each_of_two_kerases() -> None:
         facts = facts_of(text.format(package), "3")
         [layer_call] = facts.calls_of("keras.layers.Dense")
         assert facts.policies_at(layer_call) == (policy,)
+
+
+BUILT = "net = keras.Sequential([keras.Input((8,)), keras.layers.Dense(1, dtype=DTYPE)])"
+SET = 'keras.mixed_precision.set_global_policy("mixed_float16")'
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (f"    {BUILT}\n    if fp16:\n        {SET}\n", f"    if fp16:\n        {SET}\n    {BUILT}\n"),
+        (
+            f"    print(fp16)\n\n    # the net\n    {BUILT}\n    net.summary()\n\n    # half\n    {SET}  # fast\n\n",
+            f"    print(fp16)\n\n    # half\n    {SET}  # fast\n\n    # the net\n    {BUILT}\n    net.summary()\n\n",
+        ),
+        (f"    {BUILT}\n    fp16 = net.count_params() > 9\n    if fp16:\n        {SET}\n", None),
+        (f"    {BUILT}\n    if fp16:\n        print(9)\n        {SET}\n", None),
+        (f"    {BUILT}\n    if fp16:\n        {SET}\n    else:\n        print(9)\n", None),
+    ],
+)
+def test_a_policy_moves_ahead_of_the_layers_with_the_option_that_asks_for_it(before: str, after: str | None) -> None:
+    head = "import keras\n\nDTYPE = None\n\n\ndef main(fp16=True):\n"
+    foot = "    net.compile('adam', 'mse')\n    net.fit(f())\n\n\nmain()\n"
+    (finding,) = findings_in(facts_of(head + before + foot, "3"))
+    done = fixed(head + before + foot, finding.fix) if finding.fix else None
+    assert (finding.code, done) == ("MP105", after and head + after + foot)
 
 
 SETTER = "mixed_precision.set_global_policy"

@@ -63,11 +63,23 @@ def set_at_top(facts: SourceFacts, policy: str, instead_of: Event) -> tuple[Edit
     """A policy that is set before the first layer is made, and no longer where it was. None where the program does that
     under a condition or in another file, sets other policies too, or where it is none of 16 bits."""
     context = instead_of.context
-    is_certain = context.reached and not context.branches and not context.loops
+    is_certain = context.reached and not context.branches and not context.loops and not _is_in_if(facts, instead_of)
     is_only = all(call is instead_of for call in facts.policy_calls)
     if not (is_certain and is_only and policy in HALF_POLICIES and instead_of.location.path == facts.path):
         return None, None
     return policy_line(facts, policy), without_statement(facts, instead_of.location)
+
+
+def _is_in_if(facts: SourceFacts, event: Event) -> bool:
+    """Whether an `if` is around it, which may be an option of the program's though nothing else than one arm is seen to
+    be taken."""
+    line, tree = event.location.line, tree_of(facts)
+    conditions = [node for node in ast.walk(tree) if isinstance(node, ast.If)] if tree is not None else []
+    return any(node.lineno <= line <= (node.end_lineno or 0) for node in conditions if not _is_of_main(node))
+
+
+def _is_of_main(condition: ast.If) -> bool:
+    return "__name__" in {node.id for node in ast.walk(condition.test) if isinstance(node, ast.Name)}
 
 
 def policy_instead(facts: SourceFacts, call: Call, policy: str) -> list[Edit] | None:
