@@ -9,6 +9,7 @@ from pathlib import Path
 
 from mpdoctor.finding import Diagnosis, Edit
 from mpdoctor.fixes.choices import Sources
+from mpdoctor.mending.answers import Answer, Proposed
 from mpdoctor.mending.draft import CannotEdit, Draft, Proposal
 from mpdoctor.mending.health import (
     Defect,
@@ -21,7 +22,6 @@ from mpdoctor.mending.health import (
     sight_of,
     sights_of,
 )
-from mpdoctor.mending.proposals import Answer, Proposed
 
 MOST_ROUNDS = 6
 NO_DEFECTS: Counter[Defect] = Counter()

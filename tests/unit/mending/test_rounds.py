@@ -12,8 +12,9 @@ import pytest
 from mpdoctor.facts.location import Location
 from mpdoctor.finding import Diagnosis, Edit, Finding, Fix, Severity
 from mpdoctor.fixes.choices import Sources
+from mpdoctor.mending.answers import Answer, Proposed
 from mpdoctor.mending.draft import Draft, Proposal
-from mpdoctor.mending.proposals import Answer, Proposed, proposed
+from mpdoctor.mending.proposals import proposed
 from mpdoctor.mending.rounds import MOST_ROUNDS, Contents, Course, Mending, Propose, Seen
 from mpdoctor.program.source_facts import SourceFacts
 
