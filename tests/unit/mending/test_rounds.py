@@ -197,6 +197,13 @@ def test_what_breaks_more_than_it_mends_does_not_stay() -> None:
     assert [proposal.title for proposal in course.tried] == ["E1 to #E2|#E3|#E4"]
 
 
+@pytest.mark.parametrize(
+    ("text", "stopped"), [("#E1>#MP002", ["MP002"]), ("#MP002", []), ("#E1>#E2|#E3", []), ("#MP003\n#E1>ok", [])]
+)
+def test_what_ends_the_program_behind_an_edit_is_told(text: str, stopped: list[str]) -> None:
+    assert [end.code for end in told_of(text)[0].stopped] == stopped
+
+
 def test_where_all_edits_together_make_it_worse_each_is_tried_alone() -> None:
     course, told = told_of("#E1>#bad\n#E2>ok\n#E3<bad\n#E4<bad")
     assert not course.after.is_healthy
