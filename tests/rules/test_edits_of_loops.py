@@ -133,7 +133,28 @@ NOT_UNDER_IT = """\
 """
 
 
-@pytest.mark.parametrize("body", [ONE_OF_TWO_TAPES, ON_ONE_LINE, SHARED_LINE, NOT_UNDER_IT])
-def test_nothing_is_edited_where_the_line_might_not_run(body: str) -> None:
+NAMED_LATER = """\
+    with tf.GradientTape() as tape:
+        loss = helper(x, y)
+    optimizer = first
+    optimizer.apply(tape.gradient(loss, one.trainable_variables), one.trainable_variables)
+"""
+SCALED_LATER = """\
+    with tf.GradientTape() as tape:
+        loss = helper(x, y)
+    optimizer = first
+    scaled = optimizer.scale_loss(loss)
+    optimizer.apply(tape.gradient(scaled, one.trainable_variables), one.trainable_variables)
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        *((body, "MP401") for body in (ONE_OF_TWO_TAPES, ON_ONE_LINE, SHARED_LINE, NOT_UNDER_IT, NAMED_LATER)),
+        (SCALED_LATER, "MP404"),
+    ],
+)
+def test_nothing_is_edited_where_the_line_might_not_run(body: str, code: str) -> None:
     text = START.format(optimizers=WRAPPED) + body
-    assert [(finding.code, finding.fix) for finding in found_in(text, "3")] == [("MP401", None)]
+    assert [(finding.code, finding.fix) for finding in found_in(text, "3")] == [(code, None)]
