@@ -59,7 +59,7 @@ from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Api, Attribute, Value, known, walk
 from mpdoctor.semantics.source.edits.expressions import unsafe_fix, with_keyword
-from mpdoctor.semantics.source.edits.loops.clipped import with_scaled_limits, without_clipping
+from mpdoctor.semantics.source.edits.loops.clipped import limit_at, with_scaled_limits, without_clipping
 from mpdoctor.semantics.source.edits.loops.moved_clips import clipped_behind_branch
 from mpdoctor.semantics.source.edits.loops.scaled_losses import unscaled_at_tape
 from mpdoctor.semantics.source.optimizers.clipping import argument_for, limits
@@ -130,7 +130,8 @@ def _given_to_inner(facts: SourceFacts, clip: Call, apply: Call) -> Fix | None:
     (inner,) = inside
     if not isinstance(inner, Call) or not isinstance(inner.callee, Api) or any(map(inner.keyword, LIMITS)):
         return None
-    limit = with_keyword(facts, inner.location, argument_for(clip), f"{numbers[-1]!r}")
+    text = limit_at(facts, clip, inner)
+    limit = with_keyword(facts, inner.location, argument_for(clip), text) if text is not None else None
     return unsafe_fix("Let the optimizer inside clip", limit, without_clipping(facts, clip.location))
 
 
