@@ -195,13 +195,14 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
     if seen.on_the_way != "changed":
         return
     yield Finding(
-        "The gradients are clipped while they are still multiplied by the loss scale, and divided by it afterwards: "
-        f"for the same batch, the gradients at the loss scales {seen.low:g} and {seen.high:g} differ by a factor of "
+        "The gradients are clipped, or divided by their norm, while they are still multiplied by the loss scale, and "
+        f"unscaled afterwards: for the same batch, the gradients at the loss scales {seen.low:g} and {seen.high:g} differ by a factor of "
         f"{(seen.high / seen.low) ** abs(seen.median):.3g}, and should be equal.",
         "Give the limit to the optimizer inside, which clips after unscaling: "
-        "`LossScaleOptimizer(Adam(global_clipnorm=1.0))`."
+        "`LossScaleOptimizer(Adam(global_clipnorm=1.0))`. Multiply what is divided by its norm by "
+        "`optimizer.scale_loss(1.0)`."
         if training.model.keras.is_keras3
-        else f"Clip after `{UNSCALING}`, not before.",
+        else f"Clip after `{UNSCALING}`, and divide there, not before.",
         training.applied_at,
         model=training.model.id,
         evidence={"exponent": round(seen.median, 3), "scales": [seen.low, seen.high]},
