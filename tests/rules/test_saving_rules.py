@@ -280,3 +280,47 @@ def test_no_policy_is_set_to_be_replaced_on_the_next_line(
     assert finding.fix is not None
     done = fixed(text, finding.fix)
     assert (finding.code, done) == ("MP701", PHASES.format(policy=policy_after, between=after))
+
+
+OPTIMIZER = """import keras
+
+
+class Mine(keras.optimizers.SGD):
+    def __init__(self, power=1.0, floor=0.0, **kwargs):
+        super().__init__(**kwargs)
+        self.power = {power}
+        self._floor = floor
+{config}
+
+keras.config.set_dtype_policy("mixed_float16")
+model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1, dtype="float32")])
+model.compile(Mine(power=3.0, floor=1.0), "mse")
+model.fit(f(), g())
+model.save("model.keras")
+"""
+METHOD = "\n    def get_config(self):\n"
+BOTH = '"power": self.power, "floor": self._floor'
+
+
+@pytest.mark.parametrize(
+    ("power", "config", "after"),
+    [
+        ("power", "", f"{METHOD}        return {{**super().get_config(), {BOTH}}}\n"),
+        (
+            "power",
+            f"{METHOD}        return super().get_config()  # all\n",
+            f"{METHOD}        return {{**super().get_config(), {BOTH}}}  # all\n",
+        ),
+        (
+            "power",
+            f'{METHOD}        return {{**super().get_config(), "power": self.power}}\n',
+            f"{METHOD}        return {{**super().get_config(), {BOTH}}}\n",
+        ),
+        ("float(power)", "", None),  # what loads it would be given another thing
+    ],
+)
+def test_what_an_optimizer_keeps_is_saved(power: str, config: str, after: str | None) -> None:
+    text = OPTIMIZER.format(power=power, config=config)
+    (finding,) = findings_in(facts_of(text, "3"))
+    done = fixed(text, finding.fix) if finding.fix else None
+    assert (finding.code, done) == ("MP314", None if after is None else OPTIMIZER.format(power=power, config=after))

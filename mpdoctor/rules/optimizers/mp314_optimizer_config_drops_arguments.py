@@ -49,6 +49,7 @@ OverLordGoldDragon/keras-adamw#46, NVIDIA-Merlin/HugeCTR#462.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from mpdoctor.facts.location import Location
@@ -60,9 +61,12 @@ from mpdoctor.program.instances import class_of
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import ClassFacts, Defined
 from mpdoctor.program.values import Api, Attribute, Collection, Known, Value, options, walk
+from mpdoctor.semantics.source.edits.configs import with_entries
+from mpdoctor.semantics.source.edits.expressions import unsafe_fix
 from mpdoctor.semantics.wording import listed
 
 SEVERITY = Severity.WARNING
+FIXES = ("unsafe",)
 # The arguments that Keras' own `Optimizer` and its subclasses save.
 SAVED_BY_OPTIMIZER = OF_EVERY_OPTIMIZER | {"name", "lr", "decay"}
 SAVED_BY_KERAS = HYPER_PARAMETERS | SAVED_BY_OPTIMIZER
@@ -84,7 +88,9 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             kept_as = _kept_as(facts, own)
             initializer = own.methods["__init__"]
             required = [name for name in dropped if name not in initializer.defaults]
-            yield _finding(own.name, {name: kept_as[name] for name in dropped}, own.location, required)
+            held = {name: kept_as[name] for name in dropped}
+            fix = unsafe_fix("Save it in get_config", with_entries(facts, own.location, held))
+            yield dataclasses.replace(_finding(own.name, held, own.location, required), fix=fix)
 
 
 def in_model(model: ModelFacts) -> Iterator[Finding]:
