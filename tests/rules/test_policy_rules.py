@@ -313,3 +313,26 @@ def test_what_follows_where_a_wrapper_is_dropped(keras: str, line: str, severity
     found = [finding for finding in findings_in(facts_of(f"{DROPPED}{line}\n", keras)) if finding.code == "MP116"]
     assert [finding.severity for finding in found] == [severity]
     assert follows in found[0].message
+
+
+CAST = "tf.cast({}, {}.gru.compute_dtype)"
+
+
+@pytest.mark.parametrize(
+    ("given", "cast"),
+    [
+        ("[s]", "[" + CAST.format("s", "self") + "]"),
+        ("s", CAST.format("s", "self")),
+        ("[f(s)]", "[" + CAST.format("f(s)", "self") + "]"),
+    ],
+)
+def test_each_of_the_states_that_are_written_out_is_cast(given: str, cast: str) -> None:
+    text = (
+        "import tensorflow as tf\n\ntf.keras.mixed_precision.set_global_policy('mixed_float16')\n\n\n"
+        "class Net(tf.keras.Model):\n    def __init__(self):\n        super().__init__()\n"
+        "        self.start = tf.keras.layers.Dense(8, dtype='float32')\n        self.gru = tf.keras.layers.GRU(8)\n\n"
+        "    def call(self, x):\n        s = self.start(x[0])\n        return self.gru(x[1], initial_state={})\n\n\n"
+        "net = Net()\nnet.compile('adam', 'mse')\nnet.fit(f(), g())\n"
+    )
+    fixes = [f.fix for f in findings_in(facts_of(text.format(given), "2.15")) if f.code == "MP212" and f.fix]
+    assert [fixed(text.format(given), fix) for fix in fixes] == [text.format(cast)] * ("f(" not in given)
