@@ -15,7 +15,7 @@ from mpdoctor.mending.health import (
     Defect,
     defects_of,
     failing,
-    health_of,
+    is_better,
     is_healthy,
     is_no_worse,
     is_stopped,
@@ -123,9 +123,9 @@ class Mending:
             course.rounds += 1
             new = self._at(kept)
             gone = sights_of(state.diagnosis) - sights_of(new.diagnosis)
-            if gone or health_of(new.diagnosis) < health_of(state.diagnosis):
+            if gone or is_better(new.diagnosis, state.diagnosis):
                 state = new
-            if health_of(new.diagnosis) < health_of(best.diagnosis):
+            if is_better(new.diagnosis, best.diagnosis):
                 best = new
         return best
 

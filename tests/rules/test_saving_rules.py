@@ -298,6 +298,7 @@ model.compile(Mine(power=3.0, floor=1.0), "mse")
 model.fit(f(), g())
 model.save("model.keras")
 """
+HEAD_OF_BOTH = "from tensorflow import keras"
 METHOD = "\n    def get_config(self):\n"
 BOTH = '"power": self.power, "floor": self._floor'
 
@@ -324,3 +325,10 @@ def test_what_an_optimizer_keeps_is_saved(power: str, config: str, after: str | 
     (finding,) = findings_in(facts_of(text, "3"))
     done = fixed(text, finding.fix) if finding.fix else None
     assert (finding.code, done) == ("MP314", None if after is None else OPTIMIZER.format(power=power, config=after))
+
+
+def test_an_older_name_is_saved_by_keras_2_alone() -> None:
+    text = OPTIMIZER.format(power="power", config="").replace("floor", "decay").replace("import keras", HEAD_OF_BOTH)
+    text = text.replace("keras.config.set_dtype_policy", "keras.mixed_precision.set_global_policy")
+    told = {keras: findings_in(facts_of(text, keras))[0].message for keras in ("3", "2.15")}
+    assert {keras: "`decay`" in message for keras, message in told.items()} == {"3": True, "2.15": False}

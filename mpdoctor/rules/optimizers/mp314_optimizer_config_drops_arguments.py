@@ -67,9 +67,9 @@ from mpdoctor.semantics.wording import listed
 
 SEVERITY = Severity.WARNING
 FIXES = ("unsafe",)
-# The arguments that Keras' own `Optimizer` and its subclasses save.
-SAVED_BY_OPTIMIZER = OF_EVERY_OPTIMIZER | {"name", "lr", "decay"}
-SAVED_BY_KERAS = HYPER_PARAMETERS | SAVED_BY_OPTIMIZER
+# The arguments that Keras' own `Optimizer` and its subclasses save; in Keras 2 the older names as well.
+SAVED_BY_OPTIMIZER = OF_EVERY_OPTIMIZER | {"name"}
+OF_KERAS2 = frozenset(("lr", "decay"))
 # A missing `get_config` matters only once the program saves, loads or copies something.
 SAVES = (
     *("save", "save_model", "load_model", "clone_model", "model_from_json", "to_json", "get_config", "from_config"),
@@ -97,7 +97,8 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
     if not (model.may_train and model.computes_in_half):
         return
     for link in model.optimizer:
-        dropped = [name for name in link.dropped if name not in SAVED_BY_OPTIMIZER]
+        saved = SAVED_BY_OPTIMIZER | (frozenset() if model.keras.is_keras3 else OF_KERAS2)
+        dropped = [name for name in link.dropped if name not in saved]
         if dropped and link.class_location is not None:
             yield _finding(link.class_name, {name: name for name in dropped}, link.class_location)
 
@@ -131,7 +132,8 @@ def _dropped(facts: SourceFacts, own: ClassFacts) -> list[str]:
     named = _named_in(facts, own)
     if named is None:
         return []
-    kept_as, saved = _kept_as(facts, own), named | _saved_by_its_base(own)
+    older = frozenset() if facts.keras.is_keras3 else OF_KERAS2
+    kept_as, saved = _kept_as(facts, own), named | older | _saved_by_its_base(own)
     return [name for name in initializer.parameters[1:] if name in kept_as and not saved & {name, kept_as[name]}]
 
 
@@ -155,7 +157,7 @@ def _saved_by_its_base(own: ClassFacts) -> frozenset[str]:
     """The arguments that a class's Keras base saves: `beta_1` for Adam, none for the class Optimizer itself."""
     bases = [option for cls in own.lineage() for base in cls.bases for option in options(base)]
     plain = all(base.name.endswith(".Optimizer") for base in bases if isinstance(base, Api))
-    return SAVED_BY_OPTIMIZER if plain else SAVED_BY_KERAS
+    return SAVED_BY_OPTIMIZER if plain else SAVED_BY_OPTIMIZER | HYPER_PARAMETERS
 
 
 def _is_keras_optimizer(own: ClassFacts) -> bool:
