@@ -25,6 +25,8 @@ import tensorflow as tf
 model = tf.keras.Sequential([tf.keras.layers.Dense(3), tf.keras.layers.Dense(1)])
 if "--half" in sys.argv:
     tf.keras.mixed_precision.set_global_policy("mixed_float16")
+else:
+    print("float32")
 model.compile("adam", "mse")
 """
 

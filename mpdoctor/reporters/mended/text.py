@@ -246,5 +246,10 @@ def _not_compared(mended: Mended) -> Iterator[str]:
     trainings = [probe.training for probe in mended.after.probes]
     compared = [training.reference for training in trainings if training.reference is not None]
     is_compared = any(reference.divergence is not None for reference in compared)
-    if trainings and mended.policy in TO_16_BITS and mended.is_healthy and not is_compared:
+    if trainings and _is_in_16_bits(mended) and mended.is_healthy and not is_compared:
         yield "Its loss was not held against float32's: that takes --reference."
+
+
+def _is_in_16_bits(mended: Mended) -> bool:
+    layers = (layer for _, model in mended.after.models for layer in model.layers)
+    return mended.policy in TO_16_BITS or (not mended.policy and any(layer.computes_in_half for layer in layers))

@@ -48,6 +48,9 @@ ON_STAND_INS = dataclasses.replace(
 )
 NOT_IN_FORCE = Mended(GOOD, GOOD, False, 1, 2, (EDIT,), PATCH, policy="mixed_float16", policy_in_force=False)
 TRAINED = dataclasses.replace(GOOD, probes=(Probe(training(good_steps()), Verdict.HEALTHY, ""),))
+IN_16_BITS = dataclasses.replace(
+    HEALED, after=dataclasses.replace(TRAINED, models=(("a.py", TRAINED.probes[0].training.model),))
+)
 SWITCHED = Mended(TRAINED, TRAINED, True, 1, 2, (EDIT,), PATCH, policy="mixed_float16")
 COMPARED = ReferenceFacts("float16", divergence=DivergenceFacts("float16"))
 NOT_COMPARED = "Its loss was not held against float32's: that takes --reference."
@@ -67,6 +70,8 @@ NOT_COMPARED = "Its loss was not held against float32's: that takes --reference.
                    "With that it stopped elsewhere, before any training:\n  a.py:1:1: MP002 It stopped: no such")),
         (ON_STAND_INS, ("Trained on stand-ins, because it could not be downloaded: mnist.",)),
         (SWITCHED, ("a.py is mended under mixed_float16 by 1 edit", NOT_COMPARED)),
+        (IN_16_BITS, ("a.py is mended by 1 edit, proved by training with it.", NOT_COMPARED)),
+        (dataclasses.replace(IN_16_BITS, edits=(), patch=""), ("a.py: nothing to mend.", NOT_COMPARED)),
         (NOT_IN_FORCE, ("a.py is not mended: mixed_float16 is not in force where it trains after 1 edit.",)),
     ],
 )  # fmt: skip
