@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mpdoctor.finding import Diagnosis, Edit
+from mpdoctor.finding import Diagnosis, Edit, Finding
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,8 @@ class Mended:
         The same as a unified diff, which `git apply` takes; "" without edits.
     tried
         (the rule's code, what was done) of edits that brought nothing.
+    stopped
+        What ended the program, with some of those, where it had come to no such end before.
     hindered
         Why something could not be edited, in clauses.
     policy
@@ -56,3 +58,4 @@ class Mended:
     hindered: tuple[str, ...] = ()
     policy: str = ""
     policy_in_force: bool = True
+    stopped: tuple[Finding, ...] = ()

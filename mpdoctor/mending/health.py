@@ -36,11 +36,23 @@ class Health(NamedTuple):
     warnings: int
 
 
-def health_of(diagnosis: Diagnosis) -> Health:
-    verdicts = [VERDICTS.index(probe.verdict) for probe in diagnosis.probes]
+def is_better(one: Diagnosis, other: Diagnosis) -> bool:
+    """Whether the first looks better. A sound training that was too short for a verdict counts as a sound one: the
+    other, of the same time, may have come further because it computes in float32."""
+    return health_of(one, is_patient=True) < health_of(other, is_patient=True)
+
+
+def health_of(diagnosis: Diagnosis, is_patient: bool = False) -> Health:
+    """`is_patient`: see is_better."""
+    verdicts = [_rank(probe, is_patient) for probe in diagnosis.probes]
     found = Counter(finding.severity for finding in failing(diagnosis))
     worst = max(verdicts, default=len(VERDICTS))
     return Health(diagnosis.exit_code > 1, worst, found[Severity.ERROR], found[Severity.WARNING])
+
+
+def _rank(probe: Probe, is_patient: bool) -> int:
+    is_sound = is_patient and probe.verdict in (*SOUND, Verdict.INCONCLUSIVE) and _is_sound(probe)
+    return 0 if is_sound else VERDICTS.index(probe.verdict)
 
 
 def failing(diagnosis: Diagnosis) -> Iterator[Finding]:

@@ -63,4 +63,5 @@ def _mended(course: Course, draft: Draft, files: list[EditedFile], policy: str) 
         tuple(course.hindered),
         policy,
         in_force,
+        tuple(course.stopped),
     )

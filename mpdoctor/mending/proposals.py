@@ -4,49 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import pairwise
 
 from mpdoctor.facts.layer import LayerFacts
 from mpdoctor.facts.model import OptimizerFacts
 from mpdoctor.finding import Diagnosis, Edit, Finding
 from mpdoctor.fixes.choices import Sources
+from mpdoctor.mending.answers import Answer, Proposed
 from mpdoctor.mending.draft import Proposal
 from mpdoctor.mending.health import failing
 from mpdoctor.mending.live_layers import LiveLayers, SourceAt
+from mpdoctor.mending.seen_defects import (
+    OF_RETURNED,
+    of_the_operation,
+    of_what_is_returned,
+    of_what_met,
+    of_what_was_seen,
+)
 from mpdoctor.project.shown_paths import shown_path
 from mpdoctor.semantics.live.scale_to_write import FACTOR, scale_to_write
-from mpdoctor.semantics.source.edits.loops.seen_defects import (
-    cast_where_they_met,
-    clipped_inside,
-    kept_from_zero,
-    unscaled_once,
-    wrapped_once,
-)
 from mpdoctor.semantics.source.edits.made.layers import (
     NoPlace,
 )
 from mpdoctor.semantics.source.edits.made.optimizers import in_own_wrapper, usual_scale, with_scale
-
-
-@dataclass(frozen=True)
-class Answer:
-    """One way to answer a finding: proposals that are made together and can be left out one by one.
-
-    `from_trial`: a remedy that was tried in place, not an edit of the rule's."""
-
-    finding: Finding
-    proposals: tuple[Proposal, ...]
-    from_trial: bool = False
-
-
-@dataclass(frozen=True)
-class Proposed:
-    """`answers`: of each finding that has some, the best first. `without`: why a remedy that healed is no edit."""
-
-    answers: tuple[tuple[Answer, ...], ...]
-    without: tuple[str, ...] = ()
-
+from mpdoctor.semantics.source.edits.own_calls import computed_in_float32
 
 # The loss is computed in 16 bits: it is not where the model's outputs are float32.
 OF_THE_LOSS = ("MP408", "MP504")
@@ -54,16 +35,18 @@ OF_THE_LOSS = ("MP408", "MP504")
 OF_PRECISION = ("MP2", "MP5", "MP904", "MP905", "MP907")
 # What the code of a layer's class is seen to compute, and float32 holds.
 OF_OWN_NUMBERS = ("MP501", "MP502", "MP503", "MP512")
+# What it is seen to compute, raises in 16 bits, and does not in float32.
+OF_OWN_CODE = ("MP202", "MP205", "MP206", "MP211", "MP214", "MP217")
 # What a layer rounds because of the line that makes it.
 OF_MADE_LAYERS = ("MP216",)
 # What Keras' LossScaleOptimizer does wrong and mpdoctor.training's does right.
 OF_THE_WRAPPER = ("MP302", "MP303", "MP315")
 # The loss leaves that of float32, and some layers in float32 were seen to bring it back.
 OF_DIVERGENCE = ("MP908",)
-# The input does not fit into float16. One that learns from it needs other data, in float32 as well.
+# The input does not fit into float16. One that learns from it needs other data, in float32 as well; but for those of
+# Keras' that bring numbers of any size to one.
 OF_THE_INPUT = ("MP601",)
-# Two dtypes met where no layer was being called.
-OF_TRAINING_CODE = ("MP505", "MP901")
+NORMALIZING = ("BatchNormalization", "LayerNormalization", "GroupNormalization", "RMSNormalization")
 # Gradients underflow: float32 has them, and at this loss scale they are 0 in float16.
 OF_UNDERFLOW = ("MP906",)
 # The loss scale is what the program says it is to be.
@@ -79,9 +62,10 @@ def proposed(diagnosis: Diagnosis, sources: Sources, has_own_wrapper: bool = Fal
     optimizers = [link for _, model in diagnosis.models for link in model.optimizer]
     for finding in failing(diagnosis):
         found = [*_tried(finding, making, without), *_of_rule(finding), *_of_the_loss(finding, making)]
-        found = found or list(_of_what_was_seen(finding, optimizers, making.source_at))
-        found = found or list(_of_what_met(finding, making.source_at))
-        found = found or list(_of_the_operation(finding, diagnosis, making.source_at))
+        found = found or list(of_what_was_seen(finding, optimizers, making.source_at))
+        found = found or list(of_what_is_returned(finding, making))
+        found = found or list(of_what_met(finding, making.source_at))
+        found = found or list(of_the_operation(finding, diagnosis, making.source_at))
         found = found or list(_of_underflow(finding, diagnosis, making))
         found = found or list(_of_divergence(finding, making))
         found = found or list(_of_the_scale(finding, optimizers, making.source_at))
@@ -113,57 +97,6 @@ def _of_the_loss(finding: Finding, making: LiveLayers) -> Iterator[Answer]:
     if finding.code in OF_THE_LOSS and finding.fix is None:
         with suppress(NoPlace):  # what else is proposed stands for itself
             yield Answer(finding, tuple(making.outputs_in_float32(finding.code)))
-
-
-def _of_what_was_seen(finding: Finding, optimizers: list[OptimizerFacts], source_at: SourceAt) -> Iterator[Answer]:
-    """What the running program did, and its source leaves in doubt."""
-    place = finding.location
-    facts = source_at(place.path) if place is not None and finding.stage != "source" else None
-    if facts is None or place is None:
-        return
-    found = None
-    if finding.code == "MP306":
-        found = wrapped_once(facts, place)
-    elif finding.code == "MP403":
-        found = unscaled_once(facts, place)
-    elif finding.code == "MP405":
-        inner = {link.made_at: link.class_name for link in optimizers if not link.is_wrapper and link.made_at}
-        if len(inner) == 1:
-            ((made_at, made),) = inner.items()
-            found = clipped_inside(facts, place, made_at, made) if source_at(made_at.path) is facts else None
-    if found is not None:
-        title, edits = found
-        yield Answer(finding, (Proposal(title, False, finding.code, edits),))
-
-
-def _of_what_met(finding: Finding, source_at: SourceAt) -> Iterator[Answer]:
-    """A 16-bit and a float32 tensor in one operation of the training code, outside of its layers."""
-    place, dtypes = finding.location, finding.evidence.get("dtypes")
-    facts = source_at(place.path) if place is not None and finding.code in OF_TRAINING_CODE else None
-    if facts is None or place is None or finding.layer is not None or not isinstance(dtypes, dict):
-        return
-    found = cast_where_they_met(facts, place, dtypes)
-    if found is not None:
-        title, edits = found
-        yield Answer(finding, (Proposal(title, True, finding.code, edits),))  # the line raised before
-
-
-def _of_the_operation(finding: Finding, diagnosis: Diagnosis, source_at: SourceAt) -> Iterator[Answer]:
-    """A root or a logarithm of 0, where the training broke: by the line of that operation."""
-    trainings = [probe.training for probe in diagnosis.probes if probe.training.model.id == finding.model]
-    culprits = [training.gradient_culprit.operation for training in trainings if training.gradient_culprit is not None]
-    culprits += [training.loss_culprit for training in trainings] + [
-        training.culprit.operation for training in trainings if training.culprit
-    ]
-    for operation in culprits:
-        if operation is None or operation.name != finding.evidence.get("operation") or operation.location is None:
-            continue
-        facts = source_at(operation.location.path)
-        found = kept_from_zero(facts, operation.location, operation.name) if facts is not None else None
-        if found is not None:
-            title, edits = found
-            yield Answer(finding, (Proposal(title, False, finding.code, edits),))
-            return
 
 
 def _of_underflow(finding: Finding, diagnosis: Diagnosis, making: LiveLayers) -> Iterator[Answer]:
@@ -218,7 +151,8 @@ def _tried_scale(finding: Finding) -> float | None:
 def _of_the_layer(finding: Finding, making: LiveLayers) -> Iterator[Answer]:
     """The layer that was seen to have the defect in float32; then all that hold it, too. Not where that was tried."""
     prepares = finding.code in OF_THE_INPUT and _prepares(making.layers.get(finding.layer or ""))
-    if finding.stage == "source" or not (prepares or finding.code.startswith(OF_PRECISION)):
+    is_of_precision = finding.code.startswith(OF_PRECISION) and finding.code not in OF_RETURNED
+    if finding.stage == "source" or not (prepares or is_of_precision):
         return
     if any(remedy.tried == "failed" for remedy in finding.remedies):
         return
@@ -231,8 +165,11 @@ def _of_the_layer(finding: Finding, making: LiveLayers) -> Iterator[Answer]:
 
 
 def _prepares(layer: LayerFacts | None) -> bool:
-    """Whether it computes something of the input and learns nothing: `Lambda`, `Rescaling`, `Normalization`."""
-    return layer is not None and not layer.is_model and not layer.has_trainable_weights
+    """Whether it computes something of the input and learns nothing (`Lambda`, `Rescaling`, `Normalization`), or brings
+    it to one size."""
+    if layer is None or layer.is_model:
+        return False
+    return not layer.has_trainable_weights or (layer.class_name in NORMALIZING and not layer.own_class)
 
 
 def _layer_in_float32(finding: Finding, making: LiveLayers) -> Iterator[Answer]:
@@ -245,11 +182,17 @@ def _layer_in_float32(finding: Finding, making: LiveLayers) -> Iterator[Answer]:
 def _of_own_layers(finding: Finding, making: LiveLayers) -> Iterator[Answer]:
     """All live layers in 16 bits of the class whose code stands there, or that are made there."""
     place = finding.location
-    if finding.stage != "source" or finding.code not in OF_OWN_NUMBERS + OF_MADE_LAYERS or place is None:
+    if finding.stage != "source" or place is None or finding.code not in OF_OWN_NUMBERS + OF_OWN_CODE + OF_MADE_LAYERS:
         return
-    paths = making.made_of_class(place) if finding.code in OF_OWN_NUMBERS else making.made_by_call(place)
+    facts = making.source_at(place.path) if finding.code in OF_OWN_CODE else None
+    inside = computed_in_float32(facts, place.line) if facts is not None else None
+    if inside is not None:
+        yield Answer(finding, (Proposal(inside[0], False, finding.code, inside[1]),))
+    paths = making.made_by_call(place) if finding.code in OF_MADE_LAYERS else making.made_of_class(place)
     with suppress(NoPlace):
         proposals = tuple(making.in_float32(finding.code, path) for path in paths)
+        if not proposals and finding.code in OF_OWN_CODE:  # no model came
+            proposals = tuple(making.class_in_float32(finding.code, place))
         if proposals:
             yield Answer(finding, proposals)
 

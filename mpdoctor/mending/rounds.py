@@ -7,23 +7,24 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from mpdoctor.finding import Diagnosis, Edit
+from mpdoctor.finding import Diagnosis, Edit, Finding
 from mpdoctor.fixes.choices import Sources
+from mpdoctor.mending.answers import Answer, Proposed
 from mpdoctor.mending.draft import CannotEdit, Draft, Proposal
 from mpdoctor.mending.health import (
     Defect,
     defects_of,
     failing,
-    health_of,
+    is_better,
     is_healthy,
     is_no_worse,
     is_stopped,
     sight_of,
     sights_of,
 )
-from mpdoctor.mending.proposals import Answer, Proposed
 
 MOST_ROUNDS = 6
+OF_ENDS = ("MP002", "MP003", "MP004")  # the program came to no training
 NO_DEFECTS: Counter[Defect] = Counter()
 
 Contents = Mapping[Path, bytes]  # what stands in files in the place of what lies on the disk
@@ -52,7 +53,8 @@ class State:
 
 @dataclass
 class Course:
-    """What came of it. `tried`: proposals that brought nothing; `hindered`: why something was no edit, or could not be
+    """What came of it. `tried`: proposals that brought nothing; `stopped`: what ended the program with some of those,
+    and neither before nor after; `hindered`: why something was no edit, or could not be
     made; `rounds`: how often edits were made and the program examined with them; `examinations`: all of them, those
     with edits left out included."""
 
@@ -61,6 +63,7 @@ class Course:
     rounds: int = 0
     examinations: int = 0
     tried: list[Proposal] = field(default_factory=list)
+    stopped: list[Finding] = field(default_factory=list)
     hindered: list[str] = field(default_factory=list)
 
 
@@ -91,6 +94,7 @@ class Mending:
         best = self._rounds(state, course)
         course.after = self._without_needless(best, fixed)
         course.tried = self._brought_nothing(best.kept)
+        course.stopped = self._stopped(before, course.after)
         course.hindered, course.examinations = list(self._hindered), len(self._seen)
         return course
 
@@ -99,6 +103,12 @@ class Mending:
         helpful = {(made[number].code, made[number].title) for number in kept}
         tried = {(made[number].code, made[number].title): made[number] for number in sorted(self._examined)}
         return [proposal for key, proposal in tried.items() if key not in helpful]
+
+    def _stopped(self, before: State, after: State) -> list[Finding]:
+        known = [(finding.code, finding.message) for state in (before, after) for finding in state.diagnosis.findings]
+        found = [finding for diagnosis, _ in self._seen.values() for finding in diagnosis.findings]
+        ends = {(end.code, end.message): end for end in found if end.code in OF_ENDS}
+        return [finding for key, finding in ends.items() if key not in known]
 
     # --- rounds -------------------------------------------------------------------------------------------------------
     def _rounds(self, state: State, course: Course) -> State:
@@ -113,9 +123,9 @@ class Mending:
             course.rounds += 1
             new = self._at(kept)
             gone = sights_of(state.diagnosis) - sights_of(new.diagnosis)
-            if gone or health_of(new.diagnosis) < health_of(state.diagnosis):
+            if gone or is_better(new.diagnosis, state.diagnosis):
                 state = new
-            if health_of(new.diagnosis) < health_of(best.diagnosis):
+            if is_better(new.diagnosis, best.diagnosis):
                 best = new
         return best
 

@@ -25,6 +25,8 @@ import tensorflow as tf
 model = tf.keras.Sequential([tf.keras.layers.Dense(3), tf.keras.layers.Dense(1)])
 if "--half" in sys.argv:
     tf.keras.mixed_precision.set_global_policy("mixed_float16")
+else:
+    print("float32")
 model.compile("adam", "mse")
 """
 
@@ -75,8 +77,16 @@ def test_a_notebook_is_mended_in_its_cells(folder: Path) -> None:
     cell = {"cell_type": "code", "metadata": {}, "outputs": [], "execution_count": None, "source": TWO}
     notebook = folder / "a.ipynb"
     notebook.write_text(json.dumps({"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}))
+    assert mend("a.ipynb", cwd=folder).stderr.startswith(b"mpdoctor: a.ipynb is a notebook: its patch is for reading")
     assert mend("a.ipynb", "--write", cwd=folder).returncode == 0
     assert json.loads(notebook.read_text())["cells"][0]["source"] == MENDED
+
+
+def test_what_git_cannot_apply_is_told(folder: Path) -> None:
+    (folder / "old.py").write_bytes(("# coding: latin-1\n# gr\u00f6\u00dfer\n" + TWO).encode("latin-1"))
+    done = mend("old.py", cwd=folder)
+    told = b"mpdoctor: old.py is not in UTF-8: git does not find its lines; --write makes the changes.\n"
+    assert done.stderr.endswith(told)
 
 
 def test_standard_input_has_a_patch_and_no_file(folder: Path) -> None:

@@ -107,6 +107,48 @@ def test_each_loss_is_scaled_where_it_is_whole(body: str, wanted: dict[str, str]
     assert not found_in(fixed, "3"), fixed
 
 
+CLIPS = """\
+import tensorflow as tf
+import keras
+
+keras.mixed_precision.set_global_policy("mixed_float16")
+one = keras.Sequential([keras.Input((4,)), keras.layers.Dense(8), keras.layers.Dense(1, dtype="float32")])
+LIMIT = 1.0
+
+
+class Trainer:
+    def __init__(self, limit=1.0):
+        {before}
+        self.optimizer = keras.optimizers.LossScaleOptimizer(keras.optimizers.SGD(0.1))
+        {behind}
+
+    def step(self, x, y):
+        with tf.GradientTape() as tape:
+            loss = self.optimizer.scale_loss(keras.ops.mean((one(x) - y) ** 2))
+        gradients = tape.gradient(loss, one.trainable_variables)
+        gradients, _ = tf.clip_by_global_norm(gradients, {limit})
+        self.optimizer.apply(gradients, one.trainable_variables)
+
+
+Trainer().step(f(), g())
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "behind", "limit", "wanted"),
+    [
+        ("pass", "pass", "1.0", "SGD(0.1, global_clipnorm=1.0)"),
+        ("pass", "pass", "LIMIT", "SGD(0.1, global_clipnorm=LIMIT)"),
+        ("self.limit = limit", "pass", "self.limit", "SGD(0.1, global_clipnorm=self.limit)"),
+        ("pass", "self.limit = limit", "self.limit", "(gradients, self.optimizer.scale_loss(self.limit))"),
+    ],
+)
+def test_a_limit_stays_what_the_program_says_it_is(before: str, behind: str, limit: str, wanted: str) -> None:
+    text = CLIPS.format(before=before, behind=behind, limit=limit)
+    assert [finding.code for finding in found_in(text, "3")] == ["MP405"]
+    assert wanted in in_rounds(text, "3", unsafe=True)
+
+
 ONE_OF_TWO_TAPES = """\
     if len(y) > 2:
         with tf.GradientTape() as tape:
@@ -133,7 +175,28 @@ NOT_UNDER_IT = """\
 """
 
 
-@pytest.mark.parametrize("body", [ONE_OF_TWO_TAPES, ON_ONE_LINE, SHARED_LINE, NOT_UNDER_IT])
-def test_nothing_is_edited_where_the_line_might_not_run(body: str) -> None:
+NAMED_LATER = """\
+    with tf.GradientTape() as tape:
+        loss = helper(x, y)
+    optimizer = first
+    optimizer.apply(tape.gradient(loss, one.trainable_variables), one.trainable_variables)
+"""
+SCALED_LATER = """\
+    with tf.GradientTape() as tape:
+        loss = helper(x, y)
+    optimizer = first
+    scaled = optimizer.scale_loss(loss)
+    optimizer.apply(tape.gradient(scaled, one.trainable_variables), one.trainable_variables)
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        *((body, "MP401") for body in (ONE_OF_TWO_TAPES, ON_ONE_LINE, SHARED_LINE, NOT_UNDER_IT, NAMED_LATER)),
+        (SCALED_LATER, "MP404"),
+    ],
+)
+def test_nothing_is_edited_where_the_line_might_not_run(body: str, code: str) -> None:
     text = START.format(optimizers=WRAPPED) + body
-    assert [(finding.code, finding.fix) for finding in found_in(text, "3")] == [("MP401", None)]
+    assert [(finding.code, finding.fix) for finding in found_in(text, "3")] == [(code, None)]

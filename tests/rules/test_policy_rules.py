@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from judging import KERASES, facts_of, findings_in
+from test_fixes_of_rules import fixed, in_rounds
 from test_rules_source import BODY, HEAD, layer, model, said, wrapper
 
 from mpdoctor.facts.failure import FailureFacts
@@ -167,6 +168,67 @@ def test_one_policy_for_each_of_two_kerases() -> None:
         assert facts.policies_at(layer_call) == (policy,)
 
 
+BUILT = "net = keras.Sequential([keras.Input((8,)), keras.layers.Dense(1, dtype=DTYPE)])"
+SET = 'keras.mixed_precision.set_global_policy("mixed_float16")'
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (f"    {BUILT}\n    if fp16:\n        {SET}\n", f"    if fp16:\n        {SET}\n    {BUILT}\n"),
+        (
+            f"    print(fp16)\n\n    # the net\n    {BUILT}\n    net.summary()\n\n    # half\n    {SET}  # fast\n\n",
+            f"    print(fp16)\n\n    # half\n    {SET}  # fast\n\n    # the net\n    {BUILT}\n    net.summary()\n\n",
+        ),
+        (f"    {BUILT}\n    fp16 = net.count_params() > 9\n    if fp16:\n        {SET}\n", None),
+        (f"    {BUILT}\n    if fp16:\n        print(9)\n        {SET}\n", None),
+        (f"    {BUILT}\n    if fp16:\n        {SET}\n    else:\n        print(9)\n", None),
+    ],
+)
+def test_a_policy_moves_ahead_of_the_layers_with_the_option_that_asks_for_it(before: str, after: str | None) -> None:
+    head = "import keras\n\nDTYPE = None\n\n\ndef main(fp16=True):\n"
+    foot = "    net.compile('adam', 'mse')\n    net.fit(f())\n\n\nmain()\n"
+    (finding,) = findings_in(facts_of(head + before + foot, "3"))
+    done = fixed(head + before + foot, finding.fix) if finding.fix else None
+    assert (finding.code, done) == ("MP105", after and head + after + foot)
+
+
+SETTER = "mixed_precision.set_global_policy"
+FLOATX = 'set_floatx("float16")'
+
+
+@pytest.mark.parametrize(
+    ("keras", "before", "after"),
+    [
+        ("3", f"import keras\nkeras.config.{FLOATX}", f'import keras\nkeras.{SETTER}("mixed_float16")'),
+        ("3", "import keras\nkeras.config.set_floatx('bfloat16')", f'import keras\nkeras.{SETTER}("mixed_bfloat16")'),
+        (
+            "2.15",
+            f"from tensorflow.keras import backend as K\nif f():\n    K.{FLOATX}  # half",
+            f"import tensorflow as tf\nfrom tensorflow.keras import backend as K\nif f():\n"
+            f'    tf.keras.{SETTER}("mixed_float16")  # half',
+        ),
+        (  # a policy says what to compute in
+            "2.15",
+            f'import tensorflow as tf\ntf.keras.backend.{FLOATX}\ntf.keras.{SETTER}("mixed_float16")',
+            f'import tensorflow as tf\ntf.keras.{SETTER}("mixed_float16")',
+        ),
+        (  # without it the program would compute in float32, and what else it may be given is float32
+            "3",
+            "import keras\nimport argparse\nparser = argparse.ArgumentParser()\n"
+            "parser.add_argument('--dtype', default='float16')\n"
+            "keras.config.set_floatx(parser.parse_args().dtype)",
+            None,
+        ),
+    ],
+)
+def test_a_policy_in_the_place_of_floatx(keras: str, before: str, after: str | None) -> None:
+    trained = "\nx = {0}.Input((8,))\n{0}.Model(x, {0}.layers.Dense(1, dtype='float32')(x)).fit(f())\n"
+    trained = trained.format("keras" if keras == "3" else "tf.keras") if "as K" not in before else "\n"
+    assert [finding.code for finding in findings_in(facts_of(before + trained, keras))] == ["MP107"]
+    assert in_rounds(before + trained, keras, unsafe=True) == (after or before) + trained
+
+
 @pytest.mark.parametrize(
     ("used", "told"),
     [
@@ -251,3 +313,26 @@ def test_what_follows_where_a_wrapper_is_dropped(keras: str, line: str, severity
     found = [finding for finding in findings_in(facts_of(f"{DROPPED}{line}\n", keras)) if finding.code == "MP116"]
     assert [finding.severity for finding in found] == [severity]
     assert follows in found[0].message
+
+
+CAST = "tf.cast({}, {}.gru.compute_dtype)"
+
+
+@pytest.mark.parametrize(
+    ("given", "cast"),
+    [
+        ("[s]", "[" + CAST.format("s", "self") + "]"),
+        ("s", CAST.format("s", "self")),
+        ("[f(s)]", "[" + CAST.format("f(s)", "self") + "]"),
+    ],
+)
+def test_each_of_the_states_that_are_written_out_is_cast(given: str, cast: str) -> None:
+    text = (
+        "import tensorflow as tf\n\ntf.keras.mixed_precision.set_global_policy('mixed_float16')\n\n\n"
+        "class Net(tf.keras.Model):\n    def __init__(self):\n        super().__init__()\n"
+        "        self.start = tf.keras.layers.Dense(8, dtype='float32')\n        self.gru = tf.keras.layers.GRU(8)\n\n"
+        "    def call(self, x):\n        s = self.start(x[0])\n        return self.gru(x[1], initial_state={})\n\n\n"
+        "net = Net()\nnet.compile('adam', 'mse')\nnet.fit(f(), g())\n"
+    )
+    fixes = [f.fix for f in findings_in(facts_of(text.format(given), "2.15")) if f.code == "MP212" and f.fix]
+    assert [fixed(text.format(given), fix) for fix in fixes] == [text.format(cast)] * ("f(" not in given)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from judging import KERASES
+from judging import KERASES, facts_of, findings_in
+from test_fixes_of_rules import fixed
 from test_rules_source import BODY, HEAD, LINE, layer, model, said, wrapper
 
 from mpdoctor.facts.failure import FailureFacts
@@ -240,3 +241,94 @@ def test_no_operation_is_on_both_lists() -> None:
     for dtype, allowed in ALLOW.items():
         assert not allowed & DENY[dtype]
     assert DENY["bfloat16"] < DENY["float16"]
+
+
+PHASES = """import keras
+
+keras.config.set_dtype_policy("mixed_float16")
+model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(8), keras.layers.Dense(1, dtype="float32")])
+model.compile("adam", "mse")
+model.fit(f(), g())
+model.save("model.keras")
+
+
+def finetune():
+    keras.config.set_dtype_policy({policy})
+{between}    model = keras.models.load_model("model.keras", compile=False)
+    model.compile("adam", "mse")
+    model.fit(f(), g())
+
+
+finetune()
+"""
+PUT_IN = '    keras.mixed_precision.set_global_policy("mixed_float16")\n'
+
+
+@pytest.mark.parametrize(
+    ("policy", "between", "policy_after", "after"),
+    [
+        ('"float32"', "", '"mixed_float16"', ""),
+        ("'float32'", "    # tuned\n", "'mixed_float16'", "    # tuned\n"),
+        ('"float32"', "    f()\n", '"float32"', f"    f()\n{PUT_IN}"),  # what else is made may be meant to be float32
+    ],
+)
+def test_no_policy_is_set_to_be_replaced_on_the_next_line(
+    policy: str, between: str, policy_after: str, after: str
+) -> None:
+    text = PHASES.format(policy=policy, between=between)
+    (finding,) = findings_in(facts_of(text, "3"))
+    assert finding.fix is not None
+    done = fixed(text, finding.fix)
+    assert (finding.code, done) == ("MP701", PHASES.format(policy=policy_after, between=after))
+
+
+OPTIMIZER = """import keras
+
+
+class Mine(keras.optimizers.SGD):
+    def __init__(self, power=1.0, floor=0.0, **kwargs):
+        super().__init__(**kwargs)
+        self.power = {power}
+        self._floor = floor
+{config}
+
+keras.config.set_dtype_policy("mixed_float16")
+model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1, dtype="float32")])
+model.compile(Mine(power=3.0, floor=1.0), "mse")
+model.fit(f(), g())
+model.save("model.keras")
+"""
+HEAD_OF_BOTH = "from tensorflow import keras"
+METHOD = "\n    def get_config(self):\n"
+BOTH = '"power": self.power, "floor": self._floor'
+
+
+@pytest.mark.parametrize(
+    ("power", "config", "after"),
+    [
+        ("power", "", f"{METHOD}        return {{**super().get_config(), {BOTH}}}\n"),
+        (
+            "power",
+            f"{METHOD}        return super().get_config()  # all\n",
+            f"{METHOD}        return {{**super().get_config(), {BOTH}}}  # all\n",
+        ),
+        (
+            "power",
+            f'{METHOD}        return {{**super().get_config(), "power": self.power}}\n',
+            f"{METHOD}        return {{**super().get_config(), {BOTH}}}\n",
+        ),
+        ("float(power)", "", None),  # what loads it would be given another thing
+    ],
+)
+def test_what_an_optimizer_keeps_is_saved(power: str, config: str, after: str | None) -> None:
+    text = OPTIMIZER.format(power=power, config=config)
+    (finding,) = findings_in(facts_of(text, "3"))
+    done = fixed(text, finding.fix) if finding.fix else None
+    assert (finding.code, done) == ("MP314", None if after is None else OPTIMIZER.format(power=power, config=after))
+
+
+def test_an_older_name_is_saved_by_keras_2_alone() -> None:
+    text = OPTIMIZER.format(power="power", config="").replace("floor", "decay").replace("import keras", HEAD_OF_BOTH)
+    text = text.replace("keras.config.set_dtype_policy", "keras.mixed_precision.set_global_policy")
+    told = {keras: findings_in(facts_of(text, keras))[0].message for keras in ("3", "2.15")}
+    assert {keras: "`decay`" in message for keras, message in told.items()} == {"3": True, "2.15": False}

@@ -150,6 +150,8 @@ def mend(
         _mend_file(settings, output, policy.value if policy is not None else "", quiet, output_format, columns, color)
     mended, files = _mended(settings, policy.value if policy is not None else "", quiet)
     _show(mended, output_format, columns, color)
+    if output_format is MendFormat.terminal and not write_files:
+        _say_what_git_does_not_apply(files)
     is_written = not write_files or _written(files, examined)
     raise typer.Exit(max(_status(mended), 0 if is_written else 2))
 
@@ -227,6 +229,24 @@ def _look(form: MendFormat, columns: int | None, color: Color) -> dict[str, Any]
     if form is MendFormat.json:
         return {}
     return {"width": columns or width(), "color": has_color(color), "blocks": has_blocks()}
+
+
+def _say_what_git_does_not_apply(files: list[EditedFile]) -> None:
+    from mpdoctor.fixes.rounds import NOTEBOOK
+
+    for file in files:
+        if file.shown_as.endswith(NOTEBOOK):
+            say(f"{file.shown_as} is a notebook: its patch is for reading, and --write makes the changes.")
+        elif not _is_utf8(file.before):
+            say(f"{file.shown_as} is not in UTF-8: git does not find its lines; --write makes the changes.")
+
+
+def _is_utf8(data: bytes) -> bool:
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _written(files: list[EditedFile], target: Target) -> bool:

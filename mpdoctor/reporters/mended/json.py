@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mpdoctor.finding import Edit
+from mpdoctor.finding import Edit, Finding
 from mpdoctor.mended import Mended, NeededEdit
 from mpdoctor.reporters.json import json_text, object_from_diagnosis, object_from_edit
 
@@ -23,11 +23,22 @@ def render(mended: Mended) -> str:
             "patch": mended.patch,
             "edits": [_edit(needed, edit) for needed in mended.edits for edit in needed.edits],
             "tried": [{"code": code or None, "title": title} for code, title in mended.tried],
+            "stopped": [_stop(finding) for finding in mended.stopped],
             "hindered": mended.hindered,
             "before": object_from_diagnosis(mended.before),
             "after": object_from_diagnosis(mended.after),
         }
     )
+
+
+def _stop(finding: Finding) -> dict[str, object]:
+    place = finding.location
+    return {
+        "code": finding.code,
+        "message": finding.message,
+        "path": place.path if place is not None else None,
+        "line": place.line if place is not None else None,
+    }
 
 
 def _edit(needed: NeededEdit, edit: Edit) -> dict[str, object]:

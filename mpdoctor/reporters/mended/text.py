@@ -74,7 +74,8 @@ def _headline(mended: Mended, look: Style) -> str:
     if mended.policy and not mended.policy_in_force:
         problem = f"{mended.policy} is not in force where it trains" + (f", and {problem}" if left else "")
     if not mended.edits:
-        return f"{name} is not mended: {problem}, and no edit helps."
+        helps = "could be proved" if mended.stopped else "helps"
+        return f"{name} is not mended: {problem}, and no edit {helps}."
     return f"{name} is not mended: {problem} after {edits}."
 
 
@@ -199,19 +200,27 @@ def remaining(diagnosis: Diagnosis, look: Style) -> Iterator[str]:
     if left:
         yield "What remains:"
     for finding in left[:MOST_NAMED]:
-        place = f"{place_text(finding.location)}: " if finding.location is not None else ""
-        yield f"  {place}{finding.code} {look.name(finding.message, 400)}"
+        yield f"  {_told(finding, look)}"
     if len(left) > MOST_NAMED:
         yield f"  {look.more} and {count(len(left) - MOST_NAMED, 'more finding')}: `mpdoctor check` names them."
+
+
+def _told(finding: Finding, look: Style) -> str:
+    place = f"{place_text(finding.location)}: " if finding.location is not None else ""
+    return f"{place}{finding.code} {look.name(finding.message, 400)}"
 
 
 def _hindered(mended: Mended, look: Style) -> Iterator[str]:
     if mended.is_healthy:
         return
     if mended.tried:
-        yield "Tried without success:"
+        yield "Tried, and not proved:" if mended.stopped else "Tried without success:"
     for code, title in mended.tried[:MOST_NAMED]:
         yield f"  {look.name(title)}{f' ({code})' if code else ''}"
+    if mended.stopped:
+        yield "With that it stopped elsewhere, before any training:"
+    for finding in mended.stopped[:MOST_NAMED]:
+        yield f"  {_told(finding, look)}"
     for reason in mended.hindered[:MOST_NAMED]:
         yield f"  No edit: {look.name(reason, 400)}."
 
@@ -237,5 +246,10 @@ def _not_compared(mended: Mended) -> Iterator[str]:
     trainings = [probe.training for probe in mended.after.probes]
     compared = [training.reference for training in trainings if training.reference is not None]
     is_compared = any(reference.divergence is not None for reference in compared)
-    if trainings and mended.policy in TO_16_BITS and mended.is_healthy and not is_compared:
+    if trainings and _is_in_16_bits(mended) and mended.is_healthy and not is_compared:
         yield "Its loss was not held against float32's: that takes --reference."
+
+
+def _is_in_16_bits(mended: Mended) -> bool:
+    layers = (layer for _, model in mended.after.models for layer in model.layers)
+    return mended.policy in TO_16_BITS or (not mended.policy and any(layer.computes_in_half for layer in layers))

@@ -56,7 +56,7 @@ from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Instance, Parameter
 from mpdoctor.program.values import Api, Attribute, Item, Value, is_api, known, options
 from mpdoctor.semantics.source.edits.expressions import unsafe_fix
-from mpdoctor.semantics.source.edits.layers import in_float32
+from mpdoctor.semantics.source.edits.outputs import output_in_float32
 from mpdoctor.semantics.source.layers.output_activations import activations_of_outputs
 from mpdoctor.semantics.source.layers.output_layers import (
     activation_of,
@@ -94,8 +94,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
                 continue
             if dtype is not None and isinstance(layer.callee, Api):
                 name = public_name(layer.callee.name).rpartition(".")[2]
-                edit = None if hands_on(layer) else in_float32(facts, layer)  # what it hands on was rounded before it
-                fix = unsafe_fix('Give it dtype="float32"', edit)
+                fix = unsafe_fix('Give it dtype="float32"', output_in_float32(facts, layer))
                 evidence = _evidence_of(*activations)
                 yield Finding(_message(name, dtype), _help(name, layer), layer.location, evidence=evidence, fix=fix)
         for output, dtype in () if cast_by_program else computed_outputs(facts, model):

@@ -61,6 +61,7 @@ from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Value, options, walk
 from mpdoctor.semantics.source.edits.expressions import safe_fix
+from mpdoctor.semantics.source.edits.loops.under_tapes import reads_what_comes_later
 from mpdoctor.semantics.source.edits.statements import line_behind, statement_at, without_statement
 from mpdoctor.semantics.source.optimizers.gradients import is_gradient_call, is_tape, target
 from mpdoctor.semantics.source.optimizers.scaling import SCALING, multiplied_by_scale
@@ -100,7 +101,7 @@ def _fix(facts: SourceFacts, scaled: Call | Operation) -> Fix | None:
     if moved is None or len(losses) != 1 or losses[0].context.function is not scaled.context.function:
         return None
     is_assignment = bool(re.match(r"\w+ = ", moved.text)) and "\n" not in moved.text
-    if not is_assignment:
+    if not is_assignment or reads_what_comes_later(facts, losses[0].location.end_line, moved.text):
         return None
     title = "Move it inside the tape"
     here = line_behind(facts, losses[0].location, moved.text)

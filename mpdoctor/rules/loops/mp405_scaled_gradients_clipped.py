@@ -59,7 +59,7 @@ from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Api, Attribute, Value, known, walk
 from mpdoctor.semantics.source.edits.expressions import unsafe_fix, with_keyword
-from mpdoctor.semantics.source.edits.loops.clipped import with_scaled_limits, without_clipping
+from mpdoctor.semantics.source.edits.loops.clipped import limit_at, with_scaled_limits, without_clipping
 from mpdoctor.semantics.source.edits.loops.moved_clips import clipped_behind_branch
 from mpdoctor.semantics.source.edits.loops.scaled_losses import unscaled_at_tape
 from mpdoctor.semantics.source.optimizers.clipping import argument_for, limits
@@ -130,7 +130,8 @@ def _given_to_inner(facts: SourceFacts, clip: Call, apply: Call) -> Fix | None:
     (inner,) = inside
     if not isinstance(inner, Call) or not isinstance(inner.callee, Api) or any(map(inner.keyword, LIMITS)):
         return None
-    limit = with_keyword(facts, inner.location, argument_for(clip), f"{numbers[-1]!r}")
+    text = limit_at(facts, clip, inner)
+    limit = with_keyword(facts, inner.location, argument_for(clip), text) if text is not None else None
     return unsafe_fix("Let the optimizer inside clip", limit, without_clipping(facts, clip.location))
 
 
@@ -194,13 +195,14 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
     if seen.on_the_way != "changed":
         return
     yield Finding(
-        "The gradients are clipped while they are still multiplied by the loss scale, and divided by it afterwards: "
-        f"for the same batch, the gradients at the loss scales {seen.low:g} and {seen.high:g} differ by a factor of "
-        f"{(seen.high / seen.low) ** abs(seen.median):.3g}, and should be equal.",
+        "The gradients are clipped, or divided by their norm, while they are still multiplied by the loss scale, and "
+        f"unscaled afterwards: for the same batch, the gradients at the loss scales {seen.low:g} and {seen.high:g} "
+        f"differ by a factor of {(seen.high / seen.low) ** abs(seen.median):.3g}, and should be equal.",
         "Give the limit to the optimizer inside, which clips after unscaling: "
-        "`LossScaleOptimizer(Adam(global_clipnorm=1.0))`."
+        "`LossScaleOptimizer(Adam(global_clipnorm=1.0))`. Multiply what is divided by its norm by "
+        "`optimizer.scale_loss(1.0)`."
         if training.model.keras.is_keras3
-        else f"Clip after `{UNSCALING}`, not before.",
+        else f"Clip after `{UNSCALING}`, and divide there, not before.",
         training.applied_at,
         model=training.model.id,
         evidence={"exponent": round(seen.median, 3), "scales": [seen.low, seen.high]},

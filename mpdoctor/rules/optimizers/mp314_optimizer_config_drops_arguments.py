@@ -49,6 +49,7 @@ OverLordGoldDragon/keras-adamw#46, NVIDIA-Merlin/HugeCTR#462.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from mpdoctor.facts.location import Location
@@ -60,12 +61,15 @@ from mpdoctor.program.instances import class_of
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import ClassFacts, Defined
 from mpdoctor.program.values import Api, Attribute, Collection, Known, Value, options, walk
+from mpdoctor.semantics.source.edits.configs import with_entries
+from mpdoctor.semantics.source.edits.expressions import unsafe_fix
 from mpdoctor.semantics.wording import listed
 
 SEVERITY = Severity.WARNING
-# The arguments that Keras' own `Optimizer` and its subclasses save.
-SAVED_BY_OPTIMIZER = OF_EVERY_OPTIMIZER | {"name", "lr", "decay"}
-SAVED_BY_KERAS = HYPER_PARAMETERS | SAVED_BY_OPTIMIZER
+FIXES = ("unsafe",)
+# The arguments that Keras' own `Optimizer` and its subclasses save; in Keras 2 the older names as well.
+SAVED_BY_OPTIMIZER = OF_EVERY_OPTIMIZER | {"name"}
+OF_KERAS2 = frozenset(("lr", "decay"))
 # A missing `get_config` matters only once the program saves, loads or copies something.
 SAVES = (
     *("save", "save_model", "load_model", "clone_model", "model_from_json", "to_json", "get_config", "from_config"),
@@ -84,14 +88,17 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             kept_as = _kept_as(facts, own)
             initializer = own.methods["__init__"]
             required = [name for name in dropped if name not in initializer.defaults]
-            yield _finding(own.name, {name: kept_as[name] for name in dropped}, own.location, required)
+            held = {name: kept_as[name] for name in dropped}
+            fix = unsafe_fix("Save it in get_config", with_entries(facts, own.location, held))
+            yield dataclasses.replace(_finding(own.name, held, own.location, required), fix=fix)
 
 
 def in_model(model: ModelFacts) -> Iterator[Finding]:
     if not (model.may_train and model.computes_in_half):
         return
     for link in model.optimizer:
-        dropped = [name for name in link.dropped if name not in SAVED_BY_OPTIMIZER]
+        saved = SAVED_BY_OPTIMIZER | (frozenset() if model.keras.is_keras3 else OF_KERAS2)
+        dropped = [name for name in link.dropped if name not in saved]
         if dropped and link.class_location is not None:
             yield _finding(link.class_name, {name: name for name in dropped}, link.class_location)
 
@@ -125,7 +132,8 @@ def _dropped(facts: SourceFacts, own: ClassFacts) -> list[str]:
     named = _named_in(facts, own)
     if named is None:
         return []
-    kept_as, saved = _kept_as(facts, own), named | _saved_by_its_base(own)
+    older = frozenset() if facts.keras.is_keras3 else OF_KERAS2
+    kept_as, saved = _kept_as(facts, own), named | older | _saved_by_its_base(own)
     return [name for name in initializer.parameters[1:] if name in kept_as and not saved & {name, kept_as[name]}]
 
 
@@ -149,7 +157,7 @@ def _saved_by_its_base(own: ClassFacts) -> frozenset[str]:
     """The arguments that a class's Keras base saves: `beta_1` for Adam, none for the class Optimizer itself."""
     bases = [option for cls in own.lineage() for base in cls.bases for option in options(base)]
     plain = all(base.name.endswith(".Optimizer") for base in bases if isinstance(base, Api))
-    return SAVED_BY_OPTIMIZER if plain else SAVED_BY_KERAS
+    return SAVED_BY_OPTIMIZER if plain else SAVED_BY_OPTIMIZER | HYPER_PARAMETERS
 
 
 def _is_keras_optimizer(own: ClassFacts) -> bool:

@@ -45,6 +45,7 @@ from mpdoctor.program.instances import class_of
 from mpdoctor.program.policy_settings import library_of
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.semantics.source.edits.expressions import unsafe_fix
+from mpdoctor.semantics.source.edits.moved import ahead_of
 from mpdoctor.semantics.source.edits.policies import set_at_top
 from mpdoctor.semantics.source.layers.model_layers import (
     LIGHT,
@@ -72,25 +73,31 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     for policy in half_policy_calls(facts):
         if any(name == "float32" for name in policies_set(policy)) and policy.context.loops:
             continue  # a comparison of policies
-        early = _built_early(facts, policy)
+        layers = _built_early(facts, policy)
+        early = list(dict.fromkeys(str(layer_name(layer)) for layer in layers))
         if early:
             yield Finding(
                 f"The policy is set after layers of the model were built: {listed(early)} "
                 f"{'stays' if len(early) == 1 else 'stay'} float32.",
                 HELP.format(it="this line"),
                 policy.location,
-                fix=_fix(facts, policy),
+                fix=_fix(facts, policy, layers),
             )
 
 
-def _fix(facts: SourceFacts, policy: Call) -> Fix | None:
+def _fix(facts: SourceFacts, policy: Call, early: list[Call]) -> Fix | None:
+    early_models = [model for model in _trained_after(facts, policy) if model.order < policy.order]
+    chains = [(made.location, *made.context.callers) for made in (*early, *early_models)]
+    moved = ahead_of(facts, policy.location, chains) if policy.location.path == facts.path else None
+    if moved is not None:
+        return unsafe_fix("Set the policy before the layers are built", moved)
     named = policies_set(policy)
     return unsafe_fix("Set the policy at the top", *set_at_top(facts, named[0], policy)) if len(named) == 1 else None
 
 
-def _built_early(facts: SourceFacts, policy: Call) -> list[str]:
-    """The classes of the layers with weights that were built before this policy, of the models trained after it."""
-    found: list[str] = []
+def _built_early(facts: SourceFacts, policy: Call) -> list[Call]:
+    """The layers with weights that were built before this policy, of the models trained after it."""
+    found: list[Call] = []
     models = _trained_after(facts, policy)
     for model in models:
         deciding = _layers_by_policy(facts, model)
@@ -99,8 +106,8 @@ def _built_early(facts: SourceFacts, policy: Call) -> list[str]:
         if is_whole and any(_is_built_later(facts, other, policy) for other in models if other is not model):
             return []  # the policy is meant for another model, built and trained after it
         if is_whole or not _is_part_on_purpose(facts, model, early):
-            found += [str(layer_name(layer)) for layer in early]
-    return list(dict.fromkeys(found))
+            found += early
+    return found
 
 
 def _layers_by_policy(facts: SourceFacts, model: Call) -> list[Call]:

@@ -46,8 +46,9 @@ from mpdoctor.program.instances import class_of
 from mpdoctor.program.policy_settings import SET_FLOATX, SET_POLICY, policies_set_by, sets_policy
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import ClassFacts, Defined, Parameter
-from mpdoctor.program.values import Api, Value, is_api, options, walk
+from mpdoctor.program.values import Api, Known, Value, is_api, options, walk
 from mpdoctor.semantics.source.edits.expressions import argument_replaced, literal_replaced, unsafe_fix
+from mpdoctor.semantics.source.edits.policies import policy_instead
 from mpdoctor.semantics.source.edits.statements import without_statement
 from mpdoctor.semantics.source.layers.untrained_models import is_in_untrained_model
 from mpdoctor.semantics.source.programs.tests_without_training import TRAINING, is_in_test_without_training
@@ -80,7 +81,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             yield Finding(
                 f'"{policy}" as {role} keeps the weights in 16 bits: '
                 "updates smaller than a weight's last bit are lost.",
-                "Remove it: `mixed_float16` keeps float32 weights."
+                _instead_of_floatx(facts, policy)
                 if role == FLOATX
                 else f'Use "mixed_{policy}", which computes in {policy} and keeps float32 weights.',
                 call.location,
@@ -114,9 +115,25 @@ def _is_refused(given: Value | None) -> bool:
     return any(isinstance(name, Api) for policy in policies for name in options(policy.argument(0, "name")))
 
 
+def _instead_of_floatx(facts: SourceFacts, policy: str) -> str:
+    """Without this call a program that sets no policy computes in float32."""
+    if _sets_no_policy(facts):
+        return f"Set the policy `mixed_{policy}` instead, which computes in {policy} and keeps float32 weights."
+    return f"Remove it: `mixed_{policy}` keeps float32 weights."
+
+
+def _sets_no_policy(facts: SourceFacts) -> bool:
+    """Whether floatx alone says in which dtype the program computes."""
+    return all(is_api(call.callee, SET_FLOATX) for call in facts.policy_calls) and not facts.mixed_elsewhere
+
+
 def _fix(facts: SourceFacts, call: Call, given: Value | None, policy: str, role: str) -> Fix | None:
-    if role == FLOATX:
+    if role == FLOATX and not _sets_no_policy(facts):
         return unsafe_fix("Remove it", without_statement(facts, call.location))
+    if role == FLOATX:
+        is_written = isinstance(given, Known) and not call.open
+        edits = policy_instead(facts, call, f"mixed_{policy}") if is_written else None
+        return unsafe_fix(f"Set the policy mixed_{policy} instead", edits)
     edit = literal_replaced(facts, given.location, f"mixed_{policy}") if given is not None else None
     if edit is None and call.keyword("dtype") is not None:  # `dtype=tf.float16`
         edit = argument_replaced(facts, call.location, "dtype", None, f'"mixed_{policy}"')

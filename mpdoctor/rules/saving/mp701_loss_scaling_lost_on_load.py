@@ -57,9 +57,9 @@ from mpdoctor.program.policy_settings import UNSURE
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import known, options
 from mpdoctor.semantics.live.loaded_layers import layers_inside
-from mpdoctor.semantics.source.edits.expressions import unsafe_fix
+from mpdoctor.semantics.source.edits.expressions import literal_replaced, unsafe_fix
 from mpdoctor.semantics.source.edits.names import keras_name
-from mpdoctor.semantics.source.edits.statements import line_before
+from mpdoctor.semantics.source.edits.statements import is_right_above, line_before
 from mpdoctor.semantics.source.layers.model_layers import TRAINING, policies_of_layer
 from mpdoctor.semantics.source.optimizers.bare_optimizers import is_bare
 from mpdoctor.semantics.source.optimizers.wrappers import compiles_of
@@ -102,6 +102,11 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 
 def _fix(facts: SourceFacts, load: Call) -> Fix | None:
     """Not for a part of another model: the layers around it would follow the policy too."""
+    settings = [call for call in facts.policy_calls if is_right_above(facts, call.location, load.location)]
+    given = settings[0].argument(0, "policy") if len(settings) == 1 else None
+    named = literal_replaced(facts, given.location, "mixed_float16") if given is not None else None
+    if named is not None:
+        return unsafe_fix("Load it under mixed_float16", named)
     setter = keras_name(facts, "mixed_precision.set_global_policy")
     line = line_before(facts, load.location, f'{setter}("mixed_float16")') if setter is not None else None
     return unsafe_fix("Set the policy before loading", line)

@@ -32,6 +32,8 @@ TEXT = """class Outer(Layer):
 outer = Outer()
 head = Dense(1)
 optimizer = Wrapper(Adam(), dynamic=False)
+size = BatchNormalization(axis=1)
+import tensorflow as tf
 """
 SOURCES = {"a.py": SourceFacts("a.py", TEXT)}
 
@@ -45,6 +47,7 @@ LAYERS = (
     layer("outer", 9, "Outer", own_class=True, class_location=Location("a.py", 1)),
     layer("outer/inner", 4),
     layer("head", 10, is_output=True, variables=(("float32", 4, True),)),
+    layer("size", 12, "BatchNormalization", variables=(("float32", 4, True),)),
 )
 OPTIMIZER = OptimizerFacts("Wrapper", "keras", is_wrapper=True, made_at=Location("a.py", 11))
 MODEL = ModelFacts("m", "m", "Sequential", "mixed_float16", Keras("keras"), LAYERS, (OPTIMIZER,))
@@ -100,6 +103,9 @@ HEAD = ("`head` computes in float32", ', dtype="float32"')
         (finding("MP908"), []),  # no layer alone heals it
         (finding("MP601", layer="outer/inner"), [[[INNER], [OUTER, INNER]]]),
         (finding("MP601", layer="head"), []),  # which would learn from numbers that are as large in float32
+        (finding("MP601", layer="size"), [[[("`size` computes in float32", ', dtype="float32"')]]]),
+        (finding("MP218", layer="outer"), [[[("Cast what `Outer.call` returns", "tf.cast(, self.compute_dtype)")]]]),
+        (finding("MP218", layer="outer/inner"), []),  # in float32 it would return what it returns now
         (finding("MP605", layer="head"), []),  # nothing that float32 may mend
     ],
 )
@@ -193,6 +199,44 @@ def test_what_keeps_the_gradients(
     assert [proposal.title for answers in answers_to for answer in answers for proposal in answer.proposals] == (
         [wanted] if wanted else []
     )
+
+
+SPECTRUM = """import tensorflow as tf
+
+@register()
+class Mix(Layer):
+    def call(self, x{given}):
+        \"\"\"Mixes.\"\"\"
+        y = tf.signal.rfft({made})
+        return tf.abs(y)
+
+mix = Mix()
+"""
+WIDE = SPECTRUM.replace("        y", "        x = tf.cast(x, tf.float32)\n        y").replace(
+    "tf.abs(y)", "tf.cast(tf.abs(y), self.compute_dtype)"
+)
+
+
+@pytest.mark.parametrize(
+    ("given", "made", "returned", "is_inside"),
+    [
+        ("", "x", "tf.abs(y)", True),
+        (", training=None", "x", "tf.abs(y)", True),
+        (", context", "x", "tf.abs(y)", False),  # which of them meets what it gives
+        ("", "self.dense(x)", "tf.abs(y)", False),  # casts its input to 16 bits again
+        ("", "x * tf.Variable(3.0)", "tf.abs(y)", False),
+        ("", "x", "(y, x)", False),
+    ],
+)
+def test_where_16_bits_raise_in_a_layers_call_it_computes_in_float32_alone(
+    given: str, made: str, returned: str, is_inside: bool
+) -> None:
+    text, wide = (one.format(given=given, made=made).replace("tf.abs(y)", returned) for one in (SPECTRUM, WIDE))
+    found = finding("MP211", location=Location("a.py", 7), stage="source")
+    diagnosis = Diagnosis((), (found,), (), (), (), (), (), {}, 0, 1, "", "")
+    ((first, *_),) = proposed(diagnosis, {"a.py": SourceFacts("a.py", text)}).answers
+    edits = [edit for proposal in first.proposals for edit in proposal.edits]
+    assert edited(text, edits) == (wide if is_inside else text.replace("Mix()", 'Mix(dtype="float32")'))
 
 
 HALF, OTHER = {"painted": "float16", "self.real": "float32"}, {"painted": "float32", "self.real": "bfloat16"}
@@ -301,6 +345,8 @@ norms = [Norm(name="a"), Norm(name="b")]
         ("MP502", 3, ("first", "a", "b"), ('first = Norm(dtype="float32")', '"a", dtype="float32"', '"b", dtype=')),
         ("MP502", 3, ("first", "b"), ('first = Norm(dtype="float32")', 'Norm(name="a")', '"b", dtype="float32"')),
         ("MP502", 3, (), None),
+        ("MP211", 3, (), ('first = Norm(dtype="float32")', '"a", dtype="float32"', '"b", dtype="float32"')),
+        ("MP211", 7, (), None),
         ("MP502", 7, ("first", "a", "b"), None),  # no layer's code
         ("MP213", 3, ("first", "a", "b"), None),  # nothing that float32 holds
     ],

@@ -12,8 +12,9 @@ import pytest
 from mpdoctor.facts.location import Location
 from mpdoctor.finding import Diagnosis, Edit, Finding, Fix, Severity
 from mpdoctor.fixes.choices import Sources
+from mpdoctor.mending.answers import Answer, Proposed
 from mpdoctor.mending.draft import Draft, Proposal
-from mpdoctor.mending.proposals import Answer, Proposed, proposed
+from mpdoctor.mending.proposals import proposed
 from mpdoctor.mending.rounds import MOST_ROUNDS, Contents, Course, Mending, Propose, Seen
 from mpdoctor.program.source_facts import SourceFacts
 
@@ -194,6 +195,13 @@ def test_what_breaks_more_than_it_mends_does_not_stay() -> None:
     course, told = told_of("#E1>#E2|#E3|#E4")
     assert told[0] == "#E1>#E2|#E3|#E4"
     assert [proposal.title for proposal in course.tried] == ["E1 to #E2|#E3|#E4"]
+
+
+@pytest.mark.parametrize(
+    ("text", "stopped"), [("#E1>#MP002", ["MP002"]), ("#MP002", []), ("#E1>#E2|#E3", []), ("#MP003\n#E1>ok", [])]
+)
+def test_what_ends_the_program_behind_an_edit_is_told(text: str, stopped: list[str]) -> None:
+    assert [end.code for end in told_of(text)[0].stopped] == stopped
 
 
 def test_where_all_edits_together_make_it_worse_each_is_tried_alone() -> None:

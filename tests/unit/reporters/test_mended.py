@@ -39,12 +39,18 @@ BAD, GOOD = diagnosis(ERROR), diagnosis()
 HEALED = Mended(BAD, GOOD, True, 1, 2, (EDIT,), PATCH)
 NOTHING = Mended(GOOD, GOOD, True, 0, 1)
 HOPELESS = Mended(BAD, BAD, False, 1, 2, tried=(("MP101", "Write `new`"),), hindered=("a.py: it was changed",))
+STOPPED = dataclasses.replace(
+    HOPELESS, stopped=(Finding("It stopped: no such file.", "", PLACE, code="MP002", severity=Severity.ERROR),)
+)
 ON_STAND_INS = dataclasses.replace(
     HEALED,
     after=dataclasses.replace(GOOD, targets=(dataclasses.replace(GOOD.targets[0], stand_ins=("mnist",)),)),
 )
 NOT_IN_FORCE = Mended(GOOD, GOOD, False, 1, 2, (EDIT,), PATCH, policy="mixed_float16", policy_in_force=False)
 TRAINED = dataclasses.replace(GOOD, probes=(Probe(training(good_steps()), Verdict.HEALTHY, ""),))
+IN_16_BITS = dataclasses.replace(
+    HEALED, after=dataclasses.replace(TRAINED, models=(("a.py", TRAINED.probes[0].training.model),))
+)
 SWITCHED = Mended(TRAINED, TRAINED, True, 1, 2, (EDIT,), PATCH, policy="mixed_float16")
 COMPARED = ReferenceFacts("float16", divergence=DivergenceFacts("float16"))
 NOT_COMPARED = "Its loss was not held against float32's: that takes --reference."
@@ -60,8 +66,12 @@ NOT_COMPARED = "Its loss was not held against float32's: that takes --reference.
                     "Tried without success:\n  Write `new` (MP101)",
                     "No edit: a.py: it was changed.",
                     "What remains:\n  a.py:1:1: MP101 It is old.")),
+        (STOPPED, ("1 error remains, and no edit could be proved.", "Tried, and not proved:\n  Write `new` (MP101)",
+                   "With that it stopped elsewhere, before any training:\n  a.py:1:1: MP002 It stopped: no such")),
         (ON_STAND_INS, ("Trained on stand-ins, because it could not be downloaded: mnist.",)),
         (SWITCHED, ("a.py is mended under mixed_float16 by 1 edit", NOT_COMPARED)),
+        (IN_16_BITS, ("a.py is mended by 1 edit, proved by training with it.", NOT_COMPARED)),
+        (dataclasses.replace(IN_16_BITS, edits=(), patch=""), ("a.py: nothing to mend.", NOT_COMPARED)),
         (NOT_IN_FORCE, ("a.py is not mended: mixed_float16 is not in force where it trains after 1 edit.",)),
     ],
 )  # fmt: skip
@@ -106,7 +116,7 @@ def test_colours_are_for_terminals() -> None:
     assert "\x1b[32m+new\x1b[0m\n" in report_from_mended(HEALED, "terminal", width=80, color=True)
 
 
-@pytest.mark.parametrize("mended", [HEALED, NOTHING, HOPELESS, NOT_IN_FORCE])
+@pytest.mark.parametrize("mended", [HEALED, NOTHING, HOPELESS, STOPPED, NOT_IN_FORCE])
 def test_the_json_is_what_its_schema_says(mended: Mended) -> None:
     schemas = {name: json.loads((SCHEMAS / name).read_text()) for name in ("mended-1.json", "diagnosis-1.json")}
     registry = Registry().with_resources((name, Resource.from_contents(schema)) for name, schema in schemas.items())

@@ -12,6 +12,7 @@ from mpdoctor.knowledge.api_names import KERAS_OPS
 from mpdoctor.program.events import Use
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.semantics.source.edits.expressions import argument_at, put_around, replaced
+from mpdoctor.semantics.source.edits.made.layers import location_of, tree_of
 from mpdoctor.semantics.source.edits.statements import statement_at
 
 TENSORFLOW = "tensorflow"
@@ -94,10 +95,22 @@ def cast(facts: SourceFacts, location: Location, dtype: str = "float32") -> list
 
 
 def each_cast(facts: SourceFacts, location: Location, dtype: str) -> list[Edit] | None:
-    """A list of tensors with each of them cast: `[tf.cast(state, …) for state in states]`."""
+    """A list of tensors with each of them cast: `[tf.cast(state, …) for state in states]`; of one that is written out
+    `[tf.cast(h, …), tf.cast(c, …)]`."""
     around = cast_around(facts, dtype)
+    written = _list_at(facts, location)
+    if written is not None and around is not None:
+        edits = [put_around(facts, location_of(facts, element), *around) for element in written.elts]
+        return [edit for each in edits for edit in each or ()] if all(edits) else None
     before, behind = around if around is not None else ("", "")
     return put_around(facts, location, f"[{before}state{behind} for state in ", "]") if around is not None else None
+
+
+def _list_at(facts: SourceFacts, location: Location) -> ast.List | None:
+    tree = tree_of(facts)
+    lists = [node for node in ast.walk(tree) if isinstance(node, ast.List)] if tree is not None else []
+    found = next((node for node in lists if location_of(facts, node) == location), None)
+    return found if found is not None and not any(isinstance(part, ast.Starred) for part in found.elts) else None
 
 
 def cast_argument(facts: SourceFacts, call: Location, dtype: str = "float32", position: int = 0) -> list[Edit] | None:

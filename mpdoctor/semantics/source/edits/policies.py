@@ -13,10 +13,10 @@ from mpdoctor.program.events import Call, Event
 from mpdoctor.program.policy_settings import SET_FLOATX
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Api
-from mpdoctor.semantics.source.edits.expressions import argument_replaced
-from mpdoctor.semantics.source.edits.made.layers import called
+from mpdoctor.semantics.source.edits.expressions import argument_replaced, callee_text, replaced, text_of
+from mpdoctor.semantics.source.edits.made.layers import called, tree_of
 from mpdoctor.semantics.source.edits.names import keras_name
-from mpdoctor.semantics.source.edits.statements import without_statement
+from mpdoctor.semantics.source.edits.statements import statement_at, without_statement
 from mpdoctor.semantics.source.layers.model_layers import policies_set
 
 SETTER = "mixed_precision.set_global_policy"  # in Keras 2.4 and later, and in Keras 3
@@ -63,11 +63,46 @@ def set_at_top(facts: SourceFacts, policy: str, instead_of: Event) -> tuple[Edit
     """A policy that is set before the first layer is made, and no longer where it was. None where the program does that
     under a condition or in another file, sets other policies too, or where it is none of 16 bits."""
     context = instead_of.context
-    is_certain = context.reached and not context.branches and not context.loops
+    is_certain = context.reached and not context.branches and not context.loops and not _is_in_if(facts, instead_of)
     is_only = all(call is instead_of for call in facts.policy_calls)
     if not (is_certain and is_only and policy in HALF_POLICIES and instead_of.location.path == facts.path):
         return None, None
     return policy_line(facts, policy), without_statement(facts, instead_of.location)
+
+
+def _is_in_if(facts: SourceFacts, event: Event) -> bool:
+    """Whether an `if` is around it, which may be an option of the program's though nothing else than one arm is seen to
+    be taken."""
+    line, tree = event.location.line, tree_of(facts)
+    conditions = [node for node in ast.walk(tree) if isinstance(node, ast.If)] if tree is not None else []
+    return any(node.lineno <= line <= (node.end_lineno or 0) for node in conditions if not _is_of_main(node))
+
+
+def _is_of_main(condition: ast.If) -> bool:
+    return "__name__" in {node.id for node in ast.walk(condition.test) if isinstance(node, ast.Name)}
+
+
+def policy_instead(facts: SourceFacts, call: Call, policy: str) -> list[Edit] | None:
+    """The call that sets a global policy, in the place of another one that stands by itself."""
+    setter = keras_name(facts, SETTER)
+    added: list[Edit] = []
+    if setter is None:
+        imported, setter = _imported(facts)
+        added = _line_before_import_of(facts, call, imported.strip())
+        if not added:
+            return None
+    statement = statement_at(facts, call.location)
+    stands_alone = statement is not None and statement.text == text_of(facts, call.location)
+    edit = replaced(facts, call.location, f'{setter}("{policy}")') if stands_alone else None
+    return [*added, edit] if edit is not None else None
+
+
+def _line_before_import_of(facts: SourceFacts, call: Call, line: str) -> list[Edit]:
+    """A line before the import that brings the name by which a call begins."""
+    tree, name = tree_of(facts), callee_text(facts, call.location).partition(".")[0]
+    statements = tree.body if tree is not None else []
+    numbers = [statement.lineno for statement in statements if name in _bound(statement)]
+    return [Edit(Location(facts.path, number, 1, number, 1), f"{line}\n") for number in numbers[:1]]
 
 
 def policy_line(facts: SourceFacts, policy: str) -> Edit | None:

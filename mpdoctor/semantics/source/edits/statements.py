@@ -6,6 +6,7 @@ import io
 import tokenize
 from collections.abc import Iterator
 from functools import lru_cache
+from itertools import pairwise
 
 from mpdoctor.facts.frozen import dataclass
 from mpdoctor.facts.location import Location
@@ -64,6 +65,16 @@ def passed_on(facts: SourceFacts, call: Location, position: int = 0, *names: str
     if statement is not None and statement.text == same:
         return without_statement(facts, call)
     return without_call(facts, call, position, *names)
+
+
+def is_right_above(facts: SourceFacts, first: Location, second: Location) -> bool:
+    """Whether two statements of one block follow each other, with nothing but blank lines and comments in between."""
+    lines = logical_lines(facts) if first.path == second.path == facts.path else ()
+    pairs = [(one, other) for one, other in pairwise(lines) if other.start <= second.line <= other.end]
+    return any(
+        one.start <= first.line <= one.end and _indent(facts, one.start) == _indent(facts, other.start)
+        for one, other in pairs
+    )
 
 
 def line_before(facts: SourceFacts, location: Location, text: str) -> Edit | None:

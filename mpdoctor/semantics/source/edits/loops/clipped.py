@@ -37,6 +37,41 @@ def without_clipping(facts: SourceFacts, clip: Location) -> Edit | None:
     return replaced(facts, statement.location, f"{name} = {unclipped}")
 
 
+def limit_at(facts: SourceFacts, clip: Call, made: Call) -> str | None:
+    """The limit as it can be written where the optimizer is made: a number, or a name or an attribute that has its
+    value there, too. None where it may be another one: what is said to be its number may be a default."""
+    *_, (position, name) = limit_arguments(clip)
+    text = argument_text(facts, clip.location, name, position) or ""
+    try:
+        written = ast.parse(text, mode="eval").body
+    except SyntaxError:
+        return None
+    parts = [node for node in ast.walk(written) if isinstance(node, ast.Name | ast.Attribute | ast.Call)]
+    if not parts or (isinstance(written, ast.Name | ast.Attribute) and _is_known_at(facts, text, clip, made)):
+        return text
+    return None
+
+
+def _is_known_at(facts: SourceFacts, text: str, clip: Call, made: Call) -> bool:
+    """`LIMIT` that the file gives once, at its top; `limit` of the same function; `self.limit` where the method that
+    makes the optimizer gives it before."""
+    function, tree = made.context.function, tree_of(facts)
+    if tree is None:
+        return False
+    first, *rest = text.split(".")
+    if not rest:
+        given = [
+            name for statement in tree.body if isinstance(statement, ast.Assign) for name in _names_given(statement)
+        ]
+        is_of_file = given.count(first) == _names_given(tree).count(first) == 1
+        return is_of_file or (function is clip.context.function and made.order < clip.order)
+    if function is None or clip.context.function is None or function.owner is not clip.context.function.owner:
+        return False
+    stores = [node for node in ast.walk(tree) if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)]
+    lines = [node.lineno for node in stores if ast.unparse(node) == text]
+    return bool(lines) and all(function.location.line < line < made.location.line for line in lines)
+
+
 def with_scaled_limits(facts: SourceFacts, clip: Call, apply: Call) -> list[Edit] | None:
     """`clip_by_global_norm(gradients, optimizer.scale_loss(1.0))`, where this optimizer is given the gradients: what
     clips scaled gradients to scaled limits clips them as unscaled ones. A norm that is kept is divided by the scale in

@@ -13,6 +13,7 @@ from mpdoctor.semantics.source.edits.made.layers import location_of, tree_of
 from mpdoctor.semantics.source.edits.statements import logical_line_at
 
 WITH = (ast.With, ast.AsyncWith)
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 Block = Sequence[ast.stmt]
 
@@ -30,10 +31,25 @@ def behind_last_under_tape(facts: SourceFacts, gradient: Location, name: str, te
         return None
     place = location_of(facts, last)
     indent, line = facts.lines[place.line - 1][: place.column - 1], logical_line_at(facts, place.end_line)
-    if indent.strip() or line is None or line.shared:
+    if indent.strip() or line is None or line.shared or reads_what_comes_later(facts, line.end, text):
         return None
     end = len(facts.lines[line.end - 1]) + 1
     return Edit(Location(place.path, line.end, end, line.end, end), f"\n{indent}{text}")
+
+
+def reads_what_comes_later(facts: SourceFacts, behind: int, text: str) -> bool:
+    """Whether a statement behind this line would read a name that its function gives a value only further down."""
+    functions = [node for node in ast.walk(tree_of(facts) or ast.Module([], [])) if isinstance(node, FUNCTIONS)]
+    around = [node for node in functions if node.lineno <= behind <= (node.end_lineno or node.lineno)]
+    innermost = max(around, key=lambda node: node.lineno, default=None)
+    if innermost is None:
+        return False
+    names = [node for node in ast.walk(innermost) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
+    given = {name.arg for name in ast.walk(innermost.args) if isinstance(name, ast.arg)}
+    known = {name.id for name in names if name.lineno <= behind} | given
+    later = {name.id for name in names if name.lineno > behind} - known
+    return any(isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id in later
+               for node in ast.walk(ast.parse(text)))  # fmt: skip
 
 
 @lru_cache(maxsize=1)

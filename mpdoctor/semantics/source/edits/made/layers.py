@@ -80,7 +80,7 @@ def tree_of(facts: SourceFacts) -> ast.Module | None:
 def makings_of_class_around(facts: SourceFacts, line: int) -> tuple[str, list[Location]]:
     """The name of the innermost class whose body holds this line, and the places of the calls of that name; ("", [])
     outside of classes."""
-    around, tree = _class_around(facts, line), tree_of(facts)
+    around, tree = class_around(facts, line), tree_of(facts)
     if around is None or tree is None:
         return "", []
     name, nodes = around.name, ast.walk(tree)
@@ -89,14 +89,19 @@ def makings_of_class_around(facts: SourceFacts, line: int) -> tuple[str, list[Lo
 
 def line_of_class_around(facts: SourceFacts, line: int) -> int | None:
     """The line of the innermost class whose body holds this one."""
-    around = _class_around(facts, line)
+    around = class_around(facts, line)
     return around.lineno if around is not None else None
 
 
-def _class_around(facts: SourceFacts, line: int) -> ast.ClassDef | None:
+def _begins(definition: ast.ClassDef) -> int:
+    return min([definition.lineno, *(decorator.lineno for decorator in definition.decorator_list)])
+
+
+def class_around(facts: SourceFacts, line: int) -> ast.ClassDef | None:
+    """The innermost class whose definition holds this line."""
     tree = tree_of(facts)
     classes = [] if tree is None else [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
-    around = [definition for definition in classes if definition.lineno <= line <= (definition.end_lineno or 0)]
+    around = [definition for definition in classes if _begins(definition) <= line <= (definition.end_lineno or 0)]
     return max(around, key=lambda definition: definition.lineno, default=None)
 
 

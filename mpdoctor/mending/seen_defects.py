@@ -1,0 +1,86 @@
+"""Answers to what the running program was seen to do, at the line that was running."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mpdoctor.facts.model import OptimizerFacts
+from mpdoctor.finding import Diagnosis, Finding
+from mpdoctor.mending.answers import Answer
+from mpdoctor.mending.draft import Proposal
+from mpdoctor.mending.live_layers import LiveLayers, SourceAt
+from mpdoctor.semantics.source.edits.loops.seen_defects import (
+    cast_where_they_met,
+    clipped_inside,
+    kept_from_zero,
+    unscaled_once,
+    wrapped_once,
+)
+from mpdoctor.semantics.source.edits.own_calls import cast_back
+
+# Two dtypes met where no layer was being called.
+OF_TRAINING_CODE = ("MP505", "MP901")
+# A layer's result, which stays float32 wherever its layer computes in float32.
+OF_RETURNED = ("MP218",)
+
+
+def of_what_was_seen(finding: Finding, optimizers: list[OptimizerFacts], source_at: SourceAt) -> Iterator[Answer]:
+    """What the running program did, and its source leaves in doubt."""
+    place = finding.location
+    facts = source_at(place.path) if place is not None and finding.stage != "source" else None
+    if facts is None or place is None:
+        return
+    found = None
+    if finding.code == "MP306":
+        found = wrapped_once(facts, place)
+    elif finding.code == "MP403":
+        found = unscaled_once(facts, place)
+    elif finding.code == "MP405":
+        inner = {link.made_at: link.class_name for link in optimizers if not link.is_wrapper and link.made_at}
+        if len(inner) == 1:
+            ((made_at, made),) = inner.items()
+            found = clipped_inside(facts, place, made_at, made) if source_at(made_at.path) is facts else None
+    if found is not None:
+        title, edits = found
+        yield Answer(finding, (Proposal(title, False, finding.code, edits),))
+
+
+def of_what_is_returned(finding: Finding, making: LiveLayers) -> Iterator[Answer]:
+    """float32 that the user's own layer returns though it computes in 16 bits."""
+    layer = making.layers.get(finding.layer or "") if finding.code in OF_RETURNED else None
+    home = layer.class_location if layer is not None else None
+    facts = making.source_at(home.path) if home is not None else None
+    found = cast_back(facts, home.line) if facts is not None and home is not None else None
+    if found is not None:
+        title, edits = found
+        yield Answer(finding, (Proposal(title, False, finding.code, edits),))
+
+
+def of_what_met(finding: Finding, source_at: SourceAt) -> Iterator[Answer]:
+    """A 16-bit and a float32 tensor in one operation of the training code, outside of its layers."""
+    place, dtypes = finding.location, finding.evidence.get("dtypes")
+    facts = source_at(place.path) if place is not None and finding.code in OF_TRAINING_CODE else None
+    if facts is None or place is None or finding.layer is not None or not isinstance(dtypes, dict):
+        return
+    found = cast_where_they_met(facts, place, dtypes)
+    if found is not None:
+        title, edits = found
+        yield Answer(finding, (Proposal(title, True, finding.code, edits),))  # the line raised before
+
+
+def of_the_operation(finding: Finding, diagnosis: Diagnosis, source_at: SourceAt) -> Iterator[Answer]:
+    """A root or a logarithm of 0, where the training broke: by the line of that operation."""
+    trainings = [probe.training for probe in diagnosis.probes if probe.training.model.id == finding.model]
+    culprits = [training.gradient_culprit.operation for training in trainings if training.gradient_culprit is not None]
+    culprits += [training.loss_culprit for training in trainings] + [
+        training.culprit.operation for training in trainings if training.culprit
+    ]
+    for operation in culprits:
+        if operation is None or operation.name != finding.evidence.get("operation") or operation.location is None:
+            continue
+        facts = source_at(operation.location.path)
+        found = kept_from_zero(facts, operation.location, operation.name) if facts is not None else None
+        if found is not None:
+            title, edits = found
+            yield Answer(finding, (Proposal(title, False, finding.code, edits),))
+            return
