@@ -60,7 +60,13 @@ from mpdoctor.program.user_definitions import Defined, FunctionFacts, Parameter
 from mpdoctor.program.values import Api, Attribute, Collection, Item, Value, options, walk
 from mpdoctor.semantics.source.edits.expressions import argument_replaced, safe_fix, unsafe_fix
 from mpdoctor.semantics.source.edits.names import cast_around
-from mpdoctor.semantics.source.layers.call_dtypes import policies_of_instances, runs_in_call
+from mpdoctor.semantics.source.layers.call_dtypes import (
+    NOT_CALLED,
+    functions_around,
+    method_around,
+    policies_of_instances,
+    surrounding,
+)
 from mpdoctor.semantics.source.layers.casts import casts, is_cast, is_cast_to
 from mpdoctor.semantics.source.layers.mixed_operands import may_raise, mixed_operands
 from mpdoctor.semantics.source.layers.model_layers import layer_name, policies_set
@@ -107,7 +113,7 @@ def _casts_by_name(facts: SourceFacts, losses: set[int]) -> Iterator[tuple[Call,
     for call, dtype, given in (*_casts(facts), *_made(facts)):
         if dtype not in HALF or _is_of_a_tensor(given) or _is_conditional(call.context):
             continue
-        is_loss = _is_in_a_loss(call.context, losses)
+        is_loss = _is_in_a_loss(facts, call.context, losses)
         if not (is_loss and is_cast(call)) and not _is_in_a_layer_of_any_dtype(facts, call):
             continue
         if not is_cast_to(facts, call, (AUTOCAST, "float32", "float64", "int32", "int64")):
@@ -256,18 +262,25 @@ def _instead(facts: SourceFacts, call: Call, dtype: str, given: Value, is_loss: 
     )
 
 
-def _is_in_a_loss(context: Context, losses: set[int]) -> bool:
+def _is_in_a_loss(facts: SourceFacts, context: Context, losses: set[int]) -> bool:
     """Whether the call runs in a loss; `losses` are the ids of the loss functions."""
-    in_class = context.owner is not None and context.owner.kind == "loss"
-    return in_class or (context.function is not None and id(context.function) in losses)
+    method = method_around(facts, context)
+    if method is not None and method.owner is not None:
+        return method.owner.kind == "loss"
+    return any(id(function) in losses for function in (context.function, *functions_around(facts, context)))
 
 
 def _is_in_a_layer_of_any_dtype(facts: SourceFacts, call: Call) -> bool:
     """Whether it runs in the `call()` of a user's layer that follows the global policy, or makes a tensor for it."""
-    owner, function = call.context.owner, call.context.function
-    is_kept = function is not None and function.name in SETTING_UP and not is_cast(call)
-    if owner is None or owner.kind is None or not (is_kept or runs_in_call(call.context)):
+    method = method_around(facts, call.context)
+    owner = None if method is None else method.owner
+    if method is None or owner is None or owner.kind not in ("layer", "model"):
         return False
+    if method.name in NOT_CALLED and (method.name not in SETTING_UP or is_cast(call)):
+        return False
+    is_helper = method not in surrounding(facts, call.context.function)
+    if is_helper and id(call) not in _combined(facts):
+        return False  # a mask, say, that is handed on to a layer which casts it
     fixed = policies_named(owner.base_argument("dtype"))
     return not fixed and any(policy in SIXTEEN_BITS for policy in policies_of_instances(facts, owner))
 

@@ -148,6 +148,16 @@ def functions_around(facts: SourceFacts, context: Context) -> list[FunctionFacts
     return [stands_in.get(place) for place in context.callers]
 
 
+def method_around(facts: SourceFacts, context: Context) -> FunctionFacts | None:
+    """The method of a class of Keras' kind (a layer, a loss, a metric …) in which code runs: its own, or the nearest
+    that calls the function in which it stands."""
+    for function in (context.function, *reversed(functions_around(facts, context))):
+        for around in surrounding(facts, function):
+            if around.owner is not None and around.owner.kind is not None:
+                return around
+    return None
+
+
 @lru_cache(maxsize=1)
 def _where_calls_stand(facts: SourceFacts) -> dict[Location, FunctionFacts | None]:
     return {call.location: call.context.function for call in facts.calls}
