@@ -21,7 +21,7 @@ from mpdoctor.server.checking import Checked, bytes_from_text, checked
 from mpdoctor.server.pages import page_of_findings
 from mpdoctor.server.positions import UTF32, Place, Span, whole
 from mpdoctor.server.sent import NAME, diagnostic, quick_fix, range_of, span_of
-from mpdoctor.server.waiting import Waiting
+from mpdoctor.server.waiting import QUIET, Waiting
 from mpdoctor.settings.pyproject import ConfigurationError
 from mpdoctor.source.modules import NOTEBOOK
 
@@ -29,6 +29,7 @@ FIX_ALL = "source.fixAll.mpdoctor"
 KINDS = [lsp.CodeActionKind.QuickFix, FIX_ALL]
 WATCHED = ("*.py", "pyproject.toml", "requirements*.txt")
 PAUSE = 0.1  # seconds without a change before a text is looked at
+MOST_WALKS = 20  # whose garbage may lie while somebody types without a pause
 STACK = 64 * 2**20  # bytes; a thread has 512 KiB on macOS, and the source is walked by recursion
 
 
@@ -42,6 +43,7 @@ class Server(LanguageServer):
         self._checks: dict[str, tuple[int, Checked]] = {}  # with the number of the question that was answered
         self._published: dict[str, Checked] = {}
         self._told = ""
+        self._walks = 0  # since the last collection of garbage
         threading.stack_size(STACK)
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix=NAME)
 
@@ -105,7 +107,11 @@ class Server(LanguageServer):
                 # nobody knows who imports what could not be read before
                 is_readable_now = before is None or before.is_unreadable
                 self.waiting.put_last(self._others(uri) if is_readable_now else self.importers_of(uri))
-        await self.in_thread(gc.collect)  # a walk leaves its garbage lie (`without_garbage_collection`)
+        if self._walks < MOST_WALKS:
+            await asyncio.sleep(QUIET)
+        if self._walks >= MOST_WALKS or (self._walks and self.waiting.is_quiet):
+            self._walks = 0
+            await self.in_thread(gc.collect)  # a walk lets its garbage lie (`without_garbage_collection`)
 
     async def _publish(self, uri: str) -> Checked | None:
         check = await self.check_of(uri)
@@ -130,6 +136,7 @@ class Server(LanguageServer):
             return None
         assert isinstance(check, Checked)
         self._told = ""
+        self._walks += 1
         for crash in check.diagnosis.crashed if check.diagnosis is not None else ():
             self._log(f"{crash.code} broke in {crash.where}: {crash.error}")
         return check

@@ -30,6 +30,14 @@ class Waiting:
         self._since = time.monotonic()
         return self._asked[uri]
 
+    @property
+    def is_quiet(self) -> bool:
+        return self._left_to_wait <= 0 and not self._is_at_work
+
+    @property
+    def _left_to_wait(self) -> float:
+        return self._since + QUIET - time.monotonic()
+
     def asked(self, uri: str) -> int:
         """How often; of a text that was closed meanwhile the count goes on."""
         return self._asked.get(uri, 0)
@@ -60,7 +68,7 @@ class Waiting:
 
     async def _next(self) -> str | None:
         """None where all were closed meanwhile."""
-        while not self._first and (left := self._since + QUIET - time.monotonic()) > 0:
+        while not self._first and (left := self._left_to_wait) > 0:
             await asyncio.sleep(min(left, QUIET / 10))
         uri = next(iter(self._first or self._last), None)
         for waiting in (self._first, self._last):
