@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -14,6 +14,8 @@ import typer
 
 from mpdoctor.cli.signals import EndedBySignal
 from mpdoctor.cli.streams import fail, say, write
+from mpdoctor.source.prefilter import outlines_from_files
+from mpdoctor.source_stage.file_texts import FileTexts
 
 CLEAR = "\x1b[2J\x1b[3J\x1b[H"  # the screen, what was scrolled away, and the cursor to the top
 SUFFIXES = (".py", ".ipynb")
@@ -62,28 +64,50 @@ def _changes(paths: Sequence[Path]) -> Iterator[None]:
     """Once at the beginning, and again each time that something has changed, what is written meanwhile included.
 
     Raises EndedBySignal."""
+    changed = True  # nothing was looked at yet
+    while True:
+        places = _places(paths)
+        changes = _changes_in(places, recursive=any(path.is_dir() for path in paths))
+        while True:
+            changed = _next(changes) or changed
+            if changed:
+                changed = False
+                yield
+                if _places(paths) != places:
+                    changed = _next(changes)
+                    break
+
+
+def _next(changes: Iterator[bool]) -> bool:
+    """Raises EndedBySignal."""
+    with _noted_signals() as noted:
+        found = next(changes)
+    if noted:
+        raise EndedBySignal(noted[0])
+    return found
+
+
+def _changes_in(places: Collection[Path], recursive: bool) -> Iterator[bool]:
+    """Whether something has changed since it was asked last, again and again."""
     from watchfiles import DefaultFilter, watch
 
     usual = DefaultFilter()
-    # of a file its directory: many editors write another one in its place
-    places = {path if path.is_dir() else path.absolute().parent for path in paths}
     found = watch(
         *places,
         watch_filter=lambda change, path: usual(change, path) and _is_read(Path(path)),
-        recursive=any(path.is_dir() for path in paths),
+        recursive=recursive,
         debounce=TOGETHER,
         rust_timeout=TICK,
         yield_on_timeout=True,
     )
-    changed = True  # nothing was looked at yet
-    while True:
-        with _noted_signals() as noted:
-            changed = bool(next(found)) or changed
-        if noted:
-            raise EndedBySignal(noted[0])
-        if changed:
-            changed = False
-            yield
+    return map(bool, found)
+
+
+def _places(paths: Sequence[Path]) -> set[Path]:
+    """Of a file its directory, since many editors write another one in its place, and those of what it imports."""
+    files = [path.absolute() for path in paths if not path.is_dir()]
+    read = outlines_from_files(files, FileTexts({}).of)
+    return {path for path in paths if path.is_dir()} | {path.parent for path in (*files, *read)}
 
 
 def _is_read(path: Path) -> bool:

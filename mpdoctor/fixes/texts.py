@@ -36,7 +36,7 @@ def spans_of_edits(text: str, edits: Iterable[Edit]) -> list[tuple[int, int, str
     found = []
     for edit in edits:
         start, end = (starts[line - 1] + column - 1 for line, column in _bounds(edit))
-        found.append((start, end, edit.text.replace("\n", _line_end(text, start))))
+        found.append((start, end, edit.text.replace("\n", line_end_at(text, start))))
     return found
 
 
@@ -66,7 +66,7 @@ def touch(one: Edit, other: Edit) -> bool:
     return start == other_start or (start < other_end and other_start < end)
 
 
-def _line_end(text: str, at: int) -> str:
+def line_end_at(text: str, at: int) -> str:
     """That of the line at this place, else that of the first line."""
     found = _LINE_END.search(text, at) or _LINE_END.search(text)
     return found[0] if found else "\n"

@@ -46,6 +46,12 @@ class Checked:
         )
 
     @property
+    def is_unreadable(self) -> bool:
+        """As Python: it is half typed."""
+        facts = self.sources.get(self.shown)
+        return facts is not None and facts.unreadable is not None
+
+    @property
     def imported(self) -> frozenset[Path]:
         """The other files that the findings hang on."""
         return frozenset(Path(name).absolute() for name in self.sources) - {self.path}

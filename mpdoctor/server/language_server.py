@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -13,24 +14,23 @@ from pygls.lsp.server import LanguageServer
 from pygls.uris import to_fs_path, uri_scheme
 
 from mpdoctor import __version__
-from mpdoctor.finding import Edit, Finding, Severity
-from mpdoctor.server.actions import Action, fixes, ignores, text_with_all_safe_fixes
-from mpdoctor.server.checking import Checked, checked
-from mpdoctor.server.pages import page_of_findings, text_of_finding
-from mpdoctor.server.positions import UTF32, Place, Span, span_from_location, whole
+from mpdoctor.finding import Finding
+from mpdoctor.project.regular_files import bytes_from_file
+from mpdoctor.server.actions import fixes, ignores, text_with_all_safe_fixes
+from mpdoctor.server.checking import Checked, bytes_from_text, checked
+from mpdoctor.server.pages import page_of_findings
+from mpdoctor.server.positions import UTF32, Place, Span, whole
+from mpdoctor.server.sent import NAME, diagnostic, quick_fix, range_of, span_of
+from mpdoctor.server.waiting import QUIET, Waiting
 from mpdoctor.settings.pyproject import ConfigurationError
+from mpdoctor.source.modules import NOTEBOOK
 
-NAME = "mpdoctor"
 FIX_ALL = "source.fixAll.mpdoctor"
 KINDS = [lsp.CodeActionKind.QuickFix, FIX_ALL]
+WATCHED = ("*.py", "pyproject.toml", "requirements*.txt")
 PAUSE = 0.1  # seconds without a change before a text is looked at
+MOST_WALKS = 20  # whose garbage may lie while somebody types without a pause
 STACK = 64 * 2**20  # bytes; a thread has 512 KiB on macOS, and the source is walked by recursion
-
-_SEVERITIES = {
-    Severity.ERROR: lsp.DiagnosticSeverity.Error,
-    Severity.WARNING: lsp.DiagnosticSeverity.Warning,
-    Severity.INFO: lsp.DiagnosticSeverity.Information,
-}
 
 
 class Server(LanguageServer):
@@ -39,9 +39,11 @@ class Server(LanguageServer):
     def __init__(self) -> None:
         # whole texts: pygls counts a form feed and Unicode's separators as ends of lines, the protocol does not
         super().__init__(NAME, __version__, text_document_sync_kind=lsp.TextDocumentSyncKind.Full)
-        self.checks: dict[str, Checked] = {}
-        self._asked: dict[str, int] = {}
+        self.waiting = Waiting()
+        self._checks: dict[str, tuple[int, Checked]] = {}  # with the number of the question that was answered
+        self._published: dict[str, Checked] = {}
         self._told = ""
+        self._walks = 0  # since the last collection of garbage
         threading.stack_size(STACK)
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix=NAME)
 
@@ -50,45 +52,83 @@ class Server(LanguageServer):
         return str(self.workspace.position_encoding or lsp.PositionEncodingKind.Utf16)
 
     async def look_at(self, uri: str, pause: float = 0.0) -> None:
-        """Publish the findings of a text as it stands after a pause, unless it has changed again by then; and those of
-        the other open texts that import it."""
-        self._asked[uri] = asked = self._asked.get(uri, 0) + 1
+        """Publish the findings of a text as it stands after a pause, unless it has changed again by then; and, when
+        the editor has been quiet for a while, those of the other open texts that hang on it."""
+        asked = self.waiting.ask(uri)
         await asyncio.sleep(pause)
-        if self._asked.get(uri) != asked:
-            return
-        await self._publish(uri)
+        if self.waiting.asked(uri) == asked:
+            self.waiting.put_first(uri)
+            await self._look()
+
+    async def look_again(self, uris: Iterable[str]) -> None:
+        """At texts that are as they were, for what they hang on has changed."""
+        self.waiting.put_last(uris)
+        await self._look()
+
+    def importers_of(self, uri: str) -> list[str]:
         path = _path(uri)
-        for other in [other for other, check in self.checks.items() if other != uri and path in check.imported]:
-            await self._publish(other)
+        return [other for other, (_, check) in self._checks.items() if other != uri and path in check.imported]
 
     def forget(self, uri: str) -> None:
         """A closed text; what was asked of it is not answered any more."""
-        self._asked.pop(uri, None)
-        self.checks.pop(uri, None)
+        self.waiting.forget(uri)
+        self._checks.pop(uri, None)
+        self._published.pop(uri, None)
         self.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(uri, []))
 
     async def check_of(self, uri: str) -> Checked | None:
-        """Of the text as it stands now; None where its project's settings can't be read."""
-        text, path = self.workspace.get_text_document(uri).source, _path(uri)
-        known = self.checks.get(uri)
-        if known is not None and known.text == text:
-            return known
-        return await self._checked(uri, path, text)
+        """Of the text as it stands now; None where it is none of ours, or its project's settings can't be read."""
+        if uri not in self.waiting.texts:
+            return None
+        text, asked = self.workspace.get_text_document(uri).source, self.waiting.asked(uri)
+        known = self._checks.get(uri)
+        if known is not None and known[0] == asked and known[1].text == text:
+            return known[1]
+        others = {_path(other): self.workspace.get_text_document(other).source for other in self._others(uri)}
+        check = await self._checked(_path(uri), text, others)
+        if uri in self.waiting.texts:
+            if check is not None:
+                self._checks[uri] = asked, check
+            else:
+                self._checks.pop(uri, None)
+        return check
 
     async def in_thread(self, function: object, *given: object) -> object:
         return await asyncio.get_running_loop().run_in_executor(self._thread, function, *given)  # type: ignore[arg-type]
 
-    async def _publish(self, uri: str) -> None:
-        text = self.workspace.get_text_document(uri).source
-        check = await self._checked(uri, _path(uri), text)
-        document = self.workspace.text_documents.get(uri)
-        if check is None or document is None or document.source != text:
-            return  # what has changed since is looked at again
-        diagnostics = [diagnostic(finding, check.text, self.encoding) for finding in check.findings]
-        self.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(uri, diagnostics, document.version))
+    async def _look(self) -> None:
+        async for uri in self.waiting.each():
+            before = self._published.get(uri)
+            check = await self._publish(uri)
+            if check is None or uri not in self.waiting.texts:
+                continue
+            self._published[uri] = check
+            if _is_new(check) if before is None else before.text != check.text:
+                # nobody knows who imports what could not be read before
+                is_readable_now = before is None or before.is_unreadable
+                self.waiting.put_last(self._others(uri) if is_readable_now else self.importers_of(uri))
+        if self._walks < MOST_WALKS:
+            await asyncio.sleep(QUIET)
+        if self._walks >= MOST_WALKS or (self._walks and self.waiting.is_quiet):
+            self._walks = 0
+            await self.in_thread(gc.collect)  # a walk lets its garbage lie (`without_garbage_collection`)
 
-    async def _checked(self, uri: str, path: Path, text: str) -> Checked | None:
-        others = {_path(other): its.source for other, its in self.workspace.text_documents.items() if other != uri}
+    async def _publish(self, uri: str) -> Checked | None:
+        check = await self.check_of(uri)
+        if uri not in self.waiting.texts:
+            return None
+        document = self.workspace.get_text_document(uri)
+        if check is None:  # what was found by other settings is not left standing at places that move
+            self.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(uri, [], document.version))
+        elif document.source == check.text:  # what has changed since is looked at again
+            diagnostics = [diagnostic(finding, check.text, self.encoding) for finding in check.findings]
+            self.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(uri, diagnostics, document.version))
+        return check
+
+    def _others(self, uri: str) -> list[str]:
+        return [other for other in self.waiting.texts if other != uri]
+
+    async def _checked(self, path: Path, text: str, others: Mapping[Path, str]) -> Checked | None:
         try:
             check = await self.in_thread(checked, path, text, others)
         except ConfigurationError as error:
@@ -96,9 +136,9 @@ class Server(LanguageServer):
             return None
         assert isinstance(check, Checked)
         self._told = ""
+        self._walks += 1
         for crash in check.diagnosis.crashed if check.diagnosis is not None else ():
             self._log(f"{crash.code} broke in {crash.where}: {crash.error}")
-        self.checks[uri] = check
         return check
 
     def _tell(self, message: str) -> None:
@@ -113,6 +153,8 @@ class Server(LanguageServer):
 
 def language_server() -> Server:
     server = Server()
+    server.feature(lsp.INITIALIZED)(_began)
+    server.feature(lsp.WORKSPACE_DID_CHANGE_WATCHED_FILES)(_changed_on_disk)
     server.feature(lsp.TEXT_DOCUMENT_DID_OPEN)(_opened)
     server.feature(lsp.TEXT_DOCUMENT_DID_CHANGE)(_changed)
     server.feature(lsp.TEXT_DOCUMENT_DID_SAVE)(_saved)
@@ -125,8 +167,27 @@ def language_server() -> Server:
     return server
 
 
+def _began(server: Server, given: lsp.InitializedParams) -> None:
+    """Files change on the disk as well: by a checkout, a formatter, another program."""
+    wanted = server.client_capabilities.workspace
+    if wanted and wanted.did_change_watched_files and wanted.did_change_watched_files.dynamic_registration:
+        watchers = [lsp.FileSystemWatcher(f"**/{name}") for name in WATCHED]
+        options = lsp.DidChangeWatchedFilesRegistrationOptions(watchers)
+        registration = lsp.Registration(f"{NAME}-files", lsp.WORKSPACE_DID_CHANGE_WATCHED_FILES, options)
+        server.client_register_capability(lsp.RegistrationParams([registration]))
+
+
+async def _changed_on_disk(server: Server, given: lsp.DidChangeWatchedFilesParams) -> None:
+    """Of a text that is open the file does not count. Nobody knows what a new file or other settings bring to whom."""
+    if any(change.uri not in server.waiting.texts for change in given.changes):
+        await server.look_again(list(server.waiting.texts))
+
+
 async def _opened(server: Server, given: lsp.DidOpenTextDocumentParams) -> None:
-    await server.look_at(given.text_document.uri)
+    uri = given.text_document.uri
+    if _is_ours(uri):
+        server.waiting.texts[uri] = None
+        await server.look_at(uri)
 
 
 async def _changed(server: Server, given: lsp.DidChangeTextDocumentParams) -> None:
@@ -138,7 +199,9 @@ async def _saved(server: Server, given: lsp.DidSaveTextDocumentParams) -> None:
 
 
 async def _closed(server: Server, given: lsp.DidCloseTextDocumentParams) -> None:
+    importers = server.importers_of(given.text_document.uri)  # which read the file from now on
     server.forget(given.text_document.uri)
+    await server.look_again(importers)
 
 
 async def _hovered(server: Server, given: lsp.HoverParams) -> lsp.Hover | None:
@@ -149,7 +212,7 @@ async def _hovered(server: Server, given: lsp.HoverParams) -> lsp.Hover | None:
     found = list(_meeting(check, Span(here, here), server.encoding))
     page = page_of_findings(check, found)
     shown = lsp.MarkupContent(lsp.MarkupKind.Markdown, page)
-    return lsp.Hover(shown, _range(_span(found[0], check.text, server.encoding))) if page else None
+    return lsp.Hover(shown, range_of(span_of(found[0], check.text, server.encoding))) if page else None
 
 
 async def _asked_for_actions(server: Server, given: lsp.CodeActionParams) -> list[lsp.CodeAction]:
@@ -162,7 +225,7 @@ async def _asked_for_actions(server: Server, given: lsp.CodeActionParams) -> lis
         lines = range(given.range.start.line, given.range.end.line + 1)
         offered = (action for offer in (fixes(check), ignores(check)) for action in offer)
         near = [action for action in offered if _is_on(action.finding, check, lines)]
-        found += [_quick_fix(action, check, uri, server.encoding) for action in near]
+        found += [quick_fix(action, check, uri, server.encoding) for action in near]
     if _wanted(FIX_ALL, given.context.only) and any(action.is_safe for action in fixes(check)):
         all_of_them = lsp.CodeAction("mpdoctor: fix all that is safe to fix", FIX_ALL, data=uri)
         found.append(await _with_edit(server, all_of_them) if given.context.only else all_of_them)
@@ -175,57 +238,37 @@ async def _with_edit(server: Server, action: lsp.CodeAction) -> lsp.CodeAction:
     check = await server.check_of(uri)
     if check is not None and action.kind == FIX_ALL:
         text = str(await server.in_thread(text_with_all_safe_fixes, check))
-        change = lsp.TextEdit(_range(whole(check.text, server.encoding)), text)
+        change = lsp.TextEdit(range_of(whole(check.text, server.encoding)), text)
         action.edit = lsp.WorkspaceEdit({uri: [change] if text != check.text else []})
     return action
 
 
-def diagnostic(finding: Finding, text: str, encoding: str) -> lsp.Diagnostic:
-    return lsp.Diagnostic(
-        range=_range(_span(finding, text, encoding)),
-        message=text_of_finding(finding),
-        severity=_SEVERITIES[finding.severity or Severity.WARNING],
-        code=finding.code,
-        source=NAME,
-        data=finding.fingerprint,
-    )
-
-
-def _quick_fix(action: Action, check: Checked, uri: str, encoding: str) -> lsp.CodeAction:
-    return lsp.CodeAction(
-        action.title,
-        lsp.CodeActionKind.QuickFix,
-        [diagnostic(action.finding, check.text, encoding)],
-        is_preferred=action.is_safe,
-        edit=lsp.WorkspaceEdit({uri: [_text_edit(edit, check.text, encoding) for edit in action.edits]}),
-    )
-
-
-def _text_edit(edit: Edit, text: str, encoding: str) -> lsp.TextEdit:
-    return lsp.TextEdit(_range(span_from_location(edit.location, text, encoding)), edit.text)
-
-
 def _is_on(finding: Finding, check: Checked, lines: range) -> bool:
     """Whether it begins on one of these lines: wherever in it the cursor stands."""
-    return _span(finding, check.text, UTF32).start.line in lines
+    return span_of(finding, check.text, UTF32).start.line in lines
 
 
 def _meeting(check: Checked, span: Span, encoding: str) -> Iterator[Finding]:
-    return (finding for finding in check.findings if _span(finding, check.text, encoding).meets(span))
-
-
-def _span(finding: Finding, text: str, encoding: str) -> Span:
-    assert finding.location is not None, "those of a text have one"
-    return span_from_location(finding.location, text, encoding)
-
-
-def _range(span: Span) -> lsp.Range:
-    return lsp.Range(lsp.Position(*span.start), lsp.Position(*span.end))
+    return (finding for finding in check.findings if span_of(finding, check.text, encoding).meets(span))
 
 
 def _wanted(kind: str, only: Sequence[str] | None) -> bool:
     """An editor asks for a kind, for all that begin like it, or for any."""
     return not only or any(f"{kind}.".startswith(f"{asked}.") for asked in only)
+
+
+def _is_ours(uri: str) -> bool:
+    """Not a cell of a notebook, which is no program, nor a notebook as text, whose lines are not those of its cells,
+    nor another state of a file (`git:`)."""
+    return uri_scheme(uri) in ("file", "untitled") and _path(uri).suffix != NOTEBOOK
+
+
+def _is_new(check: Checked) -> bool:
+    """Whether a text that was just opened is another one than the file's, which others have imported."""
+    try:
+        return bytes_from_file(check.path) != bytes_from_text(check.text)
+    except OSError:
+        return True
 
 
 def _path(uri: str) -> Path:

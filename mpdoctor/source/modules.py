@@ -70,12 +70,24 @@ class Files:
     def _file_of(self, root: Path, dotted: str) -> Path | None:
         around = self._added_around(root, dotted.rpartition(".")[0])
         if not around:
-            return _file_of(root, dotted)
+            return self._own_file_of(root, dotted)
         parts = dotted.split(".")
         added = [(".".join(parts[count:]), directories) for count, directories in around]
         before = (self.find(directory, rest) for rest, directories in added for directory in directories.before)
         behind = (self.find(directory, rest) for rest, directories in added for directory in directories.behind)
-        return next(filter(None, before), None) or _file_of(root, dotted) or next(filter(None, behind), None)
+        return next(filter(None, before), None) or self._own_file_of(root, dotted) or next(filter(None, behind), None)
+
+    def _own_file_of(self, root: Path, dotted: str) -> Path | None:
+        if not dotted or not all(part.isidentifier() for part in dotted.split(".")):
+            return None
+        place = root.joinpath(*dotted.split("."))
+        for path in (place / "__init__.py", place.with_name(place.name + ".py")):
+            try:
+                if path in self._unsaved or (path.is_file() and path.stat().st_size <= LARGEST):
+                    return path
+            except OSError:  # a name too long for the file system, or a directory that may not be read
+                return None
+        return None
 
     def _added_around(self, root: Path, package: str) -> tuple[tuple[int, AddedDirectories], ...]:
         """What a package and those around it add to their paths, each with the number of parts of its name."""
@@ -89,7 +101,7 @@ class Files:
         return self._added[key]
 
     def _added_by(self, root: Path, package: str) -> AddedDirectories:
-        path = _file_of(root, f"{package}.__init__")
+        path = self._own_file_of(root, f"{package}.__init__")
         try:
             return AddedDirectories() if path is None else directories_added_by(self._bytes_of(path), path)
         except OSError:  # whoever parses the file says why
@@ -113,19 +125,6 @@ def _source_from_bytes(data: bytes, path: Path, shown_as: str) -> Source | Probl
     from mpdoctor.source.notebooks import source_from_notebook
 
     return source_from_notebook(data, shown_as)
-
-
-def _file_of(root: Path, dotted: str) -> Path | None:
-    if not dotted or not all(part.isidentifier() for part in dotted.split(".")):
-        return None
-    place = root.joinpath(*dotted.split("."))
-    for path in (place / "__init__.py", place.with_name(place.name + ".py")):
-        try:
-            if path.is_file() and path.stat().st_size <= LARGEST:
-                return path
-        except OSError:  # a name too long for the file system, or a directory that may not be read
-            return None
-    return None
 
 
 def package_of(path: Path) -> tuple[Path, str]:

@@ -20,6 +20,21 @@ model = tf.keras.Sequential([tf.keras.layers.Dense(4), tf.keras.layers.Dense(1, 
 model.compile("sgd", "mse")
 model.fit(np.ones((64, 8), "float32"), np.ones((64, 1), "float32"), epochs=3)
 """
+LOOP = """\
+import tensorflow as tf
+
+model = tf.keras.Sequential([tf.keras.Input((8,)), tf.keras.layers.Dense(4), tf.keras.layers.Dense(1, dtype="float32")])
+optimizer = tf.keras.optimizers.SGD(0.01)
+
+@tf.function
+def step(x):
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean(tf.square(model(x)))
+    optimizer.apply_gradients(zip(tape.gradient(loss, model.trainable_variables), model.trainable_variables))
+
+for _ in range(25):
+    step(tf.ones((64, 8)))
+"""
 
 
 def compare(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
@@ -67,3 +82,15 @@ def test_a_script_is_compared(tmp_path: Path) -> None:
     assert (tmp_path / "train.py").read_text() == SCRIPT
     names = {path.name for path in tmp_path.iterdir()} - {"__pycache__"}
     assert names == {"train.py", "page.html", "page.md", "told.json"}
+
+
+@pytest.mark.slow
+@needs_keras("3")
+def test_a_loop_is_timed_that_ends_before_as_many_steps_as_are_wanted(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(LOOP)
+    done = compare("--policies", "float32,mixed_bfloat16", "--rounds", "1", "train.py", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    table = {line[2:25].strip(): line[25:].split() for line in done.stdout.splitlines() if line.startswith("  ")}
+    assert len(table["time a step"]) == 4 and "was not timed" not in done.stdout, done.stdout
+    assert "not timed one by one: the training had ended by then" in done.stdout
+    assert "peak memory, process" not in table  # what comes behind the training counts in that

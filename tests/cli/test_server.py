@@ -26,11 +26,15 @@ print("🎉🎉", opt.lr)
 RIGHT = WRONG.replace("opt.lr", "opt.inner_optimizer.learning_rate")
 
 
+MADE = WRONG.partition("print")[0]
+USED = "from model import opt\n\nprint(opt.lr)\n"
+
+
 class Editor:
     """What an editor does with one text."""
 
-    def __init__(self, client: Any, path: Path) -> None:
-        self.client, self.uri, self.version = client, path.as_uri(), 0
+    def __init__(self, client: Any, uri: str) -> None:
+        self.client, self.uri, self.version = client, uri, 0
         self.shown: asyncio.Queue[Any] = asyncio.Queue()
 
     def open(self, text: str) -> None:
@@ -43,8 +47,14 @@ class Editor:
         changes = [lsp.TextDocumentContentChangeWholeDocument(text)]
         self.client.text_document_did_change(lsp.DidChangeTextDocumentParams(document, changes))
 
+    def close(self) -> None:
+        self.client.text_document_did_close(lsp.DidCloseTextDocumentParams(self.document))
+
     async def diagnostics(self) -> Any:
         return await asyncio.wait_for(self.shown.get(), PATIENCE)
+
+    async def codes(self) -> list[str]:
+        return [found.code for found in (await self.diagnostics()).diagnostics]
 
     async def actions(self, line: int, only: list[str] | None = None) -> Any:
         place = lsp.Range(lsp.Position(line, 0), lsp.Position(line, 0))
@@ -59,7 +69,7 @@ class Editor:
 @asynccontextmanager
 async def editor(directory: Path, encodings: list[str], *names: str) -> AsyncIterator[list[Editor]]:
     client = clients.LanguageClient("editor", "1")
-    editors = [Editor(client, directory / name) for name in names]
+    editors = [Editor(client, name if ":" in name else (directory / name).as_uri()) for name in names]
 
     @client.feature(lsp.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS)
     def published(given: Any) -> None:
@@ -71,9 +81,17 @@ async def editor(directory: Path, encodings: list[str], *names: str) -> AsyncIte
     def told(given: Any) -> None:
         client.told = [*getattr(client, "told", []), given.message]
 
+    @client.feature(lsp.CLIENT_REGISTER_CAPABILITY)
+    def registered(given: Any) -> None:
+        client.watched = [watcher.glob_pattern for watcher in _watchers(given)]
+
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     await client.start_io(sys.executable, "-m", "mpdoctor", "server", "--stdio", cwd=directory, env=environment)
-    capable = lsp.ClientCapabilities(general=lsp.GeneralClientCapabilities(position_encodings=encodings))
+    watching = lsp.DidChangeWatchedFilesClientCapabilities(dynamic_registration=True)
+    capable = lsp.ClientCapabilities(
+        general=lsp.GeneralClientCapabilities(position_encodings=encodings),
+        workspace=lsp.WorkspaceClientCapabilities(did_change_watched_files=watching),
+    )
     begun = await client.initialize_async(lsp.InitializeParams(capable, root_uri=directory.as_uri()))
     assert begun.capabilities.position_encoding == encodings[0]
     client.initialized(lsp.InitializedParams())
@@ -83,6 +101,14 @@ async def editor(directory: Path, encodings: list[str], *names: str) -> AsyncIte
         await asyncio.wait_for(client.shutdown_async(None), PATIENCE)
         client.exit(None)
         await client.stop()
+
+
+def _watchers(given: Any) -> list[Any]:
+    return [
+        lsp.FileSystemWatcher(watcher["globPattern"])
+        for registration in given.registrations
+        for watcher in registration.register_options["watchers"]
+    ]
 
 
 def with_editor(
@@ -162,6 +188,62 @@ def test_a_text_is_looked_at_again_when_what_it_imports_changes(project: Path) -
     with_editor(project, use, "train.py", "model.py")
 
 
+@pytest.mark.parametrize("name", ["ein Ä #1.py", "untitled:Untitled-1"])
+def test_a_text_of_any_name_is_looked_at(name: str, project: Path) -> None:
+    async def use(train: Editor) -> None:
+        train.open(WRONG)
+        assert await train.codes() == ["MP301"]
+        train.change(RIGHT)
+        assert not await train.codes()
+
+    with_editor(project, use, name)
+
+
+def test_what_is_no_program_of_its_own_is_left_alone(project: Path) -> None:
+    async def use(*texts: Editor) -> None:
+        for text in texts:
+            text.open(WRONG)
+        assert not any([await text.actions(3) for text in texts[:-1]])
+        assert await texts[-1].codes() == ["MP301"]
+        assert all(text.shown.empty() for text in texts)
+
+    with_editor(project, use, "git:/train.py?%7B%7D", "vscode-notebook-cell:/a.ipynb#W0", "a.ipynb", "train.py")
+
+
+def test_a_text_that_is_half_typed_or_nowhere_on_the_disk_is_found_by_those_that_import_it(project: Path) -> None:
+    async def use(train: Editor, model: Editor) -> None:
+        train.open(USED)
+        assert not await train.codes()
+        model.open(MADE)
+        assert await train.codes() == ["MP301"]
+        for text, found in ((f"{MADE}def (", []), (MADE, ["MP301"])):
+            model.change(text)
+            assert await train.codes() == found
+        model.close()
+        assert not await train.codes()
+
+    with_editor(project, use, "train.py", "model.py")
+
+
+def test_what_changes_on_the_disk_is_looked_at(project: Path) -> None:
+    async def use(train: Editor) -> None:
+        train.open(USED)
+        assert not await train.codes()
+        assert "**/*.py" in train.client.watched and "**/pyproject.toml" in train.client.watched
+        for name, text, found in (
+            ("model.py", MADE, ["MP301"]),
+            ("pyproject.toml", '[tool.mpdoctor]\nignore = ["MP301"]\n', []),
+            ("pyproject.toml", "[tool.mpdoctor]\n", ["MP301"]),
+            ("pyproject.toml", "[tool.mpdoctor\n", []),  # nothing is left standing of what was found before
+        ):
+            (project / name).write_text(text)
+            event = lsp.FileEvent((project / name).as_uri(), lsp.FileChangeType.Changed)
+            train.client.workspace_did_change_watched_files(lsp.DidChangeWatchedFilesParams([event]))
+            assert await train.codes() == found, text
+
+    with_editor(project, use)
+
+
 def test_settings_that_nobody_understands_are_told_once(project: Path) -> None:
     async def use(train: Editor) -> None:
         (project / "pyproject.toml").write_text("[tool.mpdoctor]\nselct = []\n")
@@ -169,6 +251,7 @@ def test_settings_that_nobody_understands_are_told_once(project: Path) -> None:
         assert not await train.actions(3)
         assert [("selct" in told) for told in train.client.told] == [True]
         (project / "pyproject.toml").write_text("[tool.mpdoctor]\n")
+        assert not await train.codes()
         train.change(WRONG + "\n")
         assert [shown.code for shown in (await train.diagnostics()).diagnostics] == ["MP301"]
 
@@ -184,7 +267,7 @@ def test_the_page_of_the_rule_is_shown_and_a_closed_text_has_no_diagnostics(proj
             hover = await train.client.text_document_hover_async(asked)
             assert (hover is not None) is shown
             assert not shown or hover.contents.value.startswith("# MP301 attribute-missing-on-wrapper")
-        train.client.text_document_did_close(lsp.DidCloseTextDocumentParams(train.document))
+        train.close()
         assert not (await train.diagnostics()).diagnostics
 
     with_editor(project, use)

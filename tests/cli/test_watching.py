@@ -111,6 +111,29 @@ def test_one_file_is_watched_with_what_lies_beside_it(project: Path) -> None:
     assert status == -signal.SIGTERM
 
 
+def test_what_a_file_imports_is_watched_wherever_it_lies(project: Path) -> None:
+    """Also what it imports only since it was changed."""
+    made, _, _ = WRONG.partition("print")
+    for folder in ("first", "second"):
+        (project / folder).mkdir()
+        (project / folder / "made.py").write_text("opt = None\n")
+    train = project / "train.py"
+    train.write_text("from first.made import opt\nprint(opt.lr)\n")
+    watched = Watched(project, "--output-format=concise", "train.py")
+    try:
+        assert watched.looks(1).count("MP301") == 0
+        (project / "first" / "made.py").write_text(made)
+        assert watched.looks(2).count("MP301") == 1
+        train.write_text("from second.made import opt\nprint(opt.lr)\n")
+        assert watched.looks(3).count("MP301") == 1
+        time.sleep(1.0)  # until it watches the other folder
+        (project / "second" / "made.py").write_text(made)
+        assert watched.looks(4).count("MP301") == 2
+    finally:
+        status = watched.end()
+    assert status == 130
+
+
 def test_a_terminal_is_cleared_before_each_look(project: Path) -> None:
     watched = Watched(project, "src", terminal=True)
     assert watched.terminal is not None

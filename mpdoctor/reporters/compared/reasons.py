@@ -5,16 +5,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from statistics import median
 
 from mpdoctor.compared import Compared, PolicyRun
-from mpdoctor.facts.examination import OperationTime
 from mpdoctor.facts.machine.devices import TF32
-from mpdoctor.finding import Severity
+from mpdoctor.finding import Severity, Verdict
 from mpdoctor.reporters.compared.layer_times import layer_times
 from mpdoctor.reporters.compared.rows import cast_share, share_text, time_text
-from mpdoctor.reporters.compared.slower_operations import slower_operations
+from mpdoctor.reporters.compared.slower_operations import profiles_of, slower_operations, times_by_kind
 from mpdoctor.reporters.text.style import Style, count
 
+_NOTHING_LEARNED = (Verdict.COLLAPSING, Verdict.STUCK, Verdict.NOT_FINITE, Verdict.NO_UPDATE)
 MUCH_BETWEEN = 0.3  # of a step's time
 MUCH_CAST = 0.1
 MUCH_IDLE = 0.5
@@ -23,6 +24,20 @@ MOST_OF_ERROR = 600  # characters
 
 
 def headline(compared: Compared, look: Style) -> str:
+    return " ".join([_of_times(compared, look), *_of_trainings(compared, look)])
+
+
+def _of_trainings(compared: Compared, look: Style) -> Iterator[str]:
+    """Where a policy's times are those of a training that nobody can have, or want."""
+    raising = [run.policy for run in compared.runs if _goes_on_mended(run)]
+    if raising:
+        yield f"As it is, it raises under {look.listed(raising, MOST_NAMED)}."
+    for run in compared.runs:
+        if run.probe is not None and run.probe.verdict in _NOTHING_LEARNED:
+            yield f"Its short training under {run.policy} was {run.probe.verdict.value}."
+
+
+def _of_times(compared: Compared, look: Style) -> str:
     name = look.name(compared.base.diagnosis.targets[0].id, 60) if compared.base.diagnosis.targets else "the target"
     timed = [run for run in compared.runs if run.seconds is not None]
     if not timed:
@@ -33,7 +48,7 @@ def headline(compared: Compared, look: Style) -> str:
     others = [(run, compared.speed(run)) for run in compared.runs[1:]]
     once = "" if compared.rounds > 1 else " in one round: --rounds 3 tells whether that repeats"
     if all(ratio is None or not ratio.is_clear for _, ratio in others):
-        return f"{name}: no policy was faster than {compared.base.policy} in each round, or slower."
+        return f"{name}: no policy was faster than {compared.base.policy}, or slower, in each round."
     if fastest is compared.base and all(ratio is None or ratio.is_clear for _, ratio in others):
         return f"{name} trains fastest under {compared.base.policy}{once}."
     ratio = compared.speed(fastest)
@@ -55,7 +70,11 @@ def _of_run(compared: Compared, run: PolicyRun, look: Style) -> Iterator[str]:
         yield from _first_error(run, look)
     for probe in run.diagnosis.probes:
         if probe.went_on:
-            yield probe.went_on
+            yield "As it is, its training raises under this policy."
+            told = list(_first_error(run, look))
+            yield from told
+            went_on = [probe.went_on] if not any(probe.went_on in sentence for sentence in told) else []
+            yield " ".join([*went_on, "What is measured here is that training."])
     yield from _speed(compared, run)
     yield from _tf32(run)
     yield from _dtypes(run, look)
@@ -66,6 +85,10 @@ def _of_run(compared: Compared, run: PolicyRun, look: Style) -> Iterator[str]:
     yield from _waiting(run)
     yield from _idle(run)
     yield from _tiles(run, look)
+
+
+def _goes_on_mended(run: PolicyRun) -> bool:
+    return any(probe.mended for probe in run.diagnosis.probes)
 
 
 def _first_error(run: PolicyRun, look: Style) -> Iterator[str]:
@@ -116,29 +139,20 @@ def _operations(compared: Compared, run: PolicyRun, look: Style) -> Iterator[str
     if run.profile is None or not run.profile.operations:
         yield from _not_profiled(run, look)
         return
-    longest = run.profile.operations[0]
-    share = longest.seconds / run.profile.in_operations
-    before = _of_kind(compared.base, longest.kind)
+    longest = max(kinds := times_by_kind(run), key=lambda kind: kinds[kind])
+    in_all = median(profile.in_operations / profile.steps for profile in profiles_of(run))
+    before = times_by_kind(compared.base).get(longest)
     beside = ""
     if run is not compared.base and before is not None:
         beside = f", and {time_text(before)} under {compared.base.policy}"
-    own = _a_step(longest, run)
-    yield f"`{longest.kind}` takes {share_text(share)} of the operations' time: {time_text(own)} a step{beside}."
+    own = kinds[longest]
+    yield f"`{longest}` takes {share_text(own / in_all)} of the operations' time: {time_text(own)} a step{beside}."
 
 
 def _not_profiled(run: PolicyRun, look: Style) -> Iterator[str]:
     reason = next((timing.not_profiled for timing in run.known if timing.not_profiled), "")
     if reason:
         yield f"Its operations were not timed one by one: {look.name(reason, 300)}."
-
-
-def _of_kind(run: PolicyRun, kind: str) -> float | None:
-    operations = run.profile.operations if run.profile is not None else ()
-    return next((_a_step(known, run) for known in operations if known.kind == kind), None)
-
-
-def _a_step(known: OperationTime, run: PolicyRun) -> float:
-    return known.seconds / run.profile.steps if run.profile is not None else 0.0
 
 
 def _casts(run: PolicyRun) -> Iterator[str]:
@@ -154,9 +168,8 @@ def _waiting(run: PolicyRun) -> Iterator[str]:
     if run.between is not None and run.between >= MUCH_BETWEEN and run.seconds is not None:
         left = run.seconds * (1 - run.between)
         yield (
-            f"{share_text(run.between)} of a step's time passes between two steps, for the next batch and for "
-            f"callbacks: without that a step would take {time_text(left)}, whatever its dtype. Prefetch or cache the "
-            "data."
+            f"{share_text(run.between)} of a step's time passes between two steps, for the next batch, callbacks and "
+            f"Python: without that a step would take {time_text(left)}. 16 bits shorten none of it."
         )
 
 

@@ -63,7 +63,9 @@ def _bytes(number: int) -> str:
 
 
 def _verdict(compared: Compared, run: PolicyRun, look: Style) -> str:
-    return ", ".join(probe.verdict.value for probe in run.diagnosis.probes)
+    """ "raises; " before that of a training which only went on with something in float32."""
+    probes = run.diagnosis.probes
+    return ", ".join(f"{'raises; mended: ' if probe.mended else ''}{probe.verdict.value}" for probe in probes)
 
 
 def _lost(compared: Compared, run: PolicyRun, look: Style) -> str:

@@ -59,6 +59,20 @@ def _times(profile: ProfileFacts) -> Times:
     return found
 
 
+def profiles_of(run: PolicyRun) -> list[ProfileFacts]:
+    """Of each round that has one which tells operations."""
+    return [timing.profile for timing in run.known if timing.profile is not None and timing.profile.operations]
+
+
+def times_by_kind(run: PolicyRun) -> dict[str, float]:
+    """Seconds a step of each operation: the median of the rounds that tell of it."""
+    found: dict[str, list[float]] = {}
+    for profile in profiles_of(run):
+        for kind, (seconds, _) in _times(profile).items():
+            found.setdefault(kind, []).append(seconds)
+    return {kind: median(seconds) for kind, seconds in found.items()}
+
+
 def plain_kind(kind: str) -> str:
     """Of an operation that a graph was rewritten to, the one that it was."""
     return _REWRITTEN.sub("", kind)

@@ -82,9 +82,10 @@ WRAPPERS = ("keras.layers.TimeDistributed", "keras.layers.Bidirectional", "keras
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
     if not facts.shows_mixed_precision:
         return
+    made = _made_inside(facts)
     for own in facts.classes:
         if own.kind in ("layer", "model"):
-            yield from _inside(facts, own)
+            yield from _inside(facts, own, made.get(id(own), []))
     if facts.keras.is_keras3:
         return
     for wrapper in facts.calls_of(*WRAPPERS):
@@ -120,9 +121,18 @@ def _layers_against_parent(model: ModelFacts) -> Iterator[tuple[LayerFacts, Laye
                 yield parent, layer
 
 
-def _inside(facts: SourceFacts, own: ClassFacts) -> Iterator[Finding]:
+def _made_inside(facts: SourceFacts) -> dict[int, list[Call]]:
+    """By the id of a class the layers without a dtype that it makes."""
+    made: dict[int, list[Call]] = {}
+    for call in facts.calls:
+        own = _maker(facts, call)
+        if own is not None and _is_layer_without_dtype(call):
+            made.setdefault(id(own), []).append(call)
+    return made
+
+
+def _inside(facts: SourceFacts, own: ClassFacts, inner: list[Call]) -> Iterator[Finding]:
     """The layers made inside a user's layer that is given another dtype than the global policy's."""
-    inner = [call for call in facts.calls if _is_layer_without_dtype(call) and _is_made_for(facts, call, own)]
     fixed = policies_named(own.base_argument("dtype"))
     makings = facts.makings_of(own) if inner and not fixed else []
     for call in inner:
@@ -140,11 +150,11 @@ def _policies_given(facts: SourceFacts, makings: Iterable[Call], inner: Call) ->
     return {policy for making in made for policy in policies_named(dtype_given(facts, making))}
 
 
-def _is_made_for(facts: SourceFacts, call: Call, own: ClassFacts) -> bool:
-    """Whether the class' own `__init__` or `build` makes it, or a function of no class that it calls."""
+def _maker(facts: SourceFacts, call: Call) -> ClassFacts | None:
+    """The class whose own `__init__` or `build` makes it, or a function of no class that it calls."""
     function, owner = call.context.function, call.context.owner
     makers = [function] if owner is not None else [None, *functions_around(facts, call.context)][-1:]
-    return any(maker is not None and maker.owner is own and maker.name in SETTING_UP for maker in makers)
+    return next((maker.owner for maker in makers if maker is not None and maker.name in SETTING_UP), None)
 
 
 def _finding(facts: SourceFacts, inner: Call, outer: str, given: str, found: str) -> Finding:

@@ -42,7 +42,7 @@ from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.knowledge.wrapper_api import KERAS2_LOOP, WRAPPER_LACKS
 from mpdoctor.knowledge.wrapper_delegation import BROKEN, MISSING
-from mpdoctor.program.events import Read, Write
+from mpdoctor.program.events import Call, Read, Write
 from mpdoctor.program.instances import class_of
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Either, Value, known, options
@@ -50,7 +50,7 @@ from mpdoctor.semantics.source.edits.attributes import attribute_renamed, of_inn
 from mpdoctor.semantics.source.edits.expressions import safe_fix
 from mpdoctor.semantics.source.optimizers.attribute_access import reads, same_object, writes
 from mpdoctor.semantics.source.optimizers.conditional_wrappers import wrapped_on_condition
-from mpdoctor.semantics.source.optimizers.wrappers import WRAPPER, lacks, wrapped
+from mpdoctor.semantics.source.optimizers.wrappers import lacks, wrapped
 from mpdoctor.semantics.wording import name_of_optimizer, text_at
 
 SEVERITY = Severity.ERROR
@@ -99,7 +99,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         of = text_at(facts, read.location).rpartition("." + read.name)[0] or "optimizer"
         inherits = not lacks(read.name, inside, facts.keras)
         yield Finding(
-            f"`{of}.{read.name}{'()' if inherits else ''}` raises AttributeError: {_whose(facts, read.of)} "
+            f"`{of}.{read.name}{'()' if inherits else ''}` raises AttributeError: {_whose(read.of)} "
             f"{_lacking(read.name, inside[0], inherits, facts.keras)}.",
             _help(of, read.name, facts.keras, inherits) if of_wrapper else _help_on_condition(of, read.name),
             read.location,
@@ -170,8 +170,8 @@ def _comes_first(read: Read, write: Write) -> bool:
     return is_ordered and not (read.context.loops and read.context.branches)
 
 
-def _whose(facts: SourceFacts, value: Value) -> str:
-    made_by_hand = any(call is value for call in facts.calls_of(WRAPPER))
+def _whose(value: Value) -> str:
+    made_by_hand = any(isinstance(option, Call) for option in options(value))  # here, or in a file that it imports
     return "the LossScaleOptimizer" if made_by_hand else "the LossScaleOptimizer that compile() made"
 
 

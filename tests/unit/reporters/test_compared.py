@@ -13,6 +13,7 @@ import pytest
 import mpdoctor
 from mpdoctor.compared import Compared, PolicyRun
 from mpdoctor.facts.examination import LayerTime, OperationTime, ProfileFacts, TimingFacts
+from mpdoctor.facts.failure import FailureFacts, MendedFacts
 from mpdoctor.facts.layer import LayerFacts
 from mpdoctor.facts.machine.devices import DeviceFacts
 from mpdoctor.facts.model import ModelFacts
@@ -56,10 +57,22 @@ def run(policy: str, *timings: TimingFacts | None, losses: tuple[float, ...] = (
     return PolicyRun(policy, diagnosis(losses), timings, "" if all(timings) else "its training raises")
 
 
+def with_probe(plain: PolicyRun, **changes: Any) -> PolicyRun:
+    probes = tuple(dataclasses.replace(probe, **changes) for probe in plain.diagnosis.probes)
+    return dataclasses.replace(plain, diagnosis=dataclasses.replace(plain.diagnosis, probes=probes, findings=(RAISED,)))
+
+
 FLOAT32 = run("float32", timing(0.02), timing(0.03))
 FASTER = run("mixed_bfloat16", timing(0.01), timing(0.01))
 SAME = run("mixed_float16", timing(0.019), timing(0.031))
 UNTIMED = run("mixed_float16", None, None, losses=(2.0, float("inf"), float("nan")))
+RAISED = Finding("`+` is given two dtypes.", "Cast it.", code="MP202", severity=Severity.ERROR)
+MENDED = with_probe(
+    FASTER,
+    mended=(MendedFacts("layer", "add", "Add", FailureFacts("InvalidArgumentError", "step")),),
+    went_on="It went on.",
+)
+COLLAPSING = with_probe(FASTER, verdict=Verdict.COLLAPSING)
 ALL = Compared((FLOAT32, FASTER, UNTIMED), 2)
 
 
@@ -79,9 +92,13 @@ def test_times_are_medians_and_ratios_are_of_the_same_round() -> None:
     [
         ((FLOAT32, FASTER), "a.py trains 2.50 times as fast under mixed_bfloat16 as under float32."),
         ((FASTER, FLOAT32), "a.py trains fastest under mixed_bfloat16."),
-        ((FLOAT32, SAME), "a.py: no policy was faster than float32 in each round, or slower."),
+        ((FLOAT32, SAME), "a.py: no policy was faster than float32, or slower, in each round."),
         ((FASTER, FLOAT32, run("mixed_float16", timing(0.0101), timing(0.0099))),
          "a.py: none was faster than mixed_bfloat16 in each round."),
+        ((FLOAT32, MENDED), "a.py trains 2.50 times as fast under mixed_bfloat16 as under float32. "
+         "As it is, it raises under mixed_bfloat16."),
+        ((FLOAT32, COLLAPSING), "a.py trains 2.50 times as fast under mixed_bfloat16 as under float32. "
+         "Its short training under mixed_bfloat16 was collapsing."),
         ((FLOAT32, UNTIMED), "a.py: there is nothing to compare the time of a step with."),
         ((UNTIMED, UNTIMED), "a.py: its step was timed under no policy."),
     ],
@@ -115,7 +132,7 @@ def test_fidelity_is_shown_where_it_was_measured() -> None:
     trained = FASTER.diagnosis.probes[0].training
     fields = {field.name: getattr(trained, field.name) for field in dataclasses.fields(trained)}
     measured = SimpleNamespace(**{**fields, "reference": SimpleNamespace(fidelity=0.98765)})
-    probe: Any = SimpleNamespace(training=measured, verdict=Verdict.HEALTHY)
+    probe: Any = SimpleNamespace(training=measured, verdict=Verdict.HEALTHY, mended=())
     with_it = dataclasses.replace(FASTER, diagnosis=dataclasses.replace(FASTER.diagnosis, probes=(probe,)))
     assert dict(rows_from_compared(Compared((FLOAT32, with_it), 2), LOOK))["gradient fidelity"] == ["", "0.9877"]
 
@@ -166,6 +183,21 @@ def test_what_takes_the_time_and_which_layers_stay_behind() -> None:
     assert "No difference from float32 was measured: 0.97 to 1.05 times as fast" in texts(
         Compared((FLOAT32, SAME), 2), "mixed_float16"
     )
+
+
+def test_a_training_that_only_goes_on_mended_is_said_to_raise() -> None:
+    compared = Compared((FLOAT32, MENDED), 2)
+    assert dict(rows_from_compared(compared, LOOK))["verdict"] == ["healthy", "raises; mended: healthy"]
+    assert texts(compared, "mixed_bfloat16").startswith(
+        "As it is, its training raises under this policy.\nMP202: `+` is given two dtypes. Cast it.\nIt went on."
+    )
+
+
+def test_an_operation_takes_the_same_time_wherever_it_is_told() -> None:
+    own = run("mixed_float16", SLOW, profiled(0.04, Conv2D=0.05, Mul=0.001), SLOW)
+    told = texts(Compared((run("float32", FAST, FAST, FAST), own), 3), "mixed_float16")
+    assert "`Conv2D` takes 76% of the operations' time: 30 ms a step, and 4 ms under float32." in told
+    assert "`Conv2D` 30 ms instead of 4 ms" in told
 
 
 def profiled(seconds: float, **operations: float) -> TimingFacts:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,11 @@ opt = tf.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.SGD())
 print(opt.lr)
 model = tf.keras.Sequential([tf.keras.Input((4,)), tf.keras.layers.Dense(10, activation="softmax")])
 model.compile(opt, "sparse_categorical_crossentropy")
+"""
+LATE = """import tensorflow as tf
+
+model = tf.keras.Sequential([tf.keras.Input((4,)), tf.keras.layers.Dense(10)])
+tf.keras.mixed_precision.set_global_policy("mixed_float16")
 """
 RIGHT = "import tensorflow as tf\n\ntf.keras.mixed_precision.set_global_policy('float32')\n"
 
@@ -118,6 +124,19 @@ def test_fixes_are_offered_and_the_unsafe_say_so(train: Path) -> None:
     assert not offered["MP201"].is_safe and "unsafe" in offered["MP201"].title
     comments = {action.finding.code: action for action in ignores(checked(train, WRONG, {}))}
     assert comments["MP301"].edits[0].text.startswith("  # mpdoctor: ignore[MP301]")
+
+
+@pytest.mark.parametrize("line_end", ["\n", "\r\n", "\r"])
+def test_lines_that_a_fix_brings_end_as_those_of_the_text_do(line_end: str, train: Path) -> None:
+    sent = pytest.importorskip("mpdoctor.server.sent", reason="the extra mpdoctor[editor] is not installed")
+    text = f"{LATE}model.compile()\n".replace("\n", line_end)
+    check = checked(train, text, {})
+    (action,) = (action for action in fixes(check) if action.finding.code == "MP105")
+    ends = [
+        re.findall(r"\r\n|\r|\n", edit.new_text)
+        for edit in sent.quick_fix(action, check, "", "utf-16").edit.changes[""]
+    ]
+    assert {end for found in ends for end in found} == {line_end}
 
 
 def test_all_safe_fixes_are_made_at_once(train: Path) -> None:

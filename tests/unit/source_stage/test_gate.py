@@ -151,6 +151,29 @@ def test_a_file_that_is_only_imported_is_shown_as_the_others_are(tmp_path: Path)
     assert [(found["path"], found["line"]) for found in report["findings"]] == [("nets/helper.py", 5)]
 
 
+@pytest.mark.parametrize(
+    ("made", "use", "whose"),
+    [
+        ("opt = LossScaleOptimizer(Adam())", "made.opt.lr", "the LossScaleOptimizer has"),
+        (
+            "opt = LossScaleOptimizer(Adam()) if N else LossScaleOptimizer(SGD())",
+            "made.opt.lr",
+            "the LossScaleOptimizer has",
+        ),
+        ("model.compile(Adam())", "made.model.optimizer.lr", "the LossScaleOptimizer that compile() made has"),
+    ],
+)
+def test_who_made_a_wrapper_in_another_file_is_said(made: str, use: str, whose: str, tmp_path: Path) -> None:
+    head = (
+        "import keras\nfrom keras.mixed_precision import LossScaleOptimizer\nfrom keras.optimizers import SGD, Adam\n"
+        'keras.mixed_precision.set_global_policy("mixed_float16")\nmodel = keras.Sequential([keras.layers.Dense(1)])\n'
+    )
+    write(tmp_path, {"made.py": f"{head}{made}\n", "train.py": f"import made\nprint({use})\n"})
+    for target in ("train.py", "."):
+        report = check("--static", target, "--select", "MP301", "--keras=3", directory=tmp_path).report
+        assert [whose in found["message"] for found in report["findings"]] == [True], target
+
+
 SETTINGS = """from tensorflow.keras import mixed_precision
 import tensorflow as tf
 

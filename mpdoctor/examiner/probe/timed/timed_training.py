@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 PROFILED_STEPS = 3
 LONG_STEP = 0.5  # seconds: of such steps one is profiled
 NO_GRAPH = "its step runs eagerly, where each call of a layer is watched and would be timed, too"
+OVER = "the training had ended by then"
 ONE_CALL = "its whole loop runs in one call of a tf.function, or a step takes longer than --budget"
 
 
@@ -155,12 +156,14 @@ class TimedTraining(Training):
 
     # --- the end --------------------------------------------------------------------------------------------------
     @own_work
-    def _timed(self, again: Callable[[], object]) -> None:
-        """Never returns. `again` runs the last step once more."""
+    def _timed(self, again: Callable[[], object] | None = None) -> None:
+        """Never returns. `again` runs the last step once more; None where the training is over."""
         self._is_over = True
-        blocks, peak = tuple(self._clock.blocks), resident_peak()  # before the profiler takes some for itself
+        blocks = tuple(self._clock.blocks)
+        # before the profiler takes some for itself; what the program does after its training is none of it
+        peak, on_device = (resident_peak(), device_peak()) if again is not None else (None, None)
         on_gpu = bool(tf.config.list_logical_devices("GPU"))
-        profile, reason = self._profile(again, on_gpu)
+        profile, reason = self._profile(again, on_gpu) if again is not None else (None, OVER)
         call = self.training_calls[0].call.kind
         facts = TimingFacts(
             of="fit" if call == "none" else call,  # of a factory the probe calls fit() itself
@@ -170,7 +173,7 @@ class TimedTraining(Training):
             device="GPU" if on_gpu else "CPU",
             resident_before=self._resident_before,
             resident_peak=peak,
-            device_peak=device_peak(),
+            device_peak=on_device,
             casts=None if self._graph is None else casts_in_graph(self._graph),
             profile=profile,
             not_profiled=reason,
@@ -202,6 +205,9 @@ class TimedTraining(Training):
         if failure is not None:
             self.session.fail(failure)
             self._end_without("its training raises")
+        if self.count.calls and self._clock.blocks:
+            self._timed()
+        block = f", of which {WARM_UP} are warm-up" if self.count.calls > WARM_UP else ""
         self._end_without(
-            f"it ended after {self.count.calls} steps, and {WARM_UP + 1} are the fewest that can be timed"
+            f"it ended after {self.count.calls} steps{block}, and steps are timed in blocks of some 20 ms"
         )

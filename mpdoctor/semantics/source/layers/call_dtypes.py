@@ -211,9 +211,9 @@ def _says_float16(test: Value) -> bool:
     return is_comparison and any(policies_named(operand) in FLOAT16 for operand in test.parts)
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=512)
 def _is_arm_about_dtypes(branch: Branch) -> bool:
-    """All events of an arm share it, and rule after rule asks about them."""
+    """All events of an arm share it, and rule after rule asks about them. Each that is kept keeps its program."""
     return any(map(_is_about_dtypes, _asked_about(branch.test)))
 
 
