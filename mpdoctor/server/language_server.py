@@ -100,18 +100,25 @@ class Server(LanguageServer):
         async for uri in self.waiting.each():
             before = self._published.get(uri)
             check = await self._publish(uri)
-            if check is None or uri not in self.waiting.texts:
-                continue
-            self._published[uri] = check
-            if _is_new(check) if before is None else before.text != check.text:
-                # nobody knows who imports what could not be read before
-                is_readable_now = before is None or before.is_unreadable
-                self.waiting.put_last(self._others(uri) if is_readable_now else self.importers_of(uri))
+            if check is not None and uri in self.waiting.texts:
+                self._published[uri] = check
+                self.waiting.put_last(self._hanging_on(uri, before, check))
+        await self._give_garbage_back()
+
+    def _hanging_on(self, uri: str, before: Checked | None, check: Checked) -> list[str]:
+        """The other open texts for which a text is another one than before."""
+        if not (_is_new(check) if before is None else before.text != check.text):
+            return []
+        # nobody knows who imports what could not be read before
+        return self._others(uri) if before is None or before.is_unreadable else self.importers_of(uri)
+
+    async def _give_garbage_back(self) -> None:
+        """A walk lets its garbage lie (`without_garbage_collection`)."""
         if self._walks < MOST_WALKS:
             await asyncio.sleep(QUIET)
         if self._walks >= MOST_WALKS or (self._walks and self.waiting.is_quiet):
             self._walks = 0
-            await self.in_thread(gc.collect)  # a walk lets its garbage lie (`without_garbage_collection`)
+            await self.in_thread(gc.collect)
 
     async def _publish(self, uri: str) -> Checked | None:
         check = await self.check_of(uri)
