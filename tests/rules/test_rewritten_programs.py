@@ -34,9 +34,8 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp201/flagged_own_train_step mp201/flagged_own_training_step mp208/flagged_base_class
         mp208/flagged_made_by_a_function mp211/flagged_decorated_call mp216/flagged_in_own_layer
         mp304/clean_wrapping_optimizer mp408/flagged_functional_of_an_own_class
-        mp409/flagged_kept_by_a_metric mp409/flagged_kept_by_the_caller
         mp410/flagged_made_by_one_function mp503/clean_short_rows mp505/flagged_data_alone
-        mp505/flagged_real_beside_generated mp508/flagged_own_number mp603/flagged_step_of_ones_own
+        mp505/flagged_real_beside_generated mp508/flagged_own_number
     """,
     "in_main": """
         mp115/clean_held_for_others mp208/flagged_base_class mp411/flagged_unbuilt

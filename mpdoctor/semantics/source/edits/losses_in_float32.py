@@ -78,9 +78,12 @@ def _sums_losses_of_layers(call: Call) -> bool:
 
 
 def _names_half(facts: SourceFacts, call: Call) -> bool:
-    """Whether a cast names a 16-bit dtype itself, rather than the dtype of another tensor, which may change."""
+    """Whether a cast names a 16-bit dtype itself, or the compute dtype of a model or a policy, rather than the dtype of
+    another tensor, which may change."""
     given = call.argument(1, "dtype")
-    return not isinstance(given, Attribute) and dtype_named(given, facts.keras) in HALF
+    if isinstance(given, Attribute):
+        return given.name == "compute_dtype" and precision_of(facts).half(call, call.context) is not None
+    return dtype_named(given, facts.keras) in HALF
 
 
 def _is_half_prediction(precision: Precision, value: Parameter) -> bool:
