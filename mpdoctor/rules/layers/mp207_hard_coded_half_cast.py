@@ -94,7 +94,8 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     told = list(_casts_by_name(facts, losses))
     for call, dtype, given, is_loss in told:
         together = [cast for cast, *_, in_loss in told if in_loss and cast.context.function is call.context.function]
-        fix = _fix_in_loss(facts, together) if is_loss else _fix(facts, call)
+        in_helper = is_loss and not _stands_in_a_loss(facts, call, losses)
+        fix = None if in_helper else _fix_in_loss(facts, together) if is_loss else _fix(facts, call)
         yield _finding(dtype, is_cast(call), _instead(facts, call, dtype, given, is_loss), call.location, fix)
     yield from _in_steps(facts, {call.location for call, *_ in told})
 
@@ -268,6 +269,12 @@ def _is_in_a_loss(facts: SourceFacts, context: Context, losses: set[int]) -> boo
     if method is not None and method.owner is not None:
         return method.owner.kind == "loss"
     return any(id(function) in losses for function in (context.function, *functions_around(facts, context)))
+
+
+def _stands_in_a_loss(facts: SourceFacts, call: Call, losses: set[int]) -> bool:
+    """Whether it stands in the loss itself, and in no function that the loss calls."""
+    around = list(surrounding(facts, call.context.function))
+    return any(id(function) in losses for function in around) or method_around(facts, call.context) in around
 
 
 def _is_in_a_layer_of_any_dtype(facts: SourceFacts, call: Call) -> bool:

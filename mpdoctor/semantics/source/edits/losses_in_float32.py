@@ -59,10 +59,17 @@ def _edits_in_part(facts: SourceFacts, part: Value, around: tuple[str, str]) -> 
 
 
 def _cannot_be_cast(precision: Precision, part: Value) -> bool:
+    if isinstance(part, Call) and is_cast(part) and _is_compute_dtype(part.argument(1, "dtype")):
+        return True  # the numbers that it is added to may be of that dtype as well
     if isinstance(part, Attribute):
         return part.name == LOSSES_OF_LAYERS  # in a list with others, or one after the other
     # one of several outputs: a cast around the call would stack them
     return isinstance(part, Item) and isinstance(part.of, Call) and precision.of_model(part.of.callee) in HALF
+
+
+def _is_compute_dtype(given: Value | None) -> bool:
+    """`policy.compute_dtype`, `model.compute_dtype`"""
+    return isinstance(given, Attribute) and given.name == "compute_dtype"
 
 
 def _cast_each(facts: SourceFacts, sum_of_losses: Call, around: tuple[str, str]) -> list[Edit] | None:
@@ -78,12 +85,9 @@ def _sums_losses_of_layers(call: Call) -> bool:
 
 
 def _names_half(facts: SourceFacts, call: Call) -> bool:
-    """Whether a cast names a 16-bit dtype itself, or the compute dtype of a model or a policy, rather than the dtype of
-    another tensor, which may change."""
+    """Whether a cast names a 16-bit dtype itself, rather than the dtype of another tensor, which may change."""
     given = call.argument(1, "dtype")
-    if isinstance(given, Attribute):
-        return given.name == "compute_dtype" and precision_of(facts).half(call, call.context) is not None
-    return dtype_named(given, facts.keras) in HALF
+    return not isinstance(given, Attribute) and dtype_named(given, facts.keras) in HALF
 
 
 def _is_half_prediction(precision: Precision, value: Parameter) -> bool:
