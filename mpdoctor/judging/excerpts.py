@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
 
@@ -26,11 +27,16 @@ def excerpt_from_location(
     text = texts.get(location.path) or text_from_file(location.path, edited)
     if text is None:
         return None
-    lines = lines_of(text)
-    if lines[-1] == "":
-        lines.pop()
+    lines = _lines(text)
     if not 1 <= location.line <= len(lines):
         return None
     last = min(max(location.end_line, location.line), location.line + LONGEST_SPAN - 1)
     first = max(location.line - AROUND, 1)
     return Excerpt(first, tuple(line[:LONGEST_LINE] for line in lines[first - 1 : last + AROUND]))
+
+
+@lru_cache(maxsize=1)
+def _lines(text: str) -> list[str]:
+    """A file may have ten thousand findings, one after the other."""
+    lines = lines_of(text)
+    return lines[:-1] if lines[-1] == "" else lines

@@ -5,10 +5,11 @@ from __future__ import annotations
 import dataclasses
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
 
-from mpdoctor.facts.location import Location, lines_of, location_in_cell
+from mpdoctor.facts.location import Location, location_in_cell
 from mpdoctor.finding import AlsoSeen, Edit, Finding, Fix, RuleSummary
 from mpdoctor.judging.excerpts import excerpt_from_location
 from mpdoctor.program.source_facts import SourceFacts
@@ -98,7 +99,11 @@ def _texts(place: Location, sources: Mapping[str, SourceFacts]) -> dict[str, str
         return {}
     if not place.cell:
         return {} if source.cells else {place.path: source.text}
-    starts = dict(source.cells)
-    after = next((first for number, first in source.cells if number > place.cell), None)
-    lines = lines_of(source.text)[starts[place.cell] - 1 : None if after is None else after - 1]
-    return {place.path: "\n".join(lines) + "\n"}
+    return {place.path: _text_of_cell(source, place.cell)}
+
+
+@lru_cache(maxsize=1)
+def _text_of_cell(source: SourceFacts, cell: int) -> str:
+    first = dict(source.cells)[cell]
+    after = next((start for number, start in source.cells if number > cell), None)
+    return "\n".join(source.lines[first - 1 : None if after is None else after - 1]) + "\n"

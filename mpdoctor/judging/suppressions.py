@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import re
 import tokenize
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
@@ -34,7 +35,7 @@ class Suppressions:
         self._edited = EditedFiles(settings.unsaved, settings.edited)
         self.crashed: list[Crashed] = []
         self._own = {source.path: self._comments_of(source) for source in sources}
-        self._elsewhere: dict[str, tuple[Suppression, ...]] = {}
+        self._elsewhere: dict[str, _Comments] = {}
         self._used: set[tuple[Location, str]] = set()
 
     def left_of(self, findings: Iterable[Finding]) -> list[Finding]:
@@ -47,7 +48,7 @@ class Suppressions:
         asked_of = functools.cache(functools.partial(self._was_asked, live=live))
         for path in paths:
             keras = keras_of(path)
-            for comment in self._own.get(path, ()):
+            for comment in self._own[path].all if path in self._own else ():
                 asked = {selector: asked_of(selector, keras) for selector in comment.selectors}
                 looked = [selector for selector, has_looked in asked.items() if has_looked]
                 yield SuppressionFacts(
@@ -77,14 +78,13 @@ class Suppressions:
         place = finding.location
         if place is None:
             return
-        for comment in self._comments_in(place.path):
-            if comment.whole_file or comment.lines[0] <= place.line <= comment.lines[1]:
-                for selector in comment.selectors:
-                    explained = any(names_rule(selector, seen.code, "") for seen in finding.also_seen)
-                    if explained or _names(selector, finding):
-                        yield comment, selector
+        for comment in self._comments_in(place.path).about(place.line):
+            for selector in comment.selectors:
+                explained = any(names_rule(selector, seen.code, "") for seen in finding.also_seen)
+                if explained or _names(selector, finding):
+                    yield comment, selector
 
-    def _comments_in(self, path: str) -> tuple[Suppression, ...]:
+    def _comments_in(self, path: str) -> _Comments:
         """A finding may lie in a file that was imported and is no target itself."""
         if path in self._own:
             return self._own[path]
@@ -93,13 +93,13 @@ class Suppressions:
             self._elsewhere[path] = self._comments_of(SourceFacts(path, text or ""))
         return self._elsewhere[path]
 
-    def _comments_of(self, source: SourceFacts) -> tuple[Suppression, ...]:
+    def _comments_of(self, source: SourceFacts) -> _Comments:
         try:
-            return suppressions_from_facts(source)
+            return _Comments(suppressions_from_facts(source))
         except Exception as error:
             broken = breakdown_from_error(source.path, error)
             self.crashed.append(Crashed("source", f"{broken.path} ({broken.where})", broken.error))
-            return ()
+            return _Comments(())
 
     def _is_ignored_in_file(self, finding: Finding) -> bool:
         place = finding.location
@@ -107,6 +107,27 @@ class Suppressions:
             any(_names(selector, finding) for selector in selectors) and patterns.match(Path(place.path))
             for patterns, selectors in self._settings.per_file_ignores
         )
+
+
+class _Comments:
+    """Those of one file. There may be one on each of ten thousand lines, and a finding on each."""
+
+    def __init__(self, comments: tuple[Suppression, ...]) -> None:
+        self.all = comments
+        self._of_file = [comment for comment in comments if comment.whole_file]
+        self._of_statements: dict[tuple[int, int], list[Suppression]] = {}
+        for comment in comments:
+            if not comment.whole_file:
+                self._of_statements.setdefault(comment.lines, []).append(comment)
+        self._statements = sorted(self._of_statements)
+
+    def about(self, line: int) -> Iterator[Suppression]:
+        """The comments that speak of what stands on a line. No line is of two statements."""
+        yield from self._of_file
+        before = bisect_right(self._statements, line, key=lambda lines: lines[0])
+        lines = self._statements[before - 1] if before else (0, 0)
+        if lines[0] <= line <= lines[1]:
+            yield from self._of_statements[lines]
 
 
 def _names(selector: str, finding: Finding) -> bool:

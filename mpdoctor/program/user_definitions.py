@@ -9,6 +9,8 @@ from mpdoctor.facts.frozen import dataclass
 from mpdoctor.facts.location import Location
 from mpdoctor.program.values import NOWHERE, Api, Either, Value, options
 
+_MOST_ANCESTORS = 200
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Parameter(Value):
@@ -139,16 +141,18 @@ class ClassFacts:
         return derived[0] if len(derived) == 1 else self
 
     def lineage(self) -> Iterator[ClassFacts]:
-        """The class and its own bases, nearest first."""
-        seen, waiting = set(), [self]
-        while waiting:
-            one = waiting.pop(0)
-            if id(one) in seen:
-                continue
-            seen.add(id(one))
+        """The class and its own bases, nearest first, as many as anybody has written by hand: of ten thousand classes,
+        each derived from the one before, every one is asked for its own."""
+        lineage = {id(self): self}
+        waiting = [self]
+        for one in waiting:
             yield one
-            for base in one.bases:
-                waiting.extend(o.of for o in options(base) if isinstance(o, Defined) and isinstance(o.of, ClassFacts))
+            for base in one.bases if len(lineage) < _MOST_ANCESTORS else ():
+                for option in options(base):
+                    of = option.of if isinstance(option, Defined) else None
+                    if isinstance(of, ClassFacts) and id(of) not in lineage:
+                        lineage[id(of)] = of
+                        waiting.append(of)
 
     def base_argument(self, name: str) -> Value | None:
         """What it, or the nearest of the user's own bases that does, hands to `super().__init__(…)` by this name. For a

@@ -47,11 +47,11 @@ def imported(arguments: list[str], directory: Path) -> list[str]:
     ("arguments", "most"),
     [
         (["--version"], 8),
-        (["explain", "MP201"], 123),
-        (["rules"], 343),
-        (["check", "--static", "--output-format=concise", "mixed.py"], 425),
-        (["check", "--static", "--output-format=concise", "."], 438),
-        (["check", "--static", "--output-format=concise", "plain"], 189),
+        (["explain", "MP201"], 133),
+        (["rules"], 347),
+        (["check", "--static", "--output-format=concise", "mixed.py"], 432),
+        (["check", "--static", "--output-format=concise", "."], 444),
+        (["check", "--static", "--output-format=concise", "plain"], 191),
     ],
     ids=lambda given: " ".join(given) if isinstance(given, list) else str(given),
 )

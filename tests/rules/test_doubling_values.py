@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from fuzzing import at_most
 from judging import facts_of, findings_in
 
+from mpdoctor.judging.shown_findings import presented
 from mpdoctor.program.values import Known, known, leaves
 
 pytestmark = pytest.mark.fast
@@ -132,3 +134,44 @@ def test_a_hundred_thousand_selectors_are_judged_in_time() -> None:
     selectors = ",".join(f"a{number}" for number in range(100_000))
     (finding,) = findings_in(facts_of(f"x = 1  # mpdoctor: ignore[{selectors},MP101]\n", "3"))
     assert finding.code == "MP005" and len(finding.message) < 300
+
+
+# What one rule or another asks for each finding, class or call, and must not look for in the whole file.
+LONG = {
+    "products": ("x = tf.cast(y, 'float16') + (1 - mask) * -1e9\n", 2000),
+    "models": ("m = keras.Sequential([keras.layers.Dense(3)])\nm.compile('adam', 'mse')\nm.fit(x, y)\n", 500),
+    "added layers": (
+        "m = keras.Sequential()\nm.add(keras.layers.Dense(3))\nm.compile('adam', 'mse')\nm.fit(x, y)\n",
+        400,
+    ),
+    "comments": ("x = 1  # mpdoctor: ignore[MP501]\n", 5000),
+    "steps": (
+        """\
+with tf.GradientTape() as tape:
+    loss = model(x)
+gradients = tape.gradient(loss, model.trainable_variables)
+opt.apply_gradients(zip(gradients, model.trainable_variables))
+""",
+        1000,
+    ),
+    "classes": (
+        """\
+class L{0}(keras.layers.Layer):
+    def call(self, x):
+        return tf.cast(x, "float16") + tf.ones(3)
+L{0}()(1)
+""",
+        1000,
+    ),
+    "bases": ("class L{1}(L{0}): pass\n", 3000),
+}
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_a_long_program_is_judged_in_time(name: str) -> None:
+    part, count = LONG[name]
+    lines = "".join(part.format(number, number + 1) for number in range(count))
+    head = HEAD + "opt = keras.mixed_precision.LossScaleOptimizer(keras.optimizers.SGD())\nL0 = keras.layers.Layer\n"
+    facts = facts_of(head + lines, "3")
+    with at_most(12):
+        presented(findings_in(facts), {facts.path: facts})

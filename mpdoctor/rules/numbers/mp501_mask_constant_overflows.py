@@ -47,6 +47,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import lru_cache
 
 from mpdoctor.facts.location import Location
 from mpdoctor.finding import Edit, Finding, Fix, Severity
@@ -250,11 +251,20 @@ def _is_half(facts: SourceFacts, precision: Precision, event: Operation | Call, 
 def _is_added_to_half(facts: SourceFacts, precision: Precision, event: Operation | Call) -> bool:
     return any(
         precision.dtype(other, sum_.context) == "float16"
-        for sum_, operands in _sums(facts)
-        if any(operand is event for operand in operands)
+        for sum_, operands in _sums_by_operand(facts).get(id(event), ())
         for other in operands
         if other is not event
     )
+
+
+@lru_cache(maxsize=1)
+def _sums_by_operand(facts: SourceFacts) -> dict[int, list[tuple[Operation | Call, tuple[Value, ...]]]]:
+    """By the ids of what is added."""
+    found: dict[int, list[tuple[Operation | Call, tuple[Value, ...]]]] = {}
+    for sum_, operands in _sums(facts):
+        for one in {id(operand) for operand in operands}:
+            found.setdefault(one, []).append((sum_, operands))
+    return found
 
 
 def _sums(facts: SourceFacts) -> Iterator[tuple[Operation | Call, tuple[Value, ...]]]:

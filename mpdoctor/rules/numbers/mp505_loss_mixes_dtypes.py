@@ -82,8 +82,9 @@ from mpdoctor.semantics.live.errors.dtype_errors import mismatch_of_precisions
 from mpdoctor.semantics.live.errors.error_texts import evidence_of
 from mpdoctor.semantics.live.errors.failing_parts import place_of_part
 from mpdoctor.semantics.source.edits.expressions import argument_at, holds, name_at, safe_fix, text_of
-from mpdoctor.semantics.source.edits.made.layers import location_of, tree_of
+from mpdoctor.semantics.source.edits.made.layers import location_of
 from mpdoctor.semantics.source.edits.names import NAMES_OF_FIRST, cast
+from mpdoctor.semantics.source.edits.nodes_by_place import nodes_at
 from mpdoctor.semantics.source.edits.statements import statement_at
 from mpdoctor.semantics.source.numbers.dtype_mismatches import DtypeMismatch, dtype_mismatches
 from mpdoctor.semantics.source.numbers.losses_and_metrics import DATA
@@ -227,9 +228,7 @@ def _half_operand(facts: SourceFacts, mismatch: DtypeMismatch) -> ast.expr | Non
     event = mismatch.event
     if event.location.path != facts.path or not isinstance(event, Operation) or len(event.operands) != 2:
         return None
-    nodes = ast.walk(tree_of(facts) or ast.Module([], []))
-    operations = (node for node in nodes if isinstance(node, ast.BinOp) and node.lineno == event.location.line)
-    written = next((node for node in operations if location_of(facts, node) == event.location), None)
+    written = next((node for node in nodes_at(facts, event.location) if isinstance(node, ast.BinOp)), None)
     if written is None:
         return None
     return written.left if event.operands[0] is mismatch.half else written.right

@@ -9,8 +9,9 @@ from mpdoctor.finding import Edit
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Item, Value
-from mpdoctor.semantics.source.edits.made.layers import location_of, tree_of
+from mpdoctor.semantics.source.edits.made.layers import location_of
 from mpdoctor.semantics.source.edits.names import cast
+from mpdoctor.semantics.source.edits.nodes_by_place import nodes_at
 
 Pair = tuple[Value, ast.expr]  # what meets, and how it is written there
 IsHalf = Callable[[Value], bool]
@@ -64,6 +65,4 @@ def _name_of_half(value: Value, node: ast.expr, is_half: IsHalf) -> str:
 
 def _node_at(facts: SourceFacts, event: Call | Operation) -> ast.AST | None:
     kinds = ast.Call if isinstance(event, Call) else (ast.BinOp, ast.AugAssign)
-    tree = tree_of(facts)
-    nodes = (node for node in ast.walk(tree) if isinstance(node, kinds)) if tree is not None else ()
-    return next((node for node in nodes if location_of(facts, node) == event.location), None)
+    return next((node for node in nodes_at(facts, event.location) if isinstance(node, kinds)), None)

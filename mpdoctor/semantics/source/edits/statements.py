@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import tokenize
+from bisect import bisect_right
 from collections.abc import Iterator
 from functools import lru_cache
 from itertools import pairwise
@@ -29,7 +30,9 @@ class LogicalLine:
 
 
 def logical_line_at(facts: SourceFacts, number: int) -> LogicalLine | None:
-    return next((line for line in logical_lines(facts) if line.start <= number <= line.end), None)
+    lines = logical_lines(facts)
+    behind = bisect_right(lines, number, key=lambda line: line.start)
+    return lines[behind - 1] if behind and number <= lines[behind - 1].end else None
 
 
 def statement_at(facts: SourceFacts, location: Location) -> Written | None:

@@ -4,6 +4,7 @@ models are trained."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 
 from mpdoctor.knowledge.api_names import kind_of_class, public_name
 from mpdoctor.knowledge.half_dtypes import HALF_POLICIES
@@ -168,12 +169,17 @@ def _trained_through_call(call: Call) -> Iterator[Value]:
 
 
 def _added(facts: SourceFacts, model: Call) -> list[Value]:
-    return [
-        added
-        for call in facts.method_calls("add")
-        if any(option is model for option in options(call.receiver))
-        for added in options(call.argument(0, "layer"))
-    ]
+    return [added for call in _adding_calls(facts).get(id(model), ()) for added in options(call.argument(0, "layer"))]
+
+
+@lru_cache(maxsize=1)
+def _adding_calls(facts: SourceFacts) -> dict[int, list[Call]]:
+    """Of `add`, by the id of the model."""
+    found: dict[int, list[Call]] = {}
+    for call in facts.method_calls("add"):
+        for model in {id(option) for option in options(call.receiver)}:
+            found.setdefault(model, []).append(call)
+    return found
 
 
 def _made_inside(model: Call) -> list[Value]:

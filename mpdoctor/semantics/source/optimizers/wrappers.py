@@ -8,6 +8,7 @@ too. Only what is certain is told.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 
 from mpdoctor.facts.versions import Keras
 from mpdoctor.knowledge.wrapper_delegation import BROKEN, CLASSIC, KERAS3, MISSING, NEW
@@ -127,6 +128,19 @@ def compiles_of(facts: SourceFacts, model: Value) -> list[Call]:
     all of them.
 
     [] where a class has a `compile` of its own, which may put optimizers anywhere."""
+    known_ones = _compiles_by_model(facts)
+    if id(model) not in known_ones:
+        known_ones[id(model)] = model, _compiles_of(facts, model)
+    return known_ones[id(model)][1]
+
+
+@lru_cache(maxsize=1)
+def _compiles_by_model(facts: SourceFacts) -> dict[int, tuple[Value, list[Call]]]:
+    """By the id of the model, as far as it was asked for."""
+    return {}
+
+
+def _compiles_of(facts: SourceFacts, model: Value) -> list[Call]:
     found = []
     own = class_of(model)
     for call in facts.method_calls("compile"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from functools import lru_cache
 
 from mpdoctor.finding import Edit
 from mpdoctor.program.events import Call
@@ -10,6 +11,7 @@ from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.semantics.source.edits.expressions import put_around, put_behind
 from mpdoctor.semantics.source.edits.made.layers import location_of, tree_of
 from mpdoctor.semantics.source.edits.names import tensorflow
+from mpdoctor.semantics.source.edits.nodes_by_place import nodes_at
 
 # A critic whose gradients have a norm of 1 stays far below 65504 with it, and 3e-11 is no zero yet. What began
 # with `output_gradients` came out as with a target 1024 times as large (Keras 3.15, tf_keras 2.21, TensorFlow 2.10).
@@ -53,14 +55,18 @@ def _is_operand_in(holder: ast.AST) -> bool:
 
 def _call_and_what_holds_it(facts: SourceFacts, inner: Call) -> list[ast.AST]:
     """The call, and from the inside out what it stands in; [] where it is not found."""
-    tree = tree_of(facts)
-    if tree is None:
-        return []
-    holders = {node: holder for holder in ast.walk(tree) for node in ast.iter_child_nodes(holder)}
-    calls = (node for node in holders if isinstance(node, ast.Call))
-    found: ast.AST | None = next((call for call in calls if location_of(facts, call) == inner.location), None)
+    calls = (node for node in nodes_at(facts, inner.location) if isinstance(node, ast.Call))
+    found: ast.AST | None = next(calls, None)
     around = []
     while found is not None:
         around.append(found)
-        found = holders.get(found)
+        found = _holders(facts).get(found)
     return around
+
+
+@lru_cache(maxsize=1)
+def _holders(facts: SourceFacts) -> dict[ast.AST, ast.AST]:
+    """What each node of the file stands in."""
+    tree = tree_of(facts)
+    nodes = ast.walk(tree) if tree is not None else ()
+    return {node: holder for holder in nodes for node in ast.iter_child_nodes(holder)}

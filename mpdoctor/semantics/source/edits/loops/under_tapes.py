@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
@@ -65,8 +66,8 @@ def _made_under(tree: ast.Module, call: ast.Call, tape: str) -> Block:
     for block, number in reversed(list(_blocks_around(tree, call))):
         holder = block[number]
         if isinstance(holder, WITH) and _opens(holder, tape):
-            body = holder.body
-            return body[: next(place for place, inside in enumerate(body) if _holds(inside, call))]
+            last = _number_of_holder(holder.body, call)
+            return holder.body[:last] if last is not None else ()
         for statement in reversed(block[:number]):
             if isinstance(statement, WITH) and _opens(statement, tape):
                 return statement.body
@@ -81,7 +82,7 @@ def _blocks_around(tree: ast.Module, call: ast.Call) -> Iterator[tuple[Block, in
     blocks: list[Block] = [tree.body]
     while blocks:
         block = blocks.pop()
-        number = next((place for place, statement in enumerate(block) if _holds(statement, call)), None)
+        number = _number_of_holder(block, call)
         if number is None:
             continue
         holder = block[number]
@@ -99,8 +100,19 @@ def _blocks_of(statement: ast.stmt) -> Iterator[Block]:
         yield case.body
 
 
-def _holds(statement: ast.AST, call: ast.Call) -> bool:
-    return any(node is call for node in ast.walk(statement))
+def _number_of_holder(block: Block, call: ast.Call) -> int | None:
+    """Which statement of a block holds the call. They stand in order: the last that begins before it does, or none."""
+    number = bisect_right(block, _start(call), key=_start) - 1
+    return number if number >= 0 and _end(call) <= _end(block[number]) else None
+
+
+def _start(node: ast.stmt | ast.expr) -> tuple[int, int]:
+    first = next(iter(getattr(node, "decorator_list", ())), node)
+    return first.lineno, first.col_offset
+
+
+def _end(node: ast.stmt | ast.expr) -> tuple[int, int]:
+    return node.end_lineno or node.lineno, node.end_col_offset or node.col_offset
 
 
 def _opens(statement: ast.AST, tape: str) -> bool:

@@ -1,0 +1,32 @@
+"""The nodes of a file's tree by the place where they begin, looked up and not searched for: a rule may ask for one for
+each of ten thousand findings in a file."""
+
+from __future__ import annotations
+
+import ast
+from functools import lru_cache
+
+from mpdoctor.facts.location import Location
+from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.semantics.source.edits.made.layers import location_of, tree_of
+
+Places = dict[tuple[int, int], list[ast.expr | ast.stmt]]
+
+
+def nodes_at(facts: SourceFacts, place: Location) -> list[ast.expr | ast.stmt]:
+    """The expressions and statements that stand exactly there, from the outside in."""
+    if place.path != facts.path or not 0 < place.line <= len(facts.lines):
+        return []
+    offset = len(facts.lines[place.line - 1][: place.column - 1].encode(errors="surrogatepass"))
+    return [node for node in _nodes_by_place(facts).get((place.line, offset), ()) if location_of(facts, node) == place]
+
+
+@lru_cache(maxsize=4)
+def _nodes_by_place(facts: SourceFacts) -> Places:
+    """By line, and by offset in its bytes."""
+    found: Places = {}
+    tree = tree_of(facts)
+    for node in ast.walk(tree) if tree is not None else ():
+        if isinstance(node, (ast.expr, ast.stmt)):
+            found.setdefault((node.lineno, node.col_offset), []).append(node)
+    return found
