@@ -88,6 +88,7 @@ from mpdoctor.semantics.live.errors.error_texts import evidence_of
 from mpdoctor.semantics.live.errors.failing_parts import place_of_part
 from mpdoctor.semantics.source.edits.expressions import holds, name_at, safe_fix
 from mpdoctor.semantics.source.edits.names import cast, cast_argument
+from mpdoctor.semantics.source.layers.call_dtypes import method_around
 from mpdoctor.semantics.source.layers.layer_variables import ASSIGNING, is_weight
 from mpdoctor.semantics.source.numbers.dtype_mismatches import DtypeMismatch, dtype_mismatches
 from mpdoctor.semantics.source.numbers.losses_and_metrics import compiled, outputs_named
@@ -188,7 +189,8 @@ def _ranking(dtype: str, predictions: str, location: Location) -> Finding:
 def _assigned(facts: SourceFacts) -> Iterator[Finding]:
     precision = precision_of(facts)
     for call in facts.method_calls(*ASSIGNING):
-        owner = call.context.owner
+        method = method_around(facts, call.context)
+        owner = None if method is None else method.owner
         if owner is None or owner.kind != "metric" or call.receiver is None or not is_weight(call.receiver):
             continue
         name = precision.half(call.argument(0, "value"), call.context)

@@ -14,7 +14,7 @@ from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import FunctionFacts, Parameter
 from mpdoctor.program.values import Known, Value, is_api, options
-from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
+from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype, functions_around, method_around
 from mpdoctor.semantics.source.layers.layer_variables import is_weight
 from mpdoctor.semantics.source.layers.mixed_operands import mixed_operands
 from mpdoctor.semantics.source.layers.model_layers import half_policy_calls
@@ -55,8 +55,9 @@ def _dtype_mismatches(facts: SourceFacts) -> Iterator[DtypeMismatch]:
         (half, half_dtype), (wide, wide_dtype) = pair
         if _is_cast_by_name(facts, half, wide_dtype) or _promotes(facts, operands):
             continue
-        if _is_in_training(event.context, functions_behind(*operands), precision, steps):
-            behind = [*functions_behind(half, wide), event.context.function]
+        if _is_in_training(facts, event.context, functions_behind(*operands), precision, steps):
+            around = (event.context.function, *functions_around(facts, event.context))
+            behind = [*functions_behind(half, wide), *around]
             in_metric = any(function is not None and _is_metric(function, precision) for function in behind)
             yield DtypeMismatch(event, half, half_dtype, wide, wide_dtype, in_metric)
 
@@ -131,15 +132,21 @@ class FunctionsBehind:
 
 
 def _is_in_training(
-    context: Context, behind: Iterable[FunctionFacts], precision: Precision, steps: frozenset[int]
+    facts: SourceFacts,
+    context: Context,
+    behind: Iterable[FunctionFacts],
+    precision: Precision,
+    steps: frozenset[int],
 ) -> bool:
-    """In a loss or metric, in a train_step, under a GradientTape or beside one in the same function (`steps`), and not
-    in the `call()` of a layer, of which MP202 speaks."""
-    owner = context.owner
-    if (owner is not None and owner.kind == "metric") or any(id(function) in precision.roles for function in behind):
+    """In a loss or metric, in a train_step, under a GradientTape or beside one in the same function (`steps`), or in a
+    function that one of these calls, and not in the `call()` of a layer, of which MP202 speaks."""
+    method = method_around(facts, context)
+    is_in_metric = method is not None and method.owner is not None and method.owner.kind == "metric"
+    if is_in_metric or any(id(function) in precision.roles for function in behind):
         return True
     if precision.runs_in_call(context):
         return False
     if any(isinstance(manager, Call) and is_api(manager.callee, TAPE) for manager in context.withs):
         return True
-    return context.function is not None and (context.function.name in STEPS or id(context.function) in steps)
+    around = (function for function in (context.function, *functions_around(facts, context)) if function is not None)
+    return any(function.name in STEPS or id(function) in steps for function in around)
