@@ -30,7 +30,7 @@ from mpdoctor.source.reading import Source
 
 CALLED_BY_KERAS = ("call", "train_step")
 # When a function is executed that nobody has called.
-_READS_ITS_OWN, _CALLED_BY_OTHERS, _READS_OF_OTHERS, _WRAPS = range(4)
+_COMPILES, _READS_ITS_OWN, _CALLED_BY_OTHERS, _READS_OF_OTHERS, _WRAPS = range(5)
 _FRAMES = 6000  # Python frames of the deepest walk: DEEPEST levels in each of DEEPEST_CALL functions, some 3 each
 
 
@@ -106,12 +106,12 @@ def _execute_the_rest(state: State, module: Module) -> None:
 
 
 def _in_order(closures: list[Closure]) -> Iterator[Closure]:
-    """All functions, those included that come up meanwhile: first what no other function calls, so that its helpers
-    are followed with what it gives them and asks of them, then these helpers, then what reads attributes that others
-    set, the methods of mixins, then what decorators put in the place of others, which knows nothing of the arguments
-    that it hands on."""
+    """All functions, those included that come up meanwhile: first the `compile` of models, which sets what their steps
+    read, and what no function calls, so that its helpers are followed with what it gives them and asks of them; then
+    these helpers, then what reads attributes that others set, the methods of mixins, then what decorators put in the
+    place of others, which knows nothing of the arguments that it hands on."""
     seen = set()
-    for last in (_READS_ITS_OWN, _CALLED_BY_OTHERS, _READS_OF_OTHERS, _WRAPS):
+    for last in range(_WRAPS + 1):
         for closure in closures:  # which grows
             if id(closure) not in seen and _stage(closure) <= last:
                 seen.add(id(closure))
@@ -122,10 +122,10 @@ def _stage(closure: Closure) -> int:
     if closure.is_wrapper:
         return _WRAPS
     owner, name = closure.facts.owner, closure.facts.name
-    if owner is not None and owner.whole is not owner and name not in SETTING_UP:
-        return _READS_OF_OTHERS
-    if name in (*SETTING_UP, *CALLED_BY_KERAS):
-        return _READS_ITS_OWN
+    if name == "compile" and owner is not None and owner.kind == "model":
+        return _COMPILES
+    if owner is not None:  # a method may set what others read, whoever calls it
+        return _READS_OF_OTHERS if owner.whole is not owner and name not in SETTING_UP else _READS_ITS_OWN
     text = closure.module.source.text
     is_called = text.count(f"{name}(") > text.count(f"def {name}(")
     return _CALLED_BY_OTHERS if is_called else _READS_ITS_OWN
