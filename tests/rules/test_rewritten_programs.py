@@ -35,14 +35,13 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp208/flagged_made_by_a_function mp211/flagged_decorated_call mp216/flagged_in_own_layer
         mp304/clean_wrapping_optimizer mp408/flagged_functional_of_an_own_class
         mp410/flagged_made_by_one_function mp503/clean_short_rows mp505/flagged_data_alone
-        mp505/flagged_real_beside_generated mp508/flagged_own_number
     """,
     "in_main": """
         mp115/clean_held_for_others mp208/flagged_base_class mp411/flagged_unbuilt
     """,
     "kept_in_self": """
         mp116/flagged_never_used mp201/flagged_chained_stages mp202/clean_carried_through_a_loop
-        mp202/clean_dtype_in_a_named_dictionary mp306/flagged_in_turn mp402/flagged_listed_in_the_object
+        mp202/clean_dtype_in_a_named_dictionary mp306/flagged_in_turn
         mp406/clean_others_have_their_own_scale mp409/flagged_kept_by_a_metric mp409/flagged_methods
         mp413/flagged_class mp413/flagged_policy_behind_a_flag mp502/clean_stopped_behind
     """,
