@@ -70,6 +70,7 @@ def within_bounds(state: State, module: Module, execute: Callable[[State, Module
     walk.last_order, walk.inlined_statements, walk.modules_read = state.order + MOST_EVENTS, 0, 0
     walk.times_inlined.clear()
     walk.statements_in.clear()
+    walk.changed.clear()
     try:
         execute(state, module)
     except (Enough, RecursionError):
