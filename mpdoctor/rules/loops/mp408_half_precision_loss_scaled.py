@@ -107,7 +107,8 @@ def _of_product(facts: SourceFacts, place: Location, loss: Value | None, wrapper
     return Finding(
         f"This product of the loss and its scale is float16: it is inf for a loss from {largest} on, and the "
         f"{_CANNOT_GROW}.",
-        f"Compute `{text}` in float32 from the predictions on, cast it to no 16 bits, and multiply by the scale as it is.",
+        f"Compute `{text}` in float32 from the predictions on, without a cast to 16 bits, and multiply by the scale as "
+        "it is.",
         place,
     )
 
