@@ -133,8 +133,8 @@ def _finding(facts: SourceFacts, call: Call) -> Finding:
         told = infinite if is_fixed(call.receiver) else f"{infinite}, and the {_CANNOT_GROW}"
     return Finding(
         f"This loss is float16: {told}.",
-        f"Compute it in float32: cast the predictions, `tf.cast(predictions, tf.float32)`, or at least "
-        f"`{call.method}(tf.cast({text}, tf.float32))`.",
+        "Compute it in float32: cast the predictions, `tf.cast(predictions, tf.float32)`. "
+        f"`{call.method}(tf.cast({text}, tf.float32))` alone keeps the scaled loss finite, and no more.",
         call.location,
         fix=unsafe_fix("Cast the loss to float32", cast_argument(facts, call.location)),
     )
