@@ -53,8 +53,7 @@ from mpdoctor.finding import Finding, Severity
 from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Value, options
-from mpdoctor.semantics.source.edits.expressions import unsafe_fix
-from mpdoctor.semantics.source.edits.names import cast_argument
+from mpdoctor.semantics.source.edits.losses_in_float32 import loss_in_float32
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_other_dtype
 from mpdoctor.semantics.source.numbers.precision import precision_of
 from mpdoctor.semantics.source.optimizers.gradients import applied_gradients, factor_of, target
@@ -97,10 +96,10 @@ def _multiplied_by_hand(facts: SourceFacts) -> Iterator[Finding]:
                 continue
             if precision_of(facts).half(product, gradient.context) == "float16":
                 said.add(product.location)
-                yield _of_product(facts, product.location, loss, wrapper)
+                yield _of_product(facts, product, loss, wrapper)
 
 
-def _of_product(facts: SourceFacts, place: Location, loss: Value | None, wrapper: Value) -> Finding:
+def _of_product(facts: SourceFacts, product: Value, loss: Value | None, wrapper: Value) -> Finding:
     text = text_at(facts, loss.location) if loss is not None else ""
     text = text if text.isidentifier() else "loss"
     largest = _largest(float(starting_scale(wrapper)))
@@ -109,7 +108,8 @@ def _of_product(facts: SourceFacts, place: Location, loss: Value | None, wrapper
         f"{_CANNOT_GROW}.",
         f"Compute `{text}` in float32 from the predictions on, without a cast to 16 bits, and multiply by the scale as "
         "it is.",
-        place,
+        product.location,
+        fix=loss_in_float32(facts, product),
     )
 
 
@@ -136,7 +136,7 @@ def _finding(facts: SourceFacts, call: Call) -> Finding:
         "Compute it in float32: cast the predictions, `tf.cast(predictions, tf.float32)`. "
         f"`{call.method}(tf.cast({text}, tf.float32))` alone keeps the scaled loss finite, and no more.",
         call.location,
-        fix=unsafe_fix("Cast the loss to float32", cast_argument(facts, call.location)),
+        fix=loss_in_float32(facts, given) if given is not None else None,
     )
 
 
