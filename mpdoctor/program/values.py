@@ -152,6 +152,8 @@ class Collection(Value):
         Of an open one: how many of its last items stand behind all that is not seen (`[*rest, head]`: 1).
     uniform
         True for what a comprehension makes where its one item stands for each element, whatever their number.
+    default
+        Of a `defaultdict`: what it gives for a key that it does not hold.
     """
 
     kind: str = "list"
@@ -160,6 +162,11 @@ class Collection(Value):
     open: bool = False
     ending: int = 0
     uniform: bool = False
+    default: Value | None = None
+
+    def with_entries(self, keys: tuple[Value, ...], items: tuple[Value, ...], is_open: bool) -> Collection:
+        """The same dict, after the program has changed what it holds."""
+        return Collection(self.location, "dict", items, keys, is_open, default=self.default)
 
     def entry(self, key: Any) -> Value | None:
         """The value of a literal key of a dict, or of a position; None where it is not seen."""

@@ -88,7 +88,7 @@ KINDS = {
         "MP201",
     ),
 }
-NOT_FOLLOWED = {"defaultdict", "singleton", "methodcaller", "singledispatch", "itemgetter", "attrgetter"}
+NOT_FOLLOWED = {"singleton", "methodcaller", "singledispatch", "itemgetter", "attrgetter"}
 NOT_CERTAIN = {"getattr_default", "enum_value", "walrus"}  # followed, but not for each kind of value
 
 

@@ -46,6 +46,18 @@ CARRIERS = {
     "dict_copy": "options = {'value': MAKE}\nmore = dict(options)\nUSE(more['value'])",
     "dict_copy_method": "options = {'value': MAKE}\nmore = options.copy()\nUSE(more['value'])",
     "defaultdict": "options = collections.defaultdict(lambda: MAKE)\nUSE(options['value'])",
+    "defaultdict_list": """\\
+options = collections.defaultdict(list)
+options['value'].append(MAKE)
+USE(options['value'][0])""",
+    "setdefault_list": "options = {}\noptions.setdefault('value', []).append(MAKE)\nUSE(options['value'][0])",
+    "setdefault_dict": "options = {}\noptions.setdefault('a', {})['b'] = MAKE\nUSE(options['a']['b'])",
+    "dict_update_loop": "options = {}\nfor i in range(2):\n    options.update(value=make())\nUSE(options['value'])",
+    "setdefault_loop": """\
+options = {}
+for name in ['a', 'b']:
+    options.setdefault(name, []).append(make())
+USE(options['a'][0])""",
     "ordered": "options = collections.OrderedDict([('value', MAKE)])\nUSE(options['value'])",
     "list_index": "values = [MAKE]\nUSE(values[0])",
     "list_last": "values = [None]\nvalues.append(MAKE)\nUSE(values[-1])",

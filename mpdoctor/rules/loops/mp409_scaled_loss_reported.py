@@ -76,6 +76,7 @@ from mpdoctor.semantics.wording import place_of
 SEVERITY = Severity.WARNING
 NORMS = ("global_norm", "norm")
 MOST_TARGETS = 40
+MOST_CONVERSIONS = 3
 AVERAGING = ("reduce_mean", "mean", "reduce_sum", "sum")
 
 
@@ -160,7 +161,24 @@ def _logged(facts: SourceFacts) -> Iterator[tuple[list[Value], Call]]:
         if logs(log) and not says_scaled(log):
             wholes = (whole for given in log.given for whole in given_back(facts, given))
             parts = (part for whole in wholes for part in told_in(whole))
-            yield [value for part in parts for value in given_back(facts, part)], log
+            yield [value for part in parts for value in _seen_through(facts, part)], log
+
+
+def _seen_through(facts: SourceFacts, value: Value, left: int = MOST_CONVERSIONS) -> Iterator[Value]:
+    """What it may be, behind `float(…)`, a cast or `.numpy()`: in `for name, value in logs.items()` any of the logs."""
+    for option in given_back(facts, value):
+        inside = _converted(option) if left else None
+        if inside is None:
+            yield option
+        else:
+            yield from _seen_through(facts, inside, left - 1)
+
+
+def _converted(value: Value, conversions: tuple[str, ...] = PASSING_ON) -> Value | None:
+    """What such a call converts."""
+    if not isinstance(value, Call) or value.method not in conversions:
+        return None
+    return value.receiver if not isinstance(value.callee, Api) else value.argument(0)
 
 
 def _asks_its_caller(loss: Call, log: Call) -> bool:
@@ -242,9 +260,7 @@ def _scaled_loss(value: Value, scaled: list[Call], in_list: bool = False) -> Cal
             return found[0] if found and all(found) else None
         if any(value is call for call in scaled):
             return value
-        if value.method not in (*PASSING_ON, *AVERAGING):
-            return None
-        inside = value.receiver if not isinstance(value.callee, Api) else value.argument(0)
+        inside = _converted(value, (*PASSING_ON, *AVERAGING))
         if inside is None:
             return None
         value = inside

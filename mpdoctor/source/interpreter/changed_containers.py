@@ -26,11 +26,20 @@ def put_back(state: State, holder: ast.expr, old: Value, new: Value) -> None:
                 put_back(state, holder.value, choice, with_item(state, choice, Known(new.location, holder.attr), new))
             else:
                 _replace_attribute(state, choice, holder.attr, old, new)
-    elif isinstance(holder, ast.Subscript):
-        index = _kept(state, holder.slice)
-        for choice in options(_kept(state, holder.value)):
+    elif (entry := _written_entry(holder)) is not None:
+        container, index = entry[0], _kept(state, entry[1])
+        for choice in options(_kept(state, container)):
             if isinstance(choice, Collection) and index is not None:
-                put_back(state, holder.value, choice, with_item(state, choice, index, new))
+                put_back(state, container, choice, with_item(state, choice, index, new))
+
+
+def _written_entry(holder: ast.expr) -> tuple[ast.expr, ast.expr] | None:
+    """The container and the index or key of `container[index]` and `container.setdefault(key, [])`."""
+    if isinstance(holder, ast.Subscript):
+        return holder.value, holder.slice
+    if isinstance(holder, ast.Call) and isinstance(holder.func, ast.Attribute) and holder.func.attr == "setdefault":
+        return (holder.func.value, holder.args[0]) if holder.args else None
+    return None
 
 
 def _kept(state: State, node: ast.expr) -> Value | None:
@@ -42,8 +51,9 @@ def _kept(state: State, node: ast.expr) -> Value | None:
     if isinstance(node, ast.Attribute):
         of = _kept(state, node.value)
         return joined(attribute_of(state, choice, node.attr, state.place(node)) for choice in options(of))
-    if isinstance(node, ast.Subscript):
-        of, index = _kept(state, node.value), known(_kept(state, node.slice))
+    entry = _written_entry(node)
+    if entry is not None:
+        of, index = _kept(state, entry[0]), known(_kept(state, entry[1]))
         return of.entry(index) if isinstance(of, Collection) and isinstance(index, (str, int)) else None
     return None
 
@@ -79,10 +89,10 @@ def with_item(state: State, of: Collection, index: Value, value: Value) -> Colle
         is_open = of.open or bool(state.context.loops)
         kept = [place for place, key in enumerate(of.keys) if is_open or known(key) != index.value]
         items, keys = tuple(of.items[i] for i in kept), tuple(of.keys[i] for i in kept)
-        return Collection(of.location, "dict", (*items, value), (*keys, index), is_open)
+        return of.with_entries((*keys, index), (*items, value), is_open)
     if of.kind == "dict" and len(of.items) < _MOST_UNKNOWN_KEYS:  # any of these is under any key
         items = (*of.items, value)
-        return Collection(of.location, "dict", items, (Unknown(of.location),) * len(items), True)
+        return of.with_entries((Unknown(of.location),) * len(items), items, True)
     return _with_element(state, of, index, value)
 
 

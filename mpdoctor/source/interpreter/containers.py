@@ -114,7 +114,7 @@ def _entry_of(of: Collection, index: Known, location: Location) -> Value:
     if of.kind != "dict":
         return entry or Item(location, of, index)
     found = [*options(entry), *_under_unknown_keys(of, entry)]
-    return joined(found) if found else Unknown(location)
+    return joined(found) if found else of.default or Unknown(location)
 
 
 def _under_unknown_keys(of: Collection, entry: Value | None) -> list[Value]:

@@ -15,6 +15,7 @@ from mpdoctor.program.values import MISSING, Api, Attribute, Collection, Known, 
 from mpdoctor.source.constant_folding import constant_from_call, constant_from_method, constant_from_numbers
 from mpdoctor.source.interpreter.assignments import remember_keyword
 from mpdoctor.source.interpreter.attributes import Super, attribute_of, store_attribute
+from mpdoctor.source.interpreter.call_inlining import inline_call
 from mpdoctor.source.interpreter.calls.container_calls import (
     added_up,
     copied,
@@ -113,11 +114,27 @@ def call_library(
         return api_from_name(known(args[0]), location)
     if name == "collections.OrderedDict":
         return dict_of(args, keywords, is_open, location)
+    if name == "collections.defaultdict" and args and not is_open:
+        return _default_dict(state, args, keywords, location)
     if name == "json.loads" and args:
         return value_from_json(known(args[0]), location)
     if not is_open and name in _ON_CONTAINERS:
         return _ON_CONTAINERS[name](args, keywords, location)
     return _tree_of_settings(args, keywords, location) if name in TREES and not is_open else None
+
+
+def _default_dict(state: State, args: tuple[Value, ...], keywords: Keywords, location: Location) -> Value | None:
+    """`collections.defaultdict(list)`; None where nobody knows what its factory makes."""
+    factory = args[0]
+    closure = state.closures.get(id(factory.of)) if isinstance(factory, Defined) else None
+    if closure is not None:
+        default = inline_call(state, closure, (), (), False, location)
+    else:
+        default = call_builtin(state, factory.name, (), (), False, location) if isinstance(factory, Api) else None
+    held = dict_of(args[1:], keywords, False, location)
+    if default is None or not isinstance(held, Collection):
+        return None
+    return Collection(location, "dict", held.items, held.keys, held.open, default=default)
 
 
 def _tree_of_settings(args: tuple[Value, ...], keywords: Keywords, location: Location) -> Value | None:

@@ -43,12 +43,13 @@ def _of_dict(of: Collection, method: str, call: Call) -> Value | None:
 def _got(of: Collection, key: Value, method: str, call: Call) -> Value | None:
     """What `get` gives for one of the values that its key may be. `names.get(name, name)` gives that value again only
     where it is no key; `pop` without a default raises where there is no such key."""
-    found = item_of(of, key, call.location)
+    found = item_of(Collection(of.location, "dict", of.items, of.keys, of.open, uniform=of.uniform), key, call.location)
     default = call.argument(1) or Known(call.location, None)
     default = key if key in options(default) else default
     certain = isinstance(key, Known) and not of.open
     if isinstance(found, Unknown):
-        return default if certain else None
+        is_kept = method == "setdefault" and not of.uniform
+        return default if certain else joined((default, found)) if is_kept else None
     is_needed = method == "pop" and call.argument(1) is None
     return found if certain or is_needed else joined((found, default))
 
@@ -72,24 +73,30 @@ def _of_list(of: Collection, method: str, call: Call) -> Value | None:
 def _changed_dict(of: Collection, method: str, call: Call, is_certain: bool) -> Collection:
     key = known(call.args[0]) if call.args else MISSING
     if method == "clear" and is_certain:
-        return Collection(of.location, "dict")
-    if not is_certain or (key is MISSING and method != "update"):
+        return of.with_entries((), (), False)
+    if method == "update":
+        given = dict_of(call.args, call.keywords, call.open, call.location)
+        return _updated(of, given, is_certain) if isinstance(given, Collection) else _opened(of)
+    if method == "setdefault" and key is not MISSING and not call.open and not of.uniform:
+        is_new = of.entry(key) is None
+        added = call.argument(1) or Known(call.location, None)
+        is_open = of.open or not is_certain
+        return of.with_entries((*of.keys, call.args[0]), (*of.items, added), is_open) if is_new else of
+    if not is_certain or key is MISSING:
         return _opened(of)
     if method == "pop":
         kept = [i for i, name in enumerate(of.keys) if known(name) != key]
-        return Collection(
-            of.location, "dict", tuple(of.items[i] for i in kept), tuple(of.keys[i] for i in kept), of.open
-        )
-    if method == "setdefault":
-        is_new = of.entry(key) is None and not of.open
-        added = (call.argument(1) or Known(call.location, None),)
-        return dictionary(of.location, (*of.keys, call.args[0]), (*of.items, *added), False) if is_new else of
-    given = dict_of(call.args, call.keywords, False, call.location) if method == "update" else None
-    return _updated(of, given) if isinstance(given, Collection) else _opened(of)
+        return of.with_entries(tuple(of.keys[i] for i in kept), tuple(of.items[i] for i in kept), of.open)
+    return _opened(of)
 
 
-def _updated(of: Collection, given: Collection) -> Collection:
-    return dictionary(of.location, (*of.keys, *given.keys), (*of.items, *given.items), of.open or given.open)
+def _updated(of: Collection, given: Collection, is_certain: bool) -> Collection:
+    """In a loop, or by a call that unpacks what is not known, each key may still hold what it held before."""
+    keys, items = (*of.keys, *given.keys), (*of.items, *given.items)
+    if not is_certain:
+        return of.with_entries(keys, items, True)
+    updated = dictionary(of.location, keys, items, of.open or given.open)
+    return of.with_entries(updated.keys, updated.items, updated.open)
 
 
 def _changed(of: Collection, method: str, call: Call, is_certain: bool) -> Collection:
