@@ -46,7 +46,7 @@ CARRIERS = {
     "dict_copy": "options = {'value': MAKE}\nmore = dict(options)\nUSE(more['value'])",
     "dict_copy_method": "options = {'value': MAKE}\nmore = options.copy()\nUSE(more['value'])",
     "defaultdict": "options = collections.defaultdict(lambda: MAKE)\nUSE(options['value'])",
-    "defaultdict_list": """\\
+    "defaultdict_list": """\
 options = collections.defaultdict(list)
 options['value'].append(MAKE)
 USE(options['value'][0])""",
