@@ -55,19 +55,19 @@ from functools import lru_cache
 from mpdoctor.facts.location import Location
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.program.context import Context
-from mpdoctor.program.events import Call, Operation, Return
+from mpdoctor.program.events import Call, Return
 from mpdoctor.program.instances import is_call_of
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Defined, FunctionFacts, Parameter
-from mpdoctor.program.values import Api, Collection, Earlier, Item, Known, Value, known, options, walk
+from mpdoctor.program.values import Item, Value, known, options, walk
 from mpdoctor.semantics.source.optimizers.gradients import (
     factor_of,
     is_gradient_call,
-    target,
     unscales,
     until_gradients,
 )
-from mpdoctor.semantics.source.optimizers.scaling import PASSING_ON, SCALING, divided_by_scale, multiplies_loss
+from mpdoctor.semantics.source.optimizers.scaled_losses import converted, gradients_of_loss, scaling_of
+from mpdoctor.semantics.source.optimizers.scaling import SCALING, divided_by_scale, multiplies_loss
 from mpdoctor.semantics.source.optimizers.wrappers import is_fixed, starting_scale
 from mpdoctor.semantics.source.programs.given_back import given_back
 from mpdoctor.semantics.source.programs.shown_values import logs, says_scaled, told_in
@@ -75,9 +75,7 @@ from mpdoctor.semantics.wording import place_of
 
 SEVERITY = Severity.WARNING
 NORMS = ("global_norm", "norm")
-MOST_TARGETS = 40
 MOST_CONVERSIONS = 3
-AVERAGING = ("reduce_mean", "mean", "reduce_sum", "sum")
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
@@ -100,14 +98,14 @@ def _losses_returned(facts: SourceFacts, scaled: list[Call], gradients: list[Cal
     return {
         returned: loss
         for value, returned in _returned(facts, scaled)
-        if (loss := _scaled_loss(value, scaled)) and _leaves_scaled(facts, loss, returned, gradients)
+        if (loss := scaling_of(value, scaled)) and _leaves_scaled(facts, loss, returned, gradients)
     }
 
 
 def _loss_logged(told: Iterable[Value], log: Call, scaled: list[Call], gradients: list[Call]) -> Call | None:
     """The first scaled loss of which the program takes a gradient, and of which nobody asks for the scaled one."""
-    losses = (loss for value in told if (loss := _scaled_loss(value, scaled)) and not _asks_its_caller(loss, log))
-    return next((loss for loss in losses if _gradients_of(loss, gradients)), None)
+    losses = (loss for value in told if (loss := scaling_of(value, scaled)) and not _asks_its_caller(loss, log))
+    return next((loss for loss in losses if gradients_of_loss(loss, gradients)), None)
 
 
 def _returned(facts: SourceFacts, scaled: list[Call]) -> Iterator[tuple[Value, Return]]:
@@ -167,18 +165,11 @@ def _logged(facts: SourceFacts) -> Iterator[tuple[list[Value], Call]]:
 def _seen_through(facts: SourceFacts, value: Value, left: int = MOST_CONVERSIONS) -> Iterator[Value]:
     """What it may be, behind `float(…)`, a cast or `.numpy()`: in `for name, value in logs.items()` any of the logs."""
     for option in given_back(facts, value):
-        inside = _converted(option) if left else None
+        inside = converted(option) if left else None
         if inside is None:
             yield option
         else:
             yield from _seen_through(facts, inside, left - 1)
-
-
-def _converted(value: Value, conversions: tuple[str, ...] = PASSING_ON) -> Value | None:
-    """What such a call converts."""
-    if not isinstance(value, Call) or value.method not in conversions:
-        return None
-    return value.receiver if not isinstance(value.callee, Api) else value.argument(0)
 
 
 def _asks_its_caller(loss: Call, log: Call) -> bool:
@@ -188,35 +179,9 @@ def _asks_its_caller(loss: Call, log: Call) -> bool:
     return any(isinstance(part, Parameter) and part.function is function for test in tests for part in walk(test))
 
 
-def _gradients_of(loss: Call | None, gradients: list[Call]) -> list[Call]:
-    """The calls that differentiate a scaled loss."""
-    return [] if loss is None else [gradient for gradient in gradients if loss in _targets(gradient)]
-
-
-def _targets(gradient: Call) -> list[Value]:
-    """The losses that a tape differentiates: one, or those of a list; and the losses of the examples that are added up
-    or averaged to one, `tf.reduce_sum(losses) * (1 / batch)`."""
-    losses = options(target(gradient))
-    found = [item for loss in losses for item in (loss.items if isinstance(loss, Collection) else (loss,))]
-    for value in found:
-        inside = _averaged(value) if len(found) < MOST_TARGETS else None
-        found += [] if inside is None else [inside]
-    return found
-
-
-def _averaged(value: Value) -> Value | None:
-    """What a mean or a sum is taken of, or what is multiplied or divided by something that is no loss scale."""
-    if isinstance(value, Call):
-        return value.argument(0) if isinstance(value.callee, Api) and value.method in AVERAGING else None
-    if not isinstance(value, Operation) or value.operator not in ("*", "/") or divided_by_scale(value):
-        return None
-    losses = [operand for operand in value.operands if isinstance(operand, Call)]
-    return losses[0] if len(losses) == 1 else None
-
-
 def _leaves_scaled(facts: SourceFacts, loss: Call, returned: Return, gradients: list[Call]) -> bool:
     """Whether the function that returns this scaled loss has taken its gradient, and nothing divides the loss later."""
-    is_differentiated = any(_is_taken_before(gradient, returned) for gradient in _gradients_of(loss, gradients))
+    is_differentiated = any(_is_taken_before(gradient, returned) for gradient in gradients_of_loss(loss, gradients))
     return is_differentiated and not _divided_later(facts, loss)
 
 
@@ -246,53 +211,6 @@ def _divided_later(facts: SourceFacts, loss: Call | None) -> bool:
     divisions = (operation for operation in facts.operations if divided_by_scale(operation))
     places = {part.location for division in divisions for part in until_gradients(division.operands[0])}
     return loss is not None and loss.location in places
-
-
-def _scaled_loss(value: Value, scaled: list[Call], in_list: bool = False) -> Call | None:
-    """The call that scaled this loss, seen through casts, `float(…)`, `.numpy()`, running sums and means. For a mean of
-    a list, also written `sum(losses) / len(losses)`, the call that scaled its first loss."""
-    for _ in range(6):
-        if isinstance(value, Operation) and value.operator == "/" and _is_mean(value):
-            value = value.operands[0]
-        value = _added_up(value) or value
-        if not isinstance(value, Call):
-            found = [] if in_list else [_scaled_loss(item, scaled, in_list=True) for item in _kept_in(value)]
-            return found[0] if found and all(found) else None
-        if any(value is call for call in scaled):
-            return value
-        inside = _converted(value, (*PASSING_ON, *AVERAGING))
-        if inside is None:
-            return None
-        value = inside
-    return None
-
-
-def _is_mean(quotient: Operation) -> bool:
-    total, count = quotient.operands
-    is_of_running_sum = _added_up(total) is not None and not divided_by_scale(quotient)
-    return is_call_of(count, "builtins.len") or is_of_running_sum
-
-
-def _added_up(value: Value) -> Value | None:
-    """What a loop adds to a number, `total += loss`; None where it is something else."""
-    choices = [option for option in options(value) if not isinstance(option, (Known, Earlier))]
-    if len(choices) != 1 or not isinstance(choices[0], Operation) or choices[0].operator != "+":
-        return None
-    added = [operand for operand in choices[0].operands if not _is_carried(operand)]
-    return added[0] if len(added) == 1 and len(choices[0].operands) == 2 else None
-
-
-def _is_carried(value: Value) -> bool:
-    """Whether it is the sum itself, as the loop's body begins with it."""
-    choices = options(value)
-    is_sum = all(isinstance(option, (Known, Earlier)) for option in choices)
-    return is_sum and any(isinstance(option, Earlier) for option in choices)
-
-
-def _kept_in(value: Value) -> list[Value]:
-    """The values in a list that may have been empty before a loop filled it."""
-    lists = [option for option in options(value) if isinstance(option, Collection) and option.kind == "list"]
-    return [item for kept in lists for item in kept.items] if len(lists) == len(options(value)) else []
 
 
 def _how_logged(facts: SourceFacts, loss: Call, log: Call) -> str:
