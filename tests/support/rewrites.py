@@ -259,6 +259,32 @@ def in_inner_functions(tree: ast.Module) -> bool:
     return changed
 
 
+def in_helpers(tree: ast.Module) -> bool:
+    """Each value is computed by a function of its own, which is given what the value is computed from."""
+    outer = _imported(tree) | {node.name for node in tree.body if isinstance(node, (Function, ast.ClassDef))} | BUILTINS
+    helpers: list[ast.stmt] = []
+    for _, _, block in _blocks(tree):
+        for statement in block:
+            value = getattr(statement, "value", None)
+            if not isinstance(statement, (ast.Assign, ast.Expr, ast.Return)) or not _can_be_computed_apart(value):
+                continue
+            name, given = f"compute_{len(helpers)}", sorted(_names(value) - outer)
+            helper = _from(value, f"def {name}({', '.join(given)}): return VALUE", VALUE=value)
+            statement.value = _from(value, f"{name}({', '.join(given)})").value  # type: ignore[attr-defined]
+            helpers.append(helper)
+    start = next((number for number, node in enumerate(tree.body) if isinstance(node, ast.Try)), _start(tree))
+    tree.body[min(start, _start(tree)) : min(start, _start(tree))] = helpers
+    return bool(helpers)
+
+
+def _can_be_computed_apart(value: ast.expr | None) -> bool:
+    if not isinstance(value, (ast.Call, ast.BinOp)) or _has(value, *LATER, *COMPREHENSIONS, ast.Lambda):
+        return False
+    return not _names(value) & {*SUPER, "locals"} and not (
+        isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id == "print"
+    )
+
+
 def kept_in_self(tree: ast.Module) -> bool:
     """What a method computes on the way is kept in attributes."""
     changed = False
@@ -320,6 +346,6 @@ def _can_be_mixed_in(method: ast.FunctionDef) -> bool:
 
 
 REWRITES = (
-    *(renamed, in_parts, in_main, in_a_class, configured, by_options, in_inner_functions, kept_in_self),
-    *(decorated, mixed_in),
+    *(renamed, in_parts, in_main, in_a_class, configured, by_options, in_inner_functions, in_helpers),
+    *(kept_in_self, decorated, mixed_in),
 )

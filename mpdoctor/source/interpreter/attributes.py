@@ -223,11 +223,15 @@ def store_attribute(state: State, of: Value, name: str, value: Value) -> None:
         if isinstance(choice, Call):
             attributes = _attributes_of(state, choice)
             is_replaced = replaces or (is_straight and state.context.reached)
+            if is_replaced:
+                state.walk.written.pop((id(attributes), name), None)
             now = value if is_replaced else _joined_with_others(state, attributes, name, value, len(choices) == 1)
             state.walk.side_effects.set(attributes, name, now)
             state.walk.side_effects.set(own.attributes, name, _either(own.attributes.get(name), value))
         else:
             is_settled = replaces and id(own) not in state.walk.instantiated
+            if is_settled:
+                state.walk.written.pop((id(own.attributes), name), None)
             now = value if is_settled else _joined_with_others(state, own.attributes, name, value, len(choices) == 1)
             state.walk.side_effects.set(own.attributes, name, now)
 
@@ -248,10 +252,13 @@ def _joined_with_others(state: State, held: dict[str, Value], name: str, value: 
 
 
 def _written_here(state: State, own: ClassFacts, of: Value, name: str) -> Value | None:
-    """What the function in hand wrote last, on a straight line."""
+    """What the function in hand wrote last, on a straight line, or the one that called it, outside a loop."""
     held = state.attributes.get(id(of), {}) if isinstance(of, Call) else own.attributes
     written = state.walk.written.get((id(held), name))
-    return written.value if written is not None and written.frame is state.frame else None
+    if written is None or written.frame is state.frame:
+        return None if written is None else written.value
+    is_callers = state.context.loops == written.frame.entered.loops and state.frame.is_called_by(written.frame)
+    return written.value if is_callers else None
 
 
 def _attributes_of(state: State, instance: Call) -> dict[str, Value]:

@@ -145,10 +145,11 @@ def _execute_body(
     is_new, too_deep = id(closure.facts) not in walk.executed, walk.too_deep
     walk.executed.add(id(closure.facts))
     walk.times_inlined[id(closure.facts)] += 1
+    caller = state.frame if walk.call_stack or state.context.reached else None
     walk.call_stack.append(closure)
     state.scope, state.frame, state.module = (
         Scope(closure.scope, names=names),
-        Frame(closure.facts, state.context, at_yield=at_yield),
+        Frame(closure.facts, state.context, at_yield=at_yield, caller=caller),
         closure.module,
     )
     _execute(state, closure.node.body)

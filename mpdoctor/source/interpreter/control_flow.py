@@ -110,7 +110,7 @@ def _counts(numbers: list[int]) -> bool:
 
 def _calls_each(node: ast.For | ast.AsyncFor, iterable: Value) -> bool:
     """A loop over a few known elements that leaves none out, and calls each, `for wrap in (LossScaleOptimizer,
-    Lookahead): optimizer = wrap(optimizer)`, or yields something for each."""
+    Lookahead): optimizer = wrap(optimizer)`, has it called, `x = applied(layer, x)`, or yields something for each."""
     if not isinstance(iterable, Collection) or iterable.open or not 0 < len(iterable.items) <= MOST_CALLED_IN_TURN:
         return False
     if iterable.kind not in ("list", "tuple"):
@@ -120,7 +120,19 @@ def _calls_each(node: ast.For | ast.AsyncFor, iterable: Value) -> bool:
     if any(isinstance(inner, (ast.Break, ast.Continue)) for inner in inside):
         return False
     called = (inner.func.id for inner in inside if isinstance(inner, ast.Call) and isinstance(inner.func, ast.Name))
-    return not names.isdisjoint(called) or any(isinstance(inner, ast.Yield) for inner in inside)
+    hands_over = any(not isinstance(item, Known) for item in iterable.items) and _hands_over_each(node, names)
+    return not names.isdisjoint(called) or hands_over or any(isinstance(inner, ast.Yield) for inner in inside)
+
+
+def _hands_over_each(node: ast.For | ast.AsyncFor, names: set[str]) -> bool:
+    """Whether a function is given the element and what the last round of the loop has made."""
+    for statement in node.body:
+        if isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Call):
+            made = {target.id for target in statement.targets if isinstance(target, ast.Name)}
+            given = {argument.id for argument in statement.value.args if isinstance(argument, ast.Name)}
+            if made & given and names & given:
+                return True
+    return False
 
 
 def _execute_for_each(state: State, node: ast.For | ast.AsyncFor, iterable: Value) -> bool:

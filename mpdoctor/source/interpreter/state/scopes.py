@@ -174,7 +174,7 @@ class Frame:
     continue; `ends_program` tells whether the block that ended last did so by raising or exiting; `keywords_set` holds
     what the function itself puts into its `**keywords`; `at_yield` runs where it yields: the body of a `with`, of which
     the function is the context manager; `entered` is the context in which it began; `names` are its own when it has
-    ended."""
+    ended; `caller` is what called it, where the program is seen to."""
 
     function: FunctionFacts | None = None
     entered: Context = field(default_factory=Context)
@@ -185,3 +185,11 @@ class Frame:
     keywords_set: dict[str, Value] = field(default_factory=dict)
     at_yield: Callable[[Value], None] | None = None
     names: dict[str, Value] = field(default_factory=dict)
+    caller: Frame | None = None
+
+    def is_called_by(self, other: Frame) -> bool:
+        """Whether the other one has called it, or what has called it."""
+        caller = self.caller
+        while caller is not None and caller is not other:
+            caller = caller.caller
+        return caller is not None
