@@ -51,8 +51,15 @@ def _one_has(value: Value, depth: int) -> bool:
 
 def is_stopped_behind(facts: SourceFacts, value: Value, depth: int = 0) -> bool:
     """Whether all that is made of it lets no gradient through: `tf.floor(…)`, `tf.stop_gradient(…)`, a comparison."""
-    users = _users(facts).get(id(value), ())
+    users = [user for user in _users(facts).get(id(value), ()) if not _is_followed(user)]
     return depth < DEEPEST and bool(users) and all(_stops(facts, user, depth + 1) for user in users)
+
+
+def _is_followed(user: User) -> bool:
+    """Whether it only hands the value to a function or back from one, and the program is followed there."""
+    if isinstance(user, Return):
+        return bool(user.context.callers)
+    return isinstance(user, Call) and user.result is not None
 
 
 def _stops(facts: SourceFacts, user: User, depth: int) -> bool:
