@@ -60,19 +60,14 @@ from mpdoctor.program.user_definitions import Defined, FunctionFacts, Parameter
 from mpdoctor.program.values import Api, Attribute, Collection, Item, Value, options, walk
 from mpdoctor.semantics.source.edits.expressions import argument_replaced, safe_fix, unsafe_fix
 from mpdoctor.semantics.source.edits.names import cast_around
-from mpdoctor.semantics.source.layers.call_dtypes import (
-    NOT_CALLED,
-    functions_around,
-    method_around,
-    policies_of_instances,
-    surrounding,
-)
+from mpdoctor.semantics.source.layers.call_dtypes import NOT_CALLED, policies_of_instances
 from mpdoctor.semantics.source.layers.casts import casts, is_cast, is_cast_to
 from mpdoctor.semantics.source.layers.mixed_operands import may_raise, mixed_operands
 from mpdoctor.semantics.source.layers.model_layers import layer_name, policies_set
 from mpdoctor.semantics.source.layers.output_layers import SIXTEEN_BITS
 from mpdoctor.semantics.source.numbers.precision import precision_of
 from mpdoctor.semantics.source.optimizers.gradients import is_tape
+from mpdoctor.semantics.source.programs.running_functions import functions_around, method_around, surrounding
 from mpdoctor.semantics.wording import text_at
 
 SEVERITY = Severity.WARNING

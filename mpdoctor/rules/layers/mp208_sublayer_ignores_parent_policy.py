@@ -68,8 +68,9 @@ from mpdoctor.program.user_definitions import ClassFacts
 from mpdoctor.program.values import Api, options
 from mpdoctor.semantics.source.edits.expressions import unsafe_fix
 from mpdoctor.semantics.source.edits.layers import with_dtype
-from mpdoctor.semantics.source.layers.call_dtypes import dtype_given, functions_around
+from mpdoctor.semantics.source.layers.call_dtypes import dtype_given
 from mpdoctor.semantics.source.layers.output_layers import SIXTEEN_BITS
+from mpdoctor.semantics.source.programs.running_functions import functions_around
 
 SEVERITY = Severity.WARNING
 FIXES = ("unsafe",)

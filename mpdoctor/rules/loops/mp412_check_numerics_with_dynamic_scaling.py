@@ -49,12 +49,12 @@ from mpdoctor.program.user_definitions import FunctionFacts
 from mpdoctor.program.values import known
 from mpdoctor.semantics.source.edits.expressions import unsafe_fix
 from mpdoctor.semantics.source.edits.statements import passed_on, without_statement
-from mpdoctor.semantics.source.layers.call_dtypes import surrounding
 from mpdoctor.semantics.source.layers.model_layers import policies_set
 from mpdoctor.semantics.source.optimizers.gradients import is_gradient_call, target, until_gradients
 from mpdoctor.semantics.source.optimizers.scaling import scales, scaling_calls
 from mpdoctor.semantics.source.optimizers.wrappers import compile_may_wrap, wrappings
 from mpdoctor.semantics.source.programs.branches import exclude_each_other, is_for_float32
+from mpdoctor.semantics.source.programs.running_functions import surrounding
 
 SEVERITY = Severity.WARNING
 FIXES = ("unsafe",)

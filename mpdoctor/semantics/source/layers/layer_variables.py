@@ -9,7 +9,7 @@ from mpdoctor.program.instances import belongs_to, class_of
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import ClassFacts
 from mpdoctor.program.values import Attribute, Value, is_api, known
-from mpdoctor.semantics.source.layers.call_dtypes import functions_around
+from mpdoctor.semantics.source.programs.running_functions import functions_around
 
 FLOATS = ("float32", "float64")
 LAYERS = ("layer", "model")

@@ -18,12 +18,7 @@ from mpdoctor.program.policy_settings import UNSURE, PolicyName
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import ClassFacts, Defined, FunctionFacts, Instance, Parameter
 from mpdoctor.program.values import Api, Attribute, Collection, Item, Known, Value, known, options, walk
-from mpdoctor.semantics.source.layers.call_dtypes import (
-    lambda_layers,
-    policies_of_instances,
-    runs_as_added_loss,
-    surrounding,
-)
+from mpdoctor.semantics.source.layers.call_dtypes import lambda_layers, policies_of_instances
 from mpdoctor.semantics.source.layers.model_layers import layer_name
 from mpdoctor.semantics.source.layers.networks import networks_behind
 from mpdoctor.semantics.source.layers.output_layers import (
@@ -41,6 +36,7 @@ from mpdoctor.semantics.source.numbers.losses_and_metrics import (
     loss_dtype,
     roles_from_facts,
 )
+from mpdoctor.semantics.source.programs.running_functions import runs_as_added_loss, surrounding
 
 MOST_NESTED = 8
 MOST_PARTS = 30  # of a value that are looked at

@@ -1,0 +1,59 @@
+"""The functions in which a piece of code runs: its own, those that it stands in, and those that call it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+
+from mpdoctor.facts.location import Location
+from mpdoctor.program.context import Context
+from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.user_definitions import Defined, FunctionFacts
+from mpdoctor.program.values import walk
+
+
+def functions_around(facts: SourceFacts, context: Context) -> list[FunctionFacts | None]:
+    """The functions that stand around code because they call it, outermost first."""
+    stands_in = _where_calls_stand(facts)
+    return [stands_in.get(place) for place in context.callers]
+
+
+def method_around(facts: SourceFacts, context: Context) -> FunctionFacts | None:
+    """The method of a class of Keras' kind (a layer, a loss, a metric …) in which code runs: its own, or the nearest
+    that calls the function in which it stands."""
+    for function in (context.function, *reversed(functions_around(facts, context))):
+        for around in surrounding(facts, function):
+            if around.owner is not None and around.owner.kind is not None:
+                return around
+    return None
+
+
+@lru_cache(maxsize=1)
+def _where_calls_stand(facts: SourceFacts) -> dict[Location, FunctionFacts | None]:
+    return {call.location: call.context.function for call in facts.calls}
+
+
+def surrounding(facts: SourceFacts, function: FunctionFacts | None) -> Iterator[FunctionFacts]:
+    """A function and those that it stands in, as far as it runs when they do: one that `add_loss` is given is called
+    when somebody asks for the losses, and Keras 2 hands it the weights in float32 then."""
+    while function is not None and id(function) not in _added_as_losses(facts):
+        yield function
+        function = function.enclosing
+
+
+def runs_as_added_loss(facts: SourceFacts, context: Context) -> bool:
+    """Whether code stands in a function that `add_loss` is given, wherever that is called, or one that it calls."""
+    added = _added_as_losses(facts)
+    for function in (context.function, *functions_around(facts, context)) if added else ():
+        inner = function
+        while inner is not None:
+            if id(inner) in added:
+                return True
+            inner = inner.enclosing
+    return False
+
+
+@lru_cache(maxsize=1)
+def _added_as_losses(facts: SourceFacts) -> frozenset[int]:
+    given = [part for call in facts.method_calls("add_loss") for value in call.given for part in walk(value)]
+    return frozenset(id(part.of) for part in given if isinstance(part, Defined))
