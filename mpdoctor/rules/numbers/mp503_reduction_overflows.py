@@ -108,7 +108,7 @@ def _reductions(facts: SourceFacts) -> Iterator[Finding]:
     for event, kind, value in reductions(facts):
         if asks_for_dtype(event.context) or is_made_of_weights(value) or is_whole(facts, value):
             continue  # a sum of weights alone is MP510
-        if kind == SUM and is_over_short_rows(facts, event.context.function, value):
+        if kind == SUM and is_over_short_rows(facts, event.context, value):
             continue
         if precision.dtype(value, event.context) == "float16":
             advice = HELP[NORM if _is_einsum(event) and kind == SUM else kind]

@@ -56,13 +56,15 @@ from mpdoctor.facts.location import Location
 from mpdoctor.facts.model import ModelFacts
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.knowledge.wrapper_delegation import HYPER_PARAMETERS, OF_EVERY_OPTIMIZER
+from mpdoctor.program.context import Context
 from mpdoctor.program.events import Call, Write
 from mpdoctor.program.instances import class_of
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.user_definitions import ClassFacts, Defined
+from mpdoctor.program.user_definitions import ClassFacts, Defined, FunctionFacts
 from mpdoctor.program.values import Api, Attribute, Collection, Known, Value, options, walk
 from mpdoctor.semantics.source.edits.configs import with_entries
 from mpdoctor.semantics.source.edits.expressions import unsafe_fix
+from mpdoctor.semantics.source.programs.running_functions import functions_around
 from mpdoctor.semantics.wording import listed
 
 SEVERITY = Severity.WARNING
@@ -180,13 +182,18 @@ def _is_saved_by_config(facts: SourceFacts, own: ClassFacts) -> bool:
 def _named_in(facts: SourceFacts, own: ClassFacts) -> set[str] | None:
     """Every text in the `get_config` methods of a class and its bases; None where keys may come from elsewhere."""
     methods = [cls.methods["get_config"] for cls in own.lineage() if "get_config" in cls.methods]
-    calls = [call for call in facts.calls if call.context.function in methods]
-    writes = [write for write in facts.writes if write.context.function in methods]
+    calls = [call for call in facts.calls if _runs_in(facts, call.context, methods)]
+    writes = [write for write in facts.writes if _runs_in(facts, write.context, methods)]
     returned = (event.value for method in methods for event in facts.returns_of(method))
     inside = list(_inside(calls, writes, returned))
     if any(map(_may_hold_any_key, inside)) or any(map(_has_open_key, writes)):
         return None
     return {name for call in calls for name, _ in call.keywords} | set(filter(None, map(_text, inside)))
+
+
+def _runs_in(facts: SourceFacts, context: Context, methods: list[FunctionFacts]) -> bool:
+    """Whether it is code of one of the methods, or of a function that one calls."""
+    return any(function in methods for function in (context.function, *functions_around(facts, context)))
 
 
 def _inside(calls: Iterable[Call], writes: Iterable[Write], returned: Iterable[Value]) -> Iterator[Value]:

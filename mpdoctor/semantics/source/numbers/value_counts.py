@@ -7,10 +7,11 @@ import math
 from collections.abc import Iterator
 
 from mpdoctor.facts.training import UNCOUNTABLE
+from mpdoctor.program.context import Context
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.instances import is_call_of
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.user_definitions import FunctionFacts, Parameter
+from mpdoctor.program.user_definitions import Parameter
 from mpdoctor.program.values import Attribute, Collection, Known, Value, known, options
 from mpdoctor.semantics.source.layers.model_layers import layer_name
 from mpdoctor.semantics.source.layers.output_layers import output_layers
@@ -18,6 +19,7 @@ from mpdoctor.semantics.source.layers.preceding_layers import rows
 from mpdoctor.semantics.source.numbers.epsilon_guards import function_named
 from mpdoctor.semantics.source.numbers.losses_and_metrics import compiled, function_of
 from mpdoctor.semantics.source.numbers.tensor_shapes import Shape, shape_of, shapes_in_sequential
+from mpdoctor.semantics.source.programs.running_functions import functions_around
 
 MEANS = ("tensorflow.reduce_mean", "tensorflow.math.reduce_mean", "keras.backend.mean")
 POOLING = frozenset(
@@ -79,14 +81,15 @@ def _product(sizes: Shape) -> int:
     return math.prod(0 if size is None else size for size in sizes)
 
 
-def is_over_short_rows(facts: SourceFacts, function: FunctionFacts | None, summed: Value) -> bool:
+def is_over_short_rows(facts: SourceFacts, context: Context, summed: Value) -> bool:
     """Whether a loss or a metric of compile() adds up what it makes of labels and predictions number by number, and
     every model that is compiled with it gives short rows."""
-    if function is None or not _is_made_one_by_one(summed):
+    functions = list(filter(None, (context.function, *functions_around(facts, context))))
+    if not functions or not _is_made_one_by_one(summed):
         return False
-    losses = [call for call, loss in compiled(facts, 1, "loss") if function_of(loss, "call") is function]
+    losses = [call for call, loss in compiled(facts, 1, "loss") if function_of(loss, "call") in functions]
     metrics = [
-        call for call, metric in compiled(facts, 2, "metrics") if function_of(metric, "update_state") is function
+        call for call, metric in compiled(facts, 2, "metrics") if function_of(metric, "update_state") in functions
     ]
     models = [model for call in (*losses, *metrics) for model in options(call.receiver)]
     return bool(models) and all(isinstance(model, Call) and _gives_short_rows(facts, model) for model in models)
