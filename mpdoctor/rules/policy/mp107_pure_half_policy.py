@@ -51,6 +51,7 @@ from mpdoctor.semantics.source.edits.expressions import argument_replaced, liter
 from mpdoctor.semantics.source.edits.policies import policy_instead
 from mpdoctor.semantics.source.edits.statements import without_statement
 from mpdoctor.semantics.source.layers.untrained_models import is_in_untrained_model
+from mpdoctor.semantics.source.programs.running_functions import functions_around, surrounding
 from mpdoctor.semantics.source.programs.tests_without_training import TRAINING, is_in_test_without_training
 from mpdoctor.semantics.wording import listed
 
@@ -101,8 +102,9 @@ def _is_right(facts: SourceFacts, call: Call, given: Value | None, role: str) ->
 
 def _is_replaced_at_once(facts: SourceFacts, setting: Call) -> bool:
     """Whether the next thing that the program does, but for showing something, is to set another global policy."""
-    later = (other for other in facts.calls if other.order > setting.order and not is_api(other.callee, *SHOWING))
-    following = min(later, key=lambda other: other.order, default=None)
+    later = (other for other in facts.calls if other.order > setting.order and other.result is None)
+    does = (other for other in later if not is_api(other.callee, *SHOWING))
+    following = min(does, key=lambda other: other.order, default=None)
     if following is None or setting.context.loops or not is_api(following.callee, SET_POLICY):
         return False
     context = following.context
@@ -220,7 +222,9 @@ def _makes_weights(own: ClassFacts) -> bool:
 
 def _only_predicts(facts: SourceFacts) -> bool:
     """Whether the program loads or predicts and certainly does not train: then 16-bit weights do no harm."""
-    trains = any(not _is_of_an_override(facts, call) and not _is_custom(call) for call in facts.method_calls(*TRAINING))
+    trains = any(
+        not _is_of_an_override(facts, call) and not _is_custom(facts, call) for call in facts.method_calls(*TRAINING)
+    )
     trains = trains or any(_is_for_training(call) for call in _compiled_by_choice(facts))
     return not trains and any(True for _ in facts.method_calls(*_PREDICTING))
 
@@ -232,24 +236,23 @@ def _is_of_an_override(facts: SourceFacts, call: Call) -> bool:
     return is_super and function is not None and function.name == call.method and not facts.is_imported
 
 
-def _is_custom(gradient: Call) -> bool:
+def _is_custom(facts: SourceFacts, gradient: Call) -> bool:
     """Whether it computes one operation's gradient, in a function that `tf.custom_gradient` decorates."""
-    function = gradient.context.function
-    while function is not None and not any(is_api(found, CUSTOM_GRADIENT) for found in function.decorators):
-        function = function.enclosing
-    return function is not None
+    functions = (gradient.context.function, *functions_around(facts, gradient.context))
+    around = (outer for function in functions for outer in surrounding(facts, function))
+    return any(is_api(decorator, CUSTOM_GRADIENT) for function in around for decorator in function.decorators)
 
 
 def _compiled_by_choice(facts: SourceFacts) -> list[Call]:
     """Where models are compiled, but for constructors: KerasHub's compile each object, whatever it is made for."""
     compiling = list(facts.method_calls("compile"))
-    in_constructors = {call.location for call in compiling if _is_in_constructor(call)}
+    in_constructors = {call.location for call in compiling if _is_in_constructor(facts, call)}
     return [call for call in compiling if in_constructors.isdisjoint((call.location, *call.context.callers))]
 
 
-def _is_in_constructor(call: Call) -> bool:
-    function = call.context.function
-    return function is not None and function.owner is not None and function.name == "__init__"
+def _is_in_constructor(facts: SourceFacts, call: Call) -> bool:
+    functions = filter(None, (call.context.function, *functions_around(facts, call.context)))
+    return any(function.owner is not None and function.name == "__init__" for function in functions)
 
 
 def _makes_variables_its_own_way(facts: SourceFacts) -> bool:
