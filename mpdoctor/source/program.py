@@ -31,6 +31,7 @@ from mpdoctor.source.reading import Source
 CALLED_BY_KERAS = ("call", "train_step")
 # When a function is executed that nobody has called.
 _COMPILES, _READS_ITS_OWN, _CALLED_BY_OTHERS, _READS_OF_OTHERS, _WRAPS = range(5)
+_ABOVE = ("super", "__class__")  # what speaks of the class that a method stands in
 _FRAMES = 6000  # Python frames of the deepest walk: DEEPEST levels in each of DEEPEST_CALL functions, some 3 each
 
 
@@ -175,24 +176,34 @@ def _inherited_templates(state: State, own: ClassFacts) -> Iterator[Closure]:
     for name in CALLED_BY_KERAS:
         method = own.find_method(name)
         closure = state.closures.get(id(method)) if method is not None and method.owner is not own else None
-        if closure is not None and not closure.is_static and _calls_others_in(closure, own):
+        if closure is not None and not closure.is_static and _calls_others_in(state, closure, own):
             yield closure
 
 
-def _calls_others_in(closure: Closure, own: ClassFacts) -> bool:
-    """Whether a method's body names by `self` what is another method for this class than for the one it stands in, and
-    leaves that one out of it."""
-    nodes = list(ast.walk(closure.node))
-    if any(isinstance(node, ast.Name) and node.id in ("super", "__class__") for node in nodes):
-        return False
+def _calls_others_in(state: State, closure: Closure, own: ClassFacts) -> bool:
+    """Whether a method's body, or that of a method which it calls, names by `self` what is another method for this
+    class than for the one it stands in, and leaves that one out of it."""
     above = closure.facts.owner
-    return above is not None and any(
-        isinstance(node, ast.Attribute)
-        and own.find_method(node.attr) is not above.find_method(node.attr)
-        and isinstance(node.value, ast.Name)
-        and node.value.id == closure.facts.parameters[0]
-        for node in (nodes if closure.facts.parameters else ())
-    )
+    if above is None or any(isinstance(node, ast.Name) and node.id in _ABOVE for node in ast.walk(closure.node)):
+        return False
+    waiting, seen = [closure], {id(closure.facts)}
+    for method in waiting:
+        for name in _named_by_self(method):
+            mine, theirs = own.find_method(name), above.find_method(name)
+            if mine is not theirs:
+                return True
+            called = state.closures.get(id(mine)) if mine is not None and id(mine) not in seen else None
+            if called is not None:
+                seen.add(id(mine))
+                waiting.append(called)
+    return False
+
+
+def _named_by_self(method: Closure) -> set[str]:
+    """The attributes of its object that a method's body names."""
+    itself = method.facts.parameters[:1]
+    attributes = (node for node in ast.walk(method.node) if itself and isinstance(node, ast.Attribute))
+    return {node.attr for node in attributes if isinstance(node.value, ast.Name) and node.value.id == itself[0]}
 
 
 def _steps_of_templates(state: State, module: Module) -> set[int]:
