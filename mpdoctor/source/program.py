@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import dataclasses
 import sys
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
@@ -13,7 +12,6 @@ from mpdoctor.program.breakdown import breakdown_from_error
 from mpdoctor.program.context import Context
 from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.user_definitions import ClassFacts
 from mpdoctor.program.values import Known
 from mpdoctor.source.interpreter.attributes import SETTING_UP
 from mpdoctor.source.interpreter.call_inlining import inline_uncalled
@@ -27,11 +25,10 @@ from mpdoctor.source.keras2_signs import sign_of_keras2
 from mpdoctor.source.keras_of_source import declared_keras
 from mpdoctor.source.modules import Files
 from mpdoctor.source.reading import Source
+from mpdoctor.source.template_methods import inherited_templates, steps_of_templates
 
-CALLED_BY_KERAS = ("call", "train_step")
 # When a function is executed that nobody has called.
 _COMPILES, _READS_ITS_OWN, _CALLED_BY_OTHERS, _READS_OF_OTHERS, _WRAPS = range(5)
-_ABOVE = ("super", "__class__")  # what speaks of the class that a method stands in
 _FRAMES = 6000  # Python frames of the deepest walk: DEEPEST levels in each of DEEPEST_CALL functions, some 3 each
 
 
@@ -90,7 +87,7 @@ def _execute_the_rest(state: State, module: Module) -> None:
     state.module, state.scope, state.events = module, module.scope, module.later
     state.qualified, state.owner = [], None
     _execute_main_blocks(state, module)
-    left_to_others = _steps_of_templates(state, module)
+    left_to_others = steps_of_templates(state, module)
     for closure in _in_order(module.closures):
         if _is_to_be_executed(state, closure) and id(closure.facts) not in left_to_others:
             owner = closure.facts.owner
@@ -100,7 +97,7 @@ def _execute_the_rest(state: State, module: Module) -> None:
                 inline_uncalled(state, setting_up)
             inline_uncalled(state, closure)
     for own in module.classes:
-        for closure in _inherited_templates(state, own):
+        for closure in inherited_templates(state, own):
             inherited = dataclasses.replace(closure, facts=dataclasses.replace(closure.facts, owner=own))
             module.closures.append(inherited)  # it has been executed by its id, which nothing else may have
             _begin_run(state, reached=id(own) in state.walk.instantiated)
@@ -166,55 +163,6 @@ def _inherited_builds(state: State, closure: Closure) -> Iterator[Closure]:
         return
     if id(inherited.facts) not in state.walk.executed:
         yield inherited
-
-
-def _inherited_templates(state: State, own: ClassFacts) -> Iterator[Closure]:
-    """What Keras calls of a class's objects, and the class inherits from another of the user's own: where that calls a
-    method which the class has written anew, it does something else than in the base class."""
-    if own.kind not in ("layer", "model"):
-        return
-    for name in CALLED_BY_KERAS:
-        method = own.find_method(name)
-        closure = state.closures.get(id(method)) if method is not None and method.owner is not own else None
-        if closure is not None and not closure.is_static and _calls_others_in(state, closure, own):
-            yield closure
-
-
-def _calls_others_in(state: State, closure: Closure, own: ClassFacts) -> bool:
-    """Whether a method's body, or that of a method which it calls, names by `self` what is another method for this
-    class than for the one it stands in, and leaves that one out of it."""
-    above = closure.facts.owner
-    if above is None or any(isinstance(node, ast.Name) and node.id in _ABOVE for node in ast.walk(closure.node)):
-        return False
-    waiting, seen = [closure], {id(closure.facts)}
-    for method in waiting:
-        for name in _named_by_self(method):
-            mine, theirs = own.find_method(name), above.find_method(name)
-            if mine is not theirs:
-                return True
-            called = state.closures.get(id(mine)) if mine is not None and id(mine) not in seen else None
-            if called is not None:
-                seen.add(id(mine))
-                waiting.append(called)
-    return False
-
-
-def _named_by_self(method: Closure) -> set[str]:
-    """The attributes of its object that a method's body names."""
-    itself = method.facts.parameters[:1]
-    attributes = (node for node in ast.walk(method.node) if itself and isinstance(node, ast.Attribute))
-    return {node.attr for node in attributes if isinstance(node.value, ast.Name) and node.value.id == itself[0]}
-
-
-def _steps_of_templates(state: State, module: Module) -> set[int]:
-    """The ids of training steps that only subclasses take: the base class, which nobody makes, leaves to them what the
-    step calls."""
-    return {
-        id(closure.facts)
-        for own in module.classes
-        for closure in _inherited_templates(state, own)
-        if closure.facts.name == "train_step" and id(closure.facts.owner) not in state.walk.instantiated
-    }
 
 
 def _begin_run(state: State, reached: bool) -> None:

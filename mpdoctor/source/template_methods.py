@@ -1,0 +1,62 @@
+"""Methods of a base class that call what a subclass has written anew: they do something else for the subclass."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from mpdoctor.program.user_definitions import ClassFacts
+from mpdoctor.source.interpreter.state.interpreter_state import State
+from mpdoctor.source.interpreter.state.scopes import Closure, Module
+
+_CALLED_BY_KERAS = ("call", "train_step")
+_ABOVE = ("super", "__class__")  # what speaks of the class that a method stands in
+
+
+def inherited_templates(state: State, own: ClassFacts) -> Iterator[Closure]:
+    """What Keras calls of a class's objects, and the class inherits from another of the user's own: where that calls a
+    method which the class has written anew, it does something else than in the base class."""
+    if own.kind not in ("layer", "model"):
+        return
+    for name in _CALLED_BY_KERAS:
+        method = own.find_method(name)
+        closure = state.closures.get(id(method)) if method is not None and method.owner is not own else None
+        if closure is not None and not closure.is_static and _calls_others_in(state, closure, own):
+            yield closure
+
+
+def _calls_others_in(state: State, closure: Closure, own: ClassFacts) -> bool:
+    """Whether a method's body, or that of a method which it calls, names by `self` what is another method for this
+    class than for the one it stands in, and leaves that one out of it."""
+    above = closure.facts.owner
+    if above is None or any(isinstance(node, ast.Name) and node.id in _ABOVE for node in ast.walk(closure.node)):
+        return False
+    waiting, seen = [closure], {id(closure.facts)}
+    for method in waiting:
+        for name in _named_by_self(method):
+            mine, theirs = own.find_method(name), above.find_method(name)
+            if mine is not theirs:
+                return True
+            called = state.closures.get(id(mine)) if mine is not None and id(mine) not in seen else None
+            if called is not None:
+                seen.add(id(mine))
+                waiting.append(called)
+    return False
+
+
+def _named_by_self(method: Closure) -> set[str]:
+    """The attributes of its object that a method's body names."""
+    itself = method.facts.parameters[:1]
+    attributes = (node for node in ast.walk(method.node) if itself and isinstance(node, ast.Attribute))
+    return {node.attr for node in attributes if isinstance(node.value, ast.Name) and node.value.id == itself[0]}
+
+
+def steps_of_templates(state: State, module: Module) -> set[int]:
+    """The ids of training steps that only subclasses take: the base class, which nobody makes, leaves to them what the
+    step calls."""
+    return {
+        id(closure.facts)
+        for own in module.classes
+        for closure in inherited_templates(state, own)
+        if closure.facts.name == "train_step" and id(closure.facts.owner) not in state.walk.instantiated
+    }
