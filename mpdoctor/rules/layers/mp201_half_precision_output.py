@@ -68,6 +68,7 @@ from mpdoctor.semantics.source.layers.output_layers import (
 from mpdoctor.semantics.source.numbers.computed_outputs import computed_outputs
 from mpdoctor.semantics.source.numbers.losses_and_metrics import STEPS
 from mpdoctor.semantics.source.numbers.precision import precision_of
+from mpdoctor.semantics.source.programs.running_functions import functions_around
 from mpdoctor.semantics.wording import text_at
 
 SEVERITY = Severity.WARNING
@@ -139,10 +140,8 @@ def _trains_its_output(facts: SourceFacts, model: Call) -> bool:
     if own is None or step is None:
         return True
     lineage = tuple(own.lineage())
-    return any(
-        call.context.function is step and isinstance(call.callee, Instance) and call.callee.of in lineage
-        for call in facts.calls
-    )
+    called = (call for call in facts.calls if isinstance(call.callee, Instance) and call.callee.of in lineage)
+    return any(step in (call.context.function, *functions_around(facts, call.context)) for call in called)
 
 
 def in_model(model: ModelFacts) -> Iterator[Finding]:
@@ -201,7 +200,7 @@ def _is_cast_by_program(facts: SourceFacts) -> bool:
     """Whether the program's own loss or train_step casts the prediction to float32 first."""
     casts = (call for call in facts.library_calls if isinstance(call.callee, Api) and call.callee.is_(*CAST))
     return any(
-        _is_prediction_in_loss(facts, option) or _is_prediction_in_step(option, cast)
+        _is_prediction_in_loss(facts, option) or _is_prediction_in_step(facts, option, cast)
         for cast in casts
         if _is_float32(cast.argument(1, "dtype"), facts)
         for option in options(cast.argument(0, "x"))
@@ -225,18 +224,18 @@ def _is_prediction_in_loss(facts: SourceFacts, value: Value) -> bool:
     return role is not None and not role.is_metric and value.index == (1 if value.function.owner is None else 2)
 
 
-def _is_prediction_in_step(value: Value, cast: Call) -> bool:
+def _is_prediction_in_step(facts: SourceFacts, value: Value, cast: Call) -> bool:
     """`tf.cast(self(x), tf.float32)`, or of one of several outputs."""
     while isinstance(value, Item):
         value = value.of
-    return isinstance(value, Call) and isinstance(value.callee, (Call, Instance)) and _is_in_a_step(cast)
+    return isinstance(value, Call) and isinstance(value.callee, (Call, Instance)) and _is_in_a_step(facts, cast)
 
 
-def _is_in_a_step(call: Call) -> bool:
-    function = call.context.function
+def _is_in_a_step(facts: SourceFacts, call: Call) -> bool:
+    functions = filter(None, (call.context.function, *functions_around(facts, call.context)))
     opened = [manager for manager in call.context.withs if isinstance(manager, Call)]
     under_tape = any(is_api(manager.callee, "tensorflow.GradientTape") for manager in opened)
-    return under_tape or (function is not None and function.name in STEPS)
+    return under_tape or any(function.name in STEPS for function in functions)
 
 
 def _assumed(layer: LayerFacts) -> str:
