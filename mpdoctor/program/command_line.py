@@ -8,16 +8,20 @@ from mpdoctor.program.values import Api, Attribute, Collection, Item, Known, Val
 PARSING = ("parse_args", "parse_known_args", "parse_intermixed_args")
 FLAGS = ".flags.FLAGS."
 ENVIRONMENT = ("os.environ.get", "os.getenv")
+_TOLD_FROM_OUTSIDE = ("sys.argv", "os.environ")
 _OF_TEXTS = ("f-string", "+")
 _MOST_NESTED = 6  # forty lines of `text += text` hold the first 2^40 times
 
 
 def is_from_command_line(value: Value, depth: int = 0) -> bool:
     """Whether it is `args.lr` of what argparse gives, absl's `FLAGS.lr` and `LR.value`, `os.environ.get("LR")`,
-    `settings.get("lr", 0.1)`, a text that is made of one of these, or what a table of the program holds for it."""
+    `sys.argv[1]`, `settings.get("lr", 0.1)`, a text that is made of one of these, or what a table of the program holds
+    for it."""
     if isinstance(value, Api):
         return FLAGS in value.name
     if isinstance(value, Item):
+        if is_api(value.of, *_TOLD_FROM_OUTSIDE):
+            return True
         return isinstance(value.of, Collection) and value.index is not None and is_from_command_line(value.index, depth)
     if isinstance(value, Operation) and value.operator in _OF_TEXTS:
         parts = [part for part in value.operands if not isinstance(part, Known)]
