@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -22,18 +21,13 @@ from mpdoctor.source.interpreter.assignments import assign
 from mpdoctor.source.interpreter.containers import element_of, iterated
 from mpdoctor.source.interpreter.dispatch import evaluate, execute_block
 from mpdoctor.source.interpreter.expressions import evaluate_test
-from mpdoctor.source.interpreter.hidden_failures import hiding_handlers
+from mpdoctor.source.interpreter.hidden_failures import TryNode, hiding_handlers
 from mpdoctor.source.interpreter.state.interpreter_state import State
 from mpdoctor.source.interpreter.state.scopes import merged_names
 from mpdoctor.source.joining import joined, without_earlier
 
 HANDING_ON = ("builtins.zip", "builtins.reversed", "builtins.sorted", "tqdm.tqdm", "tqdm.auto.tqdm")
 MOST_CALLED_IN_TURN = 6  # elements that a loop goes through one by one
-
-if sys.version_info >= (3, 11):
-    TryNode = ast.Try | ast.TryStar
-else:
-    TryNode = ast.Try
 
 
 def execute_if(state: State, node: ast.If) -> bool:
@@ -179,7 +173,7 @@ def execute_try(state: State, node: TryNode) -> bool:
     if asks:
         state.context = state.context.but(guarded=True)
     if node.handlers:
-        swallowed, at_runtime = hiding_handlers(state, node.handlers)
+        swallowed, at_runtime = hiding_handlers(state, node)
         inside = {"swallowed": swallowed} if asks else {}
         state.context = state.context.but(**inside, runtime_swallowed=at_runtime)
     goes_on = execute_block(state, node.body)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import sys
 
 from mpdoctor.facts.location import Location
 from mpdoctor.program.instances import class_of
@@ -16,15 +17,28 @@ _TELLING = frozenset(("info", "debug", "warning", "warn", "exception", "print", 
 _TELLING_NAMES = ("print", "pprint", "warn", "print_exc")
 _STREAMS = ("sys.stderr", "sys.stdout", "stderr", "stdout")
 
+if sys.version_info >= (3, 11):
+    TryNode = ast.Try | ast.TryStar
+else:
+    TryNode = ast.Try
 
-def hiding_handlers(state: State, handlers: list[ast.ExceptHandler]) -> tuple[Location | None, Location | None]:
+
+def hiding_handlers(state: State, node: TryNode) -> tuple[Location | None, Location | None]:
     """The places of the `except` clauses that hide what fails in the `try`, a missing name for one, and a RuntimeError
     alone. One that assigns, returns something or tries another way does more than that; one for ImportError alone may
-    be about a library that need not be there."""
-    hiding = [handler for handler in handlers if all(_only_tells(state, inner, None) for inner in handler.body)]
+    be about a library that need not be there; and where a loop tries again what failed, nothing is hidden."""
+    if state.frame.exits and _leaves_loop(node):
+        return None, None
+    hiding = [handler for handler in node.handlers if all(_only_tells(state, inner, None) for inner in handler.body)]
     of_names = [handler for handler in hiding if is_guarding_handler(handler) and not _is_about_import(handler)]
     of_devices = [handler for handler in hiding if "RuntimeError" in _names_caught(handler)]
     return _place(state, of_names), _place(state, of_devices)
+
+
+def _leaves_loop(node: TryNode) -> bool:
+    """Whether it ends the loop around it where nothing fails."""
+    inside = (inner for statement in (*node.body, *node.orelse) for inner in ast.walk(statement))
+    return any(isinstance(inner, (ast.Break, ast.Return)) for inner in inside)
 
 
 def _place(state: State, handlers: list[ast.ExceptHandler]) -> Location | None:
