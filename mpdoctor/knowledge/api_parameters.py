@@ -10,7 +10,7 @@ _FUNCTIONS = {
     "tensorflow": {
         "a b": "cross",
         "a b axes": "tensordot",
-        "a b transpose_a": "matmul",
+        "a b transpose_a": "matmul matvec",
         "a b x": "betainc",
         "a conjugate": "matrix_transpose",
         "a perm conjugate": "transpose",
@@ -43,6 +43,7 @@ _FUNCTIONS = {
         "images contrast_factor": "image.adjust_contrast",
         "images size method": "image.resize",
         "indices depth on_value": "one_hot",
+        "indices updates shape": "scatter_nd",
         "input": "cholesky det expm identity imag rank real slogdet sqrtm stop_gradient",
         "input adjoint": "inv",
         "input axis": "expand_dims squeeze",
@@ -51,6 +52,8 @@ _FUNCTIONS = {
         "input encoding": "strings.lower strings.upper",
         "input filter strides": "nn.depthwise_conv2d",
         "input filters stride": "nn.conv1d",
+        "input depthwise_filter pointwise_filter": "nn.separable_conv2d",
+        "input filters output_shape": "nn.conv1d_transpose nn.conv2d_transpose",
         "input filters strides": "nn.conv2d nn.conv3d nn.convolution",
         "input full_matrices": "qr",
         "input k padding_value": "diag_part",
@@ -105,7 +108,10 @@ _FUNCTIONS = {
         "tensor": "eig eigh eigvalsh",
         "tensor axis": "reverse",
         "tensor full_matrices compute_uv": "svd",
-        "tensor indices updates": "tensor_scatter_nd_add tensor_scatter_nd_update",
+        "tensor indices updates": (
+            "tensor_scatter_nd_add tensor_scatter_nd_max tensor_scatter_nd_min tensor_scatter_nd_sub "
+            "tensor_scatter_nd_update"
+        ),
         "tensor mask axis": "boolean_mask",
         "tensor message": "debugging.check_numerics",
         "tensor ord axis": "norm normalize",
@@ -132,6 +138,7 @@ _FUNCTIONS = {
         "x axis epsilon": "l2_normalize nn.l2_normalize",
         "x axis exclusive": "cumprod cumsum cumulative_logsumexp",
         "x dtype": "cast",
+        "x mean variance": "nn.batch_normalization",
         "x message": "debugging.assert_all_finite",
         "x out_idx": "unique",
         "x q": "zeta",

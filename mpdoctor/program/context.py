@@ -56,6 +56,8 @@ class Context:
         The calls that were followed to get here, outermost first.
     swallowed
         The `except` clause that would hide a failure here: it passes, or only tells. None where there is none.
+    runtime_swallowed
+        The same of the `except` clause that would hide a RuntimeError, of TensorFlow's devices for one.
     """
 
     function: FunctionFacts | None = None
@@ -68,6 +70,7 @@ class Context:
     run: int = 0
     callers: tuple[Location, ...] = ()
     swallowed: Location | None = None
+    runtime_swallowed: Location | None = None
     comprehensions: int = 0
     only_unwrapped: bool = False
 
@@ -89,6 +92,7 @@ class Context:
             new("run", self.run),
             new("callers", self.callers),
             new("swallowed", self.swallowed),
+            new("runtime_swallowed", self.runtime_swallowed),
             new("comprehensions", self.comprehensions),
             new("only_unwrapped", self.only_unwrapped and not asks),
         )

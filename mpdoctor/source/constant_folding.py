@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from mpdoctor.facts.location import Location
 from mpdoctor.program.values import MISSING, Collection, Known, Value
 
 _MOST_ELEMENTS = 1000  # of lists that are put together
@@ -74,6 +75,11 @@ _UNARY: dict[str, Callable[[Any], Any]] = {
 }
 _LONGEST_CHANGED = 100
 _OF_TEXTS = ("lower", "upper", "strip", "format", "replace", "removeprefix", "removesuffix", "startswith", "endswith")
+_FUNCTIONS: dict[str, Callable[[Any], Any]] = {
+    f"builtins.{function.__name__}": function for function in (float, int, str, bool, len)
+}
+_TAKING_APART = ("split", "rsplit", "partition", "rpartition")
+_PLAIN_SIGNS = re.compile(r"(?:[^%]|%[sd%])*")
 _PLAIN_FIELDS = re.compile(r"(?:[^{}]|\{\w*\})*")
 _NUMBERS = {
     "math.pi": math.pi,
@@ -93,6 +99,8 @@ _NUMBERS = {
 def folded_binary(symbol: str, left: Value, right: Value) -> Value | None:
     """The constant or the longer list that an operator makes of two, None where it is not certain (or would
     raise)."""
+    if symbol == "%" and isinstance(left, Known) and isinstance(left.value, str):
+        return _filled(left, right)
     if isinstance(left, Known) and isinstance(right, Known):
         result = _computed(symbol, left.value, right.value)
         return None if result is MISSING else Known(left.location, result)
@@ -101,6 +109,18 @@ def folded_binary(symbol: str, left: Value, right: Value) -> Value | None:
     if symbol == "+" and isinstance(left, Collection) and isinstance(right, Collection):
         return _put_together(left, right)
     return (_repeated(left, right) or _repeated(right, left)) if symbol == "*" else None
+
+
+def _filled(text: Known, given: Value) -> Value | None:
+    """`"mixed_float%d" % 16`"""
+    parts = given.items if isinstance(given, Collection) and given.kind == "tuple" and not given.open else (given,)
+    plain = tuple(part.value for part in parts if isinstance(part, Known) and _is_short(part.value))
+    if len(plain) < len(parts) or not _is_short(text.value) or not _PLAIN_SIGNS.fullmatch(text.value):
+        return None
+    try:
+        return Known(text.location, text.value % plain)
+    except (TypeError, ValueError):
+        return None
 
 
 def _is_among(symbol: str, left: Known, right: Collection) -> Value | None:
@@ -145,14 +165,15 @@ def constant_from_name(name: str) -> Any:
 
 
 def constant_from_call(name: str, arguments: tuple[Value, ...]) -> Any:
-    """float("inf"), int("8"), str(3), bool(0) of constants; MISSING where it is not certain."""
-    if name not in ("builtins.float", "builtins.int", "builtins.str", "builtins.bool") or len(arguments) != 1:
+    """float("inf"), int("8"), str(3), bool(0), len("mixed_") of constants; MISSING where it is not certain."""
+    function = _FUNCTIONS.get(name)
+    if function is None or len(arguments) != 1:
         return MISSING
     argument = arguments[0]
     if not isinstance(argument, Known) or (isinstance(argument.value, (str, bytes)) and len(argument.value) > 100):
         return MISSING
     try:
-        made = {"float": float, "int": int, "str": str, "bool": bool}[name.partition(".")[2]](argument.value)
+        made = function(argument.value)
     except (TypeError, ValueError, OverflowError):
         return MISSING
     return made if is_told(made) else MISSING
@@ -170,7 +191,48 @@ def constant_from_numbers(name: str, held: Value | None) -> Any:
     return made if is_told(made) else MISSING
 
 
-def constant_from_method(
+def value_from_method(
+    of: Known, name: str, arguments: tuple[Value, ...], keywords: tuple[tuple[str, Value], ...], location: Location
+) -> Value | None:
+    """What a method of a text gives: a text, or a list of its parts; None where it is not certain."""
+    if name == "join" and len(arguments) == 1 and isinstance(of.value, str):
+        return _joined(of.value, arguments[0], location)
+    if name in _TAKING_APART and not keywords and isinstance(of.value, str) and _is_short(of.value):
+        return _taken_apart(of.value, name, arguments, location)
+    constant = _constant_from_method(of.value, name, arguments, keywords)
+    return None if constant is MISSING else Known(location, constant)
+
+
+def _joined(between: str, held: Value, location: Location) -> Value | None:
+    """`"_".join(["mixed", "float16"])`"""
+    if not isinstance(held, Collection) or held.open or held.uniform or held.kind not in ("list", "tuple"):
+        return None
+    texts = [item.value for item in held.items if isinstance(item, Known) and isinstance(item.value, str)]
+    if len(texts) < len(held.items) or not all(map(_is_short, (between, *texts))):
+        return None
+    made = between.join(texts)
+    return Known(location, made) if len(made) <= _LONGEST else None
+
+
+def _taken_apart(text: str, name: str, arguments: tuple[Value, ...], location: Location) -> Value | None:
+    """`"mixed_float16".split("_")`"""
+    given = [argument.value for argument in arguments if isinstance(argument, Known)]
+    if len(given) < len(arguments):
+        return None
+    try:
+        parts = getattr(text, name)(*given)
+    except (TypeError, ValueError):
+        return None
+    kind = "list" if isinstance(parts, list) else "tuple"
+    return Collection(location, kind, tuple(Known(location, part) for part in parts))
+
+
+def _is_short(constant: Any) -> bool:
+    """Of texts and numbers."""
+    return isinstance(constant, (str, int, float)) and _size(constant) <= _LONGEST_CHANGED
+
+
+def _constant_from_method(
     of: Any, name: str, arguments: tuple[Value, ...], keywords: Iterable[tuple[str, Value]]
 ) -> Any:
     """ "Adam".lower(), "model-{}.keras".format(3), name.startswith("mixed"), of constants; MISSING where it is not

@@ -19,8 +19,6 @@ _ASKING = frozenset(
 
 # What every optimizer and model of every version has: who asks for it asks for nothing.
 _ALWAYS_THERE = frozenset(("learning_rate", "iterations", "optimizer", "model"))
-_TELLING = frozenset(("info", "debug", "warning", "warn", "exception", "print", "print_exc", "echo", "secho"))
-
 _OTHER_ERRORS = frozenset(
     [
         "KeyboardInterrupt",
@@ -189,38 +187,6 @@ def _ends_program(statement: ast.stmt) -> bool:
         return True
     called = statement.value.func if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call) else None
     return called is not None and ast.unparse(called) in ("sys.exit", "exit", "quit", "os._exit")
-
-
-def swallowing_handler(handlers: list[ast.ExceptHandler]) -> ast.ExceptHandler | None:
-    """The `except` clause that hides whatever fails in the `try`: it passes, or only tells of it, and the
-    program goes on as if nothing had happened. One that assigns, returns something or tries another way does
-    more than that; one for ImportError alone may be about a library that need not be there."""
-    for handler in handlers:
-        caught = {name.id for name in ast.walk(handler.type) if isinstance(name, ast.Name)} if handler.type else set()
-        is_about_import = bool(caught) and caught <= {"ImportError", "ModuleNotFoundError"}
-        if is_guarding_handler(handler) and not is_about_import and all(map(_only_tells, handler.body)):
-            return handler
-    return None
-
-
-def _only_tells(statement: ast.stmt) -> bool:
-    if isinstance(statement, (ast.Pass, ast.Continue)):
-        return True
-    if isinstance(statement, ast.Return):
-        return statement.value is None
-    if not isinstance(statement, ast.Expr):
-        return False
-    value = statement.value
-    if isinstance(value, ast.Constant):
-        return True
-    if not isinstance(value, ast.Call):
-        return False
-    if isinstance(value.func, ast.Name):
-        return value.func.id in ("print", "pprint", "warn", "print_exc")
-    if not isinstance(value.func, ast.Attribute):
-        return False
-    is_log = "log" in ast.unparse(value.func.value).lower()
-    return value.func.attr in _TELLING or (is_log and value.func.attr in ("error", "critical", "log", "fatal"))
 
 
 def is_main_test(test: ast.expr) -> bool:

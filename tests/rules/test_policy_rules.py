@@ -159,6 +159,26 @@ def test_which_except_hides_a_failure(handler: str, hides: bool) -> None:
     assert (call.context.swallowed is not None) is hides
 
 
+@pytest.mark.parametrize(
+    ("text", "hides"),
+    [
+        ("def tell(e): print(e)\ntry: run()\nexcept Exception as e: tell(e)", True),
+        ("def tell(e):\n  if e.args: return print(e)\ntry: run()\nexcept Exception as e: tell(e)", True),
+        ("def tell(e): raise e\ntry: run()\nexcept Exception as e: tell(e)", False),
+        ("def tell(e): tell(e)\ntry: run()\nexcept Exception as e: tell(e)", False),
+        ("def f():\n  try: run()\n  except Exception: return False\nf()", True),
+        ("def f():\n  try: run()\n  except Exception: return False\nx = f()", False),
+        ("while True:\n  try:\n    run()\n    break\n  except Exception: print('again')", False),
+        ("for x in y:\n  try: run()\n  except Exception: print('next')", True),
+    ],
+)
+def test_a_handler_that_calls_or_tries_again(text: str, hides: bool) -> None:
+    facts = facts_from_text(text, "train.py")
+    line = next(number for number, line in enumerate(text.splitlines(), 1) if "run()" in line)
+    call = next(call for call in facts.calls if call.location.line == line)
+    assert (call.context.swallowed is not None) is hides
+
+
 def test_one_policy_for_each_of_two_kerases() -> None:
     """A policy set in keras is none in tf_keras, whatever asks for it."""
     text = "import keras, tf_keras\nkeras.config.set_dtype_policy('mixed_float16')\n{}.layers.Dense(1)\n"

@@ -108,6 +108,9 @@ FOURIER: dict[str, dict[str, str]] = {
     **dict.fromkeys(("rfft", "rfft2d", "rfft3d", "stft"), _COMPLEX_OF),
 }
 
+# What functions of Python give is cast to the dtype that is declared (measured in TensorFlow 2.4, 2.10 and 2.21).
+DECLARING = ("tensorflow.py_function", "tensorflow.numpy_function", "tensorflow.compat.v1.py_func")
+
 # The result has the dtype of the first argument.
 KEEPING = _words(
     """
@@ -125,6 +128,11 @@ KEEPING = _words(
     flip_left_right flip_up_down rot90 reciprocal tan sinh cosh asin acos atan asinh acosh atanh erfc erfinv lgamma
     compute_average_loss scale_regularization_loss
     band_part set_diag tril triu tensor_diag flatten ravel moveaxis swapaxes tensor_scatter_nd_update
+    tensor_scatter_nd_add tensor_scatter_nd_sub tensor_scatter_nd_max tensor_scatter_nd_min
+    segment_sum segment_mean segment_max segment_min unsorted_segment_sum unsorted_segment_mean unsorted_segment_max
+    embedding_lookup extract_patches reverse_sequence avg_pool1d max_pool1d local_response_normalization
+    central_crop crop_to_bounding_box pad_to_bounding_box resize_with_crop_or_pad random_flip_left_right random_crop
+    rgb_to_grayscale grayscale_to_rgb
     """
 )
 
@@ -150,6 +158,11 @@ JOINING: dict[str, slice] = {
     "scalar_mul": slice(1, 2),
     "bias_add": slice(0, 2),
     "where": slice(1, 3),
+    "scatter_nd": slice(1, 2),
+    "batch_normalization": slice(0, 2),
+    "conv1d_transpose": slice(0, 2),
+    "conv2d_transpose": slice(0, 2),
+    "separable_conv2d": slice(0, 3),
     "concat": slice(0, 1),
     "concatenate": slice(0, 1),
     "stack": slice(0, 1),

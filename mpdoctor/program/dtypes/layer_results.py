@@ -8,7 +8,7 @@ from mpdoctor.program.dtypes.dtype_names import AUTOCAST, VARIABLE, is_policy_in
 from mpdoctor.program.dtypes.library_results import Dtypes
 from mpdoctor.program.events import Call
 from mpdoctor.program.user_definitions import ClassFacts, Defined, FunctionFacts
-from mpdoctor.program.values import Api, known, options
+from mpdoctor.program.values import Api, Attribute, Value, known, options
 
 
 def dtype_of_weight(dtypes: Dtypes, call: Call, depth: int) -> str | None:
@@ -39,6 +39,16 @@ def dtype_of_layer_output(dtypes: Dtypes, layer: Call, depth: int) -> str | None
     return policies[0][len("mixed_") :] if policies[0].startswith("mixed_") else policies[0]
 
 
+def dtype_of_inherited_call(dtypes: Dtypes, call: Call, depth: int) -> str | None:
+    """`super().call(inputs)` in a layer that is derived from one of Keras' own."""
+    own = call.context.owner
+    bases = [public_name(base.name) for base in own.library_bases()] if own is not None else []
+    place, _, name = bases[0].rpartition(".") if len(bases) == 1 else ("", "", "")
+    if place != "keras.layers" or name in UNCERTAIN_LAYERS or name in INTEGER_LAYERS:
+        return None
+    return AUTOCAST if dtypes.of(call.argument(0, "inputs"), depth) == AUTOCAST else None
+
+
 def _of_lambda_output(dtypes: Dtypes, layer: Call, depth: int) -> str | None:
     """That of what its function makes, whatever it is given: nothing casts it afterwards."""
     functions = [
@@ -57,3 +67,9 @@ def dtype_of_own_layer_output(dtypes: Dtypes, layer: Call, own: ClassFacts, dept
     if method is None or method.changed_by:
         return None
     return dtypes.of_result(method, depth)
+
+
+def is_recurrent_of_keras(cell: Value) -> bool:
+    """Whether it is a recurrent layer of Keras' own, or the cell of one: it makes its states in the dtype asked for."""
+    made = cell.of if isinstance(cell, Attribute) and cell.name == "cell" else cell
+    return isinstance(made, Call) and isinstance(made.callee, Api) and "keras.layers." in public_name(made.callee.name)

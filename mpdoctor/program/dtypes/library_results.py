@@ -9,6 +9,7 @@ from mpdoctor.knowledge.dtypes.result_dtypes import (
     ALWAYS_FLOAT32,
     BOOLEAN,
     BY_VALUE,
+    DECLARING,
     DEFAULTS,
     FOURIER,
     JOINING,
@@ -26,6 +27,7 @@ from mpdoctor.program.events import Call
 from mpdoctor.program.user_definitions import FunctionFacts
 from mpdoctor.program.values import Api, Known, Value, known, options
 
+WIDE = ("float32", "float64", "int32", "int64", "bool")
 _OF_TENSORS = ("tensorflow", "keras.ops")
 # Modules whose functions treat dtypes as those of another one do.
 _ALIKE = {
@@ -56,6 +58,8 @@ def dtype_of_library_call(dtypes: Dtypes, name: str, call: Call, depth: int) -> 
         return _of_resized(dtypes, call, ALWAYS_FLOAT32[name], depth)
     if name == "builtins.sum":
         return dtypes.agreed(spread(call.args[0]), depth) if len(call.args) == 1 else None
+    if name in DECLARING:
+        return _of_python_function(dtypes, call, depth)
     place, function = _place_and_function(name)
     default = default_of(name)
     if place in _OF_TENSORS and function in ("cast", "saturate_cast"):
@@ -65,6 +69,13 @@ def dtype_of_library_call(dtypes: Dtypes, name: str, call: Call, depth: int) -> 
     if place == "tensorflow.signal" and function in FOURIER:
         return FOURIER[function].get(dtypes.of(call.argument(0), depth) or "")
     return _of_computed_tensor(dtypes, function, call, depth) if place in _OF_TENSORS else None
+
+
+def _of_python_function(dtypes: Dtypes, call: Call, depth: int) -> str | None:
+    """The one dtype that is declared. Of tensors of 16 bits it may make others, and raise where it gives them back."""
+    declared, given = call.argument(2, "Tout"), call.argument(1, "inp")
+    may_raise = given is None or any(dtypes.of(part, depth) not in WIDE for part in spread(given))
+    return None if declared is None or may_raise else dtypes.named(declared, depth)
 
 
 def default_of(name: str) -> tuple[int | None, str] | None:

@@ -10,11 +10,17 @@ from mpdoctor.knowledge.api_names import public_name
 from mpdoctor.knowledge.dtypes.result_dtypes import COMPARISONS, INITIALIZERS
 from mpdoctor.program.dtypes.array_dtypes import is_array
 from mpdoctor.program.dtypes.dtype_names import AUTOCAST, NAMES, VARIABLE, is_policy_in_force, policies_by_name
-from mpdoctor.program.dtypes.layer_results import dtype_of_layer_output, dtype_of_own_layer_output, dtype_of_weight
+from mpdoctor.program.dtypes.layer_results import (
+    dtype_of_inherited_call,
+    dtype_of_layer_output,
+    dtype_of_own_layer_output,
+    dtype_of_weight,
+    is_recurrent_of_keras,
+)
 from mpdoctor.program.dtypes.library_results import dtype_of_library_call
 from mpdoctor.program.dtypes.python_numbers import is_number, without_start
 from mpdoctor.program.events import Call, Operation
-from mpdoctor.program.instances import class_of
+from mpdoctor.program.instances import class_of, is_call_of
 from mpdoctor.program.user_definitions import ClassFacts, FunctionFacts, Parameter
 from mpdoctor.program.values import (
     Api,
@@ -256,7 +262,9 @@ class _Dtypes:
                 return dtype_of_weight(self, call, depth)
             if callee.name in ("read_value", "value", "copy"):
                 return self.of(callee.of, depth)
-            if callee.name == "get_initial_state" and _is_of_keras(callee.of):
+            if callee.name == "call" and is_call_of(callee.of, "builtins.super"):
+                return dtype_of_inherited_call(self, call, depth)
+            if callee.name == "get_initial_state" and is_recurrent_of_keras(callee.of):
                 return self.named(call.argument(2, "dtype"), depth)
         if isinstance(callee, Call) and isinstance(callee.callee, Api):
             if _is_initializer(callee.callee.name):
@@ -283,12 +291,6 @@ def _autocasts(owner: ClassFacts) -> bool:
     set_later = (holder.attributes.get(name) for holder in holders for name in ("autocast", "_autocast"))
     switches = [owner.base_argument("autocast"), *set_later]
     return follows and not any(known(switch) is False for switch in switches)
-
-
-def _is_of_keras(cell: Value) -> bool:
-    """Whether it is a recurrent layer of Keras' own, or the cell of one: it makes its states in the dtype asked for."""
-    made = cell.of if isinstance(cell, Attribute) and cell.name == "cell" else cell
-    return isinstance(made, Call) and isinstance(made.callee, Api) and "keras.layers." in public_name(made.callee.name)
 
 
 def _is_initializer(name: str) -> bool:

@@ -44,7 +44,8 @@ class Average(keras.layers.Layer):
 ```
 
 ## Versions
-Weights from `add_weight`: Keras 2 up to TensorFlow 2.15. A `tf.Variable`: all.
+Weights from `add_weight`: Keras 2 up to TensorFlow 2.15, and tf_keras where a part is assigned
+(`scatter_nd_update`; tf_keras 2.21). A `tf.Variable`, or a slice of one (`self.queue[:8].assign(…)`): all.
 
 ## Where users met it
 tensorflow/addons#2398, tensorflow/addons#2405, tensorflow/addons#2411, tensorflow/addons#2500,
@@ -58,8 +59,9 @@ from collections.abc import Iterator
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.program.events import Call
+from mpdoctor.program.instances import is_call_of
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Value, options
+from mpdoctor.program.values import Item, Value, options
 from mpdoctor.semantics.live.errors.dtype_errors import half_given_for_float32
 from mpdoctor.semantics.source.edits.expressions import safe_fix
 from mpdoctor.semantics.source.edits.names import cast_argument
@@ -71,7 +73,13 @@ from mpdoctor.semantics.wording import text_at
 SEVERITY = Severity.ERROR
 FIXES = ("safe",)
 FAILS_IN = ("model", "training")
-UPDATES = ("keras.backend.update", "keras.backend.update_add", "keras.backend.update_sub")
+UPDATES = (
+    *("keras.backend.update", "keras.backend.update_add", "keras.backend.update_sub"),
+    *("tensorflow.compat.v1.assign", "tensorflow.compat.v1.assign_add", "tensorflow.compat.v1.assign_sub"),
+)
+SCATTERING = ("scatter_nd_update", "scatter_nd_add", "scatter_nd_sub", "scatter_nd_max", "scatter_nd_min")
+SCATTERING_SLICES = ("scatter_update", "scatter_add", "scatter_sub", "batch_scatter_update")
+SLICES = "tensorflow.IndexedSlices"
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
@@ -79,25 +87,33 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         return
     for call in facts.method_calls(*ASSIGNING):
         value = call.argument(0, "value") or call.argument(0, "delta")
-        yield from _assigned(facts, call, call.receiver, value, 0)
+        yield from _assigned(facts, call, (call.receiver, value), 0)
     for call in facts.calls_of(*UPDATES):
-        yield from _assigned(facts, call, call.argument(0, "x"), call.argument(1), 1)
+        yield from _assigned(facts, call, (call.argument(0, "x") or call.keyword("ref"), call.argument(1, "value")), 1)
+    for call in facts.method_calls(*SCATTERING):
+        yield from _assigned(facts, call, (call.receiver, call.argument(1, "updates")), 1)
+    for call in facts.method_calls(*SCATTERING_SLICES):
+        slices = call.argument(0, "sparse_delta")
+        values = slices.argument(0, "values") if isinstance(slices, Call) and is_call_of(slices, SLICES) else None
+        yield from _assigned(facts, call, (call.receiver, values), None)
 
 
 def _assigned(
-    facts: SourceFacts, call: Call, target: Value | None, value: Value | None, position: int
+    facts: SourceFacts, call: Call, assigned: tuple[Value | None, Value | None], position: int | None
 ) -> Iterator[Finding]:
-    """`position`: of the value among the call's arguments."""
+    """`assigned`: the variable and its value. `position`: of the value among the call's arguments."""
+    target, value = assigned
     if value is None or asks_for_dtype(call.context) or not runs_in_layer(facts, call.context):
         return
-    if _stays_float32(facts, target) and is_half(facts, value, call.context):
+    if _stays_float32(facts, call, target) and is_half(facts, value, call.context):
         text = text_at(facts, value.location)
+        fix = None if position is None else cast_argument(facts, call.location, position=position)
         yield Finding(
             f"{f'`{text}`' if text else 'The assigned value'} is 16-bit in `call()`, but the variable is "
             "float32: this line raises under a mixed policy.",
             "Cast it to the variable's own dtype: `tf.cast(…, tf.float32)`.",
             call.location,
-            fix=safe_fix("Cast it to float32", cast_argument(facts, call.location, position=position)),
+            fix=safe_fix("Cast it to float32", fix),
         )
 
 
@@ -113,14 +129,18 @@ def in_failure(failure: FailureFacts) -> Iterator[Finding]:
         )
 
 
-def _stays_float32(facts: SourceFacts, target: Value | None) -> bool:
-    """Whether it is, on every path, a float32 variable that does not cast the value it is assigned."""
-    return bool(options(target)) and all(_is_float32_variable(facts, option) for option in options(target))
+def _stays_float32(facts: SourceFacts, call: Call, target: Value | None) -> bool:
+    """Whether it is, on every path, a float32 variable that does not cast the value it is assigned, or a slice of a
+    variable that the layer makes itself."""
+    return bool(options(target)) and all(_is_float32_variable(facts, call, option) for option in options(target))
 
 
-def _is_float32_variable(facts: SourceFacts, target: Value) -> bool:
+def _is_float32_variable(facts: SourceFacts, call: Call, target: Value) -> bool:
+    if isinstance(target, Item) and isinstance(target.of, Call) and not is_weight(target.of):
+        target = target.of
     if not isinstance(target, Call):
         return False
     if is_weight(target):
-        return facts.keras.package == "tf.keras" and facts.dtype_of(target) == "autocast"
+        casts = facts.keras.is_keras3 or (facts.keras.package != "tf.keras" and "scatter" not in call.method)
+        return not casts and facts.dtype_of(target) == "autocast"
     return is_raw_variable_of_layer(facts, target) and facts.dtype_of(target) == "float32"

@@ -33,7 +33,8 @@ class Gate(keras.layers.Layer):
 
 ## Versions
 All. `self.variable_dtype` is the same dtype under another name. A value for a weight (`assign`) or for
-`add_loss` is rightly float32 and is not reported.
+`add_loss` is rightly float32 and is not reported. A tensor that `__init__` or `build` makes in `self.dtype` is
+reported where `call()` combines it with a 16-bit one.
 
 ## Where users met it
 tensorflow/tensorflow#58937.
@@ -89,7 +90,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
                 Severity.ERROR,
                 _where_it_meets(met, call),
             )
-        elif _widens_half(facts, call):
+        elif runs_in_layer(facts, call.context) and _widens_half(facts, call):
             message = f"{told}: this is computed in float32, while the rest of the layer is 16-bit."
             yield _finding(message, call, unsafe_fix(FIX, _edit(facts, call)))
 
@@ -157,8 +158,10 @@ def _named_dtype(failure: FailureFacts) -> str:
 
 
 def _variable_dtype(facts: SourceFacts, call: Call) -> str | None:
-    """`self.dtype` or `self.variable_dtype` as an argument of a TensorFlow call in a layer that computes in 16 bits."""
-    if not isinstance(call.callee, Api) or not runs_in_layer(facts, call.context):
+    """`self.dtype` or `self.variable_dtype` as an argument of a TensorFlow call in a layer that computes in 16 bits: in
+    its `call()`, or of what it makes for it, other than variables."""
+    is_made_before = not runs_in_layer(facts, call.context)
+    if not isinstance(call.callee, Api) or (is_made_before and is_call_of(call, "tensorflow.Variable")):
         return None
     named = next(_dtypes_of_weights(facts, call.given), None)
     return f"self.{named.name}" if named is not None else None

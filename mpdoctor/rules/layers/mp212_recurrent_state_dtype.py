@@ -101,7 +101,7 @@ def _states_handed_over(facts: SourceFacts) -> Iterator[Finding]:
         layer = call.callee
         if isinstance(layer, Call) and is_call_of(layer, *RECURRENT, *CELLS) and half_dtype_of_layer(facts, layer):
             given = [handed for state in _states(call) for handed in (state, *given_to_call(facts, state))]
-            state = _first_float32(facts, given)
+            state = _first_float32(facts, (part for handed in given for part in _spread(handed)))
             if state is not None and not asks_for_dtype(call.context):
                 yield _finding(facts, state, layer.method, call.location, _cast_where_called(facts, call))
 

@@ -44,12 +44,11 @@ from mpdoctor.program.instances import class_of, is_call_of
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import ClassFacts, Parameter
 from mpdoctor.program.values import Item, Value, known, options, walk
-from mpdoctor.semantics.source.layers.casts import is_cast
 from mpdoctor.semantics.source.layers.layer_policies import half_dtype_of_layer
 from mpdoctor.semantics.source.layers.model_layers import layer_name
 from mpdoctor.semantics.source.layers.preceding_layers import layers_of_sequential
 from mpdoctor.semantics.source.numbers.constants import numbers_from_value
-from mpdoctor.semantics.source.numbers.float_ids import rounding_layer, rounding_layer_in_a_row
+from mpdoctor.semantics.source.numbers.float_ids import numbers_before, rounding_layer, rounding_layer_in_a_row
 
 SEVERITY = Severity.ERROR
 CONFIRMED_LIVE = True
@@ -133,10 +132,10 @@ def _smallest(rows: Value | None, depth: int = 0) -> int | None:
 
 
 def _given_to_own_layer(facts: SourceFacts, embedding: Call, ids: Value | None) -> Iterator[Finding]:
-    """Ids that a user's layer takes out of its first input, which Keras casts as for any other layer."""
-    given = _first_input(ids)
+    """Ids that a user's layer or model takes out of its first input, which Keras casts as for any other layer."""
+    given = _first_input(facts, ids)
     owner = _owner_of(given)
-    if owner is None or owner.kind != "layer":
+    if owner is None or owner.kind not in ("layer", "model"):
         return
     rounding = {
         made: found
@@ -153,7 +152,7 @@ def _given_to_own_layer(facts: SourceFacts, embedding: Call, ids: Value | None) 
 
 def _fed_as_floats(facts: SourceFacts, call: Call, embedding: Call, ids: Value | None) -> Iterator[Finding]:
     """Ids that a user's model takes out of its first input, where `fit()` is given arrays of floats."""
-    given = _first_input(ids)
+    given = _first_input(facts, ids)
     rows = _smallest(embedding.argument(0, "input_dim"))
     owner = _owner_of(given)
     if owner is None or owner.kind != "model" or rows is None:
@@ -183,8 +182,9 @@ def _owner_of(given: Parameter | None) -> ClassFacts | None:
     return None if owner is None else owner.whole
 
 
-def _first_input(ids: Value | None) -> Parameter | None:
-    """The first parameter of the `call()` of a user's layer or model, where the ids are a part of it, cast or not."""
+def _first_input(facts: SourceFacts, ids: Value | None) -> Parameter | None:
+    """The first parameter of the `call()` of a user's layer or model, where the ids are a part of it, cast or not, or
+    what a layer that hands numbers on gives of it."""
     value = ids
     for _ in range(LONGEST):
         choices = options(value)
@@ -192,10 +192,9 @@ def _first_input(ids: Value | None) -> Parameter | None:
             return None
         if isinstance(choices[0], Parameter):
             return choices[0] if _is_first_of_call(choices[0]) else None
-        is_item = isinstance(choices[0], Item) and not isinstance(known(choices[0].index), str)
-        value = choices[0].of if isinstance(choices[0], Item) and is_item else None
-        if isinstance(choices[0], Call) and is_cast(choices[0]):
-            value = choices[0].argument(0, "x")
+        is_named = isinstance(choices[0], Item) and isinstance(known(choices[0].index), str)
+        before = () if is_named else numbers_before(facts, choices[0])
+        value = before[0] if len(before) == 1 else None
     return None
 
 

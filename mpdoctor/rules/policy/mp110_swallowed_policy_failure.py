@@ -6,6 +6,10 @@ scrolls away. This happened to everybody who set the policy through `mixed_preci
 TensorFlow 2.9 removed it: no error, half the speed, twice the memory. Setting a policy that exists never fails,
 so the `try` protects against nothing else.
 
+Where a device is configured first in the same `try`, its RuntimeError takes the policy with it: `set_memory_growth` and
+its like raise once TensorFlow has used its devices (measured in TensorFlow 2.21: `Virtual devices cannot be modified
+after being initialized`), and `except RuntimeError` goes on in float32.
+
 ## Flagged
 ```python
 import tensorflow as tf
@@ -25,7 +29,8 @@ tf.keras.mixed_precision.set_global_policy("mixed_float16")
 
 ## Versions
 All. An `except` that sets the policy in another way, raises again, or records the failure in a variable is not
-reported.
+reported, nor is one that returns an answer which the caller reads. A function of the program's own that the `except`
+calls is followed: one that only logs hides the failure, one that exits does not.
 
 ## Where users met it
 keras-team/autokeras#1675, tensorflow/docs-l10n#600, and the code around
@@ -48,11 +53,21 @@ from mpdoctor.semantics.wording import place_of
 
 SEVERITY = Severity.WARNING
 SUPPRESS = "contextlib.suppress"
+DEVICE_CALLS = (  # they raise RuntimeError once TensorFlow has used its devices
+    "tensorflow.config.experimental.set_memory_growth",
+    "tensorflow.config.experimental.set_virtual_device_configuration",
+    "tensorflow.config.experimental.set_visible_devices",
+    "tensorflow.config.set_logical_device_configuration",
+    "tensorflow.config.set_visible_devices",
+)
 ABOUT_IMPORTS = ("builtins.ImportError", "builtins.ModuleNotFoundError")
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
     for call in (*half_policy_calls(facts), *_of_unknown_policies(facts)):
+        if (device := _device_call_before(facts, call)) is not None and not _is_whole_program(facts, call):
+            yield _skipped_with(facts, call, device)
+            continue
         hidden_by = "except" if call.context.swallowed is not None else _suppressing(call)
         if hidden_by and not _is_whole_program(facts, call):
             place = call.context.swallowed
@@ -64,6 +79,27 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
                 else f"Set the policy outside `{hidden_by}`.",
                 call.location,
             )
+
+
+def _device_call_before(facts: SourceFacts, policy: Call) -> Call | None:
+    """What configures a device earlier in the same `try`, whose RuntimeError the `except` hides."""
+    place = policy.context.runtime_swallowed
+    if place is None or policy.context.swallowed is not None:
+        return None
+    earlier = (call for call in facts.calls_of(*DEVICE_CALLS) if call.order < policy.order)
+    return next((call for call in earlier if call.context.runtime_swallowed == place), None)
+
+
+def _skipped_with(facts: SourceFacts, policy: Call, device: Call) -> Finding:
+    hidden_at = policy.context.runtime_swallowed
+    assert hidden_at is not None
+    where, device_at = (place_of(facts, place, policy.location) for place in (hidden_at, device.location))
+    return Finding(
+        f"If `{device.method}` ({device_at}) raises RuntimeError, which it does once TensorFlow has used its devices, "
+        f"`except` ({where}) hides it, this line is skipped, and the whole training runs in float32.",
+        "Set the policy before the `try`.",
+        policy.location,
+    )
 
 
 def _of_unknown_policies(facts: SourceFacts) -> Iterator[Call]:
@@ -85,7 +121,7 @@ def _suppressing(call: Call) -> str:
 
 def _is_whole_program(facts: SourceFacts, policy: Call) -> bool:
     """Whether the model is built or trained in the same `try`: then no training follows the failure."""
-    place = policy.context.swallowed
+    place = policy.context.swallowed or policy.context.runtime_swallowed
     return any(
         _is_hidden_by(call, place)
         and (call.method in TRAINING or call.method.startswith("train") or layer_name(call) is not None)
@@ -95,4 +131,4 @@ def _is_whole_program(facts: SourceFacts, policy: Call) -> bool:
 
 
 def _is_hidden_by(call: Call, place: Location | None) -> bool:
-    return place is not None and call.context.swallowed == place
+    return place is not None and place in (call.context.swallowed, call.context.runtime_swallowed)

@@ -6,7 +6,8 @@ leave the one that they are given unchanged. If the result is dropped, or gets a
 goes on with the bare optimizer: there is no loss scaling, and after the graph rewrite the computation is in float16
 all the same. `compile()` under mixed_float16 wraps the bare optimizer itself: in Keras 3 only the settings of the
 dropped one are lost, in Keras 2 it raises ValueError, because the optimizer is wrapped already (Keras 3.15;
-tf_keras 2.21, TensorFlow 2.15, 2.10 and 2.4).
+tf_keras 2.21, TensorFlow 2.15, 2.10 and 2.4). The same holds for a function of the program's own that makes
+an optimizer, wraps it and returns it, where the call's result is dropped and another optimizer trains.
 
 ## Flagged
 ```python
@@ -48,9 +49,10 @@ from mpdoctor.knowledge.wrapper_api import APPLYING
 from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Instance
-from mpdoctor.program.values import Value, is_api, options
+from mpdoctor.program.values import Known, Value, is_api, options
 from mpdoctor.semantics.source.edits.expressions import argument_at, put_before, text_of, unsafe_fix
 from mpdoctor.semantics.source.optimizers.attribute_access import same_object
+from mpdoctor.semantics.source.optimizers.bare_optimizers import is_bare, is_left_bare
 from mpdoctor.semantics.source.optimizers.wrappers import WRAPPER, compile_may_wrap, inner_argument, wrapper_calls
 from mpdoctor.semantics.source.programs.graph_rewrites import REWRITES
 from mpdoctor.semantics.source.programs.used_values import is_name_before, returned_to, text_before, used_values
@@ -65,7 +67,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     for call in facts.calls_of(WRAPPER, *REWRITES):
         if not call.dropped or not _is_meant_to_wrap(call):
             continue
-        if is_api(call.callee, WRAPPER) and not _goes_on_bare(facts, call):
+        if is_api(call.callee, WRAPPER) and not (_goes_on_bare(facts, call) or _another_trains(facts, call)):
             continue
         what_follows, severity = _what_follows(facts, call)
         first = call.argument(0)
@@ -98,8 +100,10 @@ def _never_used(facts: SourceFacts) -> Iterator[tuple[Call, Location]]:
     dropped = {call.location for call in facts.calls if call.dropped}
     for call in made:
         place = returned_to(facts, call)
+        if id(call) in used:
+            continue
         is_lost = place in dropped or is_name_before(text_before(facts, place), may_be_constant=False)
-        if id(call) not in used and is_lost and _trains_bare(facts, call):
+        if (is_lost and _trains_bare(facts, call)) or (place in dropped and _another_trains(facts, call)):
             yield call, place
 
 
@@ -121,13 +125,32 @@ def _what_follows(facts: SourceFacts, wrapping: Call) -> tuple[str, Severity | N
     if applies or not is_api(wrapping.callee, WRAPPER):
         return "training goes on with the bare optimizer, without loss scaling", None
     if inner is None or not _is_compiled_later(facts, inner, wrapping):
-        return "the optimizer itself stays bare", None
+        another = _another_trains(facts, wrapping)
+        return ("the optimizer itself stays bare", None) if another is None else _of_another(another)
     if facts.keras.is_keras3:
         return (
             "under mixed_float16 compile() makes one of its own, and this one has no effect",
             Severity.WARNING,
         )
     return "under mixed_float16 compile() wraps the bare optimizer again, which raises ValueError", None
+
+
+def _another_trains(facts: SourceFacts, wrapping: Call) -> Call | None:
+    """What trains with another, bare optimizer later, where the one inside was made for this wrapper: nothing else
+    holds it."""
+    if not isinstance(inner_argument(wrapping), (Call, Known)) or not is_bare(inner_argument(wrapping), True):
+        return None
+    compiles = (call for call in facts.method_calls("compile") if compile_may_wrap(facts, call))
+    bare = [call for call in compiles if is_left_bare(facts, call.argument(0, "optimizer"), call.open)]
+    bare += [call for call in facts.method_calls(*APPLYING) if is_left_bare(facts, call.receiver, True)]
+    later = [call for call in bare if call.order > wrapping.order]
+    return max(later, key=lambda call: call.method in APPLYING, default=None)
+
+
+def _of_another(trains: Call) -> tuple[str, Severity | None]:
+    if trains.method in APPLYING:
+        return "another optimizer trains, without loss scaling", None
+    return "another optimizer is compiled, and this one has no effect", Severity.WARNING
 
 
 def _is_compiled_later(facts: SourceFacts, optimizer: Value, wrapping: Call) -> bool:

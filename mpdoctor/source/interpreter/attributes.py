@@ -16,7 +16,7 @@ from mpdoctor.source.interpreter.dispatch import evaluate
 from mpdoctor.source.interpreter.imports import name_in_module
 from mpdoctor.source.interpreter.name_lookup import find, library_name
 from mpdoctor.source.interpreter.settings.command_line import default_of_argument, default_of_flag
-from mpdoctor.source.interpreter.settings.data_classes import is_enumeration_member
+from mpdoctor.source.interpreter.settings.data_classes import is_enumeration, is_enumeration_member
 from mpdoctor.source.interpreter.settings.own_dicts import item_as_attribute
 from mpdoctor.source.interpreter.settings.trees import is_empty_tree, kept_by_name
 from mpdoctor.source.interpreter.state.interpreter_state import State
@@ -188,7 +188,10 @@ def name_of_item(of: Value, index: Value | None) -> str | None:
 
 
 def item_of_object(state: State, of: Value, index: Value, location: Location) -> Value | None:
-    """What was kept there, or what the class' own `__getitem__` gives; None where nothing is known of it."""
+    """What was kept there, what the class' own `__getitem__` gives, or an enumeration's member of that name; None where
+    nothing is known of it."""
+    if isinstance(of, Defined) and isinstance(of.of, ClassFacts) and isinstance(index, Known):
+        return of.of.attributes.get(str(index.value)) if is_enumeration(of.of) else None
     own = class_of(of)
     given = None if own is None else inlined_method(state, own, "__getitem__", (of, index), location)
     return given or _item_kept(state, of, index)

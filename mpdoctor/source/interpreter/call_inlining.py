@@ -46,13 +46,13 @@ def inline_call(
     context = state.context
     # The `try` of a decorator is about all functions that it may be given, and asks nothing about this one.
     guarded = _is_behind_guard(state, closure) or (walk.guarded if closure.is_wrapped else context.guarded)
-    swallowed = None if closure.is_wrapped else context.swallowed
+    hidden = {"swallowed": None, "runtime_swallowed": None} if closure.is_wrapped else {}
     state.context = context.but(
         function=closure.facts,
         owner=closure.facts.owner_around,
         callers=(*context.callers, location),
         guarded=guarded,
-        swallowed=swallowed,
+        **hidden,
     )
     is_context = closure.is_generator and _is_decorated_by(closure.facts, "contextlib.contextmanager")
     frame = _execute_body(state, closure, names, at_yield if is_context else None)

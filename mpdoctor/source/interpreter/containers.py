@@ -66,6 +66,8 @@ def _is_empty(value: Value) -> bool:
 
 def _slice_of(of: Value, taken: slice | None, location: Location) -> Value:
     """Some of what a comprehension makes is as the whole of it."""
+    if isinstance(of, Known) and isinstance(of.value, str) and taken is not None:
+        return Known(location, of.value[taken])
     if not isinstance(of, Collection) or of.kind == "dict":
         return Item(location, of, Unknown(location))
     if of.uniform:

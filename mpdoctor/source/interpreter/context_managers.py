@@ -93,7 +93,11 @@ class _Visits:
         self.names = self.names if self.ends else state.scope.names
         state.scope.names = dict(self.names)
         state.context = self.context.but(
-            withs=inside.withs, branches=inside.branches, guarded=inside.guarded, swallowed=inside.swallowed
+            withs=inside.withs,
+            branches=inside.branches,
+            guarded=inside.guarded,
+            swallowed=inside.swallowed,
+            runtime_swallowed=inside.runtime_swallowed,
         )
         if self.item.optional_vars is not None:
             assign(state, self.item.optional_vars, given)

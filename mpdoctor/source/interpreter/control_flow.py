@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -17,23 +16,18 @@ from mpdoctor.source.existence_checks import (
     is_guarding_handler,
     is_main_test,
     may_prune,
-    swallowing_handler,
 )
 from mpdoctor.source.interpreter.assignments import assign
 from mpdoctor.source.interpreter.containers import element_of, iterated
 from mpdoctor.source.interpreter.dispatch import evaluate, execute_block
 from mpdoctor.source.interpreter.expressions import evaluate_test
+from mpdoctor.source.interpreter.hidden_failures import TryNode, hiding_handlers
 from mpdoctor.source.interpreter.state.interpreter_state import State
 from mpdoctor.source.interpreter.state.scopes import merged_names
 from mpdoctor.source.joining import joined, without_earlier
 
 HANDING_ON = ("builtins.zip", "builtins.reversed", "builtins.sorted", "tqdm.tqdm", "tqdm.auto.tqdm")
 MOST_CALLED_IN_TURN = 6  # elements that a loop goes through one by one
-
-if sys.version_info >= (3, 11):
-    TryNode = ast.Try | ast.TryStar
-else:
-    TryNode = ast.Try
 
 
 def execute_if(state: State, node: ast.If) -> bool:
@@ -190,10 +184,10 @@ def execute_try(state: State, node: TryNode) -> bool:
     asks = any(is_guarding_handler(handler) for handler in node.handlers)
     if asks:
         state.context = state.context.but(guarded=True)
-    swallowing = swallowing_handler(node.handlers)
-    if asks:
-        place = None if swallowing is None else state.module.source.location(swallowing)
-        state.context = state.context.but(swallowed=place)
+    if node.handlers:
+        swallowed, at_runtime = hiding_handlers(state, node)
+        inside = {"swallowed": swallowed} if asks else {}
+        state.context = state.context.but(**inside, runtime_swallowed=at_runtime)
     goes_on = execute_block(state, node.body)
     after_body = state.scope.names
     state.context = outer

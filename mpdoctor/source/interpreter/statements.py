@@ -24,6 +24,7 @@ _ENDS = ("sys.exit", "os._exit", "builtins.exit", "builtins.quit")
 def execute_expression(state: State, node: ast.Expr) -> bool:
     if isinstance(node.value, ast.Call):
         state.depth += 1
+        state.walk.dropped.add(state.place(node.value))
         value = evaluate_call(state, node.value, dropped=True)
         state.depth -= 1
         if isinstance(value, Call) and is_api(value.callee, *_ENDS):

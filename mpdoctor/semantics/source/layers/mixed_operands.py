@@ -40,12 +40,19 @@ MEETING: dict[str, slice] = {
             slice(0, 2),
             "add subtract multiply divide truediv matmul maximum minimum pow floordiv floormod mod tensordot atan2 "
             "squared_difference divide_no_nan multiply_no_nan equal not_equal greater greater_equal less less_equal "
-            "scalar_mul nn.bias_add nn.conv1d nn.conv2d nn.conv3d nn.depthwise_conv2d nn.convolution",
+            "scalar_mul nn.bias_add nn.conv1d nn.conv2d nn.conv3d nn.depthwise_conv2d nn.convolution matvec cross "
+            "xlogy xdivy set_diag nn.conv1d_transpose nn.conv2d_transpose",
         ),
         (slice(1, 3), "where"),
-        (slice(0, 3), "clip_by_value"),
+        (slice(0, 3), "clip_by_value nn.separable_conv2d"),
+        (slice(0, 5), "nn.batch_normalization"),
+        (slice(0, None), "meshgrid"),
         (slice(1, None), "einsum"),
-        (slice(0, 3, 2), "tensor_scatter_nd_update tensor_scatter_nd_add"),
+        (
+            slice(0, 3, 2),
+            "tensor_scatter_nd_update tensor_scatter_nd_add tensor_scatter_nd_sub tensor_scatter_nd_max "
+            "tensor_scatter_nd_min",
+        ),
     )
     for name in names.split()
 }

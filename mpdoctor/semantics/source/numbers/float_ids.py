@@ -40,7 +40,7 @@ def rounding_layer(facts: SourceFacts, ids: Value) -> Call | None:
         elif passed is None or not is_cast(source):  # else the layer's input was cast before
             layer = layer_called(source)
             casts = layer is not None and half_dtype_of_layer(facts, layer) is not None
-            waiting += [(before, layer if casts else passed) for before in _before(facts, source)]
+            waiting += [(before, layer if casts else passed) for before in numbers_before(facts, source)]
     return None
 
 
@@ -63,7 +63,7 @@ def layer_called(tensor: Value) -> Call | None:
     return tensor if _name_among_layers(tensor) in JOINING_FUNCTIONS else None
 
 
-def _before(facts: SourceFacts, tensor: Value) -> tuple[Value, ...]:
+def numbers_before(facts: SourceFacts, tensor: Value) -> tuple[Value, ...]:
     """The tensors that an item, a cast, a function that keeps numbers, or a layer that hands them on was given."""
     if isinstance(tensor, Item):
         return (tensor.of,)
@@ -85,12 +85,12 @@ def _is_float_input(tensor: Value) -> bool:
 
 
 def _passes(facts: SourceFacts, layer: Call) -> bool:
-    """Whether a layer hands on the numbers that it is given, in 16 bits or in float32. A user's layer that casts them
-    does so before its `call()` runs, so that ids are rounded whatever it does with them."""
+    """Whether a layer hands on the numbers that it is given, in 16 bits or in float32. A user's layer or model
+    that casts them does so before its `call()` runs, so that ids are rounded whatever it does with them."""
     in_half = half_dtype_of_layer(facts, layer) is not None
     own = class_of(layer)
     if own is not None:
-        return own.kind == "layer" and in_half
+        return in_half and (own.kind == "layer" or (own.kind == "model" and own.find_method("call") is not None))
     keeps = in_half or policies_named(layer.keyword("dtype")) == ("float32",)
     return keeps and _name_among_layers(layer) in PASSING_LAYERS | JOINING_FUNCTIONS
 

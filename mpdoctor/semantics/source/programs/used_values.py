@@ -67,9 +67,12 @@ def _only_shows(call: Call) -> bool:
 
 def returned_to(facts: SourceFacts, made: Call) -> Location:
     """The outermost call of a function whose `return` value it is; where it is made, if it is none."""
-    place, callers = made.location, list(made.context.callers)
-    while callers and text_before(facts, place) == "return":
-        place = callers.pop()
+    place, callers = made.location, made.context.callers
+    returned = {
+        event.context.callers for event in facts.returns if any(option is made for option in options(event.value))
+    }
+    while callers and (callers in returned or text_before(facts, place) == "return"):
+        place, callers = callers[-1], callers[:-1]
     return place
 
 

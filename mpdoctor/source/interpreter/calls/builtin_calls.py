@@ -12,7 +12,7 @@ from mpdoctor.program.events import Call
 from mpdoctor.program.instances import class_of
 from mpdoctor.program.user_definitions import ClassFacts, Defined, FunctionFacts
 from mpdoctor.program.values import MISSING, Api, Attribute, Collection, Known, Value, known, options
-from mpdoctor.source.constant_folding import constant_from_call, constant_from_method, constant_from_numbers
+from mpdoctor.source.constant_folding import constant_from_call, constant_from_numbers, value_from_method
 from mpdoctor.source.interpreter.assignments import remember_keyword
 from mpdoctor.source.interpreter.attributes import Super, attribute_of, store_attribute
 from mpdoctor.source.interpreter.call_inlining import inline_call
@@ -208,8 +208,7 @@ def call_known_method(state: State, callee: Attribute, call: Call, node: ast.Cal
         _remember_base_arguments_of(state, of.behind, call.keywords, node)
         return None
     if isinstance(of, Known) and not call.open:
-        constant = constant_from_method(of.value, callee.name, call.args, call.keywords)
-        return None if constant is MISSING else Known(call.location, constant)
+        return value_from_method(of, callee.name, call.args, call.keywords, call.location)
     if isinstance(of, Collection):
         return call_method_of_container(state, of, callee.name, call, node)
     default = default_of_setting(call)

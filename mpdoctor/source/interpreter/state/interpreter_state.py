@@ -65,6 +65,8 @@ class Walk:
         `step = step_of_keras_3 if IS_KERAS_3 else step_of_keras_2`.
     chosen_in
         The arm of an `if` in which a function of the user's was given a name last, by the function's id.
+    dropped
+        The places of calls whose result the program drops.
     last_order, modules_read
         The event behind which the walk ends; modules that it has read so far.
     """
@@ -86,6 +88,7 @@ class Walk:
     chosen_behind_guard: set[int] = field(default_factory=set)
     chosen_in: dict[int, Branch] = field(default_factory=dict)
     side_effects: SideEffects = field(default_factory=SideEffects)
+    dropped: set[Location] = field(default_factory=set)
     last_order: int = MOST_EVENTS
     modules_read: int = 0
 
