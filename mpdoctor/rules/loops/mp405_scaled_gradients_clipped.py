@@ -5,7 +5,7 @@ Scaled gradients are 32768 times too large, so a limit chosen for unscaled ones 
 and unscaling then divides the rest: with SGD(0.1) and clip_by_global_norm(…, 1.0) a weight moved by 1.6e-06
 where it should have moved by 0.053 (the same in Keras 3.15, tf_keras 2.21 and TensorFlow 2.10). In Keras 2
 unscale first, then clip. In Keras 3 unscaling and applying are one call: give the limit to the optimizer
-inside, which clips after unscaling.
+inside, which clips after unscaling. Clipping that is written out, `g / tf.maximum(1.0, norm / limit)`, is the same.
 
 ## Flagged
 ```python
@@ -55,14 +55,14 @@ from collections.abc import Iterator
 
 from mpdoctor.facts.training import TrainingFacts
 from mpdoctor.finding import Finding, Fix, Severity
-from mpdoctor.program.events import Call
+from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Api, Attribute, Value, known, walk
 from mpdoctor.semantics.source.edits.expressions import unsafe_fix, with_keyword
 from mpdoctor.semantics.source.edits.loops.clipped import limit_at, with_scaled_limits, without_clipping
 from mpdoctor.semantics.source.edits.loops.moved_clips import clipped_behind_branch
 from mpdoctor.semantics.source.edits.loops.scaled_losses import unscaled_at_tape
-from mpdoctor.semantics.source.optimizers.clipping import argument_for, limits
+from mpdoctor.semantics.source.optimizers.clipping import argument_for, cuts_by_norm, cuts_each, is_bound, limits
 from mpdoctor.semantics.source.optimizers.gradients import (
     UNSCALING,
     applied_gradients,
@@ -72,6 +72,7 @@ from mpdoctor.semantics.source.optimizers.gradients import (
     until_gradients,
 )
 from mpdoctor.semantics.source.optimizers.scaling import (
+    SCALING,
     applied_by_its_scaler,
     holds_gradient,
     is_of_scaled_loss,
@@ -94,6 +95,9 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     found = _clipped_before_apply(facts) if facts.keras.is_keras3 else _clipped_before_unscaling(facts)
     for clip, unscaling, gradient in found:
         scale = starting_scale(unscaling.receiver)
+        if isinstance(clip, Operation) or not limits(clip):
+            yield _cut_by_hand(facts, clip, unscaling, scale)
+            continue
         told = (
             f"`{clip.method}` clips gradients that are still multiplied by the loss scale, so its limit is {scale} "
             "times too low"
@@ -120,6 +124,25 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             )
 
 
+def _cut_by_hand(facts: SourceFacts, cut: Call | Operation, unscaling: Call, scale: str) -> Finding:
+    """A limit that the program computes with itself."""
+    still = "while they are still multiplied by the loss scale"
+    if isinstance(cut, Call) and is_bound(cut):
+        told = f"`{cut.method}` clips gradients {still}, so its limit is {scale} times too low"
+        argument, otherwise = "clipvalue", "multiply the limits"
+    else:
+        told = f"These gradients are cut down by their own size {still}, which makes that size {scale} times too large"
+        argument, otherwise = "global_clipnorm", "divide the norm"
+    if not facts.keras.is_keras3:
+        return Finding(f"{told}: they are unscaled only afterwards.", f"Move this after `{UNSCALING}`.", cut.location)
+    return Finding(
+        f"{told}; `{unscaling.method}` then divides what is left by the scale.",
+        f"Leave it to the optimizer inside, which clips after unscaling (`{argument}=…`), or {otherwise} by "
+        "the same optimizer's `scale_loss(1.0)`.",
+        cut.location,
+    )
+
+
 def _given_to_inner(facts: SourceFacts, clip: Call, apply: Call) -> Fix | None:
     """The limit for the optimizer inside, where that is one of the library's that has none yet."""
     inside = wrapped(facts, apply.receiver, apply) if apply.receiver is not None else ()
@@ -140,7 +163,7 @@ def _unscaled_first(facts: SourceFacts, clip: Call, unscaling: Call, gradient: C
     return unsafe_fix("Unscale before clipping", edits)
 
 
-def _clipped_before_apply(facts: SourceFacts) -> Iterator[tuple[Call, Call, Call]]:
+def _clipped_before_apply(facts: SourceFacts) -> Iterator[tuple[Call | Operation, Call, Call]]:
     """Each call that clips scaled gradients, the apply call, which unscales in Keras 3, and the tape's `gradient` "
     "call."""
     for apply, gradient in applied_gradients(facts):
@@ -148,7 +171,7 @@ def _clipped_before_apply(facts: SourceFacts) -> Iterator[tuple[Call, Call, Call
             yield from ((clip, apply, gradient) for clip in _clips_scaled(facts, given_to(apply), gradient))
 
 
-def _clipped_before_unscaling(facts: SourceFacts) -> Iterator[tuple[Call, Call, Call]]:
+def _clipped_before_unscaling(facts: SourceFacts) -> Iterator[tuple[Call | Operation, Call, Call]]:
     """Each call that clips scaled gradients, the later `get_unscaled_gradients`, and the tape's `gradient` call."""
     for unscaling in facts.method_calls(UNSCALING):
         given = unscaling.argument(0)
@@ -157,16 +180,18 @@ def _clipped_before_unscaling(facts: SourceFacts) -> Iterator[tuple[Call, Call, 
                 yield from ((clip, unscaling, value) for clip in _clips_scaled(facts, given, value))
 
 
-def _clips_scaled(facts: SourceFacts, value: Value | None, gradient: Call) -> Iterator[Call]:
+def _clips_scaled(facts: SourceFacts, value: Value | None, gradient: Call) -> Iterator[Call | Operation]:
     """The calls that clip these gradients before they are unscaled, at a limit that does not depend on the scale."""
     if not is_of_scaled_loss(facts, gradient):
         return
     for until_gradient in until_gradients(value, unscales):
         if not holds_gradient(until_gradient, gradient, through_unscaling=False) or _may_be_unscaled(until_gradient):
             continue
-        for call in with_mapped(facts, until_gradient):
-            if isinstance(call, Call) and not call.context.guarded and _clips_without_scale(call):
-                yield call
+        for cut in with_mapped(facts, until_gradient):
+            if not isinstance(cut, (Call, Operation)) or cut.context.guarded:
+                continue
+            if _clips_without_scale(cut) or (_cuts(cut, gradient) and not _is_rescaled(value)):
+                yield cut
 
 
 def _may_be_unscaled(value: Value) -> bool:
@@ -174,7 +199,19 @@ def _may_be_unscaled(value: Value) -> bool:
     return any(unscales(until_gradient) for until_gradient in until_gradients(value))
 
 
-def _clips_without_scale(call: Call) -> bool:
+def _cuts(value: Value, gradient: Call) -> bool:
+    return cuts_by_norm(value, gradient) or cuts_each(value, gradient)
+
+
+def _is_rescaled(value: Value | None) -> bool:
+    """Whether a loss scale is used on the way, as in `g / norm * optimizer.dynamic_scale`."""
+    return any(
+        (isinstance(part, Attribute) and "scale" in part.name) or (isinstance(part, Call) and part.method in SCALING)
+        for part in until_gradients(value)
+    )
+
+
+def _clips_without_scale(call: Call | Operation) -> bool:
     at = limits(call)
     return bool(at) and not any(map(_knows_scale, at or ()))
 

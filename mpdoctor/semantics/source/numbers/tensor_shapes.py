@@ -1,14 +1,16 @@
-"""The shapes of tensors, as far as the program says them: of a model's input, and of what its layers make of it."""
+"""The shapes of tensors, as far as the program says them: of a model's input, and of what its layers, those of the
+user's own too, make of it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TypeGuard
 
 from mpdoctor.program.events import Call, Operation
-from mpdoctor.program.instances import is_call_of
+from mpdoctor.program.instances import class_of, is_call_of
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.user_definitions import ClassFacts, Parameter
-from mpdoctor.program.values import Attribute, Collection, Item, Value, known, options
+from mpdoctor.program.user_definitions import ClassFacts, FunctionFacts, Parameter
+from mpdoctor.program.values import Attribute, Collection, Earlier, Item, Value, known, options, walk
 from mpdoctor.semantics.source.layers.model_layers import layer_name
 from mpdoctor.semantics.source.layers.preceding_layers import layers_of_sequential
 from mpdoctor.semantics.source.numbers.constants import numbers_from_value
@@ -16,6 +18,7 @@ from mpdoctor.semantics.source.numbers.epsilon_guards import function_named
 
 Shape = tuple["int | None", ...]  # with the batch; None: as many as there are
 DEEPEST = 60  # layers
+MOST_NESTED = 6  # layers in layers
 INPUTS = ("keras.Input", "keras.layers.Input", "keras.layers.InputLayer")
 KEEPING = (
     *("Activation", "Softmax", "ReLU", "LeakyReLU", "PReLU", "ELU", "Dropout", "AlphaDropout"),
@@ -25,6 +28,11 @@ KEEPING = (
 CONVOLUTIONS = ("Conv1D", "Conv2D", "Conv3D", "SeparableConv1D", "SeparableConv2D", "DepthwiseConv2D")
 MERGING = ("Add", "Average", "Maximum", "Minimum", "Multiply", "Subtract")
 RECURRENT = ("LSTM", "GRU", "SimpleRNN")
+ATTENDING = ("MultiHeadAttention", "GroupQueryAttention", "GroupedQueryAttention")  # as the query, the first input
+MADE = (
+    *("tensorflow.zeros", "tensorflow.ones", "tensorflow.random.normal", "tensorflow.random.uniform"),
+    *("keras.ops.zeros", "keras.ops.ones", "keras.random.normal", "keras.random.uniform", "numpy.zeros", "numpy.ones"),
+)
 SHAPES = ("tensorflow.shape", "keras.ops.shape", "keras.backend.shape", "keras.backend.int_shape")
 ELEMENTWISE = (
     *("cast", "identity", "abs", "square", "sqrt", "exp", "log", "sin", "cos"),
@@ -32,38 +40,102 @@ ELEMENTWISE = (
 )
 
 
-def shape_of(value: Value | None, depth: int = 0, found: dict[int, Shape | None] | None = None) -> Shape | None:
-    """None where it is not known; of a value that is one of several, where they are not alike. `found`: of the values
-    that were asked about on the way. Each residual connection leads to what is before it twice."""
+def shape_of(
+    facts: SourceFacts, value: Value | None, depth: int = 0, found: dict[int, Shape | None] | None = None
+) -> Shape | None:
+    """None where it is not known; of a value that is one of several, where they are not alike. In a loop it is that of
+    the first time. `found`: of the values that were asked about on the way, and of the parameters of an own layer. Each
+    residual connection leads to what is before it twice."""
     found = {} if found is None else found
     if depth > DEEPEST:
         return None
     if id(value) not in found:
-        shapes = {_one_shape(option, depth, found) for option in options(value)}
+        choices = options(value)
+        firsts = [option for option in choices if not isinstance(option, Earlier)]
+        shapes = {_one_shape(facts, option, depth, found) for option in firsts}
         found[id(value)] = shapes.pop() if len(shapes) == 1 else None
     return found[id(value)]
 
 
-def _one_shape(value: Value, depth: int, found: dict[int, Shape | None]) -> Shape | None:
+def _one_shape(facts: SourceFacts, value: Value, depth: int, found: dict[int, Shape | None]) -> Shape | None:
+    if isinstance(value, Parameter):
+        return found.get(id(value))
     if isinstance(value, Operation):
         tensors = [operand for operand in value.operands if not isinstance(known(operand), (int, float))]
-        shapes = {shape_of(operand, depth + 1, found) for operand in tensors}
-        return shapes.pop() if len(shapes) == 1 else None
+        return _broadcast([shape_of(facts, operand, depth + 1, found) for operand in tensors])
     if not isinstance(value, Call):
         return None
     if isinstance(value.callee, Call):
-        return shape_of_layer(value.callee, _shape_given(value.callee, value.argument(0), depth + 1, found))
+        return _shape_of_called(facts, value, value.callee, depth, found)
     name = function_named(value)
     if name == "reshape":
         return _written(value.argument(1, "shape"))
-    return shape_of(value.argument(0, "x"), depth + 1, found) if name in ELEMENTWISE else shape_of_input(value)
+    if is_call_of(value, *MADE):
+        return _written(value.argument(0, "shape"))
+    return shape_of(facts, value.argument(0, "x"), depth + 1, found) if name in ELEMENTWISE else shape_of_input(value)
 
 
-def _shape_given(layer: Call, given: Value | None, depth: int, found: dict[int, Shape | None]) -> Shape | None:
+def _shape_of_called(
+    facts: SourceFacts, call: Call, layer: Call, depth: int, found: dict[int, Shape | None]
+) -> Shape | None:
+    """Of what a layer, one of the user's own or a Sequential puts out."""
+    if class_of(layer) is not None:
+        return _shape_of_own(facts, call, layer, depth, found)
+    given = _shape_given(facts, layer, call.argument(0, "query"), depth + 1, found)
+    if is_call_of(layer, "keras.Sequential"):
+        for inner in layers_of_sequential(facts, layer):
+            given = shape_of_layer(inner, given) if isinstance(inner, Call) else None
+        return given
+    return shape_of_layer(layer, given)
+
+
+def _shape_of_own(
+    facts: SourceFacts, call: Call, layer: Call, depth: int, found: dict[int, Shape | None]
+) -> Shape | None:
+    """Of what the `call()` of a user's own layer returns for what it is given here, where all returns are alike."""
+    own = class_of(layer)
+    function = own.find_method("call") if own is not None else None
+    returned = [] if function is None else [end.value for end in facts.returns_of(function)]
+    parameters = {id(part): part for value in returned for part in walk(value) if _is_of(part, function)}
+    shapes = {
+        key: shape_of(facts, call.argument(part.index - 1, part.name), depth + 1, found)
+        for key, part in parameters.items()
+        if isinstance(part, Parameter)
+    }
+    ends = {shape_of(facts, value, depth + 1, dict(shapes)) for value in returned}
+    return ends.pop() if len(ends) == 1 else None
+
+
+def _is_of(part: Value, function: FunctionFacts | None) -> TypeGuard[Parameter]:
+    return isinstance(part, Parameter) and part.function is function and part.index > 0
+
+
+def _broadcast(shapes: list[Shape | None]) -> Shape | None:
+    """Of what numbers of these shapes are added or multiplied to; None where one of them is not known."""
+    sides = [shape for shape in shapes if shape is not None]
+    if len(sides) < len(shapes) or not sides:
+        return None
+    length = max(map(len, sides))
+    padded = [(*[1] * (length - len(side)), *side) for side in sides]
+    return tuple(_broadcast_size(sizes) for sizes in zip(*padded, strict=True))
+
+
+def _broadcast_size(sizes: tuple[int | None, ...]) -> int | None:
+    """A size that is not known may be 1, but not another one beside a number above 1."""
+    largest = max((size for size in sizes if size is not None), default=None)
+    return None if largest == 1 and None in sizes else largest
+
+
+def _shape_given(
+    facts: SourceFacts, layer: Call, given: Value | None, depth: int, found: dict[int, Shape | None]
+) -> Shape | None:
     if layer_name(layer) not in MERGING:
-        return shape_of(given, depth, found)
-    shapes = {shape_of(item, depth, found) for item in given.items} if isinstance(given, Collection) else set()
-    return shapes.pop() if len(shapes) == 1 else None
+        return shape_of(facts, given, depth, found)
+    return (
+        _broadcast([shape_of(facts, item, depth, found) for item in given.items])
+        if isinstance(given, Collection)
+        else None
+    )
 
 
 def shape_of_input(value: Call) -> Shape | None:
@@ -84,7 +156,7 @@ def shape_of_layer(layer: Call, given: Shape | None) -> Shape | None:
     name = layer_name(layer)
     if given is None or layer.open or layer.keyword("data_format") is not None:
         return None
-    if name in KEEPING or name in MERGING:
+    if name in KEEPING or name in MERGING or (name in ATTENDING and layer.keyword("output_shape") is None):
         return given
     if name == "Dense":
         return (*given[:-1], None)
@@ -132,21 +204,40 @@ def _shapes_named(facts: SourceFacts, named: Value) -> Iterator[Shape]:
         tensor = option.argument(0) if isinstance(option, Call) and is_function else None
         if isinstance(option, Attribute) and option.name == "shape":
             tensor = option.of
-        if isinstance(tensor, Parameter) and tensor.function is not None and tensor.function.name == "call":
-            yield from _shapes_of_parameter(facts, tensor, tensor.function.owner)
+        yield from _shapes_within(facts, tensor)
 
 
-def _shapes_of_parameter(facts: SourceFacts, parameter: Parameter, owner: ClassFacts | None) -> Iterator[Shape]:
-    makings = [] if owner is None else facts.makings_of(owner)
+def _shapes_within(facts: SourceFacts, tensor: Value | None, depth: int = 0) -> Iterator[Shape]:
+    """Those of a tensor in a layer's `call(x)`, for each tensor that the layer is given as its first input."""
+    inputs = [part for part in walk(tensor) if isinstance(part, Parameter) and part.index == 1 and _is_of_call(part)]
+    first = inputs[0] if inputs else tensor if isinstance(tensor, Parameter) and _is_of_call(tensor) else None
+    outer = [None] if first is None else _shapes_of_parameter(facts, first, depth)
+    for given in outer:
+        shape = shape_of(facts, tensor, found={id(first): given} if first is not None else {})
+        if shape is not None:
+            yield shape
+
+
+def _is_of_call(parameter: Parameter) -> bool:
+    return parameter.function is not None and parameter.function.name == "call"
+
+
+def _shapes_of_parameter(facts: SourceFacts, parameter: Parameter, depth: int) -> Iterator[Shape]:
+    owner = parameter.function.owner if parameter.function is not None else None
+    makings = [] if owner is None or depth > MOST_NESTED else _makings_that_call(facts, owner, parameter.function)
     for call in facts.calls if makings else ():
         if any(call.callee is made for made in makings):
-            shape = shape_of(call.argument(parameter.index - 1, parameter.name))
-            if shape is not None:
-                yield shape
+            yield from _shapes_within(facts, call.argument(parameter.index - 1, parameter.name), depth + 1)
     for model in facts.calls_of("keras.Sequential") if makings and parameter.index == 1 else ():
         for layer, shape in shapes_in_sequential(facts, model):
             if shape is not None and any(layer is made for made in makings):
                 yield shape
+
+
+def _makings_that_call(facts: SourceFacts, owner: ClassFacts, function: FunctionFacts | None) -> list[Call]:
+    """Of a class and those below it, whose `call()` is this one."""
+    makings = [(made, class_of(made)) for made in facts.makings_of(owner)]
+    return [made for made, own in makings if own is not None and own.find_method("call") is function]
 
 
 def shapes_in_sequential(facts: SourceFacts, model: Call) -> Iterator[tuple[Call, Shape | None]]:

@@ -40,7 +40,7 @@ def large_means(facts: SourceFacts) -> Iterator[tuple[Call, Value, int]]:
     """(call, what is averaged, how many values each mean is made of) of means over too many values for float16."""
     for call in facts.library_calls:
         given = call.argument(0, "input_tensor")
-        if given is not None and is_call_of(call, *MEANS) and (number := _averaged(call, given)) >= UNCOUNTABLE:
+        if given is not None and is_call_of(call, *MEANS) and (number := _averaged(facts, call, given)) >= UNCOUNTABLE:
             yield call, given, number
 
 
@@ -48,7 +48,7 @@ def large_pooling(facts: SourceFacts) -> Iterator[tuple[Call, int]]:
     """(the call that makes the layer, how many positions it averages) of those that average too many for float16."""
     for call in facts.calls:
         if isinstance(call.callee, Call) and layer_name(call.callee) in POOLING:
-            yield from _if_large(call.callee, shape_of(call.argument(0)))
+            yield from _if_large(call.callee, shape_of(facts, call.argument(0)))
         elif is_call_of(call, "keras.Sequential"):
             for layer, shape in shapes_in_sequential(facts, call):
                 if layer_name(layer) in POOLING:
@@ -64,9 +64,9 @@ def _if_large(layer: Call, shape: Shape | None) -> Iterator[tuple[Call, int]]:
         yield layer, number
 
 
-def _averaged(call: Call, given: Value) -> int:
+def _averaged(facts: SourceFacts, call: Call, given: Value) -> int:
     """0 where it is not known."""
-    shape, axis = shape_of(given), call.argument(1, "axis")
+    shape, axis = shape_of(facts, given), call.argument(1, "axis")
     if shape is None or call.open:
         return 0
     if axis is None:

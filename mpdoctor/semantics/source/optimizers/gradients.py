@@ -49,7 +49,7 @@ TRANSPARENT_METHODS = frozenset(
     )
 )
 _SMALL, _MOST_PARTS = 64, 40
-_KEEPING_NUMBERS = (
+KEEPING_NUMBERS = (
     *("builtins.float", "builtins.int", "tensorflow.constant", "tensorflow.convert_to_tensor", "tensorflow.cast"),
     "keras.ops.cast",
 )
@@ -255,7 +255,7 @@ def _may_count(part: Value) -> bool:
         return all(isinstance(end, Operation) and _may_count(end) for end in part.ends)
     if isinstance(part, Operation):
         return part.operator in ("+", "-")
-    return isinstance(part, Api) or (isinstance(part, Call) and is_api(part.callee, *_KEEPING_NUMBERS))
+    return isinstance(part, Api) or (isinstance(part, Call) and is_api(part.callee, *KEEPING_NUMBERS))
 
 
 def _resizes(value: Value) -> bool:
