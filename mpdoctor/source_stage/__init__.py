@@ -21,12 +21,13 @@ from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.progress import Progress, SilentProgress
 from mpdoctor.source.import_graph import Outlines
 from mpdoctor.source_stage.file_texts import FileTexts
+from mpdoctor.source_stage.judged_files import Judged
 from mpdoctor.source_stage.pool import WorkerPool
 from mpdoctor.source_stage.process_count import most_processes
 from mpdoctor.source_stage.saved_files import SavedFiles, users_of_files
 from mpdoctor.source_stage.unchanged_files import IncrementalResults, look_from_cache
 from mpdoctor.source_stage.version_guards import guarded_files
-from mpdoctor.source_stage.worker import Judged, Task, crash_from_breakdown, policies_by_importers
+from mpdoctor.source_stage.worker import Task, crash_from_breakdown, policies_by_importers
 
 if TYPE_CHECKING:
     from mpdoctor.source_stage.cache import Cache
