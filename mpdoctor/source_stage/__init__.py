@@ -30,6 +30,7 @@ from mpdoctor.source_stage.version_guards import guarded_files
 from mpdoctor.source_stage.worker import Task, crash_from_breakdown, policies_by_importers
 
 if TYPE_CHECKING:
+    from mpdoctor.source.kept_sources import KeptSources
     from mpdoctor.source_stage.cache import Cache
 
 SILENT = SilentProgress()
@@ -58,6 +59,8 @@ class SourceStage:
     judge_ahead
         Judges the files of a group as they will be judged in the end. Of many files a group is walked and judged at
         a time, so that what was made of it can be given back before the next one.
+    kept
+        What was parsed in earlier checks of this process.
     """
 
     def __init__(
@@ -70,6 +73,7 @@ class SourceStage:
         cache: Cache | None = None,
         progress: Progress = SILENT,
         judge_ahead: JudgeAhead | None = None,
+        kept: KeptSources | None = None,
     ) -> None:
         self._progress, self._with_imports, self._is_read = progress, with_imports, False
         self._files, self._scripts = dict(files), frozenset(files) if with_imports else frozenset()
@@ -83,7 +87,7 @@ class SourceStage:
         self._outlines = Outlines() if with_imports else _outlines(files, texts, cache)
         self.passed_over = self._outlines.passed_over
         self._memory = IncrementalResults(None if with_imports else cache, self._outlines, files, texts)
-        self._workers = WorkerPool(self._processes(), self._files, unsaved, self._outlines)
+        self._workers = WorkerPool(self._processes(), self._files, unsaved, self._outlines, kept)
         if with_imports:
             self._do("walk_with_imports", files)
         else:

@@ -25,6 +25,7 @@ from mpdoctor.source_stage.judged_files import Judged, ToldOfProgram, findings_o
 from mpdoctor.source_stage.made_layers import makings_told
 
 if TYPE_CHECKING:
+    from mpdoctor.source.kept_sources import KeptSources
     from mpdoctor.source.project import Project
 
 _Program = tuple[dict[Path, SourceFacts], SourceFacts]  # the facts of its files, and those of all together
@@ -69,9 +70,15 @@ def _told(codes: frozenset[str]) -> str:
 class Worker:
     """Walks some of the files, keeps their facts, and judges them."""
 
-    def __init__(self, files: Mapping[Path, str], unsaved: Mapping[Path, bytes], outlines: Outlines) -> None:
-        self._shown, self._unsaved = files, unsaved
-        self._files, self._outlines = Files(unsaved), outlines
+    def __init__(
+        self,
+        files: Mapping[Path, str],
+        unsaved: Mapping[Path, bytes],
+        outlines: Outlines,
+        kept: KeptSources | None = None,
+    ) -> None:
+        self._shown, self._unsaved, self._kept = files, unsaved, kept
+        self._files, self._outlines = Files(unsaved, kept=kept), outlines
         self._facts: dict[Path, SourceFacts] = {}
         self._programs: dict[Path, _Program] = {}
 
@@ -102,7 +109,7 @@ class Worker:
     def walk_with_imports(self, paths: list[Path]) -> dict[Path, tuple[SourceFacts, bool]]:
         for path in paths:
             with self._guard(path):
-                program = program_with_imports(path, self._shown[path], Files(self._unsaved))
+                program = program_with_imports(path, self._shown[path], Files(self._unsaved, kept=self._kept))
                 self._programs[path] = program
                 self._facts |= program[0]
         return self._told(list(self._facts))
