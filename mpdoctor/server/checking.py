@@ -18,6 +18,7 @@ from mpdoctor.project.targets import target_from_content
 from mpdoctor.rules.registry import codes_and_names
 from mpdoctor.settings.options import Settings, names_rule
 from mpdoctor.settings.pyproject import Configuration, ConfigurationError, configuration_above
+from mpdoctor.source.kept_sources import KeptSources
 
 
 @dataclass(frozen=True, slots=False)
@@ -57,8 +58,9 @@ class Checked:
         return frozenset(Path(name).absolute() for name in self.sources) - {self.path}
 
 
-def checked(path: Path, text: str, others: Mapping[Path, str]) -> Checked:
+def checked(path: Path, text: str, others: Mapping[Path, str], kept: KeptSources | None = None) -> Checked:
     """Its imports are read from the disk, or from `others`, the texts that stand in the editor besides. No code is run.
+    `kept`: what earlier checks have parsed.
 
     Raises ConfigurationError where [tool.mpdoctor] says what nobody understands."""
     configured = _configuration(path)
@@ -73,6 +75,7 @@ def checked(path: Path, text: str, others: Mapping[Path, str]) -> Checked:
         docs_url=configured.docs_url,
         unsaved={other: bytes_from_text(its) for other, its in others.items() if other != path},
         cache=False,
+        kept=kept,
     )
     shown = shown_path(str(path))
     if any(patterns.match(path) for patterns in configured.exclude):

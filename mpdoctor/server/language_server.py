@@ -23,6 +23,7 @@ from mpdoctor.server.positions import UTF32, Place, Span, whole
 from mpdoctor.server.sent import NAME, diagnostic, quick_fix, range_of, span_of
 from mpdoctor.server.waiting import QUIET, Waiting
 from mpdoctor.settings.pyproject import ConfigurationError
+from mpdoctor.source.kept_sources import KeptSources
 from mpdoctor.source.modules import NOTEBOOK
 
 FIX_ALL = "source.fixAll.mpdoctor"
@@ -44,6 +45,7 @@ class Server(LanguageServer):
         self._published: dict[str, Checked] = {}
         self._told = ""
         self._walks = 0  # since the last collection of garbage
+        self._kept = KeptSources()
         threading.stack_size(STACK)
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix=NAME)
 
@@ -137,7 +139,7 @@ class Server(LanguageServer):
 
     async def _checked(self, path: Path, text: str, others: Mapping[Path, str]) -> Checked | None:
         try:
-            check = await self.in_thread(checked, path, text, others)
+            check = await self.in_thread(checked, path, text, others, self._kept)
         except ConfigurationError as error:
             self._tell(str(error))
             return None

@@ -6,12 +6,16 @@ import re
 from collections.abc import Mapping
 from dataclasses import field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mpdoctor.facts.frozen import dataclass
 from mpdoctor.facts.versions import Keras, KerasPackage
 from mpdoctor.finding import Severity
 from mpdoctor.project.files import PathPatterns
 from mpdoctor.project.targets import Target
+
+if TYPE_CHECKING:
+    from mpdoctor.source.kept_sources import KeptSources
 
 FORCED_POLICY = "mixed_float16"  # on a program without mixed precision, where --policy says nothing
 
@@ -49,6 +53,8 @@ class Settings:
     edited
         What to read and to run in place of what a file of the program holds, by its real path: both stages obey it, and
         the file stays as it is. A program that reads its own file with `open()` reads what the disk holds.
+    kept
+        What earlier checks of this process have parsed, where one program is read again and again.
     command
         What the user typed, for the report's last line.
     """
@@ -86,6 +92,7 @@ class Settings:
     not_examined: tuple[str, ...] = ()
     unsaved: Mapping[Path, bytes] = field(default_factory=dict)
     edited: Mapping[str, bytes] = field(default_factory=dict)
+    kept: KeptSources | None = None
     command: str = ""
 
     @property

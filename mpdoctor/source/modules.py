@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from mpdoctor.program.source_facts import Problem
 from mpdoctor.project.project_folder import Marks, import_roots, link_out
@@ -13,6 +14,9 @@ from mpdoctor.source.names import LIBRARIES
 from mpdoctor.source.package_paths import AddedDirectories, directories_added_by
 from mpdoctor.source.reading import Source, source_from_text
 
+if TYPE_CHECKING:
+    from mpdoctor.source.kept_sources import KeptSources
+
 NOTEBOOK = ".ipynb"
 LARGEST = 3_000_000  # bytes of a file that is still read as a module
 
@@ -20,12 +24,15 @@ LARGEST = 3_000_000  # bytes of a file that is still read as a module
 class Files:
     """The Python files around a program. Share one between programs of one directory: each file is parsed
     once. `unsaved` holds the content of files that comes from elsewhere than the disk (standard input), and `read`
-    gives that of the others."""
+    gives that of the others. `kept`: what was parsed before."""
 
     def __init__(
-        self, unsaved: Mapping[Path, bytes] = MappingProxyType({}), read: Callable[[Path], bytes] = bytes_from_file
+        self,
+        unsaved: Mapping[Path, bytes] = MappingProxyType({}),
+        read: Callable[[Path], bytes] = bytes_from_file,
+        kept: KeptSources | None = None,
     ) -> None:
-        self._unsaved, self._read = unsaved, read
+        self._unsaved, self._read, self._kept = unsaved, read, kept
         self._sources: dict[Path, Source | Problem] = {}
         self._found: dict[tuple[Path, str], Path | None] = {}
         self._added: dict[tuple[Path, str], tuple[tuple[int, AddedDirectories], ...]] = {}  # by root and package
@@ -37,7 +44,12 @@ class Files:
         """Raises OSError where the file can't be read."""
         found = self._sources.get(path)
         if found is None:
-            found = self._sources[path] = _source_from_bytes(self._bytes_of(path), path, shown_as)
+            data = self._bytes_of(path)
+            found = self._sources[path] = (
+                _source_from_bytes(data, path, shown_as)
+                if self._kept is None
+                else self._kept.source(data, path, shown_as, _source_from_bytes)
+            )
         return found
 
     def holds(self, path: Path) -> bool:

@@ -21,14 +21,16 @@ from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.progress import Progress, SilentProgress
 from mpdoctor.source.import_graph import Outlines
 from mpdoctor.source_stage.file_texts import FileTexts
+from mpdoctor.source_stage.judged_files import Judged
 from mpdoctor.source_stage.pool import WorkerPool
 from mpdoctor.source_stage.process_count import most_processes
 from mpdoctor.source_stage.saved_files import SavedFiles, users_of_files
 from mpdoctor.source_stage.unchanged_files import IncrementalResults, look_from_cache
 from mpdoctor.source_stage.version_guards import guarded_files
-from mpdoctor.source_stage.worker import Judged, Task, crash_from_breakdown, policies_by_importers
+from mpdoctor.source_stage.worker import Task, crash_from_breakdown, policies_by_importers
 
 if TYPE_CHECKING:
+    from mpdoctor.source.kept_sources import KeptSources
     from mpdoctor.source_stage.cache import Cache
 
 SILENT = SilentProgress()
@@ -57,6 +59,8 @@ class SourceStage:
     judge_ahead
         Judges the files of a group as they will be judged in the end. Of many files a group is walked and judged at
         a time, so that what was made of it can be given back before the next one.
+    kept
+        What was parsed in earlier checks of this process.
     """
 
     def __init__(
@@ -69,6 +73,7 @@ class SourceStage:
         cache: Cache | None = None,
         progress: Progress = SILENT,
         judge_ahead: JudgeAhead | None = None,
+        kept: KeptSources | None = None,
     ) -> None:
         self._progress, self._with_imports, self._is_read = progress, with_imports, False
         self._files, self._scripts = dict(files), frozenset(files) if with_imports else frozenset()
@@ -82,7 +87,7 @@ class SourceStage:
         self._outlines = Outlines() if with_imports else _outlines(files, texts, cache)
         self.passed_over = self._outlines.passed_over
         self._memory = IncrementalResults(None if with_imports else cache, self._outlines, files, texts)
-        self._workers = WorkerPool(self._processes(), self._files, unsaved, self._outlines)
+        self._workers = WorkerPool(self._processes(), self._files, unsaved, self._outlines, kept)
         if with_imports:
             self._do("walk_with_imports", files)
         else:

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.source_stage.worker import Judged, Task, Worker
+from mpdoctor.source_stage.judged_files import Judged
+from mpdoctor.source_stage.worker import Task, Worker
 
 if TYPE_CHECKING:
     from mpdoctor.source_stage.worker_process import WorkerProcess

@@ -46,6 +46,7 @@ def source_stage_of_targets(
         cache=cache,
         progress=progress,
         judge_ahead=_of_group(judge_ahead, shown, owners) if judge_ahead is not None else None,
+        kept=settings.kept if is_program else None,
     )
     if is_program:
         return stage, [tuple(stage.facts)]

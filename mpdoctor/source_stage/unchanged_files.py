@@ -13,7 +13,8 @@ from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.source.import_graph import Outlines
 from mpdoctor.source.reading import text_from_bytes
 from mpdoctor.source_stage.file_texts import FileTexts
-from mpdoctor.source_stage.worker import Judged, Task
+from mpdoctor.source_stage.judged_files import Judged
+from mpdoctor.source_stage.worker import Task
 
 if TYPE_CHECKING:
     from mpdoctor.source.prefilter import Glance, Look

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import gc
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -13,21 +13,21 @@ from typing import TYPE_CHECKING, Any
 from mpdoctor.facts.frozen import dataclass
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.versions import Keras
-from mpdoctor.finding import Crashed, Finding
+from mpdoctor.finding import Crashed
 from mpdoctor.program.breakdown import Breakdown, breakdown_from_error
 from mpdoctor.program.collector import without_garbage_collection
 from mpdoctor.program.mixed_precision_signs import rewrites_graphs, shows_16_bits
 from mpdoctor.program.source_facts import Problem, SourceFacts
-from mpdoctor.rules.registry import findings_from_facts
 from mpdoctor.source import facts_with_cells, facts_without_walking, program_with_imports, source_or_problem
 from mpdoctor.source.import_graph import Outlines
 from mpdoctor.source.modules import Files
+from mpdoctor.source_stage.judged_files import Judged, ToldOfProgram, findings_of_file, located_in
 from mpdoctor.source_stage.made_layers import makings_told
 
 if TYPE_CHECKING:
+    from mpdoctor.source.kept_sources import KeptSources
     from mpdoctor.source.project import Project
 
-Judged = list[Finding | Crashed]
 _Program = tuple[dict[Path, SourceFacts], SourceFacts]  # the facts of its files, and those of all together
 
 
@@ -70,9 +70,15 @@ def _told(codes: frozenset[str]) -> str:
 class Worker:
     """Walks some of the files, keeps their facts, and judges them."""
 
-    def __init__(self, files: Mapping[Path, str], unsaved: Mapping[Path, bytes], outlines: Outlines) -> None:
-        self._shown, self._unsaved = files, unsaved
-        self._files, self._outlines = Files(unsaved), outlines
+    def __init__(
+        self,
+        files: Mapping[Path, str],
+        unsaved: Mapping[Path, bytes],
+        outlines: Outlines,
+        kept: KeptSources | None = None,
+    ) -> None:
+        self._shown, self._unsaved, self._kept = files, unsaved, kept
+        self._files, self._outlines = Files(unsaved, kept=kept), outlines
         self._facts: dict[Path, SourceFacts] = {}
         self._programs: dict[Path, _Program] = {}
 
@@ -103,7 +109,7 @@ class Worker:
     def walk_with_imports(self, paths: list[Path]) -> dict[Path, tuple[SourceFacts, bool]]:
         for path in paths:
             with self._guard(path):
-                program = program_with_imports(path, self._shown[path], Files(self._unsaved))
+                program = program_with_imports(path, self._shown[path], Files(self._unsaved, kept=self._kept))
                 self._programs[path] = program
                 self._facts |= program[0]
         return self._told(list(self._facts))
@@ -137,7 +143,7 @@ class Worker:
                 self._walk(task.path, guarded=True)
             facts = self._facts[task.path].to_judge(task.changes)
             with self._project.as_walked(task.path):
-                said += _findings(facts, task.codes)
+                said += findings_of_file(facts, task.codes)
         return [*map(crash_from_breakdown, self._facts[task.path].breakdowns), *said]
 
     def _judged_with_imports(self, task: Task) -> Judged:
@@ -150,19 +156,14 @@ class Worker:
             signs = self._signs_of_mixed_precision(files)
             texts = {facts.path: facts.text for facts in files.values()}
             of_program = {"is_imported": False, "is_guarded": False, "policies_elsewhere": (), "texts_beside": texts}
-            told: dict[str, set[str]] = {}
+            told = ToldOfProgram(task.codes)
             for path, facts in files.items():
                 if facts.path not in task.program or path not in signs:
                     continue
-                shows_more = signs[path] and not signs[task.path]
-                codes = task.codes if path == task.path or shows_more else frozenset(told.get(facts.path, ()))
                 with self._guard(path):
                     seen = whole.for_file(facts, signs[path], task.changes | of_program)
-                    found = list(_findings(seen, codes)) if codes else []
-                    said += _located_in(facts.path, found, texts.keys() if path == task.path else None)
-                    for finding in found:
-                        if isinstance(finding, Finding) and finding.location is not None:
-                            told.setdefault(finding.location.path, set()).add(finding.code)
+                    found = told.of_script(seen) if path == task.path else told.of_imported(seen)
+                    said += located_in(facts.path, found, texts.keys() if path == task.path else None)
         broken = (self._facts[path].breakdowns for path in sorted(walked & self._facts.keys()))
         return [*(crash_from_breakdown(breakdown) for breakdowns in broken for breakdown in breakdowns), *said]
 
@@ -202,28 +203,6 @@ class Worker:
             yield
         except Exception as error:
             self._facts[path] = broken_facts(breakdown_from_error(self._shown.get(path, str(path)), error))
-
-
-def _findings(facts: SourceFacts, codes: frozenset[str]) -> Iterator[Finding | Crashed]:
-    from mpdoctor.semantics.source.edits.names import advice_in_names_of
-
-    for said in findings_from_facts("in_source", facts, facts.keras, lambda rule: rule.code in codes):
-        if isinstance(said, Finding):
-            yield dataclasses.replace(said, help=advice_in_names_of(facts, said.help))
-        else:
-            yield said
-
-
-def _located_in(path: str, said: Iterable[Finding | Crashed], beside: Collection[str] | None) -> Judged:
-    """The findings in one file, and crashes; with `beside`, the files of its program, also the findings that have no
-    location or lie in other files than these."""
-    return [
-        item
-        for item in said
-        if isinstance(item, Crashed)
-        or (item.location is not None and item.location.path == path)
-        or (beside is not None and (item.location is None or item.location.path not in beside))
-    ]
 
 
 @contextmanager

@@ -49,7 +49,7 @@ def imported(arguments: list[str], directory: Path) -> list[str]:
         (["--version"], 8),
         (["explain", "MP201"], 133),
         (["rules"], 347),
-        (["check", "--static", "--output-format=concise", "mixed.py"], 432),
+        (["check", "--static", "--output-format=concise", "mixed.py"], 433),
         (["check", "--static", "--output-format=concise", "."], 444),
         (["check", "--static", "--output-format=concise", "plain"], 191),
     ],

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import random
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,7 @@ from mpdoctor.server.checking import bytes_from_text, checked
 from mpdoctor.server.pages import page_of_findings
 from mpdoctor.server.positions import Place, Span, span_from_location, units_in, whole
 from mpdoctor.settings.pyproject import ConfigurationError
+from mpdoctor.source.kept_sources import KeptSources
 
 pytestmark = pytest.mark.fast
 
@@ -154,3 +157,79 @@ def test_the_page_of_a_rule_is_shown_once(train: Path) -> None:
     assert page.count("## Why it matters") == 2
     assert page.startswith("# MP301 ") and check.findings[1].message in page
     assert page_of_findings(check, []) == ""
+
+
+MODULES = ("train", "net", "parts/__init__", "parts/blocks", "parts/opts")
+STATEMENTS = (
+    "tf.keras.mixed_precision.set_global_policy('mixed_float16')",
+    "tf.keras.mixed_precision.set_global_policy('float32')",
+    "layer = tf.keras.layers.Dense(10, activation='softmax', dtype='mixed_float16')",
+    "opt = tf.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.SGD())",
+    "print(opt.lr)",
+    "model = tf.keras.Sequential([tf.keras.Input((4,)), tf.keras.layers.Dense(10, activation='softmax')])",
+    "model.compile(opt, 'sparse_categorical_crossentropy')",
+    "def loss(scores):\n    return scores / (tf.reduce_max(tf.cast(scores, 'float16')) + 1e-8)",
+    "from net import *",
+    "from parts import layer, opt",
+    "from parts.blocks import *",
+    "from parts.opts import opt",
+    "import train",
+    "é = '\u2028'",
+    "half typed(",
+)
+
+
+def edits(rng: random.Random, directory: Path, most: int) -> Iterator[dict[Path, str]]:
+    """The texts in an editor after each step: one is edited, undone, saved, renamed, deleted or closed. Others, or
+    none, stand in the files."""
+    paths = [directory / f"{name}.py" for name in MODULES]
+    (directory / "parts").mkdir()
+    for path in paths:
+        path.write_text(rng.choice((WRONG, LATE, RIGHT)), encoding="utf-8")
+    texts: dict[Path, str] = {}
+    before: dict[Path, str] = {}
+    for _ in range(most):
+        path = rng.choice(paths)
+        kind = rng.choice(("edit", "edit", "edit", "undo", "save", "rename", "delete", "close"))
+        text = texts.get(path, path.read_text(encoding="utf-8") if path.exists() else "import tensorflow as tf\n")
+        if kind == "edit":
+            lines = text.splitlines(keepends=True)
+            before[path] = text
+            start = rng.randrange(1, len(lines) + 1)
+            del lines[start : start + rng.choice((0, 0, 1, 3))]
+            lines.insert(rng.randrange(1, len(lines) + 1), rng.choice(STATEMENTS) + "\n")
+            texts[path] = "".join(lines)
+        elif kind == "undo":
+            texts[path], before[path] = before.get(path, text), text
+        elif kind == "save":
+            path.write_text(text, encoding="utf-8")
+        elif kind == "rename" and path.exists():
+            path.replace(rng.choice(paths))
+        elif kind == "delete":
+            path.unlink(missing_ok=True)
+        elif kind == "close":
+            texts.pop(path, None)
+        yield texts
+
+
+def test_after_any_edits_it_finds_what_a_first_check_finds(train: Path) -> None:
+    seed = random.randrange(2**32)
+    print(f"seed {seed}")  # to see it again
+    rng, kept, found = random.Random(seed), KeptSources(20_000), 0
+    for texts in edits(rng, train.parent, 40):
+        for path, text in texts.items():
+            others = {other: its for other, its in texts.items() if other != path}
+            fresh = checked(path, text, others)
+            again = checked(path, text, others, kept)
+            assert again.diagnosis == fresh.diagnosis, f"{path}:\n{text}"
+            found += len(again.findings)
+    assert found
+
+
+def test_what_was_parsed_takes_no_more_room_than_it_may(train: Path) -> None:
+    kept = KeptSources(2_000)
+    for number in range(200):
+        checked(train.with_name(f"train{number % 7}.py"), f"{WRONG}step = {number}\n", {}, kept)
+        assert 0 < kept.size <= 2_000
+    checked(train, WRONG * 9, {}, kept)
+    assert kept.size == 0

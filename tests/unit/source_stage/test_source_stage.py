@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import random
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from judging import facts_of, findings_in
@@ -20,7 +22,7 @@ from mpdoctor.rules.registry import all_rules
 from mpdoctor.settings.options import Settings
 from mpdoctor.source.import_graph import Outline, Outlines
 from mpdoctor.source.prefilter import outlines_from_files
-from mpdoctor.source_stage import SourceStage
+from mpdoctor.source_stage import SourceStage, judged_files
 
 CODES = frozenset(rule.code for rule in all_rules())
 FIXTURES_WITH_FINDINGS = [path for path in FIXTURE_FILES if path.name.startswith("flagged")]
@@ -423,6 +425,35 @@ def test_the_policy_of_a_training_step_may_be_set_in_another_file(
     tmp_path: Path, texts: dict[str, str], expected: list[str]
 ) -> None:
     assert [code for path, _, code in found_in(written(tmp_path, texts)) if path == "net.py"] == expected
+
+
+@pytest.mark.parametrize("count", [1, 6])
+def test_however_many_imported_files_show_mixed_precision_all_rules_look_once_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int
+) -> None:
+    part = """import tensorflow as tf
+layer = tf.keras.layers.Dense(1, dtype="mixed_float16")
+def loss(scores):
+    return scores / (tf.reduce_max(tf.cast(scores, "float16")) + 1e-8)
+"""
+    script = "".join(f"import part{number}\n" for number in range(count)) + "import tensorflow as tf\n"
+    written(tmp_path, {"train": script} | {f"part{number}": part for number in range(count)})
+    looks: list[int] = []
+    real = judged_files.findings_from_facts
+
+    def counted(kind: str, facts: Any, keras: Keras | None, chosen: Callable[[Any], bool]) -> Iterator[Any]:
+        looks.append(sum(map(chosen, all_rules())))
+        return real(kind, facts, keras, chosen)
+
+    monkeypatch.setattr(judged_files, "findings_from_facts", counted)
+    path = tmp_path / "train.py"
+    stage = SourceStage({path: "train.py"}, with_imports=True)
+    said = stage.judge(lambda shown: Keras(), CODES, list(stage.facts))
+    assert sorted(f.location.path for f in said if isinstance(f, Finding) and f.location and f.code == "MP502") == [
+        f"part{number}.py" for number in range(count)
+    ]
+    assert looks[:2] == [len(CODES)] * 2
+    assert all(some < 5 for some in looks[2:])
 
 
 class Told:
