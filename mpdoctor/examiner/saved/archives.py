@@ -126,10 +126,17 @@ def _from_archive(file: BinaryIO, path: str, name: str) -> SavedFile:
 
 
 def _configuration(text: str, name: str) -> Any:
-    parts = text.count("{") + text.count("[")
-    if parts > MOST_PARTS:
-        raise Unusable(f"{name} holds a configuration of {parts:,} parts: no model has so many. {SAVE_AGAIN}")
+    refuse_many_parts([text], name)
     return json.loads(text)
+
+
+def refuse_many_parts(texts: list[str], name: str) -> None:
+    parts = sum(text.count("{") + text.count("[") for text in texts)
+    if parts > MOST_PARTS:
+        raise Unusable(
+            f"{name} holds a configuration of {parts:,} parts, and mpdoctor reads at most {MOST_PARTS:,}: no model has "
+            f"so many. {SAVE_AGAIN}"
+        )
 
 
 def _refuse_bomb(archive: zipfile.ZipFile, size: int, name: str) -> None:
@@ -148,8 +155,8 @@ def _refuse_bomb(archive: zipfile.ZipFile, size: int, name: str) -> None:
     for entry, largest in ((CONFIGURATION, LARGEST_CONFIGURATION), (METADATA, LARGEST_METADATA)):
         for info in archive.infolist():
             if info.filename == entry and info.file_size > largest:
-                size = size_text(info.file_size)
-                raise Unusable(f"{name} holds a {entry} of {size}: it was not opened. {SAVE_AGAIN}")
+                told = size_text(info.file_size)
+                raise Unusable(f"{name} holds a {entry} of {told}: it was not opened. {SAVE_AGAIN}")
 
 
 def packed_and_unpacked(archive: zipfile.ZipFile, size: int) -> tuple[int, int]:
