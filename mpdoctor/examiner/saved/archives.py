@@ -12,6 +12,7 @@ import os
 import stat
 import zipfile
 import zlib
+from collections import Counter
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, BinaryIO
@@ -28,6 +29,7 @@ METADATA = "metadata.json"
 LARGEST_CONFIGURATION = 32 * 2**20  # bytes of JSON; a thousand layers are two MiB, a million words of a vocabulary 15
 LARGEST_METADATA = 2**20
 MOST_PARTS = 500_000  # lists and dictionaries in a configuration; a thousand layers have 30,000
+MOST_MEMBERS = 10_000  # of an archive: it holds the model, its weights, and a few files of each layer with a vocabulary
 LARGEST_GROWTH = 200  # times its size that an archive may unpack to, where that is more than:
 HARMLESS = 2**30  # bytes
 
@@ -100,7 +102,7 @@ def saved_file_from_path(path: str) -> SavedFile:
 def _from_archive(file: BinaryIO, path: str, name: str) -> SavedFile:
     try:
         with zipfile.ZipFile(file) as archive:
-            _refuse_bomb(archive, name)
+            _refuse_bomb(archive, os.fstat(file.fileno()).st_size, name)
             _refuse_two_forms(archive, file, name)
             configuration = _configuration(archive.read(CONFIGURATION).decode("utf-8"), name)
             has_metadata = METADATA in archive.namelist()
@@ -124,16 +126,27 @@ def _from_archive(file: BinaryIO, path: str, name: str) -> SavedFile:
 
 
 def _configuration(text: str, name: str) -> Any:
-    parts = text.count("{") + text.count("[")
-    if parts > MOST_PARTS:
-        raise Unusable(f"{name} holds a configuration of {parts:,} parts: no model has so many. {SAVE_AGAIN}")
+    refuse_many_parts([text], name)
     return json.loads(text)
 
 
-def _refuse_bomb(archive: zipfile.ZipFile, name: str) -> None:
+def refuse_many_parts(texts: list[str], name: str) -> None:
+    parts = sum(text.count("{") + text.count("[") for text in texts)
+    if parts > MOST_PARTS:
+        raise Unusable(
+            f"{name} holds a configuration of {parts:,} parts, and mpdoctor reads at most {MOST_PARTS:,}: no model has "
+            f"so many. {SAVE_AGAIN}"
+        )
+
+
+def _refuse_bomb(archive: zipfile.ZipFile, size: int, name: str) -> None:
     """zipfile unpacks no more than what an archive declares, so that what it declares can be judged."""
-    packed = sum(entry.compress_size for entry in archive.infolist())
-    unpacked = sum(entry.file_size for entry in archive.infolist())
+    if len(archive.infolist()) > MOST_MEMBERS:
+        raise Unusable(
+            f"{name} holds {len(archive.infolist()):,} members, and mpdoctor reads at most {MOST_MEMBERS:,}: no model "
+            f"has so many. {SAVE_AGAIN}"
+        )
+    packed, unpacked = packed_and_unpacked(archive, size)
     if unpacked > HARMLESS and unpacked > LARGEST_GROWTH * max(packed, 1):
         raise Unusable(
             f"{name} unpacks from {size_text(packed)} to {size_text(unpacked)}: no model does, so it was not opened. "
@@ -142,14 +155,19 @@ def _refuse_bomb(archive: zipfile.ZipFile, name: str) -> None:
     for entry, largest in ((CONFIGURATION, LARGEST_CONFIGURATION), (METADATA, LARGEST_METADATA)):
         for info in archive.infolist():
             if info.filename == entry and info.file_size > largest:
-                size = size_text(info.file_size)
-                raise Unusable(f"{name} holds a {entry} of {size}: it was not opened. {SAVE_AGAIN}")
+                told = size_text(info.file_size)
+                raise Unusable(f"{name} holds a {entry} of {told}: it was not opened. {SAVE_AGAIN}")
+
+
+def packed_and_unpacked(archive: zipfile.ZipFile, size: int) -> tuple[int, int]:
+    """Bytes of all members. Members may share what is packed, so that this is no more than the archive's own size."""
+    entries = archive.infolist()
+    return min(size, sum(entry.compress_size for entry in entries)), sum(entry.file_size for entry in entries)
 
 
 def _refuse_two_forms(archive: zipfile.ZipFile, file: BinaryIO, name: str) -> None:
     """Which of two models is loaded would depend on the file's name and on who reads it."""
-    names = [info.filename for info in archive.infolist()]
-    twice = sorted({member for member in names if names.count(member) > 1}) if len(set(names)) < len(names) else []
+    twice = sorted(member for member, times in Counter(archive.namelist()).items() if times > 1)
     if twice:
         raise Unusable(f"{name} holds {twice[0]} twice, so it was not opened. {SAVE_AGAIN}")
     first = min((info.header_offset for info in archive.infolist()), default=0)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Iterator
 
 from mpdoctor.examiner.exceptions import Unusable
-from mpdoctor.examiner.saved.archives import SavedFile
+from mpdoctor.examiner.saved.archives import SavedFile, refuse_many_parts
 from mpdoctor.facts.saved.file import SavedFileFacts
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 GRAPH = "saved_model.pb"
 METADATA = "keras_metadata.pb"
+MOST_NODES = 2_000_000  # of all graphs and functions; the largest models have some 100,000
 LARGEST_GRAPH, LARGEST_METADATA = 2**29, 2**28  # bytes: weights lie in variables/
 EXPORT_AGAIN = "Write it again with model.export() or tf.saved_model.save()."
 
@@ -84,6 +85,7 @@ def saved_directory_from_path(path: str) -> SavedDirectory:
         saved_model.ParseFromString(content)
     except DecodeError:
         raise Unusable(f"{name}/{GRAPH} {_other_kind(content)}. {EXPORT_AGAIN}") from None
+    _refuse_many_nodes(saved_model, name)
     graphs = [
         meta_graph
         for meta_graph in saved_model.meta_graphs
@@ -95,6 +97,23 @@ def saved_directory_from_path(path: str) -> SavedDirectory:
     beside = os.path.join(path, METADATA)
     metadata = _content(beside, name, LARGEST_METADATA) if os.path.lexists(beside) else None
     return SavedDirectory(path, (serving or graphs)[0], tuple(saved_model.meta_graphs), metadata)
+
+
+def _refuse_many_nodes(saved_model: Any, name: str) -> None:
+    """Two bytes make an empty one, for which each look at it costs what a true one does."""
+    count = len(saved_model.meta_graphs)
+    if count <= MOST_NODES:
+        count += sum(
+            len(meta_graph.graph_def.node)
+            + len(meta_graph.object_graph_def.nodes)
+            + sum(1 + len(function.node_def) for function in meta_graph.graph_def.library.function)
+            for meta_graph in saved_model.meta_graphs
+        )
+    if count > MOST_NODES:
+        raise Unusable(
+            f"{name}/{GRAPH} holds {count:,} nodes, and mpdoctor reads at most {MOST_NODES:,}: no model has so many. "
+            f"{EXPORT_AGAIN}"
+        )
 
 
 def _content(path: str, name: str, most: int) -> bytes:
@@ -135,6 +154,7 @@ def _metadata_class(package: str) -> Any:
 
 def _configuration(texts: list[str], name: str) -> Any:
     """The root's configuration, with those of its parts beside it."""
+    refuse_many_parts(texts, f"{name}/{METADATA}")
     try:
         parts = [json.loads(text) for text in texts if text]
     except (ValueError, RecursionError):

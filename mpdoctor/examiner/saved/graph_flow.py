@@ -6,15 +6,20 @@ or one output of a call; a function that is called twice is looked at once.
 
 from __future__ import annotations
 
+from typing import AbstractSet as Set
 from typing import Any, Iterable, Iterator, Sequence, Tuple, Union
 
 import tensorflow as tf
+from tensorflow.core.framework import types_pb2
 
 from mpdoctor.examiner.exceptions import Unusable
 from mpdoctor.examiner.saved.directories import EXPORT_AGAIN
 
 Place = Tuple[Union[str, int], ...]  # (function, node) or (function, node, output); the outermost graph is ""
 OUTERMOST = ""
+MOST_CONNECTIONS = 3_000_000  # between places; a thousand layers have some 10,000
+LONGEST_NAME = 200  # characters that a message repeats
+MOST_DIGITS = 9  # of an output's number
 
 
 class GraphFlow:
@@ -30,6 +35,7 @@ class GraphFlow:
         self.inputs: dict[Place, list[Place]] = {}
         self.users: dict[Place, list[Place]] = {}
         self.nodes: dict[Place, tf.compat.v1.NodeDef] = {}
+        self._connections = 0
         self._functions = {function.signature.name: function for function in graph.library.function}
         self._calls = {name: self._calls_in(function.node_def) for name, function in self._functions.items()}
         self._calls[OUTERMOST] = self._calls_in(graph.node)
@@ -39,6 +45,10 @@ class GraphFlow:
 
     def results(self, function: str) -> list[Place]:
         """What a function returns, in order."""
+        if function not in self._functions:
+            raise Unusable(
+                f"The graph is damaged: it has no function {function[:LONGEST_NAME]!r}, which it names. {EXPORT_AGAIN}"
+            )
         definition = self._functions[function]
         calls = self._calls[function]
         return [_place(function, definition.ret[output.name], calls) for output in definition.signature.output_arg]
@@ -55,6 +65,17 @@ class GraphFlow:
     def before(self, places: Iterable[Place]) -> set[Place]:
         """These places and all that they are computed from."""
         return _closure(places, self.inputs)
+
+    def before_through(self, places: Iterable[Place], through: Set[Place]) -> set[Place]:
+        """What these places are computed from at once, or with nothing between but places of `through`."""
+        found: set[Place] = set()
+        left = [before for place in places for before in self.inputs.get(place, ())]
+        while left:
+            place = left.pop()
+            if place not in found:
+                found.add(place)
+                left.extend(self.inputs.get(place, ()) if place in through else ())
+        return found
 
     def after(self, places: Iterable[Place], without: Iterable[str] = ()) -> set[Place]:
         """These places and all that is computed from them, save through operations of the kinds `without`."""
@@ -105,6 +126,12 @@ class GraphFlow:
                     self._connect(given[number : number + 1], (function, node.name, number))
 
     def _connect(self, given: list[Place], place: Place) -> None:
+        self._connections += 1 + len(given)
+        if self._connections > MOST_CONNECTIONS:
+            raise Unusable(
+                f"The graph holds more than {MOST_CONNECTIONS:,} connections, which is as many as mpdoctor follows: no "
+                f"model has so many. {EXPORT_AGAIN}"
+            )
         self.inputs.setdefault(place, []).extend(given)
         for source in given:
             self.users.setdefault(source, []).append(place)
@@ -117,10 +144,9 @@ def _place(function: str, text: str, calls: set[str]) -> Place:
 
 
 def _output_number(text: str, tensor: str) -> int:
-    if not text.isdecimal():
-        raise Unusable(
-            f"The graph is damaged: it names a tensor {tensor!r}, and no output has such a number. {EXPORT_AGAIN}"
-        )
+    if not text.isdecimal() or len(text) > MOST_DIGITS:
+        named = f"it names a tensor {tensor[:LONGEST_NAME]!r}, and no output has such a number"
+        raise Unusable(f"The graph is damaged: {named}. {EXPORT_AGAIN}")
     return int(text)
 
 
@@ -138,5 +164,12 @@ def dtype_of(node: tf.compat.v1.NodeDef, *attributes: str) -> str:
     """The dtype that a node names under the first of these attributes that it has, "" where it has none."""
     for name in attributes:
         if name in node.attr and node.attr[name].type:
-            return str(tf.dtypes.as_dtype(node.attr[name].type).name)
+            return dtype_name(node.attr[name].type)
     return ""
+
+
+def dtype_name(number: int) -> str:
+    """Of a number that a protocol buffer gives; each has a second one for references."""
+    if not number or number not in types_pb2.DataType.values():
+        raise Unusable(f"The graph is damaged: it names a dtype {number}, which TensorFlow has not. {EXPORT_AGAIN}")
+    return str(tf.dtypes.as_dtype(number).name)

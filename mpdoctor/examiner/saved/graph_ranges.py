@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Tuple
+from typing import Any, Tuple
 
 import tensorflow as tf
 
-from mpdoctor.examiner.saved.graph_flow import GraphFlow, Place
+from mpdoctor.examiner.exceptions import Unusable
+from mpdoctor.examiner.saved.directories import EXPORT_AGAIN
+from mpdoctor.examiner.saved.graph_flow import LONGEST_NAME, GraphFlow, Place, dtype_name
 
 # The result holds the numbers of the first input, and no others.
 SAME_NUMBERS = frozenset(
@@ -22,6 +24,7 @@ BETWEEN_MINUS_1_AND_1 = frozenset(["Tanh", "Softsign", "Sin", "Cos", "Erf", "Sig
 AT_LEAST_0 = frozenset(["Abs", "Square", "Relu", "Softplus", "SquaredDifference", "Sqrt"])
 AT_MOST_0 = frozenset({"LogSoftmax"})
 DEEPEST = 24
+LARGEST_CONSTANT = 100_000  # elements, or bytes
 
 Range = Tuple[float, float]
 ANYTHING = (-math.inf, math.inf)
@@ -102,19 +105,21 @@ class Ranges:
         """Whether this is `x - max(x)`, where what is not finite in the maximum may have been replaced, or
         `x - logsumexp(x)`, which takes more."""
         left, right = (self.origin(source) for source in inputs[:2])
-        return left is not None and self._is_at_least_maximum(right, left)
+        return left is not None and self._is_at_least_maximum(right, left, set())
 
-    def _is_at_least_maximum(self, place: Place | None, of: Place, depth: int = DEEPEST) -> bool:
-        if place is None or not depth:
+    def _is_at_least_maximum(self, place: Place | None, of: Place, seen: set[Place]) -> bool:
+        """Each place is asked once: a yes ends the search."""
+        if place is None or place in seen or len(seen) >= DEEPEST:
             return False
+        seen.add(place)
         op, before = self._flow.op(place), [self.origin(source) for source in self._flow.inputs.get(place, [])]
         if op == "Max":
-            return before[0] == of
+            return before[:1] == [of]
         if op in ("Select", "SelectV2"):  # where it is finite
-            return len(before) == 3 and self._is_at_least_maximum(before[1], of, depth - 1)
+            return len(before) == 3 and self._is_at_least_maximum(before[1], of, seen)
         if op in ("Add", "AddV2"):  # the logarithm of a sum in which the maximum itself is exp(0)
             logarithms = [source for source in before if source is not None and self._flow.op(source) == "Log"]
-            return bool(logarithms) and any(self._is_at_least_maximum(source, of, depth - 1) for source in before)
+            return bool(logarithms) and any(self._is_at_least_maximum(source, of, seen) for source in before)
         return False
 
     def origin(self, place: Place) -> Place | None:
@@ -130,10 +135,22 @@ class Ranges:
 
 def _range_of_constant(node: tf.compat.v1.NodeDef) -> Range:
     tensor = node.attr["value"].tensor
-    if not tf.dtypes.as_dtype(tensor.dtype).is_floating or not tensor.ByteSize() < 100_000:
+    if not tf.dtypes.as_dtype(dtype_name(tensor.dtype)).is_floating or not tensor.ByteSize() < LARGEST_CONSTANT:
         return ANYTHING
-    values = tf.make_ndarray(tensor).astype("float64")
+    if not 0 <= _elements(tensor) < LARGEST_CONSTANT:  # one number may fill it
+        return ANYTHING
+    try:
+        values = tf.make_ndarray(tensor).astype("float64")
+    except (TypeError, ValueError) as error:
+        told = f"of the constant {node.name[:LONGEST_NAME]!r} TensorFlow says {str(error)!r}"
+        raise Unusable(f"The graph is damaged: {told}. {EXPORT_AGAIN}") from None
     return (float(values.min()), float(values.max())) if values.size else ANYTHING
+
+
+def _elements(tensor: Any) -> int:
+    """-1 where no tensor has so many dimensions, or such ones."""
+    sizes = [int(dimension.size) for dimension in tensor.tensor_shape.dim[:255]]
+    return math.prod(sizes) if len(sizes) < 255 and min(sizes, default=0) >= 0 else -1
 
 
 def _exp(value: float) -> float:

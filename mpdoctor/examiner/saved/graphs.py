@@ -8,7 +8,9 @@ from typing import Any, Iterator, NamedTuple
 
 import tensorflow as tf
 
-from mpdoctor.examiner.saved.graph_flow import OUTERMOST, GraphFlow, Place, dtype_of
+from mpdoctor.examiner.exceptions import Unusable
+from mpdoctor.examiner.saved.directories import EXPORT_AGAIN
+from mpdoctor.examiner.saved.graph_flow import OUTERMOST, GraphFlow, Place, dtype_name, dtype_of
 from mpdoctor.examiner.saved.graph_ranges import SAME_NUMBERS, Ranges
 from mpdoctor.facts.saved.graph import (
     CastFacts,
@@ -32,6 +34,7 @@ VARIABLES = frozenset(["VarHandleOp", "VariableV2", "Variable"])
 SHAPES_ONLY = ("Shape", "ShapeN", "Size", "Rank", "ZerosLike", "OnesLike")
 INITIALIZER = "__saved_model_init_op"
 EXAMPLES = 3
+MOST_DIMENSIONS = 254  # of a tensor of TensorFlow's
 LARGEST_EXPONENT = 11.09  # exp() of more is inf in float16
 LARGEST_SUMMAND = 1.0
 PRODUCTS = ("Mul", "MulNoNan")
@@ -82,7 +85,7 @@ def _signature(name: str, signature: Any) -> SignatureFacts:
 
 
 def _spec(name: str, tensor: tf.Tensor) -> TensorSpecFacts:
-    dtype = tf.dtypes.as_dtype(tensor.dtype).name if tensor.dtype else ""
+    dtype = dtype_name(tensor.dtype) if tensor.dtype else ""
     shape = tensor.tensor_shape
     sizes = (
         None
@@ -102,12 +105,14 @@ def _variables(nodes: dict[Place, tf.compat.v1.NodeDef]) -> Iterator[SavedVariab
 def _variables_of_objects(meta_graph: tf.compat.v1.MetaGraphDef) -> Iterator[SavedVariableFacts]:
     for node in meta_graph.object_graph_def.nodes:
         if node.WhichOneof("kind") == "variable":
-            dtype = tf.dtypes.as_dtype(node.variable.dtype).name
+            dtype = dtype_name(node.variable.dtype)
             yield SavedVariableFacts(node.variable.name, dtype, _size(node.variable.shape))
 
 
 def _size(shape: Any) -> int:
     count = 1
+    if len(shape.dim) > MOST_DIMENSIONS:
+        raise Unusable(f"The graph is damaged: it names a shape of {len(shape.dim):,} dimensions. {EXPORT_AGAIN}")
     for dimension in shape.dim:
         count *= max(int(dimension.size), 0)
     return count
@@ -153,7 +158,7 @@ def _ops(flow: GraphFlow, nodes: dict[Place, Any], inputs: list[Place]) -> Itera
     reach, ranges = _reach(flow, nodes, inputs), Ranges(flow)
     for (op, dtype), places in sorted(_places_by_op(nodes).items()):
         in_half = places if dtype in HALF else []
-        widened = {p for p in in_half if _is_widened(flow, p, nodes)}
+        widened = _widened(flow, in_half, nodes)
         limited = {p for p in in_half if p not in reach.varying or _is_limited(flow, ranges, p)}
         worst_first = sorted(places, key=lambda p: (p in widened or p in limited, str(p[1])))
         yield OpFacts(
@@ -167,24 +172,14 @@ def _ops(flow: GraphFlow, nodes: dict[Place, Any], inputs: list[Place]) -> Itera
         )
 
 
-def _is_widened(flow: GraphFlow, place: Place, nodes: dict[Place, tf.compat.v1.NodeDef]) -> bool:
-    """Whether all that uses a result casts it to float32 first."""
-    left, seen, casts = list(flow.users.get(place, ())), {place}, 0
-    if not left:
-        return False
-    while left:
-        user = left.pop()
-        if user in seen or (user in flow.nodes and user not in nodes):
-            continue
-        seen.add(user)
-        op = flow.op(user)
-        if op == "Cast" and dtype_of(flow.nodes[user], "DstT") in WIDE:
-            casts += 1
-        elif (op in SAME_NUMBERS or not op) and flow.users.get(user):
-            left.extend(flow.users[user])
-        else:
-            return False
-    return casts > 0
+def _widened(flow: GraphFlow, places: list[Place], nodes: dict[Place, tf.compat.v1.NodeDef]) -> set[Place]:
+    """Those of these places whose result is cast to float32 first by all that uses it."""
+    ends = {place for place in (*flow.users, *flow.inputs) if place in nodes or place not in flow.nodes}
+    casts = {p for p in ends if flow.op(p) == "Cast" and dtype_of(flow.nodes[p], "DstT") in WIDE}
+    through = {p for p in ends - casts if (flow.op(p) in SAME_NUMBERS or not flow.op(p)) and flow.users.get(p)}
+    before_others = flow.before_through(ends - casts - through, through)
+    before_casts = flow.before_through(casts, through)
+    return {place for place in places if place in before_casts and place not in before_others}
 
 
 def _is_limited(flow: GraphFlow, ranges: Ranges, place: Place) -> bool:

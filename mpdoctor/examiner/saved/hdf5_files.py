@@ -10,6 +10,8 @@ from __future__ import annotations
 import os
 from typing import Any, BinaryIO, Iterator
 
+from mpdoctor.examiner.saved.hdf5_growth import HARMLESS, LARGEST_GROWTH, Parts, declared_bytes, problems_of_growth
+
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
 FIRST_USER_BLOCK = 512  # bytes; a user block is this long, or this times a power of two
 # Filters that HDF5 and h5py bring along: deflate, shuffle, fletcher32, szip, nbit, scale-offset, lzf. Any other is a
@@ -17,8 +19,6 @@ FIRST_USER_BLOCK = 512  # bytes; a user block is this long, or this times a powe
 OWN_FILTERS = frozenset([1, 2, 3, 4, 5, 6, 32000])
 # What h5py raises of a damaged file, by what is damaged in it.
 DAMAGE = (OSError, RuntimeError, ValueError, KeyError, TypeError, OverflowError)
-LARGEST_GROWTH = 200  # times what is stored that a dataset may declare, where that is more than:
-HARMLESS = 2**30  # bytes
 
 
 def signatures_of_hdf5(file: BinaryIO) -> list[int]:
@@ -52,13 +52,16 @@ def attributes_of_model(opened: Any, largest: int) -> dict[str, str]:
     return found
 
 
-def problems_of_storage(group: Any) -> Iterator[str]:
-    """What in an open h5py.File is not plain data of the file itself, in words that follow "it holds"."""
+def problems_of_storage(group: Any, size: int) -> Iterator[str]:
+    """What in an open h5py.File is not plain data of the file itself, in words that follow "it holds". `size` is the
+    saved file's, which may be an archive around it."""
     import h5py
 
+    parts = Parts([], [], size)
     left, seen = [group], set()
     while left:
         holder = left.pop()
+        parts.groups.append(holder)
         for name in holder:
             link = holder.get(name, getlink=True)
             if not isinstance(link, h5py.HardLink):
@@ -74,7 +77,9 @@ def problems_of_storage(group: Any) -> Iterator[str]:
             if isinstance(member, h5py.Group):
                 left.append(member)
             elif isinstance(member, h5py.Dataset):
+                parts.datasets.append(member)
                 yield from _problems_of_dataset(member)
+    yield from problems_of_growth(parts)
 
 
 def _problems_of_dataset(dataset: Any) -> Iterator[str]:
@@ -90,13 +95,6 @@ def _problems_of_dataset(dataset: Any) -> Iterator[str]:
     elif any(created.get_filter(number)[0] not in OWN_FILTERS for number in range(created.get_nfilters())):
         yield f"{name!r}, which needs a filter that does not come with HDF5"
     elif dataset.shape is not None:
-        declared, stored = int(dataset.dtype.itemsize) * _product(dataset.shape), int(dataset.id.get_storage_size())
+        declared, stored = declared_bytes(dataset), int(dataset.id.get_storage_size())
         if declared > HARMLESS and declared > LARGEST_GROWTH * max(stored, 1):
             yield f"{name!r}, which declares {declared / 2**30:.0f} GiB and stores {stored} bytes"
-
-
-def _product(shape: Any) -> int:
-    size = 1
-    for dimension in shape:
-        size *= int(dimension)
-    return size

@@ -6,10 +6,11 @@ file is not copied where no reader could find a second form in it: Keras then ge
 
 from __future__ import annotations
 
-import contextlib
 import io
 import json
 import os
+import shutil
+import tempfile
 import zipfile
 import zlib
 from typing import Any, BinaryIO, Iterator
@@ -22,6 +23,7 @@ from mpdoctor.examiner.saved.archives import (
     METADATA,
     SAVE_AGAIN,
     SavedFile,
+    packed_and_unpacked,
     start_of_member,
 )
 from mpdoctor.examiner.saved.hdf5_files import DAMAGE, problems_of_storage, signatures_of_hdf5
@@ -39,19 +41,22 @@ def path_to_load(saved: SavedFile, scratch: str) -> str:
 
     Raises Unusable where the weights are no plain data of the file."""
     assert saved.file is not None
-    path = os.path.join(scratch, saved.name)
+    path, size = os.path.join(scratch, saved.name), os.fstat(saved.file.fileno()).st_size
     try:
         if saved.form == "hdf5":
-            _check_hdf5(saved.file, saved.name)
+            _check_hdf5(saved.file, size, saved.name)
             if not _link(saved.file, path, is_only_form=not _may_be_archive(saved.file)):
                 _copy_hdf5(saved, path)
         else:
             with zipfile.ZipFile(saved.file) as archive:
-                with _weights_of(archive, saved.file) as weights:
-                    if weights is not None:
-                        _check_hdf5(weights, saved.name)
-                _refuse_arrays_that_grow(archive, saved.name)
-                _refuse_pickles(archive, saved.name)
+                if WEIGHTS in archive.namelist():
+                    with _opened(WEIGHTS, archive, saved.file, scratch) as weights:
+                        _check_hdf5(weights, size, saved.name)
+                if WEIGHTS_AS_ARRAYS in archive.namelist():
+                    packed = _opened(WEIGHTS_AS_ARRAYS, archive, saved.file, scratch)
+                    with packed, zipfile.ZipFile(packed) as arrays:
+                        _refuse_arrays_that_grow(arrays, size, saved.name)
+                        _refuse_pickles(arrays, saved.name)
                 if not _link(saved.file, path, is_only_form=not signatures_of_hdf5(saved.file)):
                     _copy_archive(saved, archive, path)
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RecursionError, *DAMAGE) as error:
@@ -68,12 +73,12 @@ def _link(file: BinaryIO, path: str, is_only_form: bool) -> bool:
     return True
 
 
-def _check_hdf5(file: BinaryIO, name: str) -> None:
+def _check_hdf5(file: BinaryIO, size: int, name: str) -> None:
     import h5py
 
     try:
         with h5py.File(file, "r") as opened:
-            problem = next(problems_of_storage(opened), None)
+            problem = next(problems_of_storage(opened, size), None)
     except DAMAGE as error:
         raise Unusable(f"{name} is damaged: HDF5 says {str(error)!r}. {SAVE_AGAIN}") from None
     if problem is not None:
@@ -131,16 +136,17 @@ def _members(archive: zipfile.ZipFile) -> Iterator[str]:
             yield name
 
 
-def _weights_of(archive: zipfile.ZipFile, file: BinaryIO) -> Any:
-    """The weights in HDF5 as an open file: where they lie in the archive as they are, a window on it; else unpacked."""
-    if WEIGHTS not in archive.namelist():
-        return contextlib.nullcontext()
-    info = archive.getinfo(WEIGHTS)
-    with archive.open(info):  # checks the member's own header
-        pass
-    if info.compress_type == zipfile.ZIP_STORED:
-        return io.BufferedReader(_Window(file, start_of_member(file, info), info.file_size))
-    return archive.open(info)
+def _opened(member: str, archive: zipfile.ZipFile, file: BinaryIO, scratch: str) -> Any:
+    """A member as an open file in which a reader may go back: where it lies in the archive as it is, a window on it;
+    else unpacked into `scratch`, because each step back in a compressed one unpacks it from its start."""
+    info = archive.getinfo(member)
+    with archive.open(info) as packed:  # checks the member's own header
+        if info.compress_type == zipfile.ZIP_STORED:
+            return io.BufferedReader(_Window(file, start_of_member(file, info), info.file_size))
+        unpacked = tempfile.TemporaryFile(dir=scratch)  # noqa: SIM115 - closed by who asked for it
+        shutil.copyfileobj(packed, unpacked, 2**20)
+    unpacked.seek(0)
+    return unpacked
 
 
 class _Window(io.RawIOBase):
@@ -172,28 +178,21 @@ class _Window(io.RawIOBase):
         return len(chunk)
 
 
-def _refuse_arrays_that_grow(archive: zipfile.ZipFile, name: str) -> None:
+def _refuse_arrays_that_grow(arrays: zipfile.ZipFile, size: int, name: str) -> None:
     """Arrays of NumPy are an archive in the archive, which may unpack to any size."""
-    if WEIGHTS_AS_ARRAYS not in archive.namelist():
-        return
-    with archive.open(WEIGHTS_AS_ARRAYS) as file, zipfile.ZipFile(file) as arrays:
-        packed = sum(info.compress_size for info in arrays.infolist())
-        unpacked = sum(info.file_size for info in arrays.infolist())
+    packed, unpacked = packed_and_unpacked(arrays, size)
     if unpacked > HARMLESS and unpacked > LARGEST_GROWTH * max(packed, 1):
         raise Unusable(
             f"{name} holds weights that unpack to {unpacked / 2**30:.0f} GiB, so it was not opened. {SAVE_AGAIN}"
         )
 
 
-def _refuse_pickles(archive: zipfile.ZipFile, name: str) -> None:
+def _refuse_pickles(arrays: zipfile.ZipFile, name: str) -> None:
     """Arrays of Python objects are pickles, which run whatever they name; Keras before 3 unpickles them (2.15)."""
-    if WEIGHTS_AS_ARRAYS not in archive.namelist():
-        return
-    with archive.open(WEIGHTS_AS_ARRAYS) as file, zipfile.ZipFile(file) as arrays:
-        for key in arrays.namelist():
-            with arrays.open(key) as array:
-                if not _is_of_numbers(array):
-                    raise Unusable(f"{name} was not loaded: its weights hold {key}, no array of numbers. {SAVE_AGAIN}")
+    for key in arrays.namelist():
+        with arrays.open(key) as array:
+            if not _is_of_numbers(array):
+                raise Unusable(f"{name} was not loaded: its weights hold {key}, no array of numbers. {SAVE_AGAIN}")
 
 
 def _is_of_numbers(file: Any) -> bool:

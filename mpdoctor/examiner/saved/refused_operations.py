@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import stat
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Iterator
+from typing import TYPE_CHECKING, Any, Iterator, NamedTuple
 
 from mpdoctor.examiner.exceptions import Unusable
 from mpdoctor.examiner.saved.directories import SavedDirectory
@@ -118,6 +118,20 @@ def _named_in(attributes: Any) -> Iterator[str]:
             yield from _named_in(called.attr)
 
 
+class _Places(NamedTuple):
+    """The arguments of a function, with their numbers, and its nodes by their names."""
+
+    arguments: dict[str, int]
+    nodes: dict[str, list[tf.compat.v1.NodeDef]]
+
+    @classmethod
+    def of(cls, function: FunctionDef) -> _Places:
+        places = cls({argument.name: number for number, argument in enumerate(function.signature.input_arg)}, {})
+        for node in function.node_def:
+            places.nodes.setdefault(node.name, []).append(node)
+        return places
+
+
 # --- vocabularies ---------------------------------------------------------------------------------------------------
 class _VocabularyFiles:
     """Where the file names come from that initialisers read: from an asset of the model, or from anywhere else."""
@@ -131,6 +145,8 @@ class _VocabularyFiles:
         self._library = [
             function for function in meta_graph.graph_def.library.function if function.signature.name not in apart
         ]
+        self._of_assets: set[tuple[str, str]] = set()  # tensors that were followed to assets, with the function of each
+        self._places: dict[str, _Places] = {}
 
     @cached_property
     def _callers(self) -> dict[str, list[tuple[tf.compat.v1.NodeDef, FunctionDef]]]:
@@ -146,7 +162,7 @@ class _VocabularyFiles:
         """Whether this node of a function reads a table, and from an asset of the model, whoever calls it."""
         if node.op != READS_VOCABULARY or len(node.input) < 2:
             return False
-        seen: set[tuple[str, str]] = set()
+        seen = set(self._of_assets)
         left = [(node.input[1], function)]
         while left:
             tensor, place = left.pop()
@@ -156,15 +172,19 @@ class _VocabularyFiles:
                 if before is None:
                     return False
                 left += before
+        self._of_assets = seen
         return True
 
     def _before(self, tensor: str, function: FunctionDef) -> list[tuple[str, FunctionDef]] | None:
         """The tensors, with the function of each, that this one is handed on from; [] for that of an asset, None for
         what may be anything."""
-        arguments = [argument.name for argument in function.signature.input_arg]
+        name = function.signature.name
+        if name not in self._places:
+            self._places[name] = _Places.of(function)
+        arguments, nodes = self._places[name]
         if tensor in arguments:
-            return self._given(function.signature.name, arguments.index(tensor), len(arguments))
-        made_by = [node for node in function.node_def if node.name == tensor.partition(":")[0]]
+            return self._given(name, arguments[tensor], len(arguments))
+        made_by = nodes.get(tensor.partition(":")[0], [])
         if len(made_by) != 1 or made_by[0].op not in SAME or not made_by[0].input:
             return None
         return [(made_by[0].input[0], function)]

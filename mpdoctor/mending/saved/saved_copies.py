@@ -115,7 +115,7 @@ def _write_hdf5(saved: SavedFile, attributes: dict[str, Any], path: Path, drops_
         shutil.copyfileobj(saved.file, copy, AT_ONCE)
     try:
         with h5py.File(path, "r+") as opened:
-            problem = next(problems_of_storage(opened), None)
+            problem = next(problems_of_storage(opened, path.stat().st_size), None)
             for key, value in attributes.items():
                 if problem is None and value is not None:
                     opened.attrs[key] = json.dumps(value).encode("utf-8")

@@ -3,11 +3,13 @@ can be; through calls, branches and loops."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
-from checking import needs_tensorflow
+from checking import needs_keras, needs_tensorflow
 
 from mpdoctor.facts.saved.graph import OpFacts, SavedGraphFacts
 
@@ -249,3 +251,172 @@ def test_a_tensor_without_a_number_is_told_as_damage(name: str) -> None:
 
     with pytest.raises(Unusable, match="is damaged: it names a tensor"):
         GraphFlow(graph_pb2.GraphDef()).tensor(name)
+
+
+# --- graphs that nobody traced ----------------------------------------------------------------------------------------
+HALF = 19
+
+
+def put(graph: Any, name: str, op: str, *inputs: str, dtype: int = HALF) -> Any:
+    """A node of a float16 operation."""
+    node = graph.graph_def.node.add(name=name, op=op, input=inputs)
+    node.attr["T"].type = dtype
+    return node
+
+
+def constant(graph: Any, size: int, **values: Any) -> None:
+    node = put(graph, "c", "Const")
+    node.attr["value"].tensor.dtype = HALF
+    node.attr["value"].tensor.tensor_shape.dim.add(size=size)
+    for key, value in values.items():
+        setattr(node.attr["value"].tensor, key, value)
+    put(graph, "least", "Minimum", "c", "x")
+    put(graph, "y", "Exp", "least")
+
+
+def ten_billion_elements(graph: Any) -> None:
+    constant(graph, 10**10, tensor_content=b"")
+
+
+def maximum_of_many(graph: Any) -> None:
+    """Each sum names the next one twice."""
+    put(graph, "log", "Log", "x")
+    put(graph, "sum30", "Log", "x")
+    for number in range(30):
+        put(graph, f"sum{number}", "Add", "log", f"sum{number + 1}", f"sum{number + 1}")
+    put(graph, "less", "Sub", "x", "sum0")
+    put(graph, "y", "Exp", "less")
+
+
+def long_way_to_a_cast(graph: Any, length: int = 10_000) -> None:
+    products = [put(graph, f"product{number}", "MatMul", "x").name for number in range(length)]
+    put(graph, "same0", "Identity", *products)
+    for number in range(1, length):
+        put(graph, f"same{number}", "Identity", f"same{number - 1}")
+    cast = put(graph, "y", "Cast", f"same{length - 1}")
+    cast.attr["DstT"].type = 1
+
+
+@pytest.mark.parametrize("build", [ten_billion_elements, maximum_of_many, long_way_to_a_cast])
+def test_a_graph_of_a_few_nodes_is_looked_at_in_seconds(build: Callable[[Any], None]) -> None:
+    started = time.monotonic()
+    assert facts_of_graph(build).nodes
+    assert time.monotonic() - started < 10
+
+
+def no_such_dtype(graph: Any) -> None:
+    put(graph, "y", "Exp", "x", dtype=7777)
+
+
+def content_of_another_size(graph: Any) -> None:
+    constant(graph, 5, tensor_content=b"abc")
+
+
+def number_of_5000_digits(graph: Any) -> None:
+    graph.graph_def.library.function.add().signature.name = "f"
+    put(graph, "call", "f")
+    put(graph, "y", "Exp", "call:" + "9" * 5000)
+
+
+def no_such_function(graph: Any) -> None:
+    graph.object_graph_def.concrete_functions["nobody"].bound_inputs.append(1)
+    graph.ClearField("signature_def")
+
+
+def too_many_dimensions(graph: Any) -> None:
+    from tensorflow.core.framework.tensor_shape_pb2 import TensorShapeProto
+
+    shape = TensorShapeProto(dim=[TensorShapeProto.Dim(size=2**62)] * 200_000)
+    put(graph, "y", "VarHandleOp").attr["shape"].shape.CopyFrom(shape)
+
+
+def calls_with_many_results(graph: Any) -> None:
+    function = graph.graph_def.library.function.add()
+    function.signature.name = "f"
+    for number in range(200):
+        function.signature.output_arg.add(name=f"o{number}")
+        function.ret[f"o{number}"] = "x:0"
+        put(graph, f"call{number}", "f")
+
+
+@pytest.mark.parametrize(
+    ("build", "words"),
+    [
+        (no_such_dtype, "dtype 7777"),
+        (content_of_another_size, "of the constant 'c' TensorFlow says"),
+        (number_of_5000_digits, "it names a tensor 'call:999"),
+        (no_such_function, "no function 'nobody'"),
+        (too_many_dimensions, "a shape of 200,000 dimensions"),
+        (calls_with_many_results, "more than 10,000 connections"),
+    ],
+)
+def test_a_graph_that_nobody_can_have_made_is_refused_in_words(
+    monkeypatch: pytest.MonkeyPatch, build: Callable[[Any], None], words: str
+) -> None:
+    from mpdoctor.examiner.exceptions import Unusable
+    from mpdoctor.examiner.saved import graph_flow
+
+    monkeypatch.setattr(graph_flow, "MOST_CONNECTIONS", 10_000)
+
+    with pytest.raises(Unusable) as told:
+        facts_of_graph(build)
+    assert words in str(told.value) and len(str(told.value)) < 500
+
+
+def facts_of_graph(build: Callable[[Any], None]) -> SavedGraphFacts:
+    """From an input `x` to an output `y`."""
+    from tensorflow.core.protobuf import meta_graph_pb2
+
+    from mpdoctor.examiner.saved.graphs import graph_facts_from_proto
+
+    graph = meta_graph_pb2.MetaGraphDef()
+    put(graph, "x", "Placeholder")
+    graph.signature_def["serve"].inputs["x"].name = "x:0"
+    graph.signature_def["serve"].outputs["y"].name = "y:0"
+    build(graph)
+    return graph_facts_from_proto(graph, "exported", "it was exported")
+
+
+@pytest.mark.parametrize("readers", [1, 1000])
+def test_a_long_way_to_a_vocabulary_is_followed_once(readers: int) -> None:
+    from tensorflow.core.protobuf import meta_graph_pb2
+
+    from mpdoctor.examiner.saved.directories import SavedDirectory
+    from mpdoctor.examiner.saved.refused_operations import READS_VOCABULARY, refuse_operations
+
+    graph = meta_graph_pb2.MetaGraphDef()
+    function = graph.graph_def.library.function.add()
+    function.signature.name = "f"
+    function.signature.input_arg.add(name="same-1:output:0")
+    length = 10_000
+    for number in range(length):
+        function.node_def.add(name=f"same{number}", op="Identity", input=[f"same{number - 1}:output:0"])
+    for number in range(readers):
+        function.node_def.add(name=f"r{number}", op=READS_VOCABULARY, input=["t", f"same{length - 1}:output:0"])
+    graph.object_graph_def.nodes.add().asset.asset_file_def_index = 0
+    graph.object_graph_def.concrete_functions["f"].bound_inputs.append(0)
+    started = time.monotonic()
+    refuse_operations(SavedDirectory("none", graph, (graph,)))
+    assert time.monotonic() - started < 5
+
+
+@needs_keras("tf_keras")
+def test_metadata_and_graphs_of_more_parts_than_any_model(tmp_path: Path) -> None:
+    from tensorflow.core.protobuf import saved_model_pb2
+
+    from mpdoctor.examiner.exceptions import Unusable
+    from mpdoctor.examiner.saved.directories import saved_directory_from_path
+
+    saved = saved_model_pb2.SavedModel()
+    graph = saved.meta_graphs.add()
+    graph.graph_def.node.add(name="x", op="Placeholder")
+    for _ in range(2):
+        held = graph.object_graph_def.nodes.add().user_object
+        held.identifier, held.metadata = "_tf_keras_model", '{"a": [' + "[]," * 300_000 + "1]}"
+    (tmp_path / "saved_model.pb").write_bytes(saved.SerializeToString())
+    directory = saved_directory_from_path(str(tmp_path))
+    with pytest.raises(Unusable, match="600,004 parts, and mpdoctor reads at most 500,000"):
+        directory.keras_file("tf_keras")
+    (tmp_path / "saved_model.pb").write_bytes(b"\x12\x00" * 2_100_000)
+    with pytest.raises(Unusable, match="2,100,000 nodes, and mpdoctor reads at most 2,000,000"):
+        saved_directory_from_path(str(tmp_path))

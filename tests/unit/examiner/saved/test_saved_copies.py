@@ -13,10 +13,11 @@ from typing import Any
 import pytest
 
 from mpdoctor.examiner.exceptions import Unusable
-from mpdoctor.examiner.saved import hdf5_files, judged_copies
+from mpdoctor.examiner.saved import hdf5_files, hdf5_growth, judged_copies
 from mpdoctor.examiner.saved.archives import saved_file_from_path
 from mpdoctor.examiner.saved.judged_copies import path_to_load
 
+np = pytest.importorskip("numpy", reason="NumPy is not installed: it comes with TensorFlow")
 h5py = pytest.importorskip("h5py", reason="h5py is not installed: it comes with TensorFlow")
 MODEL = {"class_name": "Sequential", "config": {"name": "innocent", "layers": []}}
 OTHER = {"class_name": "Sequential", "config": {"name": "other", "layers": []}}
@@ -181,6 +182,28 @@ def bomb(file: Any) -> None:
     file.create_dataset("outside", (2**40,), "f4", chunks=(1024,))
 
 
+def many_that_declare(file: Any) -> None:
+    for number in range(5):
+        file.create_dataset(f"big{number}", (225 * 2**20,), "f4", chunks=(1024,))
+
+
+def one_that_is_named_often(file: Any) -> None:
+    file.create_dataset("named/big", (225 * 2**20,), "f4", chunks=(1024,))
+    file["named"].attrs["weight_names1"] = [b"big", b"./big", b"/named/big"]
+
+
+def texts(file: Any) -> None:
+    file.create_dataset("model_weights/texts", (3, 2), h5py.string_dtype())[:] = "a" * 1000
+
+
+def texts_of_an_attribute(file: Any) -> None:
+    file.attrs.create("weight_names", ["a"] * 300, dtype=h5py.string_dtype())
+
+
+def more_texts_than_words(file: Any) -> None:
+    file.create_dataset("texts", (10**7,), h5py.string_dtype(), chunks=(1024,))
+
+
 def hard_link_loop(file: Any) -> None:
     file["model_weights/again"] = file["model_weights"]
 
@@ -190,7 +213,10 @@ def compressed(file: Any) -> None:
     file.create_dataset("words", data=[b"a", b"b"])
 
 
-OUTSIDE = [external_storage, external_link, soft_link, virtual_dataset, reference, bomb]
+OUTSIDE = [
+    *(external_storage, external_link, soft_link, virtual_dataset, reference, bomb),
+    *(many_that_declare, one_that_is_named_often, more_texts_than_words),
+]
 
 
 @pytest.mark.parametrize("put", OUTSIDE)
@@ -200,7 +226,27 @@ def test_weights_that_lie_elsewhere_are_refused(tmp_path: Path, put: Any) -> Non
     assert words in refused(tmp_path, archive(**{"model.weights.h5": hdf5(None, fill=put)}))
 
 
-@pytest.mark.parametrize("put", [hard_link_loop, compressed])
+@pytest.mark.parametrize("put", [texts, texts_of_an_attribute])
+def test_texts_may_be_one_text_a_thousand_times(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, put: Any) -> None:
+    monkeypatch.setattr(hdf5_growth, "HARMLESS", 4000)
+    monkeypatch.setattr(hdf5_growth, "LARGEST_GROWTH", 0)
+    assert "text" in refused(tmp_path, hdf5(fill=put), "m.h5")
+
+
+@pytest.mark.parametrize("member", ["model.weights.h5", "model.weights.npz"])
+def test_a_compressed_member_is_unpacked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, member: str) -> None:
+    """Each step back in one unpacks it again from its start: 3000 small weights took a minute."""
+    arrays = io.BytesIO()
+    np.savez(arrays, one=np.zeros(9), other=np.zeros(9))
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as file:
+        file.writestr("config.json", json.dumps(MODEL))
+        file.writestr(member, hdf5(None) if member.endswith("h5") else arrays.getvalue())
+    monkeypatch.delattr(zipfile.ZipExtFile, "seek")
+    assert loaded(tmp_path, packed.getvalue()).exists()
+
+
+@pytest.mark.parametrize("put", [hard_link_loop, compressed, texts, texts_of_an_attribute])
 def test_weights_of_other_shapes_are_plain_data(tmp_path: Path, put: Any) -> None:
     assert loaded(tmp_path, hdf5(fill=put), "m.h5").exists()
     assert loaded(tmp_path, archive(**{"model.weights.h5": hdf5(None, fill=put)})).exists()

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import importlib.util
 import json
+import random
+import time
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -99,6 +102,33 @@ def test_an_archive_that_unpacks_to_more_than_any_model_is_not_opened(
     monkeypatch.setattr(archives, "LARGEST_CONFIGURATION", 10)
     archive(path, config_json=json.dumps(MODEL))
     assert "config.json of" in refused(path)
+
+
+def test_members_that_share_what_is_packed_count_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hundred entries of the directory lead to one member, 60 times as large as what is packed of it."""
+    monkeypatch.setattr(archives, "HARMLESS", 2**20)
+    path = tmp_path / "bomb.keras"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
+        file.writestr("config.json", json.dumps(MODEL))
+        file.writestr("a00", random.Random(1).randbytes(2**13) + b"\0" * 2**19)
+        (entry,) = file.infolist()[1:]
+        for number in range(1, 100):
+            again = copy.copy(entry)
+            again.filename = f"a{number:02}"
+            file.filelist.append(again)
+    assert "unpacks from" in refused(path)
+
+
+@pytest.mark.parametrize("twice", [False, True])
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_an_archive_of_more_members_than_any_model_is_not_searched(tmp_path: Path, twice: bool) -> None:
+    path = tmp_path / "m.keras"
+    with zipfile.ZipFile(path, "w") as file:
+        for name in [*map(str, range(20_000)), *["0"] * twice]:
+            file.writestr(name, b"")
+    started = time.monotonic()
+    assert f"holds {20_000 + twice:,} members, and mpdoctor reads at most 10,000" in refused(path)
+    assert time.monotonic() - started < 5
 
 
 def test_weights_of_zeros_are_no_bomb(tmp_path: Path) -> None:
@@ -198,7 +228,7 @@ def test_a_directory_with_a_saved_model_pb_of_another_kind(tmp_path: Path) -> No
 def test_a_configuration_of_more_parts_than_any_model_is_not_searched(tmp_path: Path, part: str) -> None:
     path = tmp_path / "m.keras"
     archive(path, config_json='{"class_name": "Sequential", "config": [' + part * 600_000 + "1]}")
-    assert "parts: no model has so many" in refused(path)
+    assert "parts, and mpdoctor reads at most 500,000: no model has so many" in refused(path)
     archive(path, config_json='{"class_name": "Sequential", "config": [' + part * 100 + "1]}")
     assert saved_file_from_path(str(path)).contents is not None
 

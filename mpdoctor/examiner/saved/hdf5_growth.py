@@ -1,0 +1,100 @@
+"""What an HDF5 file unpacks to: datasets that declare more than the file stores, texts that share one place in it, and
+names that lead to one dataset a thousand times.
+
+Of each of these a file may hold what its size allows, and no more.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Iterator, NamedTuple
+
+NAMES = "weight_names"  # the attribute by which Keras finds a layer's weights; of many it makes weight_names0 …
+LARGEST_GROWTH = 200  # times what is stored that is declared, where that is more than:
+HARMLESS = 2**30  # bytes
+MOST_TEXTS = 1_000_000  # of variable length, in one dataset; the words of a vocabulary
+
+
+class Parts(NamedTuple):
+    """The groups and datasets of an open h5py.File, and the size of the saved file, which may be an archive around
+    it. No link in them leads to another place."""
+
+    groups: list[Any]
+    datasets: list[Any]
+    size: int
+
+    @property
+    def most(self) -> int:
+        return max(HARMLESS, LARGEST_GROWTH * self.size)
+
+
+def problems_of_growth(parts: Parts) -> Iterator[str]:
+    """In words that follow "it holds"."""
+    yield from _too_much("datasets that together declare", sum(map(declared_bytes, parts.datasets)), parts)
+    yield from _texts_of_attributes(parts)
+    yield from _texts_of_datasets(parts)
+    named = sum(declared_bytes(dataset) for group in parts.groups for dataset in _named_datasets(group))
+    yield from _too_much(f"{NAMES} that lead to datasets that together declare", named, parts)
+
+
+def declared_bytes(dataset: Any) -> int:
+    return int(dataset.dtype.itemsize) * _product(dataset.shape or ())
+
+
+def _product(shape: Any) -> int:
+    size = 1
+    for dimension in shape:
+        size *= int(dimension)
+    return size
+
+
+def _too_much(what: str, declared: int, parts: Parts) -> Iterator[str]:
+    if declared > parts.most:
+        yield (
+            f"{what} {declared / 2**30:,.1f} GiB, and of a file of {parts.size:,} bytes mpdoctor reads at most "
+            f"{parts.most / 2**30:,.1f} GiB"
+        )
+
+
+# --- texts of variable length: each is a reference to a place that others may refer to, too -----------------------
+def _texts_of_attributes(parts: Parts) -> Iterator[str]:
+    """An attribute is read as a whole, so that its number of texts tells before how long they may be together."""
+    for holder in (*parts.groups, *parts.datasets):
+        for name in holder.attrs:
+            stored = holder.attrs.get_id(name)
+            if stored.dtype.hasobject:
+                most = _product(stored.shape or ()) * parts.size
+                yield from _too_much(f"the attribute {name!r}, whose texts may have", most, parts)
+
+
+def _texts_of_datasets(parts: Parts) -> Iterator[str]:
+    length = 0
+    for dataset in parts.datasets:
+        if not (dataset.dtype.hasobject and dataset.shape):
+            continue  # one text is no longer than the file
+        count = _product(dataset.shape)
+        if count > MOST_TEXTS:
+            yield f"{count:,} texts in {dataset.name!r}, and mpdoctor reads at most {MOST_TEXTS:,}"
+        row = count // max(int(dataset.shape[0]), 1)
+        yield from _too_much(f"rows in {dataset.name!r} whose texts may have", row * parts.size, parts)
+        for piece in _pieces(dataset, max(1, HARMLESS // max(parts.size * row, 1))):
+            length += sum(map(len, piece.flat))
+            yield from _too_much("texts of more than", length, parts)
+
+
+def _pieces(dataset: Any, rows: int) -> Iterator[Any]:
+    """Its texts, as many rows at a time as are harmless even if each text was as long as the file."""
+    for start in range(0, int(dataset.shape[0]), rows):
+        yield dataset[start : start + rows]
+
+
+# --- names ----------------------------------------------------------------------------------------------------------
+def _named_datasets(group: Any) -> Iterator[Any]:
+    """What a group's lists of weights lead to, as often as they name it."""
+    import h5py
+
+    for key in group.attrs:
+        if key.startswith(NAMES):
+            for name in group.attrs[key]:
+                member = group.get(name)
+                if isinstance(member, h5py.Dataset):
+                    yield member
