@@ -30,9 +30,9 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
     """,
     "in_helpers": """
         mp101/flagged_where_it_is_not_wrapped_yet mp102/flagged_except_that_ends
-        mp105/flagged_in_a_method_of_a_library mp107/clean_own_fit_that_nobody_calls mp110/flagged_pass_in_function
-        mp114/flagged_choice mp115/flagged_statement mp116/flagged_graph_rewrite mp116/flagged_returned
-        mp201/flagged_own_train_step mp202/flagged_template_method mp204/flagged_raw_variable
+        mp105/flagged_in_a_method_of_a_library mp107/clean_own_fit_that_nobody_calls mp110/flagged_handler_of_its_own
+        mp110/flagged_memory_growth mp114/flagged_choice mp115/flagged_statement mp116/flagged_graph_rewrite
+        mp116/flagged_returned mp201/flagged_own_train_step mp202/flagged_template_method mp204/flagged_raw_variable
         mp208/flagged_made_by_a_function mp211/flagged_decorated_call mp216/flagged_in_own_layer
         mp304/clean_wrapping_optimizer mp310/flagged_where_it_is_not_wrapped_yet mp401/clean_functions_in_functions
         mp401/clean_template_behind_methods mp401/clean_template_train_step mp401/flagged_template_behind_methods
@@ -41,18 +41,19 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
     """,
     "in_inner_functions": """
         mp104/clean_each_dtype_in_its_arm mp105/flagged_in_a_method_of_a_library mp106/clean_auto_scale_loss_of_no_use
-        mp201/clean_output_by_argument mp201/flagged_own_train_step mp208/flagged_base_class
-        mp208/flagged_made_by_a_function mp211/flagged_decorated_call mp216/flagged_in_own_layer
-        mp304/clean_wrapping_optimizer mp410/flagged_made_by_one_function
+        mp110/flagged_handler_of_its_own mp110/flagged_memory_growth mp201/clean_output_by_argument
+        mp201/flagged_own_train_step mp208/flagged_base_class mp208/flagged_made_by_a_function
+        mp211/flagged_decorated_call mp216/flagged_in_own_layer mp304/clean_wrapping_optimizer
+        mp410/flagged_made_by_one_function
     """,
     "in_main": """
         mp115/clean_held_for_others mp208/flagged_base_class mp411/flagged_unbuilt
     """,
     "kept_in_self": """
-        mp116/flagged_never_used mp201/flagged_chained_stages mp202/clean_carried_through_a_loop
-        mp202/clean_dtype_in_a_named_dictionary mp306/flagged_in_turn mp406/clean_others_have_their_own_scale
-        mp409/flagged_kept_by_a_metric mp413/flagged_class mp413/flagged_policy_behind_a_flag
-        mp502/clean_stopped_behind
+        mp110/flagged_handler_of_its_own mp116/flagged_never_used mp201/flagged_chained_stages
+        mp202/clean_carried_through_a_loop mp202/clean_dtype_in_a_named_dictionary mp306/flagged_in_turn
+        mp406/clean_others_have_their_own_scale mp409/flagged_kept_by_a_metric mp413/flagged_class
+        mp413/flagged_policy_behind_a_flag mp502/clean_stopped_behind
     """,
     "mixed_in": """
         mp203/flagged_linear_from_the_guide mp212/flagged_state_given_back
