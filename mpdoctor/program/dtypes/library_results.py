@@ -24,7 +24,7 @@ from mpdoctor.program.command_line import without_command_line
 from mpdoctor.program.dtypes.array_dtypes import dtype_of_array
 from mpdoctor.program.dtypes.python_numbers import kind_of_number, leaves, spread
 from mpdoctor.program.events import Call
-from mpdoctor.program.user_definitions import FunctionFacts
+from mpdoctor.program.user_definitions import Defined, FunctionFacts
 from mpdoctor.program.values import Api, Known, Value, known, options
 
 WIDE = ("float32", "float64", "int32", "int64", "bool")
@@ -160,7 +160,9 @@ def _by_literals(dtypes: Dtypes, call: Call, positions: tuple[int, int], depth: 
 
 
 def _of_single(dtypes: Dtypes, value: Value, call: Call, depth: int) -> str | None:
-    found = dtypes.of(value, depth)
+    """Of one value, or of what the function gives that a variable is made with."""
+    own = value.of if isinstance(value, Defined) else None
+    found = dtypes.of_result(own, depth) if isinstance(own, FunctionFacts) else dtypes.of(value, depth)
     is_tensorflow = isinstance(call.callee, Api) and call.callee.name.startswith("tensorflow.")
     if found is not None or not is_tensorflow:
         return found

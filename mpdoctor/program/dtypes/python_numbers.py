@@ -66,9 +66,12 @@ def _is_static_shape(value: Value) -> bool:
 
 
 def kind_of_number(value: Value, depth: int = 0) -> str | None:
-    """The Python type of a constant, and "float" of what `math.log(…)`, `float("-inf")` and the like give."""
+    """The Python type of a constant, and "float" of what `math.log(…)`, `float("-inf")` and the like give, and of what
+    an object is made with where it is a float unless somebody says otherwise (`alpha=0.2`)."""
     if isinstance(value, Known):
         return type(value.value).__name__
+    if isinstance(value, Parameter) and value.function is not None and value.function.name == "__init__":
+        return "float" if isinstance(known(value.default), float) else None
     if isinstance(value, Item) and _is_loop_counter(value):
         return "int"
     if isinstance(value, Call) and isinstance(value.callee, Api) and value.callee.root == "math":
@@ -100,8 +103,10 @@ def leaves(value: Value, depth: int = 0) -> tuple[Value, ...]:
 
 
 def _is_length(value: Value) -> bool:
-    """What repeats a list, and does not multiply it as an array would: a number, or a length of what `build()` is told
-    of its input."""
+    """What repeats a list, and does not multiply it as an array would: a number, a length of what `build()` is told of
+    its input, or what an object is made with (`[1.0] * units`)."""
+    if isinstance(value, Parameter):
+        return value.function is not None and value.function.name == "__init__"
     given_to = value.of.function if isinstance(value, Item) and isinstance(value.of, Parameter) else None
     return is_number(value) or (given_to is not None and given_to.name == "build")
 

@@ -117,12 +117,12 @@ def _is_optimizer_around_another(facts: SourceFacts, call: Call) -> bool:
         scales_itself = any(own.find_method(name) for name in (OF_KERAS3 if facts.keras.is_keras3 else OF_KERAS2))
         is_wrapper = any(base.is_(WRAPPER) for base in own.library_bases())
         return own.kind == "optimizer" and not scales_itself and not is_wrapper
-    if not isinstance(call.callee, Api):
+    if not isinstance(call.callee, Api) or not call.callee.name.startswith(PACKAGES):  # as nearly all are
         return False
     if not facts.keras.is_keras3 and facts.keras.release and facts.keras.release < _first_that_raises(call):
         return False
     last = call.callee.name.rpartition(".")[2]
-    return call.callee.name.startswith(PACKAGES) and last[:1].isupper() and "Tape" not in last and "Loss" not in last
+    return last[:1].isupper() and "Tape" not in last and "Loss" not in last
 
 
 def _first_that_raises(call: Call) -> tuple[int, ...]:

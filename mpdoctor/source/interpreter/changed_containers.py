@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from mpdoctor.program.user_definitions import Instance
+from mpdoctor.program.user_definitions import ClassFacts, Defined, Instance
 from mpdoctor.program.values import Collection, Known, Unknown, Value, known, options
 from mpdoctor.source.interpreter.attributes import attribute_of
 from mpdoctor.source.interpreter.state.interpreter_state import State
@@ -74,13 +74,20 @@ def _with_replaced_choice(value: Value | None, old: Value, new: Value) -> Value:
 
 
 def _replace_attribute(state: State, holder: Value, name: str, old: Value, new: Value) -> None:
-    of_class = holder.of.attributes if isinstance(holder, Instance) else None
-    for held in (state.attributes.get(id(holder)), of_class):
+    for held in (state.attributes.get(id(holder)), _of_class(holder, name)):
         if held is not None and name in held:
             state.walk.side_effects.set(held, name, _with_replaced_choice(held[name], old, new))
             written = state.walk.written.get((id(held), name))
             if written is not None:
                 written.value = _with_replaced_choice(written.value, old, new)
+
+
+def _of_class(holder: Value, name: str) -> dict[str, Value] | None:
+    """The attributes of `self`'s class, or of the class itself: of that one in its lineage that has this one."""
+    own = holder.of if isinstance(holder, (Defined, Instance)) else None
+    if not isinstance(own, ClassFacts):
+        return None
+    return next((cls.attributes for cls in own.lineage() if name in cls.attributes), None)
 
 
 def with_item(state: State, of: Collection, index: Value, value: Value) -> Collection:

@@ -95,6 +95,14 @@ VALUES = [
     ("class D(dict):\n  def __getattr__(self, name): return 'other'\nx = D(a=1).a", "'other'"),
     ("class D:\n  def __init__(self, **k): self.__dict__.update(k)\nx = D(a=1).a", "1"),
     ("class D:\n  def __init__(self, **k):\n    for n, v in k.items(): setattr(self, n, v)\nx = D(a=1).a", "1"),
+    # dicts of a class
+    (
+        "class F:\n  held = {}\n  @classmethod\n  def put(cls, n, v): cls.held[n] = v\nF.put('a', 1)\nx = F.held['a']",
+        "1",
+    ),
+    ("class F:\n  held = {}\nclass G(F): pass\nG.held['a'] = 1\nx = F.held['a']", "1"),
+    ("class F:\n  held = {}\nF.held[f()] = 1\nF.held['a'] = 2\nx = F.held['a']", "2"),
+    ("class F:\n  held = {'a': 1}\nx = F.held['b']", "…"),
     # enumerations and dataclasses
     ("x = Size.LARGE.value", "'l'"),
     ("x = Size('l').value", "'l'"),

@@ -36,7 +36,7 @@ from mpdoctor.source.interpreter.settings.keras_epsilon import EPSILON, epsilon_
 from mpdoctor.source.interpreter.settings.own_dicts import keep_attributes, keep_items
 from mpdoctor.source.interpreter.settings.trees import TREES, value_from_json
 from mpdoctor.source.interpreter.state.interpreter_state import State
-from mpdoctor.source.interpreter.state.recording import record_read, record_write
+from mpdoctor.source.interpreter.state.recording import record_read, record_use, record_write
 from mpdoctor.source.interpreter.state.scopes import Keywords
 from mpdoctor.source.joining import joined
 from mpdoctor.source.names import api_from_name
@@ -150,9 +150,12 @@ def _call_getattr(state: State, args: tuple[Value, ...], is_open: bool, location
     name = known(args[1]) if len(args) > 1 else MISSING
     if not isinstance(name, str):
         return None
+    found = [attribute_of(state, choice, name, location) for choice in options(args[0])]
     if len(args) == 2 and not is_open:  # with a default the program is prepared, and reads nothing
         record_read(state, args[0], name, location, location, False)
-    found = [attribute_of(state, choice, name, location) for choice in options(args[0])]
+        for value in found:
+            if isinstance(value, Api) and isinstance(args[0], Api):
+                record_use(state, value, location, dotted=1)
     return joined((*found, *args[2:3]))
 
 
