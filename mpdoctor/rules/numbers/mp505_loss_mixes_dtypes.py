@@ -94,7 +94,7 @@ from mpdoctor.semantics.wording import expression_at, listed, text_at
 SEVERITY = Severity.ERROR
 FIXES = ("safe",)
 FAILS_IN = ("model", "training")
-EXPLAINS = {"MP202": "line"}
+EXPLAINS = {"MP202": "line", "MP504": "line"}
 MOST_NAMED = 4
 LAST_LAYER = 'Give the model\'s last layer `dtype="float32"`: the loss then gets float32 predictions.'
 

@@ -37,6 +37,9 @@ def output_layers(facts: SourceFacts, model: Call, depth: int = 0) -> list[Call]
     """The calls that made the layers whose outputs are the model's; [] where they cannot all be told."""
     if depth > MOST_NESTED:
         return []
+    original = _cloned(model)
+    if original is not None:
+        return output_layers(facts, original, depth + 1)
     if is_call_of(model, "keras.Sequential"):
         last = _last_of_sequential(facts, model)
     elif is_functional(model):
@@ -53,6 +56,14 @@ def output_layers(facts: SourceFacts, model: Call, depth: int = 0) -> list[Call]
             return []
         found.extend(made or [layer])
     return found
+
+
+def _cloned(model: Call) -> Call | None:
+    """The model of which this is a plain clone: its layers have the policies of the original's, in all Kerases."""
+    if not is_call_of(model, "keras.models.clone_model") or model.open or model.argument(2, "clone_function"):
+        return None
+    original = options(model.argument(0, "model"))
+    return original[0] if len(original) == 1 and isinstance(original[0], Call) else None
 
 
 def layers_of_output(model: Call, output: object) -> list[Call]:

@@ -235,9 +235,12 @@ class Precision:
         return found if in_call or found not in HALF else "float32"
 
     def _of_meeting(self, met: Sequence[Value], in_call: bool) -> str | None:
-        """What a 16-bit tensor meets is 16-bit too, or the line raises."""
+        """What a 16-bit tensor meets is 16-bit too, or the line raises; what a float32 one meets of the data is
+        float32."""
         dtypes = self._in_call if in_call else self._outside
         found = {dtypes(operand) for operand in met if not isinstance(operand, Known)}
+        if found == {"float32", DATA}:
+            return "float32"
         return next(iter(found - {None})) if len(found) == 2 and None in found and not found.isdisjoint(HALF) else None
 
     def _may_be_wide(self, met: Value, in_call: bool) -> bool:
