@@ -67,6 +67,7 @@ from mpdoctor.semantics.source.edits.names import cast_argument
 from mpdoctor.semantics.source.edits.uses import meets_others
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype, computes_in_half, runs_in_layer
 from mpdoctor.semantics.source.layers.mixed_operands import half_dtypes
+from mpdoctor.semantics.source.numbers.differentiated_values import is_stopped_behind
 from mpdoctor.semantics.source.numbers.whole_numbers import is_whole
 from mpdoctor.semantics.wording import text_at
 
@@ -144,7 +145,7 @@ def _gradient(facts: SourceFacts, call: Call, lacking: frozenset[str]) -> Iterat
     if next(iter(facts.method_calls(*TRAINING)), None) is None:
         return
     stopped = (other for other in facts.library_calls if other.method == "stop_gradient")
-    if any(other.context.function is call.context.function for other in stopped):
+    if is_stopped_behind(facts, call) or any(other.context.function is call.context.function for other in stopped):
         return
     dtype = next((input_dtype for input_dtype in _input_dtypes(facts, call) if input_dtype in lacking), None)
     if dtype is not None:

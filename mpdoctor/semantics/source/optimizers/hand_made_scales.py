@@ -19,6 +19,7 @@ from mpdoctor.semantics.source.optimizers.gradients import (
 )
 from mpdoctor.semantics.source.optimizers.loss_scale_signs import is_scaled_by, may_be_scaled_in, scale_by_hand
 from mpdoctor.semantics.source.optimizers.scaling import MULTIPLYING, SCALES, is_scale
+from mpdoctor.semantics.source.programs.running_functions import functions_around
 from mpdoctor.semantics.wording import expression_at
 
 PLAIN = ("keras.optimizers.SGD", "keras.optimizers.legacy.SGD", "keras.optimizers.experimental.SGD")
@@ -48,7 +49,10 @@ def scales_in_its_step(facts: SourceFacts, model: Value) -> bool:
     optimizer that is bare gives the loss back as it is."""
     own = class_of(model)
     step = own.find_method("train_step") if own is not None else None
-    losses = [target(call) for call in facts.method_calls("gradient") if step and call.context.function is step]
+    gradients = facts.method_calls("gradient") if step is not None else ()
+    losses = [
+        target(call) for call in gradients if step in (call.context.function, *functions_around(facts, call.context))
+    ]
     return any(may_be_scaled_in(facts, loss) and not is_scaled_by(loss, "scale_loss") for loss in losses)
 
 
