@@ -60,13 +60,26 @@ DEVICE_CALLS = (  # they raise RuntimeError once TensorFlow has used its devices
     "tensorflow.config.set_logical_device_configuration",
     "tensorflow.config.set_visible_devices",
 )
+# They use the devices (measured in 2.10 and 2.21): tensors, data sets, strategies. Layers and policies do not.
+USING_DEVICES = (
+    *(
+        f"tensorflow.{name}"
+        for name in ("constant", "Variable", "ones", "zeros", "eye", "range", "fill", "cast", "stack")
+    ),
+    *(f"tensorflow.random.{name}" for name in ("normal", "uniform", "truncated_normal", "stateless_normal", "shuffle")),
+    *(f"tensorflow.data.Dataset.{name}" for name in ("from_tensor_slices", "from_tensors", "range")),
+    *(f"tensorflow.distribute.{name}" for name in ("MirroredStrategy", "OneDeviceStrategy")),
+    *("tensorflow.config.list_logical_devices", "tensorflow.config.experimental.list_logical_devices"),
+)
 ABOUT_IMPORTS = ("builtins.ImportError", "builtins.ModuleNotFoundError")
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
     for call in (*half_policy_calls(facts), *_of_unknown_policies(facts)):
-        if (device := _device_call_before(facts, call)) is not None and not _is_whole_program(facts, call):
-            yield _skipped_with(facts, call, device)
+        device = _device_call_before(facts, call)
+        use = None if device is None else _use_of_devices_before(facts, device)
+        if device is not None and use is not None and not _is_whole_program(facts, call):
+            yield _skipped_with(facts, call, device, use)
             continue
         hidden_by = "except" if call.context.swallowed is not None else _suppressing(call)
         if hidden_by and not _is_whole_program(facts, call):
@@ -90,13 +103,28 @@ def _device_call_before(facts: SourceFacts, policy: Call) -> Call | None:
     return next((call for call in earlier if call.context.runtime_swallowed == place), None)
 
 
-def _skipped_with(facts: SourceFacts, policy: Call, device: Call) -> Finding:
+def _use_of_devices_before(facts: SourceFacts, device: Call) -> Call | None:
+    """What has certainly made TensorFlow use its devices when the program configures one."""
+    uses = (call for call in facts.calls_of(*USING_DEVICES) if call.order < device.order)
+    return next((use for use in uses if use.context.run == device.context.run and _is_certain(use, device)), None)
+
+
+def _is_certain(use: Call, device: Call) -> bool:
+    """Whether it happens wherever the device is configured."""
+    arms = {(branch.statement, branch.taken) for branch in device.context.branches}
+    is_in_its_arms = all((branch.statement, branch.taken) in arms for branch in use.context.branches)
+    return is_in_its_arms and not use.context.guarded and not use.context.loops
+
+
+def _skipped_with(facts: SourceFacts, policy: Call, device: Call, use: Call) -> Finding:
     hidden_at = policy.context.runtime_swallowed
     assert hidden_at is not None
-    where, device_at = (place_of(facts, place, policy.location) for place in (hidden_at, device.location))
+    places = (hidden_at, device.location, use.location)
+    where, device_at, use_at = (place_of(facts, place, policy.location) for place in places)
     return Finding(
-        f"If `{device.method}` ({device_at}) raises RuntimeError, which it does once TensorFlow has used its devices, "
-        f"`except` ({where}) hides it, this line is skipped, and the whole training runs in float32.",
+        f"`{use.method}` ({use_at}) has used TensorFlow's devices before: on a machine with a GPU `{device.method}` "
+        f"({device_at}) raises RuntimeError, `except` ({where}) hides it, this line is skipped, and the whole training "
+        "runs in float32.",
         "Set the policy before the `try`.",
         policy.location,
     )
