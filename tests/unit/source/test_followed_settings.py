@@ -95,6 +95,12 @@ VALUES = [
     ("class D(dict):\n  def __getattr__(self, name): return 'other'\nx = D(a=1).a", "'other'"),
     ("class D:\n  def __init__(self, **k): self.__dict__.update(k)\nx = D(a=1).a", "1"),
     ("class D:\n  def __init__(self, **k):\n    for n, v in k.items(): setattr(self, n, v)\nx = D(a=1).a", "1"),
+    # the order of what is known
+    ("x = sorted(['b', 'a'])[0]", "'a'"),
+    ("x = sorted({'b': 1, 'a': 2})[-1]", "'b'"),
+    ("x = sorted(['b', 'a'], reverse=True)[0]", "'b' | 'a'"),
+    ("x = ['a', 'b'].index('b')", "1"),
+    ("x = ['a', f()].index('b')", "…"),
     # dicts of a class
     (
         "class F:\n  held = {}\n  @classmethod\n  def put(cls, n, v): cls.held[n] = v\nF.put('a', 1)\nx = F.held['a']",

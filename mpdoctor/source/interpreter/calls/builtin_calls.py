@@ -46,7 +46,7 @@ _ON_CONTAINERS: dict[str, Callable[[tuple[Value, ...], Keywords, Location], Valu
     "builtins.tuple": lambda args, keywords, location: sequence_of("tuple", args, location),
     "builtins.zip": lambda args, keywords, location: None if keywords else zipped(args, location),
     "builtins.filter": lambda args, keywords, location: filtered(args, location),
-    "builtins.sorted": lambda args, keywords, location: in_order(args, location),
+    "builtins.sorted": in_order,
     "builtins.next": lambda args, keywords, location: next_of(args, location),
     "itertools.chain": lambda args, keywords, location: chained(location, args) if args else None,
     "collections.deque": queue_of,

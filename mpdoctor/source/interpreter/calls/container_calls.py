@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mpdoctor.facts.location import Location
 from mpdoctor.program.events import Call
-from mpdoctor.program.values import Collection, Known, Value, is_api
+from mpdoctor.program.values import Collection, Known, Value, is_api, known
 from mpdoctor.source.interpreter.containers import chained, contents_of, dictionary, element_of, in_any_order
 from mpdoctor.source.interpreter.state.scopes import Keywords
 from mpdoctor.source.joining import joined
@@ -51,10 +51,16 @@ def next_of(args: tuple[Value, ...], location: Location) -> Value | None:
     return joined((element_of(held, location), *args[1:2])) if isinstance(held, Collection) else None
 
 
-def in_order(args: tuple[Value, ...], location: Location) -> Value | None:
-    """`sorted(…)`"""
+def in_order(args: tuple[Value, ...], keywords: Keywords, location: Location) -> Value | None:
+    """`sorted(…)`: of texts or of numbers that are all known their order, else any."""
     given = contents_of(args[0]) if args else None
-    return in_any_order(given, location) if isinstance(given, Collection) else None
+    if not isinstance(given, Collection):
+        return None
+    held = [known(item) for item in (given.keys if given.kind == "dict" else given.items)]
+    is_alike = len({type(value) for value in held}) == 1 and type(held[0]) in (str, int, float)
+    if keywords or given.open or given.uniform or not is_alike:
+        return in_any_order(given, location)
+    return Collection(location, "list", tuple(Known(location, value) for value in sorted(held)))
 
 
 def added_up(args: tuple[Value, ...], location: Location) -> Value | None:

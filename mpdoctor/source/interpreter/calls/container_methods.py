@@ -62,12 +62,21 @@ def _of_list(of: Collection, method: str, call: Call) -> Value | None:
             return item_of(of, call.argument(0) or Known(call.location, -1), call.location)
         case "popleft":
             return item_of(of, Known(call.location, 0), call.location)
+        case "index":
+            return _index(of, call)
         case "_asdict":
             return Collection(call.location, "dict", of.items, of.keys)
         case "_replace":
             given = {known(key): item for key, item in zip(of.keys, of.items, strict=True)} | dict(call.keywords)
             return Collection(call.location, "tuple", tuple(given.values()), of.keys)
     return None
+
+
+def _index(of: Collection, call: Call) -> Value | None:
+    """Of a text or a number among others that are all known."""
+    held, wanted = [known(item) for item in of.items], known(call.argument(0))
+    is_known = not of.open and len(call.args) == 1 and all(type(value) in (str, int) for value in (*held, wanted))
+    return Known(call.location, held.index(wanted)) if is_known and wanted in held else None
 
 
 def _changed_dict(of: Collection, method: str, call: Call, is_certain: bool) -> Collection:
