@@ -20,7 +20,7 @@ from mpdoctor.project.targets import target_from_text
 from mpdoctor.settings.options import Settings
 from mpdoctor.source import modules, prefilter
 from mpdoctor.source.interpreter import statements
-from mpdoctor.source_stage import worker
+from mpdoctor.source_stage import judged_files
 
 WRONG = "import tensorflow as tf\nopt = tf.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.Adam())\n"
 FILES = {
@@ -38,7 +38,7 @@ STEPS: dict[str, tuple[Any, str, Callable[..., object]]] = {
         "signs_of_mixed_precision",
         lambda calls, *_: any(call.location.path == "bad.py" for call in calls),
     ),
-    "judging": (worker, "findings_from_facts", lambda kind, facts, *_: "burst" in facts.text),
+    "judging": (judged_files, "findings_from_facts", lambda kind, facts, *_: "burst" in facts.text),
     "comments": (suppressions, "suppressions_from_facts", lambda facts: "burst" in facts.text),
 }
 
