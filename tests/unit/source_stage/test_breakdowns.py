@@ -20,7 +20,7 @@ from mpdoctor.project.targets import target_from_text
 from mpdoctor.settings.options import Settings
 from mpdoctor.source import modules, prefilter
 from mpdoctor.source.interpreter import statements
-from mpdoctor.source_stage import judged_files
+from mpdoctor.source_stage import judged_files, worker
 
 WRONG = "import tensorflow as tf\nopt = tf.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.Adam())\n"
 FILES = {
