@@ -40,11 +40,10 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp409/flagged_kept_by_a_metric mp409/flagged_methods mp410/flagged_made_by_one_function mp412/flagged_callback
     """,
     "in_inner_functions": """
-        mp104/clean_each_dtype_in_its_arm mp105/flagged_in_a_method_of_a_library mp106/clean_auto_scale_loss_of_no_use
-        mp110/flagged_handler_of_its_own mp110/flagged_memory_growth mp201/clean_output_by_argument
-        mp201/flagged_own_train_step mp208/flagged_base_class mp208/flagged_made_by_a_function
-        mp211/flagged_decorated_call mp216/flagged_in_own_layer mp304/clean_wrapping_optimizer
-        mp410/flagged_made_by_one_function
+        mp104/clean_each_dtype_in_its_arm mp105/flagged_in_a_method_of_a_library mp110/flagged_handler_of_its_own
+        mp110/flagged_memory_growth mp201/clean_output_by_argument mp201/flagged_own_train_step
+        mp208/flagged_base_class mp208/flagged_made_by_a_function mp211/flagged_decorated_call
+        mp216/flagged_in_own_layer mp304/clean_wrapping_optimizer mp410/flagged_made_by_one_function
     """,
     "in_main": """
         mp115/clean_held_for_others mp208/flagged_base_class mp411/flagged_unbuilt
