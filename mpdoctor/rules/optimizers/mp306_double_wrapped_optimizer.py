@@ -36,6 +36,7 @@ from mpdoctor.facts.model import ModelFacts
 from mpdoctor.facts.training import TrainingFacts
 from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import Finding, Severity
+from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.semantics.source.edits.expressions import safe_fix
 from mpdoctor.semantics.source.edits.statements import passed_on
@@ -55,13 +56,18 @@ HELP_ON_CONDITION = "On one path this optimizer is already wrapped: wrap it in o
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
     for call in wrapper_calls(facts):
         inner = inner_argument(call)
-        if inner is None or call.context.guarded:
+        if inner is None or call.context.guarded or _does_nothing(facts, call):
             continue
         if wrapped(facts, inner, call):
             fix = safe_fix("Wrap once", passed_on(facts, call.location, 0, "inner_optimizer", "optimizer"))
             yield Finding(_message(facts.keras, starting_scale(inner)), HELP, call.location, fix=fix)
         elif wrapped_on_condition(facts, inner, call):
             yield Finding(_message(facts.keras, DEFAULT), HELP_ON_CONDITION, call.location)
+
+
+def _does_nothing(facts: SourceFacts, outer: Call) -> bool:
+    """Whether Keras 3 makes a wrapper that the program drops at once; Keras 2 raises while it is made."""
+    return facts.keras.is_keras3 and outer.dropped
 
 
 def in_failure(failure: FailureFacts) -> Iterator[Finding]:

@@ -53,7 +53,13 @@ from mpdoctor.program.values import Known, Value, is_api, options
 from mpdoctor.semantics.source.edits.expressions import argument_at, put_before, text_of, unsafe_fix
 from mpdoctor.semantics.source.optimizers.attribute_access import same_object
 from mpdoctor.semantics.source.optimizers.bare_optimizers import is_bare, is_left_bare
-from mpdoctor.semantics.source.optimizers.wrappers import WRAPPER, compile_may_wrap, inner_argument, wrapper_calls
+from mpdoctor.semantics.source.optimizers.wrappers import (
+    WRAPPER,
+    compile_may_wrap,
+    inner_argument,
+    wrapped,
+    wrapper_calls,
+)
 from mpdoctor.semantics.source.programs.graph_rewrites import REWRITES
 from mpdoctor.semantics.source.programs.used_values import is_name_before, returned_to, text_before, used_values
 from mpdoctor.semantics.wording import text_at
@@ -65,7 +71,7 @@ EXPLAINS = {"MP106": "model"}
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
     for call in facts.calls_of(WRAPPER, *REWRITES):
-        if not call.dropped or not _is_meant_to_wrap(call):
+        if not call.dropped or not _is_meant_to_wrap(facts, call):
             continue
         if is_api(call.callee, WRAPPER) and not (_goes_on_bare(facts, call) or _another_trains(facts, call)):
             continue
@@ -93,7 +99,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 def _never_used(facts: SourceFacts) -> Iterator[tuple[Call, Location]]:
     """Wrappers that get a name of their own and are never used, or that a function returns which is called for nothing,
     while the bare optimizer trains: with the place of it."""
-    made = [call for call in wrapper_calls(facts) if not call.dropped and _is_meant_to_wrap(call)]
+    made = [call for call in wrapper_calls(facts) if not call.dropped and _is_meant_to_wrap(facts, call)]
     if not made or facts.is_imported or facts.incomplete:
         return
     used = used_values(facts)
@@ -183,8 +189,10 @@ def _goes_on_bare(facts: SourceFacts, wrapping: Call) -> bool:
     return any(same_object(value, inner) for value in used)
 
 
-def _is_meant_to_wrap(call: Call) -> bool:
-    """Whether it is given an optimizer, outside code that only tries whether the call works."""
-    function = call.context.function
+def _is_meant_to_wrap(facts: SourceFacts, call: Call) -> bool:
+    """Whether it is given an optimizer that is not wrapped yet, outside code that only tries whether the call works."""
+    function, inner = call.context.function, inner_argument(call)
+    if inner is not None and wrapped(facts, inner, call, certain=False):
+        return False  # MP306
     is_a_test = call.context.guarded or (function is not None and function.name.startswith("test"))
     return bool(call.args or call.keywords) and not is_a_test
