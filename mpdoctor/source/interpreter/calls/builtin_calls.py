@@ -110,17 +110,25 @@ def call_library(
         return copied
     if public_name(name) in EPSILON:
         return epsilon_of_keras(state, name, args, location)
-    if name == "importlib.import_module" and len(args) == 1 and isinstance(known(args[0]), str):
-        return api_from_name(known(args[0]), location)
     if name == "collections.OrderedDict":
         return dict_of(args, keywords, is_open, location)
-    if name == "collections.defaultdict" and args and not is_open:
-        return _default_dict(state, args, keywords, location)
-    if name == "json.loads" and args:
-        return value_from_json(known(args[0]), location)
-    if not is_open and name in _ON_CONTAINERS:
+    if is_open:
+        return None
+    if name in _OF_PYTHON and args:
+        return _OF_PYTHON[name](state, args, keywords, location)
+    if name in _ON_CONTAINERS:
         return _ON_CONTAINERS[name](args, keywords, location)
-    return _tree_of_settings(args, keywords, location) if name in TREES and not is_open else None
+    return _tree_of_settings(args, keywords, location) if name in TREES else None
+
+
+def _module_named(state: State, args: tuple[Value, ...], keywords: Keywords, location: Location) -> Value | None:
+    """`importlib.import_module("keras")`"""
+    name = known(args[0]) if len(args) == 1 else None
+    return api_from_name(name, location) if isinstance(name, str) else None
+
+
+def _loaded(state: State, args: tuple[Value, ...], keywords: Keywords, location: Location) -> Value | None:
+    return value_from_json(known(args[0]), location)
 
 
 def _default_dict(state: State, args: tuple[Value, ...], keywords: Keywords, location: Location) -> Value | None:
@@ -135,6 +143,13 @@ def _default_dict(state: State, args: tuple[Value, ...], keywords: Keywords, loc
     if default is None or not isinstance(held, Collection):
         return None
     return Collection(location, "dict", held.items, held.keys, held.open, default=default)
+
+
+_OF_PYTHON: dict[str, Callable[[State, tuple[Value, ...], Keywords, Location], Value | None]] = {
+    "importlib.import_module": _module_named,
+    "collections.defaultdict": _default_dict,
+    "json.loads": _loaded,
+}
 
 
 def _tree_of_settings(args: tuple[Value, ...], keywords: Keywords, location: Location) -> Value | None:
