@@ -164,9 +164,14 @@ def constant_from_name(name: str) -> Any:
     return _NUMBERS.get(name, MISSING)
 
 
+_EMPTY = {"builtins.int": 0, "builtins.float": 0.0, "builtins.str": "", "builtins.bool": False}
+
+
 def constant_from_call(name: str, arguments: tuple[Value, ...]) -> Any:
     """float("inf"), int("8"), str(3), bool(0), len("mixed_") of constants; MISSING where it is not certain."""
     function = _FUNCTIONS.get(name)
+    if not arguments and name in _EMPTY:
+        return _EMPTY[name]
     if function is None or len(arguments) != 1:
         return MISSING
     argument = arguments[0]

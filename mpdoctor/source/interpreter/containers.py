@@ -116,7 +116,9 @@ def _entry_of(of: Collection, index: Known, location: Location) -> Value:
     if of.kind != "dict":
         return entry or Item(location, of, index)
     found = [*options(entry), *_under_unknown_keys(of, entry)]
-    return joined(found) if found else of.default or Unknown(location)
+    if found or of.default is None:
+        return joined(found) if found else Unknown(location)
+    return joined((of.default, Unknown(location))) if of.open else of.default
 
 
 def _under_unknown_keys(of: Collection, entry: Value | None) -> list[Value]:

@@ -12,7 +12,7 @@ from mpdoctor.program.values import Collection, Known, options
 pytestmark = pytest.mark.fast
 
 PRELUDE = """\
-import argparse, contextlib, dataclasses, enum, functools
+import argparse, collections, contextlib, dataclasses, enum, functools
 from absl import flags
 
 class Size(enum.Enum):
@@ -95,6 +95,12 @@ VALUES = [
     ("class D(dict):\n  def __getattr__(self, name): return 'other'\nx = D(a=1).a", "'other'"),
     ("class D:\n  def __init__(self, **k): self.__dict__.update(k)\nx = D(a=1).a", "1"),
     ("class D:\n  def __init__(self, **k):\n    for n, v in k.items(): setattr(self, n, v)\nx = D(a=1).a", "1"),
+    # dicts that fill themselves
+    ("d = collections.defaultdict(list)\nx = d['a']", "list[]"),
+    ("d = collections.defaultdict(int, a=2)\nx = d['a']", "2"),
+    ("d = collections.defaultdict(int)\nx = d.get('a', 3)", "3"),
+    ("d = collections.defaultdict(int)\nd.update(f())\nx = d['a']", "0 | …"),
+    ("d = collections.defaultdict(f)\nx = d['a']", "…"),
     # the order of what is known
     ("x = sorted(['b', 'a'])[0]", "'a'"),
     ("x = sorted({'b': 1, 'a': 2})[-1]", "'b'"),

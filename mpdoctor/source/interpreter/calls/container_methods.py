@@ -149,4 +149,6 @@ def _changed_items(items: list[Value], method: str, call: Call) -> list[Value] |
 
 
 def _opened(of: Collection) -> Collection:
+    if of.kind == "dict":
+        return of.with_entries(of.keys, of.items, True)
     return Collection(of.location, of.kind, of.items, of.keys, True)
