@@ -192,7 +192,7 @@ def _goes_on_bare(facts: SourceFacts, wrapping: Call) -> bool:
 def _is_meant_to_wrap(facts: SourceFacts, call: Call) -> bool:
     """Whether it is given an optimizer that is not wrapped yet, outside code that only tries whether the call works."""
     function, inner = call.context.function, inner_argument(call)
-    if inner is not None and wrapped(facts, inner, call, certain=False):
+    if inner is not None and wrapped(facts, inner, call):
         return False  # MP306
     is_a_test = call.context.guarded or (function is not None and function.name.startswith("test"))
     return bool(call.args or call.keywords) and not is_a_test
