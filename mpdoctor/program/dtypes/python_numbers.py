@@ -70,19 +70,32 @@ def kind_of_number(value: Value, depth: int = 0) -> str | None:
     an object is made with where it is a float unless somebody says otherwise (`alpha=0.2`)."""
     if isinstance(value, Known):
         return type(value.value).__name__
-    if isinstance(value, Parameter) and value.function is not None and value.function.name == "__init__":
-        return "float" if isinstance(known(value.default), float) else None
-    if isinstance(value, Item) and _is_loop_counter(value):
-        return "int"
-    if isinstance(value, Call) and isinstance(value.callee, Api) and value.callee.root == "math":
-        return None if value.callee.name in _WHOLE else "float"
-    if isinstance(value, Call) and isinstance(value.callee, Api) and value.callee.name == "builtins.float":
-        return "float"
-    if isinstance(value, Operation) and value.operator in "+-*/" and depth < _DEPTH_OF_NUMBERS:
-        kinds = {kind_of_number(operand, depth + 1) for operand in value.operands}
-        is_float = value.operator == "/" or "float" in kinds
-        return "float" if is_float and all(is_number(operand, depth + 1) for operand in value.operands) else None
-    return None
+    if isinstance(value, Parameter):
+        return "float" if _is_of_constructor(value) and isinstance(known(value.default), float) else None
+    if isinstance(value, Item):
+        return "int" if _is_loop_counter(value) else None
+    if isinstance(value, Call):
+        return _kind_of_result(value)
+    is_computed = isinstance(value, Operation) and value.operator in "+-*/" and depth < _DEPTH_OF_NUMBERS
+    return _kind_of_computed(value, depth) if is_computed and isinstance(value, Operation) else None
+
+
+def _is_of_constructor(value: Parameter) -> bool:
+    return value.function is not None and value.function.name == "__init__"
+
+
+def _kind_of_result(call: Call) -> str | None:
+    if not isinstance(call.callee, Api):
+        return None
+    if call.callee.root == "math":
+        return None if call.callee.name in _WHOLE else "float"
+    return "float" if call.callee.name == "builtins.float" else None
+
+
+def _kind_of_computed(value: Operation, depth: int) -> str | None:
+    kinds = {kind_of_number(operand, depth + 1) for operand in value.operands}
+    is_float = value.operator == "/" or "float" in kinds
+    return "float" if is_float and all(is_number(operand, depth + 1) for operand in value.operands) else None
 
 
 def spread(value: Value) -> tuple[Value, ...]:
@@ -106,7 +119,7 @@ def _is_length(value: Value) -> bool:
     """What repeats a list, and does not multiply it as an array would: a number, a length of what `build()` is told of
     its input, or what an object is made with (`[1.0] * units`)."""
     if isinstance(value, Parameter):
-        return value.function is not None and value.function.name == "__init__"
+        return _is_of_constructor(value)
     given_to = value.of.function if isinstance(value, Item) and isinstance(value.of, Parameter) else None
     return is_number(value) or (given_to is not None and given_to.name == "build")
 

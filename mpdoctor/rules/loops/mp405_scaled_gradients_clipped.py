@@ -131,7 +131,7 @@ def _cut_by_hand(facts: SourceFacts, cut: Call | Operation, unscaling: Call, sca
         told = f"`{cut.method}` clips gradients {still}, so its limit is {scale} times too low"
         argument, otherwise = "clipvalue", "multiply the limits"
     else:
-        told = f"These gradients are cut down by their own size {still}, which makes that size {scale} times too large"
+        told = f"These gradients are clipped by their norm {still}, which makes that norm {scale} times too large"
         argument, otherwise = "global_clipnorm", "divide the norm"
     if not facts.keras.is_keras3:
         return Finding(f"{told}: they are unscaled only afterwards.", f"Move this after `{UNSCALING}`.", cut.location)
