@@ -8,7 +8,8 @@ so the `try` protects against nothing else.
 
 Where a device is configured first in the same `try`, its RuntimeError takes the policy with it: `set_memory_growth` and
 its like raise once TensorFlow has used its devices (measured in TensorFlow 2.21: `Virtual devices cannot be modified
-after being initialized`), and `except RuntimeError` goes on in float32.
+after being initialized`), and `except RuntimeError` goes on in float32. This is told only where the program has used
+the devices before, by a tensor, a data set or a strategy: a program that configures them first is right.
 
 ## Flagged
 ```python
