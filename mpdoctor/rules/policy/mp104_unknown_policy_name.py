@@ -38,8 +38,10 @@ from mpdoctor.knowledge.api_names import kind_of_class
 from mpdoctor.knowledge.policy_names import is_policy_name, meant_by
 from mpdoctor.program.dtypes.tensor_dtypes import dtype_named
 from mpdoctor.program.events import Call
+from mpdoctor.program.instances import class_of
 from mpdoctor.program.policy_settings import SET_FLOATX
 from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.user_definitions import ClassFacts
 from mpdoctor.program.values import Api, Value, known, options, walk
 from mpdoctor.semantics.source.edits.expressions import literal_replaced, replaced, safe_fix
 
@@ -85,6 +87,26 @@ def _policies_given(facts: SourceFacts) -> Iterator[tuple[Call, Value, bool]]:
             for given in choices:
                 if len(choices) == 1 or not _is_asked_about(given, call):
                     yield call, given, to_layer
+    for own in facts.classes:
+        if own.kind in ("layer", "model"):
+            for call in facts.makings_of(own):
+                is_its_own = class_of(call) is own and not call.context.guarded
+                choices = options(call.keyword("dtype") if is_its_own else None)
+                yield from ((call, given, True) for given in choices if _reaches_keras(facts, own, given))
+
+
+def _reaches_keras(facts: SourceFacts, own: ClassFacts, dtype: Value) -> bool:
+    """Whether a layer of the program's own hands the `dtype` that it is made with on to Keras as it is."""
+    if not isinstance(known(dtype), str):
+        return False
+    constructors = [above.methods["__init__"] for above in own.lineage() if "__init__" in above.methods]
+    return not constructors or any(
+        call.context.function is constructors[-1]
+        and option.location == dtype.location
+        and known(option) == known(dtype)
+        for call in facts.method_calls("__init__")
+        for option in options(call.keyword("dtype"))
+    )
 
 
 def _is_asked_about(given: Value, call: Call) -> bool:

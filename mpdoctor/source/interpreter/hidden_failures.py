@@ -8,6 +8,7 @@ import sys
 from mpdoctor.facts.location import Location
 from mpdoctor.program.instances import class_of
 from mpdoctor.program.user_definitions import Defined
+from mpdoctor.program.values import Api
 from mpdoctor.source.existence_checks import is_guarding_handler
 from mpdoctor.source.interpreter.state.interpreter_state import State
 from mpdoctor.source.interpreter.state.scopes import Closure, Scope
@@ -15,6 +16,7 @@ from mpdoctor.source.interpreter.state.scopes import Closure, Scope
 MOST_FOLLOWED = 3  # functions of the user's own that tell, called in one another
 _TELLING = frozenset(("info", "debug", "warning", "warn", "exception", "print", "print_exc", "echo", "secho"))
 _TELLING_NAMES = ("print", "pprint", "warn", "print_exc")
+_ASIDE = ("warnings", "logging", "traceback", "gc", "time")  # modules of Python's that set nothing of a training
 _STREAMS = ("sys.stderr", "sys.stdout", "stderr", "stdout")
 
 if sys.version_info >= (3, 11):
@@ -99,7 +101,15 @@ def _tells(state: State, value: ast.expr, inside: Closure | None, depth: int) ->
         return False
     of = ast.unparse(value.func.value)
     is_log = "log" in of.lower() and value.func.attr in ("error", "critical", "log", "fatal")
-    return value.func.attr in _TELLING or is_log or (value.func.attr == "write" and of in _STREAMS)
+    is_written = value.func.attr in ("write", "flush") and of in _STREAMS
+    return value.func.attr in _TELLING or is_log or is_written or _is_aside(state, value.func.value, inside)
+
+
+def _is_aside(state: State, module: ast.expr, inside: Closure | None) -> bool:
+    """`warnings`, or the name that it is imported by."""
+    scope = state.scope if inside is None else inside.scope
+    found = scope.find(module.id) if isinstance(module, ast.Name) else None
+    return isinstance(found, Api) and found.name in _ASIDE
 
 
 def _is_telling_function(state: State, own: Closure, depth: int) -> bool:
