@@ -57,7 +57,8 @@ class OptimizerFacts:
     missing
         What this Keras needs of a custom optimizer and this class lacks ("update_step", "learning_rate", "get_config").
     overridden
-        Methods of Keras' optimizer that the user's class overrides, and those of a wrapper's that it has.
+        Methods of Keras' optimizer that the user's class overrides, and those of a wrapper's that it has; not one that
+        only calls what it overrides.
     dropped
         Arguments of the user's class that it keeps, and that its own `get_config()` leaves out.
     erased_factor, erased_at

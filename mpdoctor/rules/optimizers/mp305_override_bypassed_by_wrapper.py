@@ -103,9 +103,10 @@ def _names(keras: Keras) -> tuple[str, str]:
 def _overriding(facts: SourceFacts, inner: Value, bypassed: str, called: str) -> ClassFacts | None:
     own = class_of(inner)
     method = own.find_method(bypassed) if own is not None and own.kind == "optimizer" else None
-    if own is None or method is None or own.find_method(called) is not None or _only_passes_on(facts, method):
+    if own is None or method is None or _only_passes_on(facts, method):
         return None
-    return own
+    other = own.find_method(called)
+    return own if other is None or _only_passes_on(facts, other) else None
 
 
 def _only_passes_on(facts: SourceFacts, method: FunctionFacts) -> bool:

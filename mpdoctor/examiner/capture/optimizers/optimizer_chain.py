@@ -6,18 +6,13 @@ from __future__ import annotations
 import inspect
 from typing import TYPE_CHECKING, Any, Iterator
 
+from mpdoctor.examiner.capture.optimizers.overridden_methods import overridden
 from mpdoctor.examiner.process.user_code import class_location
 from mpdoctor.facts.model import AttributeFacts, OptimizerFacts
 
 if TYPE_CHECKING:
     from mpdoctor.examiner.keras.adapter import KerasAdapter, KerasOptimizer
     from mpdoctor.examiner.session import Session
-
-
-_METHODS = (
-    *("apply", "apply_gradients", "minimize", "update_step", "get_config", "build"),
-    *("scale_loss", "get_scaled_loss"),
-)
 
 
 def chain_from_optimizer(
@@ -72,7 +67,7 @@ def _link(session: Session, keras: KerasAdapter, optimizer: KerasOptimizer) -> O
         epsilon=_plain_number(getattr(optimizer, "epsilon", None)) if is_keras and inner is None else None,
         own_class=place is not None,
         missing=keras.missing_methods(optimizer) if place is not None or not is_keras else (),
-        overridden=_overridden(keras, type(optimizer)) if place is not None else (),
+        overridden=overridden(keras, type(optimizer)) if place is not None else (),
         attributes=() if inner is None else tuple(_attributes(keras, optimizer)),
         writes=session.notes.writes(optimizer),
         made_at=session.notes.made_at(optimizer),
@@ -87,11 +82,6 @@ def _link(session: Session, keras: KerasAdapter, optimizer: KerasOptimizer) -> O
 
 def _plain_number(value: object) -> float | None:
     return float(value) if isinstance(value, (int, float)) else None
-
-
-def _overridden(keras: KerasAdapter, cls: type) -> tuple[str, ...]:
-    base = next((b for b in keras.optimizer_bases if issubclass(cls, b)), None)
-    return tuple(n for n in _METHODS if base is not None and getattr(cls, n, None) is not getattr(base, n, None))
 
 
 def _dropped(optimizer: KerasOptimizer) -> tuple[str, ...]:
