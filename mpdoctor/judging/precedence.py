@@ -45,8 +45,11 @@ def merged_findings(findings: Iterable[Finding], are_tied: Ties = of_one_program
 
 
 def _primary_of(merged: list[Finding], number: int, candidates: Candidates, are_tied: Ties) -> int:
-    """Who speaks for a finding: itself, or whoever explains it and is not explained by another."""
-    while True:
+    """Who speaks for a finding: itself, or whoever explains it and is not explained by another; of those that explain
+    each other in a circle the first."""
+    asked: list[int] = []
+    while number not in asked:
+        asked.append(number)
         finding = merged[number]
         explaining = [i for i in candidates.of(finding) if explains(merged[i], finding, are_tied)]
         if _rule(finding).says_that_it_raised:  # what speaks of the error itself before what else stands on its line
@@ -57,6 +60,7 @@ def _primary_of(merged: list[Finding], number: int, candidates: Candidates, are_
         if found is None:
             return number
         number = found
+    return min(asked[asked.index(number) :])
 
 
 class Candidates:
@@ -107,6 +111,8 @@ def explains(primary: Finding, finding: Finding, are_tied: Ties = of_one_program
         return True
     if primary.code == _told_by(finding) and _same_model(primary, finding, are_tied):
         return True
+    if _told_by(primary) == finding.code and _same_model(primary, finding, are_tied):
+        return False  # which sends the reader to the finding, where it begins
     nearness = rule.explains.get(finding.code)
     if nearness == "line":
         return _same_line(primary, finding)

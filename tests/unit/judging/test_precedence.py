@@ -327,6 +327,15 @@ def test_the_order_of_the_list() -> None:
     assert merged_findings(reversed(expected)) == expected
 
 
+def test_two_that_explain_each_other_are_told_by_the_one_where_it_begins() -> None:
+    """A fixed scale makes the scaled loss inf where it is cast: MP911 explains MP907, and sends the reader there."""
+    begins = seen("MP907", 46, "training")
+    sends = seen("MP911", 48, "training", evidence={"told_by": "MP907"})
+    for order in ([begins, sends], [sends, begins]):
+        (spoken,) = merged_findings(order)
+        assert spoken.code == "MP907" and [also.code for also in spoken.also_seen] == ["MP911"]
+
+
 # --- nothing is lost --------------------------------------------------------------------------------------------
 ALL_CODES = sorted({code for *pair, _ in EXPLAINED for code in pair} | {*CONFIRMED_LIVE, *RAISED, "MP605"})
 FINDINGS = st.builds(
@@ -340,6 +349,9 @@ FINDINGS = st.builds(
     target=st.sampled_from(["train.py", "other.py"]),
     message=st.sampled_from(["one layer", "another layer"]),
     what_if=st.booleans(),
+    evidence=st.fixed_dictionaries(
+        {}, optional={"told_by": st.sampled_from(["MP904", "MP907"]), "weights_ran_away": st.booleans()}
+    ),
 )
 
 
