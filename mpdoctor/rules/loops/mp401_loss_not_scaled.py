@@ -85,7 +85,7 @@ from mpdoctor.semantics.source.optimizers.gradients import (
 )
 from mpdoctor.semantics.source.optimizers.loss_scale_signs import may_be_scaled_in
 from mpdoctor.semantics.source.optimizers.scaling import unscaled_losses_of_layers
-from mpdoctor.semantics.source.optimizers.wrappers import starting_scale
+from mpdoctor.semantics.source.optimizers.wrappers import starting_scale_in_words
 from mpdoctor.semantics.wording import receiver_text
 
 SEVERITY = Severity.ERROR
@@ -139,7 +139,7 @@ def _parts(facts: SourceFacts, apply: Call, gradient: Call) -> Iterator[Finding]
         of, method = receiver_text(facts, apply), "scale_loss" if facts.keras.is_keras3 else "get_scaled_loss"
         yield Finding(
             f"`{text}` is added unscaled to the scaled loss, and its gradients are divided by the loss scale with the "
-            f"others: this part counts {starting_scale(apply.receiver)} times too little at first.",
+            f"others: this part counts {starting_scale_in_words(apply.receiver)} times too little at first.",
             f"Add first and scale the sum, or scale this part too: `{of}.{method}({text})`.",
             term.location,
             fix=unsafe_fix("Scale this part, too", put_around(facts, term.location, f"{of}.{method}(", ")")),
@@ -173,7 +173,7 @@ def _message(facts: SourceFacts, apply: Call, how: str, unscales: bool) -> str:
     if facts.keras.is_keras3 or unscales:
         return (
             "The loss was never scaled, but the gradients are divided by the loss scale: every applied "
-            f"gradient is {starting_scale(apply.receiver)} times too small at first."
+            f"gradient is {starting_scale_in_words(apply.receiver)} times too small at first."
         )
     return (
         "These gradients come from a loss that was never scaled: in float16 those below 3e-08 become zero, and the "

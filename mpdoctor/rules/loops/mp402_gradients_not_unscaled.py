@@ -82,7 +82,7 @@ from mpdoctor.semantics.source.optimizers.gradients import (
 from mpdoctor.semantics.source.optimizers.hand_made_scales import never_divided
 from mpdoctor.semantics.source.optimizers.loss_scale_signs import is_scaled_by
 from mpdoctor.semantics.source.optimizers.scaling import applied_by_its_scaler
-from mpdoctor.semantics.source.optimizers.wrappers import starting_scale, wrapped
+from mpdoctor.semantics.source.optimizers.wrappers import starting_scale_in_words, wrapped
 from mpdoctor.semantics.wording import receiver_text
 
 SEVERITY = Severity.ERROR
@@ -111,7 +111,7 @@ def _never_unscaled(facts: SourceFacts) -> Iterator[Finding]:
         of = receiver_text(facts, apply)
         yield Finding(
             "These gradients come from the scaled loss and are applied without unscaling: every applied gradient is "
-            f"{starting_scale(apply.receiver)} times too large.",
+            f"{starting_scale_in_words(apply.receiver)} times too large.",
             f"Unscale them first: `gradients = {of}.get_unscaled_gradients(gradients)`.",
             apply.location,
             fix=_unscaled(facts, apply, gradient),
@@ -122,7 +122,7 @@ def _never_unscaled(facts: SourceFacts) -> Iterator[Finding]:
         if any(is_scaled_by(loss, "get_scaled_loss") for loss in _losses(facts, call)):
             yield Finding(
                 "`minimize` scales the loss itself. This loss is already scaled, and unscaled only once: every applied "
-                f"gradient is {starting_scale(call.receiver)} times too large.",
+                f"gradient is {starting_scale_in_words(call.receiver)} times too large.",
                 f"Pass the unscaled loss: `{receiver_text(facts, call)}.minimize(loss, …)`.",
                 call.location,
                 fix=_loss_as_it_is(facts, call),

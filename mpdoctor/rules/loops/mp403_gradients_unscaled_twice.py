@@ -80,7 +80,7 @@ from mpdoctor.semantics.source.optimizers.scaling import (
     scaling_calls,
     with_mapped,
 )
-from mpdoctor.semantics.source.optimizers.wrappers import starting_scale
+from mpdoctor.semantics.source.optimizers.wrappers import starting_scale_in_words
 
 SEVERITY = Severity.ERROR
 FIXES = ("unsafe",)
@@ -100,7 +100,7 @@ def _beside_the_wrapper(facts: SourceFacts) -> Iterator[Finding]:
         if not _scaled_once(facts, target(gradient)) or not applied_by_its_scaler(facts, apply, gradient):
             continue
         factor = factor_of(apply.receiver)
-        small = f"{starting_scale(apply.receiver)} times too small at first"
+        small = f"{starting_scale_in_words(apply.receiver)} times too small at first"
         if factor is not None:
             small = f"{factor:.15g} times too small"
         its_own = (factor,) if factor is not None and factor >= FEWEST else ()
@@ -149,7 +149,8 @@ def _twice_in_the_program(facts: SourceFacts) -> Iterator[Finding]:
         is_first = isinstance(unscaling, Call) and not unscales(first)
         when = f"are divided by the loss scale here and again by `{UNSCALING}`" if is_first else BEFORE
         yield Finding(
-            f"These gradients {when}: every applied gradient is {starting_scale(wrapper)} times too small at first.",
+            f"These gradients {when}: every applied gradient is {starting_scale_in_words(wrapper)} times too small at "
+            "first.",
             f"Unscale once: keep one `{UNSCALING}` and delete the other."
             if isinstance(unscaling, Call) and unscales(first)
             else f"Delete the division: `{UNSCALING}` divides by the loss scale.",

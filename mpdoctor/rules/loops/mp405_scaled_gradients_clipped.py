@@ -78,7 +78,7 @@ from mpdoctor.semantics.source.optimizers.scaling import (
     is_of_scaled_loss,
     with_mapped,
 )
-from mpdoctor.semantics.source.optimizers.wrappers import starting_scale, wrapped
+from mpdoctor.semantics.source.optimizers.wrappers import starting_scale_in_words, wrapped
 from mpdoctor.semantics.wording import text_at
 
 SEVERITY = Severity.ERROR
@@ -94,7 +94,7 @@ LIMITS = ("global_clipnorm", "clipnorm", "clipvalue")
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
     found = _clipped_before_apply(facts) if facts.keras.is_keras3 else _clipped_before_unscaling(facts)
     for clip, unscaling, gradient in found:
-        scale = starting_scale(unscaling.receiver)
+        scale = starting_scale_in_words(unscaling.receiver)
         if isinstance(clip, Operation) or not limits(clip):
             yield _cut_by_hand(facts, clip, unscaling, scale)
             continue

@@ -59,7 +59,7 @@ from mpdoctor.semantics.source.numbers.precision import precision_of
 from mpdoctor.semantics.source.optimizers.gradients import applied_gradients, factor_of, target
 from mpdoctor.semantics.source.optimizers.hand_made_scales import scaled_by_hand, wrapper_of_scale
 from mpdoctor.semantics.source.optimizers.scaling import SCALING, scales, scales_by_factor
-from mpdoctor.semantics.source.optimizers.wrappers import is_fixed, starting_scale
+from mpdoctor.semantics.source.optimizers.wrappers import is_fixed, starting_scale, starting_scale_in_words
 from mpdoctor.semantics.source.programs.tests_without_training import is_in_test_without_training
 from mpdoctor.semantics.wording import text_at
 
@@ -102,9 +102,8 @@ def _multiplied_by_hand(facts: SourceFacts) -> Iterator[Finding]:
 def _of_product(facts: SourceFacts, product: Value, loss: Value | None, wrapper: Value) -> Finding:
     text = text_at(facts, loss.location) if loss is not None else ""
     text = text if text.isidentifier() else "loss"
-    largest = _largest(float(starting_scale(wrapper)))
     return Finding(
-        f"This product of the loss and its scale is float16: it is inf for a loss from {largest} on, and the "
+        f"This product of the loss and its scale is float16: it is inf {_from(starting_scale(wrapper))}, and the "
         f"{_CANNOT_GROW}.",
         f"Compute `{text}` in float32 from the predictions on, without a cast to 16 bits, and multiply by the scale as "
         "it is.",
@@ -122,13 +121,12 @@ def _finding(facts: SourceFacts, call: Call) -> Finding:
     text = text_at(facts, given.location) if given is not None else ""
     text = text if text.isidentifier() else "loss"
     scale = starting_scale(call.receiver)
-    infinite = f"multiplied by the loss scale of {scale} it is inf from {_largest(float(scale))} on"
+    infinite = f"multiplied by the loss scale of {starting_scale_in_words(call.receiver)} it is inf {_from(scale)}"
     factor = _factor(facts, call)
     if factor is not None:
-        told = f"multiplied by the `loss_scale_factor` of {factor:.15g} it is inf from {_largest(factor)} on"
+        told = f"multiplied by the `loss_scale_factor` of {factor:.15g} it is inf {_from(factor)}"
     elif facts.keras.is_keras3:  # in a built optimizer the scale is a variable, and the product float32
-        until_built = f"until the optimizer is built a loss from {_largest(float(scale))} on is scaled to inf"
-        told = f"the {_CANNOT_GROW}, and {until_built}"
+        told = f"the {_CANNOT_GROW}, and until the optimizer is built it is scaled to inf {_from(scale)}"
     else:
         told = infinite if is_fixed(call.receiver) else f"{infinite}, and the {_CANNOT_GROW}"
     return Finding(
@@ -145,9 +143,13 @@ def _factor(facts: SourceFacts, call: Call) -> float | None:
     return factor_of(call.receiver) if scales_by_factor(facts, call) else None
 
 
-def _largest(scale: float) -> str:
-    """The first loss that is inf when it is multiplied by this scale in float16."""
-    return f"{INFINITE / scale:.3g}" if scale != LARGEST_SCALE else "2.0"
+def _from(scale: float | None) -> str:
+    """For which losses it is inf, multiplied by this scale in float16."""
+    if scale is None:
+        return "as soon as the product passes 65504"
+    if scale >= INFINITE:
+        return "whatever the loss is, because the scale is"
+    return f"from {INFINITE / scale:.3g} on" if scale != LARGEST_SCALE else "from 2.0 on"
 
 
 def in_training(training: TrainingFacts) -> Iterator[Finding]:
@@ -156,7 +158,7 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
         return
     large = seen.loss_too_large
     scale = training.initial_scale or LARGEST_SCALE
-    now = f" (it was {large:.3g}, times {seen.high:g})" if large is not None else f" from {_largest(scale)} on"
+    now = f" (it was {large:.3g}, times {seen.high:g})" if large is not None else f" {_from(scale)}"
     is_wide = training.model.keras.is_keras3 and large is None  # the product of a built wrapper is float32 there
     infinite = "" if is_wide else f"multiplied by the loss scale of {scale:g} it is inf{now}, and "
     yield Finding(

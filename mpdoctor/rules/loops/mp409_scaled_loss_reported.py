@@ -220,10 +220,13 @@ def _how_logged(facts: SourceFacts, loss: Call, log: Call) -> str:
 
 def _finding(how: str, scaling: Call, location: Location) -> Finding:
     factor = factor_of(scaling.receiver)
-    scale = float(starting_scale(scaling.receiver)) if factor is None else factor
+    scale = starting_scale(scaling.receiver) if factor is None else factor
     jumps = factor is None and not is_fixed(scaling.receiver)
+    shown = "it shows a loss `initial_scale` times too large"
+    if scale is not None:
+        shown = f"at a loss scale of {scale:.15g} a loss of 0.25 shows as {scale / 4:.15g}"
     return Finding(
-        f"The scaled loss {how} as the loss: at a loss scale of {scale:.15g} a loss of 0.25 shows as {scale / 4:.15g}"
+        f"The scaled loss {how} as the loss: {shown}"
         f"{', and the number jumps whenever the scale changes' if jumps else ''}.",
         "Keep the unscaled loss under its own name, `scaled_loss = optimizer.…(loss)`, and report `loss`.",
         location,

@@ -41,7 +41,12 @@ from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.semantics.source.edits.expressions import safe_fix
 from mpdoctor.semantics.source.edits.statements import passed_on
 from mpdoctor.semantics.source.optimizers.conditional_wrappers import wrapped_on_condition
-from mpdoctor.semantics.source.optimizers.wrappers import inner_argument, starting_scale, wrapped, wrapper_calls
+from mpdoctor.semantics.source.optimizers.wrappers import (
+    inner_argument,
+    starting_scale_in_words,
+    wrapped,
+    wrapper_calls,
+)
 
 SEVERITY = Severity.ERROR
 FIXES = ("safe",)
@@ -60,7 +65,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             continue
         if wrapped(facts, inner, call):
             fix = safe_fix("Wrap once", passed_on(facts, call.location, 0, "inner_optimizer", "optimizer"))
-            yield Finding(_message(facts.keras, starting_scale(inner)), HELP, call.location, fix=fix)
+            yield Finding(_message(facts.keras, starting_scale_in_words(inner)), HELP, call.location, fix=fix)
         elif wrapped_on_condition(facts, inner, call):
             yield Finding(_message(facts.keras, DEFAULT), HELP_ON_CONDITION, call.location)
 

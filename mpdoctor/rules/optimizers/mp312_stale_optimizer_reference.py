@@ -63,7 +63,7 @@ from mpdoctor.semantics.source.edits.expressions import callee_replaced, replace
 from mpdoctor.semantics.source.optimizers.attribute_access import reads, receivers
 from mpdoctor.semantics.source.optimizers.gradients import UNSCALING, applied_gradients, target, unscaled_on_the_way
 from mpdoctor.semantics.source.optimizers.scaling import SCALING, scaling_calls
-from mpdoctor.semantics.source.optimizers.wrappers import starting_scale, wrappings
+from mpdoctor.semantics.source.optimizers.wrappers import starting_scale_in_words, wrappings
 from mpdoctor.semantics.source.programs.branches import exclude_each_other
 from mpdoctor.semantics.wording import name_of_optimizer, receiver_text
 
@@ -95,7 +95,9 @@ def _applied_bare(facts: SourceFacts, wrapping: Call, inner: Call) -> Iterator[F
             continue
         if (by_compile or scaled) and _comes_later(apply, wrapping):
             yield Finding(
-                _message(facts, apply, inner, wrapper, "32768" if by_compile else starting_scale(wrapping), scaled),
+                _message(
+                    facts, apply, inner, wrapper, "32768" if by_compile else starting_scale_in_words(wrapping), scaled
+                ),
                 f"Use `{wrapper}` for the whole step." if by_compile else "Apply with the LossScaleOptimizer.",
                 apply.location,
                 fix=_fix(facts, wrapper, wrapping, apply, scalings) if by_compile else None,

@@ -24,6 +24,7 @@ from mpdoctor.semantics.source.programs.models import is_model
 
 WRAPPER = "keras.mixed_precision.LossScaleOptimizer"
 OURS = "mpdoctor.training.LossScaleOptimizer"  # has every attribute of the optimizer inside, and asks all replicas
+DEFAULT_SCALE = 2.0**15  # of every Keras
 NEVER_EXISTED = "tensorflow.mixed_precision.LossScaleOptimizer"  # MP101; what is given to it is judged all the same
 
 
@@ -78,11 +79,20 @@ def compile_may_wrap(facts: SourceFacts, call: Call) -> bool:
     return is_sure and bool(_wrapped_in_compile(facts, call, call.receiver, False))
 
 
-def starting_scale(wrapper: Value | None) -> str:
-    """What a wrapper's loss scale starts from, as text: 32768 unless the program gives it another number."""
-    given = {known(option.keyword("initial_scale")) for option in options(wrapper) if isinstance(option, Call)}
-    number = given.pop() if len(given) == 1 else None
-    return f"{number:.15g}" if isinstance(number, (int, float)) else "32768"
+def starting_scale(wrapper: Value | None) -> float | None:
+    """What a wrapper's loss scale starts from: 32768 unless the program gives it another number, which is None where
+    that is not known, or may be several."""
+    found: set[float | None] = set()
+    for made in options(wrapper):
+        given = options(made.keyword("initial_scale") if isinstance(made, Call) else None)
+        numbers = {float(number) for number in map(known, given) if isinstance(number, (int, float))}
+        found |= numbers or {None if given else DEFAULT_SCALE}
+    return found.pop() if len(found) == 1 else None if found else DEFAULT_SCALE
+
+
+def starting_scale_in_words(wrapper: Value | None) -> str:
+    scale = starting_scale(wrapper)
+    return "`initial_scale`" if scale is None else f"{scale:.15g}"
 
 
 def is_fixed(wrapper: Value | None) -> bool:
