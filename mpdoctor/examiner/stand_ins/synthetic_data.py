@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import tensorflow as tf
@@ -15,15 +16,17 @@ if TYPE_CHECKING:
 
 
 SAMPLES = 256
+MOST_NUMBERS = 2**28  # that all samples hold together, features and labels: 1 GiB of float32
 UNKNOWN_LENGTH = 16  # of a dimension that the model leaves open: a sequence, an image's side
 MADE_UP_LOSS = "mse"
 
 
 def data_from_specs(keras: KerasAdapter, model: KerasModel, loss: LossNames) -> tuple[object, object]:
-    """(features, labels) of SAMPLES samples: integers within the smallest Embedding, floats standard normal.
-    `loss`: its name, or those of the outputs' losses, in order or by the output.
+    """(features, labels) of SAMPLES samples, fewer of very large ones: integers within the smallest Embedding, floats
+    standard normal. `loss`: its name, or those of the outputs' losses, in order or by the output.
 
-    Raises Unusable where the model has no input specs (subclassed and never built) or wants strings."""
+    Raises Unusable where the model has no input specs (subclassed and never built), wants strings, or numbers beyond
+    MOST_NUMBERS for a single sample."""
     inputs, outputs = _specs(model, "inputs"), _specs(model, "outputs")
     called_with = specs_of_calls(model)
     if not inputs and called_with is not None:
@@ -33,11 +36,11 @@ def data_from_specs(keras: KerasAdapter, model: KerasModel, loss: LossNames) -> 
             "the model has no input shapes to make data from: build it with keras.Input, or examine the script that "
             "trains it"
         )
-    generator = tf.random.Generator.from_seed(0)
-    features = [_feature(generator, spec, _smallest_vocabulary(model)) for spec in inputs]
+    generator, samples = tf.random.Generator.from_seed(0), _samples([*inputs, *outputs])
+    features = [_feature(generator, spec, samples, _smallest_vocabulary(model)) for spec in inputs]
     named = _names_of_outputs(model, outputs)
     losses = _losses_of_outputs(loss, named or list(getattr(model, "output_names", ())), len(outputs))
-    labels = [_label(generator, spec, name) for spec, name in zip(outputs, losses)]
+    labels = [_label(generator, spec, samples, name) for spec, name in zip(outputs, losses)]
     given_labels = dict(zip(named, labels)) if named else _single(labels)
     names = getattr(model, "input_names", None) or [spec.name for spec in inputs]
     given = input_structure(model)
@@ -66,16 +69,20 @@ def _losses_of_outputs(loss: LossNames, names: list[str], count: int) -> list[st
 def _data_from_calls(model: KerasModel, specs: object, loss: LossNames) -> tuple[object, object]:
     """The same for a subclassed model of Keras 2, which remembers what it was called with, and what it was saved with;
     what comes out is asked of it."""
-    generator = tf.random.Generator.from_seed(0)
+    generator, samples = tf.random.Generator.from_seed(0), _samples(tf.nest.flatten(specs))
     vocabulary = _smallest_vocabulary(model)
-    features = tf.nest.map_structure(lambda spec: _feature(generator, _before_autocast(spec), vocabulary), specs)
+    features = tf.nest.map_structure(
+        lambda spec: _feature(generator, _before_autocast(spec), samples, vocabulary), specs
+    )
     outputs = model(tf.nest.map_structure(lambda tensor: tensor[:2], features), training=False)
     if isinstance(loss, dict) and isinstance(outputs, dict):
-        return features, {name: _label(generator, tensor, loss.get(name, "")) for name, tensor in outputs.items()}
+        return features, {
+            name: _label(generator, tensor, samples, loss.get(name, "")) for name, tensor in outputs.items()
+        }
     if isinstance(loss, list) and isinstance(outputs, (list, tuple)) and len(loss) == len(outputs):
-        return features, [_label(generator, tensor, name) for tensor, name in zip(outputs, loss)]
+        return features, [_label(generator, tensor, samples, name) for tensor, name in zip(outputs, loss)]
     name = loss if isinstance(loss, str) else ""
-    return features, tf.nest.map_structure(lambda tensor: _label(generator, tensor, name), outputs)
+    return features, tf.nest.map_structure(lambda tensor: _label(generator, tensor, samples, name), outputs)
 
 
 def _before_autocast(spec: tf.TensorSpec) -> tf.TensorSpec:
@@ -93,8 +100,8 @@ def _specs(model: KerasModel, name: str) -> list[tf.TensorSpec]:
     return list(found) if isinstance(found, (list, tuple)) else [] if found is None else [found]
 
 
-def _feature(generator: tf.random.Generator, spec: tf.TensorSpec, vocabulary: int | None) -> tf.Tensor:
-    dtype, shape = tf.as_dtype(spec.dtype), _shape(spec)
+def _feature(generator: tf.random.Generator, spec: tf.TensorSpec, samples: int, vocabulary: int | None) -> tf.Tensor:
+    dtype, shape = tf.as_dtype(spec.dtype), _shape(spec, samples)
     if dtype == tf.string:
         raise Unusable("the model takes strings, and mpdoctor makes up numbers only: examine the script that trains it")
     if dtype.is_integer or (vocabulary and len(shape) == 2 and dtype.is_floating and vocabulary > 1):
@@ -105,8 +112,8 @@ def _feature(generator: tf.random.Generator, spec: tf.TensorSpec, vocabulary: in
     return tf.cast(generator.normal(shape), dtype if dtype.is_floating else tf.float32)
 
 
-def _label(generator: tf.random.Generator, spec: tf.TensorSpec, loss: str) -> tf.Tensor:
-    shape = _shape(spec)
+def _label(generator: tf.random.Generator, spec: tf.TensorSpec, samples: int, loss: str) -> tf.Tensor:
+    shape = _shape(spec, samples)
     name = loss.lower()
     if "sparse" in name:
         return generator.uniform(shape[:-1], 0, max(shape[-1], 1), dtype=tf.int32)
@@ -117,8 +124,19 @@ def _label(generator: tf.random.Generator, spec: tf.TensorSpec, loss: str) -> tf
     return generator.normal(shape)
 
 
-def _shape(spec: tf.TensorSpec) -> list[int]:
-    return [SAMPLES] + [UNKNOWN_LENGTH if size is None else int(size) for size in list(spec.shape)[1:]]
+def _samples(specs: list[tf.TensorSpec]) -> int:
+    """How many are made; Unusable where one of them is too large."""
+    numbers = sum(math.prod(_shape(spec, 1)) for spec in specs)
+    if numbers > MOST_NUMBERS:
+        raise Unusable(
+            f"one sample of made-up data would hold {numbers:,} numbers, and mpdoctor makes up at most "
+            f"{MOST_NUMBERS:,}: examine the script that trains the model"
+        )
+    return min(SAMPLES, MOST_NUMBERS // max(numbers, 1))
+
+
+def _shape(spec: tf.TensorSpec, samples: int) -> list[int]:
+    return [samples] + [UNKNOWN_LENGTH if size is None else int(size) for size in list(spec.shape)[1:]]
 
 
 def _smallest_vocabulary(model: KerasModel) -> int | None:

@@ -22,6 +22,7 @@ from mpdoctor.examiner.saved.directories import SavedDirectory, saved_directory_
 from mpdoctor.examiner.saved.judged_copies import path_to_load
 from mpdoctor.examiner.saved.judged_graph_copies import judged_copy
 from mpdoctor.examiner.saved.refused_contents import Contents, ForeignName
+from mpdoctor.examiner.saved.weight_growth import weights_within_limit
 from mpdoctor.examiner.session import Session
 from mpdoctor.examiner.targets.custom_objects import custom_objects_from_module, is_given, is_of_the_platform
 from mpdoctor.examiner.targets.outputs import tell_outputs
@@ -77,7 +78,8 @@ def _train(session: Session, saved: SavedFile) -> None:
     if policy and request.policy == "auto":
         session.hooked_keras.set_policy(policy)
     session.events.stage(f"loading {saved.name}")
-    model = _load(session, saved, objects)
+    with weights_within_limit(session.hooked_keras, saved):
+        model = _load(session, saved, objects)
     if request.outputs:
         tell_outputs(session, model)
     else:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import shutil
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -104,6 +106,28 @@ def test_a_class_of_ones_own_is_named(saved_models, keras: str, name: str, tmp_p
         (tmp_path / "own_layers.py").write_text(SOURCE_OF_OWN)
         known = examined(tmp_path, name, keras, "--custom-objects", "own_layers")
         assert known.exit_code == 0, str(known)
+
+
+def with_configuration(folder: Path, saved: Path, old: str, new: str) -> str:
+    """A copy of an archive whose configuration has other numbers; the name of its file."""
+    with zipfile.ZipFile(saved) as archive, zipfile.ZipFile(folder / "changed.keras", "w") as changed:
+        for name in archive.namelist():
+            text = archive.read(name)
+            if name == "config.json":
+                assert re.search(old, text.decode())
+                text = re.sub(old, new, text.decode()).encode()
+            changed.writestr(name, text)
+    return "changed.keras"
+
+
+@pytest.mark.parametrize(("keras", "name"), in_both("healthy.keras"))
+def test_weights_that_no_file_of_its_size_brings_are_not_made(
+    saved_models, keras: str, name: str, tmp_path: Path
+) -> None:
+    changed = with_configuration(tmp_path, saved_models(keras) / name, r'"units": \d+', '"units": 10000000000')
+    done = examined(tmp_path, changed, keras)
+    assert (done.exit_code, done.codes()) == (2, ["MP002"]), str(done)
+    assert "its layers ask for weights of" in done.finding("MP002")["message"]
 
 
 @needs_keras("tf_keras")

@@ -1,0 +1,71 @@
+"""What the weights of a loaded model take: a configuration of a few bytes may ask for a terabyte, and the file brings
+what they are to hold."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import math
+import os
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Iterator
+
+from mpdoctor.examiner.exceptions import Unusable
+from mpdoctor.examiner.saved.archives import SAVE_AGAIN, SavedFile
+from mpdoctor.examiner.saved.hdf5_growth import HARMLESS
+
+if TYPE_CHECKING:
+    from mpdoctor.examiner.keras.adapter import KerasAdapter
+
+LARGEST_GROWTH = 16  # times the file's size, where that is more than HARMLESS: files of 8-bit weights hold a quarter
+BYTES = 4  # of a number
+
+
+@contextmanager
+def weights_within_limit(keras: KerasAdapter, saved: SavedFile) -> Iterator[None]:
+    """While the file is loaded its layers add weights as far as its size allows.
+
+    Raises Unusable as soon as they ask for more, whatever Keras makes of that."""
+    size = _size_on_disk(saved.path)
+    most, asked = max(HARMLESS, LARGEST_GROWTH * size), 0
+    layer: Any = keras.Layer
+    add_weight = layer.add_weight
+    signature = inspect.signature(add_weight)
+
+    @functools.wraps(add_weight)
+    def add_weight_within_limit(*args: Any, **options: Any) -> Any:
+        nonlocal asked
+        asked += BYTES * _numbers(signature.bind_partial(*args, **options).arguments.get("shape"))
+        if asked > most:
+            raise _too_much(saved.name, asked, most, size)
+        return add_weight(*args, **options)
+
+    layer.add_weight = add_weight_within_limit
+    try:
+        yield
+    except Exception:
+        if asked > most:
+            raise _too_much(saved.name, asked, most, size) from None
+        raise
+    finally:
+        layer.add_weight = add_weight
+
+
+def _too_much(name: str, asked: int, most: int, size: int) -> Unusable:
+    return Unusable(
+        f"{name} was not loaded: its layers ask for weights of {asked / 2**30:,.1f} GiB, and of a file of {size:,} "
+        f"bytes mpdoctor makes at most {most / 2**30:,.1f} GiB. {SAVE_AGAIN}"
+    )
+
+
+def _numbers(shape: Any) -> int:
+    """That a weight of this shape holds; 0 of one that Keras will refuse."""
+    sizes = (shape,) if isinstance(shape, int) else tuple(shape or ())
+    return math.prod(sizes) if all(isinstance(size, int) for size in sizes) else 0
+
+
+def _size_on_disk(path: str) -> int:
+    """Of a file, or of all files in a directory."""
+    if not os.path.isdir(path):
+        return os.path.getsize(path)
+    return sum(os.path.getsize(os.path.join(folder, name)) for folder, _, names in os.walk(path) for name in names)
