@@ -1,4 +1,4 @@
-"""Weights that layers add while a file is loaded: as many as the file's size allows, whatever Keras makes of a refusal."""
+"""Weights that layers add while a file is loaded: as many as its size allows, whatever Keras makes of a refusal."""
 
 from __future__ import annotations
 
