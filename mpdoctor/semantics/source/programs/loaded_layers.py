@@ -10,7 +10,7 @@ from mpdoctor.program.events import Call, Operation, Write
 from mpdoctor.program.instances import class_of, is_call_of
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Api, Attribute, Either, Item, Part, Value, known, leaves, options, walk
-from mpdoctor.semantics.source.layers.layer_order import LayerOrder, order_of
+from mpdoctor.semantics.source.layers.layer_order import LayerOrder, orders_of
 from mpdoctor.semantics.source.layers.model_layers import (
     COPIES,
     LIGHT,
@@ -47,19 +47,19 @@ def models_that_train(facts: SourceFacts, load: Call) -> list[Call]:
 
 def trains_half(facts: SourceFacts, load: Call, model: Call) -> bool:
     """Whether a model that is trained, the loaded one or one around it, certainly learns float16 layers of a file."""
-    orders = [order_of(facts, writer) for writer in writers_of(facts, load)] or [None]
-    return all(_LoadedLayers(facts, load, order).learn_in(model) for order in orders)
+    return all(_LoadedLayers(facts, load, order).learn_in(model) for order in _orders(facts, load))
 
 
 def _is_built_on(facts: SourceFacts, model: Call, load: Call) -> bool:
-    return any(_LoadedLayers(facts, load, order).taken_by(model) for order in (None, *_orders(facts, load)))
+    return any(_LoadedLayers(facts, load, order).taken_by(model) for order in _orders(facts, load))
 
 
-def _orders(facts: SourceFacts, load: Call) -> Iterator[LayerOrder]:
+def _orders(facts: SourceFacts, load: Call) -> list[LayerOrder | None]:
+    """That the layers in the file may have; None for one that is not known."""
+    found: list[LayerOrder | None] = []
     for writer in writers_of(facts, load):
-        order = order_of(facts, writer)
-        if order is not None:
-            yield order
+        found += orders_of(facts, writer) or [None]
+    return found or [None]
 
 
 class _LoadedLayers:
