@@ -18,7 +18,7 @@ from mpdoctor.finding import AlsoSeen, Crashed, Finding
 from mpdoctor.judging.keras_version import JudgedBy
 from mpdoctor.judging.precedence import merged_findings
 from mpdoctor.judging.what_if import chosen_codes
-from mpdoctor.knowledge.keras_modules import may_import_keras_2
+from mpdoctor.knowledge.keras_modules import last_tensorflow_with, may_import_keras_2
 from mpdoctor.program.source_facts import Problem, SourceFacts
 from mpdoctor.semantics.wording import listed
 from mpdoctor.settings.options import Settings
@@ -109,8 +109,9 @@ def of_older_keras(
     showing = next((facts[path] for path in unnamed if _sign_of_keras2(facts[path])), None)
     if showing is None or _shows_keras3(keras, [facts[path] for path in paths]):
         return by_names
-    because = f"the project asks for no certain one, and {showing.path} {_sign_of_keras2(showing)}"
-    return {**dict.fromkeys(unnamed, _older(_LAST_KERAS_2, f"{because}, which fails in Keras 3")), **by_names}
+    sign = _sign_of_keras2(showing)
+    because = f"the project asks for no certain one, and {showing.path} {sign}, which fails in Keras 3"
+    return {**dict.fromkeys(unnamed, _older(_last_by_sign(showing), because)), **by_names}
 
 
 def _of_removed_names(
@@ -122,8 +123,14 @@ def _of_removed_names(
         own = [finding for finding in gone if finding.location is not None and finding.location.path in program]
         last = min(map(_last_release, own), default=_LAST_KERAS_2)
         if own and not _may_be_of_keras3([facts[path] for path in program], last):
-            found |= dict.fromkeys(program, _older(last, BECAUSE))
+            imported = min(_last_by_sign(facts[path]) for path in program)
+            found |= dict.fromkeys(program, _older(min(last, imported), BECAUSE))
     return found
+
+
+def _last_by_sign(file: SourceFacts) -> tuple[int, ...]:
+    """The last TensorFlow whose Keras has what this file is seen to import of Keras 2."""
+    return last_tensorflow_with(_sign_of_keras2(file).partition("`")[2].rstrip("`"))
 
 
 def _older(release: tuple[int, ...], because: str) -> Keras:

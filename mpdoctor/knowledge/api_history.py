@@ -36,6 +36,11 @@ MODULES_INSIDE = frozenset(
     ]
 )
 
+# Those of these that Keras 2.6 to 2.12 had in `keras.mixed_precision`, and its last releases only in `keras.src`.
+FIRST_WITHOUT_MODULES = (2, 13)
+GONE_WITH_EXPERIMENTAL, FIRST_WITHOUT_EXPERIMENTAL = ("loss_scale", "get_layer_policy"), (2, 9)
+ROOMS = ("keras.mixed_precision.", "tf_keras.mixed_precision.", "tensorflow.keras.mixed_precision.")
+
 # What people write instead of the real name, and what to write. A name ending in "." stands for all below it.
 NEVER_EXISTED: dict[str, str] = {
     "tensorflow.mixed_precision.LossScaleOptimizer": "tf.keras.mixed_precision.LossScaleOptimizer",
@@ -145,6 +150,15 @@ def is_invented(name: str) -> bool:
     2.10, 2.15 and 2.21 and Keras 3.15 have been searched."""
     place, _, last = name.rpartition(".")
     return place in LOOKED_FOR_IN and name not in REAL_THERE and SAYS_MIXED_PRECISION.fullmatch(last) is not None
+
+
+def module_inside(spelled: str) -> str:
+    """The private module in a public `mixed_precision` that a dotted name goes through, or is; "" for others."""
+    for room in ROOMS:
+        first = spelled[len(room) :].partition(".")[0] if spelled.startswith(room) else ""
+        if first in MODULES_INSIDE:
+            return room + first
+    return ""
 
 
 def below(name: str, entry: str) -> bool:

@@ -84,3 +84,8 @@ def is_of_keras_2(name: str) -> bool:
     """Whether a dotted name is one of these modules, or stands in one."""
     parts = name.split(".")
     return parts[0] in _PACKAGES or any(".".join(parts[:count]) in _MODULES for count in range(2, len(parts) + 1))
+
+
+def last_tensorflow_with(module: str) -> tuple[int, ...]:
+    """Whose Keras has one of these modules: those of mixed precision went to `keras.src` in 2.13."""
+    return (2, 12) if module.startswith("keras.mixed_precision.") else (2, 15)

@@ -72,6 +72,13 @@ class Earlier(Unknown):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
+class Part(Unknown):
+    """Which elements `of[start:stop]` takes: the index of an Item that is no single element. Its bounds are known."""
+
+    taken: slice = field(default_factory=lambda: slice(None), repr=False)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class Known(Value):
     """A constant: a literal, or simple arithmetic on literals (2**15, -1e9, "mixed_" + "float16")."""
 

@@ -41,6 +41,7 @@ def load(policy: str = "float32", part: str = "") -> dict[str, Any]:
         ([], model(BODY, HEAD, optimizer=wrapper(), **load())),
         ([], model(BODY, HEAD, optimizer=(OptimizerFacts("Adam", "k", loss_scale_factor="8.0"),), **load())),
         ([], model(BODY, HEAD, optimizer=ADAM, call=CallFacts("none"), **load())),  # loaded and never trained
+        ([], model(layer("body", variables=(("float32", 40, False),)), HEAD, optimizer=ADAM, **load())),  # frozen
         ([], model(layer("body", "mixed_bfloat16"), HEAD, optimizer=ADAM, **load())),
         ([], model(*FLOAT32, optimizer=ADAM, policy="float32", **load())),
         ([], model(layer("new"), layer("back", "float32"), layer("back/body", "float32"), **load(part="back"))),

@@ -20,7 +20,9 @@ mixed_precision.set_global_policy("mixed_float16")
 ```
 
 ## Versions
-All. Which names exist depends on the version.
+All. Which names exist depends on the version: `keras.mixed_precision.policy` and `loss_scale_optimizer` are modules of
+Keras 2.6 to 2.12, where they are not reported; in Keras 2.13 and later, in tf_keras and in `tf.keras` of any release
+importing them raises.
 
 ## Where users met it
 keras-team/keras#15366, tensorflow/models#11216: a stale `keras` package beside a newer TensorFlow.
@@ -33,7 +35,16 @@ from collections.abc import Iterator
 
 from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import Finding, Fix, Severity
-from mpdoctor.knowledge.api_history import PRIVATE, below, is_at_or_below, is_private
+from mpdoctor.knowledge.api_history import (
+    FIRST_WITHOUT_EXPERIMENTAL,
+    FIRST_WITHOUT_MODULES,
+    GONE_WITH_EXPERIMENTAL,
+    PRIVATE,
+    below,
+    is_at_or_below,
+    is_private,
+    module_inside,
+)
 from mpdoctor.program.events import Use
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Api
@@ -65,9 +76,10 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     if facts.package.partition(".")[0] in OWNERS:
         return  # Keras and TensorFlow may use their own private names
     for use, gone, instead in _private_uses(facts):
-        last = use.api.spelled.rpartition(".")[2]
+        last, module = use.api.spelled.rpartition(".")[2], module_inside(use.api.spelled)
+        what = f"`{module}` is a private module" if module else f"`{last}` is private"
         yield Finding(
-            f"`{last}` is private, and {_where(facts.keras)} does not have it: this line raises."
+            f"{what}, and {_where(use.api, facts.keras)} does not have it: this line raises."
             if gone
             else f"`{use.api.spelled}` is private: another release may move it without notice.",
             _advice(last, _named_below(facts, use) or instead),
@@ -93,14 +105,14 @@ def _private_uses(facts: SourceFacts) -> Iterator[tuple[Use, bool, str]]:
     for use in facts.uses:
         spelled, path = use.api.spelled, use.location.path
         imported, missing = imported_by.setdefault(path, []), missing_in.setdefault(path, [])
-        if not is_private(spelled) or not any(part in spelled.lower() for part in ABOUT_MIXED_PRECISION):
+        if not _is_private(spelled, facts.keras):
             continue
-        gone, instead = _whether_gone(use.api, facts.keras)
+        gone, instead = (True, "") if module_inside(spelled) else _whether_gone(use.api, facts.keras)
         is_new = not is_at_or_below(spelled, imported)
         is_first_to_fail = gone and bool(use.dotted) and not is_at_or_below(spelled, missing)
         if use.is_import:
             imported.append(spelled)
-        if use.context.guarded or not (use.is_import or use.dotted):
+        if use.context.guarded or not _is_certain(facts, use):
             continue
         if is_new or is_first_to_fail:
             yield use, gone, instead
@@ -108,10 +120,32 @@ def _private_uses(facts: SourceFacts) -> Iterator[tuple[Use, bool, str]]:
             missing.append(spelled)
 
 
+def _is_private(spelled: str, keras: Keras) -> bool:
+    """Whether it is a private name of mixed precision; a module of `keras.mixed_precision` itself only where it is
+    missing: elsewhere Keras uses it."""
+    is_about_it = any(part in spelled.lower() for part in ABOUT_MIXED_PRECISION)
+    return is_about_it and (is_private(spelled) or _lacks_module(module_inside(spelled), keras))
+
+
+def _is_certain(facts: SourceFacts, use: Use) -> bool:
+    """Whether it is looked up here: an import, or a name in a module that is no other one on any path."""
+    others = (other.api.spelled for other in facts.uses if other.location == use.location)
+    return use.is_import or (use.dotted > 0 and all(spelled == use.api.spelled for spelled in others))
+
+
+def _lacks_module(module: str, keras: Keras) -> bool:
+    """Whether this Keras certainly lacks a private module that some release of `keras.mixed_precision` had."""
+    root, _, name = module.partition(".mixed_precision.")
+    if root != "keras" or keras.package != "tf.keras":
+        return bool(module)
+    is_older = name in GONE_WITH_EXPERIMENTAL
+    return keras.tensorflow_release >= (FIRST_WITHOUT_EXPERIMENTAL if is_older else FIRST_WITHOUT_MODULES)
+
+
 def _named_below(facts: SourceFacts, use: Use) -> str:
     """The public names of all that a file uses of a private module; "" where that is nothing, or one has none."""
     module = use.api.spelled + "."
-    if use.api.spelled not in MODULES:
+    if use.api.spelled not in (*MODULES, module_inside(use.api.spelled)):
         return ""
     below_it = (
         other.api.spelled
@@ -144,5 +178,7 @@ def _whether_gone(api: Api, keras: Keras) -> tuple[bool, str]:
     return in_keras3 and keras.package == "tf.keras", MODULES.get(spelled, "")
 
 
-def _where(keras: Keras) -> str:
+def _where(api: Api, keras: Keras) -> str:
+    if api.root == keras.package:
+        return str(keras)
     return f"TensorFlow {keras.tensorflow}" if keras.tensorflow else "the TensorFlow of today"

@@ -53,7 +53,8 @@ from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Value, options
 from mpdoctor.semantics.source.edits.expressions import replaced, unsafe_fix
 from mpdoctor.semantics.source.edits.made.models import build_call_written
-from mpdoctor.semantics.source.layers.model_layers import policies_inside
+from mpdoctor.semantics.source.layers.model_layers import half_policy_calls, policies_inside, policies_set
+from mpdoctor.semantics.source.programs.branches import happen_together
 from mpdoctor.semantics.wording import listed
 
 SEVERITY = Severity.WARNING
@@ -72,15 +73,36 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     for call, model in _clones(facts):
         originals.setdefault(id(call), (call, []))[1].append(model)
     for call, models in originals.values():
-        now, before = facts.policies_at(call), [policies_inside(facts, model) for model in models]
-        if not call.context.guarded and len(now) == 1 and all(_differs(inside, now) for inside in before):
+        before = [policies_inside(facts, model) for model in models]
+        now = _policies_that_differ(facts, call, before)
+        if not call.context.guarded and now:
             yield Finding(
-                f"The global policy is {now[0] or 'float32'} here, but the layers of this clone keep the policy of the "
-                f"original: {_half_policy(before[0]) or 'float32'}.",
+                f"The global policy {'is' if len(facts.policies_at(call)) == 1 else 'can be'} {now[0] or 'float32'} "
+                f"here, but the layers of this clone keep the policy of the original: "
+                f"{_half_policy(before[0]) or 'float32'}.",
                 _help(call.method),
                 call.location,
                 fix=_fix(facts, call, models),
             )
+
+
+def _policies_that_differ(facts: SourceFacts, clone: Call, before: list[frozenset[PolicyName]]) -> list[PolicyName]:
+    """The policies at a clone that are not the original's: the only one, or one that an option decides about after the
+    original was built without it."""
+    now = facts.policies_at(clone)
+    if len(now) == 1:
+        return list(now) if all(_differs(inside, now) for inside in before) else []
+    halves: set[PolicyName] = {UNSURE, *HALF_POLICIES}
+    if UNSURE in now or not all(inside and halves.isdisjoint(inside) for inside in before):
+        return []
+    return [name for name in now if name in _half_policies_set_before(facts, clone)]
+
+
+def _half_policies_set_before(facts: SourceFacts, clone: Call) -> set[PolicyName]:
+    """Those that are set on a path which goes on to a clone."""
+    earlier = (call for call in half_policy_calls(facts) if call.order < clone.order)
+    found = (policies_set(call) for call in earlier if happen_together(call.context, clone.context))
+    return {name for names in found for name in names if name in HALF_POLICIES}
 
 
 def _fix(facts: SourceFacts, clone: Call, models: list[Call]) -> Fix | None:

@@ -5,7 +5,7 @@ The file stores the policy of every layer, but not that of the model. After `loa
 layers compute in float16, and the optimizer is a plain Adam (Keras 3.15, tf_keras 2.21, TensorFlow 2.15); so it
 is where they become part of a new model that is made under float32 (TensorFlow 2.10 as well). Gradients below
 3e-08 become 0, without any message. A program that continues a training has to set the policy before loading,
-just like the program that started it.
+just like the program that started it. A float16 layer that is frozen loses nothing.
 
 ## Flagged
 ```python
@@ -48,6 +48,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
+from mpdoctor.facts.layer import LayerFacts
 from mpdoctor.facts.model import ModelFacts
 from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import Finding, Fix, Severity
@@ -63,10 +64,10 @@ from mpdoctor.semantics.source.edits.statements import is_right_above, line_befo
 from mpdoctor.semantics.source.layers.model_layers import TRAINING, policies_of_layer
 from mpdoctor.semantics.source.optimizers.bare_optimizers import is_bare
 from mpdoctor.semantics.source.optimizers.wrappers import compiles_of
+from mpdoctor.semantics.source.programs.loaded_layers import models_that_train, trains_half
 from mpdoctor.semantics.source.programs.saved_files import (
     ending_of,
     loads,
-    models_built_on,
     policies_in_file,
     training_of,
     writers_of,
@@ -86,7 +87,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             continue
         if not _holds_float16(policies_in_file(facts, load)):
             continue
-        is_alone = _is_unscaled(facts, load)
+        is_alone = _learns_alone(facts, load)
         if not is_alone and not _is_unscaled_as_part(facts, load):
             continue
         now = listed_policies(policies)
@@ -116,7 +117,7 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
     if model.call.kind in ("none", "predict") or not _is_trained_unscaled(model):
         return
     for load in model.loads:
-        half = [layer for layer in layers_inside(model, load) if layer.compute_dtype == "float16" and layer.variables]
+        half = [layer for layer in layers_inside(model, load) if _learns_in_float16(layer)]
         if half and load.policy != "mixed_float16":
             yield Finding(
                 f"`{load.file}` was saved with float16 layers ({len(half)}, `{half[0].path}` first), but the global "
@@ -129,6 +130,10 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
                 layer=load.part or None,
                 evidence={"file": load.file, "policy": load.policy, "float16 layers": [layer.path for layer in half]},
             )
+
+
+def _learns_in_float16(layer: LayerFacts) -> bool:
+    return layer.compute_dtype == "float16" and layer.has_trainable_weights
 
 
 def _holds_float16(policies: Collection[object]) -> bool:
@@ -154,6 +159,10 @@ def _keeps_bare_optimizer(keras: Keras, load: Call) -> bool:
     return not is_old and ending_of(load.argument(0, "filepath")).endswith(".keras")
 
 
+def _learns_alone(facts: SourceFacts, load: Call) -> bool:
+    return _is_unscaled(facts, load) and trains_half(facts, load, load)
+
+
 def _is_unscaled(facts: SourceFacts, load: Call) -> bool:
     """Whether the loaded model is trained, certainly by an optimizer that scales nothing."""
     calls = [call for call in training_of(facts, load) if any(option is load for option in options(call.receiver))]
@@ -166,7 +175,7 @@ def _is_unscaled(facts: SourceFacts, load: Call) -> bool:
 
 
 def _is_unscaled_as_part(facts: SourceFacts, load: Call) -> bool:
-    return any(_is_unscaled_outside(facts, model) for model in models_built_on(facts, load))
+    return any(_is_unscaled_outside(facts, model) for model in models_that_train(facts, load))
 
 
 def _is_unscaled_outside(facts: SourceFacts, model: Call) -> bool:

@@ -14,6 +14,7 @@ from mpdoctor.program.values import (
     Either,
     Item,
     Known,
+    Part,
     Unknown,
     Value,
     known,
@@ -69,7 +70,7 @@ def _slice_of(of: Value, taken: slice | None, location: Location) -> Value:
     if isinstance(of, Known) and isinstance(of.value, str) and taken is not None:
         return Known(location, of.value[taken])
     if not isinstance(of, Collection) or of.kind == "dict":
-        return Item(location, of, Unknown(location))
+        return Item(location, of, Unknown(location) if taken is None else Part(location, taken))
     if of.uniform:
         return of
     if of.open or taken is None:

@@ -262,6 +262,11 @@ OTHERS = {
         ["MP407"],
         {"a.py": "2.15"},
     ),
+    "a module that went to keras.src": (
+        {"a.py": "from keras.mixed_precision import policy\n" + LOOP, "b.py": FIXED},
+        ["MP407"],
+        {"a.py": "2.12", "b.py": "2.12"},
+    ),
     "a module of Keras 2, where it is there": (
         {"a.py": "try:\n    from keras.engine import base_layer\nexcept ImportError:\n    import keras\n" + LOOP},
         ["MP407"] * 2,

@@ -15,7 +15,7 @@ from mpdoctor.program.instances import class_of
 from mpdoctor.program.policy_settings import SET_FLOATX, UNSURE, PolicyName
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Parameter
-from mpdoctor.program.values import Api, Attribute, Either, Value, known, options, walk
+from mpdoctor.program.values import Api, Attribute, Value, known, options, walk
 from mpdoctor.semantics.source.optimizers.gradients import applied_gradients
 from mpdoctor.semantics.source.programs.models import is_model
 
@@ -23,8 +23,8 @@ TRAINING = ("compile", "fit", "fit_generator", "train_on_batch")
 LIGHT = WEIGHTLESS | PREPROCESSING | NORMALIZATION | TEXT | {"Embedding"}
 NESTS = frozenset(("Sequential", "Model", "Functional"))
 _MAKING_WEIGHTS = ("add_weight", "add_variable", "Variable")
-_COPIES = ("keras.models.clone_model", "keras.models.load_model", "keras.models.model_from_")
-_PARTS_OF_MODELS = ("input", "inputs", "output", "outputs", "layers", "get_layer")
+COPIES = ("keras.models.clone_model", "keras.models.load_model", "keras.models.model_from_")
+PARTS_OF_MODELS = ("input", "inputs", "output", "outputs", "layers", "get_layer")
 
 
 def half_policy_calls(facts: SourceFacts) -> Iterator[Call]:
@@ -133,43 +133,13 @@ def policies_inside(facts: SourceFacts, model: Call) -> frozenset[PolicyName]:
     return frozenset(policy for layer in layers for policy in policies_of_layer(facts, layer))
 
 
-def is_built_on(facts: SourceFacts, model: Call, part: Call) -> bool:
-    """Whether a model of the library's own kinds is certainly made of another model's tensors or layers, or holds it,
-    and trains it as its own: through layers and TensorFlow's functions, and nothing that stops a gradient."""
-    if class_of(model) is not None or layer_name(model) not in NESTS:
-        return False
-    waiting = [model, *_added(facts, model)]
-    seen = {id(value) for value in waiting}
-    for value in waiting:
-        more = [made for made in _trained_through(value) if id(made) not in seen]
-        seen |= {id(made) for made in more}
-        waiting += more
-    return id(part) in seen
-
-
-def _trained_through(value: Value) -> Iterator[Value]:
-    """The parts of a value that learn with it; none of a choice of several, nor behind a layer that may do anything."""
-    if isinstance(value, Call):
-        yield from _trained_through_call(value)
-    elif isinstance(value, Attribute):
-        yield from value.parts if value.name in _PARTS_OF_MODELS else ()
-    elif not isinstance(value, Either):
-        yield from value.parts
-
-
-def _trained_through_call(call: Call) -> Iterator[Value]:
-    callee = call.callee
-    if isinstance(callee, Attribute):
-        yield from (callee,) if call.method in _PARTS_OF_MODELS else ()
-    elif isinstance(callee, Call):
-        is_hidden = layer_name(callee) == "Lambda" or class_of(callee) is not None
-        yield from () if is_hidden else (callee, *call.given)
-    elif isinstance(callee, Api) and call.method != "stop_gradient":
-        yield from call.given if not public_name(callee.name).startswith(_COPIES) else ()
+def adding_calls(facts: SourceFacts, model: Call) -> list[Call]:
+    """The calls of a model's `add`, in order."""
+    return _adding_calls(facts).get(id(model), [])
 
 
 def _added(facts: SourceFacts, model: Call) -> list[Value]:
-    return [added for call in _adding_calls(facts).get(id(model), ()) for added in options(call.argument(0, "layer"))]
+    return [added for call in adding_calls(facts, model) for added in options(call.argument(0, "layer"))]
 
 
 @lru_cache(maxsize=1)
@@ -200,12 +170,12 @@ def _made_inside(model: Call) -> list[Value]:
 
 def _made_of(value: Value) -> Iterator[Value]:
     """The parts of a model, a layer's output or a list of layers through which layers come in."""
-    if isinstance(value, Attribute) and value.name not in _PARTS_OF_MODELS:
+    if isinstance(value, Attribute) and value.name not in PARTS_OF_MODELS:
         return
-    if isinstance(value, Call) and isinstance(value.callee, Attribute) and value.method not in _PARTS_OF_MODELS:
+    if isinstance(value, Call) and isinstance(value.callee, Attribute) and value.method not in PARTS_OF_MODELS:
         yield from value.args  # `tf.…`-like functions of things that are not followed
         return
-    if isinstance(value, Call) and isinstance(value.callee, Api) and public_name(value.callee.name).startswith(_COPIES):
+    if isinstance(value, Call) and isinstance(value.callee, Api) and public_name(value.callee.name).startswith(COPIES):
         return  # made from a configuration: none of the layers that it was given
     if isinstance(value, Operation) and value.operator in ("f-string", "%"):
         return

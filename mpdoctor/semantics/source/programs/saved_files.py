@@ -12,7 +12,7 @@ from mpdoctor.program.policy_settings import UNSURE, PolicyName
 from mpdoctor.program.saved_file import SavedFile
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Api, Attribute, Either, Known, Value, known, options, walk
-from mpdoctor.semantics.source.layers.model_layers import TRAINING, is_built_on, policies_inside, trainings
+from mpdoctor.semantics.source.layers.model_layers import TRAINING, policies_inside, trainings
 from mpdoctor.semantics.source.optimizers.attribute_access import same_object
 from mpdoctor.semantics.source.programs.branches import exclude_each_other, happen_together
 
@@ -130,23 +130,6 @@ def training_of(facts: SourceFacts, model: Call) -> list[Call]:
         if happen_together(call.context, model.context)
     ]
     return direct or [call for call, outer in trainings(facts) if any(trained is model for trained in walk(outer))]
-
-
-def models_built_on(facts: SourceFacts, part: Call) -> list[Call]:
-    """The library's models of which this one is certainly a part with all that it learns, and that are then trained:
-    `Model(base.input, Dense(1)(base.output))`, `Sequential([base, Dense(1)])`. None where the program freezes something
-    of it, or trains in a loop of its own."""
-    if _is_frozen_somewhere(facts, part):
-        return []
-    on_it = [(call, outer) for call, outer in trainings(facts) if outer is not part and is_built_on(facts, outer, part)]
-    if not all(call.method in TRAINING for call, _ in on_it):
-        return []
-    certain = [outer for call, outer in on_it if happen_together(call.context, part.context)]
-    return list(dict.fromkeys(certain))
-
-
-def _is_frozen_somewhere(facts: SourceFacts, model: Call) -> bool:
-    return any(write.name == "trainable" and model in walk(write.of) for write in facts.writes)
 
 
 def same_text(one: Value, other: Value, depth: int = 8) -> bool:
