@@ -68,6 +68,8 @@ def _may_set_precision(name: str) -> bool:
 
 def _call_is_a_sign(call: Call) -> bool:
     callee = call.callee
+    if not call.keywords and not isinstance(callee, Api):
+        return False
     if isinstance(callee, Api) and _may_set_precision(callee.name):
         if callee.is_(*_SETS_POLICY):
             given = policies_set_by(call)

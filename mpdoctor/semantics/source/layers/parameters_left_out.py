@@ -45,8 +45,8 @@ def _is_left_out(facts: SourceFacts, parameter: Parameter) -> bool:
 def _calls_of_layers(facts: SourceFacts) -> dict[int, list[Call]]:
     """The calls of a program's own layers, by the ids of their classes and of those that they inherit `call()` from."""
     found: dict[int, list[Call]] = {}
-    for call in facts.calls:
-        own = class_of(call.callee) if isinstance(call.callee, Call) else None
+    for call in facts.object_calls:
+        own = class_of(call.callee)
         method = own.find_method("call") if own is not None else None
         owner: ClassFacts | None = method.owner if method is not None else None
         if owner is not None:

@@ -28,7 +28,7 @@ Indexing = tuple[Call, Value, Value]
 
 def indexings(facts: SourceFacts) -> Iterator[Indexing]:
     """(call, the ids, the value whose size tells how many classes there are)."""
-    for call in facts.calls:
+    for call in (*facts.library_calls, *facts.object_calls):
         name = function_named(call)
         if name == "one_hot":
             ids, sized = call.argument(0, "indices") or call.keyword("x"), call.argument(1, "depth")
@@ -163,8 +163,8 @@ def _units_of_predictions(facts: SourceFacts, function: FunctionFacts) -> int:
 
 def _given_as_predictions(facts: SourceFacts, function: FunctionFacts) -> Iterator[Call]:
     """The calls of models whose outputs a loss of a class of the program's is called with."""
-    for call in facts.calls:
-        own = class_of(call.callee) if isinstance(call.callee, Call) else None
+    for call in facts.object_calls:
+        own = class_of(call.callee)
         if own is not None and own.kind == "loss" and own.find_method("call") is function:
             yield from (given for given in options(call.argument(1, "y_pred")) if isinstance(given, Call))
 
