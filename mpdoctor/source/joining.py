@@ -31,11 +31,13 @@ def joined(values: Iterable[Value | None]) -> Value:
         return values[0]
     found: list[Value] = []
     for value in values:
-        for choice in options(value):
-            if not _is_among(choice, found):
+        if value is None:
+            continue
+        for choice in value.options if isinstance(value, Either) else (value,):
+            if not found or not _is_among(choice, found):
                 found.append(choice)
-                if len(found) > MOST_OPTIONS:
-                    return Either(found[0].location, (*found[: MOST_OPTIONS - 1], Unknown()))
+        if len(found) > MOST_OPTIONS:
+            return Either(found[0].location, (*found[: MOST_OPTIONS - 1], Unknown()))
     if not found:
         return Unknown()
     return found[0] if len(found) == 1 else Either(found[0].location, tuple(found))
@@ -65,14 +67,14 @@ def _is_equal(value: Value, other: Value) -> bool:
 def tells_of_all(element: Value) -> bool:
     """Whether one value tells of all elements of a comprehension; not where something in it depends on a condition or
     on known values that differ (`dtype=dtype for name, dtype in …`). Numbers and names may differ."""
-    waiting, seen = [element], {id(element)}
+    waiting, seen = [element], {element}
     for value in waiting:
         if isinstance(value, Either) and not all(isinstance(known(choice), (int, float)) for choice in value.options):
             return False
         is_text = isinstance(value, Operation) and value.operator == "f-string"
         for part in () if is_text or isinstance(value, Either) else value.parts:
-            if id(part) not in seen:
-                seen.add(id(part))
+            if part not in seen:
+                seen.add(part)
                 waiting.append(part)
         if len(waiting) > MOST_PARTS:
             return False

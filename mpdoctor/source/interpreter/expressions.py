@@ -191,8 +191,7 @@ def evaluate_positional(
 ) -> tuple[tuple[Value, ...], bool]:
     """The positional arguments, and whether there may be more. Where a function of the user's own is called, of whose
     parameters `bound` are given already, `*rest` holds as many as it still needs: `loss_of(*model(x), y)`."""
-    starred = [argument for argument in node.args if isinstance(argument, ast.Starred)]
-    if called is None or len(starred) != 1:
+    if called is None or [*map(type, node.args)].count(ast.Starred) != 1:
         args, is_open, _ = spread_out(state, node.args)
         return args, is_open
     needed = _needed(called, bound, node)
@@ -225,6 +224,8 @@ def _needed(called: Closure, bound: int, node: ast.Call) -> int | None:
 
 
 def evaluate_keywords(state: State, nodes: list[ast.keyword]) -> tuple[Keywords, bool]:
+    if not nodes:
+        return (), False
     found: list[tuple[str, Value]] = []
     is_open = False
     for node in nodes:

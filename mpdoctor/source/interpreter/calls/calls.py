@@ -131,21 +131,16 @@ def _call(
         )
     if isinstance(callee, Defined) and isinstance(callee.of, ClassFacts):
         return _instantiate(state, callee, callee.of, args, keywords, is_open, location, dropped)
+    if isinstance(callee, Api):
+        return _call_library(state, callee, args, keywords, is_open, location, dropped)
     inlinable = inlinable_function(state, callee, args, keywords)
     result: Value | None = None
     if inlinable is not None:
         result = _inline(state, callee, inlinable, keywords, is_open, location, node)
-    elif isinstance(callee, Api):
-        if callee.name in ITERATING:
-            args = tuple(iterated(state, given) for given in args)
-        followed = _followed(state, callee, args, keywords, is_open, location)
-        if followed is not None:
-            return followed
     gives, yields = (None, result) if inlinable is not None and inlinable[0].is_generator else (result, None)
     order = state.next_order()
     call = Call(location, callee, args, keywords, state.context, order, is_open, dropped, gives, yields)
     state.events.calls.append(call)
-    remember_flag(state, call)
     if inlinable is None:
         special = _special_result(state, callee, call, node)
         if special is not None:
@@ -155,17 +150,38 @@ def _call(
 
 
 def _special_result(state: State, callee: Value, call: Call, node: ast.Call | None) -> Value | None:
-    """The result of a method that the interpreter knows, of `map` and the like, of a class of named tuples, and of
-    reading a setting that has a default."""
+    """The result of a method that the interpreter knows, and of a class of named tuples."""
     if isinstance(callee, Attribute) and node is not None:
         return call_known_method(state, callee, call, node)
+    return None if call.open else named_tuple(callee, call.args, call.keywords, call.location)
+
+
+def _call_library(
+    state: State,
+    callee: Api,
+    args: tuple[Value, ...],
+    keywords: Keywords,
+    is_open: bool,
+    location: Location,
+    dropped: bool,
+) -> Value:
+    """A function or a class of Python or of a library; reading a setting that has a default, and `map` and the like."""
+    if callee.name in ITERATING:
+        args = tuple(iterated(state, given) for given in args)
+    followed = _followed(state, callee, args, keywords, is_open, location)
+    if followed is not None:
+        return followed
+    call = Call(location, callee, args, keywords, state.context, state.next_order(), is_open, dropped)
+    state.events.calls.append(call)
+    remember_flag(state, call)
     default = default_of_variable(call)
     if default is not None:
         return joined((default, call))
-    named = None if call.open else named_tuple(callee, call.args, call.keywords, call.location)
-    if named is not None:
-        return named
-    return result_of_higher_order(state, call, lambda of, given: call_value(state, of, given, call.location))
+    special = result_of_higher_order(state, call, lambda of, given: call_value(state, of, given, call.location))
+    if special is not None:
+        return special
+    _inline_handed_over(state, callee, call)
+    return call
 
 
 def _inline(
@@ -254,7 +270,7 @@ def _make_dataclass(state: State, own: ClassFacts, call: Call) -> None:
 def _inline_handed_over(state: State, callee: Value, call: Call) -> None:
     """Functions that a library is handed (`compile(loss=f)`, `dataset.map(f)`) are called by it some
     time."""
-    if len(state.walk.call_stack) >= DEEPEST_CALL:
+    if not (call.args or call.keywords) or len(state.walk.call_stack) >= DEEPEST_CALL:
         return
     may_hold_functions = [argument for argument in call.given if isinstance(argument, _MAY_HOLD_FUNCTIONS)]
     if not may_hold_functions or (isinstance(callee, Api) and _hands_on(callee.name)):
@@ -275,7 +291,7 @@ def _hands_on(name: str) -> bool:
 def _inline_one_handed_over(state: State, value: Value) -> None:
     """A function, or one of which functools.partial has given some keywords."""
     keywords: Keywords = ()
-    if isinstance(value, Call) and is_api(value.callee, "functools.partial") and len(value.args) == 1:
+    if isinstance(value, Call) and len(value.args) == 1 and is_api(value.callee, "functools.partial"):
         keywords = value.keywords
         value = value.args[0]
     closure = closure_of(state, value) if isinstance(value, Defined) else None
