@@ -168,8 +168,9 @@ def _variable_dtype(facts: SourceFacts, call: Call) -> str | None:
 
 def _dtypes_of_weights(facts: SourceFacts, given: Iterable[Value]) -> Iterator[Attribute]:
     """Of these values those that are the weights' dtype of a layer that computes in 16 bits."""
-    for option in _with_dtypes_read(given):
-        value = option.argument(0) if isinstance(option, Call) else option
+    for option in _attributes_and_calls(given):
+        is_made = isinstance(option, Call) and is_call_of(option, "tensorflow.as_dtype")
+        value = option.argument(0) if isinstance(option, Call) and is_made else option
         if isinstance(value, Attribute) and value.name in ("dtype", "variable_dtype"):
             named = value.of
             owner = class_of(named.of if isinstance(named, Attribute) and is_policy_in_force(named) else named)
@@ -177,11 +178,10 @@ def _dtypes_of_weights(facts: SourceFacts, given: Iterable[Value]) -> Iterator[A
                 yield value
 
 
-def _with_dtypes_read(given: Iterable[Value]) -> Iterator[Value]:
-    """Of these values the attributes, and what `tf.as_dtype` makes of one."""
+def _attributes_and_calls(given: Iterable[Value]) -> Iterator[Attribute | Call]:
     for value in given:
         for option in value.options if isinstance(value, Either) else (value,):
-            if isinstance(option, Attribute) or is_call_of(option, "tensorflow.as_dtype"):
+            if isinstance(option, (Attribute, Call)):
                 yield option
 
 

@@ -77,9 +77,12 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 
 def _policies_given(facts: SourceFacts) -> Iterator[tuple[Call, Value, bool]]:
     """Each call that is given a policy name, with the value, and whether it is the `dtype` of a layer."""
+    naming = {*facts.policy_calls, *facts.calls_of(POLICY)}
     for call in facts.library_calls:
-        if isinstance(call.callee, Api) and not call.context.guarded:
-            dtype = call.keyword("dtype")
+        dtype = call.keyword("dtype") if call.keywords else None
+        if (dtype is None and call not in naming) or call.context.guarded:
+            continue
+        if isinstance(call.callee, Api):
             to_layer = dtype is not None and _makes_a_layer(call.callee)
             choices = options(dtype if to_layer else _policy_given(facts, call))
             for given in choices:
