@@ -40,7 +40,8 @@ def joined(values: Iterable[Value | None]) -> Value:
             return Either(found[0].location, (*found[: MOST_OPTIONS - 1], Unknown()))
     if not found:
         return Unknown()
-    return found[0] if len(found) == 1 else Either(found[0].location, tuple(found))
+    first, *others = found
+    return Either(first.location, tuple(found)) if others else first
 
 
 def _is_among(value: Value, found: list[Value]) -> bool:

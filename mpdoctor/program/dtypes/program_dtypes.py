@@ -55,5 +55,5 @@ class ProgramDtypes:
             found = {self._rounds[part] for part in parts} - {-1}
             if isinstance(current, Earlier):
                 found.add(current.branches)
-            self._rounds[current] = min(found, default=-1)
+            self._rounds[current] = min(found) if found else -1
         return self._rounds[value]

@@ -19,12 +19,11 @@ from mpdoctor.source.joining import joined
 
 
 def evaluate_constant(state: State, node: ast.Constant) -> Value:
-    value = getattr(node, "known", None)
+    value: Value | None = getattr(node, "known", None)
     if value is None:
         place, known = state.place(node), node.value
         value = Known(place, known) if is_told(known) else Unknown(place)
         node.known = value  # type: ignore[attr-defined]
-    assert isinstance(value, Value)
     return value
 
 
@@ -224,8 +223,6 @@ def _needed(called: Closure, bound: int, node: ast.Call) -> int | None:
 
 
 def evaluate_keywords(state: State, nodes: list[ast.keyword]) -> tuple[Keywords, bool]:
-    if not nodes:
-        return (), False
     found: list[tuple[str, Value]] = []
     is_open = False
     for node in nodes:

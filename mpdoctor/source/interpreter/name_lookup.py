@@ -13,7 +13,7 @@ from mpdoctor.source.names import api_from_name, is_builtin
 
 
 def evaluate_name(state: State, node: ast.Name) -> Value:
-    value = find(state, node.id, node)
+    value = state.scope.find(node.id) or _unbound(state, node.id, node)
     if value in state.imported:
         _record_uses(state, value, state.place(node))
     return value

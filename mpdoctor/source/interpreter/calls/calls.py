@@ -63,8 +63,11 @@ def evaluate_call(state: State, node: ast.Call, dropped: bool = False) -> Value:
     if is_spread and is_api(callee, "builtins.zip") and len(node.args) == 1:
         return _unzipped(state, node, callee)
     called, bound = executed_function(state, callee) if is_spread else (None, 0)
-    args, is_open = evaluate_positional(state, node, called, bound)
-    keywords, more = evaluate_keywords(state, node.keywords)
+    if is_spread:
+        args, is_open = evaluate_positional(state, node, called, bound)
+    else:
+        args, is_open = tuple([evaluate(state, argument) for argument in node.args]), False
+    keywords, more = evaluate_keywords(state, node.keywords) if node.keywords else ((), False)
     location = state.place(node)
     is_open = is_open or more
     if not isinstance(callee, Either):
@@ -123,8 +126,9 @@ def _call(
     dropped: bool,
     node: ast.Call | None,
 ) -> Value:
-    callee, args, keywords, is_open = really_called(callee, args, keywords, is_open)
-    if is_given_one_of_several(callee, args):
+    if not isinstance(callee, Api):
+        callee, args, keywords, is_open = really_called(callee, args, keywords, is_open)
+    if args and isinstance(args[0], Either) and is_given_one_of_several(callee, args[0]):
         given = [(choice, *args[1:]) for choice in options(args[0])]
         return joined(
             _call(state, callee, arguments, keywords, is_open, location, dropped, node) for arguments in given
