@@ -205,6 +205,8 @@ class _Dtypes:
         return dtype
 
     def _of(self, value: Value, depth: int) -> str | None:
+        if isinstance(value, Call):
+            return self._of_call(value, depth)
         if isinstance(value, Parameter):
             return self._of_parameter(value)
         if isinstance(value, Item):
@@ -215,8 +217,6 @@ class _Dtypes:
             if value.operator in COMPARISONS:
                 return "bool"
             return self._of_operation(value, depth)
-        if isinstance(value, Call):
-            return self._of_call(value, depth)
         if isinstance(value, Attribute) and value.name in ("T", "mT", "real"):
             return self.of(value.of, depth)
         return None
