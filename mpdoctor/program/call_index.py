@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from functools import cached_property
 from typing import Iterable, Iterator
 
@@ -45,17 +46,17 @@ class CallIndex:
 
     @cached_property
     def _by_public_name(self) -> dict[str, list[Call]]:
-        found: dict[str, list[Call]] = {}
+        found: dict[str, list[Call]] = defaultdict(list)
         for call in self.of_libraries:
             if isinstance(call.callee, Api):
-                found.setdefault(public_name(call.callee.name), []).append(call)
+                found[public_name(call.callee.name)].append(call)
         return found
 
     @cached_property
     def _by_last_name(self) -> dict[str, list[Call]]:
-        found: dict[str, list[Call]] = {}
+        found: dict[str, list[Call]] = defaultdict(list)
         for call in self.all:
-            found.setdefault(call.method, []).append(call)
+            found[call.method].append(call)
         return found
 
     @cached_property

@@ -187,7 +187,7 @@ class State:
         self.owner, self.qualified, self.depth = position.owner, position.qualified, position.depth
 
     def place(self, node: ast.expr | ast.stmt) -> Location:
-        return getattr(node, "place", None) or self.module.source.location(node)
+        return getattr(node, "place", None) or self.module.source.located(node)
 
 
 Evaluate = Callable[[State, ast.expr], Value]
