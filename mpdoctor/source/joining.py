@@ -29,6 +29,17 @@ def joined(values: Iterable[Value | None]) -> Value:
     values = tuple(values)
     if values and values[0] is not None and values.count(values[0]) == len(values):  # the same one: they compare so
         return values[0]
+    found = _distinct(values)
+    if not found:
+        return Unknown()
+    first, *others = found
+    if len(others) >= MOST_OPTIONS:
+        return Either(first.location, (*found[: MOST_OPTIONS - 1], Unknown()))
+    return Either(first.location, tuple(found)) if others else first
+
+
+def _distinct(values: Iterable[Value | None]) -> list[Value]:
+    """What these may be, each once; of more than `MOST_OPTIONS` only the first ones."""
     found: list[Value] = []
     for value in values:
         if value is None:
@@ -37,11 +48,8 @@ def joined(values: Iterable[Value | None]) -> Value:
             if not found or not _is_among(choice, found):
                 found.append(choice)
         if len(found) > MOST_OPTIONS:
-            return Either(found[0].location, (*found[: MOST_OPTIONS - 1], Unknown()))
-    if not found:
-        return Unknown()
-    first, *others = found
-    return Either(first.location, tuple(found)) if others else first
+            break
+    return found
 
 
 def _is_among(value: Value, found: list[Value]) -> bool:

@@ -36,11 +36,7 @@ from mpdoctor.semantics.source.numbers.losses_and_metrics import (
     loss_dtype,
     roles_from_facts,
 )
-from mpdoctor.semantics.source.programs.running_functions import (
-    contexts_of_calls,
-    runs_as_added_loss,
-    surrounding,
-)
+from mpdoctor.semantics.source.programs.running_functions import contexts_of_calls, runs_as_added_loss, surrounding
 
 MOST_NESTED = 8
 MOST_PARTS = 30  # of a value that are looked at

@@ -7,7 +7,6 @@ from functools import cache, partial
 
 from mpdoctor.facts.location import Location
 from mpdoctor.knowledge.api_names import public_name
-from mpdoctor.program.context import Branch, Context
 from mpdoctor.program.events import Call
 from mpdoctor.program.user_definitions import ClassFacts, Defined
 from mpdoctor.program.values import Api, Attribute, Collection, Either, Value, is_api, options
@@ -29,6 +28,7 @@ from mpdoctor.source.interpreter.calls.callees import (
     really_called,
 )
 from mpdoctor.source.interpreter.calls.changed_arguments import put_back_arguments
+from mpdoctor.source.interpreter.calls.chosen_functions import where_chosen
 from mpdoctor.source.interpreter.calls.container_calls import columns_of
 from mpdoctor.source.interpreter.calls.higher_order_calls import result_of_higher_order
 from mpdoctor.source.interpreter.containers import ITERATING, contents_of, element_of, iterated
@@ -62,19 +62,32 @@ def evaluate_call(state: State, node: ast.Call, dropped: bool = False) -> Value:
     is_spread = ast.Starred in map(type, node.args)
     if is_spread and is_api(callee, "builtins.zip") and len(node.args) == 1:
         return _unzipped(state, node, callee)
-    called, bound = executed_function(state, callee) if is_spread else (None, 0)
     if is_spread:
-        args, is_open = evaluate_positional(state, node, called, bound)
+        args, is_open = evaluate_positional(state, node, *executed_function(state, callee))
     else:
         args, is_open = tuple([evaluate(state, argument) for argument in node.args]), False
     keywords, more = evaluate_keywords(state, node.keywords) if node.keywords else ((), False)
     location = state.place(node)
     is_open = is_open or more
-    if not isinstance(callee, Either):
-        return _call(state, callee, args, keywords, is_open, location, dropped, node)
+    if isinstance(callee, Either):
+        return _call_each(state, callee, args, keywords, is_open, location, dropped, node)
+    return _call(state, callee, args, keywords, is_open, location, dropped, node)
+
+
+def _call_each(
+    state: State,
+    callee: Either,
+    args: tuple[Value, ...],
+    keywords: Keywords,
+    is_open: bool,
+    location: Location,
+    dropped: bool,
+    node: ast.Call,
+) -> Value:
+    """What any of several functions gives."""
     results, outer = [], state.context
     for number, choice in enumerate(callee.options):
-        state.context = _where_chosen(state, outer, node, callee, number)
+        state.context = where_chosen(state, outer, node, callee, number)
         results.append(_call(state, choice, args, keywords, is_open, location, dropped, node))
     state.context = outer
     return joined(results)
@@ -91,29 +104,6 @@ def _unzipped(state: State, node: ast.Call, callee: Value) -> Value:
         return columns
     args = held.items if is_whole and isinstance(held, Collection) else ()
     return _call(state, callee, args, (), not is_whole, location, False, node)
-
-
-def _where_chosen(state: State, context: Context, node: ast.Call, callee: Either, number: int) -> Context:
-    """Of `step = a if fast else b` each function runs on a path of its own, as if it stood in an `if`; a loop over
-    functions may run them one after the other."""
-    if not all(_is_own_function(state, choice) for choice in callee.options):
-        return context
-    chosen = _arms_of_choice(state, callee)
-    arm = chosen[number] if chosen else Branch(id(node) + number, True)
-    return context.but(branches=(*context.branches, arm))
-
-
-def _arms_of_choice(state: State, callee: Either) -> list[Branch]:
-    """The two arms of one `if` in which the functions were given the name; [] where they were not."""
-    functions = [choice.of for choice in callee.options if isinstance(choice, Defined)]
-    arms = [state.walk.chosen_in[id(of)] for of in functions if id(of) in state.walk.chosen_in]
-    is_one_choice = len(arms) == len(callee.options) == 2 and arms[0].statement == arms[1].statement
-    return arms if is_one_choice and arms[0].taken != arms[1].taken else []
-
-
-def _is_own_function(state: State, callee: Value) -> bool:
-    is_class = isinstance(callee, Defined) and isinstance(callee.of, ClassFacts)
-    return not is_class and executed_function(state, callee)[0] is not None
 
 
 def _call(
