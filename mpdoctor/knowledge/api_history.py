@@ -7,6 +7,7 @@ versions in between as the catalogue of TensorFlow 2.1 to 2.12 wheels had them.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Iterable
 
 # Everything that `keras.mixed_precision` ever held in public, in any Keras.
@@ -171,6 +172,7 @@ def is_at_or_below(name: str, places: Iterable[str]) -> bool:
     return any(name == place or name.startswith(place + ".") for place in places)
 
 
+@lru_cache(maxsize=None)
 def is_private(spelled: str) -> bool:
     """Whether a dotted name as the program spells it goes through a private part of TensorFlow or Keras."""
     parts = spelled.split(".")

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from typing import Dict
+from functools import lru_cache
 
 SYNONYMS = {
     "keras.optimizers.LossScaleOptimizer": "keras.mixed_precision.LossScaleOptimizer",
@@ -90,17 +90,7 @@ _KIND_BY_PLACE = {
 _PACKAGES = ("keras", "keras_cv", "keras_nlp", "keras_hub", "tensorflow_addons")
 
 
-class _PublicNames(Dict[str, str]):
-    """Remembers each answer: rules ask millions of times, about a few thousand names."""
-
-    def __missing__(self, name: str) -> str:
-        found = self[name] = _public_name(name)
-        return found
-
-
-_public_names = _PublicNames()
-
-
+@lru_cache(maxsize=None)  # rules ask millions of times, about a few thousand names
 def public_name(name: str) -> str:
     """The one name under which rules know this thing.
 
@@ -108,21 +98,6 @@ def public_name(name: str) -> str:
     "keras.mixed_precision.set_global_policy"; "keras.layers.core.Dense" is "keras.layers.Dense";
     "tensorflow.math.add" is "tensorflow.add". A name that is no synonym stays as it is.
     """
-    return _public_names[name]
-
-
-def kind_of_class(name: str) -> str | None:
-    """What a library class is to Keras: "layer", "model", "optimizer", "metric", "loss", "callback", or
-    None."""
-    name = public_name(name)
-    if name in _KINDS:
-        return _KINDS[name]
-    *places, last = name.split(".")  # of a module itself only `last`
-    is_class = len(places) == 2 and places[0] in _PACKAGES and last[:1].isupper()
-    return _KIND_BY_PLACE.get(places[1]) if is_class else None
-
-
-def _public_name(name: str) -> str:
     name = SYNONYMS.get(name, name)
     if name.startswith("tensorflow."):
         name = _public_tensorflow_name(name)
@@ -136,6 +111,18 @@ def _public_name(name: str) -> str:
             if is_thing and all(part.islower() and part != "schedules" for part in middle):
                 name = place + last
     return SYNONYMS.get(name, name)
+
+
+@lru_cache(maxsize=None)
+def kind_of_class(name: str) -> str | None:
+    """What a library class is to Keras: "layer", "model", "optimizer", "metric", "loss", "callback", or
+    None."""
+    name = public_name(name)
+    if name in _KINDS:
+        return _KINDS[name]
+    *places, last = name.split(".")  # of a module itself only `last`
+    is_class = len(places) == 2 and places[0] in _PACKAGES and last[:1].isupper()
+    return _KIND_BY_PLACE.get(places[1]) if is_class else None
 
 
 def _public_tensorflow_name(name: str) -> str:

@@ -4,6 +4,8 @@ Each measured: 2.10 and 2.15 take them, and 3.15 raises TypeError or ValueError.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from mpdoctor.knowledge.api_names import kind_of_class, public_name
 
 OF_METHODS = {
@@ -26,6 +28,7 @@ _OF_NAMES = {
 }
 
 
+@lru_cache(maxsize=None)
 def of_keras2_alone(name: str) -> tuple[str, ...]:
     """Of a function or class by its dotted name."""
     return (*_OF_NAMES.get(public_name(name), ()), *_OF_KINDS.get(kind_of_class(name) or "", ()))

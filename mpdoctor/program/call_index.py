@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from functools import cached_property
 from typing import Iterable, Iterator
 
@@ -15,20 +16,29 @@ class CallIndex:
     """Of calls in program order. Dozens of rules ask for a few each."""
 
     def __init__(self, calls: tuple[Call, ...]) -> None:
-        self._calls = calls
+        self.all = calls
 
     @cached_property
     def of_libraries(self) -> tuple[Call, ...]:
         """The calls of a library's functions and classes."""
-        return tuple(call for call in self._calls if isinstance(call.callee, Api))
+        return tuple(call for call in self.all if isinstance(call.callee, Api))
 
     def by_names(self, names: Iterable[str]) -> Iterator[Call]:
         """Calls of a library's functions or classes, synonyms included."""
         return _in_order([self._by_public_name.get(name, []) for name in dict.fromkeys(map(public_name, names))])
 
+    @cached_property
+    def of_objects(self) -> tuple[Call, ...]:
+        """The calls of what a call has made: `layer(x)`, `loss(labels, logits)`."""
+        return tuple(call for call in self.all if isinstance(call.callee, Call))
+
+    def by_last_names(self, names: Iterable[str]) -> Iterator[Call]:
+        """Calls of whatever has one of these names: a method, a library's function, one of the user's."""
+        return _in_order([self._by_last_name.get(name, []) for name in dict.fromkeys(names)])
+
     def by_methods(self, names: Iterable[str]) -> Iterator[Call]:
         """Calls of `something.name(…)`, where `something` is no library module."""
-        return _in_order([self._by_method.get(name, []) for name in dict.fromkeys(names)])
+        return (call for call in self.by_last_names(names) if call.receiver is not None)
 
     def makings_of(self, own: ClassFacts) -> list[Call]:
         """The calls that make an instance of one of the user's own classes, or of a class below it."""
@@ -36,26 +46,24 @@ class CallIndex:
 
     @cached_property
     def _by_public_name(self) -> dict[str, list[Call]]:
-        found: dict[str, list[Call]] = {}
+        found: dict[str, list[Call]] = defaultdict(list)
         for call in self.of_libraries:
             if isinstance(call.callee, Api):
-                found.setdefault(public_name(call.callee.name), []).append(call)
+                found[public_name(call.callee.name)].append(call)
         return found
 
     @cached_property
-    def _by_method(self) -> dict[str, list[Call]]:
-        found: dict[str, list[Call]] = {}
-        for call in self._calls:
-            method = call.method
-            if method is not None and call.receiver is not None:
-                found.setdefault(method, []).append(call)
+    def _by_last_name(self) -> dict[str, list[Call]]:
+        found: dict[str, list[Call]] = defaultdict(list)
+        for call in self.all:
+            found[call.method].append(call)
         return found
 
     @cached_property
     def _makings(self) -> dict[int, list[Call]]:
         """By the ids of the classes."""
         found: dict[int, list[Call]] = {}
-        for call in self._calls:
+        for call in self.all:
             if isinstance(call.callee, Defined) and isinstance(call.callee.of, ClassFacts):
                 for base in call.callee.of.lineage():
                     found.setdefault(id(base), []).append(call)

@@ -65,7 +65,7 @@ class Call(Value):
     @property
     def given(self) -> tuple[Value, ...]:
         """All arguments, those by position first."""
-        return (*self.args, *(value for _, value in self.keywords))
+        return (*self.args, *[value for _, value in self.keywords]) if self.keywords else self.args
 
     def arguments(self, positions: slice) -> tuple[Value, ...]:
         """Those at these positions that are given, in order, by position or by name. Rules ask for them and for

@@ -23,7 +23,8 @@ _NAMES = (
     "tensorflow.compat.v1.train.experimental.MixedPrecisionLossScaleOptimizer",
 )
 _REWRITE = ("enable_mixed_precision_graph_rewrite", "disable_mixed_precision_graph_rewrite")
-_SWITCHES = ("set_experimental_options", "enable_mixed_precision_graph_rewrite")
+# Of which one may switch on TensorFlow's rewriting of graphs.
+REWRITING_GRAPHS = ("set_experimental_options", "enable_mixed_precision_graph_rewrite")
 _WRAPPER = "LossScaleOptimizer"
 _MAKES_POLICY = "keras.mixed_precision.Policy"
 
@@ -42,11 +43,6 @@ def shows_16_bits(calls: Iterable[Call], uses: Iterable[Use]) -> bool:
     """Whether one of these is no wrapper of an optimizer, which goes with TensorFlow's rewriting of graphs as well."""
     names = (use.api.name for use in uses if not use.api.name.endswith(_WRAPPER))
     return any(map(_call_is_a_sign, calls)) or any(_name_is_a_sign(name) and not _is_module(name) for name in names)
-
-
-def rewrites_graphs(calls: Iterable[Call]) -> bool:
-    """Whether the program may switch on TensorFlow's rewriting of graphs."""
-    return any(call.method in _SWITCHES for call in calls)
 
 
 def _is_module(name: str) -> bool:
@@ -68,6 +64,8 @@ def _may_set_precision(name: str) -> bool:
 
 def _call_is_a_sign(call: Call) -> bool:
     callee = call.callee
+    if not call.keywords and not isinstance(callee, Api):
+        return False
     if isinstance(callee, Api) and _may_set_precision(callee.name):
         if callee.is_(*_SETS_POLICY):
             given = policies_set_by(call)

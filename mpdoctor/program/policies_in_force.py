@@ -6,10 +6,12 @@ from functools import cached_property
 
 from mpdoctor.facts.versions import Keras
 from mpdoctor.knowledge.api_names import kind_of_class
+from mpdoctor.program.call_index import CallIndex
 from mpdoctor.program.events import Call, Event
 from mpdoctor.program.policy_settings import (
     SET_FLOATX,
     SET_POLICY,
+    SETTING,
     UNSURE,
     PolicyName,
     are_of_two_kerases,
@@ -25,14 +27,14 @@ from mpdoctor.program.values import Api
 class PoliciesInForce:
     """Of one program. `callers_decide`: whether other files run it, which may have set a policy before."""
 
-    def __init__(self, calls: tuple[Call, ...], keras: Keras, is_notebook: bool, callers_decide: bool) -> None:
+    def __init__(self, calls: CallIndex, keras: Keras, is_notebook: bool, callers_decide: bool) -> None:
         self._calls, self._keras = calls, keras
         self._is_notebook, self._callers_decide = is_notebook, callers_decide
 
     @cached_property
     def calls_that_set(self) -> tuple[Call, ...]:
         """The calls that set the global policy (or floatx), in order."""
-        return tuple(call for call in self._calls if sets_policy(call) and not self._sets_nothing(call))
+        return tuple(call for call in self._calls.by_names(SETTING) if not self._sets_nothing(call))
 
     def _sets_nothing(self, setting: Call) -> bool:
         return self._is_too_late(setting) or self._is_last(setting)
@@ -46,7 +48,7 @@ class PoliciesInForce:
         """The order of the last call that running the file gets to, policies and Python's own functions left out."""
         doing = (
             call.order
-            for call in self._calls
+            for call in self._calls.all
             if call.context.reached and not sets_policy(call) and not makes_policy(call)
             if not (isinstance(call.callee, Api) and call.callee.root == "builtins")
         )
@@ -68,7 +70,7 @@ class PoliciesInForce:
         """What makes or sets the global policy of Keras 3: layers with none of their own, and calls for it."""
         return [
             call
-            for call in self._calls
+            for call in self._calls.of_libraries
             if isinstance(call.callee, Api)
             and (call.callee.is_(SET_POLICY) or kind_of_class(call.callee.name) == "layer")
             and call.keyword("dtype") is None

@@ -16,6 +16,7 @@ from mpdoctor.program.values import Api, Attribute, Known, Value, is_api, known,
 SET_POLICY = "keras.mixed_precision.set_global_policy"
 READ_POLICY = "keras.mixed_precision.global_policy"
 SET_FLOATX = "keras.backend.set_floatx"
+SETTING = (SET_POLICY, SET_FLOATX)
 
 
 class Unsure:
@@ -31,7 +32,7 @@ PolicyName = Union[str, None, Unsure]
 
 def sets_policy(call: Call) -> bool:
     """Whether a call sets the global policy, or floatx."""
-    return isinstance(call.callee, Api) and call.callee.is_(SET_POLICY, SET_FLOATX)
+    return isinstance(call.callee, Api) and call.callee.is_(*SETTING)
 
 
 def makes_policy(call: Call) -> bool:

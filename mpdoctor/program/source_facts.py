@@ -223,7 +223,9 @@ class SourceFacts:
 
     @cached_property
     def _policies(self) -> PoliciesInForce:
-        return PoliciesInForce(self.calls, self.keras, is_notebook=bool(self.cells), callers_decide=self.is_imported)
+        return PoliciesInForce(
+            self._call_index, self.keras, is_notebook=bool(self.cells), callers_decide=self.is_imported
+        )
 
     @property
     def policy_calls(self) -> tuple[Call, ...]:
@@ -287,9 +289,18 @@ class SourceFacts:
         """The calls of a library's functions and classes, in order."""
         return self._call_index.of_libraries
 
+    @property
+    def object_calls(self) -> tuple[Call, ...]:
+        """The calls of what a call has made, in order: `layer(x)`, `loss(labels, logits)`."""
+        return self._call_index.of_objects
+
     @cached_property
     def _call_index(self) -> CallIndex:
         return CallIndex(self.calls)
+
+    def calls_named(self, *names: str) -> Iterator[Call]:
+        """Calls of whatever has one of these names: a method, a library's function, one of the user's."""
+        return self._call_index.by_last_names(names)
 
     def method_calls(self, *names: str) -> Iterator[Call]:
         """Calls of `something.name(…)` for these method names, where `something` is no library module."""

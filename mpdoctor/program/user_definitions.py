@@ -131,7 +131,9 @@ class ClassFacts:
     @property
     def kind(self) -> str | None:
         """What it is to Keras, or what all classes are that it is mixed into."""
-        kinds = {self.own_kind} if self.own_kind is not None else {own.own_kind for own in self.mixed_into.values()}
+        if self.own_kind is not None or not self.mixed_into:
+            return self.own_kind
+        kinds = {own.own_kind for own in self.mixed_into.values()}
         return kinds.pop() if len(kinds) == 1 else None
 
     @property
@@ -140,19 +142,18 @@ class ClassFacts:
         derived = list(self.mixed_into.values())
         return derived[0] if len(derived) == 1 else self
 
-    def lineage(self) -> Iterator[ClassFacts]:
+    def lineage(self) -> list[ClassFacts]:
         """The class and its own bases, nearest first, as many as anybody has written by hand: of ten thousand classes,
         each derived from the one before, every one is asked for its own."""
-        lineage = {id(self): self}
-        waiting = [self]
-        for one in waiting:
-            yield one
+        lineage, seen = [self], {self}
+        for one in lineage:
             for base in one.bases if len(lineage) < _MOST_ANCESTORS else ():
-                for option in options(base):
+                for option in () if isinstance(base, Api) else options(base):
                     of = option.of if isinstance(option, Defined) else None
-                    if isinstance(of, ClassFacts) and id(of) not in lineage:
-                        lineage[id(of)] = of
-                        waiting.append(of)
+                    if isinstance(of, ClassFacts) and of not in seen:
+                        seen.add(of)
+                        lineage.append(of)
+        return lineage
 
     def base_argument(self, name: str) -> Value | None:
         """What it, or the nearest of the user's own bases that does, hands to `super().__init__(…)` by this name. For a
@@ -166,7 +167,10 @@ class ClassFacts:
 
     def find_method(self, name: str) -> FunctionFacts | None:
         """The method as written in this class or in the nearest of the user's own bases."""
-        return next((ancestor.methods[name] for ancestor in self.lineage() if name in ancestor.methods), None)
+        for ancestor in self.lineage():  # asked so often that a generator shows
+            if name in ancestor.methods:
+                return ancestor.methods[name]
+        return None
 
     def library_bases(self) -> Iterator[Api]:
         """Every library class that it derives from."""

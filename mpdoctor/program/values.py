@@ -236,12 +236,12 @@ def known(value: Value | None) -> Any:
 def walk(value: Value | None) -> Iterator[Value]:
     """The value and everything that it was made from, each once, nearest first."""
     waiting = [value] if value is not None else []
-    seen = {id(value)}
+    seen = set(waiting)
     for item in waiting:
         yield item
         for part in item.parts:
-            if id(part) not in seen:
-                seen.add(id(part))
+            if part not in seen:
+                seen.add(part)
                 waiting.append(part)
 
 

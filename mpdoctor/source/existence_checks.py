@@ -9,6 +9,7 @@ from functools import cache
 from mpdoctor.program.context import Context
 from mpdoctor.program.events import Call
 from mpdoctor.program.values import Api, Known, Unknown, Value, is_api
+from mpdoctor.source.syntax_nodes import nodes_in
 
 UNKNOWN = Unknown()
 WRAPPER_CLASSES = ("LossScaleOptimizer", "LossScaleOptimizerV1", "LossScaleOptimizerV3", "BaseLossScaleOptimizer")
@@ -53,9 +54,10 @@ def asks_whether_it_works(test: ast.expr, value: Value) -> bool:
     code behind it is written for more than one library version."""
     answer = getattr(test, "asks", None)
     if answer is None:
-        idle = {id(node.func) for node in ast.walk(test) if isinstance(node, ast.Call) and _asks_for_nothing(node)}
+        nodes = nodes_in([test])
+        idle = {node.func for node in nodes if isinstance(node, ast.Call) and _asks_for_nothing(node)}
         answer = test.asks = any(  # type: ignore[attr-defined]
-            _asks(node) for node in ast.walk(test) if id(node) not in idle
+            _asks(node) for node in nodes if node not in idle
         )
     return bool(answer) or _comes_from_asking(value)
 
@@ -108,21 +110,25 @@ def _asks_for_wrapper(value: Value) -> bool:
 
 def _comes_from_asking(value: Value) -> bool:
     """Whether a value was computed from an answer. An answer lies near: what takes many steps is data."""
-    waiting, seen = [value], {id(value)}
+    waiting, seen = [value], {value}
     for part in itertools.islice(waiting, _NEAR):  # which grows; without `walk`, as it is asked at each test
-        if isinstance(part, Api):
-            if _is_of_an_answer(part.name):
+        made_of = part.parts
+        if not made_of:
+            if isinstance(part, Api) and _is_of_an_answer(part.name):
                 return True
-            continue
-        idle = isinstance(part, Call) and is_api(part.callee, "builtins.hasattr") and _is_always_there(part.argument(1))
-        for further in part.parts if len(waiting) < _NEAR and not idle else ():
-            if id(further) not in seen:
-                seen.add(id(further))
-                waiting.append(further)
+        elif len(waiting) < _NEAR and not (isinstance(part, Call) and _is_idle(part)):
+            for further in made_of:
+                if further not in seen:
+                    seen.add(further)
+                    waiting.append(further)
     return False
 
 
-def _is_always_there(name: Value | None) -> bool:
+def _is_idle(call: Call) -> bool:
+    """`hasattr(model, "optimizer")`"""
+    if not isinstance(call.callee, Api) or call.callee.name != "builtins.hasattr":
+        return False
+    name = call.argument(1)
     return isinstance(name, Known) and isinstance(name.value, str) and name.value in _ALWAYS_THERE
 
 
@@ -151,7 +157,7 @@ def may_prune(test: ast.expr) -> bool:
     object to the next, or be set from elsewhere."""
     answer = getattr(test, "prunes", None)
     if answer is None:
-        nodes = list(ast.walk(test))
+        nodes = nodes_in([test])
         asked = [node.func for node in nodes if isinstance(node, ast.Call) and _asks_a_dict(node.func)]
         attributes = [node for node in nodes if isinstance(node, ast.Attribute) and node not in asked]
         answer = test.prunes = not attributes  # type: ignore[attr-defined]

@@ -60,10 +60,11 @@ class Outlines(dict[Path, Outline]):
             handing_on = {path for path in new if path.name == "__init__.py"}
         return found
 
-    def imported_by(self, path: Path) -> list[Path]:
+    def imported_by(self, path: Path, without: Iterable[Path] = ()) -> list[Path]:
         """What a file imports, also through others, in an order that is the same whoever asks: what a module imports
-        before it, and of modules that import one another the outermost package first."""
-        return sorted(self.reached_from([path]) if path in self else (), key=self._ranks.__getitem__)
+        before it, and of modules that import one another the outermost package first. `without`: what is left out."""
+        imported = self.reached_from([path]) if path in self else set[Path]()
+        return sorted(imported.difference(without), key=self._ranks.__getitem__)
 
     def groups(self, size: int) -> list[list[Path]]:
         """The files, in groups that import nothing of one another, of at most `size` bytes of source each, or of what

@@ -29,16 +29,27 @@ def joined(values: Iterable[Value | None]) -> Value:
     values = tuple(values)
     if values and values[0] is not None and values.count(values[0]) == len(values):  # the same one: they compare so
         return values[0]
-    found: list[Value] = []
-    for value in values:
-        for choice in options(value):
-            if not _is_among(choice, found):
-                found.append(choice)
-                if len(found) > MOST_OPTIONS:
-                    return Either(found[0].location, (*found[: MOST_OPTIONS - 1], Unknown()))
+    found = _distinct(values)
     if not found:
         return Unknown()
-    return found[0] if len(found) == 1 else Either(found[0].location, tuple(found))
+    first, *others = found
+    if len(others) >= MOST_OPTIONS:
+        return Either(first.location, (*found[: MOST_OPTIONS - 1], Unknown()))
+    return Either(first.location, tuple(found)) if others else first
+
+
+def _distinct(values: Iterable[Value | None]) -> list[Value]:
+    """What these may be, each once; of more than `MOST_OPTIONS` only the first ones."""
+    found: list[Value] = []
+    for value in values:
+        if value is None:
+            continue
+        for choice in value.options if isinstance(value, Either) else (value,):
+            if not found or not _is_among(choice, found):
+                found.append(choice)
+        if len(found) > MOST_OPTIONS:
+            break
+    return found
 
 
 def _is_among(value: Value, found: list[Value]) -> bool:
@@ -65,14 +76,14 @@ def _is_equal(value: Value, other: Value) -> bool:
 def tells_of_all(element: Value) -> bool:
     """Whether one value tells of all elements of a comprehension; not where something in it depends on a condition or
     on known values that differ (`dtype=dtype for name, dtype in …`). Numbers and names may differ."""
-    waiting, seen = [element], {id(element)}
+    waiting, seen = [element], {element}
     for value in waiting:
         if isinstance(value, Either) and not all(isinstance(known(choice), (int, float)) for choice in value.options):
             return False
         is_text = isinstance(value, Operation) and value.operator == "f-string"
         for part in () if is_text or isinstance(value, Either) else value.parts:
-            if id(part) not in seen:
-                seen.add(id(part))
+            if part not in seen:
+                seen.add(part)
                 waiting.append(part)
         if len(waiting) > MOST_PARTS:
             return False

@@ -40,7 +40,7 @@ class Project:
         state = self._state
         with _apart(state, guarded) as self._side_effects[path]:
             module = state.module = new_module(state, source, path, "__main__", None)
-            for imported in self._outlines.imported_by(path):
+            for imported in self._outlines.imported_by(path, without=state.modules):
                 if imported not in state.modules:
                     self._load(state, imported, "")
             within_bounds(state, module, execute_module)

@@ -48,9 +48,12 @@ class Source:
     def location(self, node: ast.expr | ast.stmt | ast.alias | ast.arg | ast.ExceptHandler) -> Location:
         """The whole node. It is remembered on the node, because one function is often followed many times."""
         place: Location | None = getattr(node, "place", None)
-        if place is None:
-            place = self.span(node.lineno, node.col_offset, node.end_lineno or node.lineno, node.end_col_offset or 0)
-            node.place = place  # type: ignore[union-attr]
+        return place if place is not None else self.located(node)
+
+    def located(self, node: ast.expr | ast.stmt | ast.alias | ast.arg | ast.ExceptHandler) -> Location:
+        """The same, of a node that nobody has asked about."""
+        place = self.span(node.lineno, node.col_offset, node.end_lineno or node.lineno, node.end_col_offset or 0)
+        node.place = place  # type: ignore[union-attr]
         return place
 
     def span(self, line: int, start: int, end_line: int, end: int) -> Location:

@@ -13,9 +13,11 @@ def makings_told(facts: SourceFacts) -> tuple[tuple[Location, bool], ...]:
     """What the events say for `SourceFacts.makings`: where the class is defined, and whether all are in float32."""
     found: dict[Location, bool] = {}
     for call in facts.calls:
-        own = call.callee.of if isinstance(call.callee, Defined) else None
-        in_float32 = _made_in_float32(facts, call, own) if isinstance(own, ClassFacts) else None
-        for base in own.lineage() if isinstance(own, ClassFacts) and in_float32 is not None else ():
+        if not isinstance(call.callee, Defined) or not isinstance(call.callee.of, ClassFacts):
+            continue
+        own = call.callee.of
+        in_float32 = _made_in_float32(facts, call, own)
+        for base in own.lineage() if in_float32 is not None else ():
             found[base.location] = found.get(base.location, True) and bool(in_float32)
     return tuple(found.items())
 

@@ -16,7 +16,7 @@ from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import Crashed
 from mpdoctor.program.breakdown import Breakdown, breakdown_from_error
 from mpdoctor.program.collector import without_garbage_collection
-from mpdoctor.program.mixed_precision_signs import rewrites_graphs, shows_16_bits
+from mpdoctor.program.mixed_precision_signs import REWRITING_GRAPHS, shows_16_bits
 from mpdoctor.program.source_facts import Problem, SourceFacts
 from mpdoctor.source import facts_with_cells, facts_without_walking, program_with_imports, source_or_problem
 from mpdoctor.source.import_graph import Outlines
@@ -241,8 +241,8 @@ def _without_events(facts: SourceFacts) -> SourceFacts:
         facts,
         makings=makings,
         policies_set=policies,
-        shows_16_bits=shows_16_bits(facts.calls, facts.uses),
-        rewrites_graphs=rewrites_graphs(facts.calls),
+        shows_16_bits=bool(facts.mixed_precision_signs) and shows_16_bits(facts.calls, facts.uses),
+        rewrites_graphs=any(True for _ in facts.calls_named(*REWRITING_GRAPHS)),
         files_saved=files_told(facts),
         uses=(),
         calls=(),

@@ -15,6 +15,7 @@ FLOATING = ("float16", "float32", "float64")
 _PLACE = "numpy."
 _ENDS = ("min", "max")
 _DTYPES = ("tensorflow.float16", "tensorflow.bfloat16", "tensorflow.float32", "tensorflow.float64")
+_ENDS_OF_DTYPES = frozenset(f"{dtype}.{end}" for dtype in _DTYPES for end in _ENDS)
 _DEEPEST = 30
 _MOST_PARTS = 200
 
@@ -29,13 +30,13 @@ def is_array(value: Value | None) -> bool:
     """Whether it is for certain a numpy array or scalar, which TensorFlow converts to the dtype of the tensor
     it meets."""
     waiting = [*options(value)]
-    seen = {id(item) for item in waiting}
+    seen = set(waiting)
     for item in waiting:
         parts = _parts_of_an_array(item)
         if parts is None or len(waiting) > _MOST_PARTS:
             return False
-        new = [part for part in parts if id(part) not in seen]
-        seen.update(map(id, new))
+        new = [part for part in parts if part not in seen]
+        seen.update(new)
         waiting += new
     return bool(waiting)
 
@@ -117,25 +118,20 @@ def _leaves(value: Value | None, depth: int = 0) -> list[Value]:
 
 def _parts_of_an_array(value: Value) -> tuple[Value, ...] | None:
     """What must be arrays as well for a value to be one; None where it is none for certain, or nobody knows."""
-    if _is_end_of_a_range(value):
-        return ()
-    if isinstance(value, Call) and isinstance(value.callee, Api):
-        return () if value.callee.name.startswith("numpy.") else None
     if isinstance(value, Call):
+        if isinstance(value.callee, Api):
+            return () if value.callee.name.startswith("numpy.") else None
         return (value.callee.of,) if isinstance(value.callee, Attribute) else None
-    if isinstance(value, (Attribute, Item)):
-        return (value.of,)
     if isinstance(value, Operation):
-        return tuple(operand for operand in value.operands if not isinstance(operand, Known)) or None
-    return None
+        return tuple([operand for operand in value.operands if not isinstance(operand, Known)]) or None
+    if isinstance(value, Attribute):
+        return () if value.name in _ENDS and _is_end_of_a_range(value) else (value.of,)
+    if isinstance(value, Item):
+        return (value.of,)
+    return () if isinstance(value, Api) and value.name in _ENDS_OF_DTYPES else None
 
 
-def _is_end_of_a_range(value: Value) -> bool:
-    """`tf.float32.min`, `x.dtype.max`: a numpy scalar."""
-    if isinstance(value, Api):
-        place, _, name = value.name.rpartition(".")
-        return name in _ENDS and place in _DTYPES
-    if not isinstance(value, Attribute) or value.name not in _ENDS:
-        return False
+def _is_end_of_a_range(value: Attribute) -> bool:
+    """`x.dtype.max`: a numpy scalar, as `tf.float32.min` is."""
     named = value.of
     return is_call_of(named, "tensorflow.as_dtype") or (isinstance(named, Attribute) and named.name == "dtype")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Iterable, Protocol, Sequence
 
 from mpdoctor.knowledge.api_names import public_name
@@ -78,11 +79,13 @@ def _of_python_function(dtypes: Dtypes, call: Call, depth: int) -> str | None:
     return None if declared is None or may_raise else dtypes.named(declared, depth)
 
 
+@lru_cache(maxsize=None)
 def default_of(name: str) -> tuple[int | None, str] | None:
     """Of a function that makes tensors, by its public name: the position of its `dtype`, and the default."""
     return DEFAULTS.get(name) or DEFAULTS.get(".".join(_place_and_function(name)))
 
 
+@lru_cache(maxsize=None)
 def _place_and_function(name: str) -> tuple[str, str]:
     place, _, function = name.rpartition(".")
     return _ALIKE.get(place, place), function

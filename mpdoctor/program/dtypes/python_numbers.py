@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.user_definitions import Parameter
@@ -32,10 +33,13 @@ RANGE = "builtins.range"
 def is_number(value: Value | None, depth: int = 0) -> bool:
     """Whether it is a Python number (or another constant), one that `__init__` is given where its default is a number,
     a length in a static shape, or made of such."""
+    if isinstance(value, Known):
+        return True
     if isinstance(value, Either):
         return all(is_number(option, depth) for option in value.options)
     if isinstance(value, Item):
-        return _is_loop_counter(value) or (isinstance(known(value.index), int) and _is_static_shape(value.of))
+        is_numbered = isinstance(value.index, Known) and isinstance(value.index.value, int)
+        return _is_loop_counter(value) or (is_numbered and _is_static_shape(value.of))
     if isinstance(value, Call) and isinstance(value.callee, Api):
         return value.callee.name in _NUMBERS or value.callee.root == "math"
     if isinstance(value, Operation):
@@ -43,7 +47,7 @@ def is_number(value: Value | None, depth: int = 0) -> bool:
     if isinstance(value, Parameter):
         is_setting = value.function is not None and value.function.name == "__init__"
         return is_setting and type(known(value.default)) in (int, float)
-    return isinstance(value, Known)
+    return False
 
 
 def _is_loop_counter(item: Item) -> bool:
@@ -53,15 +57,22 @@ def _is_loop_counter(item: Item) -> bool:
         return item.of.name == RANGE
     if not isinstance(item.of, Call) or not isinstance(item.of.callee, Api) or item.of.callee.name != RANGE:
         return False
-    made = (part for end in item.of.args for part in walk(end) if isinstance(part, Call))
-    return not any(isinstance(call.callee, Api) and call.callee.root not in ("builtins", "math") for call in made)
+    return not _is_of_library(item.of)
+
+
+@lru_cache(maxsize=64)
+def _is_of_library(counting: Call) -> bool:
+    """Whether a library's call makes one of the ends of a range. Each use of the counter asks."""
+    made = (part for end in counting.args for part in walk(end) if isinstance(part, Call))
+    return any(isinstance(call.callee, Api) and call.callee.root not in ("builtins", "math") for call in made)
 
 
 def _is_static_shape(value: Value) -> bool:
     """`x.shape`, `x.shape.as_list()`, `K.int_shape(x)`: of `tf.shape(x)` the lengths are tensors."""
     if isinstance(value, Call):
-        of_shape = value.method == "as_list" and value.receiver is not None and _is_static_shape(value.receiver)
-        return of_shape or value.method in ("get_shape", "int_shape")
+        method = value.method
+        of_shape = method == "as_list" and value.receiver is not None and _is_static_shape(value.receiver)
+        return of_shape or method in ("get_shape", "int_shape")
     return isinstance(value, Attribute) and value.name == "shape"
 
 

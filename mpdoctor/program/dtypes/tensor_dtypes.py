@@ -60,7 +60,7 @@ def dtype_named(value: Value | None, keras: Keras | None = None) -> str | None:
 def dtype_of(
     value: Value | None,
     keras: Keras | None = None,
-    remembered: Mapping[int, tuple[Value, str | None]] | None = None,
+    remembered: Mapping[Value, str | None] | None = None,
     first_round: bool = False,
     returned: Returned | None = None,
 ) -> str | None:
@@ -68,7 +68,7 @@ def dtype_of(
     certain.
 
     `keras` decides which parameters of a layer's `call()` are autocast: in Keras 2 the first only, in Keras 3
-    every tensor. Without it only the first is. `remembered`: answers given before, by the id of the value.
+    every tensor. Without it only the first is. `remembered`: answers given before.
     `first_round`: what a name holds in a loop is what it held before it. `returned`: what a function of the user's
     returns, for the layers that call one."""
     return _Dtypes(keras, remembered=remembered, first_round=first_round, returned=returned).of(value, 0)
@@ -108,7 +108,7 @@ class _Dtypes:
         self,
         keras: Keras | None,
         told: Told | None = None,
-        remembered: Mapping[int, tuple[Value, str | None]] | None = None,
+        remembered: Mapping[Value, str | None] | None = None,
         first_round: bool = False,
         returned: Returned | None = None,
     ) -> None:
@@ -118,7 +118,7 @@ class _Dtypes:
         self.keras = keras
         self.remembered = remembered if remembered is not None else {}
         self.told = told if told is not None else lambda value, found: found
-        self.answers: dict[int, str | None] = {}
+        self.answers: dict[Value, str | None] = {}
 
     def named(self, value: Value | None, depth: int) -> str | None:
         found = {self.told(option, self._named(option, depth + 1)) for option in options(value)}
@@ -127,14 +127,13 @@ class _Dtypes:
     def of(self, value: Value | None, depth: int) -> str | None:
         if value is None or depth > _DEPTH:
             return None
-        key = id(value)
-        if key in self.remembered:
-            return self.remembered[key][1]
-        if key not in self.answers:
-            self.answers[key] = None
+        if value in self.remembered:
+            return self.remembered[value]
+        if value not in self.answers:
+            self.answers[value] = None
             several = value.options if isinstance(value, Either) else ()
-            self.answers[key] = self._agreed_options(several, depth) if several else self._of_one(value, depth)
-        return self.answers[key]
+            self.answers[value] = self._agreed_options(several, depth) if several else self._of_one(value, depth)
+        return self.answers[value]
 
     def _of_one(self, value: Value, depth: int) -> str | None:
         return None if isinstance(value, Earlier) else self.told(value, self._of(value, depth + 1))
@@ -206,6 +205,8 @@ class _Dtypes:
         return dtype
 
     def _of(self, value: Value, depth: int) -> str | None:
+        if isinstance(value, Call):
+            return self._of_call(value, depth)
         if isinstance(value, Parameter):
             return self._of_parameter(value)
         if isinstance(value, Item):
@@ -216,8 +217,6 @@ class _Dtypes:
             if value.operator in COMPARISONS:
                 return "bool"
             return self._of_operation(value, depth)
-        if isinstance(value, Call):
-            return self._of_call(value, depth)
         if isinstance(value, Attribute) and value.name in ("T", "mT", "real"):
             return self.of(value.of, depth)
         return None

@@ -149,8 +149,5 @@ def _is_for_text(layer: Value) -> bool:
 
 def _reads_text(facts: SourceFacts) -> bool:
     """Whether a part of the program may take strings: then nothing is certain about its inputs."""
-    has_layer = any(
-        isinstance(call.callee, Api) and public_name(call.callee.name).rpartition(".")[2] in TEXT
-        for call in facts.calls
-    )
+    has_layer = any(isinstance(call.callee, Api) for call in facts.calls_named(*TEXT))
     return has_layer or any(f"{use.api.name}.".startswith(HANDLING_TEXT) for use in facts.uses)

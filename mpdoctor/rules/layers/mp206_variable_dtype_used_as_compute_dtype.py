@@ -52,7 +52,7 @@ from mpdoctor.program.dtypes.dtype_names import AUTOCAST, VARIABLE, is_policy_in
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.instances import class_of, is_call_of
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Api, Attribute, Collection, Item, Value, options
+from mpdoctor.program.values import Api, Attribute, Collection, Either, Item, Value, options
 from mpdoctor.semantics.live.errors.dtype_error_causes import mismatch_in_call, names_variable_dtype
 from mpdoctor.semantics.live.errors.error_texts import evidence_of, place_of_failure
 from mpdoctor.semantics.source.edits.attributes import attribute_renamed
@@ -74,7 +74,7 @@ FIX = "Write `compute_dtype`"
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
     if not facts.shows_mixed_precision:
         return
-    for call in facts.calls:
+    for call in facts.library_calls:
         name = _variable_dtype(facts, call)
         if name is None or asks_for_dtype(call.context) or facts.dtype_of(call) != VARIABLE:
             continue
@@ -160,22 +160,29 @@ def _named_dtype(failure: FailureFacts) -> str:
 def _variable_dtype(facts: SourceFacts, call: Call) -> str | None:
     """`self.dtype` or `self.variable_dtype` as an argument of a TensorFlow call in a layer that computes in 16 bits: in
     its `call()`, or of what it makes for it, other than variables."""
-    is_made_before = not runs_in_layer(facts, call.context)
-    if not isinstance(call.callee, Api) or (is_made_before and is_call_of(call, "tensorflow.Variable")):
-        return None
     named = next(_dtypes_of_weights(facts, call.given), None)
-    return f"self.{named.name}" if named is not None else None
+    if named is None or (is_call_of(call, "tensorflow.Variable") and not runs_in_layer(facts, call.context)):
+        return None
+    return f"self.{named.name}"
 
 
 def _dtypes_of_weights(facts: SourceFacts, given: Iterable[Value]) -> Iterator[Attribute]:
     """Of these values those that are the weights' dtype of a layer that computes in 16 bits."""
-    for option in (option for value in given for option in options(value)):
-        value = option.argument(0) if isinstance(option, Call) and is_call_of(option, "tensorflow.as_dtype") else option
+    for option in _attributes_and_calls(given):
+        is_made = isinstance(option, Call) and is_call_of(option, "tensorflow.as_dtype")
+        value = option.argument(0) if isinstance(option, Call) and is_made else option
         if isinstance(value, Attribute) and value.name in ("dtype", "variable_dtype"):
             named = value.of
             owner = class_of(named.of if isinstance(named, Attribute) and is_policy_in_force(named) else named)
             if owner is not None and any(policy in SIXTEEN_BITS for policy in policies_of_instances(facts, owner)):
                 yield value
+
+
+def _attributes_and_calls(given: Iterable[Value]) -> Iterator[Attribute | Call]:
+    for value in given:
+        for option in value.options if isinstance(value, Either) else (value,):
+            if isinstance(option, (Attribute, Call)):
+                yield option
 
 
 def _meets(facts: SourceFacts, met: MixedOperands, call: Call) -> bool:

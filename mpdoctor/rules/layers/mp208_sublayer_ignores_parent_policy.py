@@ -60,6 +60,7 @@ from mpdoctor.facts.model import ModelFacts
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.knowledge.api_names import kind_of_class, public_name
 from mpdoctor.knowledge.layer_kinds import NOT_FLOATING
+from mpdoctor.program.context import Context
 from mpdoctor.program.dtypes.tensor_dtypes import policies_named
 from mpdoctor.program.events import Call
 from mpdoctor.program.instances import class_of
@@ -125,8 +126,11 @@ def _layers_against_parent(model: ModelFacts) -> Iterator[tuple[LayerFacts, Laye
 def _made_inside(facts: SourceFacts) -> dict[int, list[Call]]:
     """By the id of a class the layers without a dtype that it makes."""
     made: dict[int, list[Call]] = {}
+    makers: dict[Context, ClassFacts | None] = {}
     for call in facts.calls:
-        own = _maker(facts, call)
+        if call.context not in makers:
+            makers[call.context] = _maker(facts, call.context)
+        own = makers[call.context]
         if own is not None and _is_layer_without_dtype(call):
             made.setdefault(id(own), []).append(call)
     return made
@@ -151,10 +155,10 @@ def _policies_given(facts: SourceFacts, makings: Iterable[Call], inner: Call) ->
     return {policy for making in made for policy in policies_named(dtype_given(facts, making))}
 
 
-def _maker(facts: SourceFacts, call: Call) -> ClassFacts | None:
-    """The class whose own `__init__` or `build` makes it, or a function of no class that it calls."""
-    function, owner = call.context.function, call.context.owner
-    makers = [function] if owner is not None else [None, *functions_around(facts, call.context)][-1:]
+def _maker(facts: SourceFacts, context: Context) -> ClassFacts | None:
+    """The class in whose own `__init__` or `build` code runs, or in a function of no class that it calls."""
+    function, owner = context.function, context.owner
+    makers = [function] if owner is not None else [None, *functions_around(facts, context)][-1:]
     return next((maker.owner for maker in makers if maker is not None and maker.name in SETTING_UP), None)
 
 

@@ -45,6 +45,7 @@ keras-team/keras-cv#967, keras-team/keras#16927, tensorflow/tensorflow#31536, te
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.finding import Finding, Severity
@@ -83,7 +84,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     for call in facts.library_calls:
         if not isinstance(call.callee, Api) or not call.callee.name.startswith(("tensorflow.", "keras.ops.")):
             continue
-        name = _name(call.callee)
+        name = _short_name(call.callee.name)
         lacking = WITHOUT_HALF.get(name, frozenset(("float16",)) if name in ON_GPU_ONLY else None)
         if name in RANGES:
             yield from _range(facts, call)
@@ -180,8 +181,9 @@ def _input_dtypes(facts: SourceFacts, call: Call) -> tuple[str, ...]:
     return tuple(dtype for item in items if item is not None for dtype in half_dtypes(facts, item, call.context))
 
 
-def _name(callee: Api) -> str:
-    name = public_name(callee.name)
+@cache
+def _short_name(name: str) -> str:
+    name = public_name(name)
     for place in ("keras.ops.linalg.", "keras.ops.math.", "keras.ops.numpy."):
         name = name.replace(place, "keras.ops.")
     return name

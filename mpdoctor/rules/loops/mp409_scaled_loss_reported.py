@@ -97,8 +97,8 @@ def _losses_returned(facts: SourceFacts, scaled: list[Call], gradients: list[Cal
     """Each `return` of a loss that is scaled still, with the call that scaled it."""
     return {
         returned: loss
-        for value, returned in _returned(facts, scaled)
-        if (loss := scaling_of(value, scaled)) and _leaves_scaled(facts, loss, returned, gradients)
+        for loss, returned in _returned(facts, scaled)
+        if _leaves_scaled(facts, loss, returned, gradients)
     }
 
 
@@ -108,18 +108,19 @@ def _loss_logged(told: Iterable[Value], log: Call, scaled: list[Call], gradients
     return next((loss for loss in losses if gradients_of_loss(loss, gradients)), None)
 
 
-def _returned(facts: SourceFacts, scaled: list[Call]) -> Iterator[tuple[Value, Return]]:
-    """Each value that a function returns. A loss that is returned with its gradients is for a caller that knows that
-    both are scaled; gradients from which the loss itself was computed, as in a penalty, and their norm do not count,
-    nor do unscaled ones where the program has no caller. So is one that is returned beside the unscaled loss."""
+def _returned(facts: SourceFacts, scaled: list[Call]) -> Iterator[tuple[Call, Return]]:
+    """Each scaled loss that a function returns. A loss that is returned with its gradients is for a caller that knows
+    that both are scaled; gradients from which the loss itself was computed, as in a penalty, and their norm do not
+    count, nor do unscaled ones where the program has no caller. So is one that is returned beside the unscaled loss."""
     unscaled = {id(loss) for call in scaled for loss in options(call.argument(0))}
     for returned in facts.returns:
         values = list(told_in(returned.value))
-        if any(id(value) in unscaled for value in values):
+        losses = [loss for value in values if (loss := scaling_of(value, scaled))]
+        if not losses or any(id(value) in unscaled for value in values):
             continue
         gradients = until_gradients(returned.value, lambda part: part in scaled or _is_norm(part))
         if not any(is_gradient_call(part) for part in gradients) or _is_by_itself(facts, returned, scaled):
-            yield from ((value, returned) for value in values)
+            yield from ((loss, returned) for loss in losses)
 
 
 def _is_by_itself(facts: SourceFacts, returned: Return, scaled: list[Call]) -> bool:

@@ -63,7 +63,7 @@ from mpdoctor.semantics.source.edits.met_operands import pairs_that_meet
 from mpdoctor.semantics.source.edits.named_numbers import number_replaced
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
 from mpdoctor.semantics.source.numbers.constants import CASTS, LARGEST, numbers_from_value
-from mpdoctor.semantics.source.numbers.epsilon_guards import function_named
+from mpdoctor.semantics.source.numbers.epsilon_guards import function_named, functions_called
 from mpdoctor.semantics.source.numbers.precision import Precision, precision_of
 from mpdoctor.semantics.wording import expression_at, text_at
 
@@ -166,8 +166,8 @@ def _products(facts: SourceFacts) -> Iterator[tuple[Operation | Call, tuple[Valu
     for operation in facts.operations:
         if operation.operator == "*" and len(operation.operands) == 2:
             yield operation, operation.operands
-    for call in facts.library_calls:
-        if function_named(call) in ("multiply", "scalar_mul"):
+    for call, name in functions_called(facts):
+        if name in ("multiply", "scalar_mul"):
             yield call, call.arguments(slice(2))
 
 
@@ -271,6 +271,6 @@ def _sums(facts: SourceFacts) -> Iterator[tuple[Operation | Call, tuple[Value, .
     for operation in facts.operations:
         if operation.operator in ("+", "-"):
             yield operation, operation.operands
-    for call in facts.library_calls:
-        if function_named(call) in ("add", "subtract"):
+    for call, name in functions_called(facts):
+        if name in ("add", "subtract"):
             yield call, call.arguments(slice(2))

@@ -78,6 +78,7 @@ from mpdoctor.semantics.source.numbers.epsilon_guards import (
     ROOT_DIVISOR,
     User,
     function_named,
+    functions_called,
     guards,
     upper_bounds,
 )
@@ -240,8 +241,7 @@ def _is_softmax(facts: SourceFacts, value: Value) -> bool:
 def _normalizing(facts: SourceFacts) -> Iterator[Finding]:
     """Functions that add their epsilon themselves: tf.math.l2_normalize, ops.normalize, tf.nn.batch_normalization."""
     precision = precision_of(facts)
-    for call in facts.library_calls:
-        name = function_named(call)
+    for call, name in functions_called(facts):
         if name not in NORMALIZING or asks_for_dtype(call.context) or call.open or not _is_by_squares(call, name):
             continue
         place, keyword, default, vanishes = NORMALIZING[name]

@@ -60,6 +60,7 @@ tensorflow/tensorflow#38457.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.model import ModelFacts
@@ -110,8 +111,8 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 
 def _called(facts: SourceFacts) -> Iterator[Finding]:
     precision = precision_of(facts)
-    for call in facts.calls:
-        if not _takes_probabilities(call) or asks_for_dtype(call.context):
+    for call in _calls_with_probabilities(facts):
+        if asks_for_dtype(call.context):
             continue
         prediction = _prediction(call)
         dtype = precision.half(prediction, call.context)
@@ -140,11 +141,10 @@ def _cast_too_late(facts: SourceFacts) -> Iterator[Finding]:
 
 
 def _cast_before_call(facts: SourceFacts) -> Iterator[Finding]:
-    for call in facts.calls:
-        if _takes_probabilities(call):
-            found = rounded_tensor(facts, _prediction(call))
-            if found is not None and isinstance(call.callee, (Api, Call)):
-                yield from _findings_late(found, [_entropy(call.callee)])
+    for call in _calls_with_probabilities(facts):
+        found = rounded_tensor(facts, _prediction(call))
+        if found is not None and isinstance(call.callee, (Api, Call)):
+            yield from _findings_late(found, [_entropy(call.callee)])
 
 
 def _cast_before_fit(facts: SourceFacts) -> Iterator[Finding]:
@@ -221,11 +221,14 @@ def _entropy(loss: Value) -> str:
     return name if name in FUNCTIONS else dict(zip(CLASSES, FUNCTIONS, strict=True)).get(name, "")
 
 
-def _takes_probabilities(call: Call) -> bool:
-    """Whether it calls a cross-entropy, a function or an object, without `from_logits=True`."""
-    if isinstance(call.callee, Api):
-        return _is_function(call.callee) and not call.open and _not_from_logits(call, 2)
-    return isinstance(call.callee, Call) and _is_of_probabilities(call.callee)
+@lru_cache(maxsize=1)
+def _calls_with_probabilities(facts: SourceFacts) -> tuple[Call, ...]:
+    """The calls of a cross-entropy, a function or an object, without `from_logits=True`."""
+    functions = facts.calls_of(*(f"{place}.{name}" for place in PLACES for name in FUNCTIONS))
+    return (
+        *(call for call in functions if not call.open and _not_from_logits(call, 2)),
+        *(call for call in facts.object_calls if _is_of_probabilities(call.callee)),
+    )
 
 
 def _prediction(call: Call) -> Value | None:

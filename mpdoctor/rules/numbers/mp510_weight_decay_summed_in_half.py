@@ -60,7 +60,7 @@ from mpdoctor.semantics.source.edits.names import cast, cast_argument
 from mpdoctor.semantics.source.edits.uses import meets_others
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
 from mpdoctor.semantics.source.layers.weight_values import is_made_of_weights
-from mpdoctor.semantics.source.numbers.epsilon_guards import function_named, guarded_values
+from mpdoctor.semantics.source.numbers.epsilon_guards import function_named, functions_called, guarded_values
 from mpdoctor.semantics.source.numbers.precision import precision_of
 
 SEVERITY = Severity.WARNING
@@ -74,8 +74,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     if not facts.shows_mixed_precision:
         return
     precision = precision_of(facts)
-    for call in facts.calls:
-        weights = _decayed(call)
+    for call, weights in _decayed(facts):
         if weights is None or not is_made_of_weights(weights) or asks_for_dtype(call.context):
             continue
         if any(part is call for value in guarded_values(facts) for part in walk(value)):
@@ -104,20 +103,27 @@ def _cast(facts: SourceFacts, call: Call) -> list[Edit] | None:
     return cast(facts, weights) if weights is not None else None
 
 
-def _decayed(call: Call) -> Value | None:
-    """The value that a call squares and sums: l2_loss, a norm, a sum of squares, a regularizer. A sum along an axis is
-    no weight decay: the distances to the entries of a codebook are such sums."""
-    name = function_named(call)
-    if type(known(call.argument(2 if name == "norm" else 1, "axis"))) is int:
-        return None
+def _decayed(facts: SourceFacts) -> Iterator[tuple[Call, Value | None]]:
+    """Each call that squares and sums, with the value that it does so with: l2_loss, a norm, a sum of squares, a
+    regularizer. A sum along an axis is no weight decay: the distances to the entries of a codebook are such sums."""
+    for call, name in functions_called(facts):
+        if name in (*NORMS, *SUMS) and not _is_along_an_axis(call, name):
+            yield call, _summed(call, name)
+    for call in facts.object_calls:
+        made = call.callee.callee if isinstance(call.callee, Call) else None
+        if isinstance(made, Api) and made.name.startswith("keras.regularizers.") and not _is_along_an_axis(call, ""):
+            yield call, call.argument(0, "x")
+
+
+def _is_along_an_axis(call: Call, name: str) -> bool:
+    return type(known(call.argument(2 if name == "norm" else 1, "axis"))) is int
+
+
+def _summed(call: Call, name: str) -> Value | None:
     if name in NORMS:
         return call.argument(0, "t") or call.keyword("tensor") or call.keyword("x")
-    if name in SUMS and any(_is_square(option) for option in options(call.argument(0, "input_tensor"))):
-        return call.argument(0, "input_tensor")
-    made = call.callee
-    if isinstance(made, Call) and isinstance(made.callee, Api) and made.callee.name.startswith("keras.regularizers."):
-        return call.argument(0, "x")
-    return None
+    summed = call.argument(0, "input_tensor")
+    return summed if any(_is_square(option) for option in options(summed)) else None
 
 
 def _is_square(value: Value) -> bool:

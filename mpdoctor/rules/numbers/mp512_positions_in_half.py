@@ -54,7 +54,7 @@ from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Api, Collection, Item, Value, is_api, options
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
 from mpdoctor.semantics.source.numbers.constants import CASTS, numbers_from_value
-from mpdoctor.semantics.source.numbers.epsilon_guards import function_named
+from mpdoctor.semantics.source.numbers.epsilon_guards import function_named, functions_called
 from mpdoctor.semantics.source.numbers.precision import precision_of
 from mpdoctor.semantics.source.numbers.tensor_shapes import sizes_named
 
@@ -79,8 +79,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         return
     precision = precision_of(facts)
     last_numbers: LastNumbers = {}
-    for call in facts.library_calls:
-        counted = _counted(call)
+    for call, counted in _counted(facts):
         last = _last(facts, counted, last_numbers)
         dtype = precision.half(call, call.context) if last else None
         if counted is call and dtype == "float16":
@@ -96,12 +95,13 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             )
 
 
-def _counted(call: Call) -> Value | None:
-    """The values that are integers here: a range itself, or the value that is cast."""
-    if function_named(call) in RANGES and not call.context.guarded:
-        return call
-    is_made = isinstance(call.callee, Api) and call.callee.is_(*CASTS, *CONVERTING)
-    return call.argument(0, "x") if is_made else None
+def _counted(facts: SourceFacts) -> Iterator[tuple[Call, Value | None]]:
+    """Each call with the values that are integers there: a range itself, or the value that is cast."""
+    for call, name in functions_called(facts):
+        if name in RANGES and not call.context.guarded:
+            yield call, call
+    for call in facts.calls_of(*CASTS, *CONVERTING):
+        yield call, call.argument(0, "x")
 
 
 def _last(facts: SourceFacts, value: Value | None, found: LastNumbers, depth: int = 0) -> float:

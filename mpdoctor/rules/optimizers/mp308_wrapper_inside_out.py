@@ -45,6 +45,7 @@ from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.program.events import Call
 from mpdoctor.program.instances import class_of
 from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.user_definitions import Defined
 from mpdoctor.program.values import Api, Value, options
 from mpdoctor.semantics.source.edits.expressions import callee_text, put_around, unsafe_fix
 from mpdoctor.semantics.source.edits.statements import passed_on
@@ -112,7 +113,7 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
 
 
 def _is_optimizer_around_another(facts: SourceFacts, call: Call) -> bool:
-    own = class_of(call)
+    own = class_of(call) if isinstance(call.callee, Defined) else None
     if own is not None:
         scales_itself = any(own.find_method(name) for name in (OF_KERAS3 if facts.keras.is_keras3 else OF_KERAS2))
         is_wrapper = any(base.is_(WRAPPER) for base in own.library_bases())

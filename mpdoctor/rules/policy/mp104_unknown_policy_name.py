@@ -79,9 +79,8 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 
 def _policies_given(facts: SourceFacts) -> Iterator[tuple[Call, Value, bool]]:
     """Each call that is given a policy name, with the value, and whether it is the `dtype` of a layer."""
-    for call in facts.library_calls:
+    for call, dtype in _calls_that_name(facts):
         if isinstance(call.callee, Api) and not call.context.guarded:
-            dtype = call.keyword("dtype")
             to_layer = dtype is not None and _makes_a_layer(call.callee)
             choices = options(dtype if to_layer else _policy_given(facts, call))
             for given in choices:
@@ -107,6 +106,15 @@ def _reaches_keras(facts: SourceFacts, own: ClassFacts, dtype: Value) -> bool:
         for call in facts.method_calls("__init__")
         for option in options(call.keyword("dtype"))
     )
+
+
+def _calls_that_name(facts: SourceFacts) -> Iterator[tuple[Call, Value | None]]:
+    """Calls of libraries that are given a `dtype`, with that, and those that set or make a policy."""
+    naming = {*facts.policy_calls, *facts.calls_of(POLICY)}
+    for call in facts.library_calls:
+        dtype = call.keyword("dtype") if call.keywords else None
+        if dtype is not None or call in naming:
+            yield call, dtype
 
 
 def _is_asked_about(given: Value, call: Call) -> bool:

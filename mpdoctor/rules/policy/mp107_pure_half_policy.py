@@ -43,7 +43,7 @@ from mpdoctor.program.dtypes.dtype_names import GLOBAL_POLICY as NAMING_POLICY
 from mpdoctor.program.dtypes.tensor_dtypes import policies_named
 from mpdoctor.program.events import Call
 from mpdoctor.program.instances import class_of
-from mpdoctor.program.policy_settings import SET_FLOATX, SET_POLICY, policies_set_by, sets_policy
+from mpdoctor.program.policy_settings import SET_FLOATX, SET_POLICY, policies_set_by
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import ClassFacts, Defined, Parameter
 from mpdoctor.program.values import Api, Known, Value, is_api, options, walk
@@ -159,16 +159,17 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
 
 
 def _calls_that_may_give_a_dtype(facts: SourceFacts) -> Iterator[Call]:
-    """Calls that set a policy, calls with a keyword, and calls that make an object of the user's own classes."""
+    """Calls that set a policy, calls with a `dtype`, and calls that make an object of the user's own classes."""
+    setting = set(facts.policy_calls)
     for call in facts.calls:
-        is_library = isinstance(call.callee, Api) and (bool(call.keywords) or sets_policy(call))
-        if is_library or isinstance(call.callee, Defined):
+        has_dtype = bool(call.keywords) and call.keyword("dtype") is not None
+        if has_dtype or isinstance(call.callee, Defined) or call in setting:
             yield call
 
 
 def _dtype_given(facts: SourceFacts, call: Call) -> tuple[Value | None, str]:
     """The dtype or policy that a call sets or gives to a layer with weights, and a name for its role."""
-    if sets_policy(call) and call in facts.policy_calls:
+    if call in facts.policy_calls:
         given = call.argument(0) or call.keyword("policy") or call.keyword("dtype_policy") or call.keyword("value")
         return given, FLOATX if isinstance(call.callee, Api) and call.callee.is_(SET_FLOATX) else GLOBAL_POLICY
     given = call.keyword("dtype") or _own_dtype(call)

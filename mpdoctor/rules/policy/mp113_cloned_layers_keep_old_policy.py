@@ -151,12 +151,12 @@ def _clones(facts: SourceFacts) -> Iterator[tuple[Call, Call]]:
     for call in facts.calls_of(CLONING):
         if call.argument(2, "clone_function") is None and not call.open:
             yield from ((call, model) for model in _models(call.argument(0, "model")))
-    for call in (*facts.calls_of(*FROM_TEXT), *filter(_is_from_config, facts.calls)):
+    for call in (*facts.calls_of(*FROM_TEXT), *filter(_is_given_a_config, facts.calls_named("from_config"))):
         yield from ((call, described) for described in _described(facts, call.argument(0)))
 
 
-def _is_from_config(call: Call) -> bool:
-    return call.method == "from_config" and len(call.args) == 1 and not call.keywords
+def _is_given_a_config(call: Call) -> bool:
+    return len(call.args) == 1 and not call.keywords
 
 
 def _half_policy(policies: Iterable[object]) -> object:

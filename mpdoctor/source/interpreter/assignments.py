@@ -16,8 +16,7 @@ from mpdoctor.source.joining import joined
 
 def assign(state: State, target: ast.expr, value: Value, augmented: bool = False) -> None:
     if isinstance(target, ast.Name):
-        is_placeholder = isinstance(value, Known) and value.value is None
-        if state.scope.parent is None and target.id in state.module.changed_globals and not is_placeholder:
+        if state.scope.parent is None and target.id in state.module.changed_globals and known(value) is not None:
             value = joined((value, Unknown(value.location)))
         state.choose(value)
         state.bind(target.id, value)

@@ -9,8 +9,8 @@ from mpdoctor.facts.frozen import dataclass
 from mpdoctor.facts.location import Location
 from mpdoctor.program.events import Call
 from mpdoctor.program.instances import class_of
-from mpdoctor.program.user_definitions import ClassFacts, Defined, FunctionFacts
-from mpdoctor.program.values import Api, Attribute, Collection, Either, Known, Unknown, Value, options
+from mpdoctor.program.user_definitions import ClassFacts, Defined, FunctionFacts, Instance
+from mpdoctor.program.values import Api, Attribute, Collection, Either, Item, Known, Unknown, Value, options
 from mpdoctor.source.interpreter.call_inlining import inline_call
 from mpdoctor.source.interpreter.dispatch import evaluate
 from mpdoctor.source.interpreter.imports import name_in_module
@@ -53,14 +53,14 @@ def evaluate_attribute(state: State, node: ast.Attribute, is_called: bool = Fals
 
 def _library_attribute(state: State, root: Api, dotted: list[ast.Attribute]) -> Value:
     location = state.place(dotted[0])
-    value = library_name(".".join((root.spelled, *(read.attr for read in reversed(dotted)))), location)
+    value = library_name(".".join([root.spelled, *[read.attr for read in reversed(dotted)]]), location)
     if isinstance(value, Api):
         record_use(state, value, location, dotted=len(dotted))
     return _or_default_of_flag(state, value)
 
 
 def _or_default_of_flag(state: State, value: Value) -> Value:
-    default = default_of_flag(state, value)
+    default = default_of_flag(state, value) if state.flags else None
     return value if default is None else joined((default, value))
 
 
@@ -94,29 +94,33 @@ def attribute_of(state: State, of: Value, name: str, location: Location, is_call
     if isinstance(of, Module):
         return name_in_module(state, of, name, location)
     found: Value | None = None
-    if isinstance(of, Super):
-        found = _attribute_behind(state, of, name, location)
+    if isinstance(of, (Call, Instance, Item)):
+        found = _attribute_of_object(state, of, name, location)
     elif isinstance(of, Collection):
         is_method = is_called and hasattr(dict, name)
         found = None if is_method else of.field(name)
-    elif isinstance(of, Defined) and name == "__name__":
-        found = Known(location, of.of.name)
-    elif isinstance(of, Defined) and isinstance(of.of, ClassFacts):
-        found = _attribute_of_class(state, of.of, of, name, location, of)
-    else:
-        own = class_of(of)
-        if own is not None:
-            found = _attribute_of_instance(state, own, of, name, location)
-        elif name == "value" and is_enumeration_member(of):
-            return of
-        elif is_empty_tree(of):
-            found = state.attributes.get(id(of), {}).get(name)
-        else:
-            found = kept_by_name(of, name)
-        default = default_of_argument(state, of, name, location) if found is None else None
-        if default is not None:
-            return joined((default, Attribute(location, of, name)))
+    elif isinstance(of, Defined):
+        if name == "__name__":
+            return Known(location, of.of.name)
+        found = _attribute_of_class(state, of.of, of, name, location, of) if isinstance(of.of, ClassFacts) else None
+    elif name == "value" and is_enumeration_member(of):
+        return of
     return found or Attribute(location, of, name)
+
+
+def _attribute_of_object(state: State, of: Value, name: str, location: Location) -> Value | None:
+    """Of an instance of the user's own class, and of what a library's call gives."""
+    own = class_of(of)
+    if isinstance(of, Super):
+        found = _attribute_behind(state, of, name, location)
+    elif own is not None:
+        found = _attribute_of_instance(state, own, of, name, location)
+    elif is_empty_tree(of):
+        found = state.attributes.get(id(of), {}).get(name)
+    else:
+        found = kept_by_name(of, name)
+    default = default_of_argument(state, of, name, location) if found is None else None
+    return found if default is None else joined((default, Attribute(location, of, name)))
 
 
 def _attribute_of_instance(state: State, own: ClassFacts, of: Value, name: str, location: Location) -> Value | None:
@@ -193,8 +197,9 @@ def item_of_object(state: State, of: Value, index: Value, location: Location) ->
     if isinstance(of, Defined) and isinstance(of.of, ClassFacts) and isinstance(index, Known):
         return of.of.attributes.get(str(index.value)) if is_enumeration(of.of) else None
     own = class_of(of)
-    given = None if own is None else inlined_method(state, own, "__getitem__", (of, index), location)
-    return given or _item_kept(state, of, index)
+    if own is None:
+        return None
+    return inlined_method(state, own, "__getitem__", (of, index), location) or _item_kept(state, of, index)
 
 
 def _item_kept(state: State, of: Value, index: Value) -> Value | None:

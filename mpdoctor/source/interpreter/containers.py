@@ -136,6 +136,12 @@ def evaluate_sequence(state: State, node: ast.Tuple | ast.List | ast.Set) -> Val
 def spread_out(state: State, nodes: Sequence[ast.expr]) -> tuple[tuple[Value, ...], bool, int]:
     """Elements or arguments, whether there may be more of them, and then how many stand behind all those that are not
     seen; `*rest` is spread out where its elements are known."""
+    if ast.Starred in map(type, nodes):
+        return _with_rests(state, nodes)
+    return tuple([evaluate(state, node) for node in nodes]), False, 0
+
+
+def _with_rests(state: State, nodes: Sequence[ast.expr]) -> tuple[tuple[Value, ...], bool, int]:
     items: list[Value] = []
     is_open, ending = False, 0
     for node in nodes:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
-from dataclasses import replace
 
 from mpdoctor.program.context import Branch
 from mpdoctor.program.events import Call
@@ -25,6 +24,7 @@ from mpdoctor.source.interpreter.hidden_failures import TryNode, hiding_handlers
 from mpdoctor.source.interpreter.state.interpreter_state import State
 from mpdoctor.source.interpreter.state.scopes import merged_names
 from mpdoctor.source.joining import joined, without_earlier
+from mpdoctor.source.syntax_nodes import nodes_in
 
 HANDING_ON = ("builtins.zip", "builtins.reversed", "builtins.sorted", "tqdm.tqdm", "tqdm.auto.tqdm")
 MOST_CALLED_IN_TURN = 6  # elements that a loop goes through one by one
@@ -56,7 +56,8 @@ def execute_if(state: State, node: ast.If) -> bool:
         return False
     state.scope.names = merged_names(ends)
     if len(ends) == 1:  # what follows is the rest of the other arm
-        branch = replace(branches[0], only=state.frame.ends_program)
+        (way,) = branches
+        branch = Branch(way.statement, way.taken, way.test, state.frame.ends_program, way.parts)
         guards = guarded_in_arm(outer, branch.taken, asks, certain_arm)
         state.context = state.context.but(**guards, branches=(*outer.branches, branch))
     return True
@@ -109,8 +110,8 @@ def _calls_each(node: ast.For | ast.AsyncFor, iterable: Value) -> bool:
         return False
     if iterable.kind not in ("list", "tuple"):
         return False
-    names = {inner.id for inner in ast.walk(node.target) if isinstance(inner, ast.Name)}
-    inside = [inner for statement in node.body for inner in ast.walk(statement)]
+    names = {inner.id for inner in nodes_in([node.target]) if isinstance(inner, ast.Name)}
+    inside = nodes_in(node.body)
     if any(isinstance(inner, (ast.Break, ast.Continue)) for inner in inside):
         return False
     called = (inner.func.id for inner in inside if isinstance(inner, ast.Call) and isinstance(inner.func, ast.Name))
@@ -263,8 +264,7 @@ def _assigned_names(node: ast.For | ast.AsyncFor | ast.While) -> frozenset[str]:
     if names is None:
         names = frozenset(
             inner.id
-            for statement in node.body
-            for inner in ast.walk(statement)
+            for inner in nodes_in(node.body)
             if isinstance(inner, ast.Name) and not isinstance(inner.ctx, ast.Load)
         )
         node.assigned = names  # type: ignore[union-attr]

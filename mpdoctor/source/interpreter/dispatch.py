@@ -11,11 +11,10 @@ DEEPEST = 250  # nested expressions and statements; Python's own parser stops no
 
 
 def evaluate(state: State, node: ast.expr) -> Value:
-    function = state.expressions.get(type(node))
-    if function is None or state.depth > DEEPEST:
+    if state.depth > DEEPEST:
         return Unknown(state.place(node))
     state.depth += 1
-    value = function(state, node)
+    value = state.expressions[type(node)](state, node)
     state.depth -= 1
     return value
 
@@ -30,8 +29,7 @@ def execute_block(state: State, body: list[ast.stmt]) -> bool:
         state.end_if_enough()
         if state.walk.call_stack:
             state.walk.inlined_statements += 1
-        function = state.statements.get(type(statement))
-        if function is not None and not function(state, statement):
+        if not state.statements[type(statement)](state, statement):
             goes_on = False
             break
     state.context = before

@@ -19,12 +19,11 @@ from mpdoctor.source.joining import joined
 
 
 def evaluate_constant(state: State, node: ast.Constant) -> Value:
-    value = getattr(node, "known", None)
+    value: Value | None = getattr(node, "known", None)
     if value is None:
         place, known = state.place(node), node.value
         value = Known(place, known) if is_told(known) else Unknown(place)
         node.known = value  # type: ignore[attr-defined]
-    assert isinstance(value, Value)
     return value
 
 
@@ -191,8 +190,7 @@ def evaluate_positional(
 ) -> tuple[tuple[Value, ...], bool]:
     """The positional arguments, and whether there may be more. Where a function of the user's own is called, of whose
     parameters `bound` are given already, `*rest` holds as many as it still needs: `loss_of(*model(x), y)`."""
-    starred = [argument for argument in node.args if isinstance(argument, ast.Starred)]
-    if called is None or len(starred) != 1:
+    if called is None or [*map(type, node.args)].count(ast.Starred) != 1:
         args, is_open, _ = spread_out(state, node.args)
         return args, is_open
     needed = _needed(called, bound, node)

@@ -108,7 +108,7 @@ def _import_everything(state: State, module: Module) -> None:
 
 
 def _bind_import(state: State, name: str, value: Value) -> None:
-    state.imported[id(value)] = value
+    state.imported.add(value)
     state.bind(name, value)
 
 

@@ -13,8 +13,8 @@ from mpdoctor.source.names import api_from_name, is_builtin
 
 
 def evaluate_name(state: State, node: ast.Name) -> Value:
-    value = find(state, node.id, node)
-    if id(value) in state.imported:
+    value = state.scope.find(node.id) or _unbound(state, node.id, node)
+    if value in state.imported:
         _record_uses(state, value, state.place(node))
     return value
 
@@ -42,7 +42,7 @@ def _from_star_import(state: State, name: str, location: Location) -> Value:
         return Unknown(location)
     value = library_name(f"{stars[0]}.{name}", location)
     state.walk.side_effects.set(state.module.scope.names, name, value)
-    state.imported[id(value)] = value
+    state.imported.add(value)
     return value
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ast
 import sys
+from collections import defaultdict
 from collections.abc import Callable
 from typing import TypeVar, cast
 
-from mpdoctor.program.values import Value
+from mpdoctor.program.values import Unknown, Value
 from mpdoctor.source.interpreter.attributes import evaluate_attribute
 from mpdoctor.source.interpreter.calls.calls import evaluate_call
 from mpdoctor.source.interpreter.comprehensions import evaluate_comprehension
@@ -61,6 +62,14 @@ Expression = TypeVar("Expression", bound=ast.expr)
 Statement = TypeVar("Statement", bound=ast.stmt)
 
 
+def _not_followed(state: State, node: ast.expr) -> Value:
+    return Unknown(state.place(node))
+
+
+def _does_nothing(_state: State, _statement: ast.stmt) -> bool:
+    return True
+
+
 def _evaluated(
     kind: type[Expression], function: Callable[[State, Expression], Value]
 ) -> tuple[type[ast.expr], Evaluate]:
@@ -72,7 +81,8 @@ def _executed(kind: type[Statement], function: Callable[[State, Statement], bool
     return kind, cast("Execute", function)
 
 
-EXPRESSIONS: dict[type[ast.expr], Evaluate] = dict(
+EXPRESSIONS: dict[type[ast.expr], Evaluate] = defaultdict(
+    lambda: _not_followed,
     (
         _evaluated(ast.Constant, evaluate_constant),
         _evaluated(ast.Name, evaluate_name),
@@ -101,9 +111,10 @@ EXPRESSIONS: dict[type[ast.expr], Evaluate] = dict(
         _evaluated(ast.Yield, evaluate_yield),
         _evaluated(ast.YieldFrom, evaluate_yield),
         _evaluated(ast.Slice, evaluate_slice),
-    )
+    ),
 )
-STATEMENTS: dict[type[ast.stmt], Execute] = dict(
+STATEMENTS: dict[type[ast.stmt], Execute] = defaultdict(
+    lambda: _does_nothing,
     (
         _executed(ast.Expr, execute_expression),
         _executed(ast.Assign, execute_assignment),
@@ -130,7 +141,7 @@ STATEMENTS: dict[type[ast.stmt], Execute] = dict(
         _executed(ast.Global, execute_global),
         _executed(ast.Nonlocal, execute_nonlocal),
         _executed(ast.Match, execute_match),
-    )
+    ),
 )
 if sys.version_info >= (3, 11):
     STATEMENTS |= (_executed(ast.TryStar, execute_try),)

@@ -173,12 +173,12 @@ def _is_arm_about_dtypes(branch: Branch) -> bool:
 def _asked_about(test: Value) -> Iterator[Value]:
     """A test and what it was made from, but not the dtypes in which tensors were made that it asks about: neither
     `mask is not None` nor `tf.reduce_any(mask)` is about the dtype that `mask` was cast to."""
-    waiting, seen = [test], {id(test)}
+    waiting, seen = [test], {test}
     for item in waiting:
         yield item
         for part in _parts_asked_about(item):
-            if id(part) not in seen:
-                seen.add(id(part))
+            if part not in seen:
+                seen.add(part)
                 waiting.append(part)
 
 

@@ -157,13 +157,13 @@ def half_dtypes(facts: SourceFacts, value: Value, context: Context) -> tuple[str
 def _tensors_behind(value: Value) -> Iterator[Value]:
     """The value and what it was made from; of what a layer is called with the first argument alone, which it casts:
     `training` says nothing of its output."""
-    waiting, seen = [value], {id(value)}
+    waiting, seen = [value], {value}
     for part in waiting:
         yield part
         is_output = isinstance(part, Call) and isinstance(part.callee, Call) and part.args
         for inner in (part.callee, part.args[0]) if isinstance(part, Call) and is_output else part.parts:
-            if inner is not None and id(inner) not in seen:
-                seen.add(id(inner))
+            if inner is not None and inner not in seen:
+                seen.add(inner)
                 waiting.append(inner)
 
 

@@ -4,7 +4,7 @@ models are trained."""
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import lru_cache
+from functools import cache, lru_cache
 
 from mpdoctor.knowledge.api_names import kind_of_class, public_name
 from mpdoctor.knowledge.half_dtypes import HALF_POLICIES
@@ -45,12 +45,15 @@ def layer_name(value: Value) -> str | None:
     """The class of the layer (or model, or application) that a call makes; None if it makes none."""
     if not isinstance(value, Call):
         return None
+    if isinstance(value.callee, Api):
+        return _name_of_library_layer(value.callee.name)
     own = class_of(value)
-    if own is not None:
-        return own.name if own.kind in ("layer", "model") else None
-    if not isinstance(value.callee, Api):
-        return None
-    name = public_name(value.callee.name)
+    return own.name if own is not None and own.kind in ("layer", "model") else None
+
+
+@cache
+def _name_of_library_layer(name: str) -> str | None:
+    name = public_name(name)
     last = name.rpartition(".")[2]
     is_application = name.startswith("keras.applications.") and last[:1].isupper()
     is_layer = is_application or kind_of_class(name) in ("layer", "model") or name == "tensorflow_hub.KerasLayer"

@@ -13,11 +13,12 @@ from mpdoctor.program.user_definitions import FunctionFacts, Instance, Parameter
 from mpdoctor.program.values import Api, Collection, Item, Value, is_api, known, options, walk
 from mpdoctor.semantics.source.layers.output_layers import output_layers
 from mpdoctor.semantics.source.numbers.constants import CASTS, numbers_from_value
-from mpdoctor.semantics.source.numbers.epsilon_guards import function_named
+from mpdoctor.semantics.source.numbers.epsilon_guards import function_named, functions_called
 from mpdoctor.semantics.source.numbers.losses_and_metrics import compiled, function_of, prediction_of
 
 PASSING = ("reshape", "squeeze", "expand_dims", "identity", "stop_gradient", "flatten", "maximum", "clip_by_value")
 ROUNDING = ("round", "floor", "rint")
+INDEXING = ("one_hot", "gather", "take", "embedding_lookup", "sparse_softmax_cross_entropy_with_logits")
 SPARSE = ("sparse_categorical_crossentropy", "SparseCategoricalCrossentropy")
 JOINING = ("concat", "concatenate", "stack")
 SIZED = ("zeros", "ones", "eye", "add_weight", "normal", "uniform", "fill", "truncated_normal")
@@ -28,7 +29,8 @@ Indexing = tuple[Call, Value, Value]
 
 def indexings(facts: SourceFacts) -> Iterator[Indexing]:
     """(call, the ids, the value whose size tells how many classes there are)."""
-    for call in facts.calls:
+    by_name = [call for call, name in functions_called(facts) if name in INDEXING]
+    for call in (*by_name, *facts.calls_named(*SPARSE), *facts.object_calls):
         name = function_named(call)
         if name == "one_hot":
             ids, sized = call.argument(0, "indices") or call.keyword("x"), call.argument(1, "depth")
@@ -163,8 +165,8 @@ def _units_of_predictions(facts: SourceFacts, function: FunctionFacts) -> int:
 
 def _given_as_predictions(facts: SourceFacts, function: FunctionFacts) -> Iterator[Call]:
     """The calls of models whose outputs a loss of a class of the program's is called with."""
-    for call in facts.calls:
-        own = class_of(call.callee) if isinstance(call.callee, Call) else None
+    for call in facts.object_calls:
+        own = class_of(call.callee)
         if own is not None and own.kind == "loss" and own.find_method("call") is function:
             yield from (given for given in options(call.argument(1, "y_pred")) if isinstance(given, Call))
 

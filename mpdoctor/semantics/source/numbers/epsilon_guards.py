@@ -51,8 +51,8 @@ def guarded_values(facts: SourceFacts) -> Iterator[Value]:
 def upper_bounds(facts: SourceFacts) -> Iterator[tuple[str, Value, Value, Context]]:
     """(what uses it, number, clipped value, context) where `log(1 - p)`, a division by `1 - p` or `acos(p)` trusts in p
     staying below 1. Of inverse functions what uses it is their name."""
-    for call in facts.library_calls:
-        if function_named(call) in INVERSE:
+    for call, name in functions_called(facts):
+        if name in INVERSE:
             for clipped in _opened(_first(call)):
                 for number in _bounds(clipped, _UPPER):
                     yield call.method, number, clipped, call.context
@@ -72,6 +72,13 @@ def function_named(value: Value) -> str:
     if not isinstance(value, Call) or not isinstance(value.callee, Api):
         return ""
     return _function_from_name(value.callee.name)
+
+
+@lru_cache(maxsize=1)
+def functions_called(facts: SourceFacts) -> tuple[tuple[Call, str], ...]:
+    """The calls for which there is such a name, in order, each with the name: a dozen rules ask for a few."""
+    named = ((call, function_named(call)) for call in facts.library_calls)
+    return tuple((call, name) for call, name in named if name)
 
 
 @cache
@@ -101,8 +108,7 @@ def _in_operations(facts: SourceFacts) -> Iterator[tuple[str, Value, User]]:
 
 
 def _in_calls(facts: SourceFacts) -> Iterator[tuple[str, Value, User]]:
-    for call in facts.library_calls:
-        name = function_named(call)
+    for call, name in functions_called(facts):
         first = _first(call) if name in _OF_ONE else None
         divisor = call.argument(1) if name in _DIVIDING else None
         if divisor is not None:

@@ -201,8 +201,8 @@ def _metrics(facts: SourceFacts, of_model: Dtypes, of_output: OfOutput) -> Itera
 def _add_called_losses(roles: Roles, facts: SourceFacts, dtypes: Dtypes) -> None:
     """Losses of a class of the program's, which it calls itself."""
     is_keras3 = facts.keras.is_keras3
-    for call in facts.calls:
-        own = class_of(call.callee) if isinstance(call.callee, Call) else None
+    for call in facts.object_calls:
+        own = class_of(call.callee)
         function = own.find_method("call") if own is not None and own.kind == "loss" else None
         if function is not None:
             prediction = "float32" if is_keras3 else dtypes(call.argument(1, "y_pred"))

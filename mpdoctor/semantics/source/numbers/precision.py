@@ -36,7 +36,7 @@ from mpdoctor.semantics.source.numbers.losses_and_metrics import (
     loss_dtype,
     roles_from_facts,
 )
-from mpdoctor.semantics.source.programs.running_functions import runs_as_added_loss, surrounding
+from mpdoctor.semantics.source.programs.running_functions import contexts_of_calls, runs_as_added_loss, surrounding
 
 MOST_NESTED = 8
 MOST_PARTS = 30  # of a value that are looked at
@@ -56,7 +56,7 @@ class Precision:
         self._nested = 0
         self._lambdas = dict(lambda_layers(facts))
         self._in_calls: dict[Context, bool] = {}
-        self._calls_at = {call.location: call.context for call in facts.calls}
+        self._calls_at = contexts_of_calls(facts)
         self.roles: Roles = {}
         self.roles = roles_from_facts(facts, self.of_model, self.of_output, self._outside)
         self._forget()
@@ -78,7 +78,7 @@ class Precision:
         """Whether code runs inside the `call()` of a layer, where Keras hands out its weights in 16 bits."""
         found = self._in_calls.get(context)
         if found is None:
-            around = [context, *(self._calls_at[place] for place in context.callers if place in self._calls_at)]
+            around = [context, *filter(None, map(self._calls_at.get, context.callers))]
             is_later = runs_as_added_loss(self.facts, context)
             found = not is_later and any(self._is_in_call(outer.function) for outer in around)
             self._in_calls[context] = found

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Collection, Item, Known, Value, is_api, known, options
+from mpdoctor.program.values import Collection, Item, Known, Value, known, options
 from mpdoctor.semantics.source.numbers.constants import LARGEST, numbers_from_value
-from mpdoctor.semantics.source.numbers.epsilon_guards import function_named
+from mpdoctor.semantics.source.numbers.epsilon_guards import function_named, functions_called
 from mpdoctor.semantics.source.numbers.losses_and_metrics import WITH_LOGITS, is_loss_function, is_loss_object
 from mpdoctor.semantics.source.numbers.value_bounds import bound_of
 
@@ -34,10 +34,14 @@ Reduction = tuple["Operation | Call", str, Value]
 
 def reductions(facts: SourceFacts) -> Iterator[Reduction]:
     """(event, kind, what is reduced)."""
-    for call in facts.library_calls:
+    for call, name in functions_called(facts):
         value = _first(call)
         if value is not None:
-            yield from _of_call(call, value)
+            yield from _of_call(call, name, value)
+    for call in facts.calls_of("tensorflow.image.total_variation"):
+        value = _first(call)
+        if value is not None:
+            yield call, SUM, value
     for operation in facts.operations:
         if operation.operator == "**":
             base, exponent = operation.operands[:2]
@@ -45,12 +49,9 @@ def reductions(facts: SourceFacts) -> Iterator[Reduction]:
                 yield operation, SQUARE, base
 
 
-def _of_call(call: Call, value: Value) -> Iterator[Reduction]:
-    name = function_named(call)
+def _of_call(call: Call, name: str, value: Value) -> Iterator[Reduction]:
     if name in SUMS:
         yield from _of_sum(call, value)
-    elif is_api(call.callee, "tensorflow.image.total_variation"):
-        yield call, SUM, value
     elif name == "l2_loss" or (name in NORMS and _is_wide(call) and not _fits(value, squared=True)):
         yield call, NORM, value
     elif name == "square" and _has_large_factor(value):

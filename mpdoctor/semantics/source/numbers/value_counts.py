@@ -38,21 +38,21 @@ MOST_PARTS = 40
 
 def large_means(facts: SourceFacts) -> Iterator[tuple[Call, Value, int]]:
     """(call, what is averaged, how many values each mean is made of) of means over too many values for float16."""
-    for call in facts.library_calls:
+    for call in facts.calls_of(*MEANS):
         given = call.argument(0, "input_tensor")
-        if given is not None and is_call_of(call, *MEANS) and (number := _averaged(facts, call, given)) >= UNCOUNTABLE:
+        if given is not None and (number := _averaged(facts, call, given)) >= UNCOUNTABLE:
             yield call, given, number
 
 
 def large_pooling(facts: SourceFacts) -> Iterator[tuple[Call, int]]:
     """(the call that makes the layer, how many positions it averages) of those that average too many for float16."""
-    for call in facts.calls:
+    for call in facts.object_calls:
         if isinstance(call.callee, Call) and layer_name(call.callee) in POOLING:
             yield from _if_large(call.callee, shape_of(facts, call.argument(0)))
-        elif is_call_of(call, "keras.Sequential"):
-            for layer, shape in shapes_in_sequential(facts, call):
-                if layer_name(layer) in POOLING:
-                    yield from _if_large(layer, shape)
+    for call in facts.calls_of("keras.Sequential"):
+        for layer, shape in shapes_in_sequential(facts, call):
+            if layer_name(layer) in POOLING:
+                yield from _if_large(layer, shape)
 
 
 def _if_large(layer: Call, shape: Shape | None) -> Iterator[tuple[Call, int]]:

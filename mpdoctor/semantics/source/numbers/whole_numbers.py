@@ -11,7 +11,7 @@ from functools import lru_cache
 from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Api, Attribute, Value, options
-from mpdoctor.semantics.source.numbers.epsilon_guards import function_named
+from mpdoctor.semantics.source.numbers.epsilon_guards import functions_called
 
 # The argument that has to be integers. keras.ops casts what it is given, and takes floats there.
 PLACES = {
@@ -37,15 +37,14 @@ def is_whole(facts: SourceFacts, value: Value) -> bool:
 @lru_cache(maxsize=1)
 def _used_as_whole_numbers(facts: SourceFacts) -> frozenset[int]:
     """The ids of the values that stand in such a place: asked for one program after the other."""
-    given = (_given_as_whole_numbers(call) for call in facts.library_calls)
+    given = (_given_as_whole_numbers(call, name) for call, name in functions_called(facts) if name in PLACES)
     return frozenset(id(option) for value in given for option in options(value))
 
 
-def _given_as_whole_numbers(call: Call) -> Value | None:
-    place = PLACES.get(function_named(call))
-    if place is None or not _is_of_tensorflow(call):
+def _given_as_whole_numbers(call: Call, name: str) -> Value | None:
+    if not _is_of_tensorflow(call):
         return None
-    given = call.argument(*place)
+    given = call.argument(*PLACES[name])
     return given.of if isinstance(given, Attribute) and given.name == "dtype" else given  # `out_type=ids.dtype`
 
 

@@ -223,7 +223,7 @@ def until_gradients(value: Value | None, stop: Callable[[Value], bool] | None = 
     whose weights are listed beside the gradients, nor of the optimizer that unscales them (whose learning rate may be
     a product), nor of what `stop` says."""
     waiting = [] if value is None else [value]
-    seen = {id(value)}
+    seen = set(waiting)
     for item in waiting:
         yield item
         method = item.method if isinstance(item, Call) else ""  # most are none
@@ -232,8 +232,8 @@ def until_gradients(value: Value | None, stop: Callable[[Value], bool] | None = 
         if stop is not None and stop(item):
             continue
         for part in item.given if method == UNSCALING and unscales(item) else item.parts:
-            if id(part) not in seen:
-                seen.add(id(part))
+            if part not in seen:
+                seen.add(part)
                 waiting.append(part)
 
 

@@ -14,8 +14,20 @@ from mpdoctor.program.values import walk
 
 def functions_around(facts: SourceFacts, context: Context) -> list[FunctionFacts | None]:
     """The functions that stand around code because they call it, outermost first."""
-    stands_in = _where_calls_stand(facts)
-    return [stands_in.get(place) for place in context.callers]
+    if not context.callers:
+        return []
+    known = _functions_around(facts)
+    if context not in known:
+        places = contexts_of_calls(facts)
+        contexts = [places.get(place) for place in context.callers]
+        known[context] = [around.function if around is not None else None for around in contexts]
+    return known[context]
+
+
+@lru_cache(maxsize=1)
+def _functions_around(_facts: SourceFacts) -> dict[Context, list[FunctionFacts | None]]:
+    """What was asked for one program: rule after rule asks about the same contexts."""
+    return {}
 
 
 def method_around(facts: SourceFacts, context: Context) -> FunctionFacts | None:
@@ -29,8 +41,9 @@ def method_around(facts: SourceFacts, context: Context) -> FunctionFacts | None:
 
 
 @lru_cache(maxsize=1)
-def _where_calls_stand(facts: SourceFacts) -> dict[Location, FunctionFacts | None]:
-    return {call.location: call.context.function for call in facts.calls}
+def contexts_of_calls(facts: SourceFacts) -> dict[Location, Context]:
+    """In which context the call at each place stands."""
+    return {call.location: call.context for call in facts.calls}
 
 
 def surrounding(facts: SourceFacts, function: FunctionFacts | None) -> Iterator[FunctionFacts]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mpdoctor.program.events import Call
 from mpdoctor.program.user_definitions import ClassFacts, Defined, FunctionFacts, Parameter
-from mpdoctor.program.values import Api, Attribute, Collection, Either, Value, is_api, options
+from mpdoctor.program.values import Api, Attribute, Collection, Either, Value, is_api
 from mpdoctor.source.interpreter.state.interpreter_state import State
 from mpdoctor.source.interpreter.state.scopes import Closure, Keywords
 
@@ -80,11 +80,9 @@ def executed_function(state: State, callee: Value) -> tuple[Closure | None, int]
     return (None, 0) if inlinable is None or inlinable[2] else (inlinable[0], len(inlinable[1]))
 
 
-def is_given_one_of_several(callee: Value, args: tuple[Value, ...]) -> bool:
+def is_given_one_of_several(callee: Value, given: Either) -> bool:
     """strategy.run(task.train_step, args=…), where the task is one of several; tf.function(f if fast else g)."""
-    if not args or not isinstance(args[0], Either):
-        return False
-    if not all(isinstance(choice, Defined) for choice in options(args[0])):
+    if not all(isinstance(choice, Defined) for choice in given.options):
         return False
     if isinstance(callee, Attribute):
         return callee.name in _RUNS

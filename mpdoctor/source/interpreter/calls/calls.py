@@ -7,7 +7,6 @@ from functools import cache, partial
 
 from mpdoctor.facts.location import Location
 from mpdoctor.knowledge.api_names import public_name
-from mpdoctor.program.context import Branch, Context
 from mpdoctor.program.events import Call
 from mpdoctor.program.user_definitions import ClassFacts, Defined
 from mpdoctor.program.values import Api, Attribute, Collection, Either, Value, is_api, options
@@ -29,6 +28,7 @@ from mpdoctor.source.interpreter.calls.callees import (
     really_called,
 )
 from mpdoctor.source.interpreter.calls.changed_arguments import put_back_arguments
+from mpdoctor.source.interpreter.calls.chosen_functions import where_chosen
 from mpdoctor.source.interpreter.calls.container_calls import columns_of
 from mpdoctor.source.interpreter.calls.higher_order_calls import result_of_higher_order
 from mpdoctor.source.interpreter.containers import ITERATING, contents_of, element_of, iterated
@@ -62,16 +62,32 @@ def evaluate_call(state: State, node: ast.Call, dropped: bool = False) -> Value:
     is_spread = ast.Starred in map(type, node.args)
     if is_spread and is_api(callee, "builtins.zip") and len(node.args) == 1:
         return _unzipped(state, node, callee)
-    called, bound = executed_function(state, callee) if is_spread else (None, 0)
-    args, is_open = evaluate_positional(state, node, called, bound)
-    keywords, more = evaluate_keywords(state, node.keywords)
+    if is_spread:
+        args, is_open = evaluate_positional(state, node, *executed_function(state, callee))
+    else:
+        args, is_open = tuple([evaluate(state, argument) for argument in node.args]), False
+    keywords, more = evaluate_keywords(state, node.keywords) if node.keywords else ((), False)
     location = state.place(node)
     is_open = is_open or more
-    if not isinstance(callee, Either):
-        return _call(state, callee, args, keywords, is_open, location, dropped, node)
+    if isinstance(callee, Either):
+        return _call_each(state, callee, args, keywords, is_open, location, dropped, node)
+    return _call(state, callee, args, keywords, is_open, location, dropped, node)
+
+
+def _call_each(
+    state: State,
+    callee: Either,
+    args: tuple[Value, ...],
+    keywords: Keywords,
+    is_open: bool,
+    location: Location,
+    dropped: bool,
+    node: ast.Call,
+) -> Value:
+    """What any of several functions gives."""
     results, outer = [], state.context
     for number, choice in enumerate(callee.options):
-        state.context = _where_chosen(state, outer, node, callee, number)
+        state.context = where_chosen(state, outer, node, callee, number)
         results.append(_call(state, choice, args, keywords, is_open, location, dropped, node))
     state.context = outer
     return joined(results)
@@ -90,29 +106,6 @@ def _unzipped(state: State, node: ast.Call, callee: Value) -> Value:
     return _call(state, callee, args, (), not is_whole, location, False, node)
 
 
-def _where_chosen(state: State, context: Context, node: ast.Call, callee: Either, number: int) -> Context:
-    """Of `step = a if fast else b` each function runs on a path of its own, as if it stood in an `if`; a loop over
-    functions may run them one after the other."""
-    if not all(_is_own_function(state, choice) for choice in callee.options):
-        return context
-    chosen = _arms_of_choice(state, callee)
-    arm = chosen[number] if chosen else Branch(id(node) + number, True)
-    return context.but(branches=(*context.branches, arm))
-
-
-def _arms_of_choice(state: State, callee: Either) -> list[Branch]:
-    """The two arms of one `if` in which the functions were given the name; [] where they were not."""
-    functions = [choice.of for choice in callee.options if isinstance(choice, Defined)]
-    arms = [state.walk.chosen_in[id(of)] for of in functions if id(of) in state.walk.chosen_in]
-    is_one_choice = len(arms) == len(callee.options) == 2 and arms[0].statement == arms[1].statement
-    return arms if is_one_choice and arms[0].taken != arms[1].taken else []
-
-
-def _is_own_function(state: State, callee: Value) -> bool:
-    is_class = isinstance(callee, Defined) and isinstance(callee.of, ClassFacts)
-    return not is_class and executed_function(state, callee)[0] is not None
-
-
 def _call(
     state: State,
     callee: Value,
@@ -123,29 +116,25 @@ def _call(
     dropped: bool,
     node: ast.Call | None,
 ) -> Value:
-    callee, args, keywords, is_open = really_called(callee, args, keywords, is_open)
-    if is_given_one_of_several(callee, args):
+    if not isinstance(callee, Api):
+        callee, args, keywords, is_open = really_called(callee, args, keywords, is_open)
+    if args and isinstance(args[0], Either) and is_given_one_of_several(callee, args[0]):
         given = [(choice, *args[1:]) for choice in options(args[0])]
         return joined(
             _call(state, callee, arguments, keywords, is_open, location, dropped, node) for arguments in given
         )
     if isinstance(callee, Defined) and isinstance(callee.of, ClassFacts):
         return _instantiate(state, callee, callee.of, args, keywords, is_open, location, dropped)
+    if isinstance(callee, Api):
+        return _call_library(state, callee, args, keywords, is_open, location, dropped)
     inlinable = inlinable_function(state, callee, args, keywords)
     result: Value | None = None
     if inlinable is not None:
         result = _inline(state, callee, inlinable, keywords, is_open, location, node)
-    elif isinstance(callee, Api):
-        if callee.name in ITERATING:
-            args = tuple(iterated(state, given) for given in args)
-        followed = _followed(state, callee, args, keywords, is_open, location)
-        if followed is not None:
-            return followed
     gives, yields = (None, result) if inlinable is not None and inlinable[0].is_generator else (result, None)
     order = state.next_order()
     call = Call(location, callee, args, keywords, state.context, order, is_open, dropped, gives, yields)
     state.events.calls.append(call)
-    remember_flag(state, call)
     if inlinable is None:
         special = _special_result(state, callee, call, node)
         if special is not None:
@@ -155,17 +144,38 @@ def _call(
 
 
 def _special_result(state: State, callee: Value, call: Call, node: ast.Call | None) -> Value | None:
-    """The result of a method that the interpreter knows, of `map` and the like, of a class of named tuples, and of
-    reading a setting that has a default."""
+    """The result of a method that the interpreter knows, and of a class of named tuples."""
     if isinstance(callee, Attribute) and node is not None:
         return call_known_method(state, callee, call, node)
+    return None if call.open else named_tuple(callee, call.args, call.keywords, call.location)
+
+
+def _call_library(
+    state: State,
+    callee: Api,
+    args: tuple[Value, ...],
+    keywords: Keywords,
+    is_open: bool,
+    location: Location,
+    dropped: bool,
+) -> Value:
+    """A function or a class of Python or of a library; reading a setting that has a default, and `map` and the like."""
+    if callee.name in ITERATING:
+        args = tuple(iterated(state, given) for given in args)
+    followed = _followed(state, callee, args, keywords, is_open, location)
+    if followed is not None:
+        return followed
+    call = Call(location, callee, args, keywords, state.context, state.next_order(), is_open, dropped)
+    state.events.calls.append(call)
+    remember_flag(state, call)
     default = default_of_variable(call)
     if default is not None:
         return joined((default, call))
-    named = None if call.open else named_tuple(callee, call.args, call.keywords, call.location)
-    if named is not None:
-        return named
-    return result_of_higher_order(state, call, lambda of, given: call_value(state, of, given, call.location))
+    special = result_of_higher_order(state, call, lambda of, given: call_value(state, of, given, call.location))
+    if special is not None:
+        return special
+    _inline_handed_over(state, callee, call)
+    return call
 
 
 def _inline(
@@ -254,7 +264,7 @@ def _make_dataclass(state: State, own: ClassFacts, call: Call) -> None:
 def _inline_handed_over(state: State, callee: Value, call: Call) -> None:
     """Functions that a library is handed (`compile(loss=f)`, `dataset.map(f)`) are called by it some
     time."""
-    if len(state.walk.call_stack) >= DEEPEST_CALL:
+    if not (call.args or call.keywords) or len(state.walk.call_stack) >= DEEPEST_CALL:
         return
     may_hold_functions = [argument for argument in call.given if isinstance(argument, _MAY_HOLD_FUNCTIONS)]
     if not may_hold_functions or (isinstance(callee, Api) and _hands_on(callee.name)):
@@ -275,7 +285,7 @@ def _hands_on(name: str) -> bool:
 def _inline_one_handed_over(state: State, value: Value) -> None:
     """A function, or one of which functools.partial has given some keywords."""
     keywords: Keywords = ()
-    if isinstance(value, Call) and is_api(value.callee, "functools.partial") and len(value.args) == 1:
+    if isinstance(value, Call) and len(value.args) == 1 and is_api(value.callee, "functools.partial"):
         keywords = value.keywords
         value = value.args[0]
     closure = closure_of(state, value) if isinstance(value, Defined) else None

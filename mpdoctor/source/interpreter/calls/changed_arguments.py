@@ -9,6 +9,7 @@ from mpdoctor.program.values import Collection, Value, options
 from mpdoctor.source.interpreter.changed_containers import put_back
 from mpdoctor.source.interpreter.state.interpreter_state import State
 from mpdoctor.source.interpreter.state.scopes import Closure, Keywords
+from mpdoctor.source.syntax_nodes import nodes_in
 
 
 def put_back_arguments(
@@ -43,6 +44,5 @@ def _is_assigned(closure: Closure, name: str) -> bool:
     body = closure.node.body
     return isinstance(body, list) and any(
         isinstance(inner, ast.Name) and inner.id == name and isinstance(inner.ctx, ast.Store)
-        for statement in body
-        for inner in ast.walk(statement)
+        for inner in nodes_in(body)
     )

@@ -15,6 +15,7 @@ from mpdoctor.source.joining import joined
 
 MOST_ELEMENTS = 12  # of one list that are followed one by one
 MAP_STRUCTURE = ("tensorflow.nest.map_structure", "keras.tree.map_structure", "tree.map_structure")
+_HIGHER_ORDER = frozenset(("functools.reduce", "builtins.map", *MAP_STRUCTURE, "tensorflow.while_loop"))
 
 Apply = Callable[[Value, tuple[Value, ...]], Value]  # calls the first with the others
 
@@ -23,10 +24,12 @@ def result_of_higher_order(state: State, call: Call, apply: Apply) -> Value | No
     """What such a function gives; None where it is another function, or what it is given cannot be followed."""
     if call.open or not isinstance(call.callee, Api) or not call.args:
         return None
+    name = call.callee.name
+    if name not in _HIGHER_ORDER:
+        return None
     function, *rest = call.args
     if not all(isinstance(choice, (Api, Defined, Call)) for choice in options(function)):
         return None
-    name = call.callee.name
     if name == "functools.reduce" and len(rest) in (1, 2):
         return _reduced(state, function, rest, call.location, apply)
     if name == "builtins.map" and rest:

@@ -46,8 +46,9 @@ def remember_argument(state: State, call: Call) -> None:
 
 def remember_flag(state: State, call: Call) -> None:
     """`flags.DEFINE_string("policy", "mixed_float16", …)`"""
-    name = known(call.argument(0, "name")) if _defines_flag(call) else None
-    default = call.argument(1, "default")
+    if not _defines_flag(call):
+        return
+    name, default = known(call.argument(0, "name")), call.argument(1, "default")
     if isinstance(name, str) and is_told(default):
         assert default is not None
         state.walk.side_effects.set(state.flags, name, default)
@@ -61,7 +62,7 @@ def default_of_variable(call: Call) -> Value | None:
 
 def default_of_argument(state: State, of: Value, name: str, location: Location) -> Value | None:
     """Of `args.policy`, and of `POLICY.value` where a flag was kept under a name of its own."""
-    if isinstance(of, Call) and name == "value" and _defines_flag(of):
+    if name == "value" and isinstance(of, Call) and _defines_flag(of):
         default = of.argument(1, "default")
         return default if is_told(default) else None
     parsed = parsing_call(of)
@@ -102,7 +103,7 @@ def defaults_of_command(facts: FunctionFacts) -> dict[str, Value]:
 
 def default_of_flag(state: State, value: Value) -> Value | None:
     """Of `FLAGS.policy`"""
-    if not state.flags or not isinstance(value, Api) or FLAGS not in value.name:
+    if not isinstance(value, Api) or FLAGS not in value.name:
         return None
     return state.flags.get(value.name.partition(FLAGS)[2])
 

@@ -15,8 +15,9 @@ TREES = (
 
 def kept_by_name(value: Value, name: str) -> Value | None:
     """`checkpoint.optimizer`, which tf.train.Checkpoint was given as `optimizer=`."""
-    is_checkpoint = isinstance(value, Call) and is_api(value.callee, "tensorflow.train.Checkpoint")
-    return value.keyword(name) if isinstance(value, Call) and is_checkpoint else None
+    if not isinstance(value, Call) or not value.keywords or not is_api(value.callee, "tensorflow.train.Checkpoint"):
+        return None
+    return value.keyword(name)
 
 
 def value_from_json(text: object, location: Location) -> Value | None:
@@ -42,5 +43,6 @@ def _value_of_json(held: object, location: Location) -> Value:
 
 def is_empty_tree(value: Value) -> bool:
     """`ConfigDict()`, which is given its settings one by one."""
-    is_made = isinstance(value, Call) and not value.given and not value.open
-    return is_made and isinstance(value, Call) and is_api(value.callee, *TREES)
+    if not isinstance(value, Call) or value.args or value.keywords or value.open:
+        return False
+    return is_api(value.callee, *TREES)

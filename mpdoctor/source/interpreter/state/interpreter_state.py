@@ -11,7 +11,7 @@ from pathlib import Path
 from mpdoctor.facts.location import Location
 from mpdoctor.program.context import Branch, Context
 from mpdoctor.program.user_definitions import ClassFacts, Defined
-from mpdoctor.program.values import Value, options
+from mpdoctor.program.values import Either, Value, options
 from mpdoctor.source.interpreter.state.events import MOST_EVENTS, Enough, Events
 from mpdoctor.source.interpreter.state.scopes import Closure, Frame, Module, Scope, Written
 from mpdoctor.source.interpreter.state.side_effects import SideEffects
@@ -113,7 +113,7 @@ class State:
     order, runs, frameworks_named
         Events so far; functions executed on their own so far; uses of TensorFlow's and Keras' names so far.
     imported
-        By id, the values that import statements made.
+        The values that import statements made.
     closures
         By id of their FunctionFacts, which the closure keeps alive.
     attributes
@@ -142,7 +142,7 @@ class State:
     order: int = 0
     runs: int = 0
     frameworks_named: int = 0
-    imported: dict[int, Value] = field(default_factory=dict)
+    imported: set[Value] = field(default_factory=set)
     closures: dict[int, Closure] = field(default_factory=dict)
     attributes: dict[int, dict[str, Value]] = field(default_factory=dict)
     flags: dict[str, Value] = field(default_factory=dict)
@@ -168,6 +168,8 @@ class State:
 
     def choose(self, value: Value) -> None:
         """Remember the functions and classes that are given a name behind a guard, or in an arm of an `if`."""
+        if not isinstance(value, (Defined, Either)):
+            return
         chosen = [option.of for option in options(value) if isinstance(option, Defined)]
         if self.context.guarded and not self.walk.guarded:
             self.walk.chosen_behind_guard.update(map(id, chosen))
@@ -185,7 +187,7 @@ class State:
         self.owner, self.qualified, self.depth = position.owner, position.qualified, position.depth
 
     def place(self, node: ast.expr | ast.stmt) -> Location:
-        return getattr(node, "place", None) or self.module.source.location(node)
+        return getattr(node, "place", None) or self.module.source.located(node)
 
 
 Evaluate = Callable[[State, ast.expr], Value]
