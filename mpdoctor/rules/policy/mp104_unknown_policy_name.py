@@ -86,12 +86,18 @@ def _policies_given(facts: SourceFacts) -> Iterator[tuple[Call, Value, bool]]:
             for given in choices:
                 if len(choices) == 1 or not _is_asked_about(given, call):
                     yield call, given, to_layer
+    for call, given in _dtypes_of_own_layers(facts):
+        yield call, given, True
+
+
+def _dtypes_of_own_layers(facts: SourceFacts) -> Iterator[tuple[Call, Value]]:
+    """The calls that make layers of the program's own, with each `dtype` that reaches Keras."""
     for own in facts.classes:
         if own.kind in ("layer", "model"):
             for call in facts.makings_of(own):
                 is_its_own = class_of(call) is own and not call.context.guarded
                 choices = options(call.keyword("dtype") if is_its_own else None)
-                yield from ((call, given, True) for given in choices if _reaches_keras(facts, own, given))
+                yield from ((call, given) for given in choices if _reaches_keras(facts, own, given))
 
 
 def _reaches_keras(facts: SourceFacts, own: ClassFacts, dtype: Value) -> bool:
