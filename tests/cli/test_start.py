@@ -48,9 +48,9 @@ def imported(arguments: list[str], directory: Path) -> list[str]:
     [
         (["--version"], 8),
         (["explain", "MP201"], 134),
-        (["rules"], 349),
-        (["check", "--static", "--output-format=concise", "mixed.py"], 437),
-        (["check", "--static", "--output-format=concise", "."], 448),
+        (["rules"], 352),
+        (["check", "--static", "--output-format=concise", "mixed.py"], 442),
+        (["check", "--static", "--output-format=concise", "."], 453),
         (["check", "--static", "--output-format=concise", "plain"], 191),
     ],
     ids=lambda given: " ".join(given) if isinstance(given, list) else str(given),
