@@ -13,8 +13,7 @@ from mpdoctor.program.context import Context
 from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Known
-from mpdoctor.source.interpreter.attributes import SETTING_UP
-from mpdoctor.source.interpreter.call_inlining import inline_uncalled
+from mpdoctor.source.interpreter.call_inlining import SETTING_UP, inline_uncalled
 from mpdoctor.source.interpreter.dispatch import execute_block
 from mpdoctor.source.interpreter.imports import execute_module, load_module, new_module
 from mpdoctor.source.interpreter.node_handlers import EXPRESSIONS, STATEMENTS

@@ -11,7 +11,7 @@ from mpdoctor.program.events import Call
 from mpdoctor.program.instances import class_of
 from mpdoctor.program.user_definitions import ClassFacts, Defined, FunctionFacts, Instance
 from mpdoctor.program.values import Api, Attribute, Collection, Either, Item, Known, Unknown, Value, options
-from mpdoctor.source.interpreter.call_inlining import inline_call
+from mpdoctor.source.interpreter.call_inlining import SETTING_UP, inline_call
 from mpdoctor.source.interpreter.dispatch import evaluate
 from mpdoctor.source.interpreter.imports import name_in_module
 from mpdoctor.source.interpreter.name_lookup import find, library_name
@@ -23,8 +23,6 @@ from mpdoctor.source.interpreter.state.interpreter_state import State
 from mpdoctor.source.interpreter.state.recording import record_read, record_use
 from mpdoctor.source.interpreter.state.scopes import Module, Written
 from mpdoctor.source.joining import joined, without_none
-
-SETTING_UP = ("__init__", "build", "setup", "__post_init__")
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -19,7 +19,9 @@ from mpdoctor.source.joining import joined, tells_of_all
 DEEPEST_CALL = 12  # functions inlined into one another
 DEEPEST_PLAIN = 8  # the same of one that never names TensorFlow or Keras
 DEEPEST_ALONE = 4  # the same from a function that nobody calls: of its parameters little is known
-DEEPEST_ALONE_ELSEWHERE = 2  # the same of a function in another file than that one, which is walked there as well
+DEEPEST_ALONE_ELSEWHERE = 3  # the same of a function in another file than that one, which is walked there as well
+DEEPEST_SETTING_UP_ELSEWHERE = 2  # the same of what sets up an object: layers hold layers, and these again
+SETTING_UP = ("__init__", "build", "setup", "__post_init__")
 MOST_INLININGS = 64  # times that one function is inlined
 MOST_INLININGS_ALONE = 10  # the same from functions that nobody calls: of what they hand on little is known
 MOST_INLINED_STATEMENTS = 40_000  # statements executed in inlined functions, all together
@@ -114,7 +116,9 @@ def _deepest(state: State, closure: Closure) -> int:
     if state.context.reached:
         return DEEPEST_PLAIN if closure.is_plain else DEEPEST_CALL
     stack = state.walk.call_stack
-    return DEEPEST_ALONE if not stack or closure.module is stack[0].module else DEEPEST_ALONE_ELSEWHERE
+    if not stack or closure.module is stack[0].module:
+        return DEEPEST_ALONE
+    return DEEPEST_SETTING_UP_ELSEWHERE if closure.facts.name in SETTING_UP else DEEPEST_ALONE_ELSEWHERE
 
 
 def _is_decorated_by(function: FunctionFacts, name: str) -> bool:

@@ -11,7 +11,7 @@ from mpdoctor.program.events import Call
 from mpdoctor.program.instances import class_of
 from mpdoctor.program.user_definitions import ClassFacts, Defined, FunctionFacts
 from mpdoctor.program.values import Api, Attribute, Value, options
-from mpdoctor.source.interpreter.attributes import SETTING_UP
+from mpdoctor.source.interpreter.call_inlining import SETTING_UP
 from mpdoctor.source.interpreter.calls.callees import TRANSPARENT, closure_of
 from mpdoctor.source.interpreter.calls.calls import call_value
 from mpdoctor.source.interpreter.containers import spread_out
