@@ -101,19 +101,29 @@ def explains(primary: Finding, finding: Finding, are_tied: Ties = of_one_program
         return False
     if primary.what_if and not finding.what_if:
         return False  # what would be is no reason for what is
-    rule = _rule(primary)
-    if _rule(finding).says_that_it_raised and not rule.says_that_it_raised:
-        of_it = rule.speaks_of_the_error and (
-            primary.location == finding.location is None or _same_error(primary, finding)
-        )
-        return of_it or (not rule.never_raises and _same_line(primary, finding))
+    if _rule(finding).says_that_it_raised and not _rule(primary).says_that_it_raised:
+        return _explains_the_error(primary, finding)
     if _tells_why_weights_ran_away(primary, finding) and _same_model(primary, finding, are_tied):
         return True
-    if primary.code == _told_by(finding) and _same_model(primary, finding, are_tied):
+    if _sends_to(finding, primary, are_tied):
         return True
-    if _told_by(primary) == finding.code and _same_model(primary, finding, are_tied):
-        return False  # which sends the reader to the finding, where it begins
-    nearness = rule.explains.get(finding.code)
+    return not _sends_to(primary, finding, are_tied) and _explains_by_its_rule(primary, finding, are_tied)
+
+
+def _explains_the_error(primary: Finding, finding: Finding) -> bool:
+    """Of a finding that says that something raised."""
+    rule = _rule(primary)
+    of_it = rule.speaks_of_the_error and (primary.location == finding.location is None or _same_error(primary, finding))
+    return of_it or (not rule.never_raises and _same_line(primary, finding))
+
+
+def _sends_to(finding: Finding, other: Finding, are_tied: Ties) -> bool:
+    """Whether a finding of a training sends the reader to the other one, where it begins."""
+    return _told_by(finding) == other.code and _same_model(other, finding, are_tied)
+
+
+def _explains_by_its_rule(primary: Finding, finding: Finding, are_tied: Ties) -> bool:
+    nearness = _rule(primary).explains.get(finding.code)
     if nearness == "line":
         return _same_line(primary, finding)
     if nearness == "training" and finding.stage != "training":
