@@ -22,7 +22,7 @@ from mpdoctor.knowledge.keras_modules import last_tensorflow_with, may_import_ke
 from mpdoctor.program.source_facts import Problem, SourceFacts
 from mpdoctor.semantics.wording import listed
 from mpdoctor.settings.options import Settings
-from mpdoctor.source.keras2_signs import import_of_keras2
+from mpdoctor.source.keras2_signs import module_of_sign, sign_of_import
 from mpdoctor.source.reading import tree_from_text
 
 # The rules that speak of what Keras 3 no longer has. MP310, of an argument, proves nothing by itself.
@@ -130,7 +130,7 @@ def _of_removed_names(
 
 def _last_by_sign(file: SourceFacts) -> tuple[int, ...]:
     """The last TensorFlow whose Keras has what this file is seen to import of Keras 2."""
-    return last_tensorflow_with(_sign_of_keras2(file).partition("`")[2].rstrip("`"))
+    return last_tensorflow_with(module_of_sign(_sign_of_keras2(file)))
 
 
 def _older(release: tuple[int, ...], because: str) -> Keras:
@@ -161,8 +161,7 @@ def _sign_of_keras2(file: SourceFacts) -> str:
     if file.sign_of_keras2 or not file.is_blank or not may_import_keras_2(file.text):
         return file.sign_of_keras2
     tree = tree_from_text(file.text, file.path)
-    imported = "" if isinstance(tree, Problem) else import_of_keras2(tree.body)
-    return f"imports `{imported}`" if imported else ""
+    return "" if isinstance(tree, Problem) else sign_of_import(tree)
 
 
 def told_once(gone: Sequence[Finding], facts: Mapping[str, SourceFacts], guessed: JudgedBy) -> list[Finding]:

@@ -11,6 +11,7 @@ from mpdoctor.knowledge.keras_modules import is_of_keras_2
 from mpdoctor.program.events import Call
 from mpdoctor.program.values import Api, Attribute, Value, known, options
 
+_IMPORTS = "imports `"
 _MOST_NESTED = 8  # of `elif`, too
 _GENERATOR_METHODS = ("fit_generator", "evaluate_generator", "predict_generator")
 # Methods that only objects of Keras 2 have, by the kind of these.
@@ -20,12 +21,23 @@ _METHODS_OF = {"metric": ("reset_states",), "optimizer": ("variables", "get_weig
 def sign_of_keras2(path: str, tree: ast.Module, calls: Iterable[Call]) -> str:
     """The first one of this file, as a clause: "imports `keras.engine`", "calls `Adam(lr=…)`"; else "". Not where the
     program asks first whether that works."""
-    imported = import_of_keras2(tree.body)
-    if imported:
-        return f"imports `{imported}`"
+    imports = sign_of_import(tree)
+    if imports:
+        return imports
     certain = (call for call in calls if call.location.path == path and not call.context.guarded)
     called = next(filter(None, map(_refused, certain)), "")
     return f"calls `{called}`" if called else ""
+
+
+def sign_of_import(tree: ast.Module) -> str:
+    """The same by the imports of a file alone."""
+    imported = import_of_keras2(tree.body)
+    return f"{_IMPORTS}{imported}`" if imported else ""
+
+
+def module_of_sign(sign: str) -> str:
+    """What a sign says is imported; "" where it is a call."""
+    return sign[len(_IMPORTS) : -1] if sign.startswith(_IMPORTS) else ""
 
 
 def import_of_keras2(statements: Iterable[ast.stmt], depth: int = 0) -> str:
