@@ -75,7 +75,7 @@ def _fitting(sentences: list[str], look: Style) -> str:
     for sentence in sentences[1:]:
         if len(told) + len(sentence) >= LONGEST_SIGHT:
             break
-        told += f" {look.name(sentence)}"
+        told += f" {look.name(sentence, LONGEST_SIGHT)}"
     return told
 
 

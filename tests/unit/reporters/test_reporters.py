@@ -245,6 +245,18 @@ def test_a_long_sight_ends_with_a_whole_sentence() -> None:
     assert f"(MP904): {first}" in shown and "…" not in shown.partition("also seen")[2].partition("Training")[0]
 
 
+def test_a_sentence_that_fits_is_told_whole() -> None:
+    """A later sentence of more characters than a name may have, too."""
+    story = (
+        "The update of step 1 made weights inf or NaN, although they and every gradient of that step until then were "
+        "finite: Adam computes that."
+    )
+    finding = dataclasses.replace(
+        samples.SHADOWED, also_seen=(AlsoSeen("MP907", "training", f"The loss is nan at step 2. {story}"),)
+    )
+    assert story in " ".join(terminal.render(samples.diagnosis(finding)).split())
+
+
 def test_the_first_line_keeps_to_one_line() -> None:
     finding = samples.what_if().findings[0]
     target = dataclasses.replace(samples.TARGET, id="a_rather_long_name_of_a_script.py")
