@@ -42,6 +42,10 @@ class Context:
         silent here.
     only_unwrapped
         True if that is nothing but the question whether an optimizer is a LossScaleOptimizer, and it is none here.
+    only_wrapped
+        True if that is nothing but the question for a method that only the LossScaleOptimizer of Keras 2 has
+        (`hasattr(optimizer, "get_scaled_loss")`), and the optimizer has it here: what a loop does with the loss scale
+        is done here or nowhere.
     branches
         The enclosing if arms, outermost first, callers' included.
     loops, comprehensions
@@ -74,6 +78,7 @@ class Context:
     runtime_swallowed: Location | None = None
     comprehensions: int = 0
     only_unwrapped: bool = False
+    only_wrapped: bool = False
 
     @property
     def asks_what_exists(self) -> bool:
@@ -83,6 +88,7 @@ class Context:
         """The same, some of it changed. (Asked for at each `if`; `dataclasses.replace` takes four times as long.)"""
         if "guarded" in changes:
             changes.setdefault("only_unwrapped", False)
+            changes.setdefault("only_wrapped", False)
         return Context(**{**dict(zip(_NAMES, _values(self))), **changes})
 
 

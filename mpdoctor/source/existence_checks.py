@@ -8,11 +8,12 @@ from functools import cache
 
 from mpdoctor.program.context import Context
 from mpdoctor.program.events import Call
-from mpdoctor.program.values import Api, Known, Unknown, Value, is_api
+from mpdoctor.program.values import Api, Known, Unknown, Value, is_api, known
 from mpdoctor.source.syntax_nodes import nodes_in
 
 UNKNOWN = Unknown()
 WRAPPER_CLASSES = ("LossScaleOptimizer", "LossScaleOptimizerV1", "LossScaleOptimizerV3", "BaseLossScaleOptimizer")
+LOOP_METHODS = ("get_scaled_loss", "get_unscaled_gradients")
 _NEAR = 40  # values
 _ASKING = frozenset(
     ("hasattr", "getattr", "isinstance", "issubclass", "dir", "callable", "vars", "signature", "find_spec")
@@ -84,14 +85,30 @@ def arm_of_wrapper(test: ast.expr, value: Value) -> bool | None:
     return True if _asks_for_wrapper(value) else None
 
 
-def guarded_in_arm(outer: Context, taken: bool, asks: bool, certain: bool | None) -> dict[str, bool]:
-    """What the context of an arm says of guards (`Context.guarded`, `Context.only_unwrapped`). `certain`: the arm that
-    `arm_of_wrapper` names."""
+def arm_that_scales(test: ast.expr, value: Value) -> bool | None:
+    """Of `if hasattr(optimizer, "get_scaled_loss"):` the arm in which it has that method, as only the
+    LossScaleOptimizer of Keras 2 does; None where the test, or what it stands for, asks for anything else."""
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        inside = arm_that_scales(test.operand, UNKNOWN)
+        return None if inside is None else not inside
+    if isinstance(test, ast.Call):
+        is_asked = isinstance(test.func, ast.Name) and test.func.id == "hasattr" and len(test.args) == 2
+        name = test.args[1] if is_asked else None
+        return True if isinstance(name, ast.Constant) and name.value in LOOP_METHODS else None
+    name = value.argument(1) if isinstance(value, Call) and is_api(value.callee, "builtins.hasattr") else None
+    return True if known(name) in LOOP_METHODS else None
+
+
+def guarded_in_arm(outer: Context, taken: bool, test: ast.expr, value: Value) -> dict[str, bool]:
+    """What the context of an arm says of guards: `Context.guarded`, `only_unwrapped` and `only_wrapped`."""
+    asks, certain = asks_whether_it_works(test, value), arm_of_wrapper(test, value)
     guards = asks and taken is not certain
     is_question = outer.only_unwrapped if outer.guarded else guards
+    scales = guards and taken is arm_that_scales(test, value)
     return {
         "guarded": outer.guarded or guards,
         "only_unwrapped": is_question and not (guards and certain is None),
+        "only_wrapped": (scales and not outer.guarded) or (outer.only_wrapped and (scales or not guards)),
     }
 
 

@@ -69,6 +69,7 @@ from mpdoctor.semantics.source.optimizers.gradients import (
     unscales,
     until_gradients,
 )
+from mpdoctor.semantics.source.optimizers.loop_guards import may_not_run
 from mpdoctor.semantics.source.optimizers.scaling import (
     FEWEST,
     applied_by_its_scaler,
@@ -133,7 +134,7 @@ def _divisions_by_hand(facts: SourceFacts, apply: Call, gradient: Call, numbers:
         return
     for way in ways:
         division = next((part for part in with_mapped(facts, way) if divided_by_scale(part, numbers)), None)
-        if division is not None and not _is_guarded(division):
+        if division is not None and not _is_guarded(facts, division):
             yield division
 
 
@@ -143,7 +144,7 @@ def _twice_in_the_program(facts: SourceFacts) -> Iterator[Finding]:
     unscalings: list[Call | Operation] = [*facts.method_calls(UNSCALING)]
     for unscaling in unscalings + [operation for operation in facts.operations if divided_by_scale(operation, numbers)]:
         first = _unscaled_before(facts, unscaling, numbers)
-        if first is None or _is_guarded(first) or unscaling.context.guarded:
+        if first is None or _is_guarded(facts, first) or may_not_run(facts, unscaling.context):
             continue
         wrapper = next((call.receiver for call in (unscaling, first) if isinstance(call, Call)), None)
         is_first = isinstance(unscaling, Call) and not unscales(first)
@@ -183,8 +184,8 @@ def _scaled_once(facts: SourceFacts, loss: Value | None) -> bool:
     return (bool(calls) and again == 1 and not by_hand) or (by_hand == 1 and not again)
 
 
-def _is_guarded(value: Value) -> bool:
-    return isinstance(value, (Call, Operation)) and value.context.guarded
+def _is_guarded(facts: SourceFacts, value: Value) -> bool:
+    return isinstance(value, (Call, Operation)) and may_not_run(facts, value.context)
 
 
 def in_training(training: TrainingFacts) -> Iterator[Finding]:

@@ -64,6 +64,7 @@ from mpdoctor.semantics.source.edits.expressions import safe_fix
 from mpdoctor.semantics.source.edits.loops.under_tapes import reads_what_comes_later
 from mpdoctor.semantics.source.edits.statements import line_behind, statement_at, without_statement
 from mpdoctor.semantics.source.optimizers.gradients import is_gradient_call, is_tape, target
+from mpdoctor.semantics.source.optimizers.loop_guards import may_not_run
 from mpdoctor.semantics.source.optimizers.scaling import SCALING, multiplied_by_scale
 from mpdoctor.semantics.wording import text_at
 
@@ -74,13 +75,13 @@ EXPLAINS = {"MP912": "model"}
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
     for gradient in facts.method_calls("gradient"):
-        if gradient.context.guarded or not is_gradient_call(gradient):
+        if may_not_run(facts, gradient.context) or not is_gradient_call(gradient):
             continue
         tapes = [tape for tape in walk(gradient.receiver) if is_tape(tape)]
         if _records(tapes, gradient.context):
             continue
         for scaled in _scaled(facts, target(gradient), tapes):
-            if scaled.context.guarded or _records(tapes, scaled.context):
+            if may_not_run(facts, scaled.context) or _records(tapes, scaled.context):
                 continue
             expression = text_at(facts, scaled.location) or "the loss"
             yield Finding(

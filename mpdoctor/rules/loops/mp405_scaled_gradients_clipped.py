@@ -71,6 +71,7 @@ from mpdoctor.semantics.source.optimizers.gradients import (
     unscales,
     until_gradients,
 )
+from mpdoctor.semantics.source.optimizers.loop_guards import may_not_run
 from mpdoctor.semantics.source.optimizers.scaling import (
     SCALING,
     applied_by_its_scaler,
@@ -175,7 +176,7 @@ def _clipped_before_unscaling(facts: SourceFacts) -> Iterator[tuple[Call | Opera
     """Each call that clips scaled gradients, the later `get_unscaled_gradients`, and the tape's `gradient` call."""
     for unscaling in facts.method_calls(UNSCALING):
         given = unscaling.argument(0)
-        for value in until_gradients(given) if not unscaling.context.guarded else ():
+        for value in until_gradients(given) if not may_not_run(facts, unscaling.context) else ():
             if isinstance(value, Call) and is_gradient_call(value):
                 yield from ((clip, unscaling, value) for clip in _clips_scaled(facts, given, value))
 
@@ -188,7 +189,7 @@ def _clips_scaled(facts: SourceFacts, value: Value | None, gradient: Call) -> It
         if not holds_gradient(until_gradient, gradient, through_unscaling=False) or _may_be_unscaled(until_gradient):
             continue
         for cut in with_mapped(facts, until_gradient):
-            if not isinstance(cut, (Call, Operation)) or cut.context.guarded:
+            if not isinstance(cut, (Call, Operation)) or may_not_run(facts, cut.context):
                 continue
             if _clips_without_scale(cut) or (_cuts(cut, gradient) and not _is_rescaled(value)):
                 yield cut

@@ -80,6 +80,7 @@ from mpdoctor.semantics.source.optimizers.gradients import (
     unscales,
     until_gradients,
 )
+from mpdoctor.semantics.source.optimizers.loop_guards import may_not_run
 from mpdoctor.semantics.source.optimizers.scaling import (
     applied_by_its_scaler,
     divided_by_scale,
@@ -107,7 +108,7 @@ HANDED_ON = (*APPLYING, UNSCALING, "build", "append", "all_reduce")  # methods t
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
     for call in facts.method_calls(*KEEPING):
-        for gradient in _scaled_gradients(facts, call) if not call.context.guarded else ():
+        for gradient in _scaled_gradients(facts, call) if not may_not_run(facts, call.context) else ():
             apply = next(_applied_each_time(facts, gradient, call), None)
             kept = next(_applied_and_kept(facts, gradient, call), None) if apply is None else None
             if apply is not None or kept is not None:
@@ -188,7 +189,7 @@ def _applied_and_kept(facts: SourceFacts, gradient: Call, kept: Call) -> Iterato
     if not stores or not _adds_up(kept, stores):
         return
     for apply in facts.method_calls(*APPLYING):
-        if apply.context.guarded or not _is_made_from(given_to(apply), stores) or _is_new(stores, apply):
+        if may_not_run(facts, apply.context) or not _is_made_from(given_to(apply), stores) or _is_new(stores, apply):
             continue
         if applied_by_its_scaler(facts, apply, gradient) and not _set_back(facts, stores, kept):
             yield apply

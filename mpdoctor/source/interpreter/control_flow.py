@@ -9,8 +9,6 @@ from mpdoctor.program.context import Branch
 from mpdoctor.program.events import Call
 from mpdoctor.program.values import MISSING, Collection, Earlier, Known, Unknown, Value, is_api, known, options
 from mpdoctor.source.existence_checks import (
-    arm_of_wrapper,
-    asks_whether_it_works,
     guarded_in_arm,
     is_guarding_handler,
     is_main_test,
@@ -37,7 +35,6 @@ def execute_if(state: State, node: ast.If) -> bool:
         if not certain and state.module.name != "__main__" and is_main_test(node.test):
             state.module.main_blocks.append(node.body)
         return execute_block(state, node.body if certain else node.orelse)
-    asks, certain_arm = asks_whether_it_works(node.test, test), arm_of_wrapper(node.test, test)
     before, outer = state.scope.names, state.context
     ends: list[dict[str, Value]] = []
     branches = []
@@ -45,7 +42,7 @@ def execute_if(state: State, node: ast.If) -> bool:
         branch = Branch(id(node), taken, test, parts=parts[taken])
         state.scope.names = dict(before)
         _leave_out(state, node.test, taken)
-        guards = guarded_in_arm(outer, taken, asks, certain_arm)
+        guards = guarded_in_arm(outer, taken, node.test, test)
         state.context = state.context.but(**guards, branches=(*outer.branches, branch))
         if execute_block(state, body):
             ends.append(state.scope.names)
@@ -58,7 +55,7 @@ def execute_if(state: State, node: ast.If) -> bool:
     if len(ends) == 1:  # what follows is the rest of the other arm
         (way,) = branches
         branch = Branch(way.statement, way.taken, way.test, state.frame.ends_program, way.parts)
-        guards = guarded_in_arm(outer, branch.taken, asks, certain_arm)
+        guards = guarded_in_arm(outer, branch.taken, node.test, test)
         state.context = state.context.but(**guards, branches=(*outer.branches, branch))
     return True
 

@@ -27,6 +27,7 @@ from mpdoctor.program.values import (
     walk,
 )
 from mpdoctor.semantics.source.optimizers.attribute_access import same_object
+from mpdoctor.semantics.source.optimizers.loop_guards import may_not_run
 from mpdoctor.semantics.source.optimizers.loss_scale_signs import may_be_scaled
 from mpdoctor.semantics.source.optimizers.wrappers import wrapped
 from mpdoctor.semantics.source.programs.branches import exclude_each_other
@@ -65,13 +66,13 @@ def applied_gradients(facts: SourceFacts) -> tuple[tuple[Call, Call], ...]:
 
 def _applied_gradients(facts: SourceFacts) -> Iterator[tuple[Call, Call]]:
     for apply in facts.method_calls(*APPLYING):
-        if apply.context.guarded:
+        if may_not_run(facts, apply.context):
             continue
         for until_gradient in until_gradients(given_to(apply)):
             if (
                 is_gradient_call(until_gradient)
                 and isinstance(until_gradient, Call)
-                and not until_gradient.context.guarded
+                and not may_not_run(facts, until_gradient.context)
                 and not _is_nothing(target(until_gradient))
             ):
                 yield apply, until_gradient
@@ -80,9 +81,13 @@ def _applied_gradients(facts: SourceFacts) -> Iterator[tuple[Call, Call]]:
 def accumulated_gradients(facts: SourceFacts) -> Iterator[tuple[Call, Call]]:
     """The same by way of variables: gradients that are added up in them as they are, where they come from a tape, and
     applied elsewhere."""
-    added = [(call, options(call.receiver)) for call in facts.method_calls("assign_add") if not call.context.guarded]
+    added = [
+        (call, options(call.receiver))
+        for call in facts.method_calls("assign_add")
+        if not may_not_run(facts, call.context)
+    ]
     for apply in facts.method_calls(*APPLYING) if added else ():
-        given = [] if apply.context.guarded else list(until_gradients(given_to(apply)))
+        given = [] if may_not_run(facts, apply.context) else list(until_gradients(given_to(apply)))
         variables = {
             id(variable) for variable in given if isinstance(variable, Call) and is_api(variable.callee, VARIABLE)
         }

@@ -19,6 +19,7 @@ from mpdoctor.semantics.source.optimizers.gradients import (
     unscales,
     until_gradients,
 )
+from mpdoctor.semantics.source.optimizers.loop_guards import may_not_run
 from mpdoctor.semantics.source.optimizers.loss_scale_signs import is_scaled_by, may_be_scaled_in
 from mpdoctor.semantics.source.optimizers.wrappers import wrapped, wrapper_calls
 
@@ -52,7 +53,7 @@ def scaling_calls(loss: Value | None) -> Iterator[Call]:
 def scales(facts: SourceFacts, call: Call) -> bool:
     """Whether a scaling call multiplies by a loss scale: its receiver is a LossScaleOptimizer, or nothing says that it
     is none in a program of mixed precision. (In Keras 3 a bare optimizer's `scale_loss` gives the loss back.)"""
-    if call.context.guarded or call.receiver is None:
+    if may_not_run(facts, call.context) or call.receiver is None:
         return False
     if call.method != ("scale_loss" if facts.keras.is_keras3 else "get_scaled_loss"):
         return False
