@@ -93,8 +93,8 @@ def arm_that_scales(test: ast.expr, value: Value) -> bool | None:
         return None if inside is None else not inside
     if isinstance(test, ast.Call):
         is_asked = isinstance(test.func, ast.Name) and test.func.id == "hasattr" and len(test.args) == 2
-        name = test.args[1] if is_asked else None
-        return True if isinstance(name, ast.Constant) and name.value in LOOP_METHODS else None
+        written = test.args[1] if is_asked else None
+        return True if isinstance(written, ast.Constant) and written.value in LOOP_METHODS else None
     name = value.argument(1) if isinstance(value, Call) and is_api(value.callee, "builtins.hasattr") else None
     return True if known(name) in LOOP_METHODS else None
 
