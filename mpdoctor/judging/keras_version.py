@@ -135,7 +135,9 @@ def _own(sources: Iterable[SourceFacts]) -> dict[str, Keras]:
 
 
 def _said_by(source: SourceFacts) -> Keras | None:
-    """The Keras that a file's names tell, else the one whose version it asserts."""
+    """The Keras that a file is part of or whose names it uses, else the one whose version it asserts."""
+    if source.package.partition(".")[0] == "tf_keras":
+        return Keras("tf_keras", because=f"{source.path} is part of tf_keras")
     if source.declared_keras is not None:
         return Keras(source.declared_keras, because=f"{source.path} says so")
     if not all(word in source.text for word in _OF_ASSERTIONS):

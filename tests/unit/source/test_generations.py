@@ -390,3 +390,21 @@ def test_one_line_is_told_as_one(here: Path) -> None:
     (finding,) = said_of(here, {"a.py": LEGACY}).findings
     removed = "`tensorflow.keras.optimizers.legacy.Adam` (a.py, line 2)"
     assert finding.message.startswith(f"This line does not work in Keras 3, which has removed {removed}. ")
+
+
+OWN_LOOP = """from tf_keras.src import loss_scale_optimizer
+
+
+def step(model, loss):
+    if isinstance(model.optimizer, loss_scale_optimizer.LossScaleOptimizer):
+        return model.optimizer.get_scaled_loss(loss)
+    return loss
+"""
+
+
+def test_a_file_of_tf_keras_itself_is_judged_by_it(here: Path) -> None:
+    optimizer = "class LossScaleOptimizer:\n    def get_scaled_loss(self, loss):\n        return loss * self.scale\n"
+    package = {"tf_keras/__init__.py": "", "tf_keras/src/__init__.py": "", "tf_keras/src/engine/__init__.py": ""}
+    files = {**package, "tf_keras/src/loss_scale_optimizer.py": optimizer, "tf_keras/src/engine/loop.py": OWN_LOOP}
+    said = said_of(here, files, select=("MP407",))
+    assert [finding.code for finding in said.findings] == []
