@@ -55,6 +55,7 @@ from mpdoctor.knowledge.api_names import public_name
 from mpdoctor.knowledge.dtypes.array_functions import BY_VALUE, FLOAT64, JOINING_PARTS, LIKE
 from mpdoctor.knowledge.dtypes.array_functions import KEEPING as KEEPING_ARRAYS
 from mpdoctor.knowledge.dtypes.result_dtypes import KEEPING
+from mpdoctor.program.dtypes.library_results import tensors_met
 from mpdoctor.program.dtypes.tensor_dtypes import dtype_named
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.memoize import asked_once
@@ -249,6 +250,9 @@ def _dtype_given(call: Call) -> Value | None:
 def _arguments_with_its_dtype(call: Call) -> tuple[Value, ...]:
     if not isinstance(call.callee, Api):
         return ()
+    met = tensors_met(call)
+    if met:
+        return tuple(tensor for tensor in met if not isinstance(tensor, Known))
     place, _, name = public_name(call.callee.name).rpartition(".")
     keeping = (*KEEPING_ARRAYS, *JOINING_PARTS, *LIKE) if place == "numpy" else KEEPING
     return call.arguments(slice(1)) if name in keeping else ()

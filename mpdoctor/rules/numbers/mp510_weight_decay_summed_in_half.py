@@ -60,7 +60,7 @@ from mpdoctor.semantics.source.edits.names import cast, cast_argument
 from mpdoctor.semantics.source.edits.uses import meets_others
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
 from mpdoctor.semantics.source.layers.weight_values import is_made_of_weights
-from mpdoctor.semantics.source.numbers.epsilon_guards import function_named, functions_called, guarded_values
+from mpdoctor.semantics.source.numbers.epsilon_guards import divisors, function_named, functions_called
 from mpdoctor.semantics.source.numbers.precision import precision_of
 
 SEVERITY = Severity.WARNING
@@ -77,7 +77,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     for call, weights in _decayed(facts):
         if weights is None or not is_made_of_weights(weights) or asks_for_dtype(call.context):
             continue
-        if any(part is call for value in guarded_values(facts) for part in walk(value)):
+        if any(part is call for value in divisors(facts) for part in walk(value)):
             continue  # a norm that the weights are divided by
         if precision.runs_in_call(call.context) and precision.dtype(weights, call.context) == "float16":
             yield Finding(

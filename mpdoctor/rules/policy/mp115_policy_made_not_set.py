@@ -41,13 +41,18 @@ from mpdoctor.program.dtypes.tensor_dtypes import policies_named
 from mpdoctor.program.events import Call
 from mpdoctor.program.policy_settings import SET_POLICY
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.semantics.source.edits.expressions import put_around, unsafe_fix
+from mpdoctor.semantics.source.edits.expressions import put_around, text_of, unsafe_fix
 from mpdoctor.semantics.source.edits.names import keras_name
-from mpdoctor.semantics.source.edits.statements import line_behind
+from mpdoctor.semantics.source.edits.statements import line_behind, statement_at
 from mpdoctor.semantics.source.layers.model_layers import TRAINING, layer_name, policies_set
 from mpdoctor.semantics.source.programs.graph_rewrites import rewrites
 from mpdoctor.semantics.source.programs.models import is_model
-from mpdoctor.semantics.source.programs.used_values import is_name_before, returned_to, text_before, used_values
+from mpdoctor.semantics.source.programs.used_values import (
+    is_name_before,
+    returned_to,
+    text_before,
+    used_values,
+)
 
 SEVERITY = Severity.WARNING
 FIXES = ("unsafe",)
@@ -103,8 +108,8 @@ def _builds_models(facts: SourceFacts) -> bool:
 
 def _told_at(facts: SourceFacts, policy: Call) -> Location | None:
     """Where to tell of a policy that is made in `name = Policy(…)` or in a statement of its own, or that a function
-    returns which is called as `name = function()`: where it is made, of a function in another file where it gets its
-    name. None for others: a policy in a list, a class or a module's constant may be used from elsewhere. One made by a
+    returns which is called in such a statement: where it is made, of a function in another file where that is called.
+    None for others: a policy in a list, a class or a module's constant may be used from elsewhere. One made by a
     function of a file that is not at hand is judged by that function alone."""
     made = policy.location
     if policy.dropped:
@@ -112,7 +117,15 @@ def _told_at(facts: SourceFacts, policy: Call) -> Location | None:
     if not facts.lines_of(made.path):
         return made if policy.context.function is not None and not facts.incomplete else None
     place = returned_to(facts, policy)
+    if place is not made and _is_dropped(facts, place):
+        return made if place.path == made.path else place
     may_be_constant = place is not made or policy.context.function is None
     if not is_name_before(text_before(facts, place), may_be_constant):
         return None
     return made if place.path == made.path else place
+
+
+def _is_dropped(facts: SourceFacts, place: Location) -> bool:
+    """Whether the call there is a statement of its own, whose value nothing keeps."""
+    statement = statement_at(facts, place)
+    return statement is not None and statement.text == text_of(facts, place)

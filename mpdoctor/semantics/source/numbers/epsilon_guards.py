@@ -43,9 +43,9 @@ def guards(facts: SourceFacts) -> Iterator[Guard]:
             yield from _guards_in(use, part, user)
 
 
-def guarded_values(facts: SourceFacts) -> Iterator[Value]:
-    """What is divided by, or stands under a root."""
-    return (value for use, value, _ in _uses(facts) if use != LOG)
+def divisors(facts: SourceFacts) -> Iterator[Value]:
+    """What is divided by; of `tf.math.rsqrt(x)` what stands under the root."""
+    return (value for use, value, _ in _uses(facts) if use in (DIVISOR, RECIPROCAL_ROOT))
 
 
 def upper_bounds(facts: SourceFacts) -> Iterator[tuple[str, Value, Value, Context]]:

@@ -52,6 +52,10 @@ PASSING = (
     "tensorflow.expand_dims",
     *(f"tensorflow.image.{name}" for name in ("flip_left_right", "flip_up_down", "rot90", "random_crop")),
     *(f"tensorflow.image.{name}" for name in ("random_flip_left_right", "random_flip_up_down", "central_crop")),
+    *(f"tensorflow.image.random_{name}" for name in ("brightness", "contrast", "hue", "saturation")),
+    *(f"tensorflow.image.adjust_{name}" for name in ("brightness", "contrast", "gamma", "hue", "saturation")),
+    *("tensorflow.image.pad_to_bounding_box", "tensorflow.image.crop_to_bounding_box"),
+    *("tensorflow.image.resize_with_crop_or_pad", "tensorflow.clip_by_value", "tensorflow.pad"),
 )
 
 
