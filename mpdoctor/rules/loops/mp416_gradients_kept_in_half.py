@@ -111,7 +111,8 @@ def _is_unscaled(facts: SourceFacts, value: Value | None) -> bool:
     parts = list(until_gradients(value, lambda part: unscales(part) or divided_by_scale(part)))
     unscaled = [part for part in parts if unscales(part) or divided_by_scale(part)]
     inside = [inner for part in unscaled for inner in until_gradients(part)]
-    as_taken = [part for part in parts if isinstance(part, Call) and is_gradient_call(part)]
+    # where another path unscales them, the loss is scaled on that path: `if mixed:` stands before both
+    as_taken = [part for part in parts if isinstance(part, Call) and is_gradient_call(part) and part not in inside]
     if any(may_be_scaled_in(facts, target(gradient)) for gradient in as_taken):
         return False
     return bool(as_taken) or any(map(is_gradient_call, inside))
