@@ -98,8 +98,8 @@ class StepReplay:
                     observed.not_looked.append(("two loss scales", reason))
 
     def _may_compare(self, observed: ObservedOptimizer) -> bool:
-        settled = observed.steps and observed.steps[-1].applied and not self._search.has_found(observed)
-        return bool(settled and observed.can_set_scale and observed.dependence is None)
+        is_applied = bool(observed.steps) and observed.steps[-1].applied
+        return is_applied and observed.can_set_scale and observed.dependence is None
 
     def _compare(self, observed: ObservedOptimizer) -> None:
         """Gradients that are added up over several calls arrive with the last of them, and all are repeated."""

@@ -226,6 +226,7 @@ def dependence_from_passages(
         wrappers=wrappers,
         loss_dtype=at_high.loss_dtype,
         loss_too_large=at_high.too_large,
+        divided_by=_constant_divisor(low, high, at_low, at_high),
     )
 
 
@@ -237,11 +238,23 @@ def _exponents(low: float, high: float, at_low: Norms, at_high: Norms) -> tuple[
     )
 
 
-def _on_the_way(scale: float, passage: Passage) -> str:
-    """What happened between the tape and the outermost optimizer besides get_unscaled_gradients."""
+def _quotients(scale: float, passage: Passage) -> list[float]:
+    """Of what is handed to the outermost optimizer by what the tape gave, besides get_unscaled_gradients."""
     known = [path for path in passage.applied if passage.taped.get(path) and passage.applied[path]]
     unscaling = scale**passage.unscaled_calls
-    quotients = [passage.applied[path] / passage.taped[path] * unscaling for path in known]
+    return [passage.applied[path] / passage.taped[path] * unscaling for path in known]
+
+
+def _constant_divisor(low: float, high: float, at_low: Passage, at_high: Passage) -> float | None:
+    quotients = _quotients(low, at_low) + _quotients(high, at_high)
+    divisor = 1 / quotients[0] if quotients else 1.0
+    is_same = all(abs(quotient * divisor - 1) < EQUAL for quotient in quotients)
+    return divisor if is_same and abs(divisor - 1) > EQUAL else None
+
+
+def _on_the_way(scale: float, passage: Passage) -> str:
+    """What happened between the tape and the outermost optimizer besides get_unscaled_gradients."""
+    quotients = _quotients(scale, passage)
     if all(abs(quotient - 1) < EQUAL for quotient in quotients):
         return ""
     return "divided" if all(abs(quotient * scale - 1) < EQUAL for quotient in quotients) else "changed"

@@ -29,6 +29,8 @@ class ScaleDependenceFacts:
     on_the_way
         What the training code itself does with the gradients between the tape and the optimizer: "divided" by just
         the loss scale, "changed" otherwise (clipped), "" nothing.
+    divided_by
+        The number by which it divides all gradients there, the same at both loss scales; None where there is none.
     wrappers
         How many LossScaleOptimizers stand around each other.
     loss_dtype
@@ -55,6 +57,7 @@ class ScaleDependenceFacts:
     loss_too_large: float | None = None
     scaled_at: Location | None = None
     scaled_by_another: bool = False
+    divided_by: float | None = None
 
     @property
     def is_scaled(self) -> bool:

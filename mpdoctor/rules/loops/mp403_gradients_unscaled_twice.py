@@ -53,11 +53,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mpdoctor.facts.training import TrainingFacts
+from mpdoctor.facts.training import ScaleDependenceFacts, TrainingFacts
 from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Value, walk
+from mpdoctor.semantics.live.fixed_divisor import fixed_divisor
 from mpdoctor.semantics.source.edits.expressions import left_operand_kept, unsafe_fix
 from mpdoctor.semantics.source.edits.statements import passed_on
 from mpdoctor.semantics.source.optimizers.gradients import (
@@ -190,7 +191,10 @@ def _is_guarded(facts: SourceFacts, value: Value) -> bool:
 
 def in_training(training: TrainingFacts) -> Iterator[Finding]:
     seen = training.scale_dependence
-    if seen is None or not seen.shrinks or not seen.is_scaled or seen.wrappers > 1:
+    if seen is None or not seen.is_scaled or seen.wrappers > 1:
+        return
+    if not seen.shrinks:
+        yield from _divided_by_a_number(training, seen)
         return
     by_hand = seen.on_the_way == "divided"
     if not by_hand and seen.unscaled_calls < 2:
@@ -209,4 +213,19 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
         training.applied_at,
         model=training.model.id,
         evidence={"exponent": round(seen.median, 3)},
+    )
+
+
+def _divided_by_a_number(training: TrainingFacts, seen: ScaleDependenceFacts) -> Iterator[Finding]:
+    """By a loss scale of one moment, and then by the wrapper, which divides by the scale in force."""
+    number = fixed_divisor(training)
+    if number is None or seen.grows or not training.model.keras.is_keras3 or not seen.wrappers:
+        return
+    yield Finding(
+        f"The training code divides the gradients by {number:g}, a loss scale, and the LossScaleOptimizer divides them "
+        f"by its scale as well: every applied gradient is {number:g} times too small.",
+        "Delete the division: in Keras 3 `apply` and `apply_gradients` unscale by themselves.",
+        training.applied_at,
+        model=training.model.id,
+        evidence={"divided_by": number},
     )

@@ -61,8 +61,10 @@ from collections.abc import Iterator
 
 from mpdoctor.facts.training import SOME, ScaleDependenceFacts, TrainingFacts
 from mpdoctor.finding import Finding, Severity
+from mpdoctor.semantics.live.fixed_divisor import fixed_divisor
 
 SEVERITY = Severity.ERROR
+UNSCALE = "Divide them by the scale in force: `gradients = optimizer.get_unscaled_gradients(gradients)`."
 
 
 def in_training(training: TrainingFacts) -> Iterator[Finding]:
@@ -70,18 +72,32 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
     if seen is None or abs(seen.median) <= SOME:
         return
     times = _times(training.initial_scale, seen.median)
-    if seen.shrinks:
+    number = fixed_divisor(training)
+    if seen.grows and number is not None:
+        text = (
+            f"The training code divides the gradients by {number:g} at every loss scale: {_wrong_at(training, number)}."
+        )
+    elif seen.shrinks:
         text = f"The applied gradients shrink as the loss scale grows: at the initial scale they are {times} too small."
     else:
         text = f"The applied gradients grow with the loss scale: at the initial scale they are {times} too large."
     yield Finding(
         f"{text} For the same batch, the gradients at the loss scales {seen.low:g} and {seen.high:g} differ by a "
         f"factor of {(seen.high / seen.low) ** abs(seen.median):.3g}, and should be equal.",
-        _remedy(seen, training.model.keras.is_keras3),
+        UNSCALE if number is not None and seen.grows else _remedy(seen, training.model.keras.is_keras3),
         training.applied_at or training.model.call.location,
         model=training.model.id,
         evidence={"exponent": round(seen.median, 3), "scales": [seen.low, seen.high]},
     )
+
+
+def _wrong_at(training: TrainingFacts, number: float) -> str:
+    """What that does at the last loss scale of the training that is another one, else at half of it."""
+    others = [(n, step.loss_scale) for n, step in enumerate(training.steps, 1) if step.loss_scale not in (number, None)]
+    place, scale = (f", the scale of step {others[-1][0]},", others[-1][1]) if others else ("", number / 2)
+    assert scale is not None
+    wrong = f"{number / scale:.5g} times too small" if scale < number else f"{scale / number:.5g} times too large"
+    return f"at {scale:g}{place} every applied gradient is {wrong}"
 
 
 def _times(scale: float | None, exponent: float) -> str:
