@@ -117,6 +117,8 @@ class ClassFacts:
         Its name in the `class` line.
     mixed_into
         Of a class that is nothing to Keras by itself: the classes derived from it that are something, by their ids.
+    as_inherited
+        Methods of its own bases that do something else for its objects, as they were followed for these, by name.
     """
 
     name: str = ""
@@ -127,6 +129,7 @@ class ClassFacts:
     base_arguments: dict[str, Value] = field(default_factory=dict, repr=False)
     location: Location = field(default=NOWHERE, repr=False)
     mixed_into: dict[int, ClassFacts] = field(default_factory=dict, repr=False)
+    as_inherited: dict[str, FunctionFacts] = field(default_factory=dict, repr=False)
 
     @property
     def kind(self) -> str | None:
@@ -170,6 +173,8 @@ class ClassFacts:
         for ancestor in self.lineage():  # asked so often that a generator shows
             if name in ancestor.methods:
                 return ancestor.methods[name]
+            if name in ancestor.as_inherited:
+                return ancestor.as_inherited[name]
         return None
 
     def library_bases(self) -> Iterator[Api]:

@@ -99,6 +99,7 @@ def _execute_the_rest(state: State, module: Module) -> None:
         for closure in inherited_templates(state, own):
             inherited = dataclasses.replace(closure, facts=dataclasses.replace(closure.facts, owner=own))
             module.closures.append(inherited)  # it has been executed by its id, which nothing else may have
+            own.as_inherited[closure.facts.name], state.closures[id(inherited.facts)] = inherited.facts, inherited
             _begin_run(state, reached=id(own) in state.walk.instantiated)
             inline_uncalled(state, inherited)
 

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from mpdoctor.program.user_definitions import ClassFacts
+from mpdoctor.source.interpreter.call_inlining import SETTING_UP
 from mpdoctor.source.interpreter.state.interpreter_state import State
 from mpdoctor.source.interpreter.state.scopes import Closure, Module
 
@@ -14,22 +15,32 @@ _ABOVE = ("super", "__class__")  # what speaks of the class that a method stands
 
 
 def inherited_templates(state: State, own: ClassFacts) -> Iterator[Closure]:
-    """What Keras calls of a class's objects, and the class inherits from another of the user's own: where that calls a
-    method which the class has written anew, it does something else than in the base class."""
+    """What Keras calls of a class's objects, and the class inherits from another of the user's own: where that, or what
+    sets the objects up, calls a method which the class has written anew, it does something else than in the base
+    class."""
     if own.kind not in ("layer", "model"):
         return
-    for name in _CALLED_BY_KERAS:
-        method = own.find_method(name)
-        closure = state.closures.get(id(method)) if method is not None and method.owner is not own else None
-        if closure is not None and not closure.is_static and _calls_others_in(state, closure, own):
+    sets_up_otherwise = any(_calls_others_in(state, closure, own) for closure in _inherited(state, own, SETTING_UP))
+    for closure in _inherited(state, own, _CALLED_BY_KERAS):
+        if sets_up_otherwise or (not _speaks_of_its_class(closure) and _calls_others_in(state, closure, own)):
             yield closure
+
+
+def _inherited(state: State, own: ClassFacts, names: tuple[str, ...]) -> list[Closure]:
+    methods = [method for name in names if (method := own.find_method(name)) is not None and method.owner is not own]
+    closures = [state.closures.get(id(method)) for method in methods]
+    return [closure for closure in closures if closure is not None and not closure.is_static]
+
+
+def _speaks_of_its_class(closure: Closure) -> bool:
+    return any(isinstance(node, ast.Name) and node.id in _ABOVE for node in ast.walk(closure.node))
 
 
 def _calls_others_in(state: State, closure: Closure, own: ClassFacts) -> bool:
     """Whether a method's body, or that of a method which it calls, names by `self` what is another method for this
-    class than for the one it stands in, and leaves that one out of it."""
+    class than for the one it stands in."""
     above = closure.facts.owner
-    if above is None or any(isinstance(node, ast.Name) and node.id in _ABOVE for node in ast.walk(closure.node)):
+    if above is None:
         return False
     waiting, seen = [closure], {id(closure.facts)}
     for method in waiting:

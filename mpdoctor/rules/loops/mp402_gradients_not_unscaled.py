@@ -62,10 +62,11 @@ from mpdoctor.facts.location import Location
 from mpdoctor.facts.training import TrainingFacts
 from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.program.context import Context
-from mpdoctor.program.events import Call
+from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Defined, FunctionFacts
 from mpdoctor.program.values import Value, options
+from mpdoctor.semantics.live.fixed_divisor import fixed_divisor
 from mpdoctor.semantics.source.edits.expressions import (
     argument_at,
     expression_written,
@@ -93,14 +94,15 @@ CAUSES_DIVERGENCE = True
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
-    for apply, factor in never_divided(facts):
+    for apply, factor, setting in never_divided(facts):
+        by = f"`{setting}`, which is {factor} by default" if setting else str(factor)
         yield Finding(
-            f"The loss is multiplied by {factor}, but its gradients are never divided by it: every applied gradient "
+            f"The loss is multiplied by {by}, but its gradients are never divided by it: every applied gradient "
             f"is {factor} times too large.",
-            f"Divide them first: `gradients = [g / {factor} for g in gradients]`. Or leave the factor out and let a "
-            "LossScaleOptimizer scale and unscale.",
+            f"Divide them first: `gradients = [g / {setting or factor} for g in gradients]`. Or leave the factor out "
+            "and let a LossScaleOptimizer scale and unscale.",
             apply.location,
-            fix=_divided(facts, apply, str(factor)),
+            fix=_divided(facts, apply, setting or str(factor)),
         )
     if not facts.keras.is_keras3:
         yield from _never_unscaled(facts)
@@ -147,7 +149,12 @@ def _gradients_applied(facts: SourceFacts, apply: Call) -> Location | None:
 
 def _divided(facts: SourceFacts, apply: Call, factor: str) -> Fix | None:
     gradient = next((gradient for call, gradient in applied_gradients(facts) if call is apply), None)
-    if gradient is None or apply.context.function is not gradient.context.function:
+    function = apply.context.function
+    if gradient is None or function is not gradient.context.function:
+        return None
+    losses = options(target(gradient))
+    is_here = all(isinstance(loss, (Call, Operation)) and loss.context.function is function for loss in losses)
+    if not factor.isdigit() and not is_here:  # a name, which may be another one here
         return None
     around = put_around(facts, gradient.location, "[gradient / " + f"{factor} for gradient in ", "]")
     return unsafe_fix(f"Divide the gradients by {factor}", around)
@@ -199,7 +206,7 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
     seen = training.scale_dependence
     if training.model.keras.is_keras3 or seen is None or not seen.grows or not seen.is_scaled:
         return
-    if seen.unscaled_calls or seen.unscaled_called:
+    if seen.unscaled_calls or seen.unscaled_called or fixed_divisor(training) is not None:  # MP912
         return
     yield Finding(
         "The gradients of a scaled loss are applied without unscaling: every applied gradient is "

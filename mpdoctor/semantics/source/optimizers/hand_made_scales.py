@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from mpdoctor.program.command_line import is_from_command_line, without_command_line
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.instances import class_of
 from mpdoctor.program.source_facts import SourceFacts
@@ -20,7 +21,7 @@ from mpdoctor.semantics.source.optimizers.gradients import (
 from mpdoctor.semantics.source.optimizers.loss_scale_signs import is_scaled_by, may_be_scaled_in, scale_by_hand
 from mpdoctor.semantics.source.optimizers.scaling import MULTIPLYING, SCALES, is_scale
 from mpdoctor.semantics.source.programs.running_functions import functions_around
-from mpdoctor.semantics.wording import expression_at
+from mpdoctor.semantics.wording import expression_at, text_at
 
 PLAIN = ("keras.optimizers.SGD", "keras.optimizers.legacy.SGD", "keras.optimizers.experimental.SGD")
 CLIPPING = ("clipnorm", "clipvalue", "global_clipnorm")
@@ -29,8 +30,9 @@ USUAL_RATE = 0.01  # SGD's own, in every Keras
 LARGEST_RATE = 1.0  # of SGD; a rate that is no more than this with the scale in it was chosen with it in mind
 
 
-def never_divided(facts: SourceFacts) -> Iterator[tuple[Call, int]]:
-    """(apply call, the factor) where the update is certainly too large by the factor.
+def never_divided(facts: SourceFacts) -> Iterator[tuple[Call, int, str]]:
+    """(apply call, the factor, how it is written if it comes from the command line, else "") where the update is
+    certainly too large by the factor, of the command line its default.
 
     Adam and its kin divide by the size of the gradients, clipping takes the size away, and a small learning rate may
     have been chosen for it: of these nothing is said."""
@@ -41,7 +43,7 @@ def never_divided(facts: SourceFacts) -> Iterator[tuple[Call, int]]:
         if any(_clips(until_gradient) for until_gradient in until_gradients(apply)):
             continue
         if _is_plain(facts, apply, factor) and any(applied_in_float16(facts, target(gradient), apply)):
-            yield apply, factor
+            yield apply, factor, _written_setting(facts, target(gradient))
 
 
 def scales_in_its_step(facts: SourceFacts, model: Value) -> bool:
@@ -83,6 +85,13 @@ def _factor(loss: Value | None) -> int | None:
     return factors.pop() if len(factors) == 1 else None
 
 
+def _written_setting(facts: SourceFacts, loss: Value | None) -> str:
+    """`args.scale`"""
+    factors = (operand for option in options(loss) for operand in _operands(option) if scale_by_hand(operand))
+    settings = (choice for factor in factors for choice in options(factor) if is_from_command_line(choice))
+    return next((text_at(facts, setting.location) for setting in settings), "")
+
+
 def _one_factor(loss: Value) -> int | None:
     operands = _operands(loss)
     scales = [scale for operand in operands if (scale := scale_by_hand(operand)) is not None]
@@ -113,8 +122,11 @@ def _rate(facts: SourceFacts, optimizer: Call) -> float:
     given = optimizer.argument(0, "learning_rate") or optimizer.keyword("lr")
     if given is None:
         return USUAL_RATE
-    rate = known(given)
-    written = expression_at(facts, given.location)
+    choices = without_command_line(given)
+    if len(choices) != 1:
+        return 0.0
+    rate = known(choices[0])
+    written = expression_at(facts, choices[0].location)
     is_plain = isinstance(rate, (int, float)) and isinstance(written, ast.Constant)
     return float(rate) if is_plain and isinstance(rate, (int, float)) else 0.0
 

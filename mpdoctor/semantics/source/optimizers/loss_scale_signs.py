@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from mpdoctor.program.command_line import without_command_line
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Defined, FunctionFacts, Parameter
@@ -90,8 +91,10 @@ def _is_name_of_scaling(name: str) -> bool:
 
 
 def scale_by_hand(factor: Value) -> int | None:
-    """The loss scale made by hand that it is: `1024.0`, or a constant tensor of it, `tf.constant(1024.0)`."""
-    numbers = numbers_from_value(factor) if isinstance(factor, (Known, Call)) else ()
+    """The loss scale made by hand that it is: `1024.0`, a constant tensor of it, `tf.constant(1024.0)`, or the default
+    of what the command line may say, `args.scale`."""
+    choices = without_command_line(factor)
+    numbers = numbers_from_value(choices[0]) if len(choices) == 1 and isinstance(choices[0], (Known, Call)) else ()
     return int(numbers[0]) if len(numbers) == 1 and is_scale_by_hand(numbers[0]) else None
 
 
