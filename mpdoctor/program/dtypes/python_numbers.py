@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 
+from mpdoctor.program.command_line import without_command_line
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.user_definitions import Parameter
 from mpdoctor.program.values import (
@@ -32,11 +33,11 @@ RANGE = "builtins.range"
 
 def is_number(value: Value | None, depth: int = 0) -> bool:
     """Whether it is a Python number (or another constant), one that `__init__` is given where its default is a number,
-    a length in a static shape, or made of such."""
+    one of the command line, a length in a static shape, or made of such."""
     if isinstance(value, Known):
         return True
     if isinstance(value, Either):
-        return all(is_number(option, depth) for option in value.options)
+        return all(is_number(option, depth) for option in without_command_line(value))
     if isinstance(value, Item):
         is_numbered = isinstance(value.index, Known) and isinstance(value.index.value, int)
         return _is_loop_counter(value) or (is_numbered and _is_static_shape(value.of))

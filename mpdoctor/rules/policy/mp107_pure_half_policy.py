@@ -46,7 +46,7 @@ from mpdoctor.program.instances import class_of
 from mpdoctor.program.policy_settings import SET_FLOATX, SET_POLICY, policies_set_by
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import ClassFacts, Defined, Parameter
-from mpdoctor.program.values import Api, Known, Value, is_api, options, walk
+from mpdoctor.program.values import Api, Attribute, Known, Value, is_api, options, walk
 from mpdoctor.semantics.source.edits.expressions import argument_replaced, literal_replaced, unsafe_fix
 from mpdoctor.semantics.source.edits.policies import policy_instead
 from mpdoctor.semantics.source.edits.statements import without_statement
@@ -66,6 +66,7 @@ CUSTOM_GRADIENT = "tensorflow.custom_gradient"
 VARIABLE_CREATOR = "tensorflow.variable_creator_scope"
 PURE_HALF = ("float16", "bfloat16")
 ADDING = ("add_weight", "add_variable")
+OWN_DTYPES = ("dtype_policy", "_dtype_policy", "dtype", "compute_dtype", "variable_dtype")
 EMPTY = ("Layer", "Wrapper", "TFSMLayer")  # classes of Keras' that have no weights of their own
 _PREDICTING = (
     *("predict", "predict_on_batch", "generate", "load_weights", "set_weights"),
@@ -212,13 +213,20 @@ def _own_dtype(call: Call) -> Value | None:
 
 
 def _makes_weights(own: ClassFacts) -> bool:
-    """Whether a user's class makes weights itself, or inherits them from a Keras layer. Layers inside it do not take
-    its dtype."""
+    """Whether a user's class makes weights itself, or inherits them from a Keras layer. Layers inside it take its dtype
+    only where they are given it."""
     held = (value for ancestor in own.lineage() for value in ancestor.attributes.values())
-    if any(isinstance(call, Call) and call.method in ADDING for value in held for call in walk(value)):
+    made = (call for value in held for call in walk(value) if isinstance(call, Call))
+    if any(call.method in ADDING or (_is_given_its_dtype(call) and _layer_with_weights(call)) for call in made):
         return True
     bases = (public_name(base.name).rpartition(".") for base in own.library_bases())
     return any(place == "keras.layers" and name not in (*WEIGHTLESS, *EMPTY) for place, _, name in bases)
+
+
+def _is_given_its_dtype(layer: Call) -> bool:
+    """`dtype=self.dtype_policy`; of a 16-bit layer all these names are that."""
+    given = layer.keyword("dtype") if layer.keywords else None
+    return isinstance(given, Attribute) and given.name in OWN_DTYPES and class_of(given.of) is not None
 
 
 def _only_predicts(facts: SourceFacts) -> bool:
