@@ -239,6 +239,8 @@ class _Dtypes:
         function = value.function
         if function is None or function.name != "call" or function.owner is None:
             return None
+        if self.keras is not None and not self.keras.autocasts:
+            return None
         owner = function.owner
         if owner.kind not in ("layer", "model") or not _autocasts(owner):
             return None
