@@ -37,6 +37,11 @@ class Keras:
         """The numbers of TensorFlow's version. Keras inside TensorFlow has TensorFlow's."""
         return _numbers(self.tensorflow) or (self.release if self.package == "tf.keras" else ())
 
+    @property
+    def autocasts(self) -> bool:
+        """Whether its layers cast what they are given to their own dtype: not in TensorFlow 1."""
+        return not self.tensorflow_release or self.tensorflow_release >= (2,)
+
     def __str__(self) -> str:
         name = {"keras": "Keras", "tf_keras": "tf_keras", "tf.keras": "tf.keras"}[self.package]
         return f"{name} {self.version or ('3' if self.is_keras3 else '')}".strip()

@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from mpdoctor.facts.location import Location
-from mpdoctor.program.values import MISSING, Collection, Known, Value
+from mpdoctor.program.values import MISSING, Api, Collection, Known, Value
+from mpdoctor.source.compared_dtypes import compared_dtypes
 
 _MOST_ELEMENTS = 1000  # of lists that are put together
 _LONGEST = 10_000  # characters of a text, or bits of a number, that is still worth knowing
@@ -101,6 +102,8 @@ def folded_binary(symbol: str, left: Value, right: Value) -> Value | None:
     raise)."""
     if symbol == "%" and isinstance(left, Known) and isinstance(left.value, str):
         return _filled(left, right)
+    if isinstance(left, Api) or isinstance(right, Api):
+        return compared_dtypes(symbol, left, right)
     if isinstance(left, Known) and isinstance(right, Known):
         result = _computed(symbol, left.value, right.value)
         return None if result is MISSING else Known(left.location, result)

@@ -7,6 +7,7 @@ import itertools
 from functools import cache
 
 from mpdoctor.program.context import Context
+from mpdoctor.program.dtypes.dtype_names import NAMES
 from mpdoctor.program.events import Call
 from mpdoctor.program.values import Api, Known, Unknown, Value, is_api, known
 from mpdoctor.source.syntax_nodes import nodes_in
@@ -15,6 +16,7 @@ UNKNOWN = Unknown()
 WRAPPER_CLASSES = ("LossScaleOptimizer", "LossScaleOptimizerV1", "LossScaleOptimizerV3", "BaseLossScaleOptimizer")
 LOOP_METHODS = ("get_scaled_loss", "get_unscaled_gradients")
 _NEAR = 40  # values
+_MODULES_OF_DTYPES = ("tf", "tensorflow", "np", "numpy")
 _ASKING = frozenset(
     ("hasattr", "getattr", "isinstance", "issubclass", "dir", "callable", "vars", "signature", "find_spec")
 )
@@ -171,14 +173,21 @@ def _names_a_version(name: str) -> bool:
 
 def may_prune(test: ast.expr) -> bool:
     """Whether a test that comes out constant decides the path. Attributes (`self.mixed`) may differ from one
-    object to the next, or be set from elsewhere."""
+    object to the next, or be set from elsewhere; dtypes (`tf.float16`) do not."""
     answer = getattr(test, "prunes", None)
     if answer is None:
         nodes = nodes_in([test])
         asked = [node.func for node in nodes if isinstance(node, ast.Call) and _asks_a_dict(node.func)]
-        attributes = [node for node in nodes if isinstance(node, ast.Attribute) and node not in asked]
-        answer = test.prunes = not attributes  # type: ignore[attr-defined]
+        attributes = (node for node in nodes if isinstance(node, ast.Attribute) and node not in asked)
+        answer = test.prunes = all(map(_is_dtype, attributes))  # type: ignore[attr-defined]
     return bool(answer)
+
+
+def _is_dtype(attribute: ast.Attribute) -> bool:
+    """`tf.float16`"""
+    return (
+        isinstance(attribute.value, ast.Name) and attribute.value.id in _MODULES_OF_DTYPES and attribute.attr in NAMES
+    )
 
 
 def _asks_a_dict(function: ast.expr) -> bool:

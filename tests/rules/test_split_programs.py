@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import pytest
-from judging import KERASES
+from judging import KERASES, facts_of, findings_in
 from marks import marks_from_source
 from split_programs import split_program
 
@@ -174,3 +175,38 @@ def test_a_private_name_is_told_in_each_file_that_imports_it(tmp_path: Path) -> 
     private = "from keras.src.dtype_policies import dtype_policy\n"
     texts = {"train.py": f"{private}import parts\n", "parts.py": f"\n\n{private}"}
     assert told(tmp_path / "it", texts, "3") == {(1, "MP103"), (3, "MP103")}
+
+
+STEP_GIVEN = """
+import tensorflow as tf
+import tf_keras as keras
+
+keras.mixed_precision.set_global_policy("mixed_float16")
+model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1)])
+
+
+def step(data):
+    x, y = data
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean((CAST(model(x)) - tf.cast(y, tf.float32)) ** 2)
+        scaled = model.optimizer.get_scaled_loss(loss)
+    weights = model.trainable_variables
+    gradients = model.optimizer.get_unscaled_gradients(tape.gradient(scaled, weights))
+    model.optimizer.apply_gradients(zip(gradients, weights))
+    return {"loss": loss}
+
+
+model.compile("adam")
+model.train_step = step
+model.fit(tf.zeros((4, 4)), tf.zeros((4, 1)))
+"""
+
+
+@pytest.mark.parametrize(("cast", "codes"), [("tf.cast({}, tf.float32)", []), ("tf.square({})", ["MP201"])])
+def test_a_step_that_a_model_is_given_says_what_becomes_of_its_output(cast: str, codes: list[str]) -> None:
+    text = STEP_GIVEN.replace("CAST(model(x))", cast.format("model(x)"))
+    facts = facts_of(text, "tf_keras")
+    assert [finding.code for finding in findings_in(facts) if finding.code == "MP201"] == codes
+    calls = tuple(call for call in facts.calls if call.context.function is None)
+    elsewhere = dataclasses.replace(facts, calls=calls)  # as of a file whose program takes the step in another one
+    assert "MP201" not in [finding.code for finding in findings_in(elsewhere)]

@@ -59,14 +59,30 @@ def _of_lambda_output(dtypes: Dtypes, layer: Call, depth: int) -> str | None:
     return None if certain in (AUTOCAST, VARIABLE) else certain
 
 
-def dtype_of_own_layer_output(dtypes: Dtypes, layer: Call, own: ClassFacts, depth: int) -> str | None:
-    """What its `call()` returns, where it has the policy that the layer around it has."""
-    if own.kind not in ("layer", "model") or layer.open or layer.keyword("dtype") is not None:
+def dtype_of_own_layer_output(dtypes: Dtypes, call: Call, own: ClassFacts, depth: int) -> str | None:
+    """What its `call()` returns, where it has the policy that the layer around it has. A weight is returned as it is,
+    and read in the dtype of whoever computes with it."""
+    layer = call.callee
+    if not isinstance(layer, Call) or own.kind not in ("layer", "model"):
         return None
     method = own.find_method("call")
-    if method is None or method.changed_by:
+    if layer.open or layer.keyword("dtype") is not None or method is None or method.changed_by:
         return None
-    return dtypes.of_result(method, depth)
+    returned = dtypes.returned(method) if dtypes.returned is not None else ()
+    return dtypes.of_result(method, depth) if _runs_in_call(call) or not any(map(may_be_weight, returned)) else None
+
+
+def may_be_weight(value: Value) -> bool:
+    """Whether it is what `add_weight` gave, on some path."""
+    callees = (option.callee for option in options(value) if isinstance(option, Call))
+    return any(isinstance(callee, Attribute) and callee.name == "add_weight" for callee in callees)
+
+
+def _runs_in_call(call: Call) -> bool:
+    """Whether it stands in the `call()` of a layer or model: Keras casts what is read there."""
+    function = call.context.function
+    owner = function.owner if function is not None and function.name == "call" else None
+    return owner is not None and owner.kind in ("layer", "model")
 
 
 def is_recurrent_of_keras(cell: Value) -> bool:

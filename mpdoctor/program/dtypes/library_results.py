@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Iterable, Protocol, Sequence
+from typing import Callable, Iterable, Protocol, Sequence
 
 from mpdoctor.knowledge.api_names import public_name
 from mpdoctor.knowledge.dtypes.result_dtypes import (
@@ -28,6 +28,7 @@ from mpdoctor.program.events import Call
 from mpdoctor.program.user_definitions import Defined, FunctionFacts
 from mpdoctor.program.values import Api, Known, Value, known, options
 
+Returned = Callable[[FunctionFacts], Sequence[Value]]
 WIDE = ("float32", "float64", "int32", "int64", "bool")
 _OF_TENSORS = ("tensorflow", "keras.ops")
 # Modules whose functions treat dtypes as those of another one do.
@@ -40,6 +41,8 @@ _ALIKE = {
 
 class Dtypes(Protocol):
     """What asks, and can be asked for the dtypes of what the function is given."""
+
+    returned: Returned | None
 
     def named(self, value: Value | None, depth: int) -> str | None: ...
 

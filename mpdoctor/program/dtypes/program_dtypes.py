@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from mpdoctor.facts.versions import Keras
 from mpdoctor.program.context import Context
-from mpdoctor.program.dtypes.tensor_dtypes import Returned, dtype_of
+from mpdoctor.program.dtypes.library_results import Returned
+from mpdoctor.program.dtypes.tensor_dtypes import dtype_of
 from mpdoctor.program.values import Earlier, Value
 
 

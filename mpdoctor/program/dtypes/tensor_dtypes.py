@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import islice
-from typing import Callable, Iterable, Mapping, Optional, Sequence
+from typing import Callable, Iterable, Mapping, Optional
 
 from mpdoctor.facts.versions import Keras
 from mpdoctor.knowledge.api_names import public_name
@@ -17,7 +17,7 @@ from mpdoctor.program.dtypes.layer_results import (
     dtype_of_weight,
     is_recurrent_of_keras,
 )
-from mpdoctor.program.dtypes.library_results import dtype_of_library_call
+from mpdoctor.program.dtypes.library_results import Returned, dtype_of_library_call
 from mpdoctor.program.dtypes.python_numbers import is_number, without_start
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.instances import class_of, is_call_of
@@ -46,7 +46,6 @@ _MOST_CARRIED = 3  # names that a loop carries on, each depending on the next
 
 
 Told = Callable[[Value, Optional[str]], Optional[str]]
-Returned = Callable[[FunctionFacts], Sequence[Value]]
 
 
 def dtype_named(value: Value | None, keras: Keras | None = None) -> str | None:
@@ -240,6 +239,8 @@ class _Dtypes:
         function = value.function
         if function is None or function.name != "call" or function.owner is None:
             return None
+        if self.keras is not None and not self.keras.autocasts:
+            return None
         owner = function.owner
         if owner.kind not in ("layer", "model") or not _autocasts(owner):
             return None
@@ -273,7 +274,7 @@ class _Dtypes:
         own = class_of(callee) if isinstance(callee, Call) else None
         if not isinstance(callee, Call) or own is None:
             return None
-        return dtype_of_own_layer_output(self, callee, own, depth)
+        return dtype_of_own_layer_output(self, call, own, depth)
 
     def of_result(self, function: FunctionFacts, depth: int) -> str | None:
         """The dtype of all that a function of the user's returns, where that is known and the same."""

@@ -53,7 +53,7 @@ from mpdoctor.program.dtypes.tensor_dtypes import dtype_named
 from mpdoctor.program.events import Call
 from mpdoctor.program.instances import class_of, is_call_of
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.user_definitions import Instance, Parameter
+from mpdoctor.program.user_definitions import Defined, FunctionFacts, Instance, Parameter
 from mpdoctor.program.values import Api, Attribute, Item, Value, is_api, known, options
 from mpdoctor.semantics.source.edits.expressions import unsafe_fix
 from mpdoctor.semantics.source.edits.outputs import output_in_float32
@@ -68,6 +68,7 @@ from mpdoctor.semantics.source.layers.output_layers import (
 from mpdoctor.semantics.source.numbers.computed_outputs import computed_outputs
 from mpdoctor.semantics.source.numbers.losses_and_metrics import STEPS
 from mpdoctor.semantics.source.numbers.precision import precision_of
+from mpdoctor.semantics.source.optimizers.attribute_access import writes
 from mpdoctor.semantics.source.programs.running_functions import functions_around
 from mpdoctor.semantics.wording import text_at
 
@@ -134,14 +135,26 @@ def _trained_models(facts: SourceFacts) -> Iterable[Call]:
 
 def _trains_its_output(facts: SourceFacts, model: Call) -> bool:
     """Whether the loss is computed from the model's output; False for a custom train_step that never calls the "
-    "model."""
+    "model, or one that the model is given and that is not followed from here."""
     own = class_of(model)
     step = own.find_method("train_step") if own is not None else None
     if own is None or step is None:
-        return True
+        return all(_is_followed(facts, given) for given in _steps_given(facts, model))
     lineage = tuple(own.lineage())
     called = (call for call in facts.calls if isinstance(call.callee, Instance) and call.callee.of in lineage)
     return any(step in (call.context.function, *functions_around(facts, call.context)) for call in called)
+
+
+def _steps_given(facts: SourceFacts, model: Call) -> Iterator[FunctionFacts]:
+    """The user's functions that are assigned to its `train_step`: `self.model.train_step = self.train_step`"""
+    for write in writes(facts, ("train_step",)):
+        given = (option.of for option in options(write.value) if isinstance(option, Defined))
+        if model in options(write.of):
+            yield from (function for function in given if isinstance(function, FunctionFacts))
+
+
+def _is_followed(facts: SourceFacts, step: FunctionFacts) -> bool:
+    return any(call.context.function is step for call in facts.calls)
 
 
 def in_model(model: ModelFacts) -> Iterator[Finding]:

@@ -60,11 +60,12 @@ from mpdoctor.facts.layer import LayerFacts
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.model import ModelFacts
 from mpdoctor.finding import Edit, Finding, Fix, Severity
+from mpdoctor.knowledge.api_names import public_name
 from mpdoctor.program.events import Call
 from mpdoctor.program.instances import class_of
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import ClassFacts, FunctionFacts
-from mpdoctor.program.values import Attribute, Collection, Known, known, options
+from mpdoctor.program.values import Api, Attribute, Collection, Known, known, options
 from mpdoctor.semantics.source.edits.expressions import text_of, unsafe_fix
 
 SEVERITY = Severity.INFO
@@ -206,7 +207,7 @@ def _remakes_any(facts: SourceFacts) -> bool:
     """Whether the program saves, loads or clones whole models through their configurations. Keras 2 does not use them
     when it loads a SavedModel, the format it writes to a name without a suffix: the layers keep their dtype
     (tf_keras 2.21, TensorFlow 2.15, 2.10, 2.4)."""
-    if any(True for _ in facts.calls_of(*CLONING)):
+    if any(not _is_of_libraries_layers(call) for call in facts.calls_of(*CLONING)):
         return True
     if any(facts.keras.is_keras3 or _is_file(call) for call in facts.calls_of("keras.models.load_model")):
         return True
@@ -216,6 +217,20 @@ def _remakes_any(facts: SourceFacts) -> bool:
         if (is_own and facts.keras.is_keras3) or _is_file(call):
             return True
     return False
+
+
+def _is_of_libraries_layers(cloning: Call) -> bool:
+    """Whether what it clones is a network of keras.applications, which holds none of the program's own layers."""
+    given = cloning.argument(0, "model") or cloning.argument(0, "json_string")
+    texts = (option for option in options(given) if isinstance(option, Call))
+    cloned = [text.receiver if text.method == "to_json" else text for text in texts]
+    made = [option for value in cloned for option in options(value)]
+    return bool(made) and all(
+        isinstance(option, Call)
+        and isinstance(option.callee, Api)
+        and public_name(option.callee.name).startswith("keras.applications.")
+        for option in made
+    )
 
 
 def _is_file(call: Call) -> bool:

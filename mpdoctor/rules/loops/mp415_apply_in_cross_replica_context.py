@@ -54,6 +54,7 @@ from collections.abc import Iterator
 
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.finding import Finding, Severity
+from mpdoctor.knowledge.api_names import kind_of_class
 from mpdoctor.knowledge.wrapper_api import APPLYING
 from mpdoctor.program.context import Context
 from mpdoctor.program.events import Call
@@ -61,6 +62,7 @@ from mpdoctor.program.instances import class_of
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import ClassFacts, Defined, FunctionFacts
 from mpdoctor.program.values import Api, Value, options
+from mpdoctor.semantics.source.optimizers.bare_optimizers import BY_NAME
 from mpdoctor.semantics.wording import receiver_text
 
 SEVERITY = Severity.ERROR
@@ -79,7 +81,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     if not facts.shows_mixed_precision:
         return
     for apply in facts.method_calls(*APPLYING):
-        if apply.context.guarded or not any(map(_is_scope, apply.context.withs)):
+        if apply.context.guarded or not any(map(_is_scope, apply.context.withs)) or not _is_of_optimizer(apply):
             continue
         if not _runs_on_a_replica(facts, apply.context):
             of = receiver_text(facts, apply)
@@ -99,6 +101,21 @@ def in_failure(failure: FailureFacts) -> Iterator[Finding]:
             HELP,
             failure.location,
         )
+
+
+def _is_of_optimizer(apply: Call) -> bool:
+    """Whether it applies gradients. Only optimizers have an `apply_gradients`; moving averages, which a scope may
+    update, and tables have an `apply` as well."""
+    return apply.method == "apply_gradients" or all(map(_is_optimizer, options(apply.receiver)))
+
+
+def _is_optimizer(made: Value) -> bool:
+    own = class_of(made)
+    if own is not None:
+        return own.kind == "optimizer"
+    if not isinstance(made, Call) or not isinstance(made.callee, Api):
+        return False
+    return made.callee.is_(*BY_NAME) or kind_of_class(made.callee.name) == "optimizer"
 
 
 def _is_scope(value: Value) -> bool:

@@ -108,6 +108,11 @@ OTHERS = {
     "an argument alone": ({"a.py": FIXED}, ["MP310"], {"a.py": "3.15.1"}),
     "keras as a package": ({"a.py": "import keras\n" + LOOP}, ["MP407"] * 2, {"a.py": "3.15.1"}),
     "Keras 3 beside it": ({"a.py": LOOP + "    opt.scale_loss(loss)\n"}, ["MP407"] * 2, {"a.py": "3.15.1"}),
+    "apex beside it": (
+        {"a.py": LOOP, "b.py": "import a\nwith amp.scale_loss(loss, opt) as scaled:\n    scaled.backward()\n"},
+        ["MP407"],
+        {"a.py": "2.15", "b.py": "2.15"},
+    ),
     "guarded": (
         {"a.py": LOOP.replace("_loss(loss)\n", "_loss(loss) if hasattr(opt, 'get_scaled_loss') else loss\n")},
         ["MP407"],

@@ -17,6 +17,7 @@ from mpdoctor.program.events import Call
 from mpdoctor.program.values import Value
 
 KERAS2, KERAS3 = Keras("tf_keras"), Keras("keras")
+TENSORFLOW_1 = Keras("tf.keras", "1.15", "1.15")
 
 NAMED = [
     ("'float16'", "float16"),
@@ -308,6 +309,10 @@ def test_dtypes_inside_a_layers_call(expression: str, in_keras3: str | None, in_
 @pytest.mark.parametrize("given", ["dtype='float32', ", "autocast=False, ", "dtype=DTYPE, "])
 def test_a_layer_with_its_own_dtype_casts_otherwise(given: str) -> None:
     assert dtype_of(shown(LAYER % (given, "x"))) is None
+
+
+def test_layers_of_tensorflow_1_cast_nothing() -> None:
+    assert dtype_of(shown(LAYER % ("", "x")), TENSORFLOW_1) is None
 
 
 def test_a_function_that_is_no_layer_casts_nothing() -> None:

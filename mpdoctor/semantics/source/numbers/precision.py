@@ -10,6 +10,7 @@ from mpdoctor.knowledge.api_names import public_name
 from mpdoctor.knowledge.half_dtypes import HALF
 from mpdoctor.program.context import Context
 from mpdoctor.program.dtypes.dtype_names import AUTOCAST, VARIABLE, is_policy_in_force
+from mpdoctor.program.dtypes.layer_results import may_be_weight
 from mpdoctor.program.dtypes.library_results import tensors_met
 from mpdoctor.program.dtypes.tensor_dtypes import dtypes_told, policies_named
 from mpdoctor.program.events import Call, Operation
@@ -205,8 +206,14 @@ class Precision:
         if met:
             return None if any(self._may_be_wide(part, in_call) for part in met) else self._of_meeting(met, in_call)
         of_loss = loss_dtype(call, self.facts, self._in_call if in_call else self._outside, self._returned)
-        is_called = isinstance(call.callee, (Call, Instance))
+        is_called = isinstance(call.callee, (Call, Instance)) and (in_call or not self._gives_weight(call.callee))
         return of_loss or (self.of_model(call.callee) if is_called else None)
+
+    def _gives_weight(self, layer: Value) -> bool:
+        """Whether its `call()` returns a weight as it is, which outside of any `call()` is read in float32."""
+        own = class_of(layer)
+        call = own.find_method("call") if own is not None else None
+        return call is not None and any(may_be_weight(event.value) for event in self.facts.returns_of(call))
 
     def _returned(self, function: FunctionFacts) -> str | None:
         """By a loss of the program's own, of what it is given."""

@@ -64,9 +64,9 @@ def _of_list(of: Collection, method: str, call: Call) -> Value | None:
             return item_of(of, Known(call.location, 0), call.location)
         case "index":
             return _index(of, call)
-        case "_asdict":
+        case "_asdict" if len(of.keys) == len(of.items):  # of a named tuple; a plain one has no such method
             return Collection(call.location, "dict", of.items, of.keys)
-        case "_replace":
+        case "_replace" if len(of.keys) == len(of.items):
             given = {known(key): item for key, item in zip(of.keys, of.items, strict=True)} | dict(call.keywords)
             return Collection(call.location, "tuple", tuple(given.values()), of.keys)
     return None
