@@ -16,11 +16,12 @@ from mpdoctor.examiner.exceptions import Unusable, first_line
 from mpdoctor.examiner.keras.private_state import names_looked_up
 from mpdoctor.examiner.protocol.event_kinds import Graph, NotRestored, TrainingStatus
 from mpdoctor.examiner.saved import refused_operations
-from mpdoctor.examiner.saved.archives import SavedFile, saved_file_from_path
+from mpdoctor.examiner.saved.archives import SAVE_AGAIN, SavedFile, saved_file_from_path
 from mpdoctor.examiner.saved.configuration import policy_of_model
 from mpdoctor.examiner.saved.directories import SavedDirectory, saved_directory_from_path
 from mpdoctor.examiner.saved.judged_copies import path_to_load
 from mpdoctor.examiner.saved.judged_graph_copies import judged_copy
+from mpdoctor.examiner.saved.loading_costs import MOST_OF_METRIC
 from mpdoctor.examiner.saved.refused_contents import Contents, ForeignName
 from mpdoctor.examiner.saved.weight_growth import weights_within_limit
 from mpdoctor.examiner.session import Session
@@ -83,7 +84,7 @@ def _train(session: Session, saved: SavedFile) -> None:
     if request.outputs:
         tell_outputs(session, model)
     else:
-        train_on_made_up_data(session, model)
+        train_on_made_up_data(session, model, is_strangers=True)
 
 
 # --- what is refused ------------------------------------------------------------------------------------------------
@@ -110,6 +111,13 @@ def _refuse_what_runs(saved: SavedFile, contents: Contents) -> None:
     ):
         if found:
             raise Unusable(f"{saved.name} {problem.format(_listed(found))}. {TRUST}")
+    for found, problem in (
+        (contents.nameless, "names no class where it ought to: it has {}"),
+        (contents.eager, "holds layers that are given no tensor of the model and would compute while loading: {}"),
+        (contents.large, f"was not loaded, it asks for {{}}, and mpdoctor makes at most {MOST_OF_METRIC:,}"),
+    ):
+        if found:
+            raise Unusable(f"{saved.name} {problem.format(_listed(found))}. {SAVE_AGAIN}")
 
 
 def _refuse_foreign_names(
