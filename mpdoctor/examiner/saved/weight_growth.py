@@ -26,7 +26,7 @@ def weights_within_limit(keras: KerasAdapter, saved: SavedFile) -> Iterator[None
     """While the file is loaded its layers add weights as far as its size allows.
 
     Raises Unusable as soon as they ask for more, whatever Keras makes of that."""
-    size = _size_on_disk(saved.path)
+    size = size_on_disk(saved.path)
     most, asked = max(HARMLESS, LARGEST_GROWTH * size), 0
     layer: Any = keras.Layer
     add_weight = layer.add_weight
@@ -64,7 +64,7 @@ def _numbers(shape: Any) -> int:
     return math.prod(sizes) if all(isinstance(size, int) for size in sizes) else 0
 
 
-def _size_on_disk(path: str) -> int:
+def size_on_disk(path: str) -> int:
     """Of a file, or of all files in a directory."""
     if not os.path.isdir(path):
         return os.path.getsize(path)

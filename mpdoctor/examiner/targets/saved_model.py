@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from mpdoctor.examiner.capture.load_hooks import package_of
 from mpdoctor.examiner.exceptions import Unusable, first_line
 from mpdoctor.examiner.keras.private_state import names_looked_up
+from mpdoctor.examiner.process.memory import watch_memory
 from mpdoctor.examiner.protocol.event_kinds import Graph, NotRestored, TrainingStatus
 from mpdoctor.examiner.saved import refused_operations
 from mpdoctor.examiner.saved.archives import SAVE_AGAIN, SavedFile, saved_file_from_path
@@ -23,17 +24,20 @@ from mpdoctor.examiner.saved.judged_copies import path_to_load
 from mpdoctor.examiner.saved.judged_graph_copies import judged_copy
 from mpdoctor.examiner.saved.loading_costs import MOST_OF_METRIC
 from mpdoctor.examiner.saved.refused_contents import Contents, ForeignName
-from mpdoctor.examiner.saved.weight_growth import weights_within_limit
+from mpdoctor.examiner.saved.weight_growth import size_on_disk, weights_within_limit
 from mpdoctor.examiner.session import Session
 from mpdoctor.examiner.targets.custom_objects import custom_objects_from_module, is_given, is_of_the_platform
 from mpdoctor.examiner.targets.outputs import tell_outputs
 from mpdoctor.examiner.targets.script_or_factory import train_on_made_up_data
+from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.saved.file import SavedFileFacts
 
 if TYPE_CHECKING:
     from mpdoctor.examiner.keras.adapter import KerasModel
 
 
+LARGEST_MEMORY = 24 * 2**30  # bytes; a batch of the largest models that are trained takes 12 GiB, and its gradients
+MEMORY_BY_SIZE = 16  # times the file's size beside that: weights, gradients, an optimizer's, and copies of all
 SHOWN = 4
 LONGEST_NAME = 200  # characters: a file may name a class by ten million
 TRUST = "If you trust the file, add --allow-code-in-file."
@@ -45,6 +49,25 @@ class WrongKeras(Unusable):
     def __init__(self, saved_file: SavedFileFacts, message: str) -> None:
         super().__init__(message)
         self.saved_file = saved_file
+
+
+def end_beyond_memory(session: Session) -> None:
+    """From now on the examination ends in words where it takes more memory than any file of this size needs."""
+    path = str(session.request.path)
+    size = size_on_disk(path) if os.path.exists(path) else 0
+    most = LARGEST_MEMORY + MEMORY_BY_SIZE * size
+
+    def end() -> None:
+        name = os.path.basename(os.path.normpath(path))
+        told = (
+            f"{name} was given up: it took more than {most / 2**30:,.1f} GiB of memory, which is the most that "
+            f"mpdoctor takes for a file of {size:,} bytes. Examine the script that trains the model."
+        )
+        session.fail(FailureFacts("unusable", "loading", message=told))
+        session.events.end()
+        os._exit(0)
+
+    watch_memory(most, end)
 
 
 def train_saved_file(session: Session) -> None:
