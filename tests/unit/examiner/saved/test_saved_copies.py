@@ -264,3 +264,56 @@ def test_what_is_no_regular_file_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "m.keras")
     with pytest.raises(Unusable, match="no regular file"):
         saved_file_from_path(str(tmp_path / "m.keras"))
+
+
+# --- more parts than in any model -----------------------------------------------------------------------------------
+def nested(file: Any) -> None:
+    group = file
+    for _ in range(150):
+        group = group.create_group("a")
+
+
+def many_groups(file: Any) -> None:
+    for number in range(60):
+        file.create_group(f"g{number}")
+
+
+def many_attributes(file: Any) -> None:
+    for number in range(60):
+        file["model_weights"].attrs[f"a{number}"] = 1
+
+
+def many_names(file: Any) -> None:
+    file["model_weights"].attrs["weight_names"] = [b"kernel"] * 30
+    file["model_weights"].attrs["layer_names"] = [b"kernel"] * 30
+
+
+@pytest.mark.parametrize(
+    ("fill", "words"),
+    [
+        (nested, "groups in groups of more than 100 levels"),
+        (many_groups, "more than 50 groups and datasets"),
+        (many_attributes, "more than 50 attributes"),
+        (many_names, "more than 50 names in its weight_names and layer_names"),
+    ],
+)
+@pytest.mark.parametrize("name", ["m.keras", "m.h5"])
+def test_hdf5_of_more_parts_than_any_model_is_not_searched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fill: Any, words: str, name: str
+) -> None:
+    monkeypatch.setattr(hdf5_files, "MOST_MEMBERS", 50 if fill is many_groups else 500)
+    monkeypatch.setattr(hdf5_growth, "MOST_ATTRIBUTES", 50)
+    monkeypatch.setattr(hdf5_growth, "MOST_NAMES", 50)
+    content = hdf5(fill=fill) if name == "m.h5" else archive(**{"model.weights.h5": hdf5(None, fill=fill)})
+    assert f"it holds {words}" in refused(tmp_path, content, name)
+
+
+def test_a_file_of_more_attributes_than_any_model_is_not_read(tmp_path: Path) -> None:
+    def fill(file: Any) -> None:
+        for number in range(50_001):
+            file.attrs[f"a{number}"] = 1
+
+    stored = io.BytesIO()
+    with h5py.File(stored, "w", libver="latest") as file:
+        fill(file)
+    assert "holds 50,001 attributes, and mpdoctor reads at most 50,000" in refused(tmp_path, stored.getvalue(), "m.h5")
