@@ -102,8 +102,7 @@ def _train(session: Session, saved: SavedFile) -> None:
     if policy and request.policy == "auto":
         session.hooked_keras.set_policy(policy)
     session.events.stage(f"loading {saved.name}")
-    with weights_within_limit(session.hooked_keras, saved):
-        model = _load(session, saved, objects)
+    model = _load(session, saved, objects)
     if request.outputs:
         tell_outputs(session, model)
     else:
@@ -225,12 +224,16 @@ def _load(session: Session, saved: SavedFile, objects: dict[str, object]) -> Ker
     if "safe_mode" in inspect.signature(load).parameters:  # older ones know no safe mode
         options["safe_mode"] = not session.request.allow_code_in_file
     try:
-        model = load(saved.path, **options)
+        with weights_within_limit(session.hooked_keras, saved):
+            model = load(saved.path, **options)
     except Exception as error:
-        if saved.form == "keras" or _names_unknown(error):
+        if saved.form == "keras" or isinstance(error, Unusable) or _names_unknown(error):
             raise
         try:
-            model = load(saved.path, **options, compile=False)
+            with weights_within_limit(session.hooked_keras, saved):
+                model = load(saved.path, **options, compile=False)
+        except Unusable:
+            raise
         except Exception:
             raise error from None
         left_out = f"the optimizer and the loss of {saved.name}, on which Keras raises {first_line(error)}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from hostile_files import KERAS2, attack
+from hostile_files import KERAS2, KERASES, attack
 from hostile_files.forms import (
     Config,
     Weights,
@@ -51,6 +51,12 @@ def embedded(site: Site) -> None:
     write(site, sequential(site, own, pooled, first=given(site, (2**14,), "int32")), weights=weights)
 
 
+def given_much(site: Site) -> None:
+    """One sample of what the model takes is 4 GiB, and what it makes of it a few numbers."""
+    pooled = layer(site, "GlobalAveragePooling1D", {"name": "pooled"})
+    write(site, sequential(site, pooled, dense(site), first=given(site, (NUMBERS // 4, 4))), dense=1)
+
+
 def attended(site: Site) -> None:
     """Each of 2^15 places looks at each: that many scores, for an output of few numbers."""
     size = int(NUMBERS**0.5)
@@ -84,10 +90,12 @@ SIZES: dict[str, Callable[[Site], None]] = {
     "dilated": convolved("Conv1D", "conv1d", padding="same", dilation_rate=NUMBERS),
     "transposed": convolved("Conv1DTranspose", "conv1d_transpose", strides=NUMBERS // 4),
     "embedded": embedded,
+    "given": given_much,
     "attended": attended,
 }  # fmt: skip
 for name, make in SIZES.items():
-    attack(f"computes-{name}", make, "grow")
+    # Keras 2 makes a tensor for each place of UpSampling1D, and does so for minutes: --timeout ends it
+    attack(f"computes-{name}", make, "grow", kerases=("3",) if name == "upsampled" else KERASES)
 
 
 # --- while the file is loaded ---------------------------------------------------------------------------------------
