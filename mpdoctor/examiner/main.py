@@ -82,6 +82,8 @@ def run(session: Session) -> None:
     """Run the target until its training call, which never returns; else look at the models that it left."""
     kind = session.request.kind
     session.events.stage("importing TensorFlow" if kind in SAVED else "running the script")
+    if kind in SAVED:
+        saved_model.end_beyond_memory(session)
     if kind == "script":
         script_or_factory.run_script(session)
         _wait_for_threads(session)

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import functools
 import weakref
-from typing import TYPE_CHECKING, Any, Callable, Dict, NamedTuple, Protocol, Tuple
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, NamedTuple, Protocol, Tuple
 
 from mpdoctor.examiner.capture.layer_calls import LayerCalls, dtype_name, flat_tensors, is_symbolic
 from mpdoctor.examiner.capture.origins import Origins
@@ -99,6 +100,16 @@ class LayerHooks:
         )
         self._producers: dict[int, tuple[tf.Tensor, KerasLayer]] = {}
         self._preparing: dict[str, None] = {}
+        self._is_paused = False
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Calls of layers meanwhile are mpdoctor's own, of which nothing is noted."""
+        self._is_paused = True
+        try:
+            yield
+        finally:
+            self._is_paused = False
 
     def install(self, layer_class: type, global_policy: Callable[[], str]) -> None:
         """Wrap `__call__` and `__new__` of this Keras' Layer."""
@@ -110,6 +121,8 @@ class LayerHooks:
 
         @functools.wraps(original_call)  # its module tells autograph that this is none of the user's functions
         def __call__(layer: KerasLayer, *args: object, **kwargs: object) -> object:
+            if watch._is_paused:
+                return original_call(layer, *args, **kwargs)
             watch.failed = None
             watch.stack.append(layer)
             observer, call, mender = watch.observer, None, watch.mender

@@ -1,9 +1,14 @@
-"""The memory that this process and its device have used."""
+"""The memory that this process and its device have used, and a watch that ends what uses too much."""
 
 from __future__ import annotations
 
 import os
 import sys
+import threading
+import time
+from typing import Callable
+
+INTERVAL = 0.05  # seconds between looks
 
 
 def resident() -> int | None:
@@ -34,3 +39,14 @@ def device_peak() -> int | None:
     if tell is None or not tf.config.list_logical_devices("GPU"):
         return None
     return int(tell("GPU:0")["peak"])
+
+
+def watch_memory(most: int, end: Callable[[], None]) -> None:
+    """From now on `end` is called, by a thread of its own, once this process holds more bytes than these."""
+
+    def look() -> None:
+        while (resident() or resident_peak() or 0) <= most:
+            time.sleep(INTERVAL)
+        end()
+
+    threading.Thread(target=look, daemon=True).start()

@@ -20,6 +20,7 @@ from typing import Any, BinaryIO
 from mpdoctor.examiner.exceptions import Unusable
 from mpdoctor.examiner.saved.configuration import policies_in
 from mpdoctor.examiner.saved.hdf5_files import DAMAGE, SIGNATURE, attributes_of_model, signatures_of_hdf5
+from mpdoctor.examiner.saved.hdf5_growth import MOST_ATTRIBUTES
 from mpdoctor.examiner.saved.refused_contents import Contents, contents_from_configuration
 from mpdoctor.facts.saved.file import SavedFileFacts
 
@@ -204,6 +205,11 @@ def _from_hdf5(file: BinaryIO, path: str, name: str) -> SavedFile:
         raise Unusable(f"{name} is an HDF5 file, and h5py is missing here. Install it: pip install h5py") from None
     try:
         with h5py.File(file, "r") as opened:
+            if len(opened.attrs) > MOST_ATTRIBUTES:
+                raise Unusable(
+                    f"{name} holds {len(opened.attrs):,} attributes, and mpdoctor reads at most {MOST_ATTRIBUTES:,}: "
+                    f"no model has so many. {SAVE_AGAIN}"
+                )
             attributes, held = attributes_of_model(opened, LARGEST_CONFIGURATION), sorted(opened)
     except DAMAGE as error:
         reason = str(error).split("(")[-1].rstrip(")")

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Iterator
 
 from mpdoctor.examiner.exceptions import Unusable
 from mpdoctor.examiner.saved.archives import SavedFile, refuse_many_parts
+from mpdoctor.examiner.saved.counted_messages import parsed
 from mpdoctor.facts.saved.file import SavedFileFacts
 
 if TYPE_CHECKING:
@@ -59,11 +60,11 @@ class SavedDirectory:
     def _metadata_beside(self, package: str) -> list[str]:
         from google.protobuf.message import DecodeError
 
-        metadata = _metadata_class(package)()
+        told = f"{self.name}/{METADATA}"
         try:
-            metadata.ParseFromString(self.metadata or b"")
+            metadata = parsed(self.metadata or b"", _metadata_class(package), told, "Save the model again.")
         except DecodeError:
-            raise Unusable(f"{self.name}/{METADATA} is damaged. Save the model again.") from None
+            raise Unusable(f"{told} is damaged. Save the model again.") from None
         return [node.metadata for node in metadata.nodes]
 
     def _embedded_metadata(self) -> Iterator[str]:
@@ -79,12 +80,11 @@ def saved_directory_from_path(path: str) -> SavedDirectory:
     from tensorflow.core.protobuf import saved_model_pb2
 
     name = os.path.basename(os.path.normpath(path))
-    content = _content(os.path.join(path, GRAPH), name, LARGEST_GRAPH)
-    saved_model = saved_model_pb2.SavedModel()
+    content, told = _content(os.path.join(path, GRAPH), name, LARGEST_GRAPH), f"{name}/{GRAPH}"
     try:
-        saved_model.ParseFromString(content)
+        saved_model = parsed(content, saved_model_pb2.SavedModel, told, EXPORT_AGAIN)
     except DecodeError:
-        raise Unusable(f"{name}/{GRAPH} {_other_kind(content)}. {EXPORT_AGAIN}") from None
+        raise Unusable(f"{told} {_other_kind(content, told)}. {EXPORT_AGAIN}") from None
     _refuse_many_nodes(saved_model, name)
     graphs = [
         meta_graph
@@ -93,7 +93,7 @@ def saved_directory_from_path(path: str) -> SavedDirectory:
     ]
     serving = [graph for graph in graphs if "serve" in graph.meta_info_def.tags]
     if not graphs:
-        raise Unusable(f"{name}/{GRAPH} {_other_kind(content)}. {EXPORT_AGAIN}")
+        raise Unusable(f"{told} {_other_kind(content, told)}. {EXPORT_AGAIN}")
     beside = os.path.join(path, METADATA)
     metadata = _content(beside, name, LARGEST_METADATA) if os.path.lexists(beside) else None
     return SavedDirectory(path, (serving or graphs)[0], tuple(saved_model.meta_graphs), metadata)
@@ -130,7 +130,7 @@ def _content(path: str, name: str, most: int) -> bytes:
         raise Unusable(f"{told} can't be read: {error.strerror}.") from None
 
 
-def _other_kind(content: bytes) -> str:
+def _other_kind(content: bytes, told: str) -> str:
     from google.protobuf.message import DecodeError
     from tensorflow.core.framework import graph_pb2
 
@@ -138,9 +138,8 @@ def _other_kind(content: bytes) -> str:
         return "is empty"
     if content.startswith(b"version https://git-lfs"):
         return "is a pointer of Git LFS and not the file itself (git lfs pull fetches it)"
-    graph = graph_pb2.GraphDef()
     try:
-        graph.ParseFromString(content)
+        graph = parsed(content, graph_pb2.GraphDef, told, EXPORT_AGAIN)
     except DecodeError:
         return "is damaged, or no SavedModel"
     if any(node.op for node in graph.node):

@@ -10,9 +10,17 @@ from __future__ import annotations
 import os
 from typing import Any, BinaryIO, Iterator
 
-from mpdoctor.examiner.saved.hdf5_growth import HARMLESS, LARGEST_GROWTH, Parts, declared_bytes, problems_of_growth
+from mpdoctor.examiner.saved.hdf5_growth import (
+    HARMLESS,
+    LARGEST_GROWTH,
+    Parts,
+    declared_bytes,
+    problems_of_growth,
+)
 
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
+MOST_MEMBERS = 50_000  # groups and datasets; a model of a thousand layers has 10,000, its optimizer's among them
+MOST_LEVELS = 100  # of groups in groups; each model in a model takes four
 FIRST_USER_BLOCK = 512  # bytes; a user block is this long, or this times a power of two
 # Filters that HDF5 and h5py bring along: deflate, shuffle, fletcher32, szip, nbit, scale-offset, lzf. Any other is a
 # library that HDF5 would look for on the machine.
@@ -58,13 +66,20 @@ def problems_of_storage(group: Any, size: int) -> Iterator[str]:
     import h5py
 
     parts = Parts([], [], size)
-    left, seen = [group], set()
+    left, seen, links = [(group, 0)], set(), 0
     while left:
-        holder = left.pop()
+        holder, level = left.pop()
         parts.groups.append(holder)
+        links += len(holder)
+        if links > MOST_MEMBERS:
+            yield f"more than {MOST_MEMBERS:,} groups and datasets, which is as many as mpdoctor reads"
+            return
+        if level > MOST_LEVELS:
+            yield f"groups in groups of more than {MOST_LEVELS} levels, which is as deep as mpdoctor reads"
+            return
         for name in holder:
-            link = holder.get(name, getlink=True)
-            if not isinstance(link, h5py.HardLink):
+            if not _is_hard_link(holder, name):
+                link = holder.get(name, getlink=True)
                 yield f"{name!r}, a link to another place" + (
                     f" ({link.filename})" if isinstance(link, h5py.ExternalLink) else ""
                 )
@@ -75,26 +90,32 @@ def problems_of_storage(group: Any, size: int) -> Iterator[str]:
                 continue
             seen.add((place.fileno, place.addr))
             if isinstance(member, h5py.Group):
-                left.append(member)
+                left.append((member, level + 1))
             elif isinstance(member, h5py.Dataset):
                 parts.datasets.append(member)
                 yield from _problems_of_dataset(member)
     yield from problems_of_growth(parts)
 
 
+def _is_hard_link(holder: Any, name: str) -> bool:
+    import h5py
+
+    return bool(holder.id.links.get_info(os.fsencode(name)).type == h5py.h5l.TYPE_HARD)
+
+
 def _problems_of_dataset(dataset: Any) -> Iterator[str]:
     import h5py
 
-    name, created = dataset.name, dataset.id.get_create_plist()
+    created, dtype = dataset.id.get_create_plist(), dataset.dtype
     if created.get_external_count():
-        yield f"{name!r}, whose numbers lie in another file ({os.fsdecode(created.get_external(0)[0])})"
-    elif dataset.is_virtual:
-        yield f"{name!r}, whose numbers lie in other files"
-    elif h5py.check_string_dtype(dataset.dtype) is None and dataset.dtype.hasobject:
-        yield f"{name!r}, which holds references and no numbers"
+        yield f"{dataset.name!r}, whose numbers lie in another file ({os.fsdecode(created.get_external(0)[0])})"
+    elif created.get_layout() == h5py.h5d.VIRTUAL:
+        yield f"{dataset.name!r}, whose numbers lie in other files"
+    elif h5py.check_string_dtype(dtype) is None and dtype.hasobject:
+        yield f"{dataset.name!r}, which holds references and no numbers"
     elif any(created.get_filter(number)[0] not in OWN_FILTERS for number in range(created.get_nfilters())):
-        yield f"{name!r}, which needs a filter that does not come with HDF5"
+        yield f"{dataset.name!r}, which needs a filter that does not come with HDF5"
     elif dataset.shape is not None:
         declared, stored = declared_bytes(dataset), int(dataset.id.get_storage_size())
         if declared > HARMLESS and declared > LARGEST_GROWTH * max(stored, 1):
-            yield f"{name!r}, which declares {declared / 2**30:.0f} GiB and stores {stored} bytes"
+            yield f"{dataset.name!r}, which declares {declared / 2**30:.0f} GiB and stores {stored} bytes"

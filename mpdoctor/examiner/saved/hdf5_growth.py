@@ -8,9 +8,12 @@ from __future__ import annotations
 
 from typing import Any, Iterator, NamedTuple
 
+LAYERS = "layer_names"
 NAMES = "weight_names"  # the attribute by which Keras finds a layer's weights; of many it makes weight_names0 …
 LARGEST_GROWTH = 200  # times what is stored that is declared, where that is more than:
 HARMLESS = 2**30  # bytes
+MOST_ATTRIBUTES = 50_000  # of all groups and datasets; each layer has one or two
+MOST_NAMES = 100_000  # in such attributes
 MOST_TEXTS = 1_000_000  # of variable length, in one dataset; the words of a vocabulary
 
 
@@ -30,8 +33,15 @@ class Parts(NamedTuple):
 def problems_of_growth(parts: Parts) -> Iterator[str]:
     """In words that follow "it holds"."""
     yield from _too_much("datasets that together declare", sum(map(declared_bytes, parts.datasets)), parts)
-    yield from _texts_of_attributes(parts)
+    holders = [holder for holder in (*parts.groups, *parts.datasets) if len(holder.attrs)]
+    if sum(len(holder.attrs) for holder in holders) > MOST_ATTRIBUTES:
+        yield f"more than {MOST_ATTRIBUTES:,} attributes, which is as many as mpdoctor reads"
+        return
+    yield from _texts_of_attributes(holders, parts)
     yield from _texts_of_datasets(parts)
+    if sum(_number_of_names(group) for group in parts.groups) > MOST_NAMES:
+        yield f"more than {MOST_NAMES:,} names in its {NAMES} and {LAYERS}, which is as many as mpdoctor reads"
+        return
     named = sum(declared_bytes(dataset) for group in parts.groups for dataset in _named_datasets(group))
     yield from _too_much(f"{NAMES} that lead to datasets that together declare", named, parts)
 
@@ -56,9 +66,9 @@ def _too_much(what: str, declared: int, parts: Parts) -> Iterator[str]:
 
 
 # --- texts of variable length: each is a reference to a place that others may refer to, too -----------------------
-def _texts_of_attributes(parts: Parts) -> Iterator[str]:
+def _texts_of_attributes(holders: list[Any], parts: Parts) -> Iterator[str]:
     """An attribute is read as a whole, so that its number of texts tells before how long they may be together."""
-    for holder in (*parts.groups, *parts.datasets):
+    for holder in holders:
         for name in holder.attrs:
             stored = holder.attrs.get_id(name)
             if stored.dtype.hasobject:
@@ -88,11 +98,17 @@ def _pieces(dataset: Any, rows: int) -> Iterator[Any]:
 
 
 # --- names ----------------------------------------------------------------------------------------------------------
+def _number_of_names(group: Any) -> int:
+    """In the lists by which Keras finds layers and weights."""
+    keys = [key for key in group.attrs if key.startswith((LAYERS, NAMES))] if len(group.attrs) else []
+    return sum(_product(group.attrs.get_id(key).shape or ()) for key in keys)
+
+
 def _named_datasets(group: Any) -> Iterator[Any]:
     """What a group's lists of weights lead to, as often as they name it."""
     import h5py
 
-    for key in group.attrs:
+    for key in group.attrs if len(group.attrs) else ():
         if key.startswith(NAMES):
             for name in group.attrs[key]:
                 member = group.get(name)

@@ -11,6 +11,7 @@ import json
 from dataclasses import dataclass, field
 from typing import Any, Iterator, NamedTuple
 
+from mpdoctor.examiner.saved.loading_costs import calls_with_constants, large_numbers
 from mpdoctor.knowledge.allow_lists import loadable_functions
 from mpdoctor.knowledge.allow_lists.loadable_names import (
     BY_TEXT,
@@ -70,12 +71,21 @@ class Contents:
         Paths of files that a layer would read.
     foreign
         Classes and functions that are not on the list of Keras' own.
+    nameless
+        What stands where the name of a class, or of its module, does, and is no text.
+    eager
+        Layers that would compute while the file is loaded.
+    large
+        Numbers by which a metric would grow past any use.
     """
 
     code: list[str] = field(default_factory=list)
     calls: list[str] = field(default_factory=list)
     files: list[str] = field(default_factory=list)
     foreign: list[ForeignName] = field(default_factory=list)
+    nameless: list[str] = field(default_factory=list)
+    eager: list[str] = field(default_factory=list)
+    large: list[str] = field(default_factory=list)
 
 
 class _Part(NamedTuple):
@@ -108,7 +118,7 @@ def contents_from_configuration(configuration: Any) -> Contents:
         part = left.pop()
         value = part.value
         if isinstance(value, dict):
-            if "class_name" in value:
+            if _is_object(value, part, found):
                 part = _Part(value, in_own_class=_take_object(value, found))
             left.extend(part.member(key, inner) for key, inner in reversed(list(value.items())))
             if not part.in_own_class:
@@ -140,14 +150,39 @@ def _unpacked(text: str) -> Any:
 
 
 # --- objects: dictionaries with a class_name ------------------------------------------------------------------------
+def _is_object(value: dict[str, Any], part: _Part, found: Contents) -> bool:
+    """A class of the user's may keep what it likes under the name of `class_name`."""
+    if "class_name" not in value or (part.in_own_class and not isinstance(value["class_name"], str)):
+        return False
+    for key in ("class_name", "module", "registered_name"):
+        named = value.get(key)
+        is_left_out = named is None and key != "class_name"
+        if not isinstance(named, str) and not is_left_out:
+            found.nameless.append(f"{_kind_text(named)} as {key}")
+    if value["class_name"] == "":
+        found.nameless.append("an empty text as class_name")
+    return True
+
+
+def _kind_text(value: Any) -> str:
+    if value is None or isinstance(value, bool):
+        return json.dumps(value)
+    return "a list" if isinstance(value, list) else "an object" if isinstance(value, dict) else "a number"
+
+
 def _take_object(serialized: dict[str, Any], found: Contents) -> bool:
     """Record what a serialised object is; returns whether its class is none of Keras'."""
     name, module, registered = (_text(serialized.get(key)) for key in ("class_name", "module", "registered_name"))
     config = serialized.get("config")
     plain = name.rpartition(">")[2]
     where = _layer_text(config)
+    found.large.extend(f"{number} of the metric {plain}" for number in large_numbers(plain, config))
+    if calls_with_constants(serialized):
+        found.eager.append(f"{where or 'a layer'} ({plain})")
     if name == "__lambda__":
         found.code.append("a lambda function")
+    elif name == "function" and not isinstance(config, str):
+        found.nameless.append(f"{_kind_text(config)} as the name of a function")
     elif name == "function":
         _take_function(_text(config), module, registered, found)
     elif name == "__typespec__":
@@ -169,6 +204,8 @@ def _take_object(serialized: dict[str, Any], found: Contents) -> bool:
 
 
 def _take_class(name: str, module: str, registered: str, found: Contents) -> bool:
+    if not name:  # no text: told as that
+        return False
     if is_class_of_keras(name, module, registered):
         return False
     found.foreign.append(ForeignName(module, name, registered))

@@ -8,7 +8,7 @@ import inspect
 import math
 import os
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Iterator
+from typing import TYPE_CHECKING, Any, Callable, Iterator
 
 from mpdoctor.examiner.exceptions import Unusable
 from mpdoctor.examiner.saved.archives import SAVE_AGAIN, SavedFile
@@ -23,24 +23,21 @@ BYTES = 4  # of a number
 
 @contextmanager
 def weights_within_limit(keras: KerasAdapter, saved: SavedFile) -> Iterator[None]:
-    """While the file is loaded its layers add weights as far as its size allows.
+    """While the file is loaded its layers and metrics add weights as far as its size allows.
 
     Raises Unusable as soon as they ask for more, whatever Keras makes of that."""
-    size = _size_on_disk(saved.path)
+    size = size_on_disk(saved.path)
     most, asked = max(HARMLESS, LARGEST_GROWTH * size), 0
-    layer: Any = keras.Layer
-    add_weight = layer.add_weight
-    signature = inspect.signature(add_weight)
+    makers = list(_makers_of_weights(keras))
 
-    @functools.wraps(add_weight)
-    def add_weight_within_limit(*args: Any, **options: Any) -> Any:
+    def count(shape: Any) -> None:
         nonlocal asked
-        asked += BYTES * _numbers(signature.bind_partial(*args, **options).arguments.get("shape"))
+        asked += BYTES * _numbers(shape)
         if asked > most:
             raise _too_much(saved.name, asked, most, size)
-        return add_weight(*args, **options)
 
-    layer.add_weight = add_weight_within_limit
+    for owner, name, make in makers:
+        setattr(owner, name, _counted(make, count))
     try:
         yield
     except Exception:
@@ -48,13 +45,34 @@ def weights_within_limit(keras: KerasAdapter, saved: SavedFile) -> Iterator[None
             raise _too_much(saved.name, asked, most, size) from None
         raise
     finally:
-        layer.add_weight = add_weight
+        for owner, name, make in makers:
+            setattr(owner, name, make)
+
+
+def _makers_of_weights(keras: KerasAdapter) -> Iterator[tuple[Any, str, Callable[..., Any]]]:
+    """(class, name of its method, the method). A metric of Keras 2 is a layer."""
+    layer: Any = keras.Layer
+    metric: Any = keras.module.metrics.Metric
+    yield layer, "add_weight", layer.add_weight
+    if not issubclass(metric, layer):
+        yield metric, "add_variable", metric.add_variable
+
+
+def _counted(make: Callable[..., Any], count: Callable[[Any], None]) -> Callable[..., Any]:
+    signature = inspect.signature(make)
+
+    @functools.wraps(make)
+    def make_within_limit(*args: Any, **options: Any) -> Any:
+        count(signature.bind_partial(*args, **options).arguments.get("shape"))
+        return make(*args, **options)
+
+    return make_within_limit
 
 
 def _too_much(name: str, asked: int, most: int, size: int) -> Unusable:
     return Unusable(
-        f"{name} was not loaded: its layers ask for weights of {asked / 2**30:,.1f} GiB, and of a file of {size:,} "
-        f"bytes mpdoctor makes at most {most / 2**30:,.1f} GiB. {SAVE_AGAIN}"
+        f"{name} was not loaded: its layers and metrics ask for weights of {asked / 2**30:,.1f} GiB, and of a file of "
+        f"{size:,} bytes mpdoctor makes at most {most / 2**30:,.1f} GiB. {SAVE_AGAIN}"
     )
 
 
@@ -64,7 +82,7 @@ def _numbers(shape: Any) -> int:
     return math.prod(sizes) if all(isinstance(size, int) for size in sizes) else 0
 
 
-def _size_on_disk(path: str) -> int:
+def size_on_disk(path: str) -> int:
     """Of a file, or of all files in a directory."""
     if not os.path.isdir(path):
         return os.path.getsize(path)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
@@ -21,7 +21,9 @@ UNKNOWN_LENGTH = 16  # of a dimension that the model leaves open: a sequence, an
 MADE_UP_LOSS = "mse"
 
 
-def data_from_specs(keras: KerasAdapter, model: KerasModel, loss: LossNames) -> tuple[object, object]:
+def data_from_specs(
+    keras: KerasAdapter, model: KerasModel, loss: LossNames, most_samples: int = SAMPLES
+) -> tuple[object, object]:
     """(features, labels) of SAMPLES samples, fewer of very large ones: integers within the smallest Embedding, floats
     standard normal. `loss`: its name, or those of the outputs' losses, in order or by the output.
 
@@ -30,23 +32,41 @@ def data_from_specs(keras: KerasAdapter, model: KerasModel, loss: LossNames) -> 
     inputs, outputs = _specs(model, "inputs"), _specs(model, "outputs")
     called_with = specs_of_calls(model)
     if not inputs and called_with is not None:
-        return _data_from_calls(model, called_with, loss)
+        return _data_from_calls(model, called_with, loss, most_samples)
     if not inputs or not outputs:
         raise Unusable(
             "the model has no input shapes to make data from: build it with keras.Input, or examine the script that "
             "trains it"
         )
-    generator, samples = tf.random.Generator.from_seed(0), _samples([*inputs, *outputs])
+    generator, samples = tf.random.Generator.from_seed(0), min(most_samples, _samples([*inputs, *outputs]))
     features = [_feature(generator, spec, samples, _smallest_vocabulary(model)) for spec in inputs]
     named = _names_of_outputs(model, outputs)
     losses = _losses_of_outputs(loss, named or list(getattr(model, "output_names", ())), len(outputs))
     labels = [_label(generator, spec, samples, name) for spec, name in zip(outputs, losses)]
     given_labels = dict(zip(named, labels)) if named else _single(labels)
+    return _as_given(model, inputs, features), given_labels
+
+
+def specs_of_features(model: KerasModel, samples: int) -> Any:
+    """What the features of so many samples are, as TensorSpecs; None where none can be made."""
+    inputs, called_with = _specs(model, "inputs"), specs_of_calls(model)
+    if inputs:
+        return _as_given(model, inputs, [_spec_of(spec, samples) for spec in inputs])
+    if called_with is None:
+        return None
+    return tf.nest.map_structure(lambda spec: _spec_of(_before_autocast(spec), samples), called_with)
+
+
+def _spec_of(spec: tf.TensorSpec, samples: int) -> tf.TensorSpec:
+    return tf.TensorSpec(_shape(spec, samples), tf.as_dtype(spec.dtype))
+
+
+def _as_given(model: KerasModel, inputs: list[tf.TensorSpec], features: list[Any]) -> Any:
+    """One for each input, in the structure in which the model takes them."""
     names = getattr(model, "input_names", None) or [spec.name for spec in inputs]
-    given = input_structure(model)
-    if isinstance(given, dict):
-        return dict(zip(names, features)), given_labels
-    return _single(features), given_labels
+    if isinstance(input_structure(model), dict):
+        return dict(zip(names, features))
+    return _single(features)
 
 
 def _names_of_outputs(model: KerasModel, outputs: list[tf.TensorSpec]) -> list[str]:
@@ -66,10 +86,10 @@ def _losses_of_outputs(loss: LossNames, names: list[str], count: int) -> list[st
     return found if len(found) == count else [""] * count
 
 
-def _data_from_calls(model: KerasModel, specs: object, loss: LossNames) -> tuple[object, object]:
+def _data_from_calls(model: KerasModel, specs: object, loss: LossNames, most_samples: int) -> tuple[object, object]:
     """The same for a subclassed model of Keras 2, which remembers what it was called with, and what it was saved with;
     what comes out is asked of it."""
-    generator, samples = tf.random.Generator.from_seed(0), _samples(tf.nest.flatten(specs))
+    generator, samples = tf.random.Generator.from_seed(0), min(most_samples, _samples(tf.nest.flatten(specs)))
     vocabulary = _smallest_vocabulary(model)
     features = tf.nest.map_structure(
         lambda spec: _feature(generator, _before_autocast(spec), samples, vocabulary), specs

@@ -21,6 +21,7 @@ def tell_outputs(session: Session, model: KerasModel) -> None:
     import tensorflow as tf
 
     from mpdoctor.examiner.capture.model_facts import model_from_live
+    from mpdoctor.examiner.stand_ins.computed_sizes import most_samples
     from mpdoctor.examiner.stand_ins.synthetic_data import MADE_UP_LOSS, data_from_specs
 
     keras = session.hooked_keras
@@ -28,7 +29,7 @@ def tell_outputs(session: Session, model: KerasModel) -> None:
     session.events.model_seen(model_from_live(session, keras, model, optimizer, CallFacts("none")))
     session.events.stage("computing outputs")
     try:
-        features, _ = data_from_specs(keras, model, MADE_UP_LOSS)
+        features, _ = data_from_specs(keras, model, MADE_UP_LOSS, most_samples(session.watch, model))
     except Unusable as reason:
         session.events.send(TrainingStatus("skipped", str(reason)))
         return

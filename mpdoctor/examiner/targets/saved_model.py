@@ -14,25 +14,30 @@ from typing import TYPE_CHECKING
 from mpdoctor.examiner.capture.load_hooks import package_of
 from mpdoctor.examiner.exceptions import Unusable, first_line
 from mpdoctor.examiner.keras.private_state import names_looked_up
+from mpdoctor.examiner.process.memory import watch_memory
 from mpdoctor.examiner.protocol.event_kinds import Graph, NotRestored, TrainingStatus
 from mpdoctor.examiner.saved import refused_operations
-from mpdoctor.examiner.saved.archives import SavedFile, saved_file_from_path
+from mpdoctor.examiner.saved.archives import SAVE_AGAIN, SavedFile, saved_file_from_path
 from mpdoctor.examiner.saved.configuration import policy_of_model
 from mpdoctor.examiner.saved.directories import SavedDirectory, saved_directory_from_path
 from mpdoctor.examiner.saved.judged_copies import path_to_load
 from mpdoctor.examiner.saved.judged_graph_copies import judged_copy
+from mpdoctor.examiner.saved.loading_costs import MOST_OF_METRIC
 from mpdoctor.examiner.saved.refused_contents import Contents, ForeignName
-from mpdoctor.examiner.saved.weight_growth import weights_within_limit
+from mpdoctor.examiner.saved.weight_growth import size_on_disk, weights_within_limit
 from mpdoctor.examiner.session import Session
 from mpdoctor.examiner.targets.custom_objects import custom_objects_from_module, is_given, is_of_the_platform
 from mpdoctor.examiner.targets.outputs import tell_outputs
 from mpdoctor.examiner.targets.script_or_factory import train_on_made_up_data
+from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.saved.file import SavedFileFacts
 
 if TYPE_CHECKING:
     from mpdoctor.examiner.keras.adapter import KerasModel
 
 
+LARGEST_MEMORY = 24 * 2**30  # bytes; a batch of the largest models that are trained takes 12 GiB, and its gradients
+MEMORY_BY_SIZE = 16  # times the file's size beside that: weights, gradients, an optimizer's, and copies of all
 SHOWN = 4
 LONGEST_NAME = 200  # characters: a file may name a class by ten million
 TRUST = "If you trust the file, add --allow-code-in-file."
@@ -44,6 +49,25 @@ class WrongKeras(Unusable):
     def __init__(self, saved_file: SavedFileFacts, message: str) -> None:
         super().__init__(message)
         self.saved_file = saved_file
+
+
+def end_beyond_memory(session: Session) -> None:
+    """From now on the examination ends in words where it takes more memory than any file of this size needs."""
+    path = str(session.request.path)
+    size = size_on_disk(path) if os.path.exists(path) else 0
+    most = LARGEST_MEMORY + MEMORY_BY_SIZE * size
+
+    def end() -> None:
+        name = os.path.basename(os.path.normpath(path))
+        told = (
+            f"{name} was given up: it took more than {most / 2**30:,.1f} GiB of memory, which is the most that "
+            f"mpdoctor takes for a file of {size:,} bytes. Examine the script that trains the model."
+        )
+        session.fail(FailureFacts("unusable", "loading", message=told))
+        session.events.end()
+        os._exit(0)
+
+    watch_memory(most, end)
 
 
 def train_saved_file(session: Session) -> None:
@@ -78,12 +102,11 @@ def _train(session: Session, saved: SavedFile) -> None:
     if policy and request.policy == "auto":
         session.hooked_keras.set_policy(policy)
     session.events.stage(f"loading {saved.name}")
-    with weights_within_limit(session.hooked_keras, saved):
-        model = _load(session, saved, objects)
+    model = _load(session, saved, objects)
     if request.outputs:
         tell_outputs(session, model)
     else:
-        train_on_made_up_data(session, model)
+        train_on_made_up_data(session, model, is_strangers=True)
 
 
 # --- what is refused ------------------------------------------------------------------------------------------------
@@ -110,6 +133,13 @@ def _refuse_what_runs(saved: SavedFile, contents: Contents) -> None:
     ):
         if found:
             raise Unusable(f"{saved.name} {problem.format(_listed(found))}. {TRUST}")
+    for found, problem in (
+        (contents.nameless, "names no class where it ought to: it has {}"),
+        (contents.eager, "holds layers that are given no tensor of the model and would compute while loading: {}"),
+        (contents.large, f"was not loaded, it asks for {{}}, and mpdoctor makes at most {MOST_OF_METRIC:,}"),
+    ):
+        if found:
+            raise Unusable(f"{saved.name} {problem.format(_listed(found))}. {SAVE_AGAIN}")
 
 
 def _refuse_foreign_names(
@@ -194,12 +224,16 @@ def _load(session: Session, saved: SavedFile, objects: dict[str, object]) -> Ker
     if "safe_mode" in inspect.signature(load).parameters:  # older ones know no safe mode
         options["safe_mode"] = not session.request.allow_code_in_file
     try:
-        model = load(saved.path, **options)
+        with weights_within_limit(session.hooked_keras, saved):
+            model = load(saved.path, **options)
     except Exception as error:
-        if saved.form == "keras" or _names_unknown(error):
+        if saved.form == "keras" or isinstance(error, Unusable) or _names_unknown(error):
             raise
         try:
-            model = load(saved.path, **options, compile=False)
+            with weights_within_limit(session.hooked_keras, saved):
+                model = load(saved.path, **options, compile=False)
+        except Unusable:
+            raise
         except Exception:
             raise error from None
         left_out = f"the optimizer and the loss of {saved.name}, on which Keras raises {first_line(error)}"

@@ -130,11 +130,13 @@ def _as_model(session: Session, made: object) -> KerasModel:
     return models[0]
 
 
-def train_on_made_up_data(session: Session, model: KerasModel) -> None:
-    """A factory or a file brings no data: batches are made from the input specs, labels from the loss."""
+def train_on_made_up_data(session: Session, model: KerasModel, is_strangers: bool = False) -> None:
+    """A factory or a file brings no data: batches are made from the input specs, labels from the loss. `is_strangers`:
+    of a model that came from a file nobody knows what it computes."""
     from mpdoctor.examiner.capture.model_facts import model_from_live
     from mpdoctor.examiner.keras.compiled_losses import loss_names
-    from mpdoctor.examiner.stand_ins.synthetic_data import MADE_UP_LOSS, data_from_specs
+    from mpdoctor.examiner.stand_ins.computed_sizes import most_samples
+    from mpdoctor.examiner.stand_ins.synthetic_data import MADE_UP_LOSS, SAMPLES, data_from_specs
 
     keras = session.hooked_keras
     compiled = keras.is_compiled(model)
@@ -145,7 +147,8 @@ def train_on_made_up_data(session: Session, model: KerasModel) -> None:
         return
     try:
         loss = loss_names(keras.given_loss(model)) if compiled else MADE_UP_LOSS
-        features, labels = data_from_specs(keras, model, loss)
+        samples = most_samples(session.watch, model) if is_strangers else SAMPLES
+        features, labels = data_from_specs(keras, model, loss, samples)
     except Unusable as reason:
         session.events.send(TrainingStatus("skipped", str(reason)))
         return

@@ -4,6 +4,7 @@ outside, and with the first each is refused in one sentence before anything of i
 from __future__ import annotations
 
 import importlib.util
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -29,6 +30,10 @@ from mpdoctor.examiner.targets.saved_model import judge
 LONGEST = 20.0  # seconds until a file is refused
 LONGEST_LOAD = 120.0  # seconds until Keras itself gives one up, on a machine that is busy
 LARGEST = 2 * 2**30  # bytes
+LIMITED = re.compile(
+    r"the operation `[^`]+` of the model would compute a tensor of [\d,]+ numbers for 32 samples, and "
+    r"|one sample of made-up data would hold [\d,]+ numbers, and "
+)
 SAMPLED = 6  # files of each table that are examined in a process of their own; each takes two seconds
 ATTACKS = attacks()
 LIVE_FILES = [attack for attack in ATTACKS if attack.runs_in and attack.form != "saved-model"]
@@ -153,6 +158,23 @@ def test_with_the_allow_list_alone(range_: Range, keras: str, sample: Sample) ->
         if keras in attack.runs_in and (examination.kind != "unusable" or "\n" in examination.said):
             found.append(f"{attack} in {keras} was not refused: {examination.kind} {examination.said}")
     assert not found, "\n".join(found)
+
+
+@every_keras
+def test_what_a_small_file_computes_is_limited(range_: Range, keras: str, sample: Sample) -> None:
+    """Layers that make a billion numbers of four, and configurations that have them made while they are loaded."""
+    computing = [attack for attack in ATTACKS if attack.name.startswith("computes-") and keras in attack.kerases]
+    loading = [attack for attack in ATTACKS if attack.name.startswith("loads-") and keras in attack.kerases]
+    rows = sample(computing, SAMPLED) + [row for row in loading if row.form == "keras" or row.name != "loads-classes"]
+    made = [(attack, range_.make(attack, keras)) for attack in rows]
+    told = examine(keras, [site for _, site in made])
+    found = misbehaved(range_, made, told)
+    for attack, site in made:
+        examination = told[site]
+        is_limited = examination.kind == "unusable" if attack in loading else LIMITED.match(examination.skipped)
+        if not is_limited:
+            found.append(f"{attack} in {keras}: {examination.said} {examination.skipped}")
+    assert made and not found, "\n".join(found)
 
 
 @every_keras

@@ -127,7 +127,7 @@ def test_weights_that_no_file_of_its_size_brings_are_not_made(
     changed = with_configuration(tmp_path, saved_models(keras) / name, r'"units": \d+', '"units": 10000000000')
     done = examined(tmp_path, changed, keras)
     assert (done.exit_code, done.codes()) == (2, ["MP002"]), str(done)
-    assert "its layers ask for weights of" in done.finding("MP002")["message"]
+    assert "its layers and metrics ask for weights of" in done.finding("MP002")["message"]
 
 
 @needs_keras("tf_keras")

@@ -12,6 +12,7 @@ from typing import Any
 from hostile_files.sites import Site
 
 Config = dict[str, Any]
+Weights = Mapping[str, Mapping[str, Any]]  # layer -> weight -> its numbers; named as the archive names them, too
 CONSTANT = "_CONSTANT_VALUE"  # how a node of Keras 2 says that it is given one
 KERNEL, BIAS = [[0.5] * 4] * 4, [0.25] * 4
 
@@ -70,9 +71,9 @@ def functional3(site: Site, nodes: Iterable[tuple[Config, list[Any], Config]]) -
                  module="keras.src.models.functional")  # fmt: skip
 
 
-def keras_tensor(name: str = "given") -> Config:
+def keras_tensor(name: str = "given", shape: tuple[int, ...] = (4,)) -> Config:
     return {"class_name": "__keras_tensor__",
-            "config": {"shape": [None, 4], "dtype": "float32", "keras_history": [name, 0, 0]}}  # fmt: skip
+            "config": {"shape": [None, *shape], "dtype": "float32", "keras_history": [name, 0, 0]}}  # fmt: skip
 
 
 def function(name: str, module: str = "builtins", registered: str | None = None) -> Config:
@@ -89,19 +90,30 @@ def lambda_code(site: Site, source: str | None = None) -> Config:
 
 # --- files ----------------------------------------------------------------------------------------------------------
 def write(
-    site: Site, config: Config, *, compiled: Config | None = None, dense: int = 0, path: Path | None = None
+    site: Site,
+    config: Config,
+    *,
+    compiled: Config | None = None,
+    dense: int = 0,
+    weights: Weights | None = None,
+    path: Path | None = None,
 ) -> None:
     """The file of the site's form. `compiled` is a loss, metrics and an optimizer; `dense` how many Dense layers,
-    called dense, dense_1, …, there are weights for."""
+    called dense, dense_1, …, there are weights for; `weights` those of other layers."""
     path = path or site.path
     if site.form == "hdf5":
-        path.write_bytes(hdf5_bytes(site, config, compiled, dense))
+        path.write_bytes(hdf5_bytes(site, config, compiled, dense, weights=weights))
     else:
-        path.write_bytes(archive_bytes(site, config, compiled, dense))
+        path.write_bytes(zipped(members(site, config, compiled, dense, weights)))
 
 
 def hdf5_bytes(
-    site: Site, config: Config | str, compiled: Config | None = None, dense: int = 0, block: int = 0
+    site: Site,
+    config: Config | str,
+    compiled: Config | None = None,
+    dense: int = 0,
+    block: int = 0,
+    weights: Weights | None = None,
 ) -> bytes:
     """`block` is the size of a user block in front."""
     import h5py
@@ -114,40 +126,47 @@ def hdf5_bytes(
         if compiled is not None:
             file.attrs["training_config"] = text(json.dumps(compiled))
         group = file.create_group("model_weights")
-        names = [f"dense_{number}" if number else "dense" for number in range(dense)]
-        group.attrs["layer_names"] = [name.encode() for name in names]
+        held = {**dense_weights(dense), **(weights or {})}
+        group.attrs["layer_names"] = [name.encode() for name in held]
         group.attrs["backend"], group.attrs["keras_version"] = b"tensorflow", site.version.encode()
         group.create_group("top_level_model_weights").attrs["weight_names"] = []
-        for name in names:
+        for name, arrays in held.items():
             own = group.create_group(name)
-            own.attrs["weight_names"] = [f"{name}/kernel:0".encode(), f"{name}/bias:0".encode()]
-            own.create_dataset(f"{name}/kernel:0", data=KERNEL, dtype="float32")
-            own.create_dataset(f"{name}/bias:0", data=BIAS, dtype="float32")
+            own.attrs["weight_names"] = [f"{name}/{weight}:0".encode() for weight in arrays]
+            for weight, array in arrays.items():
+                own.create_dataset(f"{name}/{weight}:0", data=array, dtype="float32")
     return target.getvalue()
 
 
-def weights_bytes(dense: int = 0) -> bytes:
+def dense_weights(count: int) -> Weights:
+    names = [f"dense_{number}" if number else "dense" for number in range(count)]
+    return {name: {"kernel": KERNEL, "bias": BIAS} for name in names}
+
+
+def weights_bytes(dense: int = 0, weights: Weights | None = None) -> bytes:
     import h5py
 
     target = io.BytesIO()
     with h5py.File(target, "w") as file:
         file.create_group("layers")
         file.create_group("vars")
-        for number in range(dense):
-            group = file.create_group(f"layers/dense_{number}/vars" if number else "layers/dense/vars")
-            group.create_dataset("0", data=KERNEL, dtype="float32")
-            group.create_dataset("1", data=BIAS, dtype="float32")
+        for name, arrays in {**dense_weights(dense), **(weights or {})}.items():
+            group = file.create_group(f"layers/{name}/vars")
+            for number, array in enumerate(arrays.values()):
+                group.create_dataset(str(number), data=array, dtype="float32")
     return target.getvalue()
 
 
-def members(site: Site, config: Config, compiled: Config | None = None, dense: int = 0) -> dict[str, bytes]:
+def members(
+    site: Site, config: Config, compiled: Config | None = None, dense: int = 0, weights: Weights | None = None
+) -> dict[str, bytes]:
     """What lies in a .keras archive."""
     whole = {**config, "compile_config": compiled} if compiled is not None else config
     metadata = {"keras_version": site.version, "date_saved": "2026-01-01@00:00:00"}
     return {
         "metadata.json": json.dumps(metadata).encode(),
         "config.json": json.dumps(whole).encode(),
-        "model.weights.h5": weights_bytes(dense),
+        "model.weights.h5": weights_bytes(dense, weights),
     }
 
 

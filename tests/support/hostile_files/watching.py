@@ -118,9 +118,11 @@ def load_plainly(keras: str, sites: Iterable[Site], output: Path | None = None) 
 
 @dataclass(frozen=True)
 class Examination:
-    """What an examiner alone made of a file. `said` is how it failed, "" where it trained; `broken` what broke."""
+    """What an examiner alone made of a file. `said` is how it failed, "" where it trained; `skipped` why it did not
+    train what it loaded; `broken` what broke."""
 
     said: str
+    skipped: str
     kind: str
     broken: str
     ended: bool
@@ -169,9 +171,11 @@ def _examination(path: Path, seconds: float, memory: int) -> Examination:
     events = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
     failures = [event["facts"] for event in events if event["event"] == "Failure"]
     failure = failures[-1] if failures else {"message": "", "kind": ""}
+    skipped = [event["reason"] for event in events if event["event"] == "TrainingStatus"]
     broken = [event["traceback"] for event in events if event["event"] == "Crashed"]
     ended = any(event["event"] == "Ended" for event in events)
-    return Examination(failure["message"], failure["kind"], " ".join(broken), ended, seconds, memory)
+    why = skipped[-1] if skipped else ""
+    return Examination(failure["message"], why, failure["kind"], " ".join(broken), ended, seconds, memory)
 
 
 def _run_at_once(script: str, keras: str, listed: list[str], *arguments: str, output: Path | None = None) -> list[Any]:

@@ -1,0 +1,68 @@
+"""What a configuration would have computed while it is loaded, before anybody knows how much that is: layers that are
+called with constants, and metrics of a billion parts."""
+
+from __future__ import annotations
+
+from typing import Any, Iterator
+
+from mpdoctor.knowledge.allow_lists.loadable_names import CLASSES
+
+CONSTANT = "_CONSTANT_VALUE"  # what a node of Keras 2 is given that is no tensor of the model
+TENSOR = "__keras_tensor__"  # of Keras 3
+MOST_OF_METRIC = 1_000_000  # thresholds, classes: a number that a metric is made with
+
+
+def calls_with_constants(serialized: dict[str, Any]) -> bool:
+    """Whether one of a layer's nodes is given no tensor of the model. Keras computes what such a node gives as soon as
+    it reads it, and writes none itself: it records the calls with symbolic tensors."""
+    nodes = serialized.get("inbound_nodes")
+    return isinstance(nodes, list) and any(_is_of_constants(node) for node in nodes)
+
+
+def _is_of_constants(node: Any) -> bool:
+    if isinstance(node, dict) and ("args" in node or "kwargs" in node):  # Keras 3
+        given = [node.get("args"), node.get("kwargs")]
+        return any(given) and not any(value.get("class_name") == TENSOR for value in _dictionaries(given))
+    return _holds_constant(node) and not _holds_reference(node)
+
+
+def _dictionaries(value: Any) -> Iterator[dict[str, Any]]:
+    left = [value]
+    while left:
+        value = left.pop()
+        if isinstance(value, dict):
+            yield value
+            left.extend(value.values())
+        elif isinstance(value, list):
+            left.extend(value)
+
+
+def _holds_constant(node: Any) -> bool:
+    return any(value[0] == CONSTANT or value[1] == -1 for value in _entries(node))
+
+
+def _holds_reference(node: Any) -> bool:
+    return any(value[0] != CONSTANT and value[1] >= 0 for value in _entries(node))
+
+
+def _entries(node: Any) -> Iterator[list[Any]]:
+    """What a node of Keras 2 is given, [layer, node, tensor] or with the call's other arguments behind it, and what
+    stands among those."""
+    left = [node]
+    while left:
+        value = left.pop()
+        if isinstance(value, dict):
+            left.extend(value.values())
+        elif isinstance(value, list) and len(value) >= 3 and isinstance(value[0], str) and isinstance(value[1], int):
+            yield value
+            left.extend(value[3:])  # a constant itself may look like anything
+        elif isinstance(value, list):
+            left.extend(value)
+
+
+def large_numbers(class_name: str, config: Any) -> Iterator[str]:
+    """Of a metric's configuration, in words: `num_thresholds=1,000,000,000`."""
+    if class_name in CLASSES["metrics"] and isinstance(config, dict):
+        for key, value in config.items():
+            if isinstance(value, int) and value > MOST_OF_METRIC:
+                yield f"{key}={value:,}" if value < 10**30 else f"{key} of more than 30 digits"
