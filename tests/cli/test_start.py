@@ -48,9 +48,9 @@ def imported(arguments: list[str], directory: Path) -> list[str]:
     [
         (["--version"], 8),
         (["explain", "MP201"], 135),
-        (["rules"], 353),
-        (["check", "--static", "--output-format=concise", "mixed.py"], 443),
-        (["check", "--static", "--output-format=concise", "."], 454),
+        (["rules"], 354),
+        (["check", "--static", "--output-format=concise", "mixed.py"], 445),
+        (["check", "--static", "--output-format=concise", "."], 456),
         (["check", "--static", "--output-format=concise", "plain"], 191),
     ],
     ids=lambda given: " ".join(given) if isinstance(given, list) else str(given),
