@@ -38,7 +38,14 @@ def _dictionaries(value: Any) -> Iterator[dict[str, Any]]:
 
 
 def _holds_constant(node: Any) -> bool:
-    return any(value[0] == CONSTANT or value[1] == -1 for value in _entries(node))
+    """With a number in it. (Of einsum Keras 2 keeps the equation alone, and not the tensors.)"""
+    return any((value[0] == CONSTANT or value[1] == -1) and _holds_number(value[2:]) for value in _entries(node))
+
+
+def _holds_number(value: Any) -> bool:
+    if isinstance(value, (list, dict)):
+        return any(map(_holds_number, value.values() if isinstance(value, dict) else value))
+    return isinstance(value, (int, float))
 
 
 def _holds_reference(node: Any) -> bool:

@@ -48,6 +48,7 @@ def test_a_layer_that_is_given_constants_only_is_told(node: Any) -> None:
         [["given", 0, 0, {"shape": [3, -1, 2]}]],
         [["_CONSTANT_VALUE", -1, 2.0, {"y": ["given", 0, 0]}]],
         [["_CONSTANT_VALUE", -1, 2.0, {}], ["given", 1, 0, {}]],
+        [["_CONSTANT_VALUE", -1, "abc,acd->abd", {}]],  # all that Keras 2 keeps of a call of einsum
         {"a": ["given", 0, 0], "b": ["_CONSTANT_VALUE", -1, 3]},
         {"args": [TENSOR], "kwargs": {}},
         {"args": [[2, [TENSOR]]], "kwargs": {"axis": 1}},
