@@ -78,6 +78,7 @@ GROWN = {
     "growth_interval": 1,
     "initial_scale": 2.0**100,
 }
+PURE = {"model": dataclasses.replace(model(layer("dense", policy="float16")), global_policy="float16")}
 FRAME = TensorFacts("dense", "Dense", "float16", (32, 64), 812.5, 0.01, 0.0, 0.0, 0.0)
 
 
@@ -363,14 +364,26 @@ TABLE: list[tuple[str, str, dict[str, Any], tuple[str, ...] | str]] = [
     (
         "MP909",
         "float16-weights",
-        stands_still(0.01, 0.5, factor=1.0, update=6.3e-6, half_digit=4.9e-4, variable="dense/kernel", dtype="float16"),
+        {**PURE, **stands_still(0.01, 0.5, update=6.3e-6, half_digit=4.9e-4, variable="dense/kernel", dtype="float16")},
         ("50 steps were applied", "6.3e-06, is that of `dense/kernel`, which is float16", "0.00049", '"mixed_float16"'),
     ),
     (
         "MP909",
-        "bfloat16-weights",
-        stands_still(0.01, 0.5, factor=1.0, update=6.3e-6, variable="dense/kernel", dtype="bfloat16"),
-        ("is rounded away", '"mixed_bfloat16"'),
+        "a-bfloat16-layer",
+        {
+            "model": model(layer("dense", policy="bfloat16"), layer("dense_1")),
+            **stands_still(0.01, 0.5, factor=1.0, update=6.3e-6, variable="dense/kernel", dtype="bfloat16"),
+        },
+        ("is rounded away", 'Give `dense` `dtype="mixed_bfloat16"`'),
+    ),
+    (
+        "MP909",
+        "a-float16-weight-of-a-mixed-layer",
+        {
+            "model": model(layer("dense"), layer("dense/scale")),
+            **stands_still(0.01, 0.5, factor=1.0, update=6.3e-6, variable="dense/scale/gain", dtype="float16"),
+        },
+        ("Make `dense/scale/gain` in float32", "leave the `dtype` out"),
     ),
     (
         "MP909",

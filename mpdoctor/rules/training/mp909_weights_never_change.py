@@ -47,6 +47,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from mpdoctor.facts.model import ModelFacts
 from mpdoctor.facts.training import OperationFacts, StandstillFacts, TrainingFacts
 from mpdoctor.facts.written_numbers import magnitude_text
 from mpdoctor.finding import Finding, Severity, Verdict
@@ -82,7 +83,7 @@ def _cause(training: TrainingFacts, seen: StandstillFacts) -> tuple[str, str]:
     if seen.gradient == 0:
         return _no_gradient(training, seen) if seen.factor is None else _flushed(training, seen)
     if seen.update is not None:
-        return _rounded_away(seen)
+        return _rounded_away(training.model, seen)
     if seen.gradient is not None and seen.learning_rate is not None:
         return (
             f" The gradients reach {magnitude_text(_unscaled(training, seen.gradient))} and the learning rate is "
@@ -156,14 +157,25 @@ def _flushed(training: TrainingFacts, seen: StandstillFacts) -> tuple[str, str]:
     )
 
 
-def _rounded_away(seen: StandstillFacts) -> tuple[str, str]:
+def _rounded_away(model: ModelFacts, seen: StandstillFacts) -> tuple[str, str]:
     digit = "" if seen.half_digit is None else f", where half of the last digit is {seen.half_digit:.2g}"
     told = f" The largest update, {seen.update:.2g}, is that of `{seen.variable}`, which is {seen.dtype}{digit}:"
     told += " the update is rounded away."
     if seen.dtype in HALF:
-        return told, f'Keep float32 weights: set_global_policy("mixed_{seen.dtype}") instead of "{seen.dtype}".'
+        return told, _in_float32(model, seen)
     rate = "" if seen.learning_rate is None else f": {seen.learning_rate:.3g} is too small for these weights"
     return told, f"Raise the learning rate{rate}."
+
+
+def _in_float32(model: ModelFacts, seen: StandstillFacts) -> str:
+    """How the 16-bit variable comes to be float32: by the global policy, by its layer's, or where it is made."""
+    if model.global_policy == seen.dtype:
+        return f'Keep float32 weights: set_global_policy("mixed_{seen.dtype}") instead of "{seen.dtype}".'
+    holding = [layer for layer in model.layers if seen.variable.startswith(f"{layer.path}/")]
+    layer = max(holding, key=lambda layer: len(layer.path), default=None)
+    if layer is not None and layer.policy == seen.dtype:
+        return f'Give `{layer.path}` `dtype="mixed_{seen.dtype}"`, which keeps float32 weights.'
+    return f"Make `{seen.variable}` in float32: leave the `dtype` out where it is made. Keras casts it in `call()`."
 
 
 def _unscaled(training: TrainingFacts, gradient: float) -> float:
