@@ -151,8 +151,8 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
     if model.wrapped_by_compile and model.optimizer:
         yield Finding(
             f"The loop applies its gradients with the bare {model.optimizer[0].class_name}, but compile() wrapped it "
-            "in a "
-            f"LossScaleOptimizer, the `optimizer` of `{model.name}`: {UNPROTECTED}.",
+            f"in a LossScaleOptimizer, the `optimizer` of `{model.name}`. That one has no part in these steps: it "
+            "divides no gradient by its loss scale, and skips no step.",
             "Use `model.optimizer` for the whole step.",
             model.call.location,
         )
