@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Collection, Iterable, Mapping
 
-from mpdoctor.finding import AlsoSeen, Finding
+from mpdoctor.finding import AlsoSeen, Finding, Severity
 from mpdoctor.rules.registry import Rule, rule_with_code, rules_with_codes
 
 Ties = Callable[[str, str], bool]  # whether what stands in two files, by path as shown, may be about one model
@@ -33,6 +33,7 @@ def merged_findings(findings: Iterable[Finding], are_tied: Ties = of_one_program
     merged = _merged(sorted(findings, key=lambda finding: finding.what_if))
     candidates = Candidates(merged)
     extra: dict[int, list[AlsoSeen]] = {}
+    severities: dict[int, Severity | None] = {}
     spoken = []
     for number, finding in enumerate(merged):
         primary = _primary_of(merged, number, candidates, are_tied)
@@ -40,8 +41,22 @@ def merged_findings(findings: Iterable[Finding], are_tied: Ties = of_one_program
             spoken.append(number)
         else:
             extra.setdefault(primary, []).extend([also_seen_from_finding(finding, merged[primary]), *finding.also_seen])
-    presented = [dataclasses.replace(merged[i], also_seen=(*merged[i].also_seen, *extra.get(i, ()))) for i in spoken]
+            if finding.what_if == merged[primary].what_if:
+                severities[primary] = _worse(severities.get(primary, merged[primary].severity), finding.severity)
+    presented = [
+        dataclasses.replace(
+            merged[i],
+            also_seen=(*merged[i].also_seen, *extra.get(i, ())),
+            severity=severities.get(i, merged[i].severity),
+        )
+        for i in spoken
+    ]
     return sorted(presented, key=_reading_order)
+
+
+def _worse(one: Severity | None, other: Severity | None) -> Severity | None:
+    """What a warning has led to may be an error."""
+    return other if one is not None and other is not None and other.rank > one.rank else one
 
 
 def _primary_of(merged: list[Finding], number: int, candidates: Candidates, are_tied: Ties) -> int:
@@ -212,10 +227,9 @@ def _confirmed(kept: Iterable[Finding], finding: Finding) -> Finding | None:
 
 def _with_sight(first: Finding, later: Finding) -> Finding:
     """The first sight speaks; it takes over what only the later one knows, and the worse severity."""
-    worse = later.severity and first.severity and later.severity.rank > first.severity.rank
     return dataclasses.replace(
         first,
-        severity=later.severity if worse else first.severity,
+        severity=_worse(first.severity, later.severity),
         model=first.model or later.model,
         layer=first.layer or later.layer,
         evidence={**later.evidence, **first.evidence},

@@ -97,6 +97,15 @@ def _rule_of_loss(training: TrainingFacts) -> str:
     return "MP907" if training.loss_culprit is not None and first is None and not training.diverges else ""
 
 
+def _rule_of_kept_gradients(found: GradientCulpritFacts | None) -> str:
+    return "MP406" if found is not None and _is_kept(found) else ""
+
+
+def _is_kept(found: GradientCulpritFacts) -> bool:
+    """Whether the training code reads what it has kept of the gradients of steps before, and that is not finite."""
+    return found.where == "loop" and is_of_weights(found.operation)
+
+
 def culprit_evidence(training: TrainingFacts) -> dict[str, Any]:
     """The first variable whose gradient was not finite, and the layer and the operation, where a repetition found
     them. `told_by` is the rule whose finding this one refers the reader to, and with which it is shown."""
@@ -109,7 +118,7 @@ def culprit_evidence(training: TrainingFacts) -> dict[str, Any]:
         evidence["first_nonfinite_layer"] = training.culprit.overflow.layer
     elif found and found.layer:
         evidence["first_nonfinite_layer"] = found.layer
-    if told_by := rule_of_culprit(training) or _rule_of_loss(training):
+    if told_by := rule_of_culprit(training) or _rule_of_loss(training) or _rule_of_kept_gradients(found):
         evidence["told_by"] = told_by
     evidence.update(evidence_of_operands(training.broken_operation))
     if training.broken_operation and training.broken_operation.name:
@@ -228,6 +237,8 @@ def story_of_gradient(found: GradientCulpritFacts, shown: Location | None) -> st
     if found.where == "loop":
         place = " where the training code handles the gradients"
     how = f": {broke(found.operation)}{line_of(found.operation, shown)}" if found.operation else ""
+    if found.operation and _is_kept(found):
+        how = f": a variable that it reads{line_of(found.operation, shown)} holds inf or NaN from a step before"
     first = f"the gradient of `{found.variable}`" if found.variable else "a gradient"
     before = f"; the gradient before it reaches {magnitude_text(found.frames[-1].largest)}" if found.frames else ""
     without = ", and it does so without any loss scale too" if found.without_scale else ""
@@ -235,6 +246,11 @@ def story_of_gradient(found: GradientCulpritFacts, shown: Location | None) -> st
 
 
 def remedy_from_gradient(training: TrainingFacts, found: GradientCulpritFacts) -> str:
+    if _is_kept(found):
+        return (
+            "Leave gradients that are not finite out of that variable, or set it back after such a step: a skipped "
+            f"step undoes nothing there. {NOT_TRIED}"
+        )
     if found.operation is not None and not is_overflow(found.operation):
         return remedy_after_trials(training, found.operation, "" if found.is_function else found.layer)
     can_be_given = found.layer and not found.is_function and not holds_own_layers(training, found.layer)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpdoctor.facts.location import Location
-from mpdoctor.finding import Finding
+from mpdoctor.finding import Finding, Severity
 from mpdoctor.judging.precedence import Candidates, explains, merged_findings
 from mpdoctor.rules.registry import all_rules, codes_and_names
 
@@ -325,6 +325,15 @@ def test_the_order_of_the_list() -> None:
         seen("MP903", None),
     ]
     assert merged_findings(reversed(expected)) == expected
+
+
+def test_a_warning_that_led_to_an_error_is_an_error() -> None:
+    warning = seen("MP106", severity=Severity.WARNING)
+    for severity in Severity:
+        (spoken,) = merged_findings([warning, seen("MP906", stage="training", severity=severity)])
+        assert spoken.severity is (severity if severity.rank > Severity.WARNING.rank else Severity.WARNING)
+    (spoken,) = merged_findings([warning, seen("MP906", severity=Severity.ERROR, what_if=True)])
+    assert spoken.severity is Severity.WARNING
 
 
 def test_two_that_explain_each_other_are_told_by_the_one_where_it_begins() -> None:
