@@ -238,10 +238,13 @@ class TrainingFacts:
     @property
     def breaking_update(self) -> int | None:
         """The number, from 1 on, of the step whose update made weights inf or NaN out of weights and gradients that
-        were finite: no learning rate does that. None where there is none."""
+        were finite: no learning rate does that. None where there is none, and where the loss after it was finite: then
+        a later update may have done it."""
         if self.growth is None or len(self.growth.rises) != 1:
             return None
-        after, _, weight = self.growth.rises[0]
+        after, loss, weight = self.growth.rises[0]
+        if math.isfinite(loss):
+            return None
         before = self.steps[:after]
         were_finite = all(step.first_nonfinite is None and not step.nonfinite_replicas for step in before)
         return after if before and before[-1].applied and were_finite and not math.isfinite(weight) else None

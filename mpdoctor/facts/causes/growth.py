@@ -15,8 +15,8 @@ class GrowthFacts:
     start
         The largest magnitude of a weight before the first step.
     rises
-        (step, its loss, the largest weight that it met), where the loss was at least twice that of the rise before, or
-        of the first step; the loss is inf where the first rise went to inf or NaN.
+        (step, its loss, the largest weight after it), where the loss was at least twice that of the rise before, or of
+        the first step; the loss is inf where the first rise went to inf or NaN.
     learning_rate
         The innermost optimizer's at the end; None where it has none that is a number.
     scaled_gradients
