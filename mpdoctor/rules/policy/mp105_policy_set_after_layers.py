@@ -35,6 +35,7 @@ tensorflow/community#293, huggingface/transformers#2004.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 
 from mpdoctor.facts.layer import LayerFacts
 from mpdoctor.facts.model import ModelFacts
@@ -99,11 +100,12 @@ def _built_early(facts: SourceFacts, policy: Call) -> list[Call]:
     """The layers with weights that were built before this policy, of the models trained after it."""
     found: list[Call] = []
     models = _trained_after(facts, policy)
+    later = {id(model) for model in models if _is_built_later(facts, model, policy)}
     for model in models:
         deciding = _layers_by_policy(facts, model)
         early = [layer for layer in deciding if _is_early(facts, layer, policy)]
         is_whole = len(early) == len(deciding) > 0
-        if is_whole and any(_is_built_later(facts, other, policy) for other in models if other is not model):
+        if is_whole and later - {id(model)}:
             return []  # the policy is meant for another model, built and trained after it
         if is_whole or not _is_part_on_purpose(facts, model, early):
             found += early
@@ -112,6 +114,19 @@ def _built_early(facts: SourceFacts, policy: Call) -> list[Call]:
 
 def _layers_by_policy(facts: SourceFacts, model: Call) -> list[Call]:
     """The layers with weights that take their dtype from the policy; the model itself where its layers are unknown."""
+    of_models = _deciding_seen(facts)
+    if model not in of_models:
+        of_models[model] = _deciding_layers(facts, model)
+    return of_models[model]
+
+
+@lru_cache(maxsize=1)
+def _deciding_seen(_facts: SourceFacts) -> dict[Call, list[Call]]:
+    """Of the models that were asked about: each policy asks about all of them."""
+    return {}
+
+
+def _deciding_layers(facts: SourceFacts, model: Call) -> list[Call]:
     weighty = [layer for layer in layers_of(facts, model) if holds_weights(layer) and not _is_nest(layer)]
     weighty = weighty or ([model] if _builds_unseen(model) else [])
     return [layer for layer in weighty if not has_own_dtype(layer)]
@@ -138,8 +153,19 @@ def _trained_after(facts: SourceFacts, policy: Call) -> list[Call]:
         and _is_of_one_run(facts, model, policy)
         and not exclude_each_other(training.context, policy.context)
         and not exclude_each_other(model.context, policy.context)
+        and not _is_set_back(facts, policy, training)
     }
     return list(found.values())
+
+
+def _is_set_back(facts: SourceFacts, policy: Call, training: Call) -> bool:
+    """Whether float32 is set again before this training: the policy was meant for what is built in between."""
+    return any(
+        policy.order < other.order < training.order
+        and other.context.run == policy.context.run
+        and policies_set(other) == ("float32",)
+        for other in facts.policy_calls
+    )
 
 
 def _is_of_one_run(facts: SourceFacts, made: Call, policy: Call) -> bool:

@@ -14,7 +14,7 @@ from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.instances import class_of
 from mpdoctor.program.policy_settings import SET_FLOATX, UNSURE, PolicyName
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.user_definitions import Parameter
+from mpdoctor.program.user_definitions import ClassFacts, Parameter
 from mpdoctor.program.values import Api, Attribute, Value, known, options, walk
 from mpdoctor.semantics.source.optimizers.gradients import applied_gradients
 from mpdoctor.semantics.source.programs.models import is_model
@@ -82,6 +82,19 @@ def has_own_dtype(layer: Call) -> bool:
 def layers_of(facts: SourceFacts, model: Call) -> list[Call]:
     """The layers that a model is seen to hold: nested ones, those that `add` brings, and those that its own class
     makes."""
+    of_models = _layers_seen(facts)
+    if model not in of_models:
+        of_models[model] = _found_layers(facts, model)
+    return list(of_models[model])
+
+
+@lru_cache(maxsize=1)
+def _layers_seen(_facts: SourceFacts) -> dict[Call, list[Call]]:
+    """Of the models that were asked about: rules ask about the same ones again and again."""
+    return {}
+
+
+def _found_layers(facts: SourceFacts, model: Call) -> list[Call]:
     found: dict[int, Call] = {}
     waiting = [model, *_added(facts, model)]
     seen = {id(part) for part in waiting}
@@ -90,7 +103,7 @@ def layers_of(facts: SourceFacts, model: Call) -> list[Call]:
             found[id(value)] = value
         more = list(_made_of(value))
         if isinstance(value, Call) and layer_name(value) is not None:
-            more += [*_made_inside(value), *(_added(facts, value) if value is not model else ())]
+            more += [*_made_inside(facts, value), *(_added(facts, value) if value is not model else ())]
         for part in more:
             if id(part) not in seen:
                 seen.add(id(part))
@@ -155,20 +168,29 @@ def _adding_calls(facts: SourceFacts) -> dict[int, list[Call]]:
     return found
 
 
-def _made_inside(model: Call) -> list[Value]:
+def _made_inside(facts: SourceFacts, model: Call) -> list[Call]:
     """What the methods of a model's own class made for it and keep in attributes: for this one, not for another that
     the same line makes."""
     own = class_of(model)
     if own is None:
         return []
+    of_classes = _layers_of_classes(facts)
+    if own not in of_classes:
+        of_classes[own] = [
+            layer
+            for own_class in own.lineage()
+            for held in own_class.attributes.values()
+            for layer in walk(held)
+            if isinstance(layer, Call) and layer_name(layer)
+        ]
     inside = (*model.context.callers, model.location)
-    return [
-        layer
-        for own_class in own.lineage()
-        for held in own_class.attributes.values()
-        for layer in walk(held)
-        if isinstance(layer, Call) and layer_name(layer) and layer.context.callers[: len(inside)] == inside
-    ]
+    return [layer for layer in of_classes[own] if layer.context.callers[: len(inside)] == inside]
+
+
+@lru_cache(maxsize=1)
+def _layers_of_classes(_facts: SourceFacts) -> dict[ClassFacts, list[Call]]:
+    """What each class keeps in attributes, whichever of its objects made it."""
+    return {}
 
 
 def _made_of(value: Value) -> Iterator[Value]:
