@@ -82,4 +82,6 @@ def pins_from_image(image: str, tag: str, path: Path, verb: str = "starts from")
 
 
 def _nvidias(tag: str) -> str:
-    return next((releases for month, releases in _NVIDIA if tag[: len(month)] >= month), "")
+    """Nothing for a tag that names no month: `nightly`, `latest`, or the `xx.xx` of a text that leaves it open."""
+    named = re.match(r"\d\d\.\d\d(?!\d)", tag)
+    return next((releases for month, releases in _NVIDIA if named and named[0] >= month), "")

@@ -192,11 +192,11 @@ def _trainable_half(layer: LayerFacts) -> bool:
     return any(trainable and dtype in PURE_HALF for dtype, _, trainable in layer.variables)
 
 
-def _layer_with_weights(call: Call) -> str | None:
+def _layer_with_weights(call: Call, asked: set[ClassFacts] | None = None) -> str | None:
     """The class of the layer or model with weights that a call makes; None for any other call."""
     own = class_of(call)
     if own is not None:
-        return own.name if own.kind in ("layer", "model") and _makes_weights(own) else None
+        return own.name if own.kind in ("layer", "model") and _makes_weights(own, asked) else None
     if not isinstance(call.callee, Api) or kind_of_class(call.callee.name) not in ("layer", "model"):
         return None
     name = public_name(call.callee.name).rpartition(".")[2]
@@ -212,12 +212,16 @@ def _own_dtype(call: Call) -> Value | None:
     return given if _makes_weights(own) else None
 
 
-def _makes_weights(own: ClassFacts) -> bool:
+def _makes_weights(own: ClassFacts, asked: set[ClassFacts] | None = None) -> bool:
     """Whether a user's class makes weights itself, or inherits them from a Keras layer. Layers inside it take its dtype
-    only where they are given it."""
+    only where they are given it. A class may hold layers of its own class: none is asked twice."""
+    asked = set() if asked is None else asked
+    if own in asked:
+        return False
+    asked.add(own)
     held = (value for ancestor in own.lineage() for value in ancestor.attributes.values())
     made = (call for value in held for call in walk(value) if isinstance(call, Call))
-    if any(call.method in ADDING or (_is_given_its_dtype(call) and _layer_with_weights(call)) for call in made):
+    if any(call.method in ADDING or (_is_given_its_dtype(call) and _layer_with_weights(call, asked)) for call in made):
         return True
     bases = (public_name(base.name).rpartition(".") for base in own.library_bases())
     return any(place == "keras.layers" and name not in (*WEIGHTLESS, *EMPTY) for place, _, name in bases)

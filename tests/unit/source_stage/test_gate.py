@@ -518,6 +518,8 @@ def test_exclude(tmp_path: Path) -> None:
         ("Dockerfile", "FROM nvcr.example.org/nvidia/tensorflow:21.02-tf1-py3\n", "tf.keras", "1.15"),
         ("Dockerfile", "FROM nvcr.example.org/nvidia/tensorflow:22.05-tf2-py3\n", "tf.keras", "2.8"),
         ("Dockerfile", "FROM nvcr.example.org/nvidia/tensorflow:latest\n", None, None),
+        ("Dockerfile", "FROM nvcr.example.org/nvidia/tensorflow:xx.xx-tf2-py3\n", None, None),
+        ("Dockerfile", "FROM nvcr.example.org/nvidia/merlin/merlin-tensorflow:nightly\n", None, None),
         ("Dockerfile", "FROM nvcr.example.org/nvidia/merlin/merlin-tensorflow-training:22.03\n", "tf.keras", "2.8"),
         ("Dockerfile", "FROM 1.example.org/tensorflow-training:2.2.0-gpu-py37-cu101\n", "tf.keras", "2.2.0"),
         ("Dockerfile", "FROM example.org/my-tensorflow:2.2.0\n", None, None),
