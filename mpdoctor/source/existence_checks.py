@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import itertools
 from functools import cache
+from typing import NamedTuple
 
 from mpdoctor.program.context import Context
 from mpdoctor.program.dtypes.dtype_names import NAMES
@@ -101,15 +102,27 @@ def arm_that_scales(test: ast.expr, value: Value) -> bool | None:
     return True if known(name) in LOOP_METHODS else None
 
 
-def guarded_in_arm(outer: Context, taken: bool, test: ast.expr, value: Value) -> dict[str, bool]:
+class Question(NamedTuple):
+    """What a test asks of guards: whether it is one, and the arms that `arm_of_wrapper` and `arm_that_scales` name."""
+
+    asks: bool
+    of_wrapper: bool | None
+    that_scales: bool | None
+
+
+def question_of(test: ast.expr, value: Value) -> Question:
+    asks = asks_whether_it_works(test, value)
+    return Question(asks, arm_of_wrapper(test, value), arm_that_scales(test, value) if asks else None)
+
+
+def guarded_in_arm(outer: Context, taken: bool, question: Question) -> dict[str, bool]:
     """What the context of an arm says of guards: `Context.guarded`, `only_unwrapped` and `only_wrapped`."""
-    asks, certain = asks_whether_it_works(test, value), arm_of_wrapper(test, value)
-    guards = asks and taken is not certain
+    guards = question.asks and taken is not question.of_wrapper
     is_question = outer.only_unwrapped if outer.guarded else guards
-    scales = guards and taken is arm_that_scales(test, value)
+    scales = guards and taken is question.that_scales
     return {
         "guarded": outer.guarded or guards,
-        "only_unwrapped": is_question and not (guards and certain is None),
+        "only_unwrapped": is_question and not (guards and question.of_wrapper is None),
         "only_wrapped": (scales and not outer.guarded) or (outer.only_wrapped and (scales or not guards)),
     }
 

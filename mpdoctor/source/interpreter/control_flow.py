@@ -13,6 +13,7 @@ from mpdoctor.source.existence_checks import (
     is_guarding_handler,
     is_main_test,
     may_prune,
+    question_of,
 )
 from mpdoctor.source.interpreter.assignments import assign
 from mpdoctor.source.interpreter.containers import element_of, iterated
@@ -35,14 +36,14 @@ def execute_if(state: State, node: ast.If) -> bool:
         if not certain and state.module.name != "__main__" and is_main_test(node.test):
             state.module.main_blocks.append(node.body)
         return execute_block(state, node.body if certain else node.orelse)
-    before, outer = state.scope.names, state.context
+    before, outer, question = state.scope.names, state.context, question_of(node.test, test)
     ends: list[dict[str, Value]] = []
     branches = []
     for taken, body in ((True, node.body), (False, node.orelse)):
         branch = Branch(id(node), taken, test, parts=parts[taken])
         state.scope.names = dict(before)
         _leave_out(state, node.test, taken)
-        guards = guarded_in_arm(outer, taken, node.test, test)
+        guards = guarded_in_arm(outer, taken, question)
         state.context = state.context.but(**guards, branches=(*outer.branches, branch))
         if execute_block(state, body):
             ends.append(state.scope.names)
@@ -55,7 +56,7 @@ def execute_if(state: State, node: ast.If) -> bool:
     if len(ends) == 1:  # what follows is the rest of the other arm
         (way,) = branches
         branch = Branch(way.statement, way.taken, way.test, state.frame.ends_program, way.parts)
-        guards = guarded_in_arm(outer, branch.taken, node.test, test)
+        guards = guarded_in_arm(outer, branch.taken, question)
         state.context = state.context.but(**guards, branches=(*outer.branches, branch))
     return True
 

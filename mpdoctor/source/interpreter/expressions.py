@@ -8,7 +8,7 @@ from mpdoctor.program.context import Branch
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.values import MISSING, Collection, Either, Item, Known, Unknown, Value, known, options
 from mpdoctor.source.constant_folding import OPERATORS, folded_binary, folded_unary, is_told
-from mpdoctor.source.existence_checks import asks_whether_it_works, guarded_in_arm, may_prune
+from mpdoctor.source.existence_checks import asks_whether_it_works, guarded_in_arm, may_prune, question_of
 from mpdoctor.source.interpreter.assignments import assign
 from mpdoctor.source.interpreter.containers import contents_of, element_of, spread_out, united
 from mpdoctor.source.interpreter.dispatch import evaluate
@@ -107,11 +107,12 @@ def _operands(state: State, node: ast.BoolOp) -> list[Value]:
 def evaluate_conditional(state: State, node: ast.IfExp) -> Value:
     test, parts = evaluate_test(state, node.test)
     certain = known(test) if may_prune(node.test) else MISSING
+    question = question_of(node.test, test)
     found = []
     for taken, arm in ((True, node.body), (False, node.orelse)):
         if certain is MISSING or bool(certain) is taken:
             before = state.context
-            guards = guarded_in_arm(before, taken, node.test, test)
+            guards = guarded_in_arm(before, taken, question)
             branches = (*before.branches, Branch(id(node), taken, test, parts=parts[taken]))
             state.context = before.but(**guards, branches=branches)
             found.append(evaluate(state, arm))
