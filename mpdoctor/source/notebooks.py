@@ -25,7 +25,9 @@ SAVED_AGAIN = "Save it again as a notebook"
 _PYTHON_CELLS = ("time", "timeit", "capture", "prun", "memit", "mprun", "lprun", "snakeviz", "wandb", "heat", "scalene")
 # Magics that IPython also understands without the %.
 _AUTOMAGIC = "pip|conda|mamba|cd|ls|ll|cat|cp|mkdir|mv|rm|rmdir|man|less|more|load_ext|matplotlib|autoreload"
-_LINE_MAGIC = re.compile(rf"""(?P<indent>\s*)(?:[%!?]|(?:{_AUTOMAGIC})[ \t]+[\w./~$"'*-]|[\w.\[\]'"]+\?{{1,2}}\s*$)""")
+_LINE_MAGIC = re.compile(
+    rf"""(?P<indent>\s*)(?:[%!?]|(?:{_AUTOMAGIC})[ \t]+[\w./~$"'*{{-]|[\w.\[\]'"]+\?{{1,2}}\s*$)"""
+)
 _ASSIGNED_MAGIC = re.compile(r"(?P<target>\s*[A-Za-z_][\w.,\s\[\]'\"]*?=\s*)[%!]")
 _COMPOUND = "async|class|def|for|if|try|while|with"  # statements that nothing may stand before on their line
 # A prompt in a cell's first line, and any prompt; all are taken away if the first or second line has one. First `>>> `,

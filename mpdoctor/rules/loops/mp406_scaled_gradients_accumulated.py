@@ -102,6 +102,7 @@ AT_ANY_SCALE = (
     *("zeros_like", "ones_like", "shape", "size", "rank", "sign", "argmax", "argmin", "argsort", "count_nonzero"),
     *("is_finite", "is_inf", "is_nan", "isfinite", "isinf", "isnan", "l2_normalize", "normalize"),
 )
+OF_NO_SCALE = ("indices", "dense_shape", "shape", "dtype")  # attributes of a gradient, of a table's rows as well
 KEEPING = ("assign_add", "assign_sub", "assign")
 HANDED_ON = (*APPLYING, UNSCALING, "build", "append", "all_reduce")  # methods that do not change variables
 
@@ -276,6 +277,8 @@ def _scaled_gradients(facts: SourceFacts, call: Call) -> Iterator[Call]:
 
 def _holds_no_scaled(value: Value) -> bool:
     """Whether it is made of gradients and is independent of their scale."""
+    if isinstance(value, Attribute):
+        return value.name in OF_NO_SCALE
     return unscales(value) or divided_by_scale(value) or (isinstance(value, Call) and value.method in AT_ANY_SCALE)
 
 

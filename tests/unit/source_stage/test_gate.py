@@ -67,7 +67,7 @@ FILES: dict[str, tuple[str | bytes, list[int], int | None]] = {
     "no_metadata.ipynb": (code("x = 1", WRONG), [2], None),
     "magics.ipynb": (code("%pip install x\n!ls\n" + WRONG, "%%bash\nfor x in y"), [4], None),
     "timed.ipynb": (code("%time for x in y: f(x)\n%time x = 1\n" + WRONG), [4], None),
-    "quoted.ipynb": (code('ls "a b"\nrm *.png\n' + WRONG), [4], None),
+    "quoted.ipynb": (code('ls "a b"\nls {DATA}/in # here\nrm *.png\n' + WRONG), [5], None),
     "indented.ipynb": (code("\n" + "".join(f"  {line}\n" for line in ["# x", "!ls", *WRONG.splitlines()])), [5], None),
     "indented_at_random.ipynb": (code("  x = 1\n y = 2\n"), [], 2),
     "prompts.ipynb": (
