@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from mpdoctor.facts.location import Location
+from mpdoctor.program.dtypes.compared_dtypes import compared_dtypes
 from mpdoctor.program.values import MISSING, Api, Collection, Known, Value
-from mpdoctor.source.compared_dtypes import compared_dtypes
 
 _MOST_ELEMENTS = 1000  # of lists that are put together
 _LONGEST = 10_000  # characters of a text, or bits of a number, that is still worth knowing
