@@ -103,7 +103,13 @@ def arm_that_scales(test: ast.expr, value: Value) -> bool | None:
 
 
 class Question(NamedTuple):
-    """What a test asks of guards: whether it is one, and the arms that `arm_of_wrapper` and `arm_that_scales` name."""
+    """What an `if` asks.
+
+    asks
+        Whether it asks if something exists or works (`asks_whether_it_works`): its arms are then guarded.
+    of_wrapper, that_scales
+        The arms that `arm_of_wrapper` and `arm_that_scales` name.
+    """
 
     asks: bool
     of_wrapper: bool | None

@@ -17,12 +17,12 @@ _ABOVE = ("super", "__class__")  # what speaks of the class that a method stands
 def inherited_templates(state: State, own: ClassFacts) -> Iterator[Closure]:
     """What Keras calls of a class's objects, and the class inherits from another of the user's own: where that, or what
     sets the objects up, calls a method which the class has written anew, it does something else than in the base
-    class."""
+    class. Not where it says `super()`, which followed for this class would be the method itself once more."""
     if own.kind not in ("layer", "model"):
         return
     sets_up_otherwise = any(_calls_others_in(state, closure, own) for closure in _inherited(state, own, SETTING_UP))
     for closure in _inherited(state, own, _CALLED_BY_KERAS):
-        if sets_up_otherwise or (not _speaks_of_its_class(closure) and _calls_others_in(state, closure, own)):
+        if not _speaks_of_its_class(closure) and (sets_up_otherwise or _calls_others_in(state, closure, own)):
             yield closure
 
 

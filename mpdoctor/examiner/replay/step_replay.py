@@ -86,8 +86,8 @@ class StepReplay:
 
     # --- one step at two loss scales --------------------------------------------------------------------------------
     def compare_scales(self, observed_optimizers: list[ObservedOptimizer]) -> None:
-        """The last batch at two scales, one optimizer's after the other's. Only after a training whose scale found its
-        place."""
+        """The last batch at two scales, one optimizer's after the other's. Only where the last step was applied: there
+        the loss scale had found its place."""
         for observed in observed_optimizers:
             if self._may_compare(observed) and observed.repeat is not None:
                 self._training.session.events.stage("comparing two loss scales")

@@ -10,13 +10,7 @@ from __future__ import annotations
 import os
 from typing import Any, BinaryIO, Iterator
 
-from mpdoctor.examiner.saved.hdf5_growth import (
-    HARMLESS,
-    LARGEST_GROWTH,
-    Parts,
-    declared_bytes,
-    problems_of_growth,
-)
+from mpdoctor.examiner.saved.hdf5_growth import HARMLESS, LARGEST_GROWTH, Parts, declared_bytes, problems_of_growth
 
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
 MOST_MEMBERS = 50_000  # groups and datasets; a model of a thousand layers has 10,000, its optimizer's among them

@@ -106,7 +106,7 @@ def _train(session: Session, saved: SavedFile) -> None:
     if request.outputs:
         tell_outputs(session, model)
     else:
-        train_on_made_up_data(session, model, is_strangers=True)
+        train_on_made_up_data(session, model, is_from_file=True)
 
 
 # --- what is refused ------------------------------------------------------------------------------------------------
@@ -136,7 +136,7 @@ def _refuse_what_runs(saved: SavedFile, contents: Contents) -> None:
     for found, problem in (
         (contents.nameless, "names no class where it ought to: it has {}"),
         (contents.eager, "holds layers that are given no tensor of the model and would compute while loading: {}"),
-        (contents.large, f"was not loaded, it asks for {{}}, and mpdoctor makes at most {MOST_OF_METRIC:,}"),
+        (contents.large, f"was not loaded: it asks for {{}}, and mpdoctor makes at most {MOST_OF_METRIC:,}"),
     ):
         if found:
             raise Unusable(f"{saved.name} {problem.format(_listed(found))}. {SAVE_AGAIN}")

@@ -130,9 +130,9 @@ def _as_model(session: Session, made: object) -> KerasModel:
     return models[0]
 
 
-def train_on_made_up_data(session: Session, model: KerasModel, is_strangers: bool = False) -> None:
-    """A factory or a file brings no data: batches are made from the input specs, labels from the loss. `is_strangers`:
-    of a model that came from a file nobody knows what it computes."""
+def train_on_made_up_data(session: Session, model: KerasModel, is_from_file: bool = False) -> None:
+    """A factory or a file brings no data: batches are made from the input specs, labels from the loss. `is_from_file`:
+    what it computes is counted before it is run."""
     from mpdoctor.examiner.capture.model_facts import model_from_live
     from mpdoctor.examiner.keras.compiled_losses import loss_names
     from mpdoctor.examiner.stand_ins.computed_sizes import most_samples
@@ -147,7 +147,7 @@ def train_on_made_up_data(session: Session, model: KerasModel, is_strangers: boo
         return
     try:
         loss = loss_names(keras.given_loss(model)) if compiled else MADE_UP_LOSS
-        samples = most_samples(session.watch, model) if is_strangers else SAMPLES
+        samples = most_samples(session.watch, model) if is_from_file else SAMPLES
         features, labels = data_from_specs(keras, model, loss, samples)
     except Unusable as reason:
         session.events.send(TrainingStatus("skipped", str(reason)))

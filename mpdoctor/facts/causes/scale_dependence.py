@@ -30,7 +30,8 @@ class ScaleDependenceFacts:
         What the training code itself does with the gradients between the tape and the optimizer: "divided" by just
         the loss scale, "changed" otherwise (clipped), "" nothing.
     divided_by
-        The number by which it divides all gradients there, the same at both loss scales; None where there is none.
+        The number by which the training code divides all gradients on that way, the same at both loss scales; None
+        where there is no such number.
     wrappers
         How many LossScaleOptimizers stand around each other.
     loss_dtype

@@ -41,6 +41,7 @@ from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Value, known
 from mpdoctor.semantics.source.edits.attributes import attribute_renamed, of_inner_optimizer
 from mpdoctor.semantics.source.edits.expressions import safe_fix, unsafe_fix
+from mpdoctor.semantics.source.edits.statements import statement_at
 from mpdoctor.semantics.source.optimizers.attribute_access import reads, same_object, writes
 from mpdoctor.semantics.source.optimizers.conditional_wrappers import wrapped_on_condition
 from mpdoctor.semantics.source.optimizers.wrappers import kinds_of_wrapper, wrapped
@@ -66,7 +67,7 @@ def _set_on_wrapper(facts: SourceFacts) -> Iterator[Finding]:
         if not inside or not _all_hold(LOST, write.name, inside, facts):
             continue
         of = text_at(facts, write.location).partition("." + write.name)[0] or "optimizer"
-        value = text_at(facts, write.value.location) or "…"
+        value = _written_value(facts, write)
         goes_on = _held(inside, write.name)
         name = name_of_optimizer(inside[0])
         yield Finding(
@@ -82,6 +83,16 @@ def _set_on_wrapper(facts: SourceFacts) -> Iterator[Finding]:
             evidence={"attribute": write.name, "inner_value": goes_on},
             fix=_fix(facts, write) if of_wrapper else None,
         )
+
+
+def _written_value(facts: SourceFacts, write: Write) -> str:
+    """`self.limit` in `optimizer.clipnorm = self.limit`; of another statement what is assigned, as it is written where
+    it comes from."""
+    statement = statement_at(facts, write.location)
+    target, equals, value = statement.text.partition(" = ") if statement is not None else ("", "", "")
+    if equals and target == text_at(facts, write.location):
+        return value
+    return text_at(facts, write.value.location) or "…"
 
 
 def _read_from_wrapper(facts: SourceFacts) -> Iterator[Finding]:

@@ -47,12 +47,7 @@ from mpdoctor.semantics.source.edits.statements import line_behind, statement_at
 from mpdoctor.semantics.source.layers.model_layers import TRAINING, layer_name, policies_set
 from mpdoctor.semantics.source.programs.graph_rewrites import rewrites
 from mpdoctor.semantics.source.programs.models import is_model
-from mpdoctor.semantics.source.programs.used_values import (
-    is_name_before,
-    returned_to,
-    text_before,
-    used_values,
-)
+from mpdoctor.semantics.source.programs.used_values import is_name_before, returned_to, text_before, used_values
 
 SEVERITY = Severity.WARNING
 FIXES = ("unsafe",)

@@ -6,8 +6,9 @@ Loss scaling multiplies the loss by S and divides the gradients by S, so the sca
 trains one batch twice from the same state at two scales, 64 times apart, and compares the gradients that reach
 the innermost optimizer. If they shrink as the scale grows, gradients are divided by a scale that never
 multiplied the loss, or are divided twice: at the usual scale updates are 32768 times too small, and the
-training silently crawls. If they grow with the scale, gradients were never divided: updates are 32768 times too
-large.
+training silently crawls. If they grow with the scale, gradients were never divided, and updates are 32768 times
+too large, or they are divided by a loss scale of one moment (`initial_scale`, a number), which is right only
+until the scale changes.
 
 ## Flagged
 
