@@ -21,7 +21,7 @@ from mpdoctor.facts.frozen import dataclass
 from mpdoctor.finding import Crashed, Diagnosis, Finding, Probe, Skipped, Stage, TargetReport
 from mpdoctor.judging.keras_version import JudgedBy, keras_of_target
 from mpdoctor.judging.older_keras_code import findings_of_source, told_once
-from mpdoctor.judging.outcome import brings_nothing, exit_code, stages_of_target
+from mpdoctor.judging.outcome import brings_nothing, exit_code, stages_of_target, unknown_policies
 from mpdoctor.judging.precedence import Ties, merged_findings, of_one_program, tied_by_imports
 from mpdoctor.judging.shown_findings import in_reading_order, presented, rule_summaries
 from mpdoctor.judging.spelled_advice import spelled
@@ -144,6 +144,7 @@ def _examine(
         probes=tuple(_probe(training, last) for training in last.trainings),
         skipped=(
             *passed_over(target, sources),
+            *(unknown_policies(sources, settings) if shown_run is None else ()),
             *_skipped_in_run(last),
             *further_trainings(target, last, settings),
         ),

@@ -1,15 +1,17 @@
-"""The outcome of a run: which stages ran, whether any target was examined at all, the exit status."""
+"""The outcome of a run: which stages ran, which policies stayed unknown, whether a target was examined, exit status."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from mpdoctor.facts.examination import ExaminationFacts
-from mpdoctor.finding import Crashed, Finding, Stage
+from mpdoctor.finding import Crashed, Finding, Skipped, Stage
 from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.values import NOWHERE
 from mpdoctor.project.shown_paths import shown_path
 from mpdoctor.project.targets import SOURCE_ONLY, Target
 from mpdoctor.rules.registry import rule_with_code
+from mpdoctor.semantics.wording import place_of
 from mpdoctor.settings.options import Settings
 
 
@@ -56,3 +58,12 @@ def brings_nothing(target: Target, sources: tuple[SourceFacts, ...], findings: l
         return True
     ended = {f.code for f in findings if rule_with_code(f.code).says_that_no_model_came}
     return bool(ended) and "MP001" not in ended and not saw_model
+
+
+def unknown_policies(sources: Iterable[SourceFacts], settings: Settings) -> Iterator[Skipped]:
+    """The global policies that were taken for float32, as their names come from outside of the source."""
+    places = dict.fromkeys(place_of(source, line, NOWHERE) for source in sources for line in source.policies_unknown)
+    if places and not settings.assume_mixed:
+        first, more = next(iter(places)), len(places) - 1
+        set_there = f" and {more} other line{'s' if more > 1 else ''} set ones" if more else ", sets one"
+        yield Skipped("policy", f"{first}{set_there} that only a run knows; --assume-mixed takes it for mixed_float16.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cached_property
 
+from mpdoctor.facts.location import Location
 from mpdoctor.facts.versions import Keras
 from mpdoctor.knowledge.api_names import kind_of_class
 from mpdoctor.program.call_index import CallIndex
@@ -21,7 +22,7 @@ from mpdoctor.program.policy_settings import (
     policies_set_by,
     sets_policy,
 )
-from mpdoctor.program.values import Api
+from mpdoctor.program.values import Api, is_api
 
 
 class PoliciesInForce:
@@ -109,3 +110,15 @@ class PoliciesInForce:
             is_certain = len(named) == 1 and all(branch.only for branch in call.context.branches)
             found.append(named[0] if is_certain else None)
         return tuple(dict.fromkeys(found))
+
+    def unknown(self) -> tuple[Location, ...]:
+        """What the events say for `policies_unknown`. A function that nobody calls gets its policy from callers that
+        are not seen; a line that is given a known one by another call is about that one."""
+        named = {call.location for call in self.calls_that_set if policies_set_by(call) or policies_read_for(call)}
+        return tuple(
+            dict.fromkeys(
+                call.location
+                for call in self.calls_that_set
+                if is_api(call.callee, SET_POLICY) and call.context.reached and call.location not in named
+            )
+        )

@@ -93,6 +93,9 @@ class SourceFacts:
     policies_set
         Set where the events are left out: the names of the global policies that they set for certain, and None for one
         that is not known, or is set on some path only.
+    policies_unknown
+        Set where the events are left out: where the program sets a global policy whose name it gets from outside, from
+        a file that it reads, say.
     policies_elsewhere
         `policies_set` of the first-party files that import this one, also through others. The pipeline sets it.
     shows_16_bits, rewrites_graphs
@@ -146,6 +149,7 @@ class SourceFacts:
     is_guarded: bool = False
     makings: tuple[tuple[Location, bool], ...] = ()
     policies_set: tuple[str | None, ...] = ()
+    policies_unknown: tuple[Location, ...] = ()
     policies_elsewhere: tuple[str | None, ...] = ()
     shows_16_bits: bool = False
     rewrites_graphs: bool = False
@@ -245,6 +249,10 @@ class SourceFacts:
     def policies_told(self) -> tuple[str | None, ...]:
         """What the events say for `policies_set`."""
         return self._policies.told()
+
+    def unknown_policies_told(self) -> tuple[Location, ...]:
+        """What the events say for `policies_unknown`."""
+        return self._policies.unknown()
 
     @cached_property
     def _dtypes(self) -> ProgramDtypes:

@@ -241,6 +241,7 @@ def _without_events(facts: SourceFacts) -> SourceFacts:
         facts,
         makings=makings,
         policies_set=policies,
+        policies_unknown=facts.unknown_policies_told(),
         shows_16_bits=bool(facts.mixed_precision_signs) and shows_16_bits(facts.calls, facts.uses),
         rewrites_graphs=any(True for _ in facts.calls_named(*REWRITING_GRAPHS)),
         files_saved=files_told(facts),

@@ -21,6 +21,7 @@ NOT_DONE = {
     "target": "not examined",
     "fit": "not looked at",
     "training": "not looked at",
+    "policy": "policy not known",
 }
 
 

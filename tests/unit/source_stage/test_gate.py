@@ -116,6 +116,43 @@ def test_every_file_of_a_directory_is_read_or_told(tmp_path: Path) -> None:
     assert [skip["reason"] for skip in done.report["skipped"]] == ["src/other_language.ipynb is a notebook in R."]
 
 
+SET = "keras.config.set_dtype_policy"
+# the lines of the program behind `import keras`: which of them, from 2 on, sets a policy that only a run knows
+POLICIES: dict[str, tuple[str, str]] = {
+    "a file": (f"{SET}(json.load(open('c.json'))['policy'])\n", "line 2, sets one"),
+    "the environment": (f"{SET}(os.environ['POLICY'])\n", "line 2, sets one"),
+    "an option": (
+        f"p = argparse.ArgumentParser()\np.add_argument('--policy', default='float32')\n{SET}(p.parse_args().policy)\n",
+        "line 4, sets one",
+    ),
+    "two": (f"{SET}(open('a').read())\nx = 1\n{SET}(open('b').read())\n", "line 2 and 1 other line set ones"),
+    "main": (f"def main(name):\n    {SET}(name)\nmain(input())\n", "line 3, sets one"),
+    "a constant": (f"{SET}('mixed_float16')\n", ""),
+    "one of two": (f"{SET}('mixed_float16' if input() else 'float32')\n", ""),
+    "what was set before": (f"old = keras.config.dtype_policy()\n{SET}(old)\n", ""),
+    "a function that others call": (f"def prepare(name):\n    {SET}(name)\n", ""),
+    "a function that is given both": (f"def f(name):\n    {SET}(name)\nf('mixed_float16')\nf(input())\n", ""),
+    "floatx": ("keras.config.set_floatx(input())\n", ""),
+}
+
+
+@pytest.mark.parametrize(("lines", "place"), POLICIES.values(), ids=POLICIES)
+def test_a_policy_that_only_a_run_knows_is_told(tmp_path: Path, lines: str, place: str) -> None:
+    write(
+        tmp_path,
+        {
+            "train.py": f"import argparse, json, os, keras\n{lines}",
+            "all/train.py": f"import argparse, json, os, keras\n{lines}",
+        },
+    )
+    told = [f"train.py, {place} that only a run knows; --assume-mixed takes it for mixed_float16."] if place else []
+    for target, prefix in (("train.py", ""), ("all", "all/"), ("all", "all/")):  # the last from the cache
+        done = check("--static", target, directory=tmp_path)
+        assert done.report["skipped"] == [{"code": "policy", "reason": prefix + reason} for reason in told], str(done)
+        assert done.exit_code == 0
+    assert check("--static", "--assume-mixed", "train.py", directory=tmp_path).report["skipped"] == []
+
+
 def test_a_cell_that_is_indented_as_a_whole_keeps_its_columns(tmp_path: Path) -> None:
     """IPython takes the indentation of the first line away."""
     indented = "".join(f"    {line}\n" for line in WRONG.splitlines())
