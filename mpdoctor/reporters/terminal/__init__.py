@@ -12,6 +12,7 @@ from mpdoctor.reporters.terminal.findings import paragraph_from_finding
 from mpdoctor.reporters.terminal.graphs import paragraph_from_graph
 from mpdoctor.reporters.terminal.layers import paragraphs_from_models
 from mpdoctor.reporters.terminal.recorded_runs import paragraph_from_run
+from mpdoctor.reporters.terminal.repeated import paragraph_from_repeated, parted
 from mpdoctor.reporters.terminal.style import Paragraph, Style, left_out
 from mpdoctor.reporters.terminal.training import paragraph_from_probe
 from mpdoctor.reporters.terminal.verdict import headlines
@@ -33,10 +34,12 @@ def paragraphs_from_diagnosis(diagnosis: Diagnosis, look: Style, most: int = MOS
     diagnosis = weightiest_first(diagnosis)
     real = [finding for finding in diagnosis.findings if not finding.what_if]
     what_if = [finding for finding in diagnosis.findings if finding.what_if]
+    in_full, repeated = parted(real[:most])
     short = not diagnosis.findings and len(diagnosis.probes) < 2  # little to say: a few lines, no paragraphs
     told = [
         headlines(diagnosis, look),
-        *(paragraph_from_finding(finding, look) for finding in real[:most]),
+        *(paragraph_from_finding(finding, look) for finding in in_full),
+        *(paragraph_from_repeated(of_rule, look) for of_rule in repeated),
         left_out(len(real) - most, "finding", look),
         *paragraphs_from_models(diagnosis, look),
         *(paragraph_from_graph(graph, look) for _, graph in diagnosis.graphs[:MOST_GRAPHS]),

@@ -307,6 +307,36 @@ def test_of_a_directory_the_headline_counts_by_rule(width: int, told: str) -> No
     assert shown.split("\n")[0].removeprefix("✗ ") == told
 
 
+@pytest.mark.parametrize(
+    ("number", "severity", "in_full", "listed"),
+    [
+        (5, Severity.INFO, 5, 0),
+        (6, Severity.INFO, 3, 3),
+        (40, Severity.INFO, 3, 37),
+        (40, Severity.WARNING, 40, 0),
+    ],
+)
+def test_of_many_infos_of_one_rule_most_take_a_line(number: int, severity: Severity, in_full: int, listed: int) -> None:
+    findings = [
+        Finding(
+            f"Layer{n} loses its dtype.",
+            "Keep it.",
+            Location(f"{'long/' * 4}{n}.py", 7, 1),
+            code="MP213",
+            name="config-drops-dtype",
+            severity=severity,
+        )
+        for n in range(number)
+    ]
+    shown = terminal.render(samples.diagnosis(*findings), width=80)
+    assert [shown.count("fix: Keep it."), shown.count(f"config-drops-dtype, {listed} more\n")] == [in_full, listed > 0]
+    assert all(f"{n}.py:7:1" in shown for n in range(number))
+    assert all(f"Layer{n} loses its dtype." in shown for n in range(number))
+    # a place that leaves no room for the message stands alone, and is never cut
+    narrow = terminal.render(samples.diagnosis(*findings), width=30).replace("\n  ", "")
+    assert all(f"{n}.py:7:1" in narrow for n in range(number))
+
+
 def test_each_keras_that_judged_is_told_once() -> None:
     skipped = {"model": Stage("skipped", "--static")}
     keras3 = [Keras("keras", "3.15.1", because=f"{name}/requirements.txt says so") for name in "abcd"]
