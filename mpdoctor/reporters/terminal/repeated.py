@@ -1,4 +1,4 @@
-"""Infos of one rule: the first few are told in full, of the others a line each names the place and what is said of it."""
+"""Infos of one rule: the first few are told in full, of each other one the place and what is said in a line."""
 
 from __future__ import annotations
 
