@@ -115,6 +115,8 @@ def _edit(settings: Settings, wishes: Wishes, output: Output, choice: Choice, qu
         progress.close()
     for path, why in sorted(found.left.items()):
         say(f"{path} was not written: {why}.")
+    for path, codes in sorted(found.undoing.items()):
+        say(f"the edits of {' and '.join(sorted(codes))} in {path} undo each other, and were not made.")
     if wishes.diff:
         write(diff_from_files(found.changed))
         say(_told(found, wishes, "would be "))

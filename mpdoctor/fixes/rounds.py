@@ -30,31 +30,43 @@ EditsOf = Callable[[Diagnosis, Sources], Mapping[int, tuple[Edit, ...]]]
 
 @dataclass
 class EditedFile:
-    """A file before and after. `path` is absolute, `shown_as` as in reports."""
+    """A file before and after. `path` is absolute, `shown_as` as in reports; `rounds`: of each round that changed it
+    the text that it began with, and the codes of the findings whose edits it made."""
 
     path: Path
     shown_as: str
     before: bytes
     after: bytes
+    rounds: tuple[tuple[bytes, tuple[str, ...]], ...] = ()
 
     @property
     def is_changed(self) -> bool:
         return self.after != self.before
 
+    def undoing(self) -> set[str]:
+        """The codes of the rounds that led back to a text that it had before; none where they led to a new one."""
+        began = next((number for number, (text, _) in enumerate(self.rounds) if text == self.after), len(self.rounds))
+        return {code for _, codes in self.rounds[began:] for code in codes}
+
 
 @dataclass
 class Fixed:
-    """What came of all rounds. `diagnosis`: what remains; `counts`: the edits made for each code; `left`: files that
-    were not touched though there is something to fix in them, and why."""
+    """What came of all rounds. `diagnosis`: what remains; `left`: files that were not touched though there is something
+    to fix in them, and why; `undoing`: of files the codes whose edits undo each other, and were not made."""
 
     diagnosis: Diagnosis
     files: dict[str, EditedFile] = field(default_factory=dict)
-    counts: Counter[str] = field(default_factory=Counter)
     left: dict[str, str] = field(default_factory=dict)
+    undoing: dict[str, set[str]] = field(default_factory=dict)
 
     @property
     def changed(self) -> list[EditedFile]:
         return [file for _, file in sorted(self.files.items()) if file.is_changed]
+
+    @property
+    def counts(self) -> Counter[str]:
+        """The edits made for each code."""
+        return Counter(code for file in self.files.values() for _, codes in file.rounds for code in codes)
 
 
 def fixes_of(unsafe: bool) -> EditsOf:
@@ -81,8 +93,9 @@ def fixed(settings: Settings, progress: Progress, edits_of: EditsOf, choice: Cho
         after = {file.path: file.after for file in found.files.values()}
         settings = dataclasses.replace(settings, unsaved={**settings.unsaved, **after})
     assert found is not None
-    for file in found.files.values():
+    for file in found.changed:
         found.left[file.shown_as] = f"after {MOST_ROUNDS} rounds there was still something to fix"
+        found.files[file.shown_as] = _as_before(file)
     return found
 
 
@@ -93,7 +106,9 @@ def _edit(found: Fixed, sources: Sources, edits_of: EditsOf, content: Mapping[Pa
         finding = found.diagnosis.findings[number]
         paths = {edit.location.path for edit in edits}
         if len(paths) == 1:  # no rule has edits of several files
-            wanted.setdefault(paths.pop(), []).append((finding, edits))
+            path = paths.pop()
+            if finding.code not in found.undoing.get(path, ()):
+                wanted.setdefault(path, []).append((finding, edits))
     changed = False
     for shown_as, fixes in wanted.items():
         if shown_as not in found.left and shown_as in sources:
@@ -130,9 +145,18 @@ def _edit_file(
         return False
     if after == file.after:
         return False
-    found.counts.update(finding.code for finding, edits in fixes if edits in chosen)
-    found.files[shown_as] = dataclasses.replace(file, after=after)
+    codes = tuple(finding.code for finding, edits in fixes if edits in chosen)
+    file = dataclasses.replace(file, after=after, rounds=(*file.rounds, (file.after, codes)))
+    undoing = file.undoing()
+    if undoing:
+        found.undoing.setdefault(shown_as, set()).update(undoing)
+        file = _as_before(file)  # what the others do is done once more
+    found.files[shown_as] = file
     return True
+
+
+def _as_before(file: EditedFile) -> EditedFile:
+    return dataclasses.replace(file, after=file.before, rounds=())
 
 
 def edited_bytes(data: bytes, path: str, fixes: Iterable[Iterable[Edit]]) -> bytes | None:

@@ -211,6 +211,35 @@ def test_a_file_that_changes_while_it_is_examined_is_left_alone(here: Path, monk
     assert path.read_text(encoding="utf-8") == f"# somebody's\n{WRAPPED}"
 
 
+@pytest.mark.parametrize("flags", [(), ("--diff",)])
+@pytest.mark.parametrize("turns", [2, 3])
+def test_edits_that_undo_each_other_keep_no_other_from_being_made(
+    here: Path, monkeypatch: pytest.MonkeyPatch, turns: int, flags: tuple[str, ...]
+) -> None:
+    """The edit of MP201 changes a number as in a circle; it lasts one round more than that of MP301 beside it."""
+    Path("a.py").write_text(f"{BOTH}x = 0\n", encoding="utf-8")
+    line = BOTH.count("\n") + 1
+    known: Callable[..., Any] = mpdoctor.fixes.rounds.fixes_of
+
+    def fixes_of(unsafe: bool) -> Any:
+        edits_of = known(True)
+
+        def turning(diagnosis: Any, sources: Any) -> Any:
+            number = int(sources["a.py"].text.split("x = ")[1])
+            turn = Edit(Location("a.py", line, 5, line, 6), str((number + 1) % turns))
+            edits = edits_of(diagnosis, sources)
+            return {n: (turn,) if diagnosis.findings[n].code == "MP201" else edits[n] for n in edits}
+
+        return turning
+
+    monkeypatch.setattr(mpdoctor.fixes.rounds, "fixes_of", fixes_of)
+    done = check("--fix", "a.py", *flags)
+    assert "the edits of MP201 in a.py undo each other, and were not made." in done.err
+    assert f"1 finding {'would be' if flags else 'was'} fixed in 1 file." in done.err
+    after = BOTH.replace("opt.epsilon", "opt.inner_optimizer.epsilon") + "x = 0\n"
+    assert Path("a.py").read_text(encoding="utf-8") == (f"{BOTH}x = 0\n" if flags else after)
+
+
 @pytest.mark.skipif(os.name != "posix" or os.getuid() == 0, reason="who may write everywhere is refused nothing")
 def test_a_file_that_cannot_be_written_is_told(here: Path) -> None:
     Path("a.py").write_text(WRAPPED, encoding="utf-8")
