@@ -75,22 +75,40 @@ EXPLAINS = {"MP401": "training", "MP912": "model"}
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
+    steps = list(_scaled_and_divided(facts))
+    shared = {id(scaling[0]) for scaling, calls in steps for call in calls if _by_name(facts, scaling[0], call)}
+    for scaling, calls in steps:
+        call = next((call for call in calls if _is_of_another(facts, call, scaling)), None)
+        if call is None:
+            continue
+        mine, is_shared = receiver_text(facts, call), id(scaling[0]) in shared
+        scaled = f"`{mine}.{scaling[0].method}(loss)`"
+        yield Finding(
+            f"The loss was scaled by `{receiver_text(facts, scaling[0])}`, but `{mine}.{call.method}` divides by the "
+            f"scale of `{mine}`: the gradients are wrong by the ratio of the two scales.",
+            f"Scale the loss a second time inside the tape, {scaled}, and take the gradients for `{mine}` from that."
+            if is_shared
+            else f"Scale each loss by the optimizer that applies its gradients: {scaled}.",
+            call.location,
+            fix=None if is_shared else _fix(facts, scaling, call, mine),
+        )
+
+
+def _scaled_and_divided(facts: SourceFacts) -> Iterator[tuple[list[Call], list[Call]]]:
+    """Of each gradient that is applied the calls that scaled its loss, and those that divide it by a loss scale."""
     for apply, gradient in applied_gradients(facts):
         scaling = list(scaling_calls(target(gradient)))
-        if not scaling or not all(scales(facts, call) for call in scaling):
-            continue
-        theirs = receiver_text(facts, scaling[0])
-        for call in _dividing(facts, apply, gradient):
-            mine = receiver_text(facts, call)
-            if mine != theirs and not call.context.guarded and _is_another(facts, call, scaling):
-                yield Finding(
-                    f"The loss was scaled by `{theirs}`, but `{mine}.{call.method}` divides by the scale of `{mine}`: "
-                    "the gradients are wrong by the ratio of the two scales.",
-                    f"Scale each loss by the optimizer that applies its gradients: `{mine}.{scaling[0].method}(loss)`.",
-                    call.location,
-                    fix=_fix(facts, scaling, call, mine),
-                )
-                break
+        if scaling and all(scales(facts, call) for call in scaling):
+            yield scaling, list(_dividing(facts, apply, gradient))
+
+
+def _by_name(facts: SourceFacts, scaling: Call, call: Call) -> bool:
+    """Whether an optimizer of the same name scales and divides."""
+    return receiver_text(facts, scaling) == receiver_text(facts, call)
+
+
+def _is_of_another(facts: SourceFacts, call: Call, scaling: list[Call]) -> bool:
+    return not (_by_name(facts, scaling[0], call) or call.context.guarded) and _is_another(facts, call, scaling)
 
 
 def _fix(facts: SourceFacts, scaling: list[Call], call: Call, optimizer: str) -> Fix | None:

@@ -94,6 +94,8 @@ def _fix(facts: SourceFacts, outer: Call) -> Fix | None:
     wrapper = next((call for call in facts.calls_of(WRAPPER) if any(option is call for option in given)), None)
     if wrapper is None or len(wrapper.given) != 1 or wrapper.context.function is not outer.context.function:
         return None
+    if wrapper.location == outer.location:  # one line of text wraps by both, in turn
+        return None
     name = callee_text(facts, wrapper.location)
     around = put_around(facts, outer.location, f"{name}(", ")") if name else None
     taken = passed_on(facts, wrapper.location, 0, "inner_optimizer", "optimizer")
