@@ -21,13 +21,13 @@ MISSING: dict[str, frozenset[str]] = {
     KERAS3: _names(
         """
         _decayed_lr _get_hyper _hyper _hypers_created _set_hyper _weights adam_beta_1 adam_beta_2
-        adam_lr_ratio adam_weight_decay adaptive_epsilon add_slot add_weight aggregate_gradients
+        adam_lr_ratio adam_velocities adam_weight_decay adaptive_epsilon add_slot add_weight aggregate_gradients
         amsgrad beta beta_1 beta_2 beta_2_decay centered clip_threshold compute_gradients decay
         dynamic dynamic_counter epsilon epsilon_1 epsilon_2 exclude_embeddings exclude_layers
         get_gradients get_scaled_loss get_slot get_slot_names get_unscaled_gradients get_updates
         get_weights gradient_aggregator gradient_transformers initial_accumulator_value jit_compile
         l1_regularization_strength l2_regularization_strength l2_shrinkage_regularization_strength
-        learning_rate_power loss_scale lr lr_adjust minimize momentum muon_a muon_b muon_c nesterov
+        learning_rate_power loss_scale lr lr_adjust minimize momentum momentums muon_a muon_b muon_c nesterov
         ns_steps relative_step rho rms_rate transpose_last_axis warmup_steps weights
         zeropower_via_newtonschulz5
         """
@@ -35,7 +35,7 @@ MISSING: dict[str, frozenset[str]] = {
     NEW: _names(
         """
         _decayed_lr _get_hyper _hyper _hypers_created _set_hyper _variables _weights adam_beta_1
-        adam_beta_2 adam_lr_ratio adam_weight_decay adaptive_epsilon add_optimizer_variables
+        adam_beta_2 adam_lr_ratio adam_velocities adam_weight_decay adaptive_epsilon add_optimizer_variables
         add_slot add_weight amsgrad apply assign assign_add assign_sub beta beta_1 beta_2
         beta_2_decay centered check_finite clip_threshold clipnorm clipvalue decay
         ema_overwrite_frequency epsilon epsilon_1 epsilon_2 exclude_embeddings exclude_layers
@@ -43,7 +43,7 @@ MISSING: dict[str, frozenset[str]] = {
         gradient_accumulation_steps gradient_aggregator gradient_transformers
         initial_accumulator_value jit_compile l1_regularization_strength l2_regularization_strength
         l2_shrinkage_regularization_strength learning_rate_power loss_scale_factor lr_adjust
-        momentum muon_a muon_b muon_c name nesterov ns_steps relative_step rho rms_rate scale_loss
+        momentum momentums muon_a muon_b muon_c name nesterov ns_steps relative_step rho rms_rate scale_loss
         stateless_apply transpose_last_axis warmup_steps weight_decay weights
         zeropower_via_newtonschulz5
         """

@@ -12,6 +12,7 @@ from mpdoctor.program.dtypes.tensor_dtypes import policies_named
 from mpdoctor.program.events import Call, Use
 from mpdoctor.program.instances import class_of
 from mpdoctor.program.policy_settings import SET_FLOATX, SET_POLICY, policies_set_by
+from mpdoctor.program.user_definitions import Parameter
 from mpdoctor.program.values import Api
 
 _SETS_POLICY = (SET_POLICY, SET_FLOATX)
@@ -73,7 +74,16 @@ def _call_is_a_sign(call: Call) -> bool:
             return any(name in HALF_POLICIES for name in given) or (not given and callee.is_(SET_POLICY))
         return any(name in HALF_POLICIES for name in policies_named(call.argument(0, "name")))
     dtype = call.keyword("dtype")
-    return dtype is not None and _makes_layer(call) and any(name in HALF_POLICIES for name in policies_named(dtype))
+    if dtype is None or not (_makes_layer(call) or _sets_up_layer(call)):
+        return False
+    named = dtype.default if isinstance(dtype, Parameter) else dtype
+    return any(name in HALF_POLICIES for name in policies_named(named))
+
+
+def _sets_up_layer(call: Call) -> bool:
+    """`super().__init__(dtype="mixed_float16")`, in a layer"""
+    own = call.context.owner
+    return call.method == "__init__" and own is not None and own.kind in ("layer", "model")
 
 
 def _makes_layer(call: Call) -> bool:

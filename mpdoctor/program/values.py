@@ -180,8 +180,16 @@ class Collection(Value):
         if self.kind == "dict":
             found = [item for name, item in zip(self.keys, self.items) if known(name) == key]
             return found[-1] if found else None
-        in_range = isinstance(key, int) and -len(self.items) <= key < len(self.items)
-        return self.items[key] if in_range and not (self.open and key < 0) else None
+        if not isinstance(key, int):
+            return None
+        first, end = (-self.ending, len(self.items) - self.ending) if self.open else (-len(self.items), len(self.items))
+        return self.items[key] if first <= key < end else None
+
+    def followed_by(self, rest: Collection) -> Collection:
+        """A list or tuple of its elements and, behind them, those of another one."""
+        is_open = self.open or rest.open
+        ending = rest.ending if rest.open else self.ending + len(rest.items)
+        return Collection(self.location, self.kind, self.items + rest.items, (), is_open, ending if is_open else 0)
 
     def field(self, name: str) -> Value | None:
         """What `settings.name` is, of a tree of settings or a named tuple; None where it is not seen."""

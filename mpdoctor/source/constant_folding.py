@@ -137,7 +137,7 @@ def _put_together(left: Collection, right: Collection) -> Value | None:
     fits = left.kind == right.kind and left.kind in ("list", "tuple")
     if not fits or len(left.items) + len(right.items) >= _MOST_ELEMENTS:
         return None
-    return Collection(left.location, left.kind, left.items + right.items, (), left.open or right.open)
+    return left.followed_by(right)
 
 
 def _repeated(held: Value, times: Value) -> Value | None:

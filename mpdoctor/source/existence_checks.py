@@ -16,6 +16,7 @@ from mpdoctor.source.syntax_nodes import nodes_in
 UNKNOWN = Unknown()
 WRAPPER_CLASSES = ("LossScaleOptimizer", "LossScaleOptimizerV1", "LossScaleOptimizerV3", "BaseLossScaleOptimizer")
 LOOP_METHODS = ("get_scaled_loss", "get_unscaled_gradients")
+_OF_TEXTS = ("startswith", "endswith", "lower", "upper", "strip")
 _NEAR = 40  # values
 _MODULES_OF_DTYPES = ("tf", "tensorflow", "np", "numpy")
 _ASKING = frozenset(
@@ -196,7 +197,7 @@ def may_prune(test: ast.expr) -> bool:
     answer = getattr(test, "prunes", None)
     if answer is None:
         nodes = nodes_in([test])
-        asked = [node.func for node in nodes if isinstance(node, ast.Call) and _asks_a_dict(node.func)]
+        asked = [node.func for node in nodes if isinstance(node, ast.Call) and _asks_dict_or_text(node.func)]
         attributes = (node for node in nodes if isinstance(node, ast.Attribute) and node not in asked)
         answer = test.prunes = all(map(_is_dtype, attributes))  # type: ignore[attr-defined]
     return bool(answer)
@@ -209,9 +210,11 @@ def _is_dtype(attribute: ast.Attribute) -> bool:
     )
 
 
-def _asks_a_dict(function: ast.expr) -> bool:
-    """`settings.get`"""
-    return isinstance(function, ast.Attribute) and function.attr == "get" and isinstance(function.value, ast.Name)
+def _asks_dict_or_text(function: ast.expr) -> bool:
+    """`settings.get`, `policy.startswith`, `policy.lower().startswith`"""
+    if not isinstance(function, ast.Attribute) or function.attr not in ("get", *_OF_TEXTS):
+        return False
+    return isinstance(function.value, ast.Name) or (function.attr != "get" and isinstance(function.value, ast.Call))
 
 
 def is_guarding_context(name: str) -> bool:

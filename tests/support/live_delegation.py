@@ -66,7 +66,7 @@ def measured():
     """{wrapper: {"has": [names], "missing": [names], "own": [names], "lost": [names]}} for every wrapper of this Keras.
 
     has: the wrapper answers for it around at least one optimizer of this Keras.
-    missing: some optimizer of this Keras has it and the wrapper raises AttributeError.
+    missing: some optimizer of this Keras has it, at once or when it is built, and the wrapper raises AttributeError.
     own: the wrapper answers with a value of its own, whatever the inner optimizer holds.
     lost: an assignment succeeds and never reaches the inner optimizer.
     """
@@ -101,6 +101,8 @@ def _answers(wrap, classes):
     has, missing, own, lost = set(), set(), set(), set()
     for optimizer_class in classes:
         has |= {name for name in dir(wrap(optimizer_class())) if not name.startswith("_")}
+        built = _built(optimizer_class)
+        missing |= {name for name in _lists_of(built) if not hasattr(wrap(built), name)}
         names = [name for name in dir(optimizer_class()) if not name.startswith("_") or name in PRIVATE]
         for name in names:
             inner = optimizer_class()
@@ -122,6 +124,24 @@ def _answers(wrap, classes):
             if _set(wrapper, name, marker) and not _equal(getattr(fresh, name), marker):
                 lost.add(name)
     return {"has": sorted(has), "missing": sorted(missing), "own": sorted(own), "lost": sorted(lost)}
+
+
+def _built(optimizer_class):
+    """With the lists of variables that it makes for what it trains; SGD only if it has momentum."""
+    import tensorflow as tf
+
+    try:
+        optimizer = optimizer_class(momentum=0.9)
+    except (TypeError, ValueError):
+        optimizer = optimizer_class()
+    make_variable = getattr(tf.keras, "Variable", tf.Variable)
+    if hasattr(optimizer, "build"):  # a classic one makes them at the first step, and keeps no such lists
+        optimizer.build([make_variable([1.0, 2.0])])
+    return optimizer
+
+
+def _lists_of(optimizer):
+    return [name for name, value in vars(optimizer).items() if isinstance(value, list) and not name.startswith("_")]
 
 
 def _other(value):

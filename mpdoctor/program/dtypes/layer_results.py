@@ -10,6 +10,8 @@ from mpdoctor.program.events import Call
 from mpdoctor.program.user_definitions import ClassFacts, Defined, FunctionFacts
 from mpdoctor.program.values import Api, Attribute, Value, known, options
 
+_AROUND_A_LAYER = ("Bidirectional", "TimeDistributed")
+
 
 def dtype_of_weight(dtypes: Dtypes, call: Call, depth: int) -> str | None:
     """`call`: of `add_weight`."""
@@ -26,6 +28,8 @@ def dtype_of_layer_output(dtypes: Dtypes, layer: Call, depth: int) -> str | None
     place, _, name = public_name(layer.callee.name).rpartition(".")
     if place == "keras.layers" and name == "Lambda":
         return _of_lambda_output(dtypes, layer, depth)
+    if place == "keras.layers" and name in _AROUND_A_LAYER:
+        return _of_output_of_both(dtypes, layer, depth)
     if place != "keras.layers" or name in UNCERTAIN_LAYERS or name in INTEGER_LAYERS:
         return None
     given = layer.keyword("dtype")
@@ -37,6 +41,17 @@ def dtype_of_layer_output(dtypes: Dtypes, layer: Call, depth: int) -> str | None
     if len(policies) != 1:
         return None
     return policies[0][len("mixed_") :] if policies[0].startswith("mixed_") else policies[0]
+
+
+def _of_output_of_both(dtypes: Dtypes, layer: Call, depth: int) -> str | None:
+    """Of a layer around another one, where neither has a dtype of its own. Else the outer one's decides in Keras 3, and
+    the inner one's in Keras 2 (Keras 3.15, TensorFlow 2.10)."""
+    inner = layer.argument(0, "layer")
+    if layer.open or layer.keyword("dtype") is not None or not isinstance(inner, Call):
+        return None
+    if inner.keyword("dtype") is not None or not isinstance(inner.callee, Api):
+        return None
+    return dtype_of_layer_output(dtypes, inner, depth)
 
 
 def dtype_of_inherited_call(dtypes: Dtypes, call: Call, depth: int) -> str | None:

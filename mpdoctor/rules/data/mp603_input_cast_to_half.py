@@ -56,7 +56,13 @@ from mpdoctor.semantics.source.edits.expressions import dtype_named_instead, uns
 from mpdoctor.semantics.source.optimizers.gradients import applied_gradients, target
 from mpdoctor.semantics.source.programs.array_contents import FILLED
 from mpdoctor.semantics.source.programs.models import is_model
-from mpdoctor.semantics.source.programs.training_data import FEEDING, behind, fed_values, mapped_functions
+from mpdoctor.semantics.source.programs.training_data import (
+    FEEDING,
+    behind,
+    fed_values,
+    mapped_functions,
+    widened_by_maps,
+)
 
 SEVERITY = Severity.WARNING
 FIXES = ("unsafe",)
@@ -86,7 +92,8 @@ def _casts(facts: SourceFacts, call: Call, role: str, value: Value) -> Iterator[
     """The casts to 16 bits on the way to a value that a model is trained on."""
     has_labels_inside = call.method in FEEDING and role == "features" and call.argument(1, "y") is None
     is_both = ".data." in _name(value) or has_labels_inside
-    made_by_hand = [("" if is_both else role, made) for made in behind(value)]
+    widened = widened_by_maps(facts, value)
+    made_by_hand = [("" if is_both else role, made) for made in behind(value) if id(made) not in widened]
     for role_of_part, made in (*made_by_hand, *_returned_by_maps(facts, value)):
         dtype = _cast_to_half(made, facts.policies_at(call) if role_of_part == "labels" else ())
         if dtype is not None:

@@ -149,12 +149,21 @@ def _cast_before_call(facts: SourceFacts) -> Iterator[Finding]:
 
 def _cast_before_fit(facts: SourceFacts) -> Iterator[Finding]:
     for call in facts.method_calls("compile"):
-        given = call.argument(1, "loss")
-        losses, outputs = list(leaves(given)), rounded_outputs(facts, call.receiver)
-        is_of_each = not isinstance(given, Collection) or len(given.items) == len(outputs)
-        if is_of_each and all(map(_is_of_probabilities, losses)):
-            for output in filter(None, outputs if losses else ()):
+        for output, losses in _losses_by_output(call, rounded_outputs(facts, call.receiver)):
+            if output is not None and losses and all(map(_is_of_probabilities, losses)):
                 yield from _findings_late(output, list(map(_entropy, losses)))
+
+
+def _losses_by_output(call: Call, outputs: list[Rounded | None]) -> list[tuple[Rounded | None, list[Value]]]:
+    """Each output of a compiled model with the losses that it may have: its own one in a list, else all of them."""
+    given = call.argument(1, "loss")
+    if not isinstance(given, Collection):
+        return [(output, list(leaves(given))) for output in outputs]
+    if len(given.items) != len(outputs):
+        return []
+    if given.kind in ("list", "tuple"):
+        return [(output, [loss]) for output, loss in zip(outputs, given.items, strict=True)]
+    return [(output, list(leaves(given))) for output in outputs]
 
 
 def _findings_late(found: Rounded, entropies: list[str]) -> Iterator[Finding]:

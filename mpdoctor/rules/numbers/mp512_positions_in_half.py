@@ -53,6 +53,7 @@ from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Api, Collection, Item, Value, is_api, options
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
+from mpdoctor.semantics.source.layers.later_inputs import given_in_calls
 from mpdoctor.semantics.source.numbers.constants import CASTS, numbers_from_value
 from mpdoctor.semantics.source.numbers.epsilon_guards import function_named, functions_called
 from mpdoctor.semantics.source.numbers.precision import precision_of
@@ -114,6 +115,9 @@ def _last(facts: SourceFacts, value: Value | None, found: LastNumbers, depth: in
 
 
 def _last_of_one(facts: SourceFacts, value: Value, found: LastNumbers, depth: int) -> float:
+    handed = list(given_in_calls(facts, value))
+    if handed:
+        return max(_last(facts, part, found, depth) for part in handed)
     if isinstance(value, Item):
         return _last(facts, value.of, found, depth)
     if isinstance(value, Collection) or (isinstance(value, Operation) and value.operator in ("+", "-")):
@@ -143,7 +147,7 @@ def _last_of_linspace(value: Call) -> float:
 def _last_drawn(value: Call) -> float:
     """Of whole numbers drawn at random, as timesteps are."""
     place = next((place for name, place in DRAWING.items() if is_api(value.callee, name)), None)
-    is_float = value.method == "uniform" and not (dtype_named(value.keyword("dtype")) or "").startswith("int")
+    is_float = value.method == "uniform" and not (dtype_named(value.argument(3, "dtype")) or "").startswith("int")
     if place is None or is_float:
         return 0
     return max(numbers_from_value(value.argument(*place)), default=1) - 1

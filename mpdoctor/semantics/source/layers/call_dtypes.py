@@ -95,7 +95,7 @@ def _owners(value: Value) -> Iterator[ClassFacts]:
             yield part.function.owner
 
 
-def _layer_whose_policy_it_is(given: Value | None) -> ClassFacts | None:
+def layer_whose_policy_it_is(given: Value | None) -> ClassFacts | None:
     """`Dense(8, dtype=self.dtype_policy)`, in a layer: that layer's class."""
     if not isinstance(given, Attribute) or given.name not in ("dtype_policy", "_dtype_policy"):
         return None
@@ -243,7 +243,7 @@ def policies_made_with(
     if given is None and owner is not None:
         base = (class_of(call) or owner).base_argument("dtype")
         given = None if isinstance(base, Parameter) else base
-    outer = _layer_whose_policy_it_is(given)
+    outer = layer_whose_policy_it_is(given)
     if outer is not None:
         return () if outer in inside else tuple(policies_of_instances(facts, outer, (*inside, outer)))
     if given is not None and known(given) is not None:

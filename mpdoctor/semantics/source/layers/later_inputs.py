@@ -1,14 +1,15 @@
-"""Arguments of custom layers and models after the first one, which alone Keras 2 casts."""
+"""What custom layers are called with: their first input, and those after it, which Keras 2 does not cast."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 
 from mpdoctor.program.events import Call
 from mpdoctor.program.instances import class_of
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import ClassFacts, Parameter
-from mpdoctor.program.values import Value, options
+from mpdoctor.program.values import Api, Collection, Item, Value, known, options
 
 
 def given(call: Call, own: ClassFacts, parameter: Parameter) -> Value | None:
@@ -36,3 +37,23 @@ def given_to_call(facts: SourceFacts, value: Value) -> Iterator[Value]:
             handed = given(call, own, value) if own is not None else None
             if handed is not None:
                 yield from options(handed)
+
+
+def given_in_calls(facts: SourceFacts, value: Value) -> Iterator[Value]:
+    """What a parameter of `call()`, or an element of one (`x, t = inputs`), is wherever the program calls such a layer
+    or model, itself included (`self([x, t])` in a `train_step`)."""
+    if isinstance(value, Item) and isinstance(value.of, Parameter) and value.index is not None:
+        for held in given_in_calls(facts, value.of):
+            element = held.entry(known(value.index)) if isinstance(held, Collection) else None
+            yield from options(element)
+    elif isinstance(value, Parameter) and value.function is not None and value.function.name == "call":
+        for call, own in _calls_of_own_layers(facts):
+            yield from options(given(call, own, value))
+
+
+@lru_cache(maxsize=1)
+def _calls_of_own_layers(facts: SourceFacts) -> tuple[tuple[Call, ClassFacts], ...]:
+    """The calls of objects of the program's own layers and models, and their classes."""
+    called = ((call, layer) for call in facts.calls for layer in options(call.callee))
+    owned = ((call, class_of(layer)) for call, layer in called if not isinstance(layer, Api))
+    return tuple((call, own) for call, own in owned if own is not None and own.find_method("call") is not None)

@@ -143,10 +143,15 @@ def _last_of_sequential(facts: SourceFacts, model: Call) -> list[Call]:
     layers = model.argument(0, "layers")
     if layers is None:
         return [] if model.open else found
-    if not isinstance(layers, Collection) or not layers.items or (layers.open and not layers.ending):
-        return []
-    given = _all_calls(layers.items[-1])
+    given = _all_calls(_end_of_all(layers))
     return [] if given is None else found + given
+
+
+def _end_of_all(layers: Value) -> Value | None:
+    """The last element of what may be one of several lists, as after a loop that may not run; None where they differ,
+    or one does not tell."""
+    ends = {held.entry(-1) if isinstance(held, Collection) else None for held in options(layers)}
+    return ends.pop() if len(ends) == 1 else None
 
 
 def is_functional(model: Call) -> bool:
@@ -209,7 +214,7 @@ def _all_calls(value: Value | None) -> list[Call] | None:
     """What a value may be, where all of it is the result of calls."""
     choices = options(value)
     calls = [choice for choice in choices if isinstance(choice, Call)]
-    return calls if len(calls) == len(choices) else None
+    return calls if calls and len(calls) == len(choices) else None
 
 
 def _layers_behind(outputs: Value | None, depth: int = 0) -> list[Call]:

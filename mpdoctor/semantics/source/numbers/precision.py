@@ -19,7 +19,11 @@ from mpdoctor.program.policy_settings import UNSURE, PolicyName
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import ClassFacts, Defined, FunctionFacts, Instance, Parameter
 from mpdoctor.program.values import Api, Attribute, Collection, Item, Known, Value, known, options, walk
-from mpdoctor.semantics.source.layers.call_dtypes import lambda_layers, policies_of_instances
+from mpdoctor.semantics.source.layers.call_dtypes import (
+    lambda_layers,
+    layer_whose_policy_it_is,
+    policies_of_instances,
+)
 from mpdoctor.semantics.source.layers.model_layers import layer_name
 from mpdoctor.semantics.source.layers.networks import networks_behind
 from mpdoctor.semantics.source.layers.output_layers import (
@@ -282,6 +286,9 @@ class Precision:
         given = layer.keyword("dtype")
         if given is not None and known(given) is not None and not is_policy_in_force(given):
             return _sixteen_bits_of(policies_named(given))
+        outer = layer_whose_policy_it_is(given)
+        if outer is not None:
+            return _sixteen_bits_of(self._policies_of(outer))
         if layer.open:
             return None
         inner = layer.argument(0, "layer")

@@ -15,6 +15,7 @@ from mpdoctor.semantics.source.programs.pandas_tables import whole_table
 MOST_NESTED = 8
 FEEDING = ("fit", "train_on_batch", "fit_generator")
 SEQUENCES = ("keras.utils.Sequence", "keras.utils.PyDataset", "keras.utils.data_utils.Sequence")
+WIDE = ("float32", "float64")
 DATASETS = ("from_tensor_slices", "from_tensors")
 SHAPING = frozenset(
     [
@@ -125,12 +126,46 @@ def _makes_something_else(call: Call) -> bool:
 def mapped_functions(value: Value) -> Iterator[FunctionFacts]:
     """The functions of the user's that `Dataset.map` applies on the way to this value."""
     for source in behind(value):
-        if isinstance(source, Call) and source.method == "map":
-            for given in options(source.argument(0, "map_func")):
-                is_partial = isinstance(given, Call) and is_call_of(given, "functools.partial") and given.args
-                function = given.args[0] if isinstance(given, Call) and is_partial else given
-                if isinstance(function, Defined) and isinstance(function.of, FunctionFacts):
-                    yield function.of
+        yield from functions_of_map(source)
+
+
+def functions_of_map(source: Value) -> Iterator[FunctionFacts]:
+    """The functions of the user's that this call of `Dataset.map` applies; none for any other value."""
+    given_to_map = source.argument(0, "map_func") if isinstance(source, Call) and source.method == "map" else None
+    for given in options(given_to_map):
+        is_partial = isinstance(given, Call) and is_call_of(given, "functools.partial") and given.args
+        function = given.args[0] if isinstance(given, Call) and is_partial else given
+        if isinstance(function, Defined) and isinstance(function.of, FunctionFacts):
+            yield function.of
+
+
+def widened_by_maps(facts: SourceFacts, value: Value) -> set[int]:
+    """The ids of what lies behind a `Dataset.map` that gives float32 in its place, whatever it was before."""
+    found: set[int] = set()
+    for source in behind(value):
+        returned = [result for function in functions_of_map(source) for result in _results(facts, function)]
+        if isinstance(source, Call) and source.receiver is not None and returned:
+            for place in range(max(map(len, returned))):
+                if all(place < len(items) and facts.dtype_of(items[place]) in WIDE for items in returned):
+                    found |= _ids_at(source.receiver, place)
+    return found
+
+
+def _results(facts: SourceFacts, function: FunctionFacts) -> Iterator[tuple[Value, ...]]:
+    """The elements of the tuple that a function returns, each time; of anything else itself alone."""
+    for returned in facts.returns_of(function):
+        for result in options(returned.value):
+            is_tuple = isinstance(result, Collection) and result.kind == "tuple"
+            yield result.items if isinstance(result, Collection) and is_tuple else (result,)
+
+
+def _ids_at(dataset: Value, place: int) -> set[int]:
+    """Of what a dataset takes one part of its elements from; where it does not say so, of all that it is made of."""
+    sources = [*behind(dataset)]
+    pairs = [made for made in sources if isinstance(made, Collection) and made.kind == "tuple"]
+    if pairs:
+        sources = [made for pair in pairs for item in pair.items[place : place + 1] for made in behind(item)]
+    return set(map(id, sources))
 
 
 def _parts(value: Value) -> tuple[Value, ...]:

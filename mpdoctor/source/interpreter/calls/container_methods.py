@@ -21,7 +21,8 @@ _CHANGING = {"list": _CHANGING_LISTS, "dict": _CHANGING_DICTS, "set": ("add", "u
 def call_method_of_container(state: State, of: Collection, name: str, call: Call, node: ast.Call) -> Value | None:
     given = _of_dict(of, name, call) if of.kind == "dict" else _of_list(of, name, call)
     if name in _CHANGING.get(of.kind, ()) and isinstance(node.func, ast.Attribute):
-        is_certain = not state.context.loops and not call.open and not of.uniform
+        adds_behind = of.kind == "list" and name in ("append", "extend")
+        is_certain = not state.context.loops and not call.open and (adds_behind or not of.uniform)
         new = _changed_dict(of, name, call, is_certain) if of.kind == "dict" else _changed(of, name, call, is_certain)
         if len(new.items) > MOST_ITEMS:
             new = _opened(of)
@@ -113,8 +114,8 @@ def _changed(of: Collection, method: str, call: Call, is_certain: bool) -> Colle
     if of.kind == "list" and method == "append" and call.args:
         return _appended(of, call.args[0], is_certain)
     if of.kind == "list" and method == "extend" and call.args and isinstance(call.args[0], Collection):
-        rest = call.args[0]
-        return Collection(of.location, of.kind, (*of.items, *rest.items), (), of.open or rest.open or not is_certain)
+        extended = of.followed_by(call.args[0])
+        return extended if is_certain else _opened(extended)
     if not is_certain or of.open:
         return _opened(of)
     items = _changed_items(list(of.items), method, call)
@@ -124,7 +125,8 @@ def _changed(of: Collection, method: str, call: Call, is_certain: bool) -> Colle
 def _appended(of: Collection, value: Value, is_certain: bool) -> Collection:
     if not is_certain and not of.items and not of.open:  # each element is made so, as by a comprehension
         return Collection(of.location, of.kind, (value,), (), True, uniform=tells_of_all(value))
-    return Collection(of.location, of.kind, (*of.items, value), (), of.open or not is_certain)
+    appended = of.followed_by(Collection(of.location, of.kind, (value,)))
+    return appended if is_certain else _opened(appended)
 
 
 def _changed_items(items: list[Value], method: str, call: Call) -> list[Value] | None:
