@@ -30,7 +30,7 @@ from mpdoctor.program.call_index import CallIndex
 from mpdoctor.program.context import Context
 from mpdoctor.program.dtypes.program_dtypes import ProgramDtypes
 from mpdoctor.program.events import Call, Event, Operation, Read, Return, Use, With, Write
-from mpdoctor.program.mixed_precision_signs import signs_of_mixed_precision
+from mpdoctor.program.mixed_precision_signs import signs_for_imports, signs_of_mixed_precision
 from mpdoctor.program.policies_in_force import PoliciesInForce
 from mpdoctor.program.policy_settings import UNSURE, PolicyName
 from mpdoctor.program.saved_file import SavedFile
@@ -215,6 +215,11 @@ class SourceFacts:
         other than float32, a LossScaleOptimizer, a 16-bit dtype or policy given to a layer. TensorFlow's rewriting of
         graphs is none: layers compute in float32 then, and casts are put in when nobody looks any more."""
         return tuple(signs_of_mixed_precision(self.calls, self.uses))
+
+    @cached_property
+    def signs_for_imports(self) -> tuple[Location, ...]:
+        """Those that tell of the files as well that the program imports."""
+        return tuple(signs_for_imports(self.calls, self.uses)) if self.mixed_precision_signs else ()
 
     @property
     def shows_mixed_precision(self) -> bool:
