@@ -237,6 +237,11 @@ class SourceFacts:
         """The calls that set the global policy (or floatx), in order."""
         return self._policies.calls_that_set
 
+    @property
+    def clearing_calls(self) -> tuple[Call, ...]:
+        """The calls that make Keras 3 forget the global policy, in order."""
+        return self._policies.calls_that_clear
+
     def policies_at(self, event: Event) -> tuple[PolicyName, ...]:
         """Every global policy that may be in force at this event: names such as "mixed_float16", None for
         "never set", and UNSURE where it is set to something unknown or was for the callers to set."""
