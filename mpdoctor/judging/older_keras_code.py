@@ -200,14 +200,17 @@ def _what_is_gone(count: int, named: str) -> str:
 
 def _why_guessed(gone: Sequence[Finding], guessed: JudgedBy) -> str:
     """What the project says of these files, which is not enough, and what they were judged by therefore."""
-    from mpdoctor.project.keras_pins import ranges_around
+    from mpdoctor.project.keras_pins import ranges_around, release_told_around
 
     files = list(dict.fromkeys(finding.location.path for finding in gone if finding.location is not None))
     folders = dict.fromkeys(Path(path).parent for path in files)
     ranges = list(dict.fromkeys(told for folder in folders for told in ranges_around(folder)))
+    in_prose = None if ranges else next(filter(None, map(release_told_around, folders)), None)
     said = "The project does not say which TensorFlow it needs"
     if ranges:
         said = f"{listed(ranges)}, which {'allows' if len(ranges) == 1 else 'allow'} Keras 3 as well"
+    elif in_prose is not None:
+        said = f"{in_prose[0]} speaks of `{in_prose[1]}`, which no installer reads"
     elif guessed.others:  # the project says it of those
         these = "this file needs" if len(files) == 1 else f"these {len(files)} files need"
         said = f"Nothing says which TensorFlow {these}"

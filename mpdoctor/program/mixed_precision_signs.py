@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Iterable, Iterator
+from typing import Iterable, Iterator, Sequence
 
 from mpdoctor.facts.location import Location
 from mpdoctor.knowledge.api_names import kind_of_class, public_name
@@ -12,6 +12,7 @@ from mpdoctor.program.dtypes.tensor_dtypes import policies_named
 from mpdoctor.program.events import Call, Use
 from mpdoctor.program.instances import class_of
 from mpdoctor.program.policy_settings import SET_FLOATX, SET_POLICY, policies_set_by
+from mpdoctor.program.tests_of_a_project import is_test
 from mpdoctor.program.user_definitions import Parameter
 from mpdoctor.program.values import Api
 
@@ -28,6 +29,7 @@ _REWRITE = ("enable_mixed_precision_graph_rewrite", "disable_mixed_precision_gra
 REWRITING_GRAPHS = ("set_experimental_options", "enable_mixed_precision_graph_rewrite")
 _WRAPPER = "LossScaleOptimizer"
 _MAKES_POLICY = "keras.mixed_precision.Policy"
+_ASKING = "builtins.isinstance"
 
 
 def signs_of_mixed_precision(calls: Iterable[Call], uses: Iterable[Use]) -> Iterator[Location]:
@@ -91,3 +93,39 @@ def _makes_layer(call: Call) -> bool:
         return kind_of_class(call.callee.name) in ("layer", "model")
     own = class_of(call)
     return own is not None and own.kind in ("layer", "model")
+
+
+def signs_for_imports(calls: Sequence[Call], uses: Iterable[Use]) -> Iterator[Location]:
+    """Those of the signs that tell of the files as well that the program imports. These do not: to ask whether an
+    optimizer is a LossScaleOptimizer, floatx in a test that makes no layer, and a policy that is set in a private
+    method which nothing calls."""
+    asking = [call.location for call in calls if isinstance(call.callee, Api) and call.callee.name == _ASKING]
+    named = [use for use in uses if _name_is_a_sign(use.api.name)]
+    in_question = [use for use in named if not use.is_import and any(_holds(place, use.location) for place in asking)]
+    if len(in_question) < sum(not use.is_import for use in named) or not in_question:
+        yield from (use.location for use in named if use not in in_question)
+    for call in calls:
+        if _call_is_a_sign(call) and not (_is_floatx_of_a_test(call, calls) or _is_never_reached(call, calls)):
+            yield call.location
+
+
+def _holds(outer: Location, inner: Location) -> bool:
+    begins = outer.path == inner.path and (outer.line, outer.column) <= (inner.line, inner.column)
+    return begins and (inner.end_line, inner.end_column) <= (outer.end_line, outer.end_column)
+
+
+def _is_floatx_of_a_test(setting: Call, calls: Iterable[Call]) -> bool:
+    run = setting.context.run
+    if not run or not isinstance(setting.callee, Api) or not setting.callee.is_(SET_FLOATX):
+        return False
+    of_run = [call for call in calls if call.context.run == run]
+    return is_test(of_run[0].context.function) and not any(map(_makes_layer, of_run))
+
+
+def _is_never_reached(setting: Call, calls: Iterable[Call]) -> bool:
+    """Whether it stands in a method with a private name (`_setup`) that is walked only because it is there."""
+    function = setting.context.function
+    if function is None or function.owner is None or setting.context.reached or setting.context.callers:
+        return False
+    is_private = function.name.startswith("_") and not function.name.startswith("__")
+    return is_private and not any(call.method == function.name for call in calls)

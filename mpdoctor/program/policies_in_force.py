@@ -10,6 +10,7 @@ from mpdoctor.knowledge.api_names import kind_of_class
 from mpdoctor.program.call_index import CallIndex
 from mpdoctor.program.events import Call, Event
 from mpdoctor.program.policy_settings import (
+    CLEARING,
     SET_FLOATX,
     SET_POLICY,
     SETTING,
@@ -36,6 +37,20 @@ class PoliciesInForce:
     def calls_that_set(self) -> tuple[Call, ...]:
         """The calls that set the global policy (or floatx), in order."""
         return tuple(call for call in self._calls.by_names(SETTING) if not self._sets_nothing(call))
+
+    @cached_property
+    def calls_that_clear(self) -> tuple[Call, ...]:
+        """Those after which the global policy is that of floatx again, in order."""
+        return tuple(self._calls.by_names(CLEARING)) if self._keras.is_keras3 else ()
+
+    @cached_property
+    def _deciding(self) -> list[Call]:
+        return sorted((*self.calls_that_set, *self.calls_that_clear), key=lambda call: call.order)
+
+    def _of_floatx(self, clearing: Call) -> tuple[PolicyName, ...]:
+        """What a call leaves that makes Keras forget the policy."""
+        floatx = [call for call in self._calls.by_names((SET_FLOATX,)) if call.order < clearing.order]
+        return (policies_set_by(floatx[-1]) or (UNSURE,)) if floatx else ("float32",)
 
     def _sets_nothing(self, setting: Call) -> bool:
         return self._is_too_late(setting) or self._is_last(setting)
@@ -81,7 +96,7 @@ class PoliciesInForce:
         """Every global policy that may be in force at this event: names such as "mixed_float16", None for
         "never set", and UNSURE where it is set to something unknown or was for the callers to set."""
         found: list[PolicyName] = []
-        for call in reversed(self.calls_that_set):
+        for call in reversed(self._deciding):
             if call.order >= event.order or call.context.run not in (0, event.context.run):
                 continue
             if are_of_two_kerases(call, event, self._keras):
@@ -89,7 +104,10 @@ class PoliciesInForce:
             certain = has_happened(call.context.branches, event.context.branches)
             if certain is None:
                 continue
-            found.extend(policies_set_by(call) or self._put_back(call) or (UNSURE,))
+            if call in self.calls_that_clear:
+                found.extend(self._of_floatx(call))
+            else:
+                found.extend(policies_set_by(call) or self._put_back(call) or (UNSURE,))
             if certain:
                 break
         else:

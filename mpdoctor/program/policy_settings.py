@@ -17,6 +17,8 @@ SET_POLICY = "keras.mixed_precision.set_global_policy"
 READ_POLICY = "keras.mixed_precision.global_policy"
 SET_FLOATX = "keras.backend.set_floatx"
 SETTING = (SET_POLICY, SET_FLOATX)
+# Keras 3 forgets the global policy there (3.0, 3.15), and makes another of floatx; Keras 2 keeps it (2.4 to 2.15).
+CLEARING = ("keras.backend.clear_session", "keras.utils.clear_session")
 
 
 class Unsure:

@@ -30,7 +30,7 @@ from mpdoctor.program.call_index import CallIndex
 from mpdoctor.program.context import Context
 from mpdoctor.program.dtypes.program_dtypes import ProgramDtypes
 from mpdoctor.program.events import Call, Event, Operation, Read, Return, Use, With, Write
-from mpdoctor.program.mixed_precision_signs import signs_of_mixed_precision
+from mpdoctor.program.mixed_precision_signs import signs_for_imports, signs_of_mixed_precision
 from mpdoctor.program.policies_in_force import PoliciesInForce
 from mpdoctor.program.policy_settings import UNSURE, PolicyName
 from mpdoctor.program.saved_file import SavedFile
@@ -220,6 +220,11 @@ class SourceFacts:
         graphs is none: layers compute in float32 then, and casts are put in when nobody looks any more."""
         return tuple(signs_of_mixed_precision(self.calls, self.uses))
 
+    @cached_property
+    def signs_for_imports(self) -> tuple[Location, ...]:
+        """Those that tell of the files as well that the program imports."""
+        return tuple(signs_for_imports(self.calls, self.uses)) if self.mixed_precision_signs else ()
+
     @property
     def shows_mixed_precision(self) -> bool:
         """Whether rules may speak that need 16-bit computation for the code to be wrong."""
@@ -235,6 +240,11 @@ class SourceFacts:
     def policy_calls(self) -> tuple[Call, ...]:
         """The calls that set the global policy (or floatx), in order."""
         return self._policies.calls_that_set
+
+    @property
+    def clearing_calls(self) -> tuple[Call, ...]:
+        """The calls that make Keras 3 forget the global policy, in order."""
+        return self._policies.calls_that_clear
 
     def policies_at(self, event: Event) -> tuple[PolicyName, ...]:
         """Every global policy that may be in force at this event: names such as "mixed_float16", None for

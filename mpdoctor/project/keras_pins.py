@@ -19,7 +19,7 @@ from mpdoctor.project.declared_versions.images import pins_from_images
 from mpdoctor.project.declared_versions.legacy_keras import VARIABLE, file_that_sets_it, is_project
 from mpdoctor.project.declared_versions.notebooks import pins_from_notebook
 from mpdoctor.project.declared_versions.pins import KERAS, TENSORFLOW, TF_KERAS, Pin
-from mpdoctor.project.declared_versions.prose import pins_from_prose
+from mpdoctor.project.declared_versions.prose import pins_from_prose, release_in_prose
 from mpdoctor.project.declared_versions.scripts import pins_from_scripts
 from mpdoctor.project.keras_from_pins import installed_release, is_companion, keras_from_commands, keras_from_pins
 
@@ -120,6 +120,11 @@ def keras_from_assertions(text: str, path: Path) -> Keras | None:
 def ranges_around(near: Path) -> list[str]:
     """Sentences of the files around a directory whose ranges of releases name no certain Keras."""
     return KerasOfFolders().ranges(_whole(near))
+
+
+def release_told_around(near: Path) -> tuple[str, str] | None:
+    """The nearest page around a directory that names a release of TensorFlow, and its words."""
+    return _nearest(_whole(near), {}, release_in_prose)
 
 
 def asks_for_tf_keras(near: Path) -> bool:

@@ -21,6 +21,12 @@ from mpdoctor.project.regular_files import bytes_from_file
 
 # Type parameters, `class Box[T]:` and `def first[T](…)`, and `type Name = …`.
 _OF_PYTHON_3_12 = re.compile(r"\s*(?:(?:async\s+)?(?:def|class)\s+\w+\s*\[\s*[\w*]|type\s+\w+\s*(?:=|\[\s*[\w*]))")
+# f"{row["name"]}", f"{'\n'.join(rows)}": before, an f-string's own quotes, backslashes and comments ended or broke it
+_FREE_F_STRING = re.compile(r"""\b[rR]?[fF][rR]?(["'])[^{}"']*\{[^{}]*\1[^{}]*\1[^{}]*\}""")
+_FREED_IN_F_STRINGS = (
+    "f-string expression part cannot include a backslash",
+    "f-string expression part cannot include '#'",
+)
 _DECLARED_ENCODING = re.compile(rb"[ \t\f]*#.*?coding[:=][ \t]*[-\w.]+")  # as PEP 263 has it
 NULL_BYTES = "It contains null bytes: it is no text."
 WITHOUT_NULL_BYTES = "Restore its text, or leave the file out with --exclude"
@@ -167,13 +173,24 @@ def _problem_from_syntax_error(error: SyntaxError, path: str) -> Problem:
     place = Location(path, line, column, end_line, end_column)
     if error.msg.startswith("Missing parentheses in call to 'print'"):
         return Problem("It is written for Python 2 (print without parentheses).", place, "Port it to Python 3")
-    if sys.version_info < (3, 12) and _OF_PYTHON_3_12.match(error.text or ""):
+    newer = _of_python_3_12(error) if sys.version_info < (3, 12) else ""
+    if newer:
         return Problem(
-            f"It is written for Python 3.12 (type parameters), and mpdoctor runs in Python {_version()}.",
+            f"It is written for Python 3.12 ({newer}), and mpdoctor runs in Python {_version()}.",
             place,
             "Install mpdoctor in a Python that reads the file",
         )
     return Problem(f"Python {_version()} cannot read it: {_sentence(error.msg)}", place)
+
+
+def _of_python_3_12(error: SyntaxError) -> str:
+    """What the line has that only Python 3.12 reads."""
+    line = error.text or ""
+    if _OF_PYTHON_3_12.match(line):
+        return "type parameters"
+    if error.msg.startswith(_FREED_IN_F_STRINGS):
+        return "an f-string with a backslash or a comment in its braces"
+    return "an f-string with its own quotes in its braces" if _FREE_F_STRING.search(line) else ""
 
 
 def _sentence(message: str) -> str:

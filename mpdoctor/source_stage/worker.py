@@ -180,20 +180,19 @@ class Worker:
         """Of each file those that it shows itself, and those of the files that import it, also through others; without
         the files that we broke on."""
         found: dict[Path, tuple[Location, ...]] = {}
+        of_importers: dict[str, list[Location]] = {}  # by path as shown
         for path, facts in files.items():
             with self._guard(path):
                 found[path] = facts.mixed_precision_signs
-        of_importers: dict[str, list[Location]] = {}  # by path as shown
-        for path, own in found.items():
-            for imported in files[path].imports:
-                of_importers.setdefault(imported, []).extend(own)
+                for imported in facts.imports:
+                    of_importers.setdefault(imported, []).extend(facts.signs_for_imports)
         return {path: (*own, *of_importers.get(files[path].path, ())) for path, own in found.items()}
 
     def _is_mixed(self, path: Path, facts: SourceFacts) -> bool | None:
-        """Whether the facts show mixed precision; None where we broke on them."""
+        """Whether the facts show mixed precision for what the file imports too; None where we broke on them."""
         found: list[bool] = []
         with self._guard(path):
-            found.append(bool(facts.mixed_precision_signs))
+            found.append(bool(facts.signs_for_imports))
         return found[0] if found else None
 
     @contextmanager

@@ -145,3 +145,27 @@ def test_labels_that_keras_2_casts_are_not_called_the_prediction() -> None:
         "`tf.cast(tf.shape(y_true)[1], tf.float32)` is float32, not float16, and is combined with the labels here, "
         "which Keras casts to the prediction's float16: this line raises."
     ]
+
+
+GUARDED = """
+class Unit(tf.keras.layers.Layer):
+    def __init__(self, eps=1e-6):
+        super().__init__()
+        self.eps = eps
+    def call(self, x):
+        norm = tf.reduce_max(tf.abs(x), axis=-1, keepdims=True)
+        return {}
+Unit()(tf.keras.Input((3,)))
+"""
+
+
+@pytest.mark.parametrize(
+    "divisor",
+    ["norm + 1e-6", "norm + self.eps", "self.eps + norm", "tf.maximum(norm, tf.keras.backend.epsilon())"],
+)
+def test_the_advice_leaves_out_the_epsilon_that_does_not_help(divisor: str) -> None:
+    """divide_no_nan(x, norm + 1e-7) has a gradient of inf at 0, as the division has it."""
+    findings = findings_in(facts_of(MIXED + GUARDED.format(f"(x + 1.0) / ({divisor})")))
+    assert [finding.help.partition(":")[0] for finding in findings if finding.code == "MP502"] == [
+        "Write `tf.math.divide_no_nan(x + 1.0, norm)`"
+    ]

@@ -210,3 +210,26 @@ def test_a_step_that_a_model_is_given_says_what_becomes_of_its_output(cast: str,
     calls = tuple(call for call in facts.calls if call.context.function is None)
     elsewhere = dataclasses.replace(facts, calls=calls)  # as of a file whose program takes the step in another one
     assert "MP201" not in [finding.code for finding in findings_in(elsewhere)]
+
+
+PRIVATE_MODULE = """
+import keras
+from keras.src.dtype_policies import dtype_policy
+def net():
+    inputs = keras.Input((3,), dtype=dtype_policy.dtype_policy().compute_dtype)
+    return keras.Model(inputs, keras.layers.Dense(1, dtype="float32")(inputs))
+"""
+TRAINING = """
+import keras
+import numpy as np
+from parts import net
+keras.config.set_dtype_policy("mixed_float16")
+model = net()
+model.compile("sgd", "mse")
+model.fit(np.ones((4, 3)), np.ones((4, 1)))
+"""
+
+
+def test_a_private_import_is_told_once_whoever_calls_the_function_behind_it(tmp_path: Path) -> None:
+    texts = {"parts.py": PRIVATE_MODULE, "train.py": TRAINING}
+    assert told(tmp_path / "project", texts, "3", as_script=False) == {(3, "MP103")}

@@ -32,16 +32,35 @@ _OF_ITS_HISTORY = re.compile(
     r"change.?log|\bchanges\b|\bnews\b|what's new|\bupdates?\b|release notes|\bhistory\b|troubleshoot|\bfaq\b",
     re.IGNORECASE,
 )
+# "TensorFlow 2.5", "tensorflow-gpu==2.5.0", "TensorFlow 2.2-2.15"
+_RELEASE = re.compile(
+    r"\btensorflow(?:[-_ ]gpu)?[\s:=<>~`*v-]{1,6}[12]\.\d{1,2}(?:\.\d{1,2})?(?:\s?[-–]\s?[12]\.\d{1,2})?(?![\w.]*\w)",
+    re.IGNORECASE,
+)
 _IMAGE = re.compile(r"\bdocker\s+(?:pull|run)\s(.*)")
 _IMAGE_NAME = re.compile(r"([\w./-]{0,99}tensorflow[\w-]{0,50}):([\w.-]{1,99})")
 
 
 def pins_from_prose(folder: Path) -> list[Pin]:
     """Those of the commands that hold for every reader; none where one of them is open to any release."""
+    return [pin for page in _pages(folder) for pin in _pins_from_page(page)]
+
+
+def release_in_prose(folder: Path) -> tuple[str, str] | None:
+    """The page that first names a release of TensorFlow, and its words: no installer reads them, and whether that is
+    the one to install is for a reader to say."""
+    for page in _pages(folder):
+        lines = _lines_for_all(text_of(page, _LARGEST))
+        named = next(filter(None, map(_RELEASE.search, lines)), None)
+        if named is not None:
+            return page.name, " ".join(named[0].replace("`", "").replace("*", "").split())
+    return None
+
+
+def _pages(folder: Path) -> list[Path]:
     pages = files_named(folder, _README, _INSTALL)
     pages += [page for place in _DOCS for page in files_named(folder / place, _INSTALL)]
-    pages = [page for page in pages if page.suffix.lower() in _SUFFIXES][:_MOST_PAGES]
-    return [pin for page in pages for pin in _pins_from_page(page)]
+    return [page for page in pages if page.suffix.lower() in _SUFFIXES][:_MOST_PAGES]
 
 
 def _pins_from_page(path: Path) -> Iterator[Pin]:

@@ -60,7 +60,7 @@ from collections.abc import Iterator
 
 from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.knowledge.api_names import public_name
-from mpdoctor.program.events import Call
+from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Api, Value, known, options, walk
 from mpdoctor.semantics.source.edits.expressions import unsafe_fix, with_keyword
@@ -156,12 +156,12 @@ def _guards_that_vanish(facts: SourceFacts) -> Iterator[Finding]:
         if largest <= VANISHES:
             message = f"{written(largest)} is 0 in float16 and protects against nothing: {WITHOUT_GUARD[use]}."
             fix = _fix(facts, use, number, guarded)
-            yield Finding(message, _help(facts, use, guarded, user), guarded.location, fix=fix)
+            yield Finding(message, _help(facts, use, number, guarded, user), guarded.location, fix=fix)
         elif use != ROOT and (use, how) != (LOG, BOUND) and has_gradient(user) and not is_stopped_behind(facts, user):
             yield Finding(
                 f"The reciprocal of {written(largest)} is infinite in float16: near 0 this expression's gradient is "
                 "inf or NaN.",
-                _help(facts, use, guarded, user),
+                _help(facts, use, number, guarded, user),
                 guarded.location,
                 severity=Severity.WARNING,
                 fix=_fix(facts, use, number, guarded),
@@ -196,7 +196,7 @@ def _bounds_that_vanish(facts: SourceFacts) -> Iterator[Finding]:
             )
 
 
-def _help(facts: SourceFacts, use: str, guarded: Value, user: User) -> str:
+def _help(facts: SourceFacts, use: str, number: Value, guarded: Value, user: User) -> str:
     if use == LOG and any(_is_softmax(facts, value) for value in walk(guarded)):
         return OF_SOFTMAX
     if use != DIVISOR:
@@ -205,10 +205,12 @@ def _help(facts: SourceFacts, use: str, guarded: Value, user: User) -> str:
         return OF_QUOTIENT
     written_down = expression_at(facts, user.location)
     if isinstance(written_down, ast.BinOp) and isinstance(written_down.op, ast.Div):
-        above, below = ast.unparse(written_down.left), ast.unparse(_without_guard(written_down.right))
+        above, below = ast.unparse(written_down.left), ast.unparse(_without_guard(written_down.right, number, guarded))
         place = "ops" if "ops." in f"{above} {below}" else "tf.math"
         return f"Write `{place}.divide_no_nan({above}, {below})`: {NO_NAN}"
-    return f"Divide with `tf.math.divide_no_nan`: {NO_NAN}"
+    return (
+        f"Divide with `tf.math.divide_no_nan`, and leave out the {written(max(numbers_from_value(number)))}: {NO_NAN}"
+    )
 
 
 def _has_logarithm_taken(facts: SourceFacts, quotient: User) -> bool:
@@ -220,16 +222,28 @@ def _has_logarithm_taken(facts: SourceFacts, quotient: User) -> bool:
     )
 
 
-def _without_guard(divisor: ast.expr) -> ast.expr:
-    """`norm` of `norm + 1e-8` and of `tf.maximum(norm, 1e-8)`."""
+def _without_guard(divisor: ast.expr, number: Value, guarded: Value) -> ast.expr:
+    """`norm` of `norm + 1e-8`, of `norm + self.eps` and of `tf.maximum(norm, 1e-8)`."""
     if isinstance(divisor, ast.BinOp) and isinstance(divisor.op, ast.Add):
         parts = [divisor.left, divisor.right]
     elif isinstance(divisor, ast.Call) and ast.unparse(divisor.func).rpartition(".")[2] == "maximum":
         parts = divisor.args
     else:
         return divisor
-    others = [part for part in parts if not isinstance(part, ast.Constant)]
+    values = _values_of(guarded) if len(_values_of(guarded)) == len(parts) else parts
+    others = [
+        part
+        for part, value in zip(parts, values, strict=True)
+        if not isinstance(part, ast.Constant) and not (isinstance(value, Value) and number in options(value))
+    ]
     return others[0] if len(others) == 1 else divisor
+
+
+def _values_of(guarded: Value) -> tuple[Value, ...]:
+    """Of a sum or a maximum what it is taken of."""
+    if isinstance(guarded, Operation):
+        return guarded.operands
+    return guarded.args if isinstance(guarded, Call) else ()
 
 
 def _is_softmax(facts: SourceFacts, value: Value) -> bool:

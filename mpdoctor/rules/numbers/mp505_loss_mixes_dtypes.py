@@ -96,6 +96,10 @@ FIXES = ("safe",)
 FAILS_IN = ("model", "training")
 EXPLAINS = {"MP202": "line", "MP504": "line"}
 MOST_NAMED = 4
+OF_ONE_TENSOR = (
+    *("reduce_mean", "reduce_sum", "mean", "sum"),
+    *("log", "log1p", "exp", "square", "sqrt", "pow", "sigmoid", "softmax", "log_sigmoid", "log_softmax"),
+)
 LAST_LAYER = 'Give the model\'s last layer `dtype="float32"`: the loss then gets float32 predictions.'
 
 
@@ -112,7 +116,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         yield Finding(
             f"{side} is {'not' if mismatch.wide_dtype == DATA else mismatch.wide_dtype + ', not'} "
             f"{mismatch.half_dtype}, and is combined with {_half_side(facts, mismatch)}: this line raises.",
-            _help(_spelled(facts, mismatch)),
+            _help(_to_cast(facts, mismatch)),
             mismatch.event.location,
             fix=_fix(facts, mismatch),
         )
@@ -147,18 +151,25 @@ def _fix(facts: SourceFacts, mismatch: DtypeMismatch) -> Fix | None:
         place = location_of(facts, side)
     if place is None and holds(mismatch.event.location, mismatch.half.location):
         place = mismatch.half.location
-    averaged = _averaged(facts, mismatch.half) if place == mismatch.half.location else None
-    if averaged is not None:
-        return safe_fix(f"Cast `{text_at(facts, averaged)}` to float32", cast(facts, averaged))
+    inner = _given_to_function(facts, mismatch.half) if place == mismatch.half.location else None
+    if inner is not None:
+        return safe_fix(f"Cast `{text_at(facts, inner)}` to float32", cast(facts, inner))
     spelled = "" if name else _spelled(facts, mismatch)
     title = f"Cast `{spelled}` to float32" if spelled else "Cast the prediction to float32"
     return safe_fix(title, cast(facts, place)) if place is not None else None
 
 
-def _averaged(facts: SourceFacts, half: Value) -> Location | None:
-    """Where the one tensor is written of which this is the mean or the sum: taken in 16 bits it is no more precise for
-    being cast."""
-    if not isinstance(half, Call) or half.method not in ("reduce_mean", "reduce_sum", "mean", "sum"):
+def _to_cast(facts: SourceFacts, mismatch: DtypeMismatch) -> str:
+    """What the advice casts: of a logarithm what it is taken of."""
+    on_the_line = holds(mismatch.event.location, mismatch.half.location)
+    inner = _given_to_function(facts, mismatch.half) if on_the_line else None
+    return (text_at(facts, inner) if inner is not None else "") or _spelled(facts, mismatch)
+
+
+def _given_to_function(facts: SourceFacts, half: Value) -> Location | None:
+    """Where the one tensor is written of which this is the mean or logarithm: taken in 16 bits it is no more precise
+    for being cast."""
+    if not isinstance(half, Call) or half.method not in OF_ONE_TENSOR:
         return None
     place = argument_at(facts, half.location, 0, *NAMES_OF_FIRST)
     written = expression_at(facts, place) if place is not None else None

@@ -75,6 +75,7 @@ from mpdoctor.semantics.source.layers.output_layers import half_output
 from mpdoctor.semantics.source.numbers.late_casts import Rounded, rounded_outputs, rounded_tensor
 from mpdoctor.semantics.source.numbers.losses_and_metrics import compiled, prediction_of
 from mpdoctor.semantics.source.numbers.precision import precision_of
+from mpdoctor.semantics.source.programs.using_scripts import is_compiled_to_be_used
 
 SEVERITY = Severity.WARNING
 EXPLAINS = {"MP504": "line"}
@@ -126,7 +127,7 @@ def _called(facts: SourceFacts) -> Iterator[Finding]:
 def _compiled(facts: SourceFacts) -> Iterator[Finding]:
     precision = precision_of(facts)
     for call, given in compiled(facts, 1, "loss"):
-        dtype = precision.of_model(call.receiver)
+        dtype = None if is_compiled_to_be_used(facts, call) else precision.of_model(call.receiver)
         if dtype in LAST_BELOW_ONE and dtype is not None and _is_of_probabilities(given):
             entropy = _entropy(given)
             activations = activations_of_outputs(facts, call.receiver, in_graph=True)

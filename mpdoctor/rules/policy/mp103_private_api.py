@@ -102,8 +102,11 @@ def _private_uses(facts: SourceFacts) -> Iterator[tuple[Use, bool, str]]:
     that was imported exists wherever its file uses it; a name read through an imported module may not."""
     imported_by: dict[str, list[str]] = {}
     missing_in: dict[str, list[str]] = {}
+    begun = {facts.path, *(use.location.path for use in facts.uses if use.is_import)}
     for use in facts.uses:
         spelled, path = use.api.spelled, use.location.path
+        if path not in begun:
+            continue  # in a function of another file, whose imports were followed before: told of that file
         imported, missing = imported_by.setdefault(path, []), missing_in.setdefault(path, [])
         if not _is_private(spelled, facts.keras):
             continue

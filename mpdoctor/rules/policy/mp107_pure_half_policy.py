@@ -53,6 +53,7 @@ from mpdoctor.semantics.source.edits.statements import without_statement
 from mpdoctor.semantics.source.layers.untrained_models import is_in_untrained_model
 from mpdoctor.semantics.source.programs.running_functions import functions_around, surrounding
 from mpdoctor.semantics.source.programs.tests_without_training import TRAINING, is_in_test_without_training
+from mpdoctor.semantics.source.programs.using_scripts import is_compiled_to_be_used
 from mpdoctor.semantics.wording import listed
 
 SEVERITY = Severity.WARNING
@@ -238,7 +239,8 @@ def _only_predicts(facts: SourceFacts) -> bool:
     trains = any(
         not _is_of_an_override(facts, call) and not _is_custom(facts, call) for call in facts.method_calls(*TRAINING)
     )
-    trains = trains or any(_is_for_training(call) for call in _compiled_by_choice(facts))
+    compiled = (call for call in _compiled_by_choice(facts) if not is_compiled_to_be_used(facts, call))
+    trains = trains or any(map(_is_for_training, compiled))
     return not trains and any(True for _ in facts.method_calls(*_PREDICTING))
 
 

@@ -366,6 +366,14 @@ REASONS = {
         {"a.py": LOOP, "requirements.txt": "tensorflow\nnumpy>=1.2\n"},
         "The project does not say which TensorFlow it needs, and",
     ),
+    "a release in words": (
+        {"src/a.py": LOOP, "README.md": "# A loop\n\nIt has been tested against `TensorFlow 2.2-2.15`.\n"},
+        "README.md speaks of `TensorFlow 2.2-2.15`, which no installer reads, and",
+    ),
+    "words about another release": (
+        {"a.py": LOOP, "README.md": "# TensorFlow 2.x\n\nTensorFlow 1.x is not supported.\n"},
+        "The project does not say which TensorFlow it needs, and",
+    ),
     "a range": (
         {"src/a.py": LOOP, "requirements.txt": "tensorflow>=2.10.0\n"},
         "requirements.txt asks for tensorflow>=2.10.0, which allows Keras 3 as well, and",

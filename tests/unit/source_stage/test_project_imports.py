@@ -134,3 +134,59 @@ def test_a_link_out_of_the_project_is_not_followed(tmp_path: Path) -> None:
     (project / "scripts" / "train.py").write_text(SCRIPT)
     (project / "mine").symlink_to(outside / "mine")
     assert told(project, alone=True) == []
+
+
+UNIT = """
+import tensorflow as tf
+class Unit(tf.keras.layers.Layer):
+    def call(self, x):
+        return x / (tf.reduce_max(tf.abs(x), axis=-1, keepdims=True) + 1e-8)
+def images(dtype):
+    return tf.zeros((2, 2), dtype)
+"""
+IMPORTS = "import tensorflow as tf\nfrom unit import Unit, images\n"
+FLOATX = "tf.keras.backend.set_floatx('float16')"
+WRAPPER = "tf.keras.mixed_precision.LossScaleOptimizer"
+SET = "tf.keras.mixed_precision.set_global_policy('mixed_float16')"
+# What imports the layer, and whether that tells of the layer that it computes in 16 bits.
+IMPORTERS = {
+    "floatx in a test of something else": (
+        f"def test_images():\n    {FLOATX}\n    assert images(tf.keras.backend.floatx()).dtype == 'float16'\n",
+        False,
+    ),
+    "floatx in a test of the layer": (
+        f"def test_unit():\n    {FLOATX}\n    tf.keras.Sequential([Unit()])(tf.ones((2, 2)))\n",
+        True,
+    ),
+    "the question for a wrapper": (
+        f"def inner(optimizer):\n    return optimizer.inner if isinstance(optimizer, {WRAPPER}) else optimizer\n",
+        False,
+    ),
+    "the question for a wrapper that was imported": (
+        "from tensorflow.keras.mixed_precision import LossScaleOptimizer\n"
+        "def is_wrapped(optimizer):\n    return isinstance(optimizer, (LossScaleOptimizer,))\n",
+        False,
+    ),
+    "a wrapper that is made where there is none": (
+        f"def wrapped(inner):\n    return inner if isinstance(inner, {WRAPPER}) else {WRAPPER}(inner)\n",
+        True,
+    ),
+    "a private method that nothing calls": (
+        f"class Trainer:\n    def fit(self):\n        Unit()  # self._half()\n    def _half(self):\n        {SET}\n",
+        False,
+    ),
+    "a private method": (
+        f"class Trainer:\n    def _half(self):\n        {SET}\n    def fit(self):\n        self._half()\n",
+        True,
+    ),
+    "a method for others to call": (f"class Trainer:\n    def half(self):\n        {SET}\n", True),
+}
+
+
+@pytest.mark.parametrize(("importer", "is_mixed"), IMPORTERS.values(), ids=IMPORTERS)
+def test_what_tells_of_an_imported_file_that_it_computes_in_16_bits(
+    tmp_path: Path, importer: str, is_mixed: bool
+) -> None:
+    for name, text in {"unit.py": UNIT, "importer.py": IMPORTS + importer}.items():
+        (tmp_path / name).write_text(text)
+    assert (("unit.py", "MP502") in told(tmp_path, alone=False)) is is_mixed

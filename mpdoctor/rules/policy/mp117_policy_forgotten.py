@@ -1,0 +1,122 @@
+"""Keras 3's `clear_session()` forgets the global policy, and the layers made after it compute in float32.
+
+## Why it matters
+After `set_global_policy("mixed_float16")` and `clear_session()` the global policy is float32 again: a model that is
+built then computes in float32 to the end, with a plain Adam, and nothing says so (measured in Keras 3.15; the code of
+Keras 3.0 does the same). In a loop over folds that ends with `clear_session()` only the first model is mixed. Code
+that was written for Keras 2, where the policy stays, changes its precision this way when TensorFlow is updated.
+
+## Flagged
+```python
+import keras
+
+keras.mixed_precision.set_global_policy("mixed_float16")
+keras.backend.clear_session()
+model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(8), keras.layers.Dense(1, dtype="float32")])
+model.compile(optimizer="adam", loss="mse")
+```
+
+## Fixed
+```python
+import keras
+
+keras.backend.clear_session()
+keras.mixed_precision.set_global_policy("mixed_float16")
+model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(8), keras.layers.Dense(1, dtype="float32")])
+model.compile(optimizer="adam", loss="mse")
+```
+
+## Versions
+Keras 3. In Keras 2 and tf_keras `clear_session()` leaves the policy as it is (TensorFlow 2.4, 2.10 and 2.15, tf_keras
+2.21). A policy that `keras.config.set_floatx("float16")` has made comes back by itself.
+
+## Where users met it
+thushv89/manning_tf2_in_action, which asks for TensorFlow 2.9, is right there and in float32 in Keras 3.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from mpdoctor.facts.location import Location
+from mpdoctor.finding import Finding, Severity
+from mpdoctor.knowledge.half_dtypes import HALF_POLICIES
+from mpdoctor.program.events import Call
+from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.semantics.source.edits.made.layers import tree_of
+from mpdoctor.semantics.source.layers.model_layers import half_policy_calls, policies_inside, trainings
+from mpdoctor.semantics.source.programs.branches import exclude_each_other
+from mpdoctor.semantics.wording import place_of
+
+SEVERITY = Severity.WARNING
+KERAS = ("3",)
+
+
+def in_source(facts: SourceFacts) -> Iterator[Finding]:
+    for clearing in facts.clearing_calls:
+        setting = _policy_before(facts, clearing)
+        if setting is None:
+            continue
+        if any(_is_built_after(facts, model, clearing) for model in _trained(facts, clearing)):
+            since = "what is trained here is built after it, and computes in float32"
+        elif any(_is_built_again(facts, model, clearing, setting) for model in _trained(facts, clearing)):
+            since = "from the second time round this loop the model computes in float32"
+        else:
+            continue
+        named, where = _named(facts, clearing), place_of(facts, setting.location, clearing.location)
+        yield Finding(
+            f'In Keras 3 `clear_session()` forgets the global policy "{named}" ({where}): {since}.',
+            f'Set the policy again after it, `keras.mixed_precision.set_global_policy("{named}")`.',
+            clearing.location,
+        )
+
+
+def _policy_before(facts: SourceFacts, clearing: Call) -> Call | None:
+    """The call that has set the policy which is certainly in force before, if that is one of 16 bits."""
+    policies = facts.policies_at(clearing)
+    if not policies or not all(name in HALF_POLICIES for name in policies):
+        return None
+    earlier = [call for call in half_policy_calls(facts) if call.order < clearing.order]
+    return earlier[-1] if earlier else None
+
+
+def _named(facts: SourceFacts, clearing: Call) -> str:
+    return str(facts.policies_at(clearing)[0])
+
+
+def _trained(facts: SourceFacts, clearing: Call) -> list[Call]:
+    """The models that the same run trains, and does not load from a file, which says the policies of its layers."""
+    return [
+        model
+        for training, model in trainings(facts)
+        if model.context.run == clearing.context.run == training.context.run
+        and "load" not in model.method
+        and not exclude_each_other(model.context, clearing.context)
+    ]
+
+
+def _is_built_after(facts: SourceFacts, model: Call, clearing: Call) -> bool:
+    return model.order > clearing.order and policies_inside(facts, model) == {"float32"}
+
+
+def _is_built_again(facts: SourceFacts, model: Call, clearing: Call, setting: Call) -> bool:
+    """Whether a loop builds it and clears the session afterwards, and the policy was set before the loop."""
+    policies = policies_inside(facts, model) - {"float32"}
+    if not setting.order < model.order < clearing.order or not policies or not policies <= set(HALF_POLICIES):
+        return False
+    places = [_place_in(facts, call) for call in (setting, model, clearing)]
+    tree = tree_of(facts)
+    if tree is None or None in places:
+        return False
+    loops = (node for node in ast.walk(tree) if isinstance(node, (ast.For, ast.While)))
+    return any([_is_in(loop, place) for place in places] == [False, True, True] for loop in loops)
+
+
+def _place_in(facts: SourceFacts, call: Call) -> Location | None:
+    """Where a call stands in this file, or the call of the function that makes it."""
+    return next((place for place in (*call.context.callers, call.location) if place.path == facts.path), None)
+
+
+def _is_in(loop: ast.For | ast.While, place: Location | None) -> bool:
+    return place is not None and loop.lineno < place.line <= (loop.end_lineno or loop.lineno)
