@@ -298,6 +298,12 @@ TABLE: list[tuple[str, str, dict[str, Any], tuple[str, ...] | str]] = [
         depends(0, 0, keras=KERAS2, scaled=True, unscaled=True, loss=0.0, scaled_by_another=True),
         SILENT,
     ),
+    (
+        "MP401",
+        "keras3-scaled-by-another",
+        depends(-1, scaled=True, loss=0.0, scaled_by_another=True),
+        SILENT,
+    ),
     ("MP401", "keras3-right", depends(0, 0, scaled=True), SILENT),
     ("MP401", "keras3-right-and-nothing-called", depends(0, 0), SILENT),
     ("MP401", "keras3-twice-unscaled-but-scaled", depends(-1, scaled=True), SILENT),
@@ -470,6 +476,12 @@ TABLE: list[tuple[str, str, dict[str, Any], tuple[str, ...] | str]] = [
         "shrinks",
         depends(-1, -1, 0),
         ("32768 times too small", "scales 16 and 1024", "differ by a factor of 64", "once"),
+    ),
+    (
+        "MP912",
+        "scaled-by-another",
+        depends(-1, scaled=True, loss=0.0, scaled_by_another=True),
+        ("scaled by another optimizer", "the ratio of the two loss scales", "`optimizer.scale_loss(loss)`"),
     ),
     (
         "MP912",

@@ -78,6 +78,11 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
         text = (
             f"The training code divides the gradients by {number:g} at every loss scale: {_wrong_at(training, number)}."
         )
+    elif seen.shrinks and seen.scaled_by_another:
+        text = (
+            "The loss was scaled by another optimizer than the one that divides its gradients: they are wrong by the "
+            "ratio of the two loss scales, and shrink as this one's grows."
+        )
     elif seen.shrinks:
         text = f"The applied gradients shrink as the loss scale grows: at the initial scale they are {times} too small."
     else:
@@ -107,6 +112,9 @@ def _times(scale: float | None, exponent: float) -> str:
 
 
 def _remedy(seen: ScaleDependenceFacts, is_keras3: bool) -> str:
+    if seen.shrinks and seen.scaled_by_another:
+        call = "scale_loss" if is_keras3 else "get_scaled_loss"
+        return f"Scale each loss by the optimizer that applies its gradients: `optimizer.{call}(loss)`."
     if seen.shrinks:
         return "Scale the loss that the tape differentiates, once, and let the wrapper divide the gradients, once."
     if seen.loss is not None and seen.loss > 1 + SOME:
