@@ -479,6 +479,18 @@ TABLE: list[tuple[str, str, dict[str, Any], tuple[str, ...] | str]] = [
     ),
     (
         "MP912",
+        "scaled-in-two-lines",
+        depends(1, scaled=True, loss=2.0, scaled_before_at=Location("train.py", 9), scaled_at=Location("train.py", 14)),
+        ("scaled twice, in line 9 and again in line 14: scale it once",),
+    ),
+    (
+        "MP912",
+        "scaled-in-two-files",
+        depends(1, scaled=True, loss=2.0, scaled_before_at=Location("loss.py", 9), scaled_at=Location("train.py", 14)),
+        ("in loss.py:9 and again in train.py:14",),
+    ),
+    (
+        "MP912",
         "scaled-by-another",
         depends(-1, scaled=True, loss=0.0, scaled_by_another=True),
         ("scaled by another optimizer", "the ratio of the two loss scales", "`optimizer.scale_loss(loss)`"),

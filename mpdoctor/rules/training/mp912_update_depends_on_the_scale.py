@@ -118,7 +118,16 @@ def _remedy(seen: ScaleDependenceFacts, is_keras3: bool) -> str:
     if seen.shrinks:
         return "Scale the loss that the tape differentiates, once, and let the wrapper divide the gradients, once."
     if seen.loss is not None and seen.loss > 1 + SOME:
-        return "The loss is scaled twice: scale it once."
+        return f"The loss is scaled twice{_both_places(seen)}: scale it once."
     if is_keras3:  # its wrapper always divides, so these gradients were not applied by it
         return "Apply the gradients with the LossScaleOptimizer that scaled the loss: it divides them by its scale."
     return "Divide the gradients by the scale before they are applied: get_unscaled_gradients(gradients)."
+
+
+def _both_places(seen: ScaleDependenceFacts) -> str:
+    first, again = seen.scaled_before_at, seen.scaled_at
+    if first is None or again is None:
+        return ""
+    if first.path == again.path:
+        return f", in line {first.line} and again in line {again.line}"
+    return f", in {first.path}:{first.line} and again in {again.path}:{again.line}"
