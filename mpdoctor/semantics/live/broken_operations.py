@@ -85,6 +85,11 @@ def is_overflow(operation: OperationFacts) -> bool:
     )
 
 
+def is_at_zero(operation: OperationFacts | None) -> bool:
+    """Whether a 0 among its inputs broke it."""
+    return operation is not None and operation.name in AT_ZERO and operation.holds_zero and not is_overflow(operation)
+
+
 def is_of_input(operation: OperationFacts | None) -> bool:
     """Whether the model's input itself is beyond float16's range."""
     return operation is not None and operation.from_data and is_overflow(operation)
@@ -131,7 +136,7 @@ def broke(operation: OperationFacts) -> str:
         return beyond if operation.masked else "a constant, or a weight that is read there, is already inf or NaN"
     if is_power_at_zero(operation):
         return "the gradient of a power at 0 is infinite"
-    if operation.name in AT_ZERO and operation.holds_zero and not is_overflow(operation):
+    if is_at_zero(operation):
         clause = AT_ZERO[operation.name]
         return clause if " is " in clause else f"{clause} is {operation.result}"
     if operation.name in BELOW_ZERO and operation.result == "nan":
@@ -203,7 +208,7 @@ def remedy_from_operation(operation: OperationFacts, layer: str = "") -> str:
             "Keep the root away from 0, `tf.sqrt(x + 1e-4)`: at 0 its gradient is infinite, and an epsilon below 3e-8 "
             "is 0 in float16."
         )
-    if operation.name in AT_ZERO and operation.holds_zero and not is_overflow(operation):
+    if is_at_zero(operation):
         guard = _guard_at_zero(operation)
         return f"{guard[0].upper()}{guard[1:]}, or {in_float32}."
     if operation.name in ("Exp", "Expm1", "Sinh", "Cosh") and not is_overflow(operation):
@@ -230,7 +235,7 @@ def beside_float32(operation: OperationFacts) -> str | None:
         return None
     if operation.constant is not None:
         return _smaller_constant(operation.constant)
-    if operation.name in AT_ZERO and operation.holds_zero and not is_overflow(operation):
+    if is_at_zero(operation):
         return _guard_at_zero(operation)
     if operation.name == "Cast":
         return "scale these numbers down before they are cast"
