@@ -62,9 +62,9 @@ GUARDS_AT_ZERO = {
     "Xdivy": "divide with `tf.math.divide_no_nan`: it returns 0 where the divisor is 0, with a gradient of 0",
     "Reciprocal": "write `tf.math.reciprocal_no_nan`: for 0 it returns 0, with a gradient of 0",
     "Inv": "write `tf.math.reciprocal_no_nan`: for 0 it returns 0, with a gradient of 0",
-    "Rsqrt": "add an epsilon that float16 holds under the root, 1e-3 instead of 1e-8",
+    "Rsqrt": "add an epsilon that float16 holds under the root, 1e-3 (one below 3e-8 is 0)",
 }
-GUARD_AT_ZERO = "add an epsilon that float16 holds, 1e-4 instead of 1e-8"
+GUARD_AT_ZERO = "add an epsilon that float16 holds, 1e-4 (one below 3e-8 is 0)"
 GIVEN = {"data": "the batch itself holds inf or NaN", "labels": "the labels hold inf or NaN"}
 BELOW_ZERO = {
     "Sqrt": "sqrt() of a negative number",
