@@ -8,9 +8,11 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Collection, Iterable, Mapping
 
+from mpdoctor.facts.remedies import RemedyFacts
 from mpdoctor.finding import AlsoSeen, Finding, Severity
 from mpdoctor.rules.registry import Rule, rule_with_code, rules_with_codes
 
+ON_ONE_LINE = ("line", "zero")  # Nearness
 Ties = Callable[[str, str], bool]  # whether what stands in two files, by path as shown, may be about one model
 
 
@@ -34,6 +36,7 @@ def merged_findings(findings: Iterable[Finding], are_tied: Ties = of_one_program
     candidates = Candidates(merged)
     extra: dict[int, list[AlsoSeen]] = {}
     severities: dict[int, Severity | None] = {}
+    remedies: dict[int, tuple[RemedyFacts, ...]] = {}  # what was tried on the very line
     spoken = []
     for number, finding in enumerate(merged):
         primary = _primary_of(merged, number, candidates, are_tied)
@@ -41,6 +44,8 @@ def merged_findings(findings: Iterable[Finding], are_tied: Ties = of_one_program
             spoken.append(number)
         else:
             extra.setdefault(primary, []).extend([also_seen_from_finding(finding, merged[primary]), *finding.also_seen])
+            if _rule(merged[primary]).explains.get(finding.code) == "zero":
+                remedies.setdefault(primary, finding.remedies)
             if finding.what_if == merged[primary].what_if:
                 severities[primary] = _worse(severities.get(primary, merged[primary].severity), finding.severity)
     presented = [
@@ -48,6 +53,7 @@ def merged_findings(findings: Iterable[Finding], are_tied: Ties = of_one_program
             merged[i],
             also_seen=(*merged[i].also_seen, *extra.get(i, ())),
             severity=severities.get(i, merged[i].severity),
+            remedies=merged[i].remedies or remedies.get(i, ()),
         )
         for i in spoken
     ]
@@ -104,7 +110,7 @@ class Candidates:
 def _explains_from_anywhere(rule: Rule, other: Rule) -> bool:
     """Whether it explains findings of the other one wherever they stand."""
     return (
-        rule.explains.get(other.code, "line") != "line"
+        rule.explains.get(other.code, "line") not in ON_ONE_LINE
         or (other.says_that_it_raised and rule.speaks_of_the_error)
         or bool(other.tells_of_divergence and (rule.causes_divergence or rule.tells_of_divergence))
     )
@@ -139,8 +145,8 @@ def _sends_to(finding: Finding, other: Finding, are_tied: Ties) -> bool:
 
 def _explains_by_its_rule(primary: Finding, finding: Finding, are_tied: Ties) -> bool:
     nearness = _rule(primary).explains.get(finding.code)
-    if nearness == "line":
-        return _same_line(primary, finding)
+    if nearness in ON_ONE_LINE:
+        return _same_line(primary, finding) and (nearness == "line" or finding.evidence.get("at_zero") is True)
     if nearness == "training" and finding.stage != "training":
         return False  # the source shows a place of its own
     return nearness is not None and _same_model(primary, finding, are_tied)

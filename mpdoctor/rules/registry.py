@@ -35,9 +35,10 @@ STAGES = {
     "in_failure": "model",
 }
 LOOKING_AT_RUNS = ("devices", "training")  # families of rules none of which looks at source
-Nearness = Literal["line", "model", "training"]
-"""How near two findings must be for one to explain the other: on one source line; about one model of one target; or
-about one model, where the second was seen in the training alone."""
+Nearness = Literal["line", "model", "training", "zero"]
+"""How near two findings must be for one to explain the other: on one source line; about one model of one target; about
+one model, where the second was seen in the training alone; or on one source line, where the second saw that a 0 broke
+the line's operation."""
 
 # Where the documentation is published, "https://…/", once it is: a link that leads nowhere is worse than none.
 PUBLISHED_AT = ""

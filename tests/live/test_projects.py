@@ -160,6 +160,13 @@ def a_loss_that_is_not_scaled_is_seen_live_as_well(project: Project, diagnosis: 
     assert ("MP912" in {sight["code"] for sight in seen}) == (project.keras == "3"), seen
 
 
+@shown_by("scaled_in_two_helpers-3", "scaled_in_two_helpers-tf_keras")
+def a_loss_that_is_scaled_twice_names_both_lines_and_is_shown_unscaled(project: Project, diagnosis: Check) -> None:
+    assert "in line 17 and again in line 22" in diagnosis.finding("MP912")["help"]
+    (probe,) = diagnosis.report["probes"]
+    assert probe["loss"][0] < 64
+
+
 @shown_by("halves_everywhere-3", "halves_everywhere-tf_keras")
 def what_comes_of_a_16_bit_output_is_told_with_it(project: Project, diagnosis: Check) -> None:
     seen = {sight["code"] for sight in diagnosis.finding("MP201")["also_seen"] if sight["stage"] == "model"}

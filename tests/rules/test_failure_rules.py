@@ -57,6 +57,8 @@ NO_KERNELS = [  # TensorFlow 2.10, 2.15 and 2.21
     ("Unsupported dtype19 for '{{node range}} = Range[Tidx=DT_HALF](range/start, range/limit)'", ("`range`",)),
 ]
 ASSIGNED = "Tensor conversion requested dtype float32 for Tensor with dtype float16: <tf.Tensor: shape=(4,)>"
+TO_HALF = "Tensor conversion requested dtype float16 for Tensor with dtype float32: <tf.Tensor: shape=(4,)>"
+PER_REPLICA = "Type PerReplica is not supported as a gradient source or gradient target."
 RESHAPE = "cannot reshape array of size 3200 into shape (28,28,1)"
 
 ARGPARSE = """\
@@ -621,6 +623,24 @@ TABLE: list[tuple[str, FailureFacts, list[str], tuple[str, ...]]] = [
         ("Two dtypes are combined",),
     ),
     (
+        "float32-assigned-to-a-half",
+        raised("ValueError", TO_HALF, "training", computes_in_half=True, frames=(frame("a.assign_add(g / n)"),)),
+        ["MP901"],
+        ("The variable is float16", "make it a float32 variable"),
+    ),
+    (
+        "float32-where-a-half-is-wanted",
+        raised("ValueError", TO_HALF, "training", computes_in_half=True),
+        ["MP901"],
+        ("stands where float16 is wanted", "tf.cast(value, tf.float16)"),
+    ),
+    (
+        "float32-assigned-without-mixed-precision",
+        raised("ValueError", TO_HALF, "training", frames=(frame("a.assign_add(g / n)"),)),
+        ["MP901"],
+        ("Fix this line",),
+    ),
+    (
         "no-kernel",
         raised("InvalidArgumentError", NO_KERNEL, "training", **LAYER),
         ["MP211", "MP901"],
@@ -693,6 +713,18 @@ TABLE: list[tuple[str, FailureFacts, list[str], tuple[str, ...]]] = [
         raised("ValueError", NO_REPLICA, "training"),
         ["MP415", "MP901"],
         ("so not on a replica", "strategy.run(step"),
+    ),
+    (
+        "values-of-all-replicas-applied",
+        raised("ValueError", PER_REPLICA, "training", frames=(frame("opt.apply_gradients(zip(g, v))"),)),
+        ["MP415", "MP901"],
+        ("so not on a replica", "strategy.run(step"),
+    ),
+    (
+        "values-of-all-replicas-elsewhere",
+        raised("ValueError", PER_REPLICA, "training", frames=(frame("tape.gradient(loss, v)"),)),
+        ["MP901"],
+        ("Fix this line",),
     ),
     *(
         (f"nothing-fits-{words.split()[0]}", raised(exception, text), ["MP002"], (words,))

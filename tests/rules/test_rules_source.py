@@ -362,6 +362,13 @@ def step(real):
             "Set it on the inner optimizer: `opt.inner_optimizer.epsilon = 1e-4`.",
         ),
         (
+            "3",
+            "import keras\nopt = "
+            "keras.mixed_precision.LossScaleOptimizer(keras.optimizers.Adam())\nopt.epsilon = 1e-4\nprint(opt.epsilon)\n",
+            "`opt.epsilon = 1e-4` only sets an attribute of the LossScaleOptimizer; Adam keeps 1e-07.",
+            "Set it on the inner optimizer: `opt.inner_optimizer.epsilon = 1e-4`. Read it there as well (line 4).",
+        ),
+        (
             "tf_keras",
             "import tensorflow as tf\nopt = tf.keras.mixed_precision.LossScaleOptimizer('adam')\n",
             "LossScaleOptimizer needs an optimizer, and is given the string 'adam'; this line raises.",

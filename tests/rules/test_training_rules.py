@@ -298,6 +298,12 @@ TABLE: list[tuple[str, str, dict[str, Any], tuple[str, ...] | str]] = [
         depends(0, 0, keras=KERAS2, scaled=True, unscaled=True, loss=0.0, scaled_by_another=True),
         SILENT,
     ),
+    (
+        "MP401",
+        "keras3-scaled-by-another",
+        depends(-1, scaled=True, loss=0.0, scaled_by_another=True),
+        SILENT,
+    ),
     ("MP401", "keras3-right", depends(0, 0, scaled=True), SILENT),
     ("MP401", "keras3-right-and-nothing-called", depends(0, 0), SILENT),
     ("MP401", "keras3-twice-unscaled-but-scaled", depends(-1, scaled=True), SILENT),
@@ -470,6 +476,24 @@ TABLE: list[tuple[str, str, dict[str, Any], tuple[str, ...] | str]] = [
         "shrinks",
         depends(-1, -1, 0),
         ("32768 times too small", "scales 16 and 1024", "differ by a factor of 64", "once"),
+    ),
+    (
+        "MP912",
+        "scaled-in-two-lines",
+        depends(1, scaled=True, loss=2.0, scaled_before_at=Location("train.py", 9), scaled_at=Location("train.py", 14)),
+        ("scaled twice, in line 9 and again in line 14: scale it once",),
+    ),
+    (
+        "MP912",
+        "scaled-in-two-files",
+        depends(1, scaled=True, loss=2.0, scaled_before_at=Location("loss.py", 9), scaled_at=Location("train.py", 14)),
+        ("in loss.py:9 and again in train.py:14",),
+    ),
+    (
+        "MP912",
+        "scaled-by-another",
+        depends(-1, scaled=True, loss=0.0, scaled_by_another=True),
+        ("scaled by another optimizer", "the ratio of the two loss scales", "`optimizer.scale_loss(loss)`"),
     ),
     (
         "MP912",
@@ -884,7 +908,7 @@ TABLE: list[tuple[str, str, dict[str, Any], tuple[str, ...] | str]] = [
         "MP907",
         "log-of-nothing",
         in_loss("Log", loss=-math.inf, holds_zero=True, in_float32=math.inf, result="-inf"),
-        ("The loss is -inf at step 1 and at 49 later steps", "log() of 0 is -inf", "1e-4 instead of 1e-8"),
+        ("The loss is -inf at step 1 and at 49 later steps", "log() of 0 is -inf", "1e-4 (one below 3e-8 is 0)"),
     ),
     (
         "MP907",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import collections
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import tensorflow as tf
 from tensorflow.python.ops.resource_variable_ops import ResourceVariable
@@ -42,25 +42,40 @@ class LossTap:
         return tf.reduce_sum(self._variable.read_value())
 
 
+class _Scaled(NamedTuple):
+    """A loss that was scaled: what came of it, the loss as it was, by which optimizer, and in which line of the
+    user's."""
+
+    result: Any
+    loss: Any
+    optimizer: Any
+    at: Location | None
+
+
 class Losses:
     """Which loss belongs to which optimizer: the one that was differentiated by its variables."""
 
     def __init__(self) -> None:
         self._taps: dict[int, LossTap] = {}  # by the identity of the first variable that a loss is differentiated by
         self._newest: LossTap | None = None
-        # (loss scaled, loss as it was, by which optimizer)
-        self._scaled: collections.deque[tuple[Any, Any, Any]] = collections.deque(maxlen=8)
+        self._scaled: collections.deque[_Scaled] = collections.deque(maxlen=8)
         self.scaled_dtype = ""  # of the loss that was scaled last
         self.scaled_at: Location | None = None  # the user's line that did so, None where Keras did
+        self.scaled_before_at: Location | None = None  # where the loss that was scaled last had been scaled already
         # (loss, by which optimizer) of those that were scaled and not differentiated yet
         self._waiting: collections.deque[tuple[Any, Any]] = collections.deque(maxlen=8)
 
     def scaled(self, loss: Any, result: object, optimizer: KerasOptimizer) -> None:
         """`result` is this loss times the loss scale of this optimizer."""
-        self._scaled.append((result, loss, optimizer))
-        self._waiting.append((loss, optimizer))
+        before = next((scaled for scaled in self._scaled if scaled.result is loss), None)
+        if before is not None:
+            self._waiting = collections.deque((each for each in self._waiting if each[0] is not before.loss), 8)
+            loss = before.loss
         self.scaled_dtype = getattr(getattr(loss, "dtype", None), "name", "")
         self.scaled_at = own_location() if called_by_user() else None
+        self.scaled_before_at = before.at if before is not None else None
+        self._scaled.append(_Scaled(result, loss, optimizer, self.scaled_at))
+        self._waiting.append((loss, optimizer))
 
     def differentiated(self, target: tf.Tensor, sources: object) -> None:
         """A tape is asked for the gradients of `target` by `sources`; by anything but variables it is no loss."""
@@ -71,7 +86,7 @@ class Losses:
             or not tf.as_dtype(target.dtype).is_floating
         ):
             return
-        known = [(loss, optimizer) for result, loss, optimizer in self._scaled if result is target]
+        known = [(scaled.loss, scaled.optimizer) for scaled in self._scaled if scaled.result is target]
         waiting = list(self._waiting)
         self._waiting.clear()
         self._newest = self._taps.setdefault(id(first), LossTap())

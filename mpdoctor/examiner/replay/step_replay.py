@@ -227,8 +227,13 @@ class StepReplay:
         unscaled = calls["unscaled"] if self._training.keras.unscaling_methods() else None
         found = dependence_from_passages(low, high, at_low, at_high, calls["scaled"], unscaled, wrappers)
         if found is not None:
-            scaled_at = self._training.session.losses.scaled_at
-            found = replace(found, scaled_at=scaled_at, scaled_by_another=observed.is_scaled_by_another)
+            losses = self._training.session.losses
+            found = replace(
+                found,
+                scaled_at=losses.scaled_at,
+                scaled_before_at=losses.scaled_before_at,
+                scaled_by_another=observed.is_scaled_by_another,
+            )
         if found is not None and observed.derivatives and wrappers == 1:
             exact = replace(found, exponents=observed.derivatives)
             found = exact if abs(exact.median - found.median) < AGREE else found

@@ -40,6 +40,8 @@ class ScaleDependenceFacts:
         That loss, where it is finite and times the scale `high` it is not.
     scaled_at
         The user's line that scales it; None where Keras does.
+    scaled_before_at
+        The user's line that had scaled it already; None where it is scaled once.
     scaled_by_another
         Whether the loss that the tape differentiates was scaled by another optimizer than this one.
     """
@@ -57,6 +59,7 @@ class ScaleDependenceFacts:
     loss_dtype: str = ""
     loss_too_large: float | None = None
     scaled_at: Location | None = None
+    scaled_before_at: Location | None = None
     scaled_by_another: bool = False
     divided_by: float | None = None
 

@@ -65,6 +65,7 @@ from mpdoctor.semantics.source.layers.output_layers import (
     output_layers,
     sixteen_bit_output,
 )
+from mpdoctor.semantics.source.layers.unread_outputs import UnreadOutputs
 from mpdoctor.semantics.source.numbers.computed_outputs import computed_outputs
 from mpdoctor.semantics.source.numbers.losses_and_metrics import STEPS
 from mpdoctor.semantics.source.numbers.precision import precision_of
@@ -90,21 +91,27 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     models = _trained_models(facts)
     cast_by_program = bool(models) and _is_cast_by_program(facts)
     for model in models:
+        unread = UnreadOutputs(facts, model)
         for layer in output_layers(facts, model):
-            dtype = sixteen_bit_output(facts, layer) or _of_lambda_layer(facts, layer)
-            activations = activations_of_outputs(facts, layer)
-            if cast_by_program and activations <= set(KEEPING_DIGITS):
-                continue
-            if dtype is not None and isinstance(layer.callee, Api):
-                name = public_name(layer.callee.name).rpartition(".")[2]
-                fix = unsafe_fix('Give it dtype="float32"', output_in_float32(facts, layer))
-                evidence = _evidence_of(*activations)
-                yield Finding(_message(name, dtype), _help(name, layer), layer.location, evidence=evidence, fix=fix)
+            if layer not in unread.layers:
+                yield from _of_layer(facts, layer, cast_by_program)
         for output, dtype in () if cast_by_program else computed_outputs(facts, model):
-            name = text_at(facts, output.location) or function_behind(output)
-            yield Finding(
-                _message(f"`{name}`" if name else "this line", dtype), _help_for_computed(output), output.location
-            )
+            if output not in unread.tensors:
+                name = text_at(facts, output.location) or function_behind(output)
+                message = _message(f"`{name}`" if name else "this line", dtype)
+                yield Finding(message, _help_for_computed(output), output.location)
+
+
+def _of_layer(facts: SourceFacts, layer: Call, cast_by_program: bool) -> Iterator[Finding]:
+    dtype = sixteen_bit_output(facts, layer) or _of_lambda_layer(facts, layer)
+    activations = activations_of_outputs(facts, layer)
+    if cast_by_program and activations <= set(KEEPING_DIGITS):
+        return
+    if dtype is not None and isinstance(layer.callee, Api):
+        name = public_name(layer.callee.name).rpartition(".")[2]
+        fix = unsafe_fix('Give it dtype="float32"', output_in_float32(facts, layer))
+        evidence = _evidence_of(*activations)
+        yield Finding(_message(name, dtype), _help(name, layer), layer.location, evidence=evidence, fix=fix)
 
 
 def _of_lambda_layer(facts: SourceFacts, layer: Call) -> str | None:

@@ -5,6 +5,9 @@ Such a weight has no float32 copy: an update smaller than its last bit is lost. 
 SGD at 1e-4 and weights of 1, 20 epochs changed the weight by exactly 0 in Keras 3.15, tf_keras 2.21, TensorFlow
 2.15 and 2.10. A weight made without a dtype is stored in float32 and read as float16 inside `call()`.
 
+The numbers of a metric of one's own are the same case: a share of 72,000 samples, counted in two float16 weights, came
+out as 0, because the number of samples was inf (Keras 3.15).
+
 ## Flagged
 ```python
 import keras
@@ -51,7 +54,7 @@ from collections.abc import Iterator
 from mpdoctor.facts.model import ModelFacts
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.knowledge.half_dtypes import HALF
-from mpdoctor.program.dtypes.dtype_names import AUTOCAST
+from mpdoctor.program.dtypes.dtype_names import AUTOCAST, is_policy_in_force
 from mpdoctor.program.dtypes.tensor_dtypes import dtype_named, policies_named
 from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
@@ -82,6 +85,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
                 weight.location,
                 fix=unsafe_fix("Leave `dtype` out", without_keyword(facts, weight.location, "dtype")),
             )
+    yield from _states_of_metrics(facts)
     if facts.keras.is_keras3:
         return  # Keras 3 does not train a raw variable at all, whatever its dtype (MP203).
     for variable in raw_variables(facts):
@@ -91,6 +95,24 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
                 f"This variable is stored in {dtype}: {LOST}",
                 "Make it with `self.add_weight(…)` and no dtype: Keras stores it in float32 and casts it in `call()`.",
                 variable.location,
+            )
+
+
+def _states_of_metrics(facts: SourceFacts) -> Iterator[Finding]:
+    """What metrics of the program's own count and sum in, over all batches of an epoch."""
+    for state in facts.method_calls("add_weight"):
+        owner, given = state.context.owner or owner_of_weight(state), state.keyword("dtype")
+        if owner is None or owner.kind != "metric" or given is None or asks_for_dtype(state.context):
+            continue
+        dtype = dtype_named(given, facts.keras)
+        dtype = dtype if dtype in HALF else _computed_in_by_policy(given) or _computed_in_by_global_policy(facts, given)
+        if dtype in HALF:
+            digits = "2048, and is inf from 65520 on" if dtype == "float16" else "256"
+            yield Finding(
+                f"This metric keeps its numbers in {dtype} over a whole epoch: it counts exactly only up to {digits}.",
+                "Leave `dtype` out: a metric keeps float32 numbers, whatever the policy.",
+                state.location,
+                fix=unsafe_fix("Leave `dtype` out", without_keyword(facts, state.location, "dtype")),
             )
 
 
@@ -115,6 +137,14 @@ def _computed_in_by_policy(dtype: Value) -> str | None:
         return None
     policies = policies_named(dtype.of)
     return MIXED.get(policies[0]) if len(policies) == 1 else None
+
+
+def _computed_in_by_global_policy(facts: SourceFacts, dtype: Value) -> str | None:
+    """What `global_policy().compute_dtype` names, where only one policy may be in force."""
+    if not isinstance(dtype, Attribute) or dtype.name != "compute_dtype" or not isinstance(dtype.of, Call):
+        return None
+    policies = facts.policies_at(dtype.of) if is_policy_in_force(dtype.of) else ()
+    return MIXED.get(str(policies[0])) if len(policies) == 1 else None
 
 
 def _half_dtype(facts: SourceFacts, weight: Call) -> str | None:

@@ -52,7 +52,10 @@ from mpdoctor.semantics.source.numbers.float_ids import numbers_before, rounding
 
 SEVERITY = Severity.ERROR
 CONFIRMED_LIVE = True
-HELP = 'Make them integers from the start: `keras.Input(…, dtype="int32")`. Keras never casts integers.'
+HELP = (
+    'Make them integers from the start, in an input of their own: `keras.Input(…, dtype="int32")`. Keras never casts '
+    "integers."
+)
 EXACT = {"float16": 2048, "bfloat16": 256}
 LONGEST = 30
 MOST_TERMS = 4

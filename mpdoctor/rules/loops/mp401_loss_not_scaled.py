@@ -201,12 +201,10 @@ def _name_of_loss(facts: SourceFacts, gradient: Call) -> str:
 
 def in_training(training: TrainingFacts) -> Iterator[Finding]:
     seen = training.scale_dependence
-    if seen is None or seen.is_scaled or seen.grows:
+    if seen is None or seen.is_scaled or seen.grows or seen.scaled_by_another:
         return
     shrinks = seen.shrinks
     if not shrinks and (training.model.keras.is_keras3 or not _computes_in_float16(training)):
-        return
-    if not shrinks and seen.scaled_by_another:
         return
     yield Finding(
         "The loss was never scaled, but the gradients are divided by the loss scale: every applied "

@@ -234,7 +234,7 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
         return
     yield Finding(
         "The gradients are clipped, or divided by their norm, while they are still multiplied by the loss scale, and "
-        f"unscaled afterwards: for the same batch, the gradients at the loss scales {seen.low:g} and {seen.high:g} "
+        f"unscaled afterwards. For the same batch, the gradients at the loss scales {seen.low:g} and {seen.high:g} "
         f"differ by a factor of {(seen.high / seen.low) ** abs(seen.median):.3g}, and should be equal.",
         "Give the limit to the optimizer inside, which clips after unscaling: "
         "`LossScaleOptimizer(Adam(global_clipnorm=1.0))`. Multiply what is divided by its norm by "

@@ -95,7 +95,9 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 
 
 def in_failure(failure: FailureFacts) -> Iterator[Finding]:
-    if "must be called in a replica context" in failure.said_by_library:
+    said = failure.said_by_library
+    takes_all_replicas = "Type PerReplica is not supported" in said and ".apply" in failure.failing_line
+    if takes_all_replicas or "must be called in a replica context" in said:
         yield Finding(
             "Gradients are applied outside `strategy.run`, so not on a replica.",
             HELP,

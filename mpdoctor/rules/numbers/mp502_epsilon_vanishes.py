@@ -87,6 +87,7 @@ from mpdoctor.semantics.wording import expression_at
 
 SEVERITY = Severity.ERROR
 FIXES = ("unsafe",)
+EXPLAINS = {"MP904": "zero", "MP907": "zero"}
 WITHOUT_GUARD = {
     DIVISOR: "a divisor of 0 gives inf or NaN",
     ROOT_DIVISOR: "a divisor of 0 gives inf or NaN",

@@ -78,6 +78,7 @@ from mpdoctor.facts.location import Location
 from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.knowledge.half_dtypes import HALF
 from mpdoctor.knowledge.top_k_metrics import CLASSES, FUNCTIONS, NAMES, REFUSES
+from mpdoctor.program.dtypes.tensor_dtypes import dtype_named
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.instances import class_of, is_instance_of
 from mpdoctor.program.source_facts import SourceFacts
@@ -191,7 +192,7 @@ def _assigned(facts: SourceFacts) -> Iterator[Finding]:
     for call in facts.method_calls(*ASSIGNING):
         method = method_around(facts, call.context)
         owner = None if method is None else method.owner
-        if owner is None or owner.kind != "metric" or call.receiver is None or not is_weight(call.receiver):
+        if owner is None or owner.kind != "metric" or not _is_float32_state(facts, call.receiver):
             continue
         name = precision.half(call.argument(0, "value"), call.context)
         if name is not None:
@@ -201,6 +202,14 @@ def _assigned(facts: SourceFacts) -> Iterator[Finding]:
                 call.location,
                 fix=safe_fix("Cast it to float32", cast_argument(facts, call.location)),
             )
+
+
+def _is_float32_state(facts: SourceFacts, state: Value | None) -> bool:
+    """Whether it is made without a dtype, or with this one."""
+    if not isinstance(state, Call) or not is_weight(state):
+        return False
+    given = state.keyword("dtype")
+    return given is None or dtype_named(given, facts.keras) == "float32"
 
 
 def _fix(facts: SourceFacts, event: Call | Operation, half: Value) -> Fix | None:

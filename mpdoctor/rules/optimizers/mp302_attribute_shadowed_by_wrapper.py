@@ -45,7 +45,7 @@ from mpdoctor.semantics.source.edits.statements import statement_at
 from mpdoctor.semantics.source.optimizers.attribute_access import reads, same_object, writes
 from mpdoctor.semantics.source.optimizers.conditional_wrappers import wrapped_on_condition
 from mpdoctor.semantics.source.optimizers.wrappers import kinds_of_wrapper, wrapped
-from mpdoctor.semantics.wording import name_of_optimizer, text_at
+from mpdoctor.semantics.wording import listed, name_of_optimizer, text_at
 
 SEVERITY = Severity.ERROR
 FIXES = ("safe", "unsafe")
@@ -73,16 +73,35 @@ def _set_on_wrapper(facts: SourceFacts) -> Iterator[Finding]:
         yield Finding(
             f"`{of}.{write.name} = {value}` only sets an attribute of the LossScaleOptimizer; {name} keeps "
             f"{goes_on if goes_on is not None else 'its own value'}.",
-            f"Write `{of}.{RENAMED[write.name]} = {value}`, which the wrapper passes on."
-            if write.name in RENAMED
-            else f"Set it on the inner optimizer: `{of}.inner_optimizer.{write.name} = {value}`."
-            if of_wrapper
-            else "The optimizer is wrapped on one path only: "
-            f'`getattr({of}, "inner_optimizer", {of}).{write.name} = {value}`.',
+            _help_for_write(facts, write, of, value, on_condition=not of_wrapper),
             write.location,
             evidence={"attribute": write.name, "inner_value": goes_on},
             fix=_fix(facts, write) if of_wrapper else None,
         )
+
+
+def _help_for_write(facts: SourceFacts, write: Write, of: str, value: str, on_condition: bool) -> str:
+    if write.name in RENAMED:
+        return f"Write `{of}.{RENAMED[write.name]} = {value}`, which the wrapper passes on."
+    if on_condition:
+        return (
+            "The optimizer is wrapped on one path only: "
+            f'`getattr({of}, "inner_optimizer", {of}).{write.name} = {value}`.'
+        )
+    return f"Set it on the inner optimizer: `{of}.inner_optimizer.{write.name} = {value}`.{_read_there(facts, write)}"
+
+
+def _reads_of_it(facts: SourceFacts, write: Write) -> list[Read]:
+    return [read for read in reads(facts, (write.name,)) if same_object(read.of, write.of)]
+
+
+def _read_there(facts: SourceFacts, write: Write) -> str:
+    """Where the value is read back: from the wrapper, which no longer has it then."""
+    lines = sorted({read.location.line for read in _reads_of_it(facts, write)} - {write.location.line})
+    if not lines:
+        return ""
+    named = listed([str(line) for line in lines])
+    return f" Read it there as well (line{'s' if len(lines) > 1 else ''} {named})."
 
 
 def _written_value(facts: SourceFacts, write: Write) -> str:
@@ -116,10 +135,7 @@ def _read_from_wrapper(facts: SourceFacts) -> Iterator[Finding]:
 
 def _fix(facts: SourceFacts, write: Write) -> Fix | None:
     """The edits for the write and for the reads that follow it, which would no longer find the value on the wrapper."""
-    both: tuple[Read | Write, ...] = (
-        write,
-        *(read for read in reads(facts, (write.name,)) if same_object(read.of, write.of)),
-    )
+    both: tuple[Read | Write, ...] = (write, *_reads_of_it(facts, write))
     if write.name in RENAMED:
         right = RENAMED[write.name]
         return safe_fix(f"Write `{right}`", *(attribute_renamed(facts, event, right) for event in both))

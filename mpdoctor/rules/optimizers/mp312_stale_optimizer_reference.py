@@ -61,7 +61,13 @@ from mpdoctor.program.user_definitions import FunctionFacts
 from mpdoctor.program.values import Value, options
 from mpdoctor.semantics.source.edits.expressions import callee_replaced, replaced, safe_fix, unsafe_fix
 from mpdoctor.semantics.source.optimizers.attribute_access import reads, receivers
-from mpdoctor.semantics.source.optimizers.gradients import UNSCALING, applied_gradients, target, unscaled_on_the_way
+from mpdoctor.semantics.source.optimizers.gradients import (
+    UNSCALING,
+    applied_gradients,
+    calls_on_the_way,
+    target,
+    unscaled_on_the_way,
+)
 from mpdoctor.semantics.source.optimizers.scaling import SCALING, scaling_calls
 from mpdoctor.semantics.source.optimizers.wrappers import starting_scale_in_words, wrappings
 from mpdoctor.semantics.source.programs.branches import exclude_each_other
@@ -85,7 +91,6 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 def _applied_bare(facts: SourceFacts, wrapping: Call, inner: Call) -> Iterator[Finding]:
     """Calls in which the bare optimizer applies gradients that its wrapper should apply."""
     by_compile = wrapping.method == "compile"
-    wrapper = receiver_text(facts, wrapping) + ".optimizer" if by_compile else "the LossScaleOptimizer"
     for apply in facts.method_calls(*APPLYING, "minimize"):
         if apply.receiver is not inner or any(receiver is not inner for receiver in receivers(facts, apply)):
             continue
@@ -94,14 +99,22 @@ def _applied_bare(facts: SourceFacts, wrapping: Call, inner: Call) -> Iterator[F
         if scaled and _is_unscaled_by_hand(facts, apply):
             continue
         if (by_compile or scaled) and _comes_later(apply, wrapping):
+            wrapper = _name_of_wrapper(facts, wrapping, apply, scalings) if by_compile else ""
+            start = f"`{receiver_text(facts, apply)}` is the bare {name_of_optimizer(inner)}, but "
             yield Finding(
-                _message(
-                    facts, apply, inner, wrapper, "32768" if by_compile else starting_scale_in_words(wrapping), scaled
-                ),
-                f"Use `{wrapper}` for the whole step." if by_compile else "Apply with the LossScaleOptimizer.",
+                start + _around(wrapper) + _what_follows(facts, apply, wrapping, scaled),
+                _help(facts, apply, wrapper, scaled),
                 apply.location,
                 fix=_fix(facts, wrapper, wrapping, apply, scalings) if by_compile else None,
             )
+
+
+def _name_of_wrapper(facts: SourceFacts, wrapping: Call, apply: Call, scalings: list[Call]) -> str:
+    """What the program may call it where it applies the gradients: the step itself says so where it scales by it."""
+    by_wrapper = (scaling for scaling in scalings if _is_of_wrapper(scaling, wrapping))
+    named = next((receiver_text(facts, scaling) for scaling in by_wrapper), "")
+    of_compile = receiver_text(facts, wrapping) + ".optimizer"
+    return named or (of_compile if _can_be_named(of_compile, wrapping, apply) else "model.optimizer")
 
 
 def _fix(facts: SourceFacts, wrapper: str, wrapping: Call, apply: Call, scalings: list[Call]) -> Fix | None:
@@ -187,15 +200,25 @@ def _is_of_wrapper(scaling: Call, wrapping: Call) -> bool:
     return any(option is wrapping or getattr(option, "of", None) in models for option in options(scaling.receiver))
 
 
-def _message(facts: SourceFacts, apply: Call, inner: Call, wrapper: str, scale: str, scaled: bool) -> str:
-    of = receiver_text(facts, apply)
-    start = f"`{of}` is the bare {name_of_optimizer(inner)}, "
-    if wrapper.endswith(".optimizer"):
-        start += f"but compile() wrapped it in a LossScaleOptimizer, `{wrapper}`: "
-    else:
-        start += "but the LossScaleOptimizer around it scaled the loss: "
-    if scaled and facts.keras.is_keras3:
-        return (
-            f"{start}nothing unscales these gradients, and every applied gradient is {scale} times too large at first."
-        )
-    return f"{start}{UNPROTECTED}."
+def _around(wrapper: str) -> str:
+    if wrapper:
+        return f"compile() wrapped it in a LossScaleOptimizer, `{wrapper}`: "
+    return "the LossScaleOptimizer around it scaled the loss: "
+
+
+def _what_follows(facts: SourceFacts, apply: Call, wrapping: Call, scaled: bool) -> str:
+    if not scaled:
+        return f"{UNPROTECTED}."
+    if calls_on_the_way(apply, UNSCALING):
+        return "inf and NaN are applied, too, in steps that the wrapper would skip, and the loss scale never changes."
+    scale = "32768" if wrapping.method == "compile" else starting_scale_in_words(wrapping)
+    return f"nothing unscales these gradients, and every applied gradient is {scale} times too large at first."
+
+
+def _help(facts: SourceFacts, apply: Call, wrapper: str, scaled: bool) -> str:
+    of = f"`{wrapper}`" if wrapper else "the LossScaleOptimizer"
+    if not scaled:
+        return f"Use {of} for the whole step."
+    if facts.keras.is_keras3 or calls_on_the_way(apply, UNSCALING):
+        return f"Apply with {of}."
+    return f"Unscale and apply with {of}: `gradients = {wrapper or 'optimizer'}.{UNSCALING}(gradients)` first."

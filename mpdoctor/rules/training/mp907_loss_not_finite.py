@@ -61,7 +61,7 @@ from collections.abc import Iterator
 
 from mpdoctor.facts.training import OperationFacts, TrainingFacts
 from mpdoctor.finding import Finding, Severity
-from mpdoctor.semantics.live.broken_operations import GIVEN, broke
+from mpdoctor.semantics.live.broken_operations import GIVEN, broke, is_at_zero
 from mpdoctor.semantics.live.second_training import remedies_as_told
 from mpdoctor.semantics.live.training_texts import (
     evidence_of_growth,
@@ -92,6 +92,7 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
         evidence={
             "steps": [i + 1 for i in bad],
             **_operation(training.broken_operation),
+            **({"at_zero": True} if is_at_zero(training.broken_operation) else {}),
             **evidence_of_growth(training),
         },
         remedies=remedies_as_told(training),

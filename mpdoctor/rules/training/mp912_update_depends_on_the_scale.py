@@ -78,6 +78,11 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
         text = (
             f"The training code divides the gradients by {number:g} at every loss scale: {_wrong_at(training, number)}."
         )
+    elif seen.shrinks and seen.scaled_by_another:
+        text = (
+            "The loss was scaled by another optimizer than the one that divides its gradients: they are wrong by the "
+            "ratio of the two loss scales, and shrink as this one's grows."
+        )
     elif seen.shrinks:
         text = f"The applied gradients shrink as the loss scale grows: at the initial scale they are {times} too small."
     else:
@@ -107,10 +112,22 @@ def _times(scale: float | None, exponent: float) -> str:
 
 
 def _remedy(seen: ScaleDependenceFacts, is_keras3: bool) -> str:
+    if seen.shrinks and seen.scaled_by_another:
+        call = "scale_loss" if is_keras3 else "get_scaled_loss"
+        return f"Scale each loss by the optimizer that applies its gradients: `optimizer.{call}(loss)`."
     if seen.shrinks:
         return "Scale the loss that the tape differentiates, once, and let the wrapper divide the gradients, once."
     if seen.loss is not None and seen.loss > 1 + SOME:
-        return "The loss is scaled twice: scale it once."
+        return f"The loss is scaled twice{_both_places(seen)}: scale it once."
     if is_keras3:  # its wrapper always divides, so these gradients were not applied by it
         return "Apply the gradients with the LossScaleOptimizer that scaled the loss: it divides them by its scale."
     return "Divide the gradients by the scale before they are applied: get_unscaled_gradients(gradients)."
+
+
+def _both_places(seen: ScaleDependenceFacts) -> str:
+    first, again = seen.scaled_before_at, seen.scaled_at
+    if first is None or again is None:
+        return ""
+    if first.path == again.path:
+        return f", in line {first.line} and again in line {again.line}"
+    return f", in {first.path}:{first.line} and again in {again.path}:{again.line}"

@@ -62,9 +62,9 @@ GUARDS_AT_ZERO = {
     "Xdivy": "divide with `tf.math.divide_no_nan`: it returns 0 where the divisor is 0, with a gradient of 0",
     "Reciprocal": "write `tf.math.reciprocal_no_nan`: for 0 it returns 0, with a gradient of 0",
     "Inv": "write `tf.math.reciprocal_no_nan`: for 0 it returns 0, with a gradient of 0",
-    "Rsqrt": "add an epsilon that float16 holds under the root, 1e-3 instead of 1e-8",
+    "Rsqrt": "add an epsilon that float16 holds under the root, 1e-3 (one below 3e-8 is 0)",
 }
-GUARD_AT_ZERO = "add an epsilon that float16 holds, 1e-4 instead of 1e-8"
+GUARD_AT_ZERO = "add an epsilon that float16 holds, 1e-4 (one below 3e-8 is 0)"
 GIVEN = {"data": "the batch itself holds inf or NaN", "labels": "the labels hold inf or NaN"}
 BELOW_ZERO = {
     "Sqrt": "sqrt() of a negative number",
@@ -83,6 +83,11 @@ def is_overflow(operation: OperationFacts) -> bool:
         and operation.in_float32 is not None
         and FLOAT16_LIMIT < operation.in_float32 < math.inf
     )
+
+
+def is_at_zero(operation: OperationFacts | None) -> bool:
+    """Whether a 0 among its inputs broke it."""
+    return operation is not None and operation.name in AT_ZERO and operation.holds_zero and not is_overflow(operation)
 
 
 def is_of_input(operation: OperationFacts | None) -> bool:
@@ -131,7 +136,7 @@ def broke(operation: OperationFacts) -> str:
         return beyond if operation.masked else "a constant, or a weight that is read there, is already inf or NaN"
     if is_power_at_zero(operation):
         return "the gradient of a power at 0 is infinite"
-    if operation.name in AT_ZERO and operation.holds_zero and not is_overflow(operation):
+    if is_at_zero(operation):
         clause = AT_ZERO[operation.name]
         return clause if " is " in clause else f"{clause} is {operation.result}"
     if operation.name in BELOW_ZERO and operation.result == "nan":
@@ -203,7 +208,7 @@ def remedy_from_operation(operation: OperationFacts, layer: str = "") -> str:
             "Keep the root away from 0, `tf.sqrt(x + 1e-4)`: at 0 its gradient is infinite, and an epsilon below 3e-8 "
             "is 0 in float16."
         )
-    if operation.name in AT_ZERO and operation.holds_zero and not is_overflow(operation):
+    if is_at_zero(operation):
         guard = _guard_at_zero(operation)
         return f"{guard[0].upper()}{guard[1:]}, or {in_float32}."
     if operation.name in ("Exp", "Expm1", "Sinh", "Cosh") and not is_overflow(operation):
@@ -230,7 +235,7 @@ def beside_float32(operation: OperationFacts) -> str | None:
         return None
     if operation.constant is not None:
         return _smaller_constant(operation.constant)
-    if operation.name in AT_ZERO and operation.holds_zero and not is_overflow(operation):
+    if is_at_zero(operation):
         return _guard_at_zero(operation)
     if operation.name == "Cast":
         return "scale these numbers down before they are cast"

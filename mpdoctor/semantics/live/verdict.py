@@ -195,9 +195,14 @@ def _of_its_own(training: TrainingFacts) -> str:
 
 
 def _not_finite(training: TrainingFacts) -> str:
-    for number, step in enumerate(training.steps, 1):
-        if step.applied and step.loss is not None and not math.isfinite(step.loss):
-            return f"the loss is {step.loss} from step {number} on"
+    broken = [step.loss is not None and not math.isfinite(step.loss) for step in training.steps]
+    first = next((number for number, step in enumerate(training.steps) if broken[number] and step.applied), None)
+    if first is not None:
+        loss = training.steps[first].loss
+        if not all(broken[first:]):
+            return f"the loss is {loss} at step {first + 1}, and the step was applied"
+        finite = [number for number, is_broken in enumerate(broken[:first]) if not is_broken]
+        return f"the loss is {loss} from step {finite[-1] + 2 if finite else 1} on"
     if training.weights_finite is False:
         return "a trainable variable holds inf or NaN"
     return ""

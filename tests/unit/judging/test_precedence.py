@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpdoctor.facts.location import Location
+from mpdoctor.facts.remedies import RemedyFacts
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.judging.precedence import Candidates, explains, merged_findings
 from mpdoctor.rules.registry import all_rules, codes_and_names
@@ -35,7 +36,7 @@ def seen(code: str, line: int | None = 5, stage: str = "source", **more: Any) ->
 PAIRS = [
     pytest.param(left, right, nearness, id=f"{left}-{right}")
     for left, right, nearness in EXPLAINED
-    if nearness != "training"
+    if nearness not in ("training", "zero")
 ]
 
 
@@ -60,6 +61,18 @@ def test_what_the_training_alone_shows_is_explained_and_what_the_source_shows_is
     assert codes(merged_findings([speaker, seen(right, 9)])) == [left, right]
     both = merged_findings([speaker, seen(right, 9), seen(right, 11, stage="training")])
     assert codes(both) == [left, right]  # what was seen live is a second sight of what stands in the source
+
+
+@pytest.mark.parametrize(("left", "right"), [pair for *pair, nearness in EXPLAINED if nearness == "zero"])
+def test_what_a_zero_broke_is_explained_on_its_line_and_what_was_too_large_is_not(left: str, right: str) -> None:
+    tried = (RemedyFacts("float32-layers", tried="healed", layers=("dense",)),)
+    broken = seen(right, stage="training", evidence={"at_zero": True}, remedies=tried)
+    for given_order in ([seen(left), broken], [broken, seen(left)]):
+        (spoken,) = merged_findings(given_order)
+        assert (spoken.code, spoken.remedies) == (left, tried)
+    assert codes(merged_findings([seen(left, 9), broken])) == [right, left]
+    assert sorted(codes(merged_findings([seen(left), seen(right, stage="training")]))) == sorted([left, right])
+    assert not explains(broken, seen(left))
 
 
 @pytest.mark.parametrize(("left", "right", "nearness"), PAIRS)
@@ -100,7 +113,7 @@ def test_no_circle_of_explanations() -> None:
 
 def test_every_rule_explains_rules_that_there_are() -> None:
     assert {right for _, right, _ in EXPLAINED} <= {code for code, _ in codes_and_names()}
-    assert {nearness for *_, nearness in EXPLAINED} == {"line", "model", "training"}
+    assert {nearness for *_, nearness in EXPLAINED} == {"line", "model", "training", "zero"}
 
 
 # --- what ran away ----------------------------------------------------------------------------------------------

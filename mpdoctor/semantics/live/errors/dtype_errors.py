@@ -67,11 +67,20 @@ def mismatch_of_precisions(failure: FailureFacts) -> DtypeMismatch | None:
 
 def half_given_for_float32(failure: FailureFacts) -> str | None:
     """The 16-bit dtype of a tensor that was to be converted to float32, as assign() does; None for other errors."""
-    for words in _CONVERTED:
-        found = re.search(words, failure.said_by_library)
-        if found is not None and found["to"] == "float32" and found["given"] in HALF and failure.computes_in_half:
-            return found["given"]
-    return None
+    wanted, given = _conversion_refused(failure)
+    return given if wanted == "float32" and given in HALF else None
+
+
+def float32_given_for_half(failure: FailureFacts) -> str | None:
+    """The 16-bit dtype that a float32 tensor was to be converted to; None for other errors."""
+    wanted, given = _conversion_refused(failure)
+    return wanted if given == "float32" and wanted in HALF else None
+
+
+def _conversion_refused(failure: FailureFacts) -> tuple[str, str]:
+    """The dtype that was wanted, and that of the tensor; "" of other errors."""
+    found = (re.search(words, failure.said_by_library) for words in _CONVERTED if failure.computes_in_half)
+    return next(((each["to"], each["given"]) for each in found if each is not None), ("", ""))
 
 
 def array_of_another_dtype(failure: FailureFacts) -> str | None:

@@ -6,7 +6,11 @@ import re
 
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.versions import Keras
-from mpdoctor.semantics.live.errors.dtype_errors import half_given_for_float32, mismatch_from_failure
+from mpdoctor.semantics.live.errors.dtype_errors import (
+    float32_given_for_half,
+    half_given_for_float32,
+    mismatch_from_failure,
+)
 
 # (class of the exception, words in its text, what to do; an empty pattern fits whatever stands there)
 _KNOWN: tuple[tuple[str, str, str], ...] = (
@@ -139,12 +143,29 @@ def _of_numpy_function(said: str) -> str | None:
     )
 
 
+def _of_float32_for_half(failure: FailureFacts) -> str | None:
+    """For a float32 value that was to become a 16-bit one: in a variable that the program made, as a rule."""
+    half = float32_given_for_half(failure)
+    if half is None:
+        return None
+    if ".assign" not in failure.failing_line:
+        return f"A float32 tensor stands where {half} is wanted: cast it, `tf.cast(value, tf.{half})`."
+    return (
+        f"The variable is {half}, and what is assigned to it float32: make it a float32 variable, "
+        "`tf.Variable(tf.zeros(shape, tf.float32))`. Weights and their gradients are float32 under a mixed policy, and "
+        f"what is kept over many steps loses digits in {half}."
+    )
+
+
 def remedy_from_failure(failure: FailureFacts) -> str | None:
     """None for an error that speaks of nothing known."""
     said = failure.said_by_library
     if failure.part is not None and failure.part.result_refused:
         is_half = half_given_for_float32(failure) is not None
         return "Return it in the weight's own dtype: `tf.cast(…, w.dtype)`." if is_half else None
+    of_float32 = _of_float32_for_half(failure)
+    if of_float32 is not None:
+        return of_float32
     mismatch = mismatch_from_failure(failure)
     if mismatch is not None:
         return f"Two dtypes are combined: {mismatch.words}. Cast one to the other's: `tf.cast(value, other.dtype)`."

@@ -43,7 +43,7 @@ def output_layers(facts: SourceFacts, model: Call, depth: int = 0) -> list[Call]
     if is_call_of(model, "keras.Sequential"):
         last = _last_of_sequential(facts, model)
     elif is_functional(model):
-        last = _layers_behind(model.argument(1, "outputs"))
+        last = layers_behind(model.argument(1, "outputs"))
     elif _is_application(model):
         return [model]
     else:
@@ -70,7 +70,7 @@ def layers_of_output(model: Call, output: object) -> list[Call]:
     """The layers that may give one of several outputs of a functional model, by its number or its key in a dict."""
     written = [option for option in options(model.argument(1, "outputs")) if is_functional(model)]
     outputs = [option.entry(output) if isinstance(option, Collection) else None for option in written]
-    return [layer for tensor in outputs for layer in _layers_behind(tensor)] if None not in outputs else []
+    return [layer for tensor in outputs for layer in layers_behind(tensor)] if None not in outputs else []
 
 
 def half_output(model: ModelFacts, activations: tuple[str, ...] = ()) -> str | None:
@@ -182,7 +182,7 @@ def _last_of_own_class(facts: SourceFacts, model: Call, calls: Iterable[Call]) -
     for returned in facts.returns_of(call):
         if not may_be_reached_by(returned.context, own_calls):
             continue
-        behind = _layers_behind(returned.value)
+        behind = layers_behind(returned.value)
         own_layers = [layer for layer in behind if not any(_is_made_inside(layer, place) for place in others)]
         if not own_layers or not all(_belongs_to(layer, model, own) for layer in own_layers):
             return []
@@ -217,13 +217,13 @@ def _all_calls(value: Value | None) -> list[Call] | None:
     return calls if calls and len(calls) == len(choices) else None
 
 
-def _layers_behind(outputs: Value | None, depth: int = 0) -> list[Call]:
+def layers_behind(outputs: Value | None, depth: int = 0) -> list[Call]:
     """The layers whose calls gave these tensors, directly or through functions that keep their dtype: `Dense(3)(x)` is
     a call of what `Dense(3)` made."""
     found: list[Call] = []
     for output in leaves(outputs):
         if keeps_dtype(output) and isinstance(output, Call) and depth < MOST_NESTED:
-            layers = _layers_behind(first_of(output), depth + 1)
+            layers = layers_behind(first_of(output), depth + 1)
         else:
             layer = output.callee if isinstance(output, Call) else None
             layers = [layer] if isinstance(layer, Call) else []
