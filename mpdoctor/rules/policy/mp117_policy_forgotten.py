@@ -40,17 +40,20 @@ import ast
 from collections.abc import Iterator
 
 from mpdoctor.facts.location import Location
-from mpdoctor.finding import Finding, Severity
+from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.knowledge.half_dtypes import HALF_POLICIES
 from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.semantics.source.edits.expressions import unsafe_fix
 from mpdoctor.semantics.source.edits.made.layers import tree_of
+from mpdoctor.semantics.source.edits.statements import line_behind, statement_at
 from mpdoctor.semantics.source.layers.model_layers import half_policy_calls, policies_inside, trainings
 from mpdoctor.semantics.source.programs.branches import exclude_each_other
-from mpdoctor.semantics.wording import place_of
+from mpdoctor.semantics.wording import place_of, text_at
 
 SEVERITY = Severity.WARNING
 KERAS = ("3",)
+FIXES = ("unsafe",)
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
@@ -69,7 +72,18 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             f'In Keras 3 `clear_session()` forgets the global policy "{named}" ({where}): {since}.',
             f'Set the policy again after it, `keras.mixed_precision.set_global_policy("{named}")`.',
             clearing.location,
+            fix=_fix(facts, setting, clearing),
         )
+
+
+def _fix(facts: SourceFacts, setting: Call, clearing: Call) -> Fix | None:
+    """The edit that says once more, behind it, what set the policy: a statement of this file's top level, where the
+    names that it reads are known later as well."""
+    written = statement_at(facts, setting.location)
+    is_whole = written is not None and written.text == text_at(facts, setting.location)
+    if written is None or not is_whole or setting.context.function is not None:
+        return None
+    return unsafe_fix("Set the policy again", line_behind(facts, clearing.location, written.text))
 
 
 def _policy_before(facts: SourceFacts, clearing: Call) -> Call | None:
@@ -106,11 +120,16 @@ def _is_built_again(facts: SourceFacts, model: Call, clearing: Call, setting: Ca
     if not setting.order < model.order < clearing.order or not policies or not policies <= set(HALF_POLICIES):
         return False
     places = [_place_in(facts, call) for call in (setting, model, clearing)]
+    later = [_place_in(facts, call) for call in half_policy_calls(facts) if call.order > clearing.order]
     tree = tree_of(facts)
     if tree is None or None in places:
         return False
     loops = (node for node in ast.walk(tree) if isinstance(node, (ast.For, ast.While)))
-    return any([_is_in(loop, place) for place in places] == [False, True, True] for loop in loops)
+    return any(
+        [_is_in(loop, place) for place in places] == [False, True, True]
+        and not any(_is_in(loop, place) for place in later)
+        for loop in loops
+    )
 
 
 def _place_in(facts: SourceFacts, call: Call) -> Location | None:
