@@ -67,6 +67,7 @@ from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import ClassFacts, FunctionFacts
 from mpdoctor.program.values import Api, Attribute, Collection, Known, known, options
 from mpdoctor.semantics.source.edits.expressions import text_of, unsafe_fix
+from mpdoctor.semantics.source.edits.passed_keywords import passing_keywords
 
 SEVERITY = Severity.INFO
 FIXES = ("unsafe",)
@@ -80,6 +81,7 @@ NOT_TAKEN = (
     "TypeError."
 )
 TAKE = "Take `**kwargs` and pass them on: `def __init__(self, …, **kwargs): super().__init__(**kwargs)`."
+OF_BASE = frozenset(("name", "trainable", "dtype"))  # of Layer.get_config() in every Keras
 BASE_CONFIG = "`return {**super().get_config(), …}`"
 
 
@@ -92,13 +94,31 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         found = _defect(facts, own, is_remade) if own.kind == "layer" else None
         if found is not None:
             message, help, location = found
-            fix = _fix(facts, own) if location == own.methods.get("get_config", own).location else None
+            is_of_config = location == own.methods.get("get_config", own).location
+            fix = _fix_of_config(facts, own) if is_of_config else _fix_of_constructor(facts, own)
             is_warning = is_remade and bool(facts.makings_of(own))
             yield Finding(message, help, location, severity=Severity.WARNING if is_warning else None, fix=fix)
 
 
-def _fix(facts: SourceFacts, own: ClassFacts) -> Fix | None:
-    """The edit that puts the base configuration first in the dict that `get_config` itself writes out and returns."""
+def _fix_of_config(facts: SourceFacts, own: ClassFacts) -> Fix | None:
+    """The edit that puts the base configuration first in the dict that `get_config` itself writes out and returns, with
+    those by which the constructor takes what is in it."""
+    constructor = own.find_method("__init__")
+    taking = [] if constructor is None or _takes_base(constructor) else _taking_base(facts, own)
+    start = _start_of_config(facts, own)
+    return None if taking is None else unsafe_fix("Start from the base configuration", start, taking)
+
+
+def _fix_of_constructor(facts: SourceFacts, own: ClassFacts) -> Fix | None:
+    return unsafe_fix("Take `**kwargs` and pass them on", _taking_base(facts, own))
+
+
+def _taking_base(facts: SourceFacts, own: ClassFacts) -> list[Edit] | None:
+    constructor = own.methods.get("__init__")
+    return None if constructor is None else passing_keywords(facts, constructor, OF_BASE)
+
+
+def _start_of_config(facts: SourceFacts, own: ClassFacts) -> Edit | None:
     config = own.methods["get_config"]
     returned = [
         returned
@@ -112,13 +132,15 @@ def _fix(facts: SourceFacts, own: ClassFacts) -> Fix | None:
     more = "" if written[1:].lstrip().startswith("}") else ", "
     place = returned[0].value.location
     start = dataclasses.replace(place, column=place.column + 1, end_line=place.line, end_column=place.column + 1)
-    return unsafe_fix("Start from the base configuration", Edit(start, f"**super().get_config(){more}"))
+    return Edit(start, f"**super().get_config(){more}")
 
 
 def _defect(facts: SourceFacts, own: ClassFacts, is_remade: bool) -> tuple[str, str, Location] | None:
     config, initializer = own.methods.get("get_config"), own.methods.get("__init__")
     if config is not None and _drops_base(facts, config):
-        return LEFT_OUT.format(own.name), f"Start from the base configuration: {BASE_CONFIG}.", config.location
+        constructor = own.find_method("__init__")
+        also = "" if constructor is None or _takes_base(constructor) else f" {TAKE}"
+        return LEFT_OUT.format(own.name), f"Start from the base configuration: {BASE_CONFIG}.{also}", config.location
     if initializer is None or _takes_dtype(initializer):
         return None
     if config is not None and _calls_base(facts, config):
@@ -178,6 +200,11 @@ def _calls_base(facts: SourceFacts, config: FunctionFacts) -> bool:
         call.context.function is config and isinstance(call.callee, Attribute)
         for call in facts.method_calls("get_config")
     )
+
+
+def _takes_base(constructor: FunctionFacts) -> bool:
+    """Whether it takes all that Keras' own get_config() returns."""
+    return set(constructor.parameters) >= OF_BASE or any(name.startswith("**") for name in constructor.parameters)
 
 
 def _takes_dtype(initializer: FunctionFacts) -> bool:

@@ -252,7 +252,7 @@ def _put_last(facts: SourceFacts, call: Location, argument: str) -> Edit | None:
     return Edit(written.span(last, last), f", {argument}")
 
 
-def location_of(facts: SourceFacts, node: ast.expr | ast.stmt) -> Location:
+def location_of(facts: SourceFacts, node: ast.expr | ast.stmt | ast.arg) -> Location:
     """Columns count characters, and the tree's bytes."""
 
     def column(line: int, offset: int) -> int:
