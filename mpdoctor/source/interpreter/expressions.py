@@ -37,7 +37,7 @@ def operation_on(
 ) -> Value:
     if symbol == "|" and isinstance(left, Collection) and isinstance(right, Collection):
         return united(state.place(node), left, right)
-    if symbol == "+" and (_is_one_of_texts(left, right) or _is_one_of_texts(right, left)):
+    if symbol == "+" and (_is_one_of_several(left, right) or _is_one_of_several(right, left)):
         pairs = ((one, other) for one in options(left) for other in options(right))
         return joined(operation_on(state, node, symbol, one, other, augmented) for one, other in pairs)
     folded = folded_binary(symbol, left, right)
@@ -46,10 +46,14 @@ def operation_on(
     return folded or record_operation(state, state.place(node), symbol, (left, right), augmented)
 
 
-def _is_one_of_texts(value: Value, beside: Value) -> bool:
-    """Whether it is one of several things, a text among them, and stands beside a text."""
-    is_among = isinstance(value, Either) and any(isinstance(known(choice), str) for choice in value.options)
-    return is_among and isinstance(known(beside), str)
+def _is_one_of_several(value: Value, beside: Value) -> bool:
+    """Whether it is one of several things, a text among them, and stands beside a text; or one of several lists, as
+    after a loop that may not run, beside a list."""
+    if not isinstance(value, Either):
+        return False
+    if isinstance(beside, Collection):
+        return all(isinstance(choice, Collection) and choice.kind == beside.kind for choice in value.options)
+    return isinstance(known(beside), str) and any(isinstance(known(choice), str) for choice in value.options)
 
 
 def evaluate_unary(state: State, node: ast.UnaryOp) -> Value:

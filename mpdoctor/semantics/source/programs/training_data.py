@@ -113,7 +113,8 @@ def _behind(value: Value, depth: int, past_changes: bool, seen: set[tuple[int, i
     yield value
     if depth > 12 or (not past_changes and isinstance(value, Call) and _makes_something_else(value)):
         return
-    for part in _parts(value):
+    is_dict = isinstance(value, Collection) and value.kind == "dict"
+    for part in value.parts if is_dict and past_changes else _parts(value):
         for option in options(part):
             yield from _behind(option, depth + 1, past_changes, seen)
 
