@@ -5,6 +5,8 @@ After `set_global_policy("mixed_float16")` and `clear_session()` the global poli
 built then computes in float32 to the end, with a plain Adam, and nothing says so (measured in Keras 3.15; the code of
 Keras 3.0 does the same). In a loop over folds that ends with `clear_session()` only the first model is mixed. Code
 that was written for Keras 2, where the policy stays, changes its precision this way when TensorFlow is updated.
+KerasTuner calls `clear_session()` itself before it builds the model of a trial: with a policy that is set at the top of
+the program all trials are in float32 (KerasTuner 1.4.8).
 
 ## Flagged
 ```python
@@ -44,16 +46,23 @@ from mpdoctor.finding import Finding, Severity
 from mpdoctor.knowledge.half_dtypes import HALF_POLICIES
 from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.values import Api, options
 from mpdoctor.semantics.source.edits.made.layers import tree_of
-from mpdoctor.semantics.source.layers.model_layers import half_policy_calls, policies_inside, trainings
+from mpdoctor.semantics.source.layers.model_layers import half_policy_calls, layer_name, policies_inside, trainings
 from mpdoctor.semantics.source.programs.branches import exclude_each_other
 from mpdoctor.semantics.wording import place_of
 
 SEVERITY = Severity.WARNING
 KERAS = ("3",)
+TUNERS = ("keras_tuner", "kerastuner")
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
+    yield from _cleared_by_the_program(facts)
+    yield from _cleared_by_a_tuner(facts)
+
+
+def _cleared_by_the_program(facts: SourceFacts) -> Iterator[Finding]:
     for clearing in facts.clearing_calls:
         setting = _policy_before(facts, clearing)
         if setting is None:
@@ -70,6 +79,32 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             f'Set the policy again after it, `keras.mixed_precision.set_global_policy("{named}")`.',
             clearing.location,
         )
+
+
+def _cleared_by_a_tuner(facts: SourceFacts) -> Iterator[Finding]:
+    """Searches of KerasTuner, whose models are built in functions that set no policy."""
+    for search in facts.method_calls("search"):
+        setting = _policy_before(facts, search) if _is_of_a_tuner(search) else None
+        if setting is None or _is_set_where_layers_are_made(facts):
+            continue
+        named, where = _named(facts, search), place_of(facts, setting.location, search.location)
+        yield Finding(
+            "KerasTuner calls `clear_session()` before it builds each model, and in Keras 3 that forgets the global "
+            f'policy "{named}" ({where}): all trials compute in float32.',
+            "Set the policy again where the model is built, as the first line of that function: "
+            f'`keras.mixed_precision.set_global_policy("{named}")`.',
+            search.location,
+        )
+
+
+def _is_of_a_tuner(search: Call) -> bool:
+    makers = [option.callee for option in options(search.receiver) if isinstance(option, Call)]
+    return bool(makers) and all(isinstance(maker, Api) and maker.root in TUNERS for maker in makers)
+
+
+def _is_set_where_layers_are_made(facts: SourceFacts) -> bool:
+    setting = {id(call.context.function) for call in facts.policy_calls if call.context.function is not None}
+    return any(id(call.context.function) in setting and layer_name(call) is not None for call in facts.calls)
 
 
 def _policy_before(facts: SourceFacts, clearing: Call) -> Call | None:
