@@ -50,6 +50,7 @@ from mpdoctor.program.values import Api, options
 from mpdoctor.semantics.source.edits.made.layers import tree_of
 from mpdoctor.semantics.source.layers.model_layers import half_policy_calls, layer_name, policies_inside, trainings
 from mpdoctor.semantics.source.programs.branches import exclude_each_other
+from mpdoctor.semantics.source.programs.running_functions import functions_around
 from mpdoctor.semantics.wording import place_of
 
 SEVERITY = Severity.WARNING
@@ -103,8 +104,15 @@ def _is_of_a_tuner(search: Call) -> bool:
 
 
 def _is_set_where_layers_are_made(facts: SourceFacts) -> bool:
-    setting = {id(call.context.function) for call in facts.policy_calls if call.context.function is not None}
-    return any(id(call.context.function) in setting and layer_name(call) is not None for call in facts.calls)
+    """Whether a function that sets a policy, perhaps through another one, makes layers too."""
+    setting = set().union(*(_functions_of(facts, call) for call in facts.policy_calls))
+    made = (call for call in facts.calls if setting and layer_name(call) is not None)
+    return any(setting & _functions_of(facts, call) for call in made)
+
+
+def _functions_of(facts: SourceFacts, call: Call) -> set[int]:
+    around = (call.context.function, *functions_around(facts, call.context))
+    return {id(function) for function in around if function is not None}
 
 
 def _policy_before(facts: SourceFacts, clearing: Call) -> Call | None:
