@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from mpdoctor.program.command_line import without_command_line
 from mpdoctor.program.events import Call, Operation
-from mpdoctor.program.user_definitions import Parameter
+from mpdoctor.program.user_definitions import FunctionFacts, Parameter
 from mpdoctor.program.values import (
     Api,
     Attribute,
@@ -32,8 +32,8 @@ RANGE = "builtins.range"
 
 
 def is_number(value: Value | None, depth: int = 0) -> bool:
-    """Whether it is a Python number (or another constant), one that `__init__` is given where its default is a number,
-    one of the command line, a length in a static shape, or made of such."""
+    """Whether it is a Python number (or another constant), one that `__init__` or `call` is given and that has a number
+    as its default, one of the command line, a length in a static shape, or made of such."""
     if isinstance(value, Known):
         return True
     if isinstance(value, Either):
@@ -46,9 +46,21 @@ def is_number(value: Value | None, depth: int = 0) -> bool:
     if isinstance(value, Operation):
         return depth < _DEPTH_OF_NUMBERS and all(is_number(operand, depth + 1) for operand in value.operands)
     if isinstance(value, Parameter):
-        is_setting = value.function is not None and value.function.name == "__init__"
-        return is_setting and type(known(value.default)) in (int, float)
+        return _is_setting(value)
     return False
+
+
+def _is_setting(parameter: Parameter) -> bool:
+    """Whether its default is a number: of `__init__`, and of a layer's `call(self, x, epsilon=1e-6)` one with digits. A
+    float32 tensor in its place would not meet the 16-bit input at all."""
+    function, default = parameter.function, known(parameter.default)
+    if function is None:
+        return False
+    return type(default) in (int, float) if function.name == "__init__" else _is_of_call(function, default)
+
+
+def _is_of_call(function: FunctionFacts, default: object) -> bool:
+    return function.name == "call" and function.owner is not None and type(default) is float
 
 
 def _is_loop_counter(item: Item) -> bool:

@@ -65,7 +65,7 @@ from mpdoctor.semantics.source.edits.made.tensors import is_said_at, made_in
 from mpdoctor.semantics.source.edits.met_operands import cast_where_it_meets, dtype_written, pairs_that_meet
 from mpdoctor.semantics.source.edits.names import cast
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
-from mpdoctor.semantics.source.layers.layer_variables import RAW, is_raw_variable_of_layer
+from mpdoctor.semantics.source.layers.layer_variables import RAW, is_raw_variable_of_layer, is_weight
 from mpdoctor.semantics.source.layers.mixed_operands import is_half, may_raise, mixed_operands, origin
 from mpdoctor.semantics.source.layers.parameters_left_out import taken_instead
 from mpdoctor.semantics.wording import text_at
@@ -95,6 +95,8 @@ def _finding(
     """`name`: of the argument in whose place the float32 tensor stands where it is not given, else ""."""
     text, dtype = text_at(facts, wide.location), _dtype_of_input(facts, event, operands)
     side = f"`{name}`, where it is not given," if name else f"`{text}`" if text else "A tensor made here"
+    if isinstance(wide, Call) and is_weight(wide):  # of `add_weight(…, autocast=False)`
+        side = "A weight that is made without autocast"
     return Finding(
         f"{side} is float32 and is combined with the layer's 16-bit input: this line raises under a mixed policy.",
         _help(wide, text, dtype or "inputs.dtype"),

@@ -5,6 +5,8 @@ After `set_global_policy("mixed_float16")` and `clear_session()` the global poli
 built then computes in float32 to the end, with a plain Adam, and nothing says so (measured in Keras 3.15; the code of
 Keras 3.0 does the same). In a loop over folds that ends with `clear_session()` only the first model is mixed. Code
 that was written for Keras 2, where the policy stays, changes its precision this way when TensorFlow is updated.
+KerasTuner calls `clear_session()` itself before it builds the model of a trial: with a policy that is set at the top of
+the program all trials are in float32 (KerasTuner 1.4.8).
 
 ## Flagged
 ```python
@@ -44,6 +46,7 @@ from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.knowledge.half_dtypes import HALF_POLICIES
 from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
+<<<<<<< HEAD
 from mpdoctor.semantics.source.edits.expressions import unsafe_fix
 from mpdoctor.semantics.source.edits.made.layers import tree_of
 from mpdoctor.semantics.source.edits.statements import line_behind, statement_at
@@ -54,9 +57,26 @@ from mpdoctor.semantics.wording import place_of, text_at
 SEVERITY = Severity.WARNING
 KERAS = ("3",)
 FIXES = ("unsafe",)
+=======
+from mpdoctor.program.values import Api, options
+from mpdoctor.semantics.source.edits.made.layers import tree_of
+from mpdoctor.semantics.source.layers.model_layers import half_policy_calls, layer_name, policies_inside, trainings
+from mpdoctor.semantics.source.programs.branches import exclude_each_other
+from mpdoctor.semantics.source.programs.running_functions import functions_around
+from mpdoctor.semantics.wording import place_of
+
+SEVERITY = Severity.WARNING
+KERAS = ("3",)
+TUNERS = ("keras_tuner", "kerastuner")
+>>>>>>> h2
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
+    yield from _cleared_by_the_program(facts)
+    yield from _cleared_by_a_tuner(facts)
+
+
+def _cleared_by_the_program(facts: SourceFacts) -> Iterator[Finding]:
     for clearing in facts.clearing_calls:
         setting = _policy_before(facts, clearing)
         if setting is None:
@@ -76,6 +96,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         )
 
 
+<<<<<<< HEAD
 def _fix(facts: SourceFacts, setting: Call, clearing: Call) -> Fix | None:
     """The edit that says once more, behind it, what set the policy: a statement of this file's top level, where the
     names that it reads are known later as well."""
@@ -84,6 +105,39 @@ def _fix(facts: SourceFacts, setting: Call, clearing: Call) -> Fix | None:
     if written is None or not is_whole or setting.context.function is not None:
         return None
     return unsafe_fix("Set the policy again", line_behind(facts, clearing.location, written.text))
+=======
+def _cleared_by_a_tuner(facts: SourceFacts) -> Iterator[Finding]:
+    """Searches of KerasTuner, whose models are built in functions that set no policy."""
+    for search in facts.method_calls("search"):
+        setting = _policy_before(facts, search) if _is_of_a_tuner(search) else None
+        if setting is None or _is_set_where_layers_are_made(facts):
+            continue
+        named, where = _named(facts, search), place_of(facts, setting.location, search.location)
+        yield Finding(
+            "KerasTuner calls `clear_session()` before it builds each model, and in Keras 3 that forgets the global "
+            f'policy "{named}" ({where}): all trials compute in float32.',
+            "Set the policy again where the model is built, as the first line of that function: "
+            f'`keras.mixed_precision.set_global_policy("{named}")`.',
+            search.location,
+        )
+
+
+def _is_of_a_tuner(search: Call) -> bool:
+    makers = [option.callee for option in options(search.receiver) if isinstance(option, Call)]
+    return bool(makers) and all(isinstance(maker, Api) and maker.root in TUNERS for maker in makers)
+
+
+def _is_set_where_layers_are_made(facts: SourceFacts) -> bool:
+    """Whether a function that sets a policy, perhaps through another one, makes layers too."""
+    setting = set().union(*(_functions_of(facts, call) for call in facts.policy_calls))
+    made = (call for call in facts.calls if setting and layer_name(call) is not None)
+    return any(setting & _functions_of(facts, call) for call in made)
+
+
+def _functions_of(facts: SourceFacts, call: Call) -> set[int]:
+    around = (call.context.function, *functions_around(facts, call.context))
+    return {id(function) for function in around if function is not None}
+>>>>>>> h2
 
 
 def _policy_before(facts: SourceFacts, clearing: Call) -> Call | None:

@@ -143,7 +143,7 @@ def half_dtypes(facts: SourceFacts, value: Value, context: Context) -> tuple[str
         return (found,) if found is not None else _half_dtypes_in_lambda_layer(facts, value)
     if dtype != AUTOCAST:
         return ()
-    parameters = [part for part in _tensors_behind(value) if isinstance(part, Parameter)]
+    parameters = list(_parameters_behind(value))
     is_inside = (
         any(_is_of_call(parameter) for parameter in parameters)
         or runs_in_some_call(facts, context)
@@ -167,13 +167,18 @@ def _tensors_behind(value: Value) -> Iterator[Value]:
                 waiting.append(inner)
 
 
+def _parameters_behind(value: Value) -> Iterator[Parameter]:
+    """Those that may be tensors."""
+    return (part for part in _tensors_behind(value) if isinstance(part, Parameter) and not is_number(part))
+
+
 def _half_dtype_of_models(facts: SourceFacts, value: Value, context: Context) -> str | None:
     """Of what is made in `call()` of the outputs of models and of chains of layers."""
     precision = precision_of(facts)
     if not precision.runs_in_call(context):
         return None
-    parameters = (part for part in _tensors_behind(value) if isinstance(part, Parameter))
-    return precision.half(value, context) if all(_is_tensor(facts, parameter) for parameter in parameters) else None
+    are_tensors = all(_is_tensor(facts, parameter) for parameter in _parameters_behind(value))
+    return precision.half(value, context) if are_tensors else None
 
 
 def _half_dtypes_in_lambda_layer(facts: SourceFacts, value: Value) -> tuple[str, ...]:
