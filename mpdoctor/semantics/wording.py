@@ -22,6 +22,15 @@ def text_at(facts: SourceFacts, location: Location) -> str:
     return text if len(text) <= LONGEST else ""
 
 
+def quoted(facts: SourceFacts, location: Location, shown: Location) -> str:
+    """ "`tf.zeros(4)` (line 14)", the line where it is none of those that a finding shows; "" without a text."""
+    text = text_at(facts, location)
+    if not text:
+        return ""
+    is_shown = location.path == shown.path and shown.line <= location.line <= max(shown.line, shown.end_line)
+    return f"`{text}`" if is_shown else f"`{text}` ({place_of(facts, location, shown)})"
+
+
 def expression_at(facts: SourceFacts, location: Location) -> ast.expr | None:
     """What stands at a location, to be told in parts with `ast.unparse`; None where it is not at hand."""
     try:

@@ -132,8 +132,8 @@ model.compile('adam', 'mse', metrics=[M()])
 def test_a_metric_that_makes_the_float32_tensor_itself_is_not_told_of_labels(keras: str) -> None:
     facts = dataclasses.replace(facts_of(MIXED + OWN_NUMBER), keras=KERASES[keras])
     assert [found.message for found in findings_in(facts) if found.code == "MP508"] == [
-        "`tf.cast(tf.shape(y_pred)[1], tf.float32)` is float32, and is combined with a float16 tensor here: this line "
-        "raises."
+        "`tf.cast(tf.shape(y_pred)[1], tf.float32)` (line 9) is float32, and is combined with a float16 tensor here: "
+        "this line raises."
     ]
 
 

@@ -64,7 +64,7 @@ from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype, policie
 from mpdoctor.semantics.source.layers.later_inputs import given_to_call
 from mpdoctor.semantics.source.layers.layer_policies import half_dtype_of_layer
 from mpdoctor.semantics.source.layers.output_layers import SIXTEEN_BITS
-from mpdoctor.semantics.wording import text_at
+from mpdoctor.semantics.wording import quoted
 
 SEVERITY = Severity.ERROR
 FIXES = ("safe", "unsafe")
@@ -266,9 +266,9 @@ def _stateful(facts: SourceFacts) -> Iterator[Finding]:
 
 
 def _finding(facts: SourceFacts, state: Value, layer: str, location: Location, fix: Fix | None) -> Finding:
-    text = text_at(facts, state.location)
+    made = quoted(facts, state.location, location) or "This state"
     return Finding(
-        f"{f'`{text}`' if text else 'This state'} is float32, but {layer} computes in 16 bits: Keras 2 does not cast "
+        f"{made} is float32, but {layer} computes in 16 bits: Keras 2 does not cast "
         "states, so the layer's first call raises.",
         "Make the state in the layer's dtype: `dtype=layer.compute_dtype`, or cast it to the dtype of the inputs.",
         location,

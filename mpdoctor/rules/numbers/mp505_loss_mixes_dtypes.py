@@ -89,7 +89,7 @@ from mpdoctor.semantics.source.edits.statements import statement_at
 from mpdoctor.semantics.source.numbers.dtype_mismatches import DtypeMismatch, dtype_mismatches
 from mpdoctor.semantics.source.numbers.losses_and_metrics import DATA
 from mpdoctor.semantics.source.numbers.precision import precision_of
-from mpdoctor.semantics.wording import expression_at, listed, text_at
+from mpdoctor.semantics.wording import expression_at, listed, quoted, text_at
 
 SEVERITY = Severity.ERROR
 FIXES = ("safe",)
@@ -109,8 +109,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     for mismatch in dtype_mismatches(facts):
         if mismatch.in_metric:
             continue  # MP508
-        text = text_at(facts, mismatch.wide.location)
-        side = f"`{text}`" if text else "The other side"
+        side = quoted(facts, mismatch.wide.location, mismatch.event.location) or "The other side"
         if mismatch.wide_dtype == DATA:
             side = "The value from the dataset"
         yield Finding(

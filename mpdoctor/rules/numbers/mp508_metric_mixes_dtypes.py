@@ -94,7 +94,7 @@ from mpdoctor.semantics.source.numbers.dtype_mismatches import DtypeMismatch, dt
 from mpdoctor.semantics.source.numbers.losses_and_metrics import compiled, outputs_named
 from mpdoctor.semantics.source.numbers.precision import precision_of
 from mpdoctor.semantics.source.programs.running_functions import method_around
-from mpdoctor.semantics.wording import text_at
+from mpdoctor.semantics.wording import quoted, text_at
 
 SEVERITY = Severity.ERROR
 FIXES = ("safe",)
@@ -125,8 +125,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 
 def _mixing(facts: SourceFacts, mismatch: DtypeMismatch) -> str:
     if _made_in_float32(facts, mismatch):
-        made = text_at(facts, mismatch.wide.location)
-        side = f"`{made}`" if made else "A tensor made in this metric"
+        side = quoted(facts, mismatch.wide.location, mismatch.event.location) or "A tensor made in this metric"
         return f"{side} is float32, and is combined with a {mismatch.half_dtype} tensor here: this line raises."
     labels = "the labels, which are float32" if facts.keras.is_keras3 else "a float32 tensor"
     return (
