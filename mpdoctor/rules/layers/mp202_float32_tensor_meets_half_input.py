@@ -94,14 +94,10 @@ def _finding(
 ) -> Finding:
     """`name`: of the argument in whose place the float32 tensor stands where it is not given, else ""."""
     text, dtype = text_at(facts, wide.location), _dtype_of_input(facts, event, operands)
-<<<<<<< HEAD
-    side = f"`{name}`, where it is not given," if name else f"`{text}`" if text else "A tensor made here"
-    if isinstance(wide, Call) and is_weight(wide):  # of `add_weight(…, autocast=False)`
-        side = "A weight that is made without autocast"
-=======
     made = quoted(facts, wide.location, event.location) or "A tensor made here"
     side = f"`{name}`, where it is not given," if name else made
->>>>>>> h3
+    if isinstance(wide, Call) and is_weight(wide):  # of `add_weight(…, autocast=False)`
+        side = "A weight that is made without autocast"
     return Finding(
         f"{side} is float32 and is combined with the layer's 16-bit input: this line raises under a mixed policy.",
         _help(wide, text, dtype or "inputs.dtype"),

@@ -46,29 +46,19 @@ from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.knowledge.half_dtypes import HALF_POLICIES
 from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
-<<<<<<< HEAD
+from mpdoctor.program.values import Api, options
 from mpdoctor.semantics.source.edits.expressions import unsafe_fix
 from mpdoctor.semantics.source.edits.made.layers import tree_of
 from mpdoctor.semantics.source.edits.statements import line_behind, statement_at
-from mpdoctor.semantics.source.layers.model_layers import half_policy_calls, policies_inside, trainings
+from mpdoctor.semantics.source.layers.model_layers import half_policy_calls, layer_name, policies_inside, trainings
 from mpdoctor.semantics.source.programs.branches import exclude_each_other
+from mpdoctor.semantics.source.programs.running_functions import functions_around
 from mpdoctor.semantics.wording import place_of, text_at
 
 SEVERITY = Severity.WARNING
 KERAS = ("3",)
 FIXES = ("unsafe",)
-=======
-from mpdoctor.program.values import Api, options
-from mpdoctor.semantics.source.edits.made.layers import tree_of
-from mpdoctor.semantics.source.layers.model_layers import half_policy_calls, layer_name, policies_inside, trainings
-from mpdoctor.semantics.source.programs.branches import exclude_each_other
-from mpdoctor.semantics.source.programs.running_functions import functions_around
-from mpdoctor.semantics.wording import place_of
-
-SEVERITY = Severity.WARNING
-KERAS = ("3",)
 TUNERS = ("keras_tuner", "kerastuner")
->>>>>>> h2
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
@@ -96,7 +86,6 @@ def _cleared_by_the_program(facts: SourceFacts) -> Iterator[Finding]:
         )
 
 
-<<<<<<< HEAD
 def _fix(facts: SourceFacts, setting: Call, clearing: Call) -> Fix | None:
     """The edit that says once more, behind it, what set the policy: a statement of this file's top level, where the
     names that it reads are known later as well."""
@@ -105,7 +94,8 @@ def _fix(facts: SourceFacts, setting: Call, clearing: Call) -> Fix | None:
     if written is None or not is_whole or setting.context.function is not None:
         return None
     return unsafe_fix("Set the policy again", line_behind(facts, clearing.location, written.text))
-=======
+
+
 def _cleared_by_a_tuner(facts: SourceFacts) -> Iterator[Finding]:
     """Searches of KerasTuner, whose models are built in functions that set no policy."""
     for search in facts.method_calls("search"):
@@ -137,7 +127,6 @@ def _is_set_where_layers_are_made(facts: SourceFacts) -> bool:
 def _functions_of(facts: SourceFacts, call: Call) -> set[int]:
     around = (call.context.function, *functions_around(facts, call.context))
     return {id(function) for function in around if function is not None}
->>>>>>> h2
 
 
 def _policy_before(facts: SourceFacts, clearing: Call) -> Call | None:
