@@ -1,0 +1,140 @@
+"""Moving averages that a variable keeps, `v = decay * v + (1 - decay) * x`, and how far one gets in 16 bits."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator
+from typing import NamedTuple, TypeGuard
+
+from mpdoctor.program.events import Call, Operation
+from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.values import Value, is_api, options
+from mpdoctor.semantics.source.numbers.constants import CASTS, numbers_from_value
+
+_SAME = (*CASTS, "tensorflow.identity", "tensorflow.convert_to_tensor", "keras.ops.convert_to_tensor")
+_READS = ("value", "read_value", "astype", "numpy")
+_NEAR = 1e-3  # as far as a written 1 - decay may be from it, relatively
+
+
+class MovingAverage(NamedTuple):
+    """`variable`: what makes it; `update`: the call that assigns the next value; `decay`: of the old value."""
+
+    variable: Call
+    update: Call
+    decay: float
+
+
+def moving_averages(facts: SourceFacts) -> Iterator[MovingAverage]:
+    for update in facts.method_calls("assign", "assign_add", "assign_sub"):
+        value = update.argument(0)
+        variable = update.receiver
+        decay = _DECAYS[update.method](value, variable) if value is not None and variable is not None else None
+        if decay is not None and isinstance(variable, Call):
+            yield MovingAverage(variable, update, decay)
+
+
+def end_for_ones(decay: float, dtype: str) -> float:
+    """Where the average of ones comes to rest that starts at 0 (1 but for rounding), each step rounded to "float16" or
+    "bfloat16" to nearest even. TensorFlow 2.21 on a CPU comes to the same numbers."""
+    rounded = _ROUNDED[dtype]
+    old_part, new_part = rounded(decay), rounded(1 - decay)
+    average, before = new_part, 0.0
+    while average > before:
+        average, before = rounded(rounded(old_part * average) + new_part), average
+    return before
+
+
+def _decay_of_assigned(value: Value, variable: Value) -> float | None:
+    if not isinstance(value, Operation) or len(value.operands) != 2:
+        return None
+    one, other = value.operands
+    if value.operator == "-":
+        return _decay_of_subtracted(other, variable) if _reads(one, variable) else None
+    if value.operator != "+":
+        return None
+    for old, new in ((one, other), (other, one)):
+        decay = _decay_of_added(new, variable) if _reads(old, variable) else _decay_of_parts(old, new, variable)
+        if decay is not None:
+            return decay
+    return None
+
+
+def _decay_of_parts(old: Value, new: Value, variable: Value) -> float | None:
+    """Of `decay * v` and `(1 - decay) * x`."""
+    factors = _factors(old)
+    decay = _one_number([factor for factor in factors if not _reads(factor, variable)])
+    if len(factors) != 2 or decay is None or not any(_reads(factor, variable) for factor in factors):
+        return None
+    rest = [number for factor in _factors(new) for number in [_number(factor)] if number is not None]
+    return decay if 0 < decay < 1 and len(rest) == 1 and abs(rest[0] - (1 - decay)) <= _NEAR * (1 - decay) else None
+
+
+def _decay_of_added(step: Value, variable: Value) -> float | None:
+    """Of `(1 - decay) * (x - v)`."""
+    return _decay_of_step(step, lambda difference: _reads(difference.operands[1], variable))
+
+
+def _decay_of_subtracted(step: Value, variable: Value) -> float | None:
+    """Of `(1 - decay) * (v - x)`."""
+    return _decay_of_step(step, lambda difference: _reads(difference.operands[0], variable))
+
+
+def _decay_of_step(step: Value, is_meant: Callable[[Operation], bool]) -> float | None:
+    factors = _factors(step)
+    meant = [factor for factor in factors if _is_difference(factor) and is_meant(factor)]
+    share = _one_number([factor for factor in factors if factor not in meant])
+    return 1 - share if len(factors) == 2 and len(meant) == 1 and share is not None and 0 < share < 1 else None
+
+
+def _is_difference(value: Value) -> TypeGuard[Operation]:
+    return isinstance(value, Operation) and value.operator == "-" and len(value.operands) == 2
+
+
+_DECAYS = {"assign": _decay_of_assigned, "assign_add": _decay_of_added, "assign_sub": _decay_of_subtracted}
+
+
+def _factors(value: Value) -> list[Value]:
+    if isinstance(value, Operation) and value.operator == "*":
+        return [factor for operand in value.operands for factor in _factors(operand)]
+    return [value]
+
+
+def _one_number(factors: list[Value]) -> float | None:
+    return _number(factors[0]) if len(factors) == 1 else None
+
+
+def _number(value: Value) -> float | None:
+    """A number that is written out, or 1 less such a number."""
+    numbers = numbers_from_value(value)
+    if len(numbers) == 1:
+        return numbers[0]
+    if isinstance(value, Operation) and value.operator == "-" and len(value.operands) == 2:
+        whole, part = (numbers_from_value(operand) for operand in value.operands)
+        return 1 - part[0] if whole == (1.0,) and len(part) == 1 else None
+    return None
+
+
+def _reads(value: Value, variable: Value) -> bool:
+    """Whether it is the variable's value, perhaps in another dtype."""
+    if any(option is variable for option in options(value)):
+        return True
+    if not isinstance(value, Call):
+        return False
+    receiver = value.receiver if value.method in _READS else None
+    read = value.argument(0) if is_api(value.callee, *_SAME) else receiver
+    return read is not None and _reads(read, variable)
+
+
+def _to_float16(number: float) -> float:
+    (rounded,) = struct.unpack("<e", struct.pack("<e", number))
+    return float(rounded)
+
+
+def _to_bfloat16(number: float) -> float:
+    (bits,) = struct.unpack("<I", struct.pack("<f", number))
+    even = bits + 0x7FFF + (bits >> 16 & 1)
+    (rounded,) = struct.unpack("<f", struct.pack("<I", even & 0xFFFF0000))
+    return float(rounded)
+
+
+_ROUNDED: dict[str, Callable[[float], float]] = {"float16": _to_float16, "bfloat16": _to_bfloat16}
