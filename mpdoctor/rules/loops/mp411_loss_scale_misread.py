@@ -3,8 +3,10 @@
 ## Why it matters
 `optimizer.loss_scale()` was right for the experimental class up to TensorFlow 2.3. Since then `loss_scale` is a
 number (`TypeError: 'EagerTensor' object is not callable`). In Keras 3 its name is `dynamic_scale`, and it
-exists only once the optimizer is built. `get_scaled_loss` takes one tensor: a list or tuple of losses raises
-`AttributeError: 'list' object has no attribute 'dtype'` (Keras 3's `scale_loss` takes a list, but no dict).
+exists only once the optimizer is built: `fit()` does that in the first `apply`, so that a `train_step` cannot read
+it above that line (Keras 3.15; under a strategy `fit()` builds it before). `get_scaled_loss` takes one tensor: a
+list or tuple of losses raises `AttributeError: 'list' object has no attribute 'dtype'` (Keras 3's `scale_loss`
+takes a list, but no dict).
 
 ## Flagged
 ```python
@@ -41,13 +43,14 @@ from mpdoctor.knowledge.wrapper_api import WRAPPER_LACKS
 from mpdoctor.program.events import Call, Read
 from mpdoctor.program.instances import class_of
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Collection, options, walk
+from mpdoctor.program.user_definitions import Instance
+from mpdoctor.program.values import Api, Attribute, Collection, options, walk
 from mpdoctor.semantics.source.edits.attributes import attribute_renamed
 from mpdoctor.semantics.source.edits.expressions import argument_at, call_of, put_around, replaced, safe_fix, text_of
 from mpdoctor.semantics.source.optimizers.attribute_access import reads
 from mpdoctor.semantics.source.optimizers.scaling import SCALING, scales
 from mpdoctor.semantics.source.optimizers.wrappers import WRAPPER, wrapped
-from mpdoctor.semantics.wording import text_at
+from mpdoctor.semantics.wording import receiver_text, text_at
 
 SEVERITY = Severity.ERROR
 FIXES = ("safe",)
@@ -55,6 +58,8 @@ FAILS_IN = ("model", "training")
 EXPLAINS = {"MP301": "line"}
 NUMBERS = ("loss_scale", "dynamic_scale", "initial_scale", "dynamic_growth_steps", "dynamic_counter", "step_counter")
 ONCE_BUILT = ("dynamic_scale", "step_counter")
+BUILDING = ("apply", "apply_gradients", "minimize", "build", "stateless_apply")
+STRATEGIES = ("tensorflow.distribute.", "keras.distribution.")
 LEAVES_UNBUILT = ("scale_loss", "print", "isinstance", "type", "id", "repr", "str")
 
 
@@ -62,6 +67,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     yield from _called(facts)
     if facts.keras.is_keras3:
         yield from _not_built(facts)
+        yield from _before_the_first_update(facts)
     yield from _several_losses(facts)
 
 
@@ -135,6 +141,44 @@ def _not_built(facts: SourceFacts) -> Iterator[Finding]:
             if read.name == "dynamic_scale"
             else None,
         )
+
+
+def _before_the_first_update(facts: SourceFacts) -> Iterator[Finding]:
+    """`self.optimizer.dynamic_scale` in a model's `train_step`, above the call that applies: fit() builds no optimizer
+    before its first step, unless a strategy distributes it (Keras 3.15)."""
+    trained = [read for read in reads(facts, ONCE_BUILT) if _is_of_models_optimizer(read) and not read.is_called]
+    if not trained or _may_build_elsewhere(facts):
+        return
+    for read in trained:
+        before = (call for call in facts.method_calls(*BUILDING) if call.order < read.order)
+        if not any(call.context.run == read.context.run for call in before):
+            yield Finding(
+                f"`{read.name}` exists only once the optimizer is built, which the first `apply` does: this line stands "
+                "above it, and raises AttributeError in the first step.",
+                "Read it below the call that applies the gradients, or build the optimizer before fit(): "
+                "`model.optimizer.build(model.trainable_variables)`.",
+                read.location,
+            )
+
+
+def _is_of_models_optimizer(read: Read) -> bool:
+    """Whether a step of `train_step` reads it in every case, of the optimizer that `compile()` was given."""
+    function, of, context = read.context.function, read.of, read.context
+    is_own = isinstance(of, Attribute) and of.name == "optimizer" and isinstance(of.of, Instance)
+    is_step = function is not None and function.name == "train_step"
+    is_of_model = context.owner is not None and context.owner.kind == "model"
+    return is_own and is_step and is_of_model and not (context.branches or context.guarded or context.swallowed)
+
+
+def _may_build_elsewhere(facts: SourceFacts) -> bool:
+    """Whether the program builds an optimizer itself, loads one, or distributes the training."""
+    builds = (
+        call for call in facts.method_calls("build", "build_optimizer") if "optimizer" in receiver_text(facts, call)
+    )
+    loads = facts.method_calls("load_model", "load_weights", "restore", "load_own_variables")
+    names = (call.callee.name for call in facts.library_calls if isinstance(call.callee, Api))
+    is_distributed = any(name.startswith(STRATEGIES) for name in names)
+    return any(True for _ in builds) or any(True for _ in loads) or is_distributed
 
 
 def _wrapper_made_before(facts: SourceFacts, read: Read) -> Call | None:
