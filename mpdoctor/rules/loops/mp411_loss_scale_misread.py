@@ -153,8 +153,8 @@ def _before_the_first_update(facts: SourceFacts) -> Iterator[Finding]:
         before = (call for call in facts.method_calls(*BUILDING) if call.order < read.order)
         if not any(call.context.run == read.context.run for call in before):
             yield Finding(
-                f"`{read.name}` exists only once the optimizer is built, which the first `apply` does: this line stands "
-                "above it, and raises AttributeError in the first step.",
+                f"`{read.name}` exists only once the optimizer is built, which the first `apply` does: this line "
+                "stands above it, and raises AttributeError in the first step.",
                 "Read it below the call that applies the gradients, or build the optimizer before fit(): "
                 "`model.optimizer.build(model.trainable_variables)`.",
                 read.location,
