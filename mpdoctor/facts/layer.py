@@ -37,8 +37,8 @@ NO_SETTINGS = SettingsFacts()
 class ConfigFacts:
     """Whether a layer of the user's own class gets its dtype back when it is made from its configuration.
 
-    takes_dtype
-        Whether its constructor can be given a dtype.
+    takes_dtype, takes_base
+        Whether its constructor can be given a dtype, and all that Keras' own `Layer.get_config()` returns.
     holds_dtype
         Whether its `get_config()` gives one; None where that cannot be called.
     constructor_at, config_at
@@ -49,6 +49,7 @@ class ConfigFacts:
     holds_dtype: bool | None
     constructor_at: Location | None = None
     config_at: Location | None = None
+    takes_base: bool = True
 
 
 @dataclass(frozen=True)

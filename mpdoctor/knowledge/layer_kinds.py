@@ -23,6 +23,9 @@ WEIGHTLESS = _names(
     """
 )
 
+# What `super().get_config()` gives a layer of one's own, in every Keras, as long as it is given no shape of a batch.
+OF_BASE_CONFIG = _names("name trainable dtype")
+
 # Layers that hand on the numbers that they are given, in their compute dtype. UpSampling2D does, unless bilinear.
 HANDING_ON = _names(
     """

@@ -21,6 +21,7 @@ from mpdoctor.knowledge.half_dtypes import HALF, HALF_POLICIES
 from mpdoctor.knowledge.layer_kinds import (
     NORMALIZATION,
     NOT_FLOATING,
+    OF_BASE_CONFIG,
     OUTPUT_IN_COMPUTE_DTYPE,
     PREPROCESSING,
     TEXT,
@@ -91,6 +92,17 @@ def test_every_kind_of_layer_is_one_of_a_keras(kinds: frozenset[str]) -> None:
 
     known = {*dir(keras.layers), *dir(tf_keras.layers), "SyncBatchNormalization", "Input"}
     assert kinds - known == set()
+
+
+@needs_keras("3")
+@needs_keras("tf_keras")
+def test_what_the_configuration_of_a_layer_of_ones_own_holds() -> None:
+    import keras
+    import tf_keras
+
+    for layer in (keras.layers.Layer, tf_keras.layers.Layer):
+        own = type("Own", (layer,), {"get_config": lambda self, base=layer: base.get_config(self)})
+        assert set(own().get_config()) == OF_BASE_CONFIG
 
 
 @every_keras

@@ -239,7 +239,7 @@ def test_what_a_layer_is_given_and_told(walked: Any, keras: str) -> None:
     assert models["functions"]["traced"].names_dtype
     own = models["nested"]["own"]
     assert own.config is not None and own.config.config_at is not None
-    assert (own.config.takes_dtype, own.config.holds_dtype) == (True, False)
+    assert (own.config.takes_dtype, own.config.takes_base, own.config.holds_dtype) == (True, True, False)
     assert own.config.config_at.line == line_of("def get_config")
     assert own.class_location is not None and own.class_location.line == line_of("class Own")
     assert (models["cloned"]["copied"].made_by, models["nested"]["own"].made_by) == ("clone_model", "")

@@ -222,6 +222,14 @@ def test_a_defect_is_named(code: str, words: str, location: Location | None, fac
     assert found[0].help
 
 
+@pytest.mark.parametrize("takes_base", [True, False])
+def test_a_constructor_must_take_what_the_configuration_gives(takes_base: bool) -> None:
+    config = ConfigFacts(True, False, CLASS, CALLED, takes_base)
+    [finding] = [f for f in said(trained(own("mine", config=config), HEAD)) if f.code == "MP213"]
+    assert finding.help.startswith("Start from the base configuration")
+    assert ("Take `**kwargs`" in finding.help) is not takes_base
+
+
 @pytest.mark.parametrize(
     ("code", "facts"),
     [

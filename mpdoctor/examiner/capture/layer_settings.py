@@ -13,6 +13,7 @@ import numpy
 from mpdoctor.examiner.process.user_code import class_location, is_own
 from mpdoctor.facts.layer import ConfigFacts, SettingsFacts
 from mpdoctor.facts.location import Location
+from mpdoctor.knowledge.layer_kinds import OF_BASE_CONFIG
 
 if TYPE_CHECKING:
     from mpdoctor.examiner.keras.adapter import KerasLayer
@@ -48,12 +49,12 @@ def config_from_layer(layer: KerasLayer) -> ConfigFacts | None:
     own = _own_classes(type(layer))
     if not own or any("from_config" in vars(cls) for cls in own):
         return None
-    parameters = inspect.signature(type(layer).__init__).parameters.values()
+    parameters = inspect.signature(type(layer).__init__).parameters
+    takes_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
     config_at = _place_of_method(own, "get_config")
     return ConfigFacts(
-        takes_dtype=any(
-            parameter.name == "dtype" or parameter.kind is parameter.VAR_KEYWORD for parameter in parameters
-        ),
+        takes_dtype=takes_any or "dtype" in parameters,
+        takes_base=takes_any or all(name in parameters for name in OF_BASE_CONFIG),
         holds_dtype=None if config_at is None else _holds_dtype(layer),
         constructor_at=_place_of_method(own, "__init__"),
         config_at=config_at,

@@ -61,6 +61,7 @@ from mpdoctor.facts.location import Location
 from mpdoctor.facts.model import ModelFacts
 from mpdoctor.finding import Edit, Finding, Fix, Severity
 from mpdoctor.knowledge.api_names import public_name
+from mpdoctor.knowledge.layer_kinds import OF_BASE_CONFIG
 from mpdoctor.program.events import Call
 from mpdoctor.program.instances import class_of
 from mpdoctor.program.source_facts import SourceFacts
@@ -81,7 +82,6 @@ NOT_TAKEN = (
     "TypeError."
 )
 TAKE = "Take `**kwargs` and pass them on: `def __init__(self, …, **kwargs): super().__init__(**kwargs)`."
-OF_BASE = frozenset(("name", "trainable", "dtype"))  # of Layer.get_config() in every Keras
 BASE_CONFIG = "`return {**super().get_config(), …}`"
 
 
@@ -115,7 +115,7 @@ def _fix_of_constructor(facts: SourceFacts, own: ClassFacts) -> Fix | None:
 
 def _taking_base(facts: SourceFacts, own: ClassFacts) -> list[Edit] | None:
     constructor = own.methods.get("__init__")
-    return None if constructor is None else passing_keywords(facts, constructor, OF_BASE)
+    return None if constructor is None else passing_keywords(facts, constructor, OF_BASE_CONFIG)
 
 
 def _start_of_config(facts: SourceFacts, own: ClassFacts) -> Edit | None:
@@ -139,8 +139,8 @@ def _defect(facts: SourceFacts, own: ClassFacts, is_remade: bool) -> tuple[str, 
     config, initializer = own.methods.get("get_config"), own.methods.get("__init__")
     if config is not None and _drops_base(facts, config):
         constructor = own.find_method("__init__")
-        also = "" if constructor is None or _takes_base(constructor) else f" {TAKE}"
-        return LEFT_OUT.format(own.name), f"Start from the base configuration: {BASE_CONFIG}.{also}", config.location
+        help = _start_from_base(constructor is None or _takes_base(constructor))
+        return LEFT_OUT.format(own.name), help, config.location
     if initializer is None or _takes_dtype(initializer):
         return None
     if config is not None and _calls_base(facts, config):
@@ -154,6 +154,10 @@ def _defect(facts: SourceFacts, own: ClassFacts, is_remade: bool) -> tuple[str, 
             initializer.location,
         )
     return None
+
+
+def _start_from_base(takes_base: bool) -> str:
+    return f"Start from the base configuration: {BASE_CONFIG}." + ("" if takes_base else f" {TAKE}")
 
 
 def in_model(model: ModelFacts) -> Iterator[Finding]:
@@ -172,7 +176,7 @@ def _live_defect(model: ModelFacts, layer: LayerFacts) -> tuple[str, str, Locati
         return None
     if not config.holds_dtype:
         gives_itself_one = not config.takes_dtype and layer.policy != model.global_policy
-        help = f"Start from the base configuration: {BASE_CONFIG}."
+        help = _start_from_base(config.takes_base)
         return None if gives_itself_one else (LEFT_OUT.format(layer.class_name), help, config.config_at)
     return None if config.takes_dtype else (NOT_TAKEN.format(layer.class_name), TAKE, config.constructor_at)
 
@@ -204,7 +208,9 @@ def _calls_base(facts: SourceFacts, config: FunctionFacts) -> bool:
 
 def _takes_base(constructor: FunctionFacts) -> bool:
     """Whether it takes all that Keras' own get_config() returns."""
-    return set(constructor.parameters) >= OF_BASE or any(name.startswith("**") for name in constructor.parameters)
+    return set(constructor.parameters) >= OF_BASE_CONFIG or any(
+        name.startswith("**") for name in constructor.parameters
+    )
 
 
 def _takes_dtype(initializer: FunctionFacts) -> bool:
