@@ -17,6 +17,7 @@ from xml.etree import ElementTree
 
 from mpdoctor.finding import Diagnosis, Finding, Severity, TargetReport
 from mpdoctor.reporters.printable import one_line, place_text, shortened, visible
+from mpdoctor.reporters.text.targets import NOT_DONE
 
 ITSELF = "mpdoctor"
 LONGEST_NAME = 160
@@ -66,9 +67,9 @@ def _cases_from_stages(target: TargetReport, diagnosis: Diagnosis) -> Iterator[E
 
 
 def _cases_about_itself(diagnosis: Diagnosis) -> Iterator[ElementTree.Element]:
-    """What a rule or a reporter did not look at, and what broke."""
+    """What a rule or a reporter did not look at, what was not read or is not known, and what broke."""
     for code, skips in groupby(sorted(diagnosis.skipped, key=lambda skip: skip.code), key=lambda skip: skip.code):
-        case = _case(ITSELF, f"{code} did not look")
+        case = _case(ITSELF, NOT_DONE.get(code) or f"{code} did not look")
         reasons = [skip.reason for skip in skips]
         _add_outcome(case, "skipped", reasons[0], "\n".join(reasons))
         yield case
