@@ -18,6 +18,7 @@ from mpdoctor.program.policy_settings import (
     PolicyName,
     are_of_two_kerases,
     has_happened,
+    is_no_policy_by_default,
     makes_policy,
     policies_read_for,
     policies_set_by,
@@ -131,8 +132,13 @@ class PoliciesInForce:
 
     def unknown(self) -> tuple[Location, ...]:
         """What the events say for `policies_unknown`. A function that nobody calls gets its policy from callers that
-        are not seen; a line that is given a known one by another call is about that one."""
-        named = {call.location for call in self.calls_that_set if policies_set_by(call) or policies_read_for(call)}
+        are not seen; a line that is given a known one by another call is about that one, and a command line's default
+        that is no policy raises (MP104)."""
+        named = {
+            call.location
+            for call in self.calls_that_set
+            if policies_set_by(call) or policies_read_for(call) or is_no_policy_by_default(call, self._keras)
+        }
         return tuple(
             dict.fromkeys(
                 call.location

@@ -6,6 +6,7 @@ from typing import Union
 
 from mpdoctor.facts.versions import Keras
 from mpdoctor.knowledge.half_dtypes import HALF_POLICIES
+from mpdoctor.knowledge.policy_names import is_policy_name
 from mpdoctor.program.command_line import without_command_line
 from mpdoctor.program.context import Branch
 from mpdoctor.program.dtypes.tensor_dtypes import policies_named
@@ -65,6 +66,13 @@ def _half_by_default(given: Value | None) -> tuple[str, ...]:
     defaults = without_command_line(given if made is None else made.argument(0, "name"))
     are_known = all(isinstance(default, Known) for default in defaults)
     return tuple(name for name in map(known, defaults) if are_known and name in HALF_POLICIES)
+
+
+def is_no_policy_by_default(call: Call, keras: Keras) -> bool:
+    """Whether what it sets with no more than the command line's defaults is the name of no policy."""
+    defaults = without_command_line(call.argument(0, "policy"))
+    names = [known(default) for default in defaults]
+    return bool(names) and all(isinstance(name, str) and not is_policy_name(name, keras) for name in names)
 
 
 def library_of(value: Value, keras: Keras) -> str | None:

@@ -153,6 +153,13 @@ def test_a_policy_that_only_a_run_knows_is_told(tmp_path: Path, lines: str, plac
     assert check("--static", "--assume-mixed", "train.py", directory=tmp_path).report["skipped"] == []
 
 
+def test_a_default_that_is_no_policy_is_told_once(tmp_path: Path) -> None:
+    option = "p = argparse.ArgumentParser()\np.add_argument('--bits', default='fp16')\n"
+    write(tmp_path, {"train.py": f"import argparse, keras\n{option}{SET}('mixed_' + p.parse_args().bits)\n"})
+    done = check("--static", "train.py", directory=tmp_path)
+    assert ([finding["code"] for finding in done.report["findings"]], done.report["skipped"]) == (["MP104"], [])
+
+
 def test_a_cell_that_is_indented_as_a_whole_keeps_its_columns(tmp_path: Path) -> None:
     """IPython takes the indentation of the first line away."""
     indented = "".join(f"    {line}\n" for line in WRONG.splitlines())

@@ -8,6 +8,8 @@ import re
 
 from mpdoctor.program.events import Call
 from mpdoctor.program.values import MISSING, known
+from mpdoctor.semantics.source.optimizers.wrappers import inner_argument
+from mpdoctor.semantics.wording import name_of_optimizer
 
 Problem = tuple[str, str]
 
@@ -60,7 +62,7 @@ def problem_in_keras3(call: Call) -> Problem | None:
         )
     for name, value in call.keywords:
         if name in INNER_ONLY and known(value) not in (MISSING, INNER_ONLY[name]):
-            return _belongs_to_inner(name)
+            return _belongs_to_inner(name, _class_of_inner(call))
         if name not in KERAS3_ARGUMENTS and name not in INNER_ONLY:
             return _unknown_argument(name)
     return problem_with_numbers(
@@ -75,7 +77,8 @@ def problem_in_keras2(call: Call) -> Problem | None:
     """The argument that Keras 2 refuses or breaks on, and the change to make; None where nothing is certain."""
     for name, _ in call.keywords:
         if name not in KERAS2_ARGUMENTS:
-            return _belongs_to_inner(name) if name in INNER_ONLY else _unknown_argument(name)
+            inner = _class_of_inner(call)
+            return _belongs_to_inner(name, inner) if name in INNER_ONLY else _unknown_argument(name)
     given = call.argument(1, "dynamic")
     dynamic = True if given is None and not call.open else known(given)
     if dynamic is not MISSING and not isinstance(dynamic, bool):
@@ -155,11 +158,17 @@ def _not_a_bool(given: str) -> Problem:
     )
 
 
-def _belongs_to_inner(name: str) -> Problem:
+def _belongs_to_inner(name: str, inner: str = "Adam") -> Problem:
+    """`inner`: the class of the optimizer inside."""
     return (
         f"LossScaleOptimizer does not take `{name}`; this line raises.",
-        f"Give it to the optimizer inside: `LossScaleOptimizer(Adam({name}=…))`.",
+        f"Give it to the optimizer inside: `LossScaleOptimizer({inner}({name}=…))`.",
     )
+
+
+def _class_of_inner(call: Call) -> str:
+    name = name_of_optimizer(inner_argument(call))
+    return name if name.isidentifier() else "Adam"
 
 
 def _unknown_argument(name: str) -> Problem:
