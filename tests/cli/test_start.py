@@ -47,11 +47,11 @@ def imported(arguments: list[str], directory: Path) -> list[str]:
     ("arguments", "most"),
     [
         (["--version"], 8),
-        (["explain", "MP201"], 138),
+        (["explain", "MP201"], 139),
         (["rules"], 361),
         (["check", "--static", "--output-format=concise", "mixed.py"], 454),
         (["check", "--static", "--output-format=concise", "."], 465),
-        (["check", "--static", "--output-format=concise", "plain"], 191),
+        (["check", "--static", "--output-format=concise", "plain"], 192),
     ],
     ids=lambda given: " ".join(given) if isinstance(given, list) else str(given),
 )
