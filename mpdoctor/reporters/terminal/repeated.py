@@ -1,4 +1,4 @@
-"""Infos of one rule: the first few are told in full, of each other one the place and what is said in a line."""
+"""Many infos of one rule: the first three in full, each further one as a line with its place and its message."""
 
 from __future__ import annotations
 

@@ -48,8 +48,8 @@ All. In `tf.keras` of TensorFlow 2.15 and before, a 16-bit value cannot be assig
 Averages that come to nine tenths of what they average are left alone: 0.99 in float16, 0.9 in bfloat16.
 
 ## Where users met it
-Layers that count codebooks, centre or normalize by themselves; Keras' own BatchNormalization computes its averages in
-float32.
+No report is known: it was seen in a training whose averaged weights, kept in float16, stood still. Keras' own
+BatchNormalization computes its averages in float32.
 """
 
 from __future__ import annotations
