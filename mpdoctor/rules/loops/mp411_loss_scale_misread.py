@@ -50,6 +50,7 @@ from mpdoctor.semantics.source.edits.expressions import argument_at, call_of, pu
 from mpdoctor.semantics.source.optimizers.attribute_access import reads
 from mpdoctor.semantics.source.optimizers.scaling import SCALING, scales
 from mpdoctor.semantics.source.optimizers.wrappers import WRAPPER, wrapped
+from mpdoctor.semantics.source.programs.running_functions import functions_around, surrounding
 from mpdoctor.semantics.wording import receiver_text, text_at
 
 SEVERITY = Severity.ERROR
@@ -146,7 +147,7 @@ def _not_built(facts: SourceFacts) -> Iterator[Finding]:
 def _before_the_first_update(facts: SourceFacts) -> Iterator[Finding]:
     """`self.optimizer.dynamic_scale` in a model's `train_step`, above the call that applies: fit() builds no optimizer
     before its first step, unless a strategy distributes it (Keras 3.15)."""
-    trained = [read for read in reads(facts, ONCE_BUILT) if _is_of_models_optimizer(read) and not read.is_called]
+    trained = [read for read in reads(facts, ONCE_BUILT) if _is_of_models_optimizer(facts, read) and not read.is_called]
     if not trained or _may_build_elsewhere(facts):
         return
     for read in trained:
@@ -161,13 +162,15 @@ def _before_the_first_update(facts: SourceFacts) -> Iterator[Finding]:
             )
 
 
-def _is_of_models_optimizer(read: Read) -> bool:
+def _is_of_models_optimizer(facts: SourceFacts, read: Read) -> bool:
     """Whether a step of `train_step` reads it in every case, of the optimizer that `compile()` was given."""
-    function, of, context = read.context.function, read.of, read.context
-    is_own = isinstance(of, Attribute) and of.name == "optimizer" and isinstance(of.of, Instance)
-    is_step = function is not None and function.name == "train_step"
-    is_of_model = context.owner is not None and context.owner.kind == "model"
-    return is_own and is_step and is_of_model and not (context.branches or context.guarded or context.swallowed)
+    of, context = read.of, read.context
+    if not (isinstance(of, Attribute) and of.name == "optimizer" and isinstance(of.of, Instance)):
+        return False
+    running = (context.function, *functions_around(facts, context))
+    around = (outer for function in running for outer in surrounding(facts, function))
+    in_step = any(function.name == "train_step" and function.owner is not None for function in around)
+    return of.of.of.kind == "model" and in_step and not (context.branches or context.guarded or context.swallowed)
 
 
 def _may_build_elsewhere(facts: SourceFacts) -> bool:
