@@ -7,7 +7,7 @@ from typing import Iterator, Mapping
 
 from mpdoctor.facts.frozen import dataclass
 from mpdoctor.facts.location import Location
-from mpdoctor.program.values import NOWHERE, Api, Either, Value, options
+from mpdoctor.program.values import NOWHERE, Api, Either, Value, is_api, options
 
 _MOST_ANCESTORS = 200
 
@@ -86,6 +86,12 @@ class FunctionFacts:
     enclosing: FunctionFacts | None = field(default=None, repr=False)
     location: Location = field(default=NOWHERE, repr=False)
     changed_by: list[Value] = field(default_factory=list, repr=False)
+
+    @property
+    def first_given(self) -> int:
+        """The index of the first parameter that a call names: 1 in a method, behind `self`; 0 in a static one."""
+        is_static = any(is_api(decorator, "builtins.staticmethod") for decorator in self.decorators)
+        return 0 if self.owner is None or is_static else 1
 
     @property
     def owner_around(self) -> ClassFacts | None:

@@ -243,7 +243,7 @@ def _is_prediction_in_loss(facts: SourceFacts, value: Value) -> bool:
     if value.function.name == "compute_loss" and owner is not None and owner.kind == "model":
         return value.name == "y_pred"
     role = precision_of(facts).roles.get(id(value.function))
-    return role is not None and not role.is_metric and value.index == (1 if value.function.owner is None else 2)
+    return role is not None and not role.is_metric and value.index == value.function.first_given + 1
 
 
 def _is_prediction_in_step(facts: SourceFacts, value: Value, cast: Call) -> bool:

@@ -129,17 +129,12 @@ def _half_side(facts: SourceFacts, mismatch: DtypeMismatch) -> str:
         for parameter in walk(mismatch.half)
         if isinstance(parameter, Parameter) and id(parameter.function) in roles
     ]
-    if given and all(parameter.index == _first_given(parameter) for parameter in given):
+    if given and all(parameter.function and parameter.index == parameter.function.first_given for parameter in given):
         return f"the labels here, which Keras casts to the prediction's {mismatch.half_dtype}"
     spelled = _spelled(facts, mismatch)
     if not spelled:
         return f"the {mismatch.half_dtype} prediction here"
     return f"`{spelled}`, which is {mismatch.half_dtype} here"
-
-
-def _first_given(parameter: Parameter) -> int:
-    """The index of the labels among the parameters: 0 in a function, 1 in a method, after `self`."""
-    return 0 if parameter.function is None or parameter.function.owner is None else 1
 
 
 def _fix(facts: SourceFacts, mismatch: DtypeMismatch) -> Fix | None:

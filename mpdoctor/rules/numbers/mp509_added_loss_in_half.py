@@ -147,7 +147,7 @@ def _keeps_dtype(facts: SourceFacts, regularizer: Value) -> bool:
         function = regularizer.of
     if function is None:
         return True
-    given = function.parameters[1 if function.owner is not None else 0 :][:1]
+    given = function.parameters[function.first_given :][:1]
 
     def told(value: Value, found: str | None) -> str | None:
         is_output = isinstance(value, Parameter) and value.function is function and value.name in given

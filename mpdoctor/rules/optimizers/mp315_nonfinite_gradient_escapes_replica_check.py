@@ -46,8 +46,8 @@ from collections.abc import Iterator
 from mpdoctor.facts.model import ModelFacts
 from mpdoctor.facts.training import TrainingFacts
 from mpdoctor.finding import Finding, Severity
-from mpdoctor.program.dtypes.tensor_dtypes import policies_named
 from mpdoctor.program.events import Call
+from mpdoctor.program.policy_settings import policies_set_by
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Collection, options, walk
 from mpdoctor.semantics.source.optimizers.wrappers import wrappings
@@ -133,10 +133,7 @@ def _may_have_replicas(strategy: Call) -> bool:
 
 
 def _sets_mixed_float16(facts: SourceFacts) -> bool:
-    return any(
-        "mixed_float16" in policies_named(call.argument(0, "policy") or call.keyword("dtype_policy"))
-        for call in facts.policy_calls
-    )
+    return any("mixed_float16" in policies_set_by(call) for call in facts.policy_calls)
 
 
 def _belongs(facts: SourceFacts, strategy: Call, wrapping: Call) -> bool:

@@ -46,6 +46,8 @@ def evaluate_attribute(state: State, node: ast.Attribute, is_called: bool = Fals
             return _library_attribute(state, value, dotted)
     for read in reversed(dotted):
         value = _read_attribute(state, value, read, is_called and read is node)
+    if not is_called and isinstance(value, Attribute) and isinstance(value.of, Collection):
+        state.walk.methods_by_name[id(value)] = (value, node.value)
     return value
 
 

@@ -21,14 +21,14 @@ def put_back(state: State, holder: ast.expr, old: Value, new: Value) -> None:
     if isinstance(holder, ast.Name):
         rebind(state, holder.id, _with_replaced_choice(state.scope.find(holder.id), old, new))
     elif isinstance(holder, ast.Attribute):
-        for choice in options(_kept(state, holder.value)):
+        for choice in options(kept(state, holder.value)):
             if isinstance(choice, Collection):
                 put_back(state, holder.value, choice, with_item(state, choice, Known(new.location, holder.attr), new))
             else:
                 _replace_attribute(state, choice, holder.attr, old, new)
     elif (entry := _written_entry(holder)) is not None:
-        container, index = entry[0], _kept(state, entry[1])
-        for choice in options(_kept(state, container)):
+        container, index = entry[0], kept(state, entry[1])
+        for choice in options(kept(state, container)):
             if isinstance(choice, Collection) and index is not None:
                 put_back(state, container, choice, with_item(state, choice, index, new))
 
@@ -42,18 +42,18 @@ def _written_entry(holder: ast.expr) -> tuple[ast.expr, ast.expr] | None:
     return None
 
 
-def _kept(state: State, node: ast.expr) -> Value | None:
+def kept(state: State, node: ast.expr) -> Value | None:
     """What stands there, of an expression that has been evaluated before."""
     if isinstance(node, ast.Constant):
         return Known(state.place(node), node.value)
     if isinstance(node, ast.Name):
         return state.scope.find(node.id)
     if isinstance(node, ast.Attribute):
-        of = _kept(state, node.value)
+        of = kept(state, node.value)
         return joined(attribute_of(state, choice, node.attr, state.place(node)) for choice in options(of))
     entry = _written_entry(node)
     if entry is not None:
-        of, index = _kept(state, entry[0]), known(_kept(state, entry[1]))
+        of, index = kept(state, entry[0]), known(kept(state, entry[1]))
         return of.entry(index) if isinstance(of, Collection) and isinstance(index, (str, int)) else None
     return None
 

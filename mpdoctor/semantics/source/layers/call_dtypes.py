@@ -9,6 +9,7 @@ from mpdoctor.program.context import Branch, Context
 from mpdoctor.program.dtypes.tensor_dtypes import policies_named
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.instances import class_of
+from mpdoctor.program.policy_settings import policies_set_by
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import ClassFacts, Defined, FunctionFacts, Instance, Parameter
 from mpdoctor.program.values import Api, Attribute, Value, known, options, walk
@@ -65,8 +66,7 @@ def policies_of_instances(facts: SourceFacts, owner: ClassFacts, inside: tuple[C
     fixed = owner.base_argument("dtype")
     if fixed is not None and known(fixed) is not None and not isinstance(fixed, Parameter):
         return frozenset(policies_named(fixed))
-    given = [call.argument(0, "policy") or call.keyword("dtype_policy") for call in facts.policy_calls]
-    own = frozenset(name for policy in given for name in policies_named(policy) if name in SIXTEEN_BITS)
+    own = frozenset(name for call in facts.policy_calls for name in policies_set_by(call) if name in SIXTEEN_BITS)
     elsewhere = frozenset(name for name in facts.policies_elsewhere if name in SIXTEEN_BITS)
     return own or elsewhere or frozenset(("mixed_float16",))
 

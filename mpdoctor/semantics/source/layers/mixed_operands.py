@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
+from typing import TypeGuard
 
 from mpdoctor.knowledge.api_names import public_name
 from mpdoctor.knowledge.dtypes.result_dtypes import JOINING as TENSORS
@@ -186,16 +187,18 @@ def _half_dtypes_in_lambda_layer(facts: SourceFacts, value: Value) -> tuple[str,
     layers = _lambda_layers(facts)
     if not layers:
         return ()
-    given = [parameter for parameter in walk(value) if isinstance(parameter, Parameter)]
-    calling = [
-        layers[id(parameter.function)]
-        for parameter in given
-        if parameter.index == 0 and id(parameter.function) in layers
-    ]
+    calling = [layers[id(part.function)] for part in walk(value) if _is_input_of_function(part, layers)]
     if not calling or _dtypes_in_lambdas(facts)(value) != AUTOCAST:
         return ()
     found = {SIXTEEN_BITS.get(policy) for layer in calling for policy in policies_made_with(facts, layer, None)}
     return tuple(dtype for dtype in HALF if found == {dtype})
+
+
+def _is_input_of_function(value: Value, layers: Mapping[int, Call]) -> TypeGuard[Parameter]:
+    """Whether it is the input that one of these Lambda layers gives its function."""
+    if not isinstance(value, Parameter) or value.function is None:
+        return False
+    return id(value.function) in layers and value.index == value.function.first_given
 
 
 @lru_cache(maxsize=1)
@@ -208,8 +211,7 @@ def _dtypes_in_lambdas(facts: SourceFacts) -> Callable[[Value | None], str | Non
     layers = _lambda_layers(facts)
 
     def told(value: Value, found: str | None) -> str | None:
-        is_input = isinstance(value, Parameter) and value.index == 0 and id(value.function) in layers
-        return AUTOCAST if is_input else found
+        return AUTOCAST if _is_input_of_function(value, layers) else found
 
     return dtypes_told(facts.keras, told)
 

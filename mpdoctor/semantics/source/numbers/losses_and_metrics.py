@@ -16,6 +16,7 @@ from mpdoctor.program.values import Api, Attribute, Collection, Item, Value, is_
 DATA = "data"
 """The dtype of what a data set gives: nobody knows which, but 16 bits only where the program casts to them."""
 
+UPDATING = ("metric", "update_state")
 STEPS = ("train_step", "test_step")
 # Their result has the dtype of their logits.
 WITH_LOGITS = (
@@ -183,7 +184,8 @@ def _add_metrics(roles: Roles, facts: SourceFacts, of_model: Dtypes, of_output: 
     for metric, of in _metrics(facts, of_model, of_output):
         function = function_of(metric, "update_state")
         if function is not None:
-            casts = (function.owner is None or function.name == "__call__") and not is_keras3
+            updates_state = function.owner is not None and (function.owner.kind, function.name) == UPDATING
+            casts = not (updates_state or is_keras3)
             prediction = "float32" if casts else of
             label = "float32" if casts or is_keras3 else prediction
             _remember(roles, function, Role(label, prediction, is_metric=True))

@@ -230,14 +230,13 @@ class Precision:
 
     def _of_parameter(self, value: Parameter, function: FunctionFacts) -> str | None:
         if id(function) in self.roles:
-            first = 0 if function.owner is None else 1
             role = self.roles[id(function)]
-            return {first: role.label, first + 1: role.prediction}.get(value.index)
+            return {0: role.label, 1: role.prediction}.get(value.index - function.first_given)
         own = function.owner
         if own is not None and own.kind == "model" and (function.name, value.name) == ("compute_loss", "y_pred"):
             return self._remembered(own, lambda: self._of_own_class(own))  # all Kerases hand it over as it is
         layer = self._lambdas.get(id(function))
-        return self.of_layer(layer) if layer is not None and value.index == 0 else None
+        return self.of_layer(layer) if layer is not None and value.index == function.first_given else None
 
     def _of_weight(self, holder: Value, in_call: bool) -> str | None:
         own = class_of(holder)

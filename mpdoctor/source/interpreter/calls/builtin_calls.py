@@ -228,7 +228,7 @@ def call_known_method(state: State, callee: Attribute, call: Call, node: ast.Cal
     if isinstance(of, Known) and not call.open:
         return value_from_method(of, callee.name, call.args, call.keywords, call.location)
     if isinstance(of, Collection):
-        return call_method_of_container(state, of, callee.name, call, node)
+        return call_method_of_container(state, of, callee, call, node)
     default = default_of_setting(call)
     return None if default is None else joined((default, call))
 

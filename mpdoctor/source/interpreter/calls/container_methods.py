@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 
 from mpdoctor.program.events import Call
-from mpdoctor.program.values import MISSING, Collection, Known, Unknown, Value, known, options
+from mpdoctor.program.values import MISSING, Attribute, Collection, Known, Unknown, Value, known, options
 from mpdoctor.source.interpreter.calls.container_calls import dict_of
-from mpdoctor.source.interpreter.changed_containers import put_back
+from mpdoctor.source.interpreter.changed_containers import kept, put_back
 from mpdoctor.source.interpreter.containers import dictionary, item_of
 from mpdoctor.source.interpreter.state.interpreter_state import State
 from mpdoctor.source.joining import joined, tells_of_all
@@ -18,16 +18,30 @@ _CHANGING_DICTS = ("update", "setdefault", "pop", "popitem", "clear")
 _CHANGING = {"list": _CHANGING_LISTS, "dict": _CHANGING_DICTS, "set": ("add", "update", "pop", "remove", "clear")}
 
 
-def call_method_of_container(state: State, of: Collection, name: str, call: Call, node: ast.Call) -> Value | None:
+def call_method_of_container(
+    state: State, of: Collection, method: Attribute, call: Call, node: ast.Call
+) -> Value | None:
+    name, holder = method.name, node.func.value if isinstance(node.func, ast.Attribute) else None
+    if holder is None:
+        of, holder = _held_now(state, of, method)
     given = _of_dict(of, name, call) if of.kind == "dict" else _of_list(of, name, call)
-    if name in _CHANGING.get(of.kind, ()) and isinstance(node.func, ast.Attribute):
+    if name in _CHANGING.get(of.kind, ()) and holder is not None:
         adds_behind = of.kind == "list" and name in ("append", "extend")
         is_certain = not state.context.loops and not call.open and (adds_behind or not of.uniform)
         new = _changed_dict(of, name, call, is_certain) if of.kind == "dict" else _changed(of, name, call, is_certain)
         if len(new.items) > MOST_ITEMS:
             new = _opened(of)
-        put_back(state, node.func.value, of, new)
+        put_back(state, holder, of, new)
     return given
+
+
+def _held_now(state: State, of: Collection, method: Attribute) -> tuple[Collection, ast.expr | None]:
+    """What the list or dict has become since its method was given a name, and the expression that holds it; None where
+    that name says something else by now, or here."""
+    _, holder = state.walk.methods_by_name.get(id(method), (method, None))
+    held = options(kept(state, holder)) if holder is not None else ()
+    now = [choice for choice in held if isinstance(choice, Collection) and choice.location == of.location]
+    return (now[0], holder) if len(now) == 1 else (of, None)
 
 
 def _of_dict(of: Collection, method: str, call: Call) -> Value | None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from mpdoctor.facts.location import Location
 from mpdoctor.program.context import Branch, Context
 from mpdoctor.program.user_definitions import ClassFacts, Defined
-from mpdoctor.program.values import Either, Value, options
+from mpdoctor.program.values import Attribute, Either, Value, options
 from mpdoctor.source.interpreter.state.events import MOST_EVENTS, Enough, Events
 from mpdoctor.source.interpreter.state.scopes import Closure, Frame, Module, Scope, Written
 from mpdoctor.source.interpreter.state.side_effects import SideEffects
@@ -49,6 +49,9 @@ class Walk:
         How many calls were not followed because they stood too deep below a function that nobody calls.
     changed
         What lists and dicts became when the program changed them in place, by id.
+    methods_by_name
+        Methods of lists and dicts that the program reads without calling them, `append = layers.append`, and the
+        expressions of which they are read, by id.
     entering
         What runs where a context manager yields, by the id of the call that makes it.
     visiting, unrolling
@@ -79,6 +82,7 @@ class Walk:
     executed: set[int] = field(default_factory=set)
     too_deep: int = 0
     changed: dict[int, Value] = field(default_factory=dict)
+    methods_by_name: dict[int, tuple[Attribute, ast.expr]] = field(default_factory=dict)
     entering: dict[int, Callable[[Value], None]] = field(default_factory=dict)
     visiting: int = 0
     unrolling: int = 0
