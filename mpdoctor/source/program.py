@@ -12,6 +12,7 @@ from mpdoctor.program.breakdown import breakdown_from_error
 from mpdoctor.program.context import Context
 from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.user_definitions import ClassFacts
 from mpdoctor.program.values import Known
 from mpdoctor.source.interpreter.call_inlining import SETTING_UP, inline_uncalled
 from mpdoctor.source.interpreter.dispatch import execute_block
@@ -87,10 +88,15 @@ def _execute_the_rest(state: State, module: Module) -> None:
     state.qualified, state.owner = [], None
     _execute_main_blocks(state, module)
     left_to_others = steps_of_templates(state, module)
+    standing = _classes_standing_for_bases(state, module)
+    state.walk.made_for = {id(base): own for base, own in standing.items()}
+    for base, own in standing.items():
+        _tell_base(state, base, own)
     for closure in _in_order(module.closures):
         if _is_to_be_executed(state, closure) and id(closure.facts) not in left_to_others:
             owner = closure.facts.owner
-            is_framework = owner is not None and owner.kind is not None and id(owner) in state.walk.instantiated
+            is_made = id(owner) in state.walk.instantiated or owner in standing
+            is_framework = owner is not None and owner.kind is not None and is_made
             _begin_run(state, reached=is_framework)
             for setting_up in _inherited_builds(state, closure):
                 inline_uncalled(state, setting_up)
@@ -102,6 +108,24 @@ def _execute_the_rest(state: State, module: Module) -> None:
             own.as_inherited[closure.facts.name], state.closures[id(inherited.facts)] = inherited.facts, inherited
             _begin_run(state, reached=id(own) in state.walk.instantiated)
             inline_uncalled(state, inherited)
+
+
+def _classes_standing_for_bases(state: State, module: Module) -> dict[ClassFacts, ClassFacts]:
+    """By each base class of which the program makes no object itself: the only class below it, of which it does."""
+    below: dict[ClassFacts, list[ClassFacts]] = {}
+    for own in module.classes:
+        for base in own.lineage()[1:]:
+            below.setdefault(base, []).append(own)
+    made = state.walk.instantiated
+    alone = {base: classes[0] for base, classes in below.items() if len(classes) == 1 and id(base) not in made}
+    return {base: own for base, own in alone.items() if id(own) in made}
+
+
+def _tell_base(state: State, base: ClassFacts, own: ClassFacts) -> None:
+    """Of a base class that one other class stands for, what is known of that one's objects."""
+    for name, value in own.attributes.items():
+        if name not in base.attributes:
+            state.walk.side_effects.set(base.attributes, name, value)
 
 
 def _in_order(closures: list[Closure]) -> Iterator[Closure]:
@@ -131,12 +155,14 @@ def _stage(closure: Closure) -> int:
 
 
 def _is_to_be_executed(state: State, closure: Closure) -> bool:
-    """Not yet executed; or one that sets up objects, and has done so only for those of a class below its own: the
-    methods of its own class read what it sets."""
+    """Not yet executed; or one that sets up objects, and has done so only for those of several classes below its own:
+    the methods of its own class read what it sets."""
     if id(closure.facts) not in state.walk.executed:
         return True
     owner = closure.facts.owner
-    return owner is not None and closure.facts.name in SETTING_UP and id(owner) not in state.walk.set_up
+    if owner is None or closure.facts.name not in SETTING_UP:
+        return False
+    return id(owner) not in state.walk.set_up and id(owner) not in state.walk.made_for
 
 
 def _execute_main_blocks(state: State, module: Module) -> None:

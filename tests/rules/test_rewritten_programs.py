@@ -33,16 +33,13 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp101/flagged_where_it_is_not_wrapped_yet mp102/flagged_except_that_ends
         mp105/flagged_in_a_method_of_a_library mp107/clean_own_fit_that_nobody_calls
         mp110/flagged_handler_of_its_own mp110/flagged_memory_growth mp114/flagged_choice
-        mp116/flagged_graph_rewrite mp116/flagged_returned mp201/flagged_head_made_by_a_subclass
-        mp201/flagged_list_of_layers mp201/flagged_own_train_step mp202/flagged_template_method
-        mp204/flagged_raw_variable
-        mp208/flagged_made_by_a_function mp211/flagged_decorated_call mp216/flagged_in_own_layer
-        mp304/clean_wrapping_optimizer mp306/clean_dropped_at_once mp310/flagged_where_it_is_not_wrapped_yet
-        mp401/clean_functions_in_functions mp401/clean_template_behind_methods mp401/clean_template_train_step
-        mp401/flagged_template_behind_methods mp401/flagged_template_train_step mp401/flagged_torch
-        mp404/flagged_asked_by_hasattr mp405/flagged_asked_by_hasattr mp409/clean_through_functions
-        mp409/flagged_kept_by_a_metric mp409/flagged_methods mp410/flagged_made_by_one_function
-        mp412/flagged_callback
+        mp116/flagged_graph_rewrite mp116/flagged_returned mp201/flagged_list_of_layers
+        mp201/flagged_own_train_step mp204/flagged_raw_variable mp208/flagged_made_by_a_function
+        mp211/flagged_decorated_call mp216/flagged_in_own_layer mp304/clean_wrapping_optimizer
+        mp306/clean_dropped_at_once mp310/flagged_where_it_is_not_wrapped_yet
+        mp401/clean_functions_in_functions mp401/flagged_torch mp404/flagged_asked_by_hasattr
+        mp405/flagged_asked_by_hasattr mp409/clean_through_functions mp409/flagged_kept_by_a_metric
+        mp409/flagged_methods mp410/flagged_made_by_one_function mp412/flagged_callback
     """,
     "in_inner_functions": """
         mp104/clean_each_dtype_in_its_arm mp105/flagged_in_a_method_of_a_library

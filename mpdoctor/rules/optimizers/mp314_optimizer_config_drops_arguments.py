@@ -146,13 +146,18 @@ def _kept_as(facts: SourceFacts, own: ClassFacts) -> dict[str, str]:
     for position, name in enumerate(initializer.parameters[1:]):
         if name.startswith("*"):
             continue
-        given = [call.argument(position, name) for call in facts.makings_of(own) if class_of(call) is own]
+        given = [call.argument(position, name) for call in facts.makings_of(own) if _sets_up(initializer, call)]
         values = {id(option) for value in (*given, initializer.defaults.get(name)) for option in options(value)}
         alike = [attribute for attribute in (name, "_" + name) if attribute in own.attributes]
         holding = [attribute for attribute, value in own.attributes.items() if {*map(id, options(value))} & values]
         if alike or holding:
             found[name] = (alike or holding)[0]
     return found
+
+
+def _sets_up(initializer: FunctionFacts, making: Call) -> bool:
+    made = class_of(making)
+    return made is not None and made.find_method("__init__") is initializer
 
 
 def _saved_by_its_base(own: ClassFacts) -> frozenset[str]:

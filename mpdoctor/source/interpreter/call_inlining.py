@@ -133,7 +133,7 @@ def inline_uncalled(state: State, closure: Closure, keywords: Keywords = ()) -> 
     context = state.context
     guarded = context.guarded or _is_behind_guard(state, closure)
     state.context = context.but(function=closure.facts, owner=closure.facts.owner_around, guarded=guarded)
-    names = _bound_names(closure, _receiver(closure), keywords, None)
+    names = _bound_names(closure, _receiver(state, closure), keywords, None)
     for name, default in defaults_of_command(closure.facts).items():
         if name in names:
             names[name] = joined((default, names[name]))
@@ -188,14 +188,14 @@ def _execute(state: State, body: list[ast.stmt] | ast.expr) -> None:
     record_return(state, value, state.place(body))
 
 
-def _receiver(closure: Closure) -> tuple[Value, ...]:
+def _receiver(state: State, closure: Closure) -> tuple[Value, ...]:
     """`self` of a method, `cls` of a class method."""
     owner, facts = closure.facts.owner, closure.facts
     if owner is None or closure.is_static or not facts.parameters:
         return ()
     if closure.is_classmethod or facts.name == "__new__":
         return (Defined(owner.location, owner),)
-    return (Instance(owner.location, owner.whole),)
+    return (Instance(owner.location, state.walk.made_for.get(id(owner), owner.whole)),)
 
 
 def _bound_names(

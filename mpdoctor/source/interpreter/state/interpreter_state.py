@@ -59,6 +59,9 @@ class Walk:
         one element after the other.
     instantiated
         Ids of the user's own classes of which the program makes instances.
+    made_for
+        The class of `self` in the methods of a base class of which the program makes no object itself: the only one
+        below it, of which it does, by the base class's id.
     set_up
         Ids of the user's own classes whose objects were given attributes.
     written
@@ -87,6 +90,7 @@ class Walk:
     visiting: int = 0
     unrolling: int = 0
     instantiated: set[int] = field(default_factory=set)
+    made_for: dict[int, ClassFacts] = field(default_factory=dict)
     set_up: set[int] = field(default_factory=set)
     written: dict[tuple[int, str], Written] = field(default_factory=dict)
     chosen_behind_guard: set[int] = field(default_factory=set)
