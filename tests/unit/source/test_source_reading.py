@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,9 @@ UNREADABLE = [
     ("x = 1\0", "null bytes", (1, 6)),
     (b"x = 1\n\xff\xfe = 2\n", "Byte 6 is not valid utf-8", (2, 0)),
     (b"# -*- coding: no-such-code -*-\n", "encoding", (1, 0)),
+    (b"# coding: punycode\nx = 1\n", "punycode is none that source code is written in.", (1, 0)),
+    (b"# coding: unicode_escape\nx = 1\n", "unicode_escape is none that", (1, 0)),
+    (b"# coding: rot13\nk = 1\n", "rot13 is none that", (1, 0)),
     (b"x = '\xe9'\n", "Byte 5 is not valid utf-8.", (1, 0)),
     (b"#!/bin/python\n# caf\xe9\n", "Byte 19 is not valid utf-8.", (2, 0)),
     (b"\x89PNG\r\n\x1a\n\0\0", "", (1, 0)),
@@ -86,6 +90,19 @@ def test_odd_but_readable(text: str | bytes) -> None:
     facts = facts_from_text(text, "a.py")
     assert facts.unreadable is None
     assert [use.api.name for use in facts.uses] == ["keras"]
+
+
+def test_a_declared_encoding_costs_no_more_than_its_bytes() -> None:
+    """Of two million letters Python's punycode makes a text in minutes."""
+    text = b"# coding: punycode\n#" + b"a" * 10**6 + b"-" + b"b9" * 10**6
+    started = time.monotonic()
+    assert facts_from_text(text, "a.py").unreadable is not None
+    assert time.monotonic() - started < 5
+
+
+@pytest.mark.parametrize("codec", ["cp1252", "euc_kr", "gb18030", "koi8-r", "mac-roman", "shift_jis", "utf-7"])
+def test_encodings_of_source_code(codec: str) -> None:
+    assert facts_from_text(f"# coding: {codec}\nimport keras\n".encode(), "a.py").unreadable is None
 
 
 def test_lines_are_pythons_lines() -> None:
