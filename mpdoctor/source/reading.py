@@ -13,6 +13,7 @@ import tokenize
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from types import MappingProxyType
 
@@ -36,8 +37,13 @@ _ENCODINGS = re.compile(
     r"|hp-roman8|tis-620|big5(?:hkscs)?|euc_\w+|gb\w+|hz|johab|shift_jis\w*|mbcs|oem"
 )
 NULL_BYTES = "It contains null bytes: it is no text."
+WITHOUT_ITS_DATA = "Move its data into a file of their own, or leave the file out with --exclude"
 WITHOUT_NULL_BYTES = "Restore its text, or leave the file out with --exclude"
 OTHER_ENCODING = "Save the file as UTF-8, or name its encoding in the first line, as in `# -*- coding: latin-1 -*-`"
+# Of each name, number and sign Python makes up to 900 bytes while it parses. TensorFlow's largest module has 144,000.
+MOST_PARTS = 1_000_000
+_PART = re.compile(r"\w+|[^\w\s]")
+TOO_MANY = f"It has more than {MOST_PARTS:,} names, numbers and signs, which is as many as mpdoctor reads."
 TOO_DEEP = "It is nested too deeply for Python itself to read."
 
 
@@ -131,6 +137,9 @@ def tree_from_text(text: str, path: str) -> ast.Module | Problem:
     null = text.find("\0")
     if null >= 0:
         return Problem(NULL_BYTES, _place_of(text, null, path), WITHOUT_NULL_BYTES)
+    too_many = problem_of_many_parts(text, path)
+    if too_many is not None:
+        return too_many
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -141,6 +150,12 @@ def tree_from_text(text: str, path: str) -> ast.Module | Problem:
         return Problem(TOO_DEEP, Location(path, 1))
     except ValueError as error:  # lone surrogates; integers of more digits than Python reads
         return Problem(f"Python {_version()} cannot read it: {error}.", Location(path, 1))
+
+
+def problem_of_many_parts(text: str, path: str) -> Problem | None:
+    if len(text) <= MOST_PARTS or next(islice(_PART.finditer(text), MOST_PARTS, None), None) is None:
+        return None
+    return Problem(TOO_MANY, Location(path, 1), WITHOUT_ITS_DATA)
 
 
 def text_from_bytes(data: bytes, path: str) -> str | Problem:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import time
 from pathlib import Path
@@ -16,6 +17,7 @@ from mpdoctor.program.values import walk
 from mpdoctor.rules.examination import mp001_source_not_readable
 from mpdoctor.source import facts_from_file, facts_from_text
 from mpdoctor.source.interpreter.state.events import MOST_EVENTS
+from mpdoctor.source.notebooks import source_from_notebook
 from mpdoctor.source.reading import source_from_text
 
 UNREADABLE = [
@@ -38,6 +40,8 @@ UNREADABLE = [
     ("x = " + "9" * 5000, "cannot read it", (1, 0)),
     ("(" * 5000, "", (1, None)),
     ("-" * 100_000 + "1", "too deeply", (1, 0)),
+    ("x = [" + "1," * 600_000 + "]", "more than 1,000,000 names, numbers and signs", (1, 0)),
+    ("a;" * 600_000, "more than 1,000,000 names, numbers and signs", (1, 0)),
     ("not " * 100_000 + "1", "too deeply", (1, 0)),
 ]
 
@@ -82,6 +86,7 @@ READABLE = [
     "import keras\n\f\nx = '\u2028'\n",
     "import keras\nx = '\\d'\n",
     "import keras",
+    "import keras\nx = '" + "1" * 2_000_000 + "'\n",
 ]
 
 
@@ -90,6 +95,18 @@ def test_odd_but_readable(text: str | bytes) -> None:
     facts = facts_from_text(text, "a.py")
     assert facts.unreadable is None
     assert [use.api.name for use in facts.uses] == ["keras"]
+
+
+@pytest.mark.parametrize("source", ["x = [" + "1," * 30_000 + "]", "a;" * 30_000])
+def test_the_cells_of_a_notebook_are_counted_together(source: str) -> None:
+    cells = [{"cell_type": "code", "source": source}] * 20
+    problem = source_from_notebook(json.dumps({"cells": cells, "metadata": {}}), "a.ipynb")
+    assert isinstance(problem, Problem) and "more than 1,000,000 names" in problem.message
+
+
+def test_a_notebook_of_empty_lists_is_not_unfolded() -> None:
+    problem = source_from_notebook('{"cells": [' + "[]," * 2_100_000 + "[]]}", "a.ipynb")
+    assert isinstance(problem, Problem) and "more than 2,000,000 lists" in problem.message
 
 
 def test_a_declared_encoding_costs_no_more_than_its_bytes() -> None:
