@@ -141,6 +141,7 @@ def _refuse_what_runs(saved: SavedFile, contents: Contents) -> None:
         (contents.nameless, "names no class where it ought to: it has {}"),
         (contents.eager, "holds layers that are given no tensor of the model and would compute while loading: {}"),
         (contents.large, f"was not loaded: it asks for {{}}, and mpdoctor makes at most {MOST_OF_METRIC:,}"),
+        (contents.patterns, "was not loaded: it looks for layers by a pattern that may take for ever to match: {}"),
     ):
         if found:
             raise Unusable(f"{saved.name} {problem.format(_listed(found))}. {SAVE_AGAIN}")
