@@ -118,7 +118,14 @@ FIXTURES = Path(__file__).parents[3] / "fixtures" / "rules"
 
 
 @pytest.mark.parametrize(
-    "fixture", ["mp105/flagged_pretrained_base", "mp106/flagged_agents", "mp112/flagged_model", "mp203/flagged_build"]
+    "fixture",
+    [
+        "mp105/flagged_pretrained_base",
+        "mp106/flagged_agents",
+        "mp112/flagged_model",
+        "mp203/flagged_build",
+        "mp305/flagged_compiled",
+    ],
 )
 def test_a_file_of_many_programs_costs_as_much_as_they_do(fixture: str) -> None:
     """Each policy was held against each training and each policy, each raw variable against each operation, and each
