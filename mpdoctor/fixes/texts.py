@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import io
 import re
-import tokenize
 from collections.abc import Iterable, Sequence
 
 from mpdoctor.finding import Edit
+from mpdoctor.source.reading import declared_encoding
 
 _LINE_END = re.compile(r"\r\n|\r|\n")
 
@@ -15,7 +14,7 @@ _LINE_END = re.compile(r"\r\n|\r|\n")
 def decoded(data: bytes) -> tuple[str, str] | None:
     """(text, encoding), the text without a byte-order mark; None where the bytes could not be made of it again."""
     try:
-        encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
+        encoding = declared_encoding(data)
         text = data.decode(encoding)
         return (text, encoding) if text.encode(encoding) == data else None
     except (SyntaxError, LookupError, ValueError):

@@ -7,6 +7,7 @@ TensorFlow 2.15.
 from __future__ import annotations
 
 import difflib
+from functools import lru_cache
 
 from mpdoctor.facts.versions import Keras
 
@@ -52,6 +53,7 @@ def is_quantized_policy_name(name: str) -> bool:
     return name.startswith(QUANTIZED)
 
 
+@lru_cache(maxsize=256)
 def meant_by(name: str) -> str:
     """The policy that somebody who wrote this probably means."""
     plain = name.strip().lower().replace("-", "_")

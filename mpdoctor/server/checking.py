@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import io
-import tokenize
 from collections.abc import Mapping
 from dataclasses import field
 from pathlib import Path
@@ -19,6 +17,7 @@ from mpdoctor.rules.registry import codes_and_names
 from mpdoctor.settings.options import Settings, names_rule
 from mpdoctor.settings.pyproject import Configuration, ConfigurationError, configuration_above
 from mpdoctor.source.kept_sources import KeptSources
+from mpdoctor.source.reading import declared_encoding
 
 
 @dataclass(frozen=True, slots=False)
@@ -88,8 +87,7 @@ def bytes_from_text(text: str) -> bytes:
     """In the encoding that its first lines declare, by which they will be read."""
     data = text.encode("utf-8", "surrogatepass")
     try:
-        encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
-        return text.encode(encoding)
+        return text.encode(declared_encoding(data))
     except (SyntaxError, LookupError, ValueError):
         return data
 

@@ -19,6 +19,7 @@ from mpdoctor.settings.options import keras_from_text
 
 NAME = "pyproject.toml"
 _SECTION = "[tool.mpdoctor]"
+LONGEST_NAME = 60  # characters of a wrong name that a message repeats
 
 
 class ConfigurationError(Exception):
@@ -48,7 +49,12 @@ class Configuration:
         """What names no rule, and the setting in which it stands."""
         groups = [("select", self.select or ()), ("ignore", self.ignore or ())]
         groups += [("per-file-ignores", selectors) for _, selectors in self.per_file_ignores]
-        yield from ((selector, key) for key, selectors in groups for selector in selectors if not is_rule(selector))
+        yield from (
+            (selector[:LONGEST_NAME], key)
+            for key, selectors in groups
+            for selector in selectors
+            if not is_rule(selector)
+        )
 
     def place(self, key: str) -> str:
         """ "pyproject.toml:12: [tool.mpdoctor]", for messages."""
@@ -103,9 +109,10 @@ def _configuration_from_table(table: Mapping[str, Any], text: str, path: Path) -
     read = _Reader(table, text, path)
     for key in table:
         if key not in _KEYS:
-            near = difflib.get_close_matches(key.replace("_", "-"), _KEYS, n=1)
+            name = key[:LONGEST_NAME]
+            near = difflib.get_close_matches(name.replace("_", "-"), _KEYS, n=1)
             hint = f"Did you mean {near[0]}?" if near else f"It knows {', '.join(_KEYS)}."
-            read.wrong(key, f"there is no setting {key!r}. {hint}")
+            read.wrong(key, f"there is no setting {name!r}. {hint}")
     root = path.parent
     exclude = read.strings("exclude")
     return Configuration(

@@ -17,9 +17,10 @@ from typing import Any
 
 from mpdoctor.facts.location import Location, lines_of
 from mpdoctor.program.source_facts import Problem
-from mpdoctor.source.reading import Source, tree_from_text
+from mpdoctor.source.reading import Source, problem_of_many_parts, tree_from_text
 
 SUFFIX = ".ipynb"
+MOST_PARTS = 2_000_000  # lists and objects, of which Python makes 70 bytes each; images and tables of text need none
 SAVED_AGAIN = "Save it again as a notebook"
 # Cell magics whose body is Python that runs in the notebook's own namespace.
 _PYTHON_CELLS = ("time", "timeit", "capture", "prun", "memit", "mprun", "lprun", "snakeviz", "wandb", "heat", "scalene")
@@ -42,7 +43,7 @@ _TIMED = re.compile(rf"(?P<indent>\s*)%time[ \t]+(?!(?:{_COMPOUND})\b)(?=[A-Za-z
 def source_from_notebook(data: str | bytes, path: str) -> Source | Problem:
     """All cells of code as one module; or why the file is no notebook."""
     try:
-        notebook = json.loads(data.removeprefix("\ufeff") if isinstance(data, str) else data.decode("utf-8-sig"))
+        notebook = _json_from(data.removeprefix("\ufeff") if isinstance(data, str) else data.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
         line = error.object.count(b"\n", 0, error.start) + 1
         return Problem(
@@ -62,6 +63,12 @@ def source_from_notebook(data: str | bytes, path: str) -> Source | Problem:
     if not language.startswith(("python", "ipython")):
         return Source(path, "", ast.Module([], []), passed_over=f"a notebook in {language.capitalize()}")
     return _source_from_cells(notebook, path)
+
+
+def _json_from(text: str) -> Any:
+    if text.count("[") + text.count("{") > MOST_PARTS:
+        raise ValueError(f"it has more than {MOST_PARTS:,} lists and objects")
+    return json.loads(text)
 
 
 def without_magics(cell: str) -> str:
@@ -100,7 +107,11 @@ def _source_from_cells(notebook: dict[str, Any], path: str) -> Source | Problem:
     places: list[tuple[int, int]] = []
     broken: list[Problem] = []
     first = 1
-    for number, text in _code(notebook):
+    cells = list(_code(notebook))
+    too_many = problem_of_many_parts("\n".join(text for _, text in cells), path)
+    if too_many is not None:
+        return too_many
+    for number, text in cells:
         places.append((number, first))
         tree = _tree_from_cell(text, path)
         if isinstance(tree, Problem):

@@ -4,6 +4,7 @@ are."""
 from __future__ import annotations
 
 import ast
+import codecs
 import io
 import os
 import re
@@ -12,6 +13,7 @@ import tokenize
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from types import MappingProxyType
 
@@ -28,9 +30,20 @@ _FREED_IN_F_STRINGS = (
     "f-string expression part cannot include '#'",
 )
 _DECLARED_ENCODING = re.compile(rb"[ \t\f]*#.*?coding[:=][ \t]*[-\w.]+")  # as PEP 263 has it
+# What source code is written in, by the names that Python has for them. Its other codecs turn bytes into other bytes,
+# or take a time that grows with the square of the text (punycode: 30 s for 800 kB).
+_ENCODINGS = re.compile(
+    r"ascii|utf-(?:7|8|8-sig|(?:16|32)(?:-[bl]e)?)|iso8859-\d+|iso2022_\w+|cp\d+|mac-\w+|koi8-\w|kz1048|ptcp154|palmos"
+    r"|hp-roman8|tis-620|big5(?:hkscs)?|euc_\w+|gb\w+|hz|johab|shift_jis\w*|mbcs|oem"
+)
 NULL_BYTES = "It contains null bytes: it is no text."
+WITHOUT_ITS_DATA = "Move its data into a file of their own, or leave the file out with --exclude"
 WITHOUT_NULL_BYTES = "Restore its text, or leave the file out with --exclude"
 OTHER_ENCODING = "Save the file as UTF-8, or name its encoding in the first line, as in `# -*- coding: latin-1 -*-`"
+# Of each name, number and sign Python makes up to 900 bytes while it parses. TensorFlow's largest module has 144,000.
+MOST_PARTS = 1_000_000
+_PART = re.compile(r"\w+|[^\w\s]")
+TOO_MANY = f"It has more than {MOST_PARTS:,} names, numbers and signs, which is as many as mpdoctor reads."
 TOO_DEEP = "It is nested too deeply for Python itself to read."
 
 
@@ -124,6 +137,9 @@ def tree_from_text(text: str, path: str) -> ast.Module | Problem:
     null = text.find("\0")
     if null >= 0:
         return Problem(NULL_BYTES, _place_of(text, null, path), WITHOUT_NULL_BYTES)
+    too_many = problem_of_many_parts(text, path)
+    if too_many is not None:
+        return too_many
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -136,17 +152,32 @@ def tree_from_text(text: str, path: str) -> ast.Module | Problem:
         return Problem(f"Python {_version()} cannot read it: {error}.", Location(path, 1))
 
 
+def problem_of_many_parts(text: str, path: str) -> Problem | None:
+    if len(text) <= MOST_PARTS or next(islice(_PART.finditer(text), MOST_PARTS, None), None) is None:
+        return None
+    return Problem(TOO_MANY, Location(path, 1), WITHOUT_ITS_DATA)
+
+
 def text_from_bytes(data: bytes, path: str) -> str | Problem:
     """In the encoding that they declare, without a byte-order mark."""
     try:
-        encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
-        return data.decode(encoding).removeprefix("\ufeff")
+        return data.decode(declared_encoding(data)).removeprefix("\ufeff")
     except UnicodeDecodeError as error:
         return _problem_from_byte(error, path)
     except (SyntaxError, LookupError, ValueError) as error:
         if b"\0" in data:
             return Problem(NULL_BYTES, Location(path, 1), WITHOUT_NULL_BYTES)
         return _problem_from_encoding(error, data, path)
+
+
+def declared_encoding(data: bytes) -> str:
+    """By the first lines of a source, UTF-8 where they name none.
+
+    Raises SyntaxError for what is no encoding, or none that source code is written in."""
+    encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
+    if not _ENCODINGS.fullmatch(codecs.lookup(encoding).name):
+        raise SyntaxError(f"{encoding} is none that source code is written in")
+    return encoding
 
 
 def _problem_from_byte(error: UnicodeDecodeError, path: str) -> Problem:

@@ -31,6 +31,17 @@ def resident_peak() -> int | None:
     return most if sys.platform == "darwin" else most * 1024
 
 
+def left_on_machine() -> int | None:
+    """Bytes that this machine can still give to processes, its swap space among them; None where the system does not
+    tell."""
+    try:
+        with open("/proc/meminfo", encoding="ascii") as file:
+            told = dict(line.split(":", 1) for line in file)
+        return sum(1024 * int(told[name].split()[0]) for name in ("MemAvailable", "SwapFree"))
+    except (OSError, ValueError, KeyError, IndexError):
+        return None
+
+
 def device_peak() -> int | None:
     """The most bytes that tensors took on the first GPU; None without one, or before TensorFlow 2.5."""
     import tensorflow as tf

@@ -1,14 +1,18 @@
 """What a configuration would have computed while it is loaded, before anybody knows how much that is: layers that are
-called with constants, and metrics of a billion parts."""
+called with constants, metrics of a billion parts, and patterns that take for ever to match."""
 
 from __future__ import annotations
 
+import re
 from typing import Any, Iterator
 
 from mpdoctor.knowledge.allow_lists.loadable_names import CLASSES
 
 CONSTANT = "_CONSTANT_VALUE"  # what a node of Keras 2 is given that is no tensor of the model
 TENSOR = "__keras_tensor__"  # of Keras 3
+MOST_REPEATS = 3  # in a pattern of paths: "encoder/.*" has one
+_REPEAT = re.compile(r"[*+?{]")
+_REPEATED_GROUP = re.compile(r"\)[*+?{]")
 MOST_OF_METRIC = 1_000_000  # thresholds, classes: a number that a metric is made with
 
 
@@ -73,3 +77,12 @@ def large_numbers(class_name: str, config: Any) -> Iterator[str]:
         for key, value in config.items():
             if isinstance(value, int) and value > MOST_OF_METRIC:
                 yield f"{key}={value:,}" if value < 10**30 else f"{key} of more than 30 digits"
+
+
+def slow_patterns(class_name: str, config: Any) -> Iterator[str]:
+    """Of a DTypePolicyMap, which matches the paths of layers with what it calls keys: those whose time may grow with
+    more than the cube of a path's length, as with `(a+)+`."""
+    keys = config.get("policy_map") if class_name == "DTypePolicyMap" and isinstance(config, dict) else None
+    for key in keys if isinstance(keys, dict) else ():
+        if len(_REPEAT.findall(key)) > MOST_REPEATS or _REPEATED_GROUP.search(key):
+            yield f"`{key}`"

@@ -11,7 +11,7 @@ import json
 from dataclasses import dataclass, field
 from typing import Any, Iterator, NamedTuple
 
-from mpdoctor.examiner.saved.loading_costs import calls_with_constants, large_numbers
+from mpdoctor.examiner.saved.loading_costs import calls_with_constants, large_numbers, slow_patterns
 from mpdoctor.knowledge.allow_lists import loadable_functions
 from mpdoctor.knowledge.allow_lists.loadable_names import (
     BY_TEXT,
@@ -77,6 +77,8 @@ class Contents:
         Layers that would compute while the file is loaded.
     large
         Numbers by which a metric would grow past any use.
+    patterns
+        Of paths of layers, that may take for ever to match.
     """
 
     code: list[str] = field(default_factory=list)
@@ -86,6 +88,7 @@ class Contents:
     nameless: list[str] = field(default_factory=list)
     eager: list[str] = field(default_factory=list)
     large: list[str] = field(default_factory=list)
+    patterns: list[str] = field(default_factory=list)
 
 
 class _Part(NamedTuple):
@@ -177,6 +180,7 @@ def _take_object(serialized: dict[str, Any], found: Contents) -> bool:
     plain = name.rpartition(">")[2]
     where = _layer_text(config)
     found.large.extend(f"{number} of the metric {plain}" for number in large_numbers(plain, config))
+    found.patterns.extend(slow_patterns(plain, config))
     if calls_with_constants(serialized):
         found.eager.append(f"{where or 'a layer'} ({plain})")
     if name == "__lambda__":

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from mpdoctor.examiner.capture.load_hooks import package_of
 from mpdoctor.examiner.exceptions import Unusable, first_line
 from mpdoctor.examiner.keras.private_state import names_looked_up
-from mpdoctor.examiner.process.memory import watch_memory
+from mpdoctor.examiner.process.memory import left_on_machine, watch_memory
 from mpdoctor.examiner.protocol.event_kinds import Graph, NotRestored, TrainingStatus
 from mpdoctor.examiner.saved import refused_operations
 from mpdoctor.examiner.saved.archives import SAVE_AGAIN, SavedFile, saved_file_from_path
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 LARGEST_MEMORY = 24 * 2**30  # bytes; a batch of the largest models that are trained takes 12 GiB, and its gradients
 MEMORY_BY_SIZE = 16  # times the file's size beside that: weights, gradients, an optimizer's, and copies of all
+KEPT_FREE = 16  # one part in so many of the machine's memory: where none is left, the system ends what it likes
 SHOWN = 4
 LONGEST_NAME = 200  # characters: a file may name a class by ten million
 TRUST = "If you trust the file, add --allow-code-in-file."
@@ -55,14 +56,17 @@ def end_beyond_memory(session: Session) -> None:
     """From now on the examination ends in words where it takes more memory than any file of this size needs."""
     path = str(session.request.path)
     size = size_on_disk(path) if os.path.exists(path) else 0
-    most = LARGEST_MEMORY + MEMORY_BY_SIZE * size
+    allowed, left = LARGEST_MEMORY + MEMORY_BY_SIZE * size, left_on_machine()
+    most = allowed if left is None else min(allowed, left - left // KEPT_FREE)
+    limit = (
+        f"which is the most that mpdoctor takes for a file of {size:,} bytes. Examine the script that trains the model."
+        if most == allowed
+        else "which is nearly all that this machine had left. Examine it on a larger one."
+    )
 
     def end() -> None:
         name = os.path.basename(os.path.normpath(path))
-        told = (
-            f"{name} was given up: it took more than {most / 2**30:,.1f} GiB of memory, which is the most that "
-            f"mpdoctor takes for a file of {size:,} bytes. Examine the script that trains the model."
-        )
+        told = f"{name} was given up: it took more than {most / 2**30:,.1f} GiB of memory, {limit}"
         session.fail(FailureFacts("unusable", "loading", message=told))
         session.events.end()
         os._exit(0)
@@ -137,6 +141,7 @@ def _refuse_what_runs(saved: SavedFile, contents: Contents) -> None:
         (contents.nameless, "names no class where it ought to: it has {}"),
         (contents.eager, "holds layers that are given no tensor of the model and would compute while loading: {}"),
         (contents.large, f"was not loaded: it asks for {{}}, and mpdoctor makes at most {MOST_OF_METRIC:,}"),
+        (contents.patterns, "was not loaded: it looks for layers by a pattern that may take for ever to match: {}"),
     ):
         if found:
             raise Unusable(f"{saved.name} {problem.format(_listed(found))}. {SAVE_AGAIN}")

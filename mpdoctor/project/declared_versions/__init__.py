@@ -38,6 +38,8 @@ _READ = (
     *("pipfile", "pipfile.lock", "pyproject.toml", "setup.cfg", "setup.py", "tools", *_PACKAGING),
     *(*FOLDERS, *STARTS),
 )
+_LARGEST_SETUP = 2**19  # bytes: Python makes up to 900 of each while it parses
+_LARGEST_LOCK = 2**25  # of JSON, of each of which Python makes up to 40
 _MOST_FILES = 50  # requirements that include one another
 
 
@@ -62,7 +64,7 @@ def pins_from_locks(folder: Path) -> list[Pin]:
 
 
 def _pins_from_pipfile_lock(path: Path) -> Iterator[Pin]:
-    text = text_of(path)
+    text = text_of(path, _LARGEST_LOCK)
     try:
         data = json.loads(text) if "tensorflow" in text or "keras" in text else {}
     except (ValueError, RecursionError):  # it says nothing of Keras that anybody could read
@@ -146,7 +148,7 @@ def _pins_from_setup_cfg(path: Path) -> Iterator[Pin]:
 
 def _pins_from_setup_py(path: Path) -> Iterator[Pin]:
     """Every text in it that is a requirement: lists of them are put together in many ways, and so are the texts."""
-    text = text_of(path)
+    text = text_of(path, _LARGEST_SETUP)
     if "tensorflow" not in text and "keras" not in text:
         return
     try:

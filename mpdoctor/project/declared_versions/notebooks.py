@@ -10,6 +10,7 @@ from pathlib import Path
 from mpdoctor.project.declared_versions.install_commands import pins_from_commands
 from mpdoctor.project.declared_versions.pins import Pin, text_of
 
+_LARGEST = 2**26  # bytes of JSON, of each of which Python makes up to 25
 _COMMAND = re.compile(r"\s*(?P<comment>#[#\s]{0,9})?[!%]\s*(?P<command>\S.*)")  # a line that starts a program
 
 
@@ -28,7 +29,7 @@ def pins_from_notebook(path: Path) -> tuple[list[Pin], list[Pin]]:
 
 
 def _lines(path: Path) -> Iterator[str]:
-    text = text_of(path)
+    text = text_of(path, _LARGEST)
     try:
         data = json.loads(text) if "tensorflow" in text and "install" in text else {}
     except (ValueError, RecursionError):  # it is told elsewhere that it is no notebook

@@ -99,12 +99,21 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     variables = [variable for variable in raw_variables(facts) if facts.dtype_of(variable) in FLOATS]
     operands = mixed_operands(facts) if variables else ()
     met = [mixed_operand for mixed_operand in operands if not asks_for_dtype(mixed_operand[0].context)]
+    plain, cast = _by_what_meets(met, past_casts=False), _by_what_meets(met, past_casts=True)
     for variable in variables:
-        raising = next(
-            (operand_pair for operand_pair in met if _meets(facts, operand_pair, variable, past_casts=False)), None
-        )
-        if raising is not None or _is_wrongly_untrained(facts, met, variable):
+        met_plain, met_cast = plain.get(id(variable), []), cast.get(id(variable), [])
+        raising = next((pair for pair in met_plain if _meets(facts, pair, variable, past_casts=False)), None)
+        if raising is not None or _is_wrongly_untrained(facts, met_cast, variable):
             yield _finding(facts, variable, raising)
+
+
+def _by_what_meets(met: Iterable[MixedOperands], past_casts: bool) -> dict[int, list[MixedOperands]]:
+    """By the identity of each value that an operand may be."""
+    found: dict[int, list[MixedOperands]] = {}
+    for pair in met:
+        for identity in {id(value) for operand in pair[1] for value in _behind(operand, past_casts)}:
+            found.setdefault(identity, []).append(pair)
+    return found
 
 
 def _is_wrongly_untrained(facts: SourceFacts, met: Iterable[MixedOperands], variable: Call) -> bool:
@@ -181,18 +190,20 @@ def _meets(facts: SourceFacts, met: MixedOperands, variable: Call, past_casts: b
 
 
 def _is_of(value: Value, variable: Call, past_casts: bool) -> bool:
-    """The variable behind a value, also through functions that keep its dtype, and beside numbers:
+    return any(option is variable for option in _behind(value, past_casts))
+
+
+def _behind(value: Value, past_casts: bool) -> Iterator[Value]:
+    """What may be behind a value, also through functions that keep its dtype, and beside numbers:
     `2.0 * tf.exp(self.log_scale)`."""
     for _ in range(MOST_FUNCTIONS):
         behind = origin(without_numbers(value), past_casts)
-        if any(option is variable for option in options(behind)):
-            return True
+        yield from options(behind)
         name = public_name(behind.callee.name) if isinstance(behind, Call) and isinstance(behind.callee, Api) else ""
         inner = behind.argument(0) if name.startswith("tensorflow.") and isinstance(behind, Call) else None
         if inner is None or name.rpartition(".")[2] not in KEEPING:
-            return False
+            return
         value = inner
-    return False
 
 
 def _finding(facts: SourceFacts, variable: Call, raising: MixedOperands | None) -> Finding:

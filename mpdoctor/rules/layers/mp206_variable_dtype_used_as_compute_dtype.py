@@ -43,6 +43,7 @@ tensorflow/tensorflow#58937.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.finding import AlsoSeen, Edit, Finding, Fix, Severity
@@ -78,9 +79,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         name = _variable_dtype(facts, call)
         if name is None or asks_for_dtype(call.context) or facts.dtype_of(call) != VARIABLE:
             continue
-        met = next(
-            (mixed_operand for mixed_operand in mixed_operands(facts) if _meets(facts, mixed_operand, call)), None
-        )
+        met = next((pair for pair in _by_what_meets(facts).get(id(call), ()) if _meets(facts, pair, call)), None)
         told = f"`{name}` is the dtype of the layer's weights, which is float32 under a mixed policy"
         if met is not None:
             yield _finding(
@@ -185,6 +184,16 @@ def _attributes_and_calls(given: Iterable[Value]) -> Iterator[Attribute | Call]:
                 yield option
 
 
+@lru_cache(maxsize=1)
+def _by_what_meets(facts: SourceFacts) -> dict[int, list[MixedOperands]]:
+    """By the identity of each value that an operand is made from."""
+    found: dict[int, list[MixedOperands]] = {}
+    for pair in mixed_operands(facts):
+        for identity in {id(value) for operand in pair[1] for value in _makings(operand)}:
+            found.setdefault(identity, []).append(pair)
+    return found
+
+
 def _meets(facts: SourceFacts, met: MixedOperands, call: Call) -> bool:
     event, operands = met
     combined = [
@@ -202,10 +211,14 @@ def _meets(facts: SourceFacts, met: MixedOperands, call: Call) -> bool:
 def _is_made_from(value: Value, call: Call) -> bool:
     """Whether a value is the result of a call, a reshaped form of it, or arithmetic on it (`1.0 - mask`), but no
     comparison with it."""
+    return any(item is call for item in _makings(value))
+
+
+def _makings(value: Value) -> Iterator[Value]:
+    """What a value is reshaped from, or computed from, itself among it."""
     waiting = list(options(value))
     for item in waiting:
-        if item is call:
-            return True
+        yield item
         if isinstance(item, Operation) and item.operator not in COMPARISONS:
             waiting.extend(option for operand in item.operands for option in options(operand))
         elif isinstance(item, Item):
@@ -215,5 +228,4 @@ def _is_made_from(value: Value, call: Call) -> bool:
         elif isinstance(item, Collection):
             waiting.extend(option for inner in item.items for option in options(inner))
         if len(waiting) > MOST_STEPS:
-            return False
-    return False
+            return

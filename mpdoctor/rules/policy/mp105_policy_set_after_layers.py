@@ -161,11 +161,14 @@ def _trained_after(facts: SourceFacts, policy: Call) -> list[Call]:
 def _is_set_back(facts: SourceFacts, policy: Call, training: Call) -> bool:
     """Whether float32 is set again before this training: the policy was meant for what is built in between."""
     return any(
-        policy.order < other.order < training.order
-        and other.context.run == policy.context.run
-        and policies_set(other) == ("float32",)
-        for other in facts.policy_calls
+        policy.order < other.order < training.order and other.context.run == policy.context.run
+        for other in _calls_that_set_float32(facts)
     )
+
+
+@lru_cache(maxsize=1)
+def _calls_that_set_float32(facts: SourceFacts) -> list[Call]:
+    return [call for call in facts.policy_calls if policies_set(call) == ("float32",)]
 
 
 def _is_of_one_run(facts: SourceFacts, made: Call, policy: Call) -> bool:

@@ -107,6 +107,14 @@ def number_of_digits(site: Site) -> None:
         _write_text(site, text)
 
 
+def policy_by_pattern(site: Site) -> None:
+    """A path of 40 letters takes this pattern years."""
+    policy = {"module": "keras", "class_name": "DTypePolicy", "config": {"name": "float32"}, "registered_name": None}
+    by_path = {"default_policy": "mixed_float16", "policy_map": {"(a+)+$": policy}}
+    dtype = {"module": "keras", "class_name": "DTypePolicyMap", "config": by_path, "registered_name": None}
+    write(site, sequential(site, dense(site, name="a" * 40 + "b", dtype=dtype)), dense=1)
+
+
 attack("blow-up-configuration", padded_configuration, "grow", forms=("keras",))
 attack(
     "blow-up-metadata", compressed("metadata.json", b'{"a": [', b"[], ", 75 * MILLION, b"0]}"), "grow", forms=("keras",)
@@ -114,6 +122,7 @@ attack(
 attack("blow-up-member", compressed("assets/x", b"", b"\0", 10**8, b""), "grow", forms=("keras",))
 attack("blow-up-deep-lists", deep("[", "]", 100_000), "grow")
 attack("blow-up-deep-objects", deep('{"config": ', "}", 900), "grow")
+attack("blow-up-pattern", policy_by_pattern, "grow", kerases=("3",))
 attack("blow-up-units", units(10**12), "grow")
 attack("blow-up-negative-units", units(-1), "grow")
 attack("blow-up-digits", number_of_digits, "grow")

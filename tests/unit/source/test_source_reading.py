@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -15,6 +17,7 @@ from mpdoctor.program.values import walk
 from mpdoctor.rules.examination import mp001_source_not_readable
 from mpdoctor.source import facts_from_file, facts_from_text
 from mpdoctor.source.interpreter.state.events import MOST_EVENTS
+from mpdoctor.source.notebooks import source_from_notebook
 from mpdoctor.source.reading import source_from_text
 
 UNREADABLE = [
@@ -27,6 +30,9 @@ UNREADABLE = [
     ("x = 1\0", "null bytes", (1, 6)),
     (b"x = 1\n\xff\xfe = 2\n", "Byte 6 is not valid utf-8", (2, 0)),
     (b"# -*- coding: no-such-code -*-\n", "encoding", (1, 0)),
+    (b"# coding: punycode\nx = 1\n", "punycode is none that source code is written in.", (1, 0)),
+    (b"# coding: unicode_escape\nx = 1\n", "unicode_escape is none that", (1, 0)),
+    (b"# coding: rot13\nk = 1\n", "rot13 is none that", (1, 0)),
     (b"x = '\xe9'\n", "Byte 5 is not valid utf-8.", (1, 0)),
     (b"#!/bin/python\n# caf\xe9\n", "Byte 19 is not valid utf-8.", (2, 0)),
     (b"\x89PNG\r\n\x1a\n\0\0", "", (1, 0)),
@@ -34,6 +40,8 @@ UNREADABLE = [
     ("x = " + "9" * 5000, "cannot read it", (1, 0)),
     ("(" * 5000, "", (1, None)),
     ("-" * 100_000 + "1", "too deeply", (1, 0)),
+    ("x = [" + "1," * 600_000 + "]", "more than 1,000,000 names, numbers and signs", (1, 0)),
+    ("a;" * 600_000, "more than 1,000,000 names, numbers and signs", (1, 0)),
     ("not " * 100_000 + "1", "too deeply", (1, 0)),
 ]
 
@@ -78,6 +86,7 @@ READABLE = [
     "import keras\n\f\nx = '\u2028'\n",
     "import keras\nx = '\\d'\n",
     "import keras",
+    "import keras\nx = '" + "1" * 2_000_000 + "'\n",
 ]
 
 
@@ -86,6 +95,31 @@ def test_odd_but_readable(text: str | bytes) -> None:
     facts = facts_from_text(text, "a.py")
     assert facts.unreadable is None
     assert [use.api.name for use in facts.uses] == ["keras"]
+
+
+@pytest.mark.parametrize("source", ["x = [" + "1," * 30_000 + "]", "a;" * 30_000])
+def test_the_cells_of_a_notebook_are_counted_together(source: str) -> None:
+    cells = [{"cell_type": "code", "source": source}] * 20
+    problem = source_from_notebook(json.dumps({"cells": cells, "metadata": {}}), "a.ipynb")
+    assert isinstance(problem, Problem) and "more than 1,000,000 names" in problem.message
+
+
+def test_a_notebook_of_empty_lists_is_not_unfolded() -> None:
+    problem = source_from_notebook('{"cells": [' + "[]," * 2_100_000 + "[]]}", "a.ipynb")
+    assert isinstance(problem, Problem) and "more than 2,000,000 lists" in problem.message
+
+
+def test_a_declared_encoding_costs_no_more_than_its_bytes() -> None:
+    """Of two million letters Python's punycode makes a text in minutes."""
+    text = b"# coding: punycode\n#" + b"a" * 10**6 + b"-" + b"b9" * 10**6
+    started = time.monotonic()
+    assert facts_from_text(text, "a.py").unreadable is not None
+    assert time.monotonic() - started < 5
+
+
+@pytest.mark.parametrize("codec", ["cp1252", "euc_kr", "gb18030", "koi8-r", "mac-roman", "shift_jis", "utf-7"])
+def test_encodings_of_source_code(codec: str) -> None:
+    assert facts_from_text(f"# coding: {codec}\nimport keras\n".encode(), "a.py").unreadable is None
 
 
 def test_lines_are_pythons_lines() -> None:

@@ -16,7 +16,9 @@ from mpdoctor import source_stage
 from mpdoctor.diagnosis import diagnose
 from mpdoctor.progress import SilentProgress
 from mpdoctor.project.targets import target_from_text
+from mpdoctor.rules.registry import findings_from_facts
 from mpdoctor.settings.options import Settings
+from mpdoctor.source import facts_from_text
 
 pytestmark = pytest.mark.fast
 
@@ -109,3 +111,35 @@ def test_a_package_that_calls_itself_deeply_costs_no_more_than_it_did(
     monkeypatch.setattr(source_stage, "most_processes", lambda: 1)
     monkeypatch.chdir(tmp_path)
     assert calls_for_a_line(tmp_path, package(MODULES)) < MOST_CALLS
+
+
+# --- one file that holds the same program again and again -----------------------------------------------------------
+FIXTURES = Path(__file__).parents[3] / "fixtures" / "rules"
+
+
+@pytest.mark.parametrize(
+    "fixture",
+    [
+        "mp105/flagged_pretrained_base",
+        "mp106/flagged_agents",
+        "mp112/flagged_model",
+        "mp203/flagged_build",
+        "mp305/flagged_compiled",
+    ],
+)
+def test_a_file_of_many_programs_costs_as_much_as_they_do(fixture: str) -> None:
+    """Each policy was held against each training and each policy, each raw variable against each operation, and each
+    edit looked through the whole tree: 4,000 lines took more than a minute."""
+    text = (FIXTURES / f"{fixture}.py").read_text(encoding="utf-8")
+    few, many = (calls_of_rules(text * copies) for copies in (15, 60))
+    assert many < 6 * few, f"{few:,} calls for 15 copies, {many:,} for 60"
+
+
+def calls_of_rules(text: str) -> int:
+    facts = facts_from_text(text, "train.py")
+    profile = cProfile.Profile()
+    profile.enable()
+    found = list(findings_from_facts("in_source", facts, facts.keras, lambda rule: True))
+    profile.disable()
+    assert found
+    return int(pstats.Stats(profile).total_calls)  # type: ignore[attr-defined]

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import ast
 import re
+from functools import lru_cache
 
 from mpdoctor.finding import Edit
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import FunctionFacts
 from mpdoctor.semantics.source.edits.expressions import replaced, text_of
-from mpdoctor.semantics.source.edits.made.layers import location_of
+from mpdoctor.semantics.source.edits.made.layers import location_of, tree_of
 from mpdoctor.semantics.source.edits.statements import line_before, statement_at
 
 _OLD, _NEW = "apply_gradients", "apply"
@@ -53,14 +54,14 @@ def _call_of_apply(facts: SourceFacts, call: ast.Call) -> Edit | None:
 
 
 def _definition(facts: SourceFacts, method: FunctionFacts) -> ast.FunctionDef | None:
-    if method.location.path != facts.path:
-        return None
-    try:
-        tree = ast.parse(facts.text)
-    except (SyntaxError, ValueError, RecursionError):
-        return None
-    found = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
+    found = _functions(facts) if method.location.path == facts.path else []
     return next((node for node in found if (node.lineno, node.name) == (method.location.line, _OLD)), None)
+
+
+@lru_cache(maxsize=1)
+def _functions(facts: SourceFacts) -> list[ast.FunctionDef]:
+    tree = tree_of(facts)
+    return [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)] if tree is not None else []
 
 
 def _parameters(definition: ast.FunctionDef) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 
 from mpdoctor.facts.location import Location
 from mpdoctor.finding import Edit
@@ -73,9 +74,16 @@ def set_at_top(facts: SourceFacts, policy: str, instead_of: Event) -> tuple[Edit
 def _is_in_if(facts: SourceFacts, event: Event) -> bool:
     """Whether an `if` is around it, which may be an option of the program's though nothing else than one arm is seen to
     be taken."""
-    line, tree = event.location.line, tree_of(facts)
+    line = event.location.line
+    return any(node.lineno <= line <= (node.end_lineno or 0) for node in _conditions(facts))
+
+
+@lru_cache(maxsize=1)
+def _conditions(facts: SourceFacts) -> list[ast.If]:
+    """All but `if __name__ == "__main__"`."""
+    tree = tree_of(facts)
     conditions = [node for node in ast.walk(tree) if isinstance(node, ast.If)] if tree is not None else []
-    return any(node.lineno <= line <= (node.end_lineno or 0) for node in conditions if not _is_of_main(node))
+    return [condition for condition in conditions if not _is_of_main(condition)]
 
 
 def _is_of_main(condition: ast.If) -> bool:
@@ -108,15 +116,14 @@ def _line_before_import_of(facts: SourceFacts, call: Call, line: str) -> list[Ed
 def policy_line(facts: SourceFacts, policy: str) -> Edit | None:
     """A line that sets this policy, behind the imports at the top; where a file that is imported makes layers, right
     behind the import of Keras or TensorFlow, before them."""
-    try:
-        statements = ast.parse(facts.text).body
-    except (SyntaxError, ValueError, RecursionError):
+    tree = tree_of(facts)
+    if tree is None:
         return None
     setter = keras_name(facts, SETTER)
     imported = ""
     if setter is None:
         imported, setter = _imported(facts)
-    leading = list(_leading_imports(statements))
+    leading = list(_leading_imports(tree.body))
     if not leading:
         return None
     last = leading[-1]

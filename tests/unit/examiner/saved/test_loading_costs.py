@@ -106,3 +106,22 @@ def test_what_stands_in_the_place_of_a_name_and_is_no_text_is_told(part: Any, wo
     found = told({"class_name": "Sequential", "config": {"layers": [part]}})
     assert found.nameless == words
     assert "" not in map(str, found.foreign)
+
+
+@pytest.mark.parametrize(
+    ("key", "is_slow"),
+    [
+        ("encoder/.*", False),
+        (r"(encoder|decoder)/block_\d+/dense.*", False),
+        ("dense_[0-9]{1,2}", False),
+        ("block/dense", False),
+        ("(a+)+$", True),
+        ("(a|a)*b", True),
+        ("(?:a{1,9}){9}", True),
+        (".*.*.*.*b", True),
+    ],
+)
+def test_a_pattern_of_paths_that_may_take_for_ever(key: str, is_slow: bool) -> None:
+    config = {"default_policy": "float32", "policy_map": {key: "mixed_float16"}}
+    found = told([{"class_name": "DTypePolicyMap", "config": config}])
+    assert found.patterns == ([f"`{key}`"] if is_slow else [])

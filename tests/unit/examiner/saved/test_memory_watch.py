@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import subprocess
 import sys
@@ -36,7 +37,10 @@ def test_a_process_that_takes_more_is_ended(most: int, status: int) -> None:
 
 @pytest.mark.fast
 @pytest.mark.parametrize("is_directory", [False, True])
-def test_what_is_said_then(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_directory: bool) -> None:
+@pytest.mark.parametrize("left", [None, 64 * 2**30, 16 * 2**30])
+def test_what_is_said_then(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_directory: bool, left: int | None
+) -> None:
     path = tmp_path / "model"
     if is_directory:
         (path / "variables").mkdir(parents=True)
@@ -51,6 +55,7 @@ def test_what_is_said_then(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_d
         end()
 
     monkeypatch.setattr(saved_model, "watch_memory", at_once)
+    monkeypatch.setattr(saved_model, "left_on_machine", lambda: left)
     monkeypatch.setattr(saved_model.os, "_exit", lambda status: told.append(status))
     events = SimpleNamespace(end=lambda: told.append("end"))
     session: Any = SimpleNamespace(
@@ -59,8 +64,30 @@ def test_what_is_said_then(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_d
     saved_model.end_beyond_memory(session)
     failure, *rest = told
     assert rest == ["end", 0] and failure.kind == "unusable"
+    if left == 16 * 2**30:
+        assert limits == [15 * 2**30]
+        assert failure.message == (
+            "model was given up: it took more than 15.0 GiB of memory, which is nearly all that this machine had left. "
+            "Examine it on a larger one."
+        )
+        return
     assert limits == [24 * 2**30 + 16 * 2**20]
     assert failure.message == (
         "model was given up: it took more than 24.0 GiB of memory, which is the most that mpdoctor takes for a file of "
         "1,048,576 bytes. Examine the script that trains the model."
     )
+
+
+@pytest.mark.fast
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("MemTotal: 9 kB\nMemAvailable:  3 kB\nSwapFree: 1 kB\n", 4096),
+        ("MemTotal: 9 kB\n", None),
+        ("MemAvailable:\nSwapFree: x kB\n", None),
+        ("nothing", None),
+    ],
+)
+def test_what_the_machine_has_left(monkeypatch: pytest.MonkeyPatch, text: str, left: int | None) -> None:
+    monkeypatch.setattr(memory, "open", lambda *_, **__: io.StringIO(text), raising=False)
+    assert memory.left_on_machine() == left

@@ -40,8 +40,7 @@ def behind_last_under_tape(facts: SourceFacts, gradient: Location, name: str, te
 
 def reads_what_comes_later(facts: SourceFacts, behind: int, text: str) -> bool:
     """Whether a statement behind this line would read a name that its function gives a value only further down."""
-    functions = [node for node in ast.walk(tree_of(facts) or ast.Module([], [])) if isinstance(node, FUNCTIONS)]
-    around = [node for node in functions if node.lineno <= behind <= (node.end_lineno or node.lineno)]
+    around = [node for node in _functions(facts) if node.lineno <= behind <= (node.end_lineno or node.lineno)]
     innermost = max(around, key=lambda node: node.lineno, default=None)
     if innermost is None:
         return False
@@ -51,6 +50,11 @@ def reads_what_comes_later(facts: SourceFacts, behind: int, text: str) -> bool:
     later = {name.id for name in names if name.lineno > behind} - known
     return any(isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id in later
                for node in ast.walk(ast.parse(text)))  # fmt: skip
+
+
+@lru_cache(maxsize=1)
+def _functions(facts: SourceFacts) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
+    return [node for node in ast.walk(tree_of(facts) or ast.Module([], [])) if isinstance(node, FUNCTIONS)]
 
 
 @lru_cache(maxsize=1)
