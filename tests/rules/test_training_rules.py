@@ -497,6 +497,27 @@ TABLE: list[tuple[str, str, dict[str, Any], tuple[str, ...] | str]] = [
     ),
     (
         "MP912",
+        "applied-with-the-scale-of-another",
+        {**depends(1, scaled=True, loss=1.0, scaled_by_another=True), "initial_scale": None},
+        ("Adam applies gradients of a loss that another optimizer scaled", "at the loss scale 1024", "of its own"),
+    ),
+    (
+        "MP912",
+        "divided-by-a-number-that-stands-for-the-scale-of-another",
+        {
+            **depends(1, scaled=True, loss=1.0, scaled_by_another=True, divided_on_the_way=True),
+            "initial_scale": None,
+        },
+        SILENT,
+    ),
+    (
+        "MP912",
+        "applied-past-its-wrapper",
+        depends(1, scaled=True, loss=1.0, scaled_by_another=True, scaled_by_its_wrapper=True),
+        ("that the LossScaleOptimizer around it scaled", "Apply the gradients with the LossScaleOptimizer"),
+    ),
+    (
+        "MP912",
         "grows",
         depends(1, 1, keras=KERAS2),
         ("32768 times too large", "a factor of 64", "get_unscaled_gradients"),

@@ -67,7 +67,9 @@ from mpdoctor.semantics.live.training_texts import (
     evidence_of_growth,
     line_of,
     named_culprit,
+    optimizer_of,
     remedy_from_culprit,
+    rule_of_foreign_scale,
     story_of_growth,
     why_not_followed,
 )
@@ -94,6 +96,7 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
             **_operation(training.broken_operation),
             **({"at_zero": True} if is_at_zero(training.broken_operation) else {}),
             **evidence_of_growth(training),
+            **({"told_by": told_by} if (told_by := rule_of_foreign_scale(training)) else {}),
         },
         remedies=remedies_as_told(training),
     )
@@ -104,7 +107,7 @@ def _why(training: TrainingFacts) -> str:
     if training.breaking_update is not None:
         return (
             f". The update of step {training.breaking_update} made weights inf or NaN, although they and every "
-            f"gradient until then were finite: {_optimizer(training)} computes that."
+            f"gradient until then were finite: {optimizer_of(training)} computes that."
         )
     if training.diverges:
         return f". {story_of_growth(training)}"
@@ -119,15 +122,11 @@ def _why(training: TrainingFacts) -> str:
     return ", although no layer's output overflows." if looked else "."
 
 
-def _optimizer(training: TrainingFacts) -> str:
-    return training.model.optimizer[-1].class_name if training.model.optimizer else "the optimizer"
-
-
 def _remedy(training: TrainingFacts) -> str:
     if training.breaking_update is not None:
         return (
-            f"See what {_optimizer(training)} divides by: variables of its own in 16 bits, in which its epsilon is 0, "
-            f"or no epsilon. Keep its variables in float32. {NOT_TRIED}"
+            f"See what {optimizer_of(training)} divides by: variables of its own in 16 bits, in which its epsilon is "
+            f"0, or no epsilon. Keep its variables in float32. {NOT_TRIED}"
         )
     if training.broken_operation is not None or training.diverges or why_not_followed(training):
         return remedy_from_culprit(training)

@@ -76,6 +76,16 @@ def evidence_of_operands(operation: OperationFacts | None) -> dict[str, Any]:
     return {"operands": {operand.name: operand.largest for operand in named}} if named else {}
 
 
+def rule_of_foreign_scale(training: TrainingFacts) -> str:
+    """The code of the rule that reports gradients which keep the loss scale of another optimizer, and break weights."""
+    seen = training.scale_dependence
+    return "MP912" if seen is not None and seen.keeps_foreign_scale else ""
+
+
+def optimizer_of(training: TrainingFacts) -> str:
+    return training.model.optimizer[-1].class_name if training.model.optimizer else "the optimizer"
+
+
 def rule_of_culprit(training: TrainingFacts) -> str:
     """The code of the rule that reports the layer whose numbers were not finite first; "" where there is none."""
     culprit = training.culprit
@@ -118,7 +128,12 @@ def culprit_evidence(training: TrainingFacts) -> dict[str, Any]:
         evidence["first_nonfinite_layer"] = training.culprit.overflow.layer
     elif found and found.layer:
         evidence["first_nonfinite_layer"] = found.layer
-    if told_by := rule_of_culprit(training) or _rule_of_loss(training) or _rule_of_kept_gradients(found):
+    if (
+        told_by := rule_of_foreign_scale(training)
+        or rule_of_culprit(training)
+        or _rule_of_loss(training)
+        or _rule_of_kept_gradients(found)
+    ):
         evidence["told_by"] = told_by
     evidence.update(evidence_of_operands(training.broken_operation))
     if training.broken_operation and training.broken_operation.name:
