@@ -62,15 +62,15 @@ from collections.abc import Iterator
 from mpdoctor.facts.training import OperationFacts, TrainingFacts
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.semantics.live.broken_operations import GIVEN, broke, is_at_zero
+from mpdoctor.semantics.live.gradients_without_check import gradient_was_applied, optimizer_of, rule_of_foreign_scale
 from mpdoctor.semantics.live.second_training import remedies_as_told
 from mpdoctor.semantics.live.training_texts import (
     evidence_of_growth,
     line_of,
     named_culprit,
-    optimizer_of,
     remedy_from_culprit,
-    rule_of_foreign_scale,
     story_of_growth,
+    why_from_culprit,
     why_not_followed,
 )
 from mpdoctor.semantics.live.tried_remedies import NOT_TRIED
@@ -87,7 +87,7 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
     yield Finding(
         f"The loss is {training.steps[bad[0]].loss} at step {bad[0] + 1}"
         + (f" and at {len(bad) - 1} later step{'s' if len(bad) > 2 else ''}" if len(bad) > 1 else "")
-        + _why(training),
+        + _why(training, bad[0]),
         _remedy(training),
         (training.loss_culprit.location if training.loss_culprit else None) or training.model.call.location,
         model=training.model.id,
@@ -102,7 +102,8 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
     )
 
 
-def _why(training: TrainingFacts) -> str:
+def _why(training: TrainingFacts, first: int) -> str:
+    """`first` is the number of the first step whose loss is not finite, from 0."""
     operation, culprit = training.broken_operation, training.culprit
     if training.breaking_update is not None:
         return (
@@ -114,6 +115,8 @@ def _why(training: TrainingFacts) -> str:
     if culprit is not None and operation is not None:
         line = line_of(operation, training.model.call.location)
         return f". It starts in {named_culprit(culprit)}: {broke(operation)}{line}."
+    if culprit is None and gradient_was_applied(training, before=first):
+        return f", because no LossScaleOptimizer skipped the step before it.{why_from_culprit(training)}"
     if training.loss_culprit is not None and training.loss_culprit.given in GIVEN:
         return f": {broke(training.loss_culprit)}."
     if training.loss_culprit is not None:

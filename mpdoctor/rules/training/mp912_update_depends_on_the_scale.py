@@ -63,7 +63,7 @@ from collections.abc import Iterator
 from mpdoctor.facts.training import SOME, ScaleDependenceFacts, TrainingFacts
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.semantics.live.fixed_divisor import fixed_divisor
-from mpdoctor.semantics.live.training_texts import optimizer_of
+from mpdoctor.semantics.live.gradients_without_check import optimizer_of
 
 SEVERITY = Severity.ERROR
 UNSCALE = "Divide them by the scale in force: `gradients = optimizer.get_unscaled_gradients(gradients)`."

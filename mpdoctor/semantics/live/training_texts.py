@@ -20,6 +20,7 @@ from mpdoctor.semantics.live.broken_operations import (
     remedy_from_operation,
     says_where_to_look,
 )
+from mpdoctor.semantics.live.gradients_without_check import remedy_without_scale, rule_of_foreign_scale
 from mpdoctor.semantics.live.second_training import remedies_as_told
 from mpdoctor.semantics.live.tried_remedies import NOT_TRIED, after_trials
 from mpdoctor.semantics.source.layers.output_layers import activation_of, half_output
@@ -74,16 +75,6 @@ def evidence_of_operands(operation: OperationFacts | None) -> dict[str, Any]:
     """The largest magnitude of each value that the line of the operation names."""
     named = () if operation is None else operation.operands
     return {"operands": {operand.name: operand.largest for operand in named}} if named else {}
-
-
-def rule_of_foreign_scale(training: TrainingFacts) -> str:
-    """The code of the rule that reports gradients which keep the loss scale of another optimizer, and break weights."""
-    seen = training.scale_dependence
-    return "MP912" if seen is not None and seen.keeps_foreign_scale else ""
-
-
-def optimizer_of(training: TrainingFacts) -> str:
-    return training.model.optimizer[-1].class_name if training.model.optimizer else "the optimizer"
 
 
 def rule_of_culprit(training: TrainingFacts) -> str:
@@ -276,6 +267,8 @@ def remedy_from_gradient(training: TrainingFacts, found: GradientCulpritFacts) -
         )
         text = f"{layer}{beside}."
         return after_trials(training, text[0].upper() + text[1:], beside)
+    if found.scale is None and training.initial_scale is None:
+        return remedy_without_scale(layer)
     return (
         "Look for values far beyond the others in the batches of these steps. Clip the gradients in the inner "
         "optimizer, `LossScaleOptimizer(Adam(global_clipnorm=1.0))`, standardise the targets, "
