@@ -61,7 +61,7 @@ HELP = (
     "integers."
 )
 EXACT = {"float16": 2048, "bfloat16": 256}
-BEHIND_THE_LAST = re.compile(r"= (?P<id>\d+) is not in \[0, \d+\)")
+BEHIND_THE_LAST = r"= (?P<id>\d+) is not in \[0, \d+\)"
 LONGEST = 30
 MOST_TERMS = 4
 FILLED = (
@@ -107,7 +107,7 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
 def in_failure(failure: FailureFacts) -> Iterator[Finding]:
     """An id that was rounded to one behind the last: TensorFlow raises on a CPU."""
     dtype = next((dtype for _, dtype in failure.layer_inputs if dtype in EXACT), None)
-    found = BEHIND_THE_LAST.search(failure.message)
+    found = re.search(BEHIND_THE_LAST, failure.message)
     if failure.layer_class != "Embedding" or dtype is None or found is None or int(found["id"]) <= EXACT[dtype]:
         return
     yield Finding(
