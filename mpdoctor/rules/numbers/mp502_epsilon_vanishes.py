@@ -18,6 +18,9 @@ turn a row of zeros into NaN unless they are given a larger one; the third does 
 `set_epsilon` sets another number. Keras' own normalization layers compute in float32 inside and are fine with
 1e-12.
 
+In a graph `1 - p + 1e-8` is 0 for p = 1 in float32, too: TensorFlow adds the two constants first, and their sum is 1
+(2.21; outside of a `tf.function` it is 1e-8). Write `tf.maximum(1 - p, 1e-4)` or `1 - p + 1e-4`.
+
 ## Flagged
 ```python
 import keras
