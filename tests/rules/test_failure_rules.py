@@ -799,3 +799,28 @@ def test_every_end_is_told_by_at_least_one_rule_and_none_breaks(ended: FailureFa
         assert found or ended.during == "training"
     else:
         assert ("MP901" if ended.during == "training" else "MP002") in found
+
+
+NO_ROW = "{{function_node __wrapped__GatherV2}} indices[39,0] = 5000 is not in [0, 5000) [Op:GatherV2]"
+OF_EMBEDDING: dict[str, Any] = {"layer": "items", "layer_class": "Embedding", "layer_inputs": (("inputs", "float16"),)}
+
+
+def test_an_id_that_was_rounded_behind_the_last_row() -> None:
+    found = said(
+        raised("InvalidArgumentError", NO_ROW, "training", layer_made_at=Location("train.py", 3), **OF_EMBEDDING)
+    )
+    assert found["MP216"].location == Location("train.py", 3)
+    assert "as to 5000, for which it has no row" in found["MP216"].message
+
+
+@pytest.mark.parametrize(
+    ("message", "changed"),
+    [
+        (NO_ROW, {"layer_inputs": (("inputs", "float32"),)}),
+        (NO_ROW.replace("5000", "700"), {}),  # which float16 holds
+        (NO_ROW, {"layer_class": "Gather"}),
+        ("Shapes (None, 1) and (None, 10) are incompatible", {}),
+    ],
+)
+def test_an_id_that_was_not_rounded(message: str, changed: dict[str, Any]) -> None:
+    assert "MP216" not in said(raised("InvalidArgumentError", message, "training", **{**OF_EMBEDDING, **changed}))

@@ -197,6 +197,8 @@ TWO = {"replicas": 2, "strategy": "MirroredStrategy"}
             BODY, SIGMOID, loss_takes_probabilities=True)),
         ("MP507", "is inf below a probability of 0.016", None, trained(
             BODY, SOFTMAX, loss_takes_probabilities=True)),
+        ("MP507", "is inf below a probability of 4.8e-07, and applied", None, trained(
+            BODY, SOFTMAX, loss_takes_probabilities=True, optimizer=(ADAM,))),
         ("MP507", "cross-entropy is computed from float16 probabilities", None, trained(
             BODY, SOFTMAX, loss="categorical_focal_crossentropy", loss_takes_probabilities=True)),
         ("MP601", "The input reaches 70,000, and `first` (Dense) casts it", FIT.location, fed(7e4, FIRST, HEAD)),

@@ -127,6 +127,13 @@ def on_the_way_back(
     return {"steps": steps, "gradient_culprit": dataclasses.replace(found, operation=broke)}
 
 
+def gradient_applied() -> dict[str, Any]:
+    """Without a loss scale the gradient of step 2 is inf, and the loss from step 3 on."""
+    steps = tuple(StepFacts(None, True, "dense/bias" if n else None, 1.0 if n < 2 else math.inf) for n in range(9))
+    found = dataclasses.replace(on_the_way_back()["gradient_culprit"], step=1, scale=None, without_scale=None)
+    return {"steps": steps, "gradient_culprit": found, "initial_scale": None, "dynamic": None}
+
+
 def function_on_the_way_back() -> dict[str, Any]:
     facts = on_the_way_back(without=False)
     return {**facts, "gradient_culprit": dataclasses.replace(facts["gradient_culprit"], is_function=True)}
@@ -494,6 +501,27 @@ TABLE: list[tuple[str, str, dict[str, Any], tuple[str, ...] | str]] = [
         "scaled-by-another",
         depends(-1, scaled=True, loss=0.0, scaled_by_another=True),
         ("scaled by another optimizer", "the ratio of the two loss scales", "`optimizer.scale_loss(loss)`"),
+    ),
+    (
+        "MP912",
+        "applied-with-the-scale-of-another",
+        {**depends(1, scaled=True, loss=1.0, scaled_by_another=True), "initial_scale": None},
+        ("Adam applies gradients of a loss that another optimizer scaled", "at the loss scale 1024", "of its own"),
+    ),
+    (
+        "MP912",
+        "divided-by-a-number-that-stands-for-the-scale-of-another",
+        {
+            **depends(1, scaled=True, loss=1.0, scaled_by_another=True, divided_on_the_way=True),
+            "initial_scale": None,
+        },
+        SILENT,
+    ),
+    (
+        "MP912",
+        "applied-past-its-wrapper",
+        depends(1, scaled=True, loss=1.0, scaled_by_another=True, scaled_by_its_wrapper=True),
+        ("that the LossScaleOptimizer around it scaled", "Apply the gradients with the LossScaleOptimizer"),
     ),
     (
         "MP912",
@@ -959,6 +987,17 @@ TABLE: list[tuple[str, str, dict[str, Any], tuple[str, ...] | str]] = [
             "growth": GrowthFacts(0.3, ((2, math.inf, math.inf),), 0.001),
         },
         ("The loss is inf at step 3 and at 6 later steps, although",),
+    ),
+    (
+        "MP907",
+        "a-gradient-that-nothing-checked",
+        gradient_applied(),
+        (
+            "because no LossScaleOptimizer skipped the step before it",
+            "first in the gradient of `dense/bias`, step 2",
+            "apply the gradients with a LossScaleOptimizer",
+            "Clipping does not help",
+        ),
     ),
     ("MP907", "on-this-device-alone", in_loss("Mean", **IN_FLOAT32), SILENT),
     (

@@ -227,6 +227,9 @@ class KerasAdapter(Protocol):
 
     def scale_variable(self, wrapper: KerasOptimizer) -> tf.Variable: ...
 
+    def has_no_scale_variable(self, optimizer: KerasOptimizer) -> bool:
+        """Whether it is a wrapper that nothing was applied with yet: it scales by its initial scale."""
+
     def scale_in_force(self, wrapper: KerasOptimizer) -> float:
         """The number in that variable, of which a strategy may hold one a replica."""
 

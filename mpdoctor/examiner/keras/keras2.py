@@ -233,6 +233,9 @@ class Keras2:
     def scale_variable(self, wrapper: Any) -> tf.Variable:
         return wrapper._loss_scale.current_loss_scale
 
+    def has_no_scale_variable(self, optimizer: Any) -> bool:
+        return False
+
     def scale_in_force(self, wrapper: Any) -> float:
         return float(tf.identity(self.scale_variable(wrapper)))
 

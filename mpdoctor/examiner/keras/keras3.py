@@ -211,7 +211,7 @@ class Keras3:
 
     def set_scale(self, optimizer: Any, scale: float) -> None:
         """Of a wrapper, or the `loss_scale_factor` of a bare optimizer; a fixed one is only read while tracing."""
-        if is_own(optimizer) and not optimizer.dynamic:
+        if (is_own(optimizer) and not optimizer.dynamic) or self.has_no_scale_variable(optimizer):
             optimizer.initial_scale = scale
         elif isinstance(optimizer, self.wrappers):
             optimizer.dynamic_scale.assign(scale)
@@ -221,7 +221,12 @@ class Keras3:
     def scale_variable(self, wrapper: Any) -> tf.Variable:
         return wrapper.dynamic_scale.value
 
+    def has_no_scale_variable(self, optimizer: Any) -> bool:
+        return isinstance(optimizer, self.wrappers) and not optimizer.built
+
     def scale_in_force(self, wrapper: Any) -> float:
+        if self.has_no_scale_variable(wrapper):
+            return float(wrapper.initial_scale)
         return float(tf.identity(self.scale_variable(wrapper)))
 
     def catch_gradients(

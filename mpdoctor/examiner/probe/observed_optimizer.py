@@ -159,14 +159,42 @@ class ObservedOptimizer:
         tap = self._losses.of(self.variables)
         return tap is not None and tap.scaled_by is not None and not self.owns(tap.scaled_by)
 
+    @property
+    def foreign_wrapper(self) -> KerasOptimizer | None:
+        """The wrapper whose loss scale is in the gradients that arrive, of an optimizer that knows none itself."""
+        tap = None if self.can_set_scale else self._losses.of(self.variables)
+        if tap is None or tap.scaled_by is None or self.owns(tap.scaled_by):
+            return None
+        is_dynamic = self.keras.inner(tap.scaled_by) is not None and self.keras.fixed_scale(tap.scaled_by) is None
+        return tap.scaled_by if is_dynamic else None
+
+    @property
+    def is_scaled_by_its_wrapper(self) -> bool:
+        """Whether that wrapper is one around this very optimizer."""
+        link = self.foreign_wrapper
+        while link is not None and link is not self.optimizer:
+            link = self.keras.inner(link)
+        return link is not None
+
+    @property
+    def scale_in_gradients(self) -> float | None:
+        """By which the loss of the last step was multiplied, as far as that is known."""
+        foreign = self.foreign_wrapper
+        return self.steps[-1].loss_scale if foreign is None else self.keras.scale_in_force(foreign)
+
     def set_scale(self, scale: float) -> None:
-        """Of every wrapper: there may be one around the other."""
-        for link in self.chain[:-1] or self.chain:
+        """Of every wrapper: there may be one around the other. Else of another optimizer's, which scaled its loss."""
+        foreign = self.foreign_wrapper
+        for link in [foreign] if foreign is not None else self.chain[:-1] or self.chain:
             self.keras.set_scale(link, scale)
 
     def fixed_scales(self) -> list[tuple[KerasOptimizer, float]]:
         """What no variable holds, and is put back by hand after a trial: (optimizer, its fixed scale)."""
-        return [(link, scale) for link in self.chain if (scale := self.keras.fixed_scale(link)) is not None]
+        fixed = [(link, scale) for link in self.chain if (scale := self.keras.fixed_scale(link)) is not None]
+        foreign = self.foreign_wrapper
+        if foreign is not None and self.keras.has_no_scale_variable(foreign):
+            fixed.append((foreign, self.keras.scale_in_force(foreign)))
+        return fixed
 
     # --- its steps ------------------------------------------------------------------------------------------------
     def arrive(self, gradients: list[tf.Tensor], variables: list[KerasVariable]) -> None:
@@ -247,12 +275,14 @@ class ObservedOptimizer:
     @contextmanager
     def weights_of_last_step(self) -> Iterator[None]:
         """The weights that the last step started from, where it has moved them although it failed."""
-        now = _copies([variable for variable, _ in self._before_step])
-        _put_back(self._before_step)
-        try:
+        with _put_back_for_now(self._before_step):
             yield
-        finally:
-            _put_back(now)
+
+    @contextmanager
+    def weights_of_start(self) -> Iterator[None]:
+        """The weights that its first step started from."""
+        with _put_back_for_now(self._weights):
+            yield
 
     def keep_failing_step(self, state: Snapshot) -> None:
         """The last step failed, and why is known. `state`: of all variables before it."""
@@ -306,6 +336,16 @@ def _are_initialized(variables: list[KerasVariable]) -> bool:
 
 def _copies(variables: list[KerasVariable]) -> list[tuple[KerasVariable, tf.Tensor]]:
     return [(variable, tf.identity(variable)) for variable in variables]
+
+
+@contextmanager
+def _put_back_for_now(copies: list[tuple[KerasVariable, tf.Tensor]]) -> Iterator[None]:
+    now = _copies([variable for variable, _ in copies])
+    _put_back(copies)
+    try:
+        yield
+    finally:
+        _put_back(now)
 
 
 def _put_back(copies: list[tuple[KerasVariable, tf.Tensor]]) -> None:

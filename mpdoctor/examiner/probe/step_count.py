@@ -90,6 +90,7 @@ class StepCount:
                 training.replay.look_for_culprit(observed, training.wanted)
             if training.reference is not None:
                 training.reference.note(observed)
+        training.replay.compare_foreign_scales([observed for observed in moved if observed in told])
         if now - self._reported > 0.1:
             self._reported = now
             training.session.events.steps(min(self._rounds(), training.wanted), training.wanted)

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from mpdoctor.examiner.probe.training import Training
 
 
+FOREIGN_TRIES = 3
 TRIAL_STEPS = 4  # of an eager loop, spent on two scales
 EQUAL_BY_SLOPE = 0.05  # a slope nearer to 0 than this needs no second run
 AGREE = 0.5  # two batches move an exponent by less than this; where the slope is that near, it is the exact one
@@ -92,34 +93,46 @@ class StepReplay:
             if self._may_compare(observed) and observed.repeat is not None:
                 self._training.session.events.stage("comparing two loss scales")
                 try:
-                    self._compare(observed)
+                    if not self._compare(observed):
+                        reason = "no finite gradient arrived when the step was repeated at two scales"
+                        observed.not_looked.append(("two loss scales", reason))
                 except Exception as error:  # the user's step, which may be fit for graphs only
                     reason = f"the step cannot be repeated eagerly: {first_line(error)}"
                     observed.not_looked.append(("two loss scales", reason))
 
+    def compare_foreign_scales(self, moved: list[ObservedOptimizer]) -> None:
+        """At once where gradients with another optimizer's scale arrive at one that knows none, and with the weights
+        that the training began with: such updates may have broken them. Of gradients that are added up the calls
+        that did so are known from the second step on."""
+        for observed in moved:
+            is_early = len(observed.steps) <= FOREIGN_TRIES and observed.repeat is not None
+            if is_early and observed.foreign_wrapper is not None and self._may_compare(observed):
+                with observed.weights_of_start(), suppress(Exception):  # told at the end, if it is the same then
+                    self._compare(observed)
+
     def _may_compare(self, observed: ObservedOptimizer) -> bool:
         is_applied = bool(observed.steps) and observed.steps[-1].applied
-        return is_applied and observed.can_set_scale and observed.dependence is None
+        has_scale = observed.can_set_scale or observed.foreign_wrapper is not None
+        return is_applied and has_scale and observed.dependence is None
 
-    def _compare(self, observed: ObservedOptimizer) -> None:
-        """Gradients that are added up over several calls arrive with the last of them, and all are repeated."""
+    def _compare(self, observed: ObservedOptimizer) -> bool:
+        """Whether that could be measured. Gradients that are added up over several calls arrive with the last of them,
+        and all are repeated."""
         for repeat in dict.fromkeys((observed.repeat, observed.repeat_all)):
             assert repeat is not None
             overflows = OverflowWatch(self._training.session.watch)
             with self.repeating() as catchers, overflows:
                 catcher = catchers[observed]
                 catcher.stops = observed.steps_a_call > 1
-                pairs = pairs_from_scale(observed.steps[-1].loss_scale)
+                pairs = pairs_from_scale(observed.scale_in_gradients)
                 again = functools.partial(_from_the_same_state, repeat)
                 measured = dependence_from_replays(observed.set_scale, again, catcher, pairs)
             observed.overflows = overflows.found
             if measured is not None:
                 self._note_dependence(observed, *measured, catcher.wrappers)
             if observed.dependence is not None:
-                return
-        observed.not_looked.append(
-            ("two loss scales", "no finite gradient arrived when the step was repeated at two scales")
-        )
+                return True
+        return False
 
     # --- what never moved -------------------------------------------------------------------------------------------
     def look_at_standstill(self, observed_optimizers: list[ObservedOptimizer]) -> None:
@@ -233,6 +246,7 @@ class StepReplay:
                 scaled_at=losses.scaled_at,
                 scaled_before_at=losses.scaled_before_at,
                 scaled_by_another=observed.is_scaled_by_another,
+                scaled_by_its_wrapper=observed.is_scaled_by_its_wrapper,
             )
         if found is not None and observed.derivatives and wrappers == 1:
             exact = replace(found, exponents=observed.derivatives)

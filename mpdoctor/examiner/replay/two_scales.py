@@ -227,6 +227,7 @@ def dependence_from_passages(
         loss_dtype=at_high.loss_dtype,
         loss_too_large=at_high.too_large,
         divided_by=_constant_divisor(low, high, at_low, at_high),
+        divided_on_the_way=_is_divided(high, at_high),
     )
 
 
@@ -250,6 +251,11 @@ def _constant_divisor(low: float, high: float, at_low: Passage, at_high: Passage
     divisor = 1 / quotients[0] if quotients else 1.0
     is_same = all(abs(quotient * divisor - 1) < EQUAL for quotient in quotients)
     return divisor if is_same and abs(divisor - 1) > EQUAL else None
+
+
+def _is_divided(scale: float, passage: Passage) -> bool:
+    quotients = sorted(_quotients(scale, passage))
+    return bool(quotients) and quotients[len(quotients) // 2] < scale**-0.5
 
 
 def _on_the_way(scale: float, passage: Passage) -> str:

@@ -32,6 +32,9 @@ class ScaleDependenceFacts:
     divided_by
         The number by which the training code divides all gradients on that way, the same at both loss scales; None
         where there is no such number.
+    divided_on_the_way
+        Whether gradients arrive far smaller than the tape gave them, by more than the root of the loss scale: a number
+        stands in the place of the scale.
     wrappers
         How many LossScaleOptimizers stand around each other.
     loss_dtype
@@ -44,6 +47,8 @@ class ScaleDependenceFacts:
         The user's line that had scaled it already; None where it is scaled once.
     scaled_by_another
         Whether the loss that the tape differentiates was scaled by another optimizer than this one.
+    scaled_by_its_wrapper
+        Whether that other one is a wrapper around this one, which the training code goes past.
     """
 
     low: float
@@ -61,12 +66,19 @@ class ScaleDependenceFacts:
     scaled_at: Location | None = None
     scaled_before_at: Location | None = None
     scaled_by_another: bool = False
+    scaled_by_its_wrapper: bool = False
     divided_by: float | None = None
+    divided_on_the_way: bool = False
 
     @property
     def is_scaled(self) -> bool:
         """Whether the loss that the tape differentiates was scaled: measured, else by the calls that were seen."""
         return self.loss > SOME if self.loss is not None else bool(self.scaled_loss_called)
+
+    @property
+    def keeps_foreign_scale(self) -> bool:
+        """Whether the gradients are applied with the loss scale of another optimizer."""
+        return self.grows and self.scaled_by_another and not self.divided_on_the_way
 
     @property
     def shrinks(self) -> bool:

@@ -91,13 +91,19 @@ def _loss_scale(probe: Probe, look: Style) -> Paragraph:
     told: Paragraph
     if not known:
         needed = scales and probe.training.policy in ("mixed_float16", "float16")
-        told = [_line("loss scale", Text("none: the loss is not scaled"))] if needed else []
+        told = [_line("loss scale", Text(_without_scale(probe.training)))] if needed else []
     elif all(scale == known[0] for scale in known):
         fixed = ", fixed" if probe.training.dynamic is False or probe.training.uses_loss_scale_factor else ""
         told = [_line("loss scale", Text(f"{number_text(known[0])} throughout{fixed}"))]
     else:
         return _moving_scale(probe, look, scales, known, skipped)
     return [*told, *_skips(skipped)]
+
+
+def _without_scale(training: TrainingFacts) -> str:
+    seen = training.scale_dependence
+    by_another = seen is not None and seen.scaled_by_another
+    return "none of its own: another optimizer scales the loss" if by_another else "none: the loss is not scaled"
 
 
 def _moving_scale(probe: Probe, look: Style, scales: list[float | None], known: list[float], skipped: str) -> Paragraph:

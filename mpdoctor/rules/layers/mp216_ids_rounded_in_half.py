@@ -33,8 +33,10 @@ keras-team/keras#15012 (the same rounding, of labels).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
+from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.model import ModelFacts
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.program.dtypes.array_dtypes import dtype_of_array
@@ -44,6 +46,7 @@ from mpdoctor.program.instances import class_of, is_call_of
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import ClassFacts, Parameter
 from mpdoctor.program.values import Item, Value, known, options, walk
+from mpdoctor.semantics.live.errors.error_texts import evidence_of
 from mpdoctor.semantics.source.layers.layer_policies import half_dtype_of_layer
 from mpdoctor.semantics.source.layers.model_layers import layer_name
 from mpdoctor.semantics.source.layers.preceding_layers import layers_of_sequential
@@ -51,12 +54,14 @@ from mpdoctor.semantics.source.numbers.constants import numbers_from_value
 from mpdoctor.semantics.source.numbers.float_ids import numbers_before, rounding_layer, rounding_layer_in_a_row
 
 SEVERITY = Severity.ERROR
+FAILS_IN = ("training",)
 CONFIRMED_LIVE = True
 HELP = (
     'Make them integers from the start, in an input of their own: `keras.Input(…, dtype="int32")`. Keras never casts '
     "integers."
 )
 EXACT = {"float16": 2048, "bfloat16": 256}
+BEHIND_THE_LAST = r"= (?P<id>\d+) is not in \[0, \d+\)"
 LONGEST = 30
 MOST_TERMS = 4
 FILLED = (
@@ -97,6 +102,22 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
                 layer=layer.path,
                 evidence={"input_dtype": dtype, "rows": rows},
             )
+
+
+def in_failure(failure: FailureFacts) -> Iterator[Finding]:
+    """An id that was rounded to one behind the last: TensorFlow raises on a CPU."""
+    dtype = next((dtype for _, dtype in failure.layer_inputs if dtype in EXACT), None)
+    found = re.search(BEHIND_THE_LAST, failure.message)
+    if failure.layer_class != "Embedding" or dtype is None or found is None or int(found["id"]) <= EXACT[dtype]:
+        return
+    yield Finding(
+        f"The ids reach {failure.layer} (Embedding) in {dtype}, which is exact only up to {EXACT[dtype]}: larger ones "
+        f"are rounded, as to {found['id']}, for which it has no row.",
+        HELP,
+        failure.layer_made_at or failure.location,
+        layer=failure.layer,
+        evidence={**evidence_of(failure), "input_dtype": dtype},
+    )
 
 
 def _finding(facts: SourceFacts, embedding: Call, rounding: Call | None, made: Call | None = None) -> Iterator[Finding]:

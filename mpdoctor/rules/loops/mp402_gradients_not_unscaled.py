@@ -208,9 +208,10 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
         return
     if seen.unscaled_calls or seen.unscaled_called or fixed_divisor(training) is not None:  # MP912
         return
+    times = training.initial_scale or seen.high
     yield Finding(
         "The gradients of a scaled loss are applied without unscaling: every applied gradient is "
-        f"{training.initial_scale:g} times too large at first.",
+        f"{times:g} times too large at first.",
         "Unscale them before they are applied: `gradients = optimizer.get_unscaled_gradients(gradients)`.",
         training.applied_at,
         model=training.model.id,

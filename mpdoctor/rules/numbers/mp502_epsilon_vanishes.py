@@ -18,6 +18,9 @@ turn a row of zeros into NaN unless they are given a larger one; the third does 
 `set_epsilon` sets another number. Keras' own normalization layers compute in float32 inside and are fine with
 1e-12.
 
+In a graph `1 - p + 1e-8` is 0 for p = 1 in float32, too: TensorFlow adds the two constants first, and their sum is 1
+(2.21; outside of a `tf.function` it is 1e-8). Write `tf.maximum(1 - p, 1e-4)` or `1 - p + 1e-4`.
+
 ## Flagged
 ```python
 import keras
@@ -58,7 +61,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from mpdoctor.finding import Finding, Fix, Severity
+from mpdoctor.finding import AlsoSeen, Finding, Fix, Severity
 from mpdoctor.knowledge.api_names import public_name
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts
@@ -72,6 +75,7 @@ from mpdoctor.semantics.source.numbers.differentiated_values import has_gradient
 from mpdoctor.semantics.source.numbers.epsilon_guards import (
     BOUND,
     DIVISOR,
+    INVERSE,
     LOG,
     RECIPROCAL_ROOT,
     ROOT,
@@ -94,6 +98,13 @@ WITHOUT_GUARD = {
     LOG: "the logarithm of 0 is -inf",
     ROOT: "the gradient of the root of 0 is infinite",
     RECIPROCAL_ROOT: "the reciprocal of the root of 0 is infinite",
+}
+DIVIDED_HERE = "It is divided by here."
+USED_HERE = {
+    LOG: "The logarithm is taken here.",
+    ROOT: "The root is taken here.",
+    RECIPROCAL_ROOT: "The reciprocal of the root is taken here.",
+    **{name: f"`{name}` is called here." for name in INVERSE},
 }
 HELP = {
     LOG: "Write `1e-4`: the gradient at 0 is then 1e4, which a dynamic loss scale can adapt to.",
@@ -157,7 +168,10 @@ def _guards_that_vanish(facts: SourceFacts) -> Iterator[Finding]:
         if largest <= VANISHES:
             message = f"{written(largest)} is 0 in float16 and protects against nothing: {WITHOUT_GUARD[use]}."
             fix = _fix(facts, use, number, guarded)
-            yield Finding(message, _help(facts, use, number, guarded, user), guarded.location, fix=fix)
+            used_at = _used_at(use, guarded, user)
+            yield Finding(
+                message, _help(facts, use, number, guarded, user), guarded.location, fix=fix, also_seen=used_at
+            )
         elif use != ROOT and (use, how) != (LOG, BOUND) and has_gradient(user) and not is_stopped_behind(facts, user):
             yield Finding(
                 f"The reciprocal of {written(largest)} is infinite in float16: near 0 this expression's gradient is "
@@ -167,6 +181,14 @@ def _guards_that_vanish(facts: SourceFacts) -> Iterator[Finding]:
                 severity=Severity.WARNING,
                 fix=_fix(facts, use, number, guarded),
             )
+
+
+def _used_at(use: str, guarded: Value, user: User) -> tuple[AlsoSeen, ...]:
+    """The line that trusts in the guard, where that is another one: a run shows what breaks there."""
+    made, used = guarded.location, user.location
+    if made is None or used is None or (made.path, made.line) == (used.path, used.line):
+        return ()
+    return (AlsoSeen("MP502", "source", USED_HERE.get(use, DIVIDED_HERE), used.path, used.line),)
 
 
 def _fix(facts: SourceFacts, use: str, number: Value, guarded: Value) -> Fix | None:
@@ -183,10 +205,10 @@ def _fix(facts: SourceFacts, use: str, number: Value, guarded: Value) -> Fix | N
 def _bounds_that_vanish(facts: SourceFacts) -> Iterator[Finding]:
     """Numbers that keep a probability below 1."""
     precision = precision_of(facts)
-    for use, number, clipped, context in upper_bounds(facts):
-        dtype = precision.half(clipped, context)
+    for use, number, clipped, user in upper_bounds(facts):
+        dtype = precision.half(clipped, user.context)
         distance = 1 - max(numbers_from_value(number))
-        if dtype is not None and 0 < distance <= BELOW_ONE[dtype] and not asks_for_dtype(context):
+        if dtype is not None and 0 < distance <= BELOW_ONE[dtype] and not asks_for_dtype(user.context):
             of_probability = use in (LOG, DIVISOR)
             then = f"so `1 - p` can be 0 here: {WITHOUT_GUARD[use]}" if of_probability else AT_ONE.format(use)
             loss = ", or use the loss that works on logits" if of_probability else ""
@@ -194,6 +216,7 @@ def _bounds_that_vanish(facts: SourceFacts) -> Iterator[Finding]:
                 f"1 - {written(distance)} is 1.0 in {dtype}, {then}.",
                 f"Compute this in float32 (`tf.cast(…, tf.float32)`){loss}.",
                 clipped.location,
+                also_seen=_used_at(use, clipped, user),
             )
 
 

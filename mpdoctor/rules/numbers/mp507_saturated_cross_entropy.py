@@ -95,6 +95,17 @@ RIGHT_FOR = {
     "softmax": ("categorical_crossentropy", "sparse_categorical_crossentropy"),
     "sigmoid": ("binary_crossentropy",),
 }
+SOFTMAX = "The gradient of this float16 softmax's cross-entropy is {} divided by the batch size and by the probability "
+SOFTMAX_SCALED = (
+    SOFTMAX.format("the loss scale")
+    + "of the right class: at a scale of 32768 and 32 samples it is inf below a probability of 0.016, and the step is "
+    "skipped."
+)
+SOFTMAX_UNSCALED = (
+    SOFTMAX.format("1")
+    + "of the right class: with 32 samples it is inf below a probability of 4.8e-07, and applied to the weights, as no "
+    "LossScaleOptimizer skips the step."
+)
 HELP = (
     'Compute the {0} in float32 by giving its layer `dtype="float32"`, or return logits from the model and use '
     "`from_logits=True`."
@@ -182,27 +193,37 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
         dtype = half_output(model, (activation,))
         if dtype is not None:
             entropy = model.loss if model.loss in FUNCTIONS else RIGHT_FOR[activation][0]
-            found = list(_findings(dtype, {activation}, entropy, not model.keras.is_keras3, None))
+            told = _findings(dtype, {activation}, entropy, not model.keras.is_keras3, None, scaled=_is_scaled(model))
+            found = list(told)
             if found:
                 yield found[0]
                 return
 
 
+def _is_scaled(model: ModelFacts) -> bool:
+    return model.wrapper is not None or any(link.loss_scale_factor for link in model.optimizer)
+
+
 def _findings(
-    dtype: str, activations: set[str], entropy: str, finds_logits: bool, location: Location | None, late: bool = False
+    dtype: str,
+    activations: set[str],
+    entropy: str,
+    finds_logits: bool,
+    location: Location | None,
+    late: bool = False,
+    scaled: bool = True,
 ) -> Iterator[Finding]:
     """The findings for one loss. `activations` are the activations that the probabilities come from directly, "" for
     any other source; `entropy` is Keras' name of the loss function; `finds_logits` tells whether it uses the logits
-    behind a softmax or sigmoid instead; `late`: the probabilities are cast to float32 behind the activation."""
+    behind a softmax or sigmoid instead; `late`: the probabilities are cast to float32 behind the activation;
+    `scaled`: the loss is."""
     is_right = bool(activations) and all(entropy in RIGHT_FOR.get(activation, ()) for activation in activations)
     if is_right and finds_logits:
         return
     if is_right and activations == {"softmax"}:
         if dtype == "float16":
             yield Finding(
-                "The gradient of this float16 softmax's cross-entropy is the loss scale divided by the batch size and "
-                "by the probability of the right class: at a scale of 32768 and 32 samples it is inf below a "
-                "probability of 0.016, and the step is skipped.",
+                SOFTMAX_SCALED if scaled else SOFTMAX_UNSCALED,
                 HELP.format("softmax"),
                 location,
                 evidence={"activation": "softmax"},

@@ -62,6 +62,7 @@ from collections.abc import Iterator
 from mpdoctor.facts.training import OperationFacts, TrainingFacts
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.semantics.live.broken_operations import GIVEN, broke, is_at_zero
+from mpdoctor.semantics.live.gradients_without_check import gradient_was_applied, optimizer_of, rule_of_foreign_scale
 from mpdoctor.semantics.live.second_training import remedies_as_told
 from mpdoctor.semantics.live.training_texts import (
     evidence_of_growth,
@@ -69,6 +70,7 @@ from mpdoctor.semantics.live.training_texts import (
     named_culprit,
     remedy_from_culprit,
     story_of_growth,
+    why_from_culprit,
     why_not_followed,
 )
 from mpdoctor.semantics.live.tried_remedies import NOT_TRIED
@@ -85,7 +87,7 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
     yield Finding(
         f"The loss is {training.steps[bad[0]].loss} at step {bad[0] + 1}"
         + (f" and at {len(bad) - 1} later step{'s' if len(bad) > 2 else ''}" if len(bad) > 1 else "")
-        + _why(training),
+        + _why(training, bad[0]),
         _remedy(training),
         (training.loss_culprit.location if training.loss_culprit else None) or training.model.call.location,
         model=training.model.id,
@@ -94,23 +96,27 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
             **_operation(training.broken_operation),
             **({"at_zero": True} if is_at_zero(training.broken_operation) else {}),
             **evidence_of_growth(training),
+            **({"told_by": told_by} if (told_by := rule_of_foreign_scale(training)) else {}),
         },
         remedies=remedies_as_told(training),
     )
 
 
-def _why(training: TrainingFacts) -> str:
+def _why(training: TrainingFacts, first: int) -> str:
+    """`first` is the number of the first step whose loss is not finite, from 0."""
     operation, culprit = training.broken_operation, training.culprit
     if training.breaking_update is not None:
         return (
             f". The update of step {training.breaking_update} made weights inf or NaN, although they and every "
-            f"gradient until then were finite: {_optimizer(training)} computes that."
+            f"gradient until then were finite: {optimizer_of(training)} computes that."
         )
     if training.diverges:
         return f". {story_of_growth(training)}"
     if culprit is not None and operation is not None:
         line = line_of(operation, training.model.call.location)
         return f". It starts in {named_culprit(culprit)}: {broke(operation)}{line}."
+    if culprit is None and gradient_was_applied(training, before=first):
+        return f", because no LossScaleOptimizer skipped the step before it.{why_from_culprit(training)}"
     if training.loss_culprit is not None and training.loss_culprit.given in GIVEN:
         return f": {broke(training.loss_culprit)}."
     if training.loss_culprit is not None:
@@ -119,15 +125,11 @@ def _why(training: TrainingFacts) -> str:
     return ", although no layer's output overflows." if looked else "."
 
 
-def _optimizer(training: TrainingFacts) -> str:
-    return training.model.optimizer[-1].class_name if training.model.optimizer else "the optimizer"
-
-
 def _remedy(training: TrainingFacts) -> str:
     if training.breaking_update is not None:
         return (
-            f"See what {_optimizer(training)} divides by: variables of its own in 16 bits, in which its epsilon is 0, "
-            f"or no epsilon. Keep its variables in float32. {NOT_TRIED}"
+            f"See what {optimizer_of(training)} divides by: variables of its own in 16 bits, in which its epsilon is "
+            f"0, or no epsilon. Keep its variables in float32. {NOT_TRIED}"
         )
     if training.broken_operation is not None or training.diverges or why_not_followed(training):
         return remedy_from_culprit(training)

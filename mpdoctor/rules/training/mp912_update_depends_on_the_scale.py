@@ -63,6 +63,7 @@ from collections.abc import Iterator
 from mpdoctor.facts.training import SOME, ScaleDependenceFacts, TrainingFacts
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.semantics.live.fixed_divisor import fixed_divisor
+from mpdoctor.semantics.live.gradients_without_check import optimizer_of
 
 SEVERITY = Severity.ERROR
 UNSCALE = "Divide them by the scale in force: `gradients = optimizer.get_unscaled_gradients(gradients)`."
@@ -72,28 +73,42 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
     seen = training.scale_dependence
     if seen is None or abs(seen.median) <= SOME:
         return
-    times = _times(training.initial_scale, seen.median)
+    if seen.grows and training.initial_scale is None and not seen.keeps_foreign_scale:
+        return  # divided by a number, and nothing adjusts the scale that it stands for
     number = fixed_divisor(training)
-    if seen.grows and number is not None:
-        text = (
-            f"The training code divides the gradients by {number:g} at every loss scale: {_wrong_at(training, number)}."
-        )
-    elif seen.shrinks and seen.scaled_by_another:
-        text = (
-            "The loss was scaled by another optimizer than the one that divides its gradients: they are wrong by the "
-            "ratio of the two loss scales, and shrink as this one's grows."
-        )
-    elif seen.shrinks:
-        text = f"The applied gradients shrink as the loss scale grows: at the initial scale they are {times} too small."
-    else:
-        text = f"The applied gradients grow with the loss scale: at the initial scale they are {times} too large."
+    apart = (seen.high / seen.low) ** abs(seen.median)
     yield Finding(
-        f"{text} For the same batch, the gradients at the loss scales {seen.low:g} and {seen.high:g} differ by a "
-        f"factor of {(seen.high / seen.low) ** abs(seen.median):.3g}, and should be equal.",
+        f"{_wrong_by(training, seen, number)} For the same batch, the gradients at the loss scales {seen.low:g} and "
+        f"{seen.high:g} differ by a factor of {apart:.3g}, and should be equal.",
         UNSCALE if number is not None and seen.grows else _remedy(seen, training.model.keras.is_keras3),
         training.applied_at or training.model.call.location,
         model=training.model.id,
         evidence={"exponent": round(seen.median, 3), "scales": [seen.low, seen.high]},
+    )
+
+
+def _wrong_by(training: TrainingFacts, seen: ScaleDependenceFacts, number: float | None) -> str:
+    """A sentence. `number` is a loss scale by which the training code divides at every one."""
+    if seen.grows and number is not None:
+        return (
+            f"The training code divides the gradients by {number:g} at every loss scale: {_wrong_at(training, number)}."
+        )
+    if seen.shrinks and seen.scaled_by_another:
+        return (
+            "The loss was scaled by another optimizer than the one that divides its gradients: they are wrong by the "
+            "ratio of the two loss scales, and shrink as this one's grows."
+        )
+    scale = training.initial_scale or seen.high
+    at = "at the initial scale" if training.initial_scale else f"at the loss scale {scale:g}"
+    times = _times(scale, seen.median)
+    if seen.shrinks:
+        return f"The applied gradients shrink as the loss scale grows: {at} they are {times} too small."
+    if not seen.scaled_by_another:
+        return f"The applied gradients grow with the loss scale: {at} they are {times} too large."
+    by = "the LossScaleOptimizer around it" if seen.scaled_by_its_wrapper else "another optimizer"
+    return (
+        f"{optimizer_of(training)} applies gradients of a loss that {by} scaled, and nothing divides them by that "
+        f"scale: {at} they are {times} too large."
     )
 
 
@@ -106,9 +121,9 @@ def _wrong_at(training: TrainingFacts, number: float) -> str:
     return f"at {scale:g}{place} every applied gradient is {wrong}"
 
 
-def _times(scale: float | None, exponent: float) -> str:
-    """The remedy. A loss that is only scaled in part has gradients that change by less than the scale."""
-    return f"{scale ** abs(round(exponent, 2)):.5g} times" if scale else "by the scale"
+def _times(scale: float, exponent: float) -> str:
+    """A loss that is only scaled in part has gradients that change by less than the scale."""
+    return f"{scale ** abs(round(exponent, 2)):.5g} times"
 
 
 def _remedy(seen: ScaleDependenceFacts, is_keras3: bool) -> str:
@@ -119,6 +134,8 @@ def _remedy(seen: ScaleDependenceFacts, is_keras3: bool) -> str:
         return "Scale the loss that the tape differentiates, once, and let the wrapper divide the gradients, once."
     if seen.loss is not None and seen.loss > 1 + SOME:
         return f"The loss is scaled twice{_both_places(seen)}: scale it once."
+    if seen.scaled_by_another and not seen.scaled_by_its_wrapper:
+        return "Wrap this optimizer in a LossScaleOptimizer of its own, and scale its loss with that one."
     if is_keras3:  # its wrapper always divides, so these gradients were not applied by it
         return "Apply the gradients with the LossScaleOptimizer that scaled the loss: it divides them by its scale."
     return "Divide the gradients by the scale before they are applied: get_unscaled_gradients(gradients)."

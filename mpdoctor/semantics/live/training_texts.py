@@ -20,6 +20,7 @@ from mpdoctor.semantics.live.broken_operations import (
     remedy_from_operation,
     says_where_to_look,
 )
+from mpdoctor.semantics.live.gradients_without_check import remedy_without_scale, rule_of_foreign_scale
 from mpdoctor.semantics.live.second_training import remedies_as_told
 from mpdoctor.semantics.live.tried_remedies import NOT_TRIED, after_trials
 from mpdoctor.semantics.source.layers.output_layers import activation_of, half_output
@@ -118,7 +119,12 @@ def culprit_evidence(training: TrainingFacts) -> dict[str, Any]:
         evidence["first_nonfinite_layer"] = training.culprit.overflow.layer
     elif found and found.layer:
         evidence["first_nonfinite_layer"] = found.layer
-    if told_by := rule_of_culprit(training) or _rule_of_loss(training) or _rule_of_kept_gradients(found):
+    if (
+        told_by := rule_of_foreign_scale(training)
+        or rule_of_culprit(training)
+        or _rule_of_loss(training)
+        or _rule_of_kept_gradients(found)
+    ):
         evidence["told_by"] = told_by
     evidence.update(evidence_of_operands(training.broken_operation))
     if training.broken_operation and training.broken_operation.name:
@@ -261,6 +267,8 @@ def remedy_from_gradient(training: TrainingFacts, found: GradientCulpritFacts) -
         )
         text = f"{layer}{beside}."
         return after_trials(training, text[0].upper() + text[1:], beside)
+    if found.scale is None and training.initial_scale is None:
+        return remedy_without_scale(layer)
     return (
         "Look for values far beyond the others in the batches of these steps. Clip the gradients in the inner "
         "optimizer, `LossScaleOptimizer(Adam(global_clipnorm=1.0))`, standardise the targets, "

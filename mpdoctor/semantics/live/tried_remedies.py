@@ -65,7 +65,8 @@ def _healed(training: TrainingFacts, remedy: RemedyFacts) -> str:
     alone = ""
     if remedy.not_enough:
         fewer = listed([f"`{path}`" for path in remedy.not_enough], MOST_NAMED)
-        alone = f" {fewer} alone {'is' if len(remedy.not_enough) == 1 else 'are'} not enough."
+        at = "" if training.initial_scale is None else ", even at a loss scale of 1"  # at which it was tried
+        alone = f" {fewer} alone {'is' if len(remedy.not_enough) == 1 else 'are'} not enough{at}."
         if remedy.reason:
             alone = f" With {fewer} alone, {remedy.reason}, more than a quarter of float16's largest number."
     again = f" {told}" if (told := trained_again(training)) else ""

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.remedies import RemedyFacts
-from mpdoctor.finding import Finding, Severity
+from mpdoctor.finding import AlsoSeen, Finding, Severity
 from mpdoctor.judging.precedence import Candidates, explains, merged_findings
 from mpdoctor.rules.registry import all_rules, codes_and_names
 
@@ -71,6 +71,9 @@ def test_what_a_zero_broke_is_explained_on_its_line_and_what_was_too_large_is_no
         (spoken,) = merged_findings(given_order)
         assert (spoken.code, spoken.remedies) == (left, tried)
     assert codes(merged_findings([seen(left, 9), broken])) == [right, left]
+    used_at = (AlsoSeen(left, "source", "It is divided by here.", "train.py", 5),)
+    (spoken,) = merged_findings([seen(left, 4, also_seen=used_at), broken])
+    assert (spoken.code, spoken.remedies) == (left, tried)
     assert sorted(codes(merged_findings([seen(left), seen(right, stage="training")]))) == sorted([left, right])
     assert not explains(broken, seen(left))
 

@@ -62,7 +62,8 @@ NEVER_FINITE = not_so("failed", "with all layers in float32 the step is not fini
             SUM,
             (IN_TWO,),
             'Give `boost` (line 12) and `mix` (layers.py, line 3) dtype="float32": with both in float32 this batch and '
-            "2 others are finite (tried). `boost` alone is not enough. Not tried: average instead of summing.",
+            "2 others are finite (tried). `boost` alone is not enough, even at a loss scale of 1. Not tried: average "
+            "instead of summing.",
         ),
         (
             "MP904",

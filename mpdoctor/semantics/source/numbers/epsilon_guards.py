@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from functools import cache, lru_cache
 
 from mpdoctor.knowledge.api_names import public_name
-from mpdoctor.program.context import Context
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Api, Item, Known, Value, known, options
@@ -48,14 +47,14 @@ def divisors(facts: SourceFacts) -> Iterator[Value]:
     return (value for use, value, _ in _uses(facts) if use in (DIVISOR, RECIPROCAL_ROOT))
 
 
-def upper_bounds(facts: SourceFacts) -> Iterator[tuple[str, Value, Value, Context]]:
-    """(what uses it, number, clipped value, context) where `log(1 - p)`, a division by `1 - p` or `acos(p)` trusts in p
-    staying below 1. Of inverse functions what uses it is their name."""
+def upper_bounds(facts: SourceFacts) -> Iterator[tuple[str, Value, Value, User]]:
+    """(how it is used, number, clipped value, what uses it) where `log(1 - p)`, a division by `1 - p` or `acos(p)`
+    trusts in p staying below 1. Of inverse functions how it is used is their name."""
     for call, name in functions_called(facts):
         if name in INVERSE:
             for clipped in _opened(_first(call)):
                 for number in _bounds(clipped, _UPPER):
-                    yield call.method, number, clipped, call.context
+                    yield call.method, number, clipped, call
     for use, argument, user in _uses(facts):
         for part in _opened(argument):
             if use not in (LOG, DIVISOR) or not isinstance(part, Operation) or part.operator != "-":
@@ -64,7 +63,7 @@ def upper_bounds(facts: SourceFacts) -> Iterator[tuple[str, Value, Value, Contex
                 continue
             for clipped in _opened(part.operands[1]):
                 for number in _bounds(clipped, _UPPER):
-                    yield use, number, clipped, user.context
+                    yield use, number, clipped, user
 
 
 def function_named(value: Value) -> str:

@@ -1,0 +1,31 @@
+"""What is said of gradients that an optimizer without a loss scale applies: nothing checks whether they are finite."""
+
+from __future__ import annotations
+
+from mpdoctor.facts.training import TrainingFacts
+from mpdoctor.semantics.live.tried_remedies import NOT_TRIED
+
+
+def rule_of_foreign_scale(training: TrainingFacts) -> str:
+    """The code of the rule that reports gradients which keep the loss scale of another optimizer, and break weights."""
+    seen = training.scale_dependence
+    return "MP912" if seen is not None and seen.keeps_foreign_scale else ""
+
+
+def gradient_was_applied(training: TrainingFacts, before: int) -> bool:
+    """Whether a gradient that is not finite was applied before that step, because no loss scale has it checked."""
+    found = training.gradient_culprit
+    return found is not None and found.scale is None and training.initial_scale is None and found.step < before
+
+
+def optimizer_of(training: TrainingFacts) -> str:
+    return training.model.optimizer[-1].class_name if training.model.optimizer else "the optimizer"
+
+
+def remedy_without_scale(layer: str) -> str:
+    """`layer` is the beginning of the sentence, advice for the layer in which a gradient was not finite."""
+    text = (
+        f"{layer}apply the gradients with a LossScaleOptimizer: it skips such a step. Clipping does not help: "
+        f"inf divided by its norm is no number. {NOT_TRIED}"
+    )
+    return text[0].upper() + text[1:]
