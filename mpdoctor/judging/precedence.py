@@ -204,7 +204,8 @@ def _clause(sentence: str) -> str:
 
 
 def _merged(findings: Iterable[Finding]) -> list[Finding]:
-    """One finding a source line and code; without a line, one a model and message."""
+    """One finding a source line and code, or several that say different things of places in it; without a line, one a
+    model and message."""
     kept: dict[tuple[object, ...], Finding] = {}
     for finding in findings:
         place = finding.location
@@ -218,8 +219,8 @@ def _merged(findings: Iterable[Finding]) -> list[Finding]:
             kept[key] = finding
         elif first.stage != finding.stage:
             kept[next(k for k, f in kept.items() if f is first)] = _with_sight(first, finding)
-        elif place and place.column and first.location and first.location.column != place.column:
-            kept[(*key, place.column)] = finding
+        elif place and place.column and (first.message, first.help) != (finding.message, finding.help):
+            kept.setdefault((*key, finding.message, finding.help), finding)
     return list(kept.values())
 
 
