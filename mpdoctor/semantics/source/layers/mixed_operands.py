@@ -255,7 +255,7 @@ def _given_tensors(call: Call) -> tuple[Value, ...]:
         return ()
     if name in TENSORS:
         return call.arguments(TENSORS[name])
-    return call.arguments(slice(1)) if name in KEEPING or name == "cast" else ()
+    return call.arguments(slice(1)) if name in KEEPING or name in ("cast", "shape") else ()
 
 
 def without_numbers(value: Value) -> Value:
