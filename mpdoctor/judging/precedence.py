@@ -219,9 +219,15 @@ def _merged(findings: Iterable[Finding]) -> list[Finding]:
             kept[key] = finding
         elif first.stage != finding.stage:
             kept[next(k for k, f in kept.items() if f is first)] = _with_sight(first, finding)
-        elif place and place.column and (first.message, first.help) != (finding.message, finding.help):
+        elif place and place.column and _says_something_else(first, finding):
             kept.setdefault((*key, finding.message, finding.help), finding)
     return list(kept.values())
+
+
+def _says_something_else(first: Finding, finding: Finding) -> bool:
+    """Of two of one line: whether they are of two places in it, and of these not the same is said."""
+    columns = {place.column for place in (first.location, finding.location) if place is not None}
+    return len(columns) == 2 and (first.message, first.help) != (finding.message, finding.help)
 
 
 def _confirmed(kept: Iterable[Finding], finding: Finding) -> Finding | None:
