@@ -204,7 +204,8 @@ def _clause(sentence: str) -> str:
 
 
 def _merged(findings: Iterable[Finding]) -> list[Finding]:
-    """One finding a source line and code; without a line, one a model and message."""
+    """One finding a source line and code, or several that say different things of places in it; without a line, one a
+    model and message."""
     kept: dict[tuple[object, ...], Finding] = {}
     for finding in findings:
         place = finding.location
@@ -218,9 +219,15 @@ def _merged(findings: Iterable[Finding]) -> list[Finding]:
             kept[key] = finding
         elif first.stage != finding.stage:
             kept[next(k for k, f in kept.items() if f is first)] = _with_sight(first, finding)
-        elif place and place.column and first.location and first.location.column != place.column:
-            kept[(*key, place.column)] = finding
+        elif place and place.column and _says_something_else(first, finding):
+            kept.setdefault((*key, finding.message, finding.help), finding)
     return list(kept.values())
+
+
+def _says_something_else(first: Finding, finding: Finding) -> bool:
+    """Of two of one line: whether they are of two places in it, and of these not the same is said."""
+    columns = {place.column for place in (first.location, finding.location) if place is not None}
+    return len(columns) == 2 and (first.message, first.help) != (finding.message, finding.help)
 
 
 def _confirmed(kept: Iterable[Finding], finding: Finding) -> Finding | None:

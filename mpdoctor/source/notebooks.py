@@ -2,8 +2,8 @@
 
 `%matplotlib inline`, `!pip install`, `model.fit?` and the like become `pass`; `%time x = f()` keeps its statement;
 a cell that begins with `%%bash` or `%%html` is no Python and left out, one that begins with `%%time` is. The prompts of
-a session, `>>> ` and `In [1]: `, are taken away as IPython does it. Lines stay where they are. A cell that is no Python
-even so is told, and the others are read.
+a session, `>>> ` and `In [1]: `, are taken away as IPython does it. Lines stay where they are. A cell that cites in
+BibTeX is to be copied and not run. A cell that is no Python even so is told, and the others are read.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ _PROMPTS = (
     (re.compile(r">>>(?: |$)"), re.compile(r"(?:>>>|\.\.\.)(?: |$)")),
     (_IN := re.compile(r"(?:(?:\[(?:nav|ins)\])? )?In \[\d+\]: |[ \t]*\.{3,}: ?"), _IN),
 )
+_CITATION = re.compile(r"\s*@[A-Za-z]+\s*\{\s*[^\s,{}=]+\s*,")  # `@article{key,`, which is no decorator
 _TIMED = re.compile(rf"(?P<indent>\s*)%time[ \t]+(?!(?:{_COMPOUND})\b)(?=[A-Za-z_(])")
 
 
@@ -133,6 +134,8 @@ def _tree_from_cell(text: str, path: str) -> ast.Module | Problem:
     tree = tree_from_text(text, path)
     if not isinstance(tree, Problem):
         return tree
+    if _CITATION.match(text):
+        return ast.Module([], [])
     again = tree_from_text(without_magics(text), path)
     if isinstance(again, ast.Module):
         return again

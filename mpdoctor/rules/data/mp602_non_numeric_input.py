@@ -45,10 +45,12 @@ from mpdoctor.facts.model import ArrayFacts, ModelFacts
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.knowledge.api_names import public_name
 from mpdoctor.knowledge.layer_kinds import TEXT
+from mpdoctor.program.dtypes.tensor_dtypes import dtype_named
 from mpdoctor.program.events import Call
 from mpdoctor.program.instances import is_call_of
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Api, Value, options
+from mpdoctor.semantics.source.layers.layer_order import INPUTS
 from mpdoctor.semantics.source.layers.model_layers import layer_name
 from mpdoctor.semantics.source.layers.preceding_layers import layers_of_sequential
 from mpdoctor.semantics.source.programs.array_contents import non_numeric_content
@@ -150,4 +152,5 @@ def _is_for_text(layer: Value) -> bool:
 def _reads_text(facts: SourceFacts) -> bool:
     """Whether a part of the program may take strings: then nothing is certain about its inputs."""
     has_layer = any(isinstance(call.callee, Api) for call in facts.calls_named(*TEXT))
-    return has_layer or any(f"{use.api.name}.".startswith(HANDLING_TEXT) for use in facts.uses)
+    is_declared = any(dtype_named(call.keyword("dtype")) == "string" for call in facts.calls_of(*INPUTS))
+    return has_layer or is_declared or any(f"{use.api.name}.".startswith(HANDLING_TEXT) for use in facts.uses)

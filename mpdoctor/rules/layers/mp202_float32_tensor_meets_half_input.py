@@ -64,6 +64,7 @@ from mpdoctor.semantics.source.edits.expressions import safe_fix
 from mpdoctor.semantics.source.edits.made.tensors import is_said_at, made_in
 from mpdoctor.semantics.source.edits.met_operands import cast_where_it_meets, dtype_written, pairs_that_meet
 from mpdoctor.semantics.source.edits.names import cast
+from mpdoctor.semantics.source.edits.uses import meets_float32_elsewhere
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
 from mpdoctor.semantics.source.layers.layer_variables import RAW, is_raw_variable_of_layer, is_weight
 from mpdoctor.semantics.source.layers.mixed_operands import is_half, may_raise, mixed_operands, origin
@@ -166,12 +167,12 @@ def _fix(facts: SourceFacts, event: Call | Operation, operands: tuple[Value, ...
 
 def _cast(facts: SourceFacts, event: Call | Operation, wide: Value, dtype: str) -> Edit | list[Edit] | None:
     """The edit that casts it where it is made, on the same path through the same function, if the dtype has a name
-    there."""
+    there, and if no other line needs it as it is."""
     if not isinstance(wide, Call | Operation) or wide.context.function is not event.context.function:
         return None
     if isinstance(wide, Call) and (is_call_of(wide, *RAW) or not isinstance(wide.callee, Api)):
         return None
-    if not is_said_at(facts, wide.location, event, dtype):
+    if not is_said_at(facts, wide.location, event, dtype) or meets_float32_elsewhere(facts, wide, event):
         return None
     return made_in(facts, wide, event, dtype) or cast(facts, wide.location, dtype)
 

@@ -65,7 +65,7 @@ from mpdoctor.finding import AlsoSeen, Finding, Fix, Severity
 from mpdoctor.knowledge.api_names import public_name
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Api, Value, known, options, walk
+from mpdoctor.program.values import Api, Value, is_api, known, options, walk
 from mpdoctor.semantics.source.edits.expressions import unsafe_fix, with_keyword
 from mpdoctor.semantics.source.edits.named_numbers import number_replaced
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
@@ -132,6 +132,8 @@ NORMALIZING = {
     "normalize": (3, "epsilon", 1e-7, NO_RECIPROCAL),
     "batch_normalization": (5, "variance_epsilon", 1e-3, VANISHES),
 }
+OF_BACKEND = "keras.backend.l2_normalize"
+INSTEAD_OF_BACKEND = "Call `tf.math.l2_normalize` instead: that of the Keras backend takes no epsilon."
 OF_NORMALIZING = {
     "l2_normalize": (
         "is 0 in float16: a row of zeros, or of values below 2e-4, becomes NaN",
@@ -286,10 +288,11 @@ def _normalizing(facts: SourceFacts) -> Iterator[Finding]:
         given = call.argument(place, keyword)
         largest = default if given is None else max(numbers_from_value(given), default=1.0)
         if 0 < largest <= vanishes and precision.dtype(call.argument(0, "x"), call.context) == "float16":
-            is_replaced = given is None or call.keyword(keyword) is not None
+            takes_none = is_api(call.callee, OF_BACKEND)
+            is_replaced = not takes_none and (given is None or call.keyword(keyword) is not None)
             yield Finding(
                 f"The epsilon of `{name}`, {written(largest)}, {OF_NORMALIZING[name][0]}.",
-                OF_NORMALIZING[name][1],
+                f"{INSTEAD_OF_BACKEND} {OF_NORMALIZING[name][1]}" if takes_none else OF_NORMALIZING[name][1],
                 call.location,
                 severity=Severity.WARNING if given is None else None,
                 fix=unsafe_fix(f"Give it {keyword}=1e-3", with_keyword(facts, call.location, keyword, "1e-3"))

@@ -294,8 +294,11 @@ def test_source_model_and_training_are_one_finding() -> None:
 @pytest.mark.parametrize(
     ("two", "presented"),
     [
-        ([seen("MP201", column=3), seen("MP201", column=30)], 2),
+        ([seen("MP201", column=3), seen("MP201", column=30, message="another layer")], 2),
+        ([seen("MP201", column=3), seen("MP201", column=30, help="mend it otherwise")], 2),
+        ([seen("MP201", column=3), seen("MP201", column=30)], 1),
         ([seen("MP201", column=3), seen("MP201", column=3)], 1),
+        ([seen("MP201", column=3), seen("MP201", column=3, message="what follows")], 1),
         ([seen("MP201"), seen("MP201")], 1),
         ([seen("MP201"), seen("MP201", 6)], 2),
         ([seen("MP201"), seen("MP202")], 2),
@@ -306,7 +309,9 @@ def test_source_model_and_training_are_one_finding() -> None:
         ([seen("MP201", 5), seen("MP201", None, "model")], 1),
         ([seen("MP201", 5, "model"), seen("MP201", None, "training")], 2),
     ],
-    ids=["two-columns", "one-column", "whole-line", "two-lines", "two-codes", "two-targets", "no-line",
+    ids=["two-columns", "two-columns-two-remedies", "two-columns-in-the-same-words", "one-column",
+         "one-column-two-messages",
+         "whole-line", "two-lines", "two-codes", "two-targets", "no-line",
          "no-line-two-messages", "no-line-two-models", "line-in-the-source-and-none-live",
          "line-and-no-line-live"],
 )  # fmt: skip

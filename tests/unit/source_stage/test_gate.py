@@ -84,6 +84,8 @@ FILES: dict[str, tuple[str | bytes, list[int], int | None]] = {
     "prompts_with_an_answer.ipynb": (code(">>> 1 + 1\nthe answer\n"), [], 2),
     "prompts_in_the_third_line.ipynb": (code("x = 1\ny = 2\n>>> z = 3\n"), [], 3),
     "ellipsis.ipynb": (code("x = 1\n...\n" + WRONG), [4], None),
+    "citation.ipynb": (code("@manual{Intro1,\n title={A title},\n year={2024},\n}", WRONG), [2], None),
+    "decorated.ipynb": (code("@cache\ndef f({): pass"), [], 2),
     "format_3.ipynb": (json.dumps({"worksheets": [{"cells": [{"cell_type": "code", "input": [WRONG]}]}]}), [2], None),
     "other_language.ipynb": (code("x <- 1", metadata={"kernelspec": {"language": "R"}}), [], None),
     "odd_cells.ipynb": (json.dumps({"cells": [1, None, {"cell_type": "code"}], "metadata": []}), [], None),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 
+from mpdoctor.program.dtypes.array_dtypes import is_array
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Api, Collection, Known, Value, options, walk
@@ -15,12 +17,23 @@ _COMPUTING = ("tensorflow.", "keras.ops.", "keras.backend.")
 
 def meets_others(facts: SourceFacts, value: Value) -> bool:
     """Whether the program computes with it, or with what is made of it, and another tensor at once."""
-    made_of_it, waiting = {id(value)}, [value]
-    users = _users(facts)
+    return _meets(facts, value, lambda part: not _is_plain(part), {id(value)})
+
+
+def meets_float32_elsewhere(facts: SourceFacts, value: Value, event: Call | Operation) -> bool:
+    """Whether it is float32 for a float32 tensor, too, that it is combined with on another line than this event's."""
+    return _meets(
+        facts, value, lambda part: facts.dtype_of(part) == "float32" and not is_array(part), {id(value), id(event)}
+    )
+
+
+def _meets(facts: SourceFacts, value: Value, is_met: Callable[[Value], bool], made_of_it: set[int]) -> bool:
+    """`made_of_it`: the ids of the value, and of what is made of it and not to be looked at."""
+    waiting, users = [value], _users(facts)
     for item in waiting:
         if item is not value and _computes(item):
             parts = _operands(item)
-            if any(id(part) not in made_of_it and not _is_plain(part) for part in parts):
+            if any(id(part) not in made_of_it and is_met(part) for part in parts):
                 return True
         for user in users.get(id(item), ()):
             if id(user) not in made_of_it:

@@ -26,6 +26,7 @@ from mpdoctor.semantics.source.layers.call_dtypes import (
     policies_made_with,
     runs_in_some_call,
 )
+from mpdoctor.semantics.source.layers.casts import is_cast
 from mpdoctor.semantics.source.layers.layer_variables import is_weight
 from mpdoctor.semantics.source.layers.output_layers import SIXTEEN_BITS
 from mpdoctor.semantics.source.numbers.precision import precision_of
@@ -156,16 +157,24 @@ def half_dtypes(facts: SourceFacts, value: Value, context: Context) -> tuple[str
 
 
 def _tensors_behind(value: Value) -> Iterator[Value]:
-    """The value and what it was made from; of what a layer is called with the first argument alone, which it casts:
-    `training` says nothing of its output."""
+    """The value and what it was made from, of which its dtype comes."""
     waiting, seen = [value], {value}
     for part in waiting:
         yield part
-        is_output = isinstance(part, Call) and isinstance(part.callee, Call) and part.args
-        for inner in (part.callee, part.args[0]) if isinstance(part, Call) and is_output else part.parts:
+        for inner in _with_its_dtype(part):
             if inner is not None and inner not in seen:
                 seen.add(inner)
                 waiting.append(inner)
+
+
+def _with_its_dtype(value: Value) -> tuple[Value | None, ...]:
+    """What it is made from; of what a layer is called with the first argument alone, which it casts: `training` says
+    nothing of its output. And what is cast says nothing of the cast."""
+    if isinstance(value, Call) and isinstance(value.callee, Call) and value.args:
+        return value.callee, value.args[0]
+    if isinstance(value, Call) and is_cast(value):
+        return (value.argument(1, "dtype"),)
+    return value.parts
 
 
 def _parameters_behind(value: Value) -> Iterator[Parameter]:
@@ -248,7 +257,7 @@ def _given_tensors(call: Call) -> tuple[Value, ...]:
         return ()
     if name in TENSORS:
         return call.arguments(TENSORS[name])
-    return call.arguments(slice(1)) if name in KEEPING or name == "cast" else ()
+    return call.arguments(slice(1)) if name in KEEPING or name in ("cast", "shape") else ()
 
 
 def without_numbers(value: Value) -> Value:

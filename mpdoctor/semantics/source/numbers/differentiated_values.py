@@ -18,6 +18,7 @@ STOPPING = (
     *("ones", "ones_like", "zeros", "zeros_like", "eye", "range", "arange", "linspace", "one_hot", "sequence_mask"),
     *("shape", "size", "rank", "equal", "not_equal", "greater", "greater_equal", "less", "less_equal", "isfinite"),
     *("logical_and", "logical_or", "logical_not", "any", "all", "reduce_any", "reduce_all"),
+    *("categorical", "multinomial"),  # classes that are drawn by their logits; the loss function has another name
 )
 COMPARING = ("<", "<=", ">", ">=", "==", "!=", "not", "in", "not in", "is", "is not", "//")
 DEEPEST = 20

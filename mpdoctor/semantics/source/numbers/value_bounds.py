@@ -7,13 +7,14 @@ from typing import NamedTuple
 
 from mpdoctor.knowledge.api_names import public_name
 from mpdoctor.program.events import Call, Operation
-from mpdoctor.program.values import Api, Collection, Known, Value, is_api, known, options
+from mpdoctor.program.values import Api, Collection, Item, Known, Value, is_api, known, options
 from mpdoctor.semantics.source.numbers.constants import MADE
 
 DEEPEST = 8
 SIX_SIGMA = 6.0  # of a standard normal distribution: one number in 500 million is larger
 # What fills a shape, and the magnitude of its numbers where it is given nothing but that.
 FILLED = {"zeros": 0.0, "ones": 1.0, "normal": SIX_SIGMA, "truncated_normal": 2.0, "uniform": 1.0}
+NEW_AXIS = ("numpy.newaxis", "tensorflow.newaxis")
 ELSEWHERE = ("mean", "stddev", "minval", "maxval", "loc", "scale", "low", "high")
 
 
@@ -45,11 +46,19 @@ def _of_one(value: Value, depth: int) -> Bound | None:
         return Bound(sum(item.numbers for item in held), max(item.largest for item in held))
     if isinstance(value, Operation):
         return _of_operation(value, depth)
+    if isinstance(value, Item):
+        return bound_of(value.of, depth + 1) if _adds_an_axis(value) else None
     if isinstance(value, Call) and isinstance(value.callee, Api):
         if is_api(value.callee, *MADE):
             return bound_of(value.argument(0), depth + 1)
         return _of_filled(value, public_name(value.callee.name).rpartition(".")[2])
     return None
+
+
+def _adds_an_axis(value: Item) -> bool:
+    """`a[:, None]` and `a[np.newaxis, :]`, which are as much as `a`."""
+    places = value.index.items if isinstance(value.index, Collection) else ()
+    return any((isinstance(place, Known) and place.value is None) or is_api(place, *NEW_AXIS) for place in places)
 
 
 def _of_operation(value: Operation, depth: int) -> Bound | None:
