@@ -18,8 +18,8 @@ _MOST_NESTED = 6  # forty lines of `text += text` hold the first 2^40 times
 
 def is_from_command_line(value: Value, depth: int = 0) -> bool:
     """Whether it is `args.lr` of what argparse gives, absl's `FLAGS.lr` and `LR.value`, `os.environ.get("LR")`,
-    `sys.argv[1]`, `settings.get("lr", 0.1)`, a parameter of a function that click or typer calls, a text that is made of
-    one of these, or what a table of the program holds for it."""
+    `sys.argv[1]`, `settings.get("lr", 0.1)`, a parameter of a function that click or typer calls, a text that is made
+    of one of these, or what a table of the program holds for it."""
     if isinstance(value, Api):
         return FLAGS in value.name
     if isinstance(value, Item):

@@ -41,6 +41,13 @@ def _answered(branch: Branch) -> list[tuple[Value, bool]]:
     return [_without_not(test, branch.taken) for test in branch.parts or (branch.test,)]
 
 
+def is_ruled_out(context: Context) -> bool:
+    """Whether a test around an event comes out the other way for the values that the event has: `if policy != "none":`
+    around what is given the policy "none"."""
+    answers = ((known(branch.test), branch.taken) for branch in context.branches)
+    return any(answer is not MISSING and bool(answer) is not taken for answer, taken in answers)
+
+
 def may_be_reached_by(context: Context, calls: Iterable[Call]) -> bool:
     """Whether one of these calls of the method that an event stands in may come to it: an arm may ask for a parameter
     that the call gives, or leaves at its default. Without any the call is Keras' own of a model's `call()`."""
