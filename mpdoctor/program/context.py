@@ -18,13 +18,14 @@ class Branch:
     else arm. What follows an `if` of which one arm ends in return, raise, break … is in the other arm too;
     `only` is then True if the arm that ended raises or exits, so that the program comes here or nowhere.
     `parts` have the same answer as `test` where that is certain: both of `a and b` where it is taken, of `a or b`
-    where it is not."""
+    where it is not. `question` is what is asked, in words, and the answer in this arm, where `test` is a constant."""
 
     statement: int
     taken: bool
     test: Value = field(default_factory=Unknown, repr=False)
     only: bool = False
     parts: tuple[Value, ...] = field(default=(), repr=False)
+    question: tuple[str, bool] | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,6 +12,7 @@ from mpdoctor.source.existence_checks import asks_whether_it_works, guarded_in_a
 from mpdoctor.source.interpreter.assignments import assign
 from mpdoctor.source.interpreter.containers import contents_of, element_of, spread_out, united
 from mpdoctor.source.interpreter.dispatch import evaluate
+from mpdoctor.source.interpreter.questions import question_of_arm
 from mpdoctor.source.interpreter.state.interpreter_state import State
 from mpdoctor.source.interpreter.state.recording import record_operation
 from mpdoctor.source.interpreter.state.scopes import Closure, Keywords
@@ -117,8 +118,9 @@ def evaluate_conditional(state: State, node: ast.IfExp) -> Value:
         if certain is MISSING or bool(certain) is taken:
             before = state.context
             guards = guarded_in_arm(before, taken, question)
-            branches = (*before.branches, Branch(id(node), taken, test, parts=parts[taken]))
-            state.context = before.but(**guards, branches=branches)
+            asked = question_of_arm(state, node.test, test, taken)
+            arm_of = Branch(id(node), taken, test, parts=parts[taken], question=asked)
+            state.context = before.but(**guards, branches=(*before.branches, arm_of))
             found.append(evaluate(state, arm))
             state.choose(found[-1])
             state.context = before

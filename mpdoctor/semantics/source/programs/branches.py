@@ -33,6 +33,8 @@ def _answer(branch: Branch, other: Branch) -> bool | None:
         for other_test, other_taken in _answered(other)
         if _asks_the_same(test, other_test)
     }
+    if branch.question is not None and other.question is not None and branch.question[0] == other.question[0]:
+        answers.add(branch.question == other.question)
     return None if not answers else answers == {True}
 
 
