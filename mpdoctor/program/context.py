@@ -9,7 +9,7 @@ from typing import Any
 from mpdoctor.facts.frozen import dataclass
 from mpdoctor.facts.location import Location
 from mpdoctor.program.user_definitions import ClassFacts, FunctionFacts
-from mpdoctor.program.values import Unknown, Value
+from mpdoctor.program.values import Known, Unknown, Value
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,3 +99,11 @@ class Context:
 
 _NAMES = tuple(field.name for field in fields(Context))
 _values = attrgetter(*_NAMES)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Said(Known):
+    """The name of a 16-bit policy as the program writes it out, and where: "mixed_float16" in `"mixed_float16" if
+    args.mixed else "float32"`."""
+
+    context: Context = field(default_factory=Context)

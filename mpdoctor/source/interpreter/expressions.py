@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 
-from mpdoctor.program.context import Branch
+from mpdoctor.knowledge.half_dtypes import HALF_POLICIES
+from mpdoctor.program.context import Branch, Said
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.values import MISSING, Collection, Either, Item, Known, Unknown, Value, known, options
 from mpdoctor.source.constant_folding import OPERATORS, folded_binary, folded_unary, is_told
@@ -23,7 +24,10 @@ def evaluate_constant(state: State, node: ast.Constant) -> Value:
     value: Value | None = getattr(node, "known", None)
     if value is None:
         place, known = state.place(node), node.value
-        value = Known(place, known) if is_told(known) else Unknown(place)
+        if isinstance(known, str) and known in HALF_POLICIES:
+            value = Said(place, known, state.context)
+        else:
+            value = Known(place, known) if is_told(known) else Unknown(place)
         node.known = value  # type: ignore[attr-defined]
     return value
 

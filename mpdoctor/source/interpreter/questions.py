@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import ast
+import re
 
 from mpdoctor.program.values import Known, Value
 from mpdoctor.source.interpreter.state.interpreter_state import State
 
+_OF_AN_OBJECT = re.compile(r"\b(self|cls)\b")
 _SAYING_NO = {ast.NotEq: "==", ast.IsNot: "is", ast.NotIn: "in"}
 _SAYING_YES = {ast.Eq: "==", ast.Is: "is", ast.In: "in"}
 
 
 def question_of_arm(state: State, asked: ast.expr, test: Value, taken: bool) -> tuple[str, bool] | None:
     """The question in words and its answer in this arm; None where the answer is no constant, and `test` itself tells
-    what is asked. One class and one file mean one thing by the same words."""
+    what is asked. One file means one thing by the same words, and one class by `self`."""
     if not isinstance(test, Known):
         return None
     words, is_said = _in_words(asked)
-    owner = state.context.owner
+    owner = state.context.owner if _OF_AN_OBJECT.search(words) else None
     return f"{state.module.source.path}:{'' if owner is None else owner.name}:{words}", taken is is_said
 
 
