@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from mpdoctor.program.events import Call, Operation
+from mpdoctor.program.instances import is_instance_of
+from mpdoctor.program.user_definitions import FunctionFacts, Parameter
 from mpdoctor.program.values import Api, Attribute, Collection, Item, Known, Value, is_api, known, options
 
 PARSING = ("parse_args", "parse_known_args", "parse_intermixed_args")
@@ -10,13 +12,14 @@ FLAGS = ".flags.FLAGS."
 ENVIRONMENT = ("os.environ.get", "os.getenv")
 _TOLD_FROM_OUTSIDE = ("sys.argv", "os.environ")
 _OF_TEXTS = ("f-string", "+")
+_OPTIONS_OF_CLICK = ("click.option", "click.argument")
 _MOST_NESTED = 6  # forty lines of `text += text` hold the first 2^40 times
 
 
 def is_from_command_line(value: Value, depth: int = 0) -> bool:
     """Whether it is `args.lr` of what argparse gives, absl's `FLAGS.lr` and `LR.value`, `os.environ.get("LR")`,
-    `sys.argv[1]`, `settings.get("lr", 0.1)`, a text that is made of one of these, or what a table of the program holds
-    for it."""
+    `sys.argv[1]`, `settings.get("lr", 0.1)`, a parameter of a function that click or typer calls, a text that is made
+    of one of these, or what a table of the program holds for it."""
     if isinstance(value, Api):
         return FLAGS in value.name
     if isinstance(value, Item):
@@ -28,6 +31,8 @@ def is_from_command_line(value: Value, depth: int = 0) -> bool:
         return depth < _MOST_NESTED and all(is_from_command_line(part, depth + 1) for part in parts)
     if isinstance(value, Call):
         return is_api(value.callee, *ENVIRONMENT) or default_of_setting(value) is not None
+    if isinstance(value, Parameter):
+        return value.function is not None and is_command(value.function)
     if not isinstance(value, Attribute):
         return False
     return parsing_call(value.of) is not None or (value.name == "value" and defines_flag(value.of))
@@ -41,6 +46,21 @@ def default_of_setting(call: Call) -> Value | None:
     )
     default = call.argument(1, "default") if is_get else None
     return default if is_told(default) else None
+
+
+def is_command(function: FunctionFacts) -> bool:
+    """Whether click or typer calls it with what the command line says."""
+    made = (decorator for decorator in function.decorators if isinstance(decorator, Call))
+    return any(is_option_of_click(decorator) or is_command_of_typer(decorator) for decorator in made)
+
+
+def is_option_of_click(decorator: Call) -> bool:
+    return is_api(decorator.callee, *_OPTIONS_OF_CLICK)
+
+
+def is_command_of_typer(decorator: Call) -> bool:
+    """`@app.command()`"""
+    return decorator.method == "command" and is_instance_of(decorator.receiver, "typer.Typer")
 
 
 def is_told(default: Value | None) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 from mpdoctor.facts.frozen import dataclass
 from mpdoctor.facts.location import Location
 from mpdoctor.program.user_definitions import ClassFacts, FunctionFacts
-from mpdoctor.program.values import Unknown, Value
+from mpdoctor.program.values import Known, Unknown, Value
 
 
 @dataclass(frozen=True, eq=False)
@@ -18,13 +18,14 @@ class Branch:
     else arm. What follows an `if` of which one arm ends in return, raise, break … is in the other arm too;
     `only` is then True if the arm that ended raises or exits, so that the program comes here or nowhere.
     `parts` have the same answer as `test` where that is certain: both of `a and b` where it is taken, of `a or b`
-    where it is not."""
+    where it is not. `question` is what is asked, in words, and the answer in this arm, where `test` is a constant."""
 
     statement: int
     taken: bool
     test: Value = field(default_factory=Unknown, repr=False)
     only: bool = False
     parts: tuple[Value, ...] = field(default=(), repr=False)
+    question: tuple[str, bool] | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,6 +85,10 @@ class Context:
     def asks_what_exists(self) -> bool:
         return self.guarded and not self.only_unwrapped
 
+    def still_inside(self, later: Context) -> Context:
+        """The same behind a stretch of the program that entered a context manager by a call and did not leave it."""
+        return self if later.withs is self.withs else self.but(withs=later.withs)
+
     def but(self, **changes: Any) -> Context:
         """The same, some of it changed. (Asked for at each `if`; `dataclasses.replace` takes four times as long.)"""
         if "guarded" in changes:
@@ -94,3 +99,11 @@ class Context:
 
 _NAMES = tuple(field.name for field in fields(Context))
 _values = attrgetter(*_NAMES)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Said(Known):
+    """The name of a 16-bit policy as the program writes it out, and where: "mixed_float16" in `"mixed_float16" if
+    args.mixed else "float32"`."""
+
+    context: Context = field(default_factory=Context)

@@ -35,6 +35,8 @@ STAGES = {
     "in_failure": "model",
 }
 LOOKING_AT_RUNS = ("devices", "training")  # families of rules none of which looks at source
+# What is wrong where it is computed in 16 bits. (A weight or a cast that names a 16-bit dtype is wrong anyway.)
+WRONG_IN_HALF = (*("MP201", "MP202", "MP205", "MP206", "MP211", "MP212", "MP214", "MP215", "MP216", "MP217"), "MP5")
 Nearness = Literal["line", "model", "training", "zero"]
 """How near two findings must be for one to explain the other: on one source line; about one model of one target; about
 one model, where the second was seen in the training alone; or on one source line, where the second saw that a 0 broke
@@ -210,6 +212,15 @@ def _rules_that_may_look(kind: str) -> tuple[Rule, ...]:
     return tuple(_rule(file.string) for file in _files() if file["family"] not in LOOKING_AT_RUNS)
 
 
+def _is_of_float32_alone(rule: Rule, facts: Any, finding: Finding) -> bool:
+    """Whether what is wrong in 16 bits alone stands where the program computes in float32."""
+    if not rule.code.startswith(WRONG_IN_HALF):
+        return False
+    from mpdoctor.semantics.source.programs.float32_paths import runs_in_float32_alone
+
+    return runs_in_float32_alone(facts, finding.location)
+
+
 def findings_from_facts(
     kind: str, facts: Any, keras: Keras | None, chosen: Callable[[Rule], bool]
 ) -> Iterator[Finding | Crashed]:
@@ -222,6 +233,8 @@ def findings_from_facts(
             continue
         try:
             for finding in look(facts):
+                if kind == "in_source" and _is_of_float32_alone(rule, facts, finding):
+                    continue
                 yield dataclasses.replace(
                     finding,
                     code=rule.code,

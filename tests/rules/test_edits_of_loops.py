@@ -181,6 +181,12 @@ NAMED_LATER = """\
     optimizer = first
     optimizer.apply(tape.gradient(loss, one.trainable_variables), one.trainable_variables)
 """
+NAMED_BY_A_LOOP = """\
+    with tf.GradientTape(persistent=True) as tape:
+        loss = tf.reduce_mean((one(x) - y) ** 2)
+    for optimizer in (first,):
+        optimizer.apply(tape.gradient(loss, one.trainable_variables), one.trainable_variables)
+"""
 SCALED_LATER = """\
     with tf.GradientTape() as tape:
         loss = helper(x, y)
@@ -193,7 +199,8 @@ SCALED_LATER = """\
 @pytest.mark.parametrize(
     ("body", "code"),
     [
-        *((body, "MP401") for body in (ONE_OF_TWO_TAPES, ON_ONE_LINE, SHARED_LINE, NOT_UNDER_IT, NAMED_LATER)),
+        *((body, "MP401") for body in (ONE_OF_TWO_TAPES, ON_ONE_LINE, SHARED_LINE, NOT_UNDER_IT)),
+        *((body, "MP401") for body in (NAMED_LATER, NAMED_BY_A_LOOP)),
         (SCALED_LATER, "MP404"),
     ],
 )

@@ -48,7 +48,7 @@ from collections.abc import Iterator
 from functools import cache
 
 from mpdoctor.facts.failure import FailureFacts
-from mpdoctor.finding import Finding, Severity
+from mpdoctor.finding import Edit, Finding, Severity
 from mpdoctor.knowledge.api_names import public_name
 from mpdoctor.knowledge.missing_kernels import (
     GRADIENT_WITHOUT_HALF,
@@ -61,7 +61,7 @@ from mpdoctor.program.dtypes.dtype_names import AUTOCAST
 from mpdoctor.program.dtypes.tensor_dtypes import dtype_named
 from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Api, Attribute, Collection
+from mpdoctor.program.values import Api, Attribute, Collection, Value
 from mpdoctor.semantics.live.refusing_layers import refuses_half
 from mpdoctor.semantics.source.edits.expressions import safe_fix
 from mpdoctor.semantics.source.edits.names import cast_argument
@@ -135,8 +135,23 @@ def _cast_first(facts: SourceFacts, call: Call, message: str) -> Finding:
         message,
         f"Cast first: `{call.method}(tf.cast({text or '…'}, tf.float32))`.",
         call.location,
-        fix=None if meets_others(facts, call) else safe_fix("Cast first", cast_argument(facts, call.location)),
+        fix=None if meets_others(facts, call) else safe_fix("Cast first", _each_cast(facts, call)),
     )
+
+
+def _each_cast(facts: SourceFacts, call: Call) -> list[Edit] | None:
+    """A cast of the first argument, and of each other one that is 16-bit: `tf.complex(x, tf.zeros_like(x))`."""
+    others = [argument for name, argument in call.keywords if call.args or argument is not call.argument(0)]
+    if any(half_dtypes(facts, argument, call.context) for argument in others):
+        return None
+    edits: list[Edit] = []
+    for position, argument in enumerate(call.args or call.keywords[:1]):
+        if position == 0 or (isinstance(argument, Value) and half_dtypes(facts, argument, call.context)):
+            edit = cast_argument(facts, call.location, position=position)
+            if edit is None:
+                return None
+            edits += edit
+    return edits
 
 
 def _gradient(facts: SourceFacts, call: Call, lacking: frozenset[str]) -> Iterator[Finding]:

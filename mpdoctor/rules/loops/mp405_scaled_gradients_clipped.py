@@ -191,6 +191,8 @@ def _clips_scaled(facts: SourceFacts, value: Value | None, gradient: Call) -> It
         for cut in with_mapped(facts, until_gradient):
             if not isinstance(cut, (Call, Operation)) or may_not_run(facts, cut.context):
                 continue
+            if not is_of_scaled_loss(facts, gradient, cut.context):
+                continue
             if _clips_without_scale(cut) or (_cuts(cut, gradient) and not _is_rescaled(value)):
                 yield cut
 

@@ -69,6 +69,7 @@ from mpdoctor.semantics.source.optimizers.gradients import (
 from mpdoctor.semantics.source.optimizers.scaled_losses import converted, gradients_of_loss, scaling_of
 from mpdoctor.semantics.source.optimizers.scaling import SCALING, divided_by_scale, multiplies_loss
 from mpdoctor.semantics.source.optimizers.wrappers import is_fixed, starting_scale
+from mpdoctor.semantics.source.programs.branches import exclude_each_other
 from mpdoctor.semantics.source.programs.given_back import given_back
 from mpdoctor.semantics.source.programs.shown_values import logs, says_scaled, told_in
 from mpdoctor.semantics.wording import place_of
@@ -104,7 +105,8 @@ def _losses_returned(facts: SourceFacts, scaled: list[Call], gradients: list[Cal
 
 def _loss_logged(told: Iterable[Value], log: Call, scaled: list[Call], gradients: list[Call]) -> Call | None:
     """The first scaled loss of which the program takes a gradient, and of which nobody asks for the scaled one."""
-    losses = (loss for value in told if (loss := scaling_of(value, scaled)) and not _asks_its_caller(loss, log))
+    found = (loss for value in told if (loss := scaling_of(value, scaled)) and not _asks_its_caller(loss, log))
+    losses = (loss for loss in found if not exclude_each_other(loss.context, log.context))
     return next((loss for loss in losses if gradients_of_loss(loss, gradients)), None)
 
 
@@ -115,7 +117,8 @@ def _returned(facts: SourceFacts, scaled: list[Call]) -> Iterator[tuple[Call, Re
     unscaled = {id(loss) for call in scaled for loss in options(call.argument(0))}
     for returned in facts.returns:
         values = list(told_in(returned.value))
-        losses = [loss for value in values if (loss := scaling_of(value, scaled))]
+        found = (loss for value in values if (loss := scaling_of(value, scaled)))
+        losses = [loss for loss in found if not exclude_each_other(loss.context, returned.context)]
         if not losses or any(id(value) in unscaled for value in values):
             continue
         gradients = until_gradients(returned.value, lambda part: part in scaled or _is_norm(part))

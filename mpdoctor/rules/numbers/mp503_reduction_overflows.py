@@ -50,19 +50,20 @@ ultralytics/ultralytics#24554, tarun-bisht/fast-style-transfer#3.
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from mpdoctor.facts.training import UNCOUNTABLE, OperationFacts, TrainingFacts
-from mpdoctor.finding import Finding, Fix, Severity
+from mpdoctor.finding import Edit, Finding, Fix, Severity
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.semantics.live.broken_operations import ADDING, SUMS, broke, is_overflow
 from mpdoctor.semantics.live.hidden_overflows import finding_of_hidden_overflow
 from mpdoctor.semantics.live.second_training import remedies_as_told
 from mpdoctor.semantics.live.tried_remedies import after_trials
-from mpdoctor.semantics.source.edits.expressions import unsafe_fix
+from mpdoctor.semantics.source.edits.expressions import expression_written, holds, replaced, unsafe_fix
 from mpdoctor.semantics.source.edits.layers import in_float32
-from mpdoctor.semantics.source.edits.names import cast_argument
+from mpdoctor.semantics.source.edits.names import cast_argument, cast_around
 from mpdoctor.semantics.source.edits.softmax import softmax_instead
 from mpdoctor.semantics.source.edits.uses import meets_others
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
@@ -146,7 +147,24 @@ def _fix(facts: SourceFacts, event: Call | Operation, kind: str) -> Fix | None:
     if not isinstance(event, Call) or kind == GRAM or meets_others(facts, event):
         return None
     position = 1 if _is_einsum(event) else 0  # behind the equation
-    return unsafe_fix("Cast it to float32 first", cast_argument(facts, event.location, position=position))
+    in_square = _cast_in_square(facts, event) if kind == NORM else None
+    edits = in_square or cast_argument(facts, event.location, position=position)
+    return unsafe_fix("Cast it to float32 first", edits)
+
+
+def _cast_in_square(facts: SourceFacts, summing: Call) -> list[Edit] | None:
+    """Of `tf.reduce_sum(tf.square(x))`, in which a value of 256 is infinite before it is added."""
+    squared = summing.argument(0)
+    if not isinstance(squared, Call | Operation) or not holds(summing.location, squared.location):
+        return None
+    if isinstance(squared, Call):
+        return cast_argument(facts, squared.location) if function_named(squared) == "square" else None
+    written, around = expression_written(facts, squared.location), cast_around(facts)
+    if not isinstance(written, ast.BinOp) or not isinstance(written.op, ast.Pow) or around is None:
+        return None
+    base, exponent = ast.unparse(written.left), ast.unparse(written.right)
+    edit = replaced(facts, squared.location, f"{around[0]}{base}{around[1]} ** {exponent}")
+    return [edit] if edit is not None else None
 
 
 def _is_einsum(event: Call | Operation) -> bool:

@@ -60,6 +60,7 @@ from mpdoctor.semantics.source.optimizers.wrapper_arguments import (
     problem_with_numbers,
 )
 from mpdoctor.semantics.source.optimizers.wrappers import WRAPPER, inner_argument
+from mpdoctor.semantics.source.programs.branches import is_ruled_out
 
 SEVERITY = Severity.ERROR
 FIXES = ("safe", "unsafe")
@@ -76,8 +77,16 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         if call.context.asks_what_exists or (isinstance(call.callee, Api) and ".experimental." in call.callee.name):
             continue  # the experimental class took other arguments, and MP102 reports it where it was removed
         problem = look(call) or look(_without_command_line(call))
-        if problem is not None:
+        if problem is not None and not _is_asked_about(call):
             yield Finding(problem[0], problem[1], call.location, fix=_fix(facts, call, problem[0]))
+
+
+def _is_asked_about(call: Call) -> bool:
+    """Whether a test around it lets through other values than the program is seen to hold: behind
+    `if scale == "dynamic": return …`"""
+    given = (*call.args[1:], *(value for _, value in call.keywords))
+    are_written_out = all(holds(call.location, value.location) for value in given)
+    return is_ruled_out(call.context) and not are_written_out
 
 
 def _without_command_line(call: Call) -> Call:

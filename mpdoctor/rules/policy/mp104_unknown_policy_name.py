@@ -44,6 +44,7 @@ from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import ClassFacts
 from mpdoctor.program.values import Api, Value, known, options, walk
 from mpdoctor.semantics.source.edits.expressions import literal_replaced, replaced, safe_fix
+from mpdoctor.semantics.source.programs.branches import is_ruled_out
 
 SEVERITY = Severity.ERROR
 FIXES = ("safe",)
@@ -80,7 +81,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 def _policies_given(facts: SourceFacts) -> Iterator[tuple[Call, Value, bool]]:
     """Each call that is given a policy name, with the value, and whether it is the `dtype` of a layer."""
     for call, dtype in _calls_that_name(facts):
-        if isinstance(call.callee, Api) and not call.context.guarded:
+        if isinstance(call.callee, Api) and not call.context.guarded and not is_ruled_out(call.context):
             to_layer = dtype is not None and _makes_a_layer(call.callee)
             choices = options(dtype if to_layer else _policy_given(facts, call))
             for given in choices:

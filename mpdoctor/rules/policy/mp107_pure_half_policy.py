@@ -51,6 +51,7 @@ from mpdoctor.semantics.source.edits.expressions import argument_replaced, liter
 from mpdoctor.semantics.source.edits.policies import policy_instead
 from mpdoctor.semantics.source.edits.statements import without_statement
 from mpdoctor.semantics.source.layers.untrained_models import is_in_untrained_model
+from mpdoctor.semantics.source.programs.branches import is_ruled_out
 from mpdoctor.semantics.source.programs.running_functions import functions_around, surrounding
 from mpdoctor.semantics.source.programs.tests_without_training import TRAINING, is_in_test_without_training
 from mpdoctor.semantics.source.programs.using_scripts import is_compiled_to_be_used
@@ -96,7 +97,7 @@ def _is_right(facts: SourceFacts, call: Call, given: Value | None, role: str) ->
     """Whether the line raises, makes no 16-bit weights after all, or makes weights that nothing trains."""
     if (role == FLOATX and _makes_variables_its_own_way(facts)) or _is_refused(given):
         return True
-    if role == GLOBAL_POLICY and _is_replaced_at_once(facts, call):
+    if is_ruled_out(call.context) or (role == GLOBAL_POLICY and _is_replaced_at_once(facts, call)):
         return True
     is_of_a_layer = role not in (FLOATX, GLOBAL_POLICY)
     return is_in_test_without_training(facts, call.context) or (is_of_a_layer and is_in_untrained_model(facts, call))

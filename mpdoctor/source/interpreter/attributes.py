@@ -105,6 +105,9 @@ def attribute_of(state: State, of: Value, name: str, location: Location, is_call
         found = _attribute_of_class(state, of.of, of, name, location, of) if isinstance(of.of, ClassFacts) else None
     elif name == "value" and is_enumeration_member(of):
         return of
+    elif of in state.members:
+        own = state.members[of]
+        found = _attribute_of_class(state, own, of, name, location, Defined(location, own))
     return found or Attribute(location, of, name)
 
 

@@ -20,6 +20,7 @@ from mpdoctor.source.interpreter.containers import element_of, iterated
 from mpdoctor.source.interpreter.dispatch import evaluate, execute_block
 from mpdoctor.source.interpreter.expressions import evaluate_test
 from mpdoctor.source.interpreter.hidden_failures import TryNode, hiding_handlers
+from mpdoctor.source.interpreter.questions import question_of_arm
 from mpdoctor.source.interpreter.state.interpreter_state import State
 from mpdoctor.source.interpreter.state.scopes import merged_names
 from mpdoctor.source.joining import joined, without_earlier
@@ -40,7 +41,8 @@ def execute_if(state: State, node: ast.If) -> bool:
     ends: list[dict[str, Value]] = []
     branches = []
     for taken, body in ((True, node.body), (False, node.orelse)):
-        branch = Branch(id(node), taken, test, parts=parts[taken])
+        asked = question_of_arm(state, node.test, test, taken)
+        branch = Branch(id(node), taken, test, parts=parts[taken], question=asked)
         state.scope.names = dict(before)
         _leave_out(state, node.test, taken)
         guards = guarded_in_arm(outer, taken, question)
@@ -55,7 +57,7 @@ def execute_if(state: State, node: ast.If) -> bool:
     state.scope.names = merged_names(ends)
     if len(ends) == 1:  # what follows is the rest of the other arm
         (way,) = branches
-        branch = Branch(way.statement, way.taken, way.test, state.frame.ends_program, way.parts)
+        branch = Branch(way.statement, way.taken, way.test, state.frame.ends_program, way.parts, way.question)
         guards = guarded_in_arm(outer, branch.taken, question)
         state.context = state.context.but(**guards, branches=(*outer.branches, branch))
     return True

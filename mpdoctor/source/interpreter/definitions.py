@@ -16,7 +16,7 @@ from mpdoctor.source.interpreter.calls.callees import TRANSPARENT, closure_of
 from mpdoctor.source.interpreter.calls.calls import call_value
 from mpdoctor.source.interpreter.containers import spread_out
 from mpdoctor.source.interpreter.dispatch import evaluate, execute_block
-from mpdoctor.source.interpreter.settings.data_classes import default_of_field
+from mpdoctor.source.interpreter.settings.data_classes import default_of_field, remember_members
 from mpdoctor.source.interpreter.state.interpreter_state import State
 from mpdoctor.source.interpreter.state.scopes import Closure, Scope
 
@@ -173,6 +173,7 @@ def execute_class(state: State, node: ast.ClassDef) -> bool:
     for name, value in state.scope.names.items():
         if name not in own.methods:
             state.walk.side_effects.set(own.attributes, name, default_of_field(value))
+    remember_members(state, own)
     state.qualified.pop()
     state.scope, state.owner = outer_scope, outer_owner
     closures = state.module.closures

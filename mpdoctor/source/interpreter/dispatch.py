@@ -32,6 +32,6 @@ def execute_block(state: State, body: list[ast.stmt]) -> bool:
         if not state.statements[type(statement)](state, statement):
             goes_on = False
             break
-    state.context = before
+    state.context = before.still_inside(state.context)
     state.depth -= 1
     return goes_on

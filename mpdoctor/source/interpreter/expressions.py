@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 
-from mpdoctor.program.context import Branch
+from mpdoctor.knowledge.half_dtypes import HALF_POLICIES
+from mpdoctor.program.context import Branch, Said
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.values import MISSING, Collection, Either, Item, Known, Unknown, Value, known, options
 from mpdoctor.source.constant_folding import OPERATORS, folded_binary, folded_unary, is_told
@@ -12,6 +13,7 @@ from mpdoctor.source.existence_checks import asks_whether_it_works, guarded_in_a
 from mpdoctor.source.interpreter.assignments import assign
 from mpdoctor.source.interpreter.containers import contents_of, element_of, spread_out, united
 from mpdoctor.source.interpreter.dispatch import evaluate
+from mpdoctor.source.interpreter.questions import question_of_arm
 from mpdoctor.source.interpreter.state.interpreter_state import State
 from mpdoctor.source.interpreter.state.recording import record_operation
 from mpdoctor.source.interpreter.state.scopes import Closure, Keywords
@@ -22,7 +24,10 @@ def evaluate_constant(state: State, node: ast.Constant) -> Value:
     value: Value | None = getattr(node, "known", None)
     if value is None:
         place, known = state.place(node), node.value
-        value = Known(place, known) if is_told(known) else Unknown(place)
+        if isinstance(known, str) and known in HALF_POLICIES:
+            value = Said(place, known, state.context)
+        else:
+            value = Known(place, known) if is_told(known) else Unknown(place)
         node.known = value  # type: ignore[attr-defined]
     return value
 
@@ -117,8 +122,9 @@ def evaluate_conditional(state: State, node: ast.IfExp) -> Value:
         if certain is MISSING or bool(certain) is taken:
             before = state.context
             guards = guarded_in_arm(before, taken, question)
-            branches = (*before.branches, Branch(id(node), taken, test, parts=parts[taken]))
-            state.context = before.but(**guards, branches=branches)
+            asked = question_of_arm(state, node.test, test, taken)
+            arm_of = Branch(id(node), taken, test, parts=parts[taken], question=asked)
+            state.context = before.but(**guards, branches=(*before.branches, arm_of))
             found.append(evaluate(state, arm))
             state.choose(found[-1])
             state.context = before

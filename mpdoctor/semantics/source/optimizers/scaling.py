@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mpdoctor.knowledge.layer_kinds import WEIGHT_LISTS
+from mpdoctor.program.context import Context
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.instances import class_of
 from mpdoctor.program.memoize import asked_once
@@ -22,6 +23,7 @@ from mpdoctor.semantics.source.optimizers.gradients import (
 from mpdoctor.semantics.source.optimizers.loop_guards import may_not_run
 from mpdoctor.semantics.source.optimizers.loss_scale_signs import is_scaled_by, may_be_scaled_in
 from mpdoctor.semantics.source.optimizers.wrappers import wrapped, wrapper_calls
+from mpdoctor.semantics.source.programs.branches import exclude_each_other
 
 SCALING = ("scale_loss", "get_scaled_loss")
 USUAL_SCALE = (2.0**15,)
@@ -66,9 +68,14 @@ def scales(facts: SourceFacts, call: Call) -> bool:
     )
 
 
-def is_of_scaled_loss(facts: SourceFacts, gradient: Call) -> bool:
-    """Whether what a tape differentiates here was multiplied by a loss scale, on some path."""
-    return any(scales(facts, call) for call in scaling_calls(target(gradient)))
+def is_of_scaled_loss(facts: SourceFacts, gradient: Call, also: Context | None = None) -> bool:
+    """Whether what a tape differentiates here was multiplied by a loss scale, on some path that leads here, and to what
+    happens to the gradient in `also`."""
+    places = (gradient.context, also or gradient.context)
+    return any(
+        scales(facts, call) and not any(exclude_each_other(call.context, place) for place in places)
+        for call in scaling_calls(target(gradient))
+    )
 
 
 def unscaled_losses_of_layers(facts: SourceFacts, gradient: Call) -> Iterator[Call | Operation]:

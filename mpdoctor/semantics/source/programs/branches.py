@@ -33,12 +33,21 @@ def _answer(branch: Branch, other: Branch) -> bool | None:
         for other_test, other_taken in _answered(other)
         if _asks_the_same(test, other_test)
     }
+    if branch.question is not None and other.question is not None and branch.question[0] == other.question[0]:
+        answers.add(branch.question == other.question)
     return None if not answers else answers == {True}
 
 
 def _answered(branch: Branch) -> list[tuple[Value, bool]]:
     """What is certainly true, or certainly not, in this arm."""
     return [_without_not(test, branch.taken) for test in branch.parts or (branch.test,)]
+
+
+def is_ruled_out(context: Context) -> bool:
+    """Whether a test around an event comes out the other way for the values that the event has: `if policy != "none":`
+    around what is given the policy "none"."""
+    answers = ((known(branch.test), branch.taken) for branch in context.branches)
+    return any(answer is not MISSING and bool(answer) is not taken for answer, taken in answers)
 
 
 def may_be_reached_by(context: Context, calls: Iterable[Call]) -> bool:

@@ -29,6 +29,7 @@ from mpdoctor.source.interpreter.calls.container_calls import (
     zipped,
 )
 from mpdoctor.source.interpreter.calls.container_methods import call_method_of_container
+from mpdoctor.source.interpreter.calls.entered_by_hand import enter_by_hand
 from mpdoctor.source.interpreter.containers import chained, contents_of
 from mpdoctor.source.interpreter.settings.command_line import arguments_as_dictionary, remember_argument
 from mpdoctor.source.interpreter.settings.data_classes import as_dictionary, copy_with
@@ -229,6 +230,9 @@ def call_known_method(state: State, callee: Attribute, call: Call, node: ast.Cal
         return value_from_method(of, callee.name, call.args, call.keywords, call.location)
     if isinstance(of, Collection):
         return call_method_of_container(state, of, callee, call, node)
+    entered = enter_by_hand(state, of, callee.name, call)
+    if entered is not None:
+        return entered
     default = default_of_setting(call)
     return None if default is None else joined((default, call))
 

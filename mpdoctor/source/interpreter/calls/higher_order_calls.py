@@ -1,5 +1,5 @@
 """Functions that call at once the function that they are given, for each element: functools.reduce, map,
-tf.nest.map_structure and tf.while_loop."""
+tf.nest.map_structure, tf.while_loop and tf.scan."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ from mpdoctor.source.joining import joined
 
 MOST_ELEMENTS = 12  # of one list that are followed one by one
 MAP_STRUCTURE = ("tensorflow.nest.map_structure", "keras.tree.map_structure", "tree.map_structure")
-_HIGHER_ORDER = frozenset(("functools.reduce", "builtins.map", *MAP_STRUCTURE, "tensorflow.while_loop"))
+LOOPS = ("tensorflow.while_loop", "keras.ops.while_loop")
+CARRYING = ("tensorflow.scan", "tensorflow.foldl", "tensorflow.foldr")
+_HIGHER_ORDER = frozenset(("functools.reduce", "builtins.map", *MAP_STRUCTURE, *LOOPS, *CARRYING))
 
 Apply = Callable[[Value, tuple[Value, ...]], Value]  # calls the first with the others
 
@@ -36,9 +38,9 @@ def result_of_higher_order(state: State, call: Call, apply: Apply) -> Value | No
         return _mapped(state, function, rest, call.location, apply)
     if name in MAP_STRUCTURE and rest:
         return _mapped_structure(state, function, rest, call.location, apply)
-    if name == "tensorflow.while_loop" and len(rest) > 1:
+    if name in LOOPS and len(rest) > 1:
         return _looped(function, rest, apply)
-    return None
+    return _carried(state, call, function, apply) if name in CARRYING else None
 
 
 def _reduced(state: State, function: Value, rest: list[Value], location: Location, apply: Apply) -> Value | None:
@@ -105,6 +107,19 @@ def _looped(condition: Value, rest: list[Value], apply: Apply) -> Value | None:
         return None
     items = tuple(joined(pair) for pair in zip(held, after.items, strict=True))
     return Collection(after.location, "tuple", items)
+
+
+def _carried(state: State, call: Call, function: Value, apply: Apply) -> Value | None:
+    """`tf.scan(lambda carry, row: carry + row, rows, tf.zeros(8))`: for each row, with what it gave for the one before.
+    It gives a tensor."""
+    rows, start = call.argument(1, "elems"), call.argument(2, "initializer")
+    if rows is None:
+        return None
+    columns = rows.items if isinstance(rows, Collection) else (rows,)
+    row = tuple(element_of(column, call.location) for column in columns)
+    of_a_row = row[0] if not isinstance(rows, Collection) else Collection(call.location, "tuple", row)
+    _repeated(state, lambda: apply(function, (of_a_row if start is None else start, of_a_row)))
+    return call
 
 
 def _repeated(state: State, make: Callable[[], Value]) -> Value:

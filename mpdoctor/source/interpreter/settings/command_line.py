@@ -10,6 +10,8 @@ from mpdoctor.program.command_line import (
     ENVIRONMENT,
     FLAGS,
     defines_flag,
+    is_command_of_typer,
+    is_option_of_click,
     is_told,
     parsing_call,
 )
@@ -23,7 +25,7 @@ from mpdoctor.source.joining import joined
 _PARSERS = ("argparse.ArgumentParser", "configargparse.ArgumentParser", "configargparse.ArgParser")
 _PARTS = ("add_argument_group", "add_mutually_exclusive_group", "add_subparsers", "add_parser")
 _DEFINING = ("DEFINE_string", "DEFINE_enum", "DEFINE_integer", "DEFINE_float")
-_OPTIONS = ("click.option", "click.argument")
+_KEEPING_A_TEXT = ("click.Choice", "click.STRING")
 _TYPED = ("typer.Option", "typer.Argument")
 _DEEPEST = 5
 
@@ -89,10 +91,10 @@ def defaults_of_command(facts: FunctionFacts) -> dict[str, Value]:
         if not isinstance(decorator, Call):
             continue
         default = decorator.keyword("default")
-        if is_api(decorator.callee, *_OPTIONS) and is_told(default) and _is_kept(decorator, default):
+        if is_option_of_click(decorator) and is_told(default) and _is_kept(decorator, default):
             assert default is not None
             found[_name_in_click(decorator)] = default
-        is_command = is_command or (decorator.method == "command" and is_instance_of(decorator.receiver, "typer.Typer"))
+        is_command = is_command or is_command_of_typer(decorator)
     for name, given in facts.defaults.items():
         is_option = isinstance(given, Call) and is_api(given.callee, *_TYPED)
         default = given.argument(0, "default") if isinstance(given, Call) and is_option else given
@@ -115,7 +117,8 @@ def _defines_flag(call: Call) -> bool:
 def _is_kept(call: Call, default: Value | None) -> bool:
     """Whether a default stays as it is written: argparse hands a text, and no number, to the argument's `type`."""
     kind = call.keyword("type")
-    return kind is None or not isinstance(known(default), str) or is_api(kind, "builtins.str")
+    keeps = is_api(kind.callee if isinstance(kind, Call) else kind, "builtins.str", *_KEEPING_A_TEXT)
+    return kind is None or not isinstance(known(default), str) or keeps
 
 
 def _parser_of(value: Value | None) -> Value | None:

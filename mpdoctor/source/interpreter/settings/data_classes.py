@@ -78,7 +78,15 @@ def is_enumeration(own: ClassFacts) -> bool:
 def member_by_value(own: ClassFacts, args: tuple[Value, ...]) -> Value | None:
     """`Precision("float16")`"""
     is_certain = len(args) == 1 and isinstance(args[0], Known) and is_enumeration(own)
-    return args[0] if is_certain and any(known(held) == known(args[0]) for held in own.attributes.values()) else None
+    held = own.attributes.values() if is_certain else ()
+    return next((member for member in held if known(member) == known(args[0])), None)
+
+
+def remember_members(state: State, own: ClassFacts) -> None:
+    """Which enumeration a constant is a member of, whose methods it has."""
+    for member in own.attributes.values() if own.methods and is_enumeration(own) else ():
+        if is_enumeration_member(member):
+            state.walk.side_effects.set(state.members, member, own)
 
 
 def copy_with(state: State, name: str, args: tuple[Value, ...], keywords: Keywords, location: Location) -> Value | None:

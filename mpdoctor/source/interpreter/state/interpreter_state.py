@@ -126,6 +126,8 @@ class State:
         By id of their FunctionFacts, which the closure keeps alive.
     attributes
         Of one instance, by id of the Call that made it.
+    members
+        The enumeration of which a constant is a member.
     flags
         Defaults of the command line's flags, by name; and the epsilon of Keras that the program sets.
     walk
@@ -153,6 +155,7 @@ class State:
     imported: set[Value] = field(default_factory=set)
     closures: dict[int, Closure] = field(default_factory=dict)
     attributes: dict[int, dict[str, Value]] = field(default_factory=dict)
+    members: dict[Value, ClassFacts] = field(default_factory=dict)
     flags: dict[str, Value] = field(default_factory=dict)
     walk: Walk = field(default_factory=Walk)
 

@@ -19,7 +19,7 @@ from mpdoctor.semantics.source.edits.expressions import (
     replaced,
     text_of,
 )
-from mpdoctor.semantics.source.edits.loops.under_tapes import behind_last_under_tape
+from mpdoctor.semantics.source.edits.loops.under_tapes import behind_last_under_tape, reads_what_comes_later
 from mpdoctor.semantics.source.edits.made.layers import called
 from mpdoctor.semantics.source.edits.names import keras_name, tensorflow
 from mpdoctor.semantics.source.edits.statements import line_behind, passed_on, statement_at
@@ -59,7 +59,8 @@ def _line_behind_loss(facts: SourceFacts, gradient: Call, name: str, text: str) 
     if isinstance(loss, Call | Operation) and _is_made_beside(gradient, loss):
         statement = statement_at(facts, loss.location)
         if statement is not None and statement.text.startswith(f"{name} = "):
-            return line_behind(facts, loss.location, text)
+            is_too_early = reads_what_comes_later(facts, statement.location.end_line, text)
+            return None if is_too_early else line_behind(facts, loss.location, text)
     return behind_last_under_tape(facts, gradient.location, name, text)
 
 

@@ -39,17 +39,28 @@ def behind_last_under_tape(facts: SourceFacts, gradient: Location, name: str, te
 
 
 def reads_what_comes_later(facts: SourceFacts, behind: int, text: str) -> bool:
-    """Whether a statement behind this line would read a name that its function gives a value only further down."""
+    """Whether a statement behind this line would read a name that its function, or the file beside its functions, gives
+    a value only further down."""
     around = [node for node in _functions(facts) if node.lineno <= behind <= (node.end_lineno or node.lineno)]
     innermost = max(around, key=lambda node: node.lineno, default=None)
-    if innermost is None:
-        return False
-    names = [node for node in ast.walk(innermost) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
-    given = {name.arg for name in ast.walk(innermost.args) if isinstance(name, ast.arg)}
+    inside = (
+        list(ast.walk(innermost))
+        if innermost is not None
+        else list(_beside_functions(tree_of(facts) or ast.Module([], [])))
+    )
+    names = [node for node in inside if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
+    given = {node.arg for node in ast.walk(innermost.args) if isinstance(node, ast.arg)} if innermost else set()
     known = {name.id for name in names if name.lineno <= behind} | given
     later = {name.id for name in names if name.lineno > behind} - known
     return any(isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id in later
                for node in ast.walk(ast.parse(text)))  # fmt: skip
+
+
+def _beside_functions(node: ast.AST) -> Iterator[ast.AST]:
+    for inner in ast.iter_child_nodes(node):
+        if not isinstance(inner, SCOPES):
+            yield inner
+            yield from _beside_functions(inner)
 
 
 @lru_cache(maxsize=1)

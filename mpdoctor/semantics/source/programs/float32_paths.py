@@ -1,0 +1,59 @@
+"""Where a program that may compute in 16 bits does not: in `if not args.mixed:`, where another arm sets the policy."""
+
+from __future__ import annotations
+
+from mpdoctor.facts.location import Location
+from mpdoctor.knowledge.half_dtypes import HALF_POLICIES
+from mpdoctor.program.context import Context, Said
+from mpdoctor.program.dtypes.tensor_dtypes import policies_named
+from mpdoctor.program.events import Call, Operation
+from mpdoctor.program.policy_settings import policies_set_by
+from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.values import Value, options
+from mpdoctor.semantics.source.programs.branches import exclude_each_other
+from mpdoctor.semantics.source.programs.graph_rewrites import rewrites
+
+# The places of one setting: of the call, and of the name that it is given.
+Places = tuple[Context, ...]
+
+
+def runs_in_float32_alone(facts: SourceFacts, location: Location | None) -> bool:
+    """Whether nothing that the program does at this place happens on a path on which 16 bits were asked for."""
+    events: list[Call | Operation] = [*facts.calls, *facts.operations]
+    contexts = [event.context for event in events if event.location == location]
+    if not contexts or not all(context.branches for context in contexts):
+        return False
+    settings = _settings(facts)
+    return bool(settings) and all(_is_excluded(context, settings or []) for context in contexts)
+
+
+def _is_excluded(context: Context, settings: list[Places]) -> bool:
+    return all(any(exclude_each_other(place, context) for place in places) for places in settings)
+
+
+def _settings(facts: SourceFacts) -> list[Places] | None:
+    """Where the program asks for 16 bits; None where it may do so elsewhere, or for what nobody knows."""
+    if facts.assume_mixed or facts.mixed_elsewhere or facts.incomplete or next(rewrites(facts), None) is not None:
+        return None
+    found: list[Places] = []
+    for call in facts.policy_calls:
+        if not policies_set_by(call):
+            return None
+        found += _asked_for(call, call.argument(0, "policy") or call.keyword("dtype_policy"))
+    for call in facts.calls:
+        found += _asked_for(call, call.keyword("dtype")) if call.keywords else []
+    return found
+
+
+def _asked_for(call: Call, given: Value | None) -> list[Places]:
+    """One for each 16-bit policy that the call may be given."""
+    halves = (option for option in options(given) if any(name in HALF_POLICIES for name in policies_named(option)))
+    return [(call.context, *_said_in(half)) for half in halves]
+
+
+def _said_in(policy: Value) -> Places:
+    """Of a policy that a call makes, the call's too."""
+    if isinstance(policy, Call):
+        names = [name for name in options(policy.argument(0, "name")) if isinstance(name, Said)]
+        return (policy.context, *(name.context for name in names[:1] if len(names) == 1))
+    return (policy.context,) if isinstance(policy, Said) else ()
