@@ -6,6 +6,7 @@ import ast
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from typing import Union
 
 from mpdoctor.facts.location import Location
 from mpdoctor.finding import Edit
@@ -16,6 +17,7 @@ from mpdoctor.semantics.source.edits.statements import logical_line_at
 WITH = (ast.With, ast.AsyncWith)
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
+FunctionNode = Union[ast.FunctionDef, ast.AsyncFunctionDef]
 Block = Sequence[ast.stmt]
 
 
@@ -42,29 +44,39 @@ def reads_what_comes_later(facts: SourceFacts, behind: int, text: str) -> bool:
     """Whether a statement behind this line would read a name that its function, or the file beside its functions, gives
     a value only further down."""
     around = [node for node in _functions(facts) if node.lineno <= behind <= (node.end_lineno or node.lineno)]
-    innermost = max(around, key=lambda node: node.lineno, default=None)
-    inside = (
-        list(ast.walk(innermost))
-        if innermost is not None
-        else list(_beside_functions(tree_of(facts) or ast.Module([], [])))
-    )
-    names = [node for node in inside if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
-    given = {node.arg for node in ast.walk(innermost.args) if isinstance(node, ast.arg)} if innermost else set()
-    known = {name.id for name in names if name.lineno <= behind} | given
-    later = {name.id for name in names if name.lineno > behind} - known
-    return any(isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id in later
-               for node in ast.walk(ast.parse(text)))  # fmt: skip
-
-
-def _beside_functions(node: ast.AST) -> Iterator[ast.AST]:
-    for inner in ast.iter_child_nodes(node):
-        if not isinstance(inner, SCOPES):
-            yield inner
-            yield from _beside_functions(inner)
+    innermost, known = max(around, key=lambda node: node.lineno, default=None), _first_lines_known(facts)
+    first = known.get(innermost) or known.setdefault(innermost, _first_lines(facts, innermost))
+    names = (node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Name))
+    return any(isinstance(name.ctx, ast.Load) and first.get(name.id, 0) > behind for name in names)
 
 
 @lru_cache(maxsize=1)
-def _functions(facts: SourceFacts) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
+def _first_lines_known(_facts: SourceFacts) -> dict[FunctionNode | None, dict[str, int]]:
+    """What was asked for one program: each training step may ask about the same function, or the file."""
+    return {}
+
+
+def _first_lines(facts: SourceFacts, function: FunctionNode | None) -> dict[str, int]:
+    """The line on which a function, or for None the file beside its functions, first gives each name a value: those
+    of parameters are not among them."""
+    inside = ast.walk(function) if function is not None else _beside_functions(tree_of(facts) or ast.Module([], []))
+    given = {node.arg for node in ast.walk(function.args) if isinstance(node, ast.arg)} if function else set()
+    first: dict[str, int] = {}
+    for node in inside:
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.id not in given:
+            first[node.id] = min(node.lineno, first.get(node.id, node.lineno))
+    return first
+
+
+def _beside_functions(tree: ast.AST) -> Iterator[ast.AST]:
+    waiting = [tree]
+    for node in waiting:  # which grows
+        yield node
+        waiting += [inner for inner in ast.iter_child_nodes(node) if not isinstance(inner, SCOPES)]
+
+
+@lru_cache(maxsize=1)
+def _functions(facts: SourceFacts) -> list[FunctionNode]:
     return [node for node in ast.walk(tree_of(facts) or ast.Module([], [])) if isinstance(node, FUNCTIONS)]
 
 
