@@ -19,7 +19,8 @@ ABOUT_TEXT = ("mp001", "mp005")  # rules about what no rewrite leaves as it is
 PROGRAMS = [path for path in sorted(FIXTURES.glob("*/*.py")) if path.parent.name not in ABOUT_TEXT]
 NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
     "configured": """
-        mp309/flagged_policy_asked_by_its_name mp410/clean_made_by_one_function
+        mp309/flagged_policy_asked_by_its_name mp310/flagged_asked_of_the_settings
+        mp410/clean_made_by_one_function
     """,
     "decorated": """
         mp409/flagged_beside_unscaled_gradients
@@ -61,7 +62,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp413/flagged_policy_behind_a_flag mp502/clean_stopped_behind
     """,
     "mixed_in": """
-        mp203/flagged_linear_from_the_guide mp212/flagged_state_given_back
+        mp104/flagged_method_of_an_enumeration mp203/flagged_linear_from_the_guide mp212/flagged_state_given_back
     """,
     "renamed": """
         mp115/clean_held_for_others mp116/clean_used_elsewhere

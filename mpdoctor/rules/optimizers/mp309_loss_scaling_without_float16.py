@@ -51,6 +51,7 @@ from mpdoctor.semantics.source.layers.float16_layers import may_give_float16, po
 from mpdoctor.semantics.source.optimizers.gradients import applied_gradients
 from mpdoctor.semantics.source.optimizers.wrappers import policies_of_model, wrapper_calls
 from mpdoctor.semantics.source.programs.models import is_model
+from mpdoctor.semantics.source.programs.running_functions import functions_around
 from mpdoctor.semantics.wording import listed
 
 SEVERITY = Severity.WARNING
@@ -84,7 +85,7 @@ HELP = "Set the policy `mixed_float16` before the layers are made, or leave the 
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
-    calls = [call for call in wrapper_calls(facts) if _is_certain(call)]
+    calls = [call for call in wrapper_calls(facts) if _is_certain(facts, call)]
     policy = policy_without_float16(facts) if calls and not _may_bring_float16(facts) else None
     for call in calls if policy is not None else ():
         if call.context.branches if policy else not _is_trained(facts, call):
@@ -118,11 +119,12 @@ def _asked_for(facts: SourceFacts, wrapper: Call) -> list[str]:
     return list(dict.fromkeys(f"`{read.name}`" for read in reads if read.name in OF_WRAPPER))
 
 
-def _is_certain(call: Call) -> bool:
+def _is_certain(facts: SourceFacts, call: Call) -> bool:
     """Whether it may be reached, and no `if` around it asks for the policy: where none is ever set, others do not
     matter. A test tries on purpose what is of no use."""
     asked = (part for branch in call.context.branches for part in walk(branch.test))
-    is_certain = call.context.reached and not call.context.guarded and not is_test(call.context.function)
+    running = (call.context.function, *functions_around(facts, call.context))
+    is_certain = call.context.reached and not call.context.guarded and not any(map(is_test, running))
     return is_certain and not any(map(_is_about_policies, asked))
 
 

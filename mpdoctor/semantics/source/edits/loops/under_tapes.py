@@ -6,7 +6,6 @@ import ast
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from typing import Union
 
 from mpdoctor.facts.location import Location
 from mpdoctor.finding import Edit
@@ -17,7 +16,7 @@ from mpdoctor.semantics.source.edits.statements import logical_line_at
 WITH = (ast.With, ast.AsyncWith)
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
-FunctionNode = Union[ast.FunctionDef, ast.AsyncFunctionDef]
+FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 Block = Sequence[ast.stmt]
 
 
