@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable
 
 from mpdoctor.program.events import Call
-from mpdoctor.program.user_definitions import ClassFacts, Defined, Instance
+from mpdoctor.program.user_definitions import ClassFacts, Defined, FunctionFacts, Instance
 from mpdoctor.program.values import Either, Value, is_api, options
 
 
@@ -29,6 +29,12 @@ def class_of(value: Value) -> ClassFacts | None:
         made = value.callee
         return made.of if isinstance(made, Defined) and isinstance(made.of, ClassFacts) else None
     return value.of if isinstance(value, Instance) else None
+
+
+def has_method(value: Value, function: FunctionFacts) -> bool:
+    """Whether calling the object's method of that name runs this function, which its class or a base of it defines."""
+    own = class_of(value)
+    return own is not None and own.find_method(function.name) is function
 
 
 def belongs_to(own: ClassFacts, kinds: Container[str | None], classes: Iterable[ClassFacts]) -> bool:

@@ -61,7 +61,7 @@ from mpdoctor.program.dtypes.dtype_names import AUTOCAST
 from mpdoctor.program.dtypes.tensor_dtypes import dtype_named
 from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Api, Attribute, Collection, Value
+from mpdoctor.program.values import Api, Attribute, Collection
 from mpdoctor.semantics.live.refusing_layers import refuses_half
 from mpdoctor.semantics.source.edits.expressions import safe_fix
 from mpdoctor.semantics.source.edits.names import cast_argument
@@ -145,8 +145,8 @@ def _each_cast(facts: SourceFacts, call: Call) -> list[Edit] | None:
     if any(half_dtypes(facts, argument, call.context) for argument in others):
         return None
     edits: list[Edit] = []
-    for position, argument in enumerate(call.args or call.keywords[:1]):
-        if position == 0 or (isinstance(argument, Value) and half_dtypes(facts, argument, call.context)):
+    for position, argument in enumerate(call.arguments(slice(max(1, len(call.args))))):
+        if position == 0 or half_dtypes(facts, argument, call.context):
             edit = cast_argument(facts, call.location, position=position)
             if edit is None:
                 return None

@@ -42,9 +42,9 @@ from mpdoctor.finding import Finding, Severity
 from mpdoctor.program.dtypes.array_dtypes import dtype_of_array
 from mpdoctor.program.dtypes.tensor_dtypes import dtype_named
 from mpdoctor.program.events import Call, Operation
-from mpdoctor.program.instances import class_of, is_call_of
+from mpdoctor.program.instances import has_method, is_call_of
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.user_definitions import ClassFacts, Parameter
+from mpdoctor.program.user_definitions import Parameter
 from mpdoctor.program.values import Item, Value, known, options, walk
 from mpdoctor.semantics.live.errors.error_texts import evidence_of
 from mpdoctor.semantics.source.layers.layer_policies import half_dtype_of_layer
@@ -141,7 +141,7 @@ def _rows(embedding: Call, made: Call | None) -> int | None:
     """The number of ids of an Embedding: as written, or as passed to the layer that holds the Embedding."""
     rows = embedding.argument(0, "input_dim")
     if isinstance(rows, Parameter) and made is not None and rows.function is not None:
-        of_init = rows.function.name == "__init__" and rows.function.owner is class_of(made)
+        of_init = rows.function.name == "__init__" and has_method(made, rows.function)
         rows = (made.argument(rows.index - 1, rows.name) or rows.default) if of_init else None
     return _smallest(rows)
 
@@ -158,14 +158,14 @@ def _smallest(rows: Value | None, depth: int = 0) -> int | None:
 def _given_to_own_layer(facts: SourceFacts, embedding: Call, ids: Value | None) -> Iterator[Finding]:
     """Ids that a user's layer or model takes out of its first input, which Keras casts as for any other layer."""
     given = _first_input(facts, ids)
-    owner = _owner_of(given)
-    if owner is None or owner.kind not in ("layer", "model"):
+    method = given.function if given is not None else None
+    if method is None or method.owner is None or method.owner.kind not in ("layer", "model"):
         return
     rounding = {
         made: found
         for call in facts.calls
         for made in [call.callee]
-        if isinstance(made, Call) and class_of(made) is owner
+        if isinstance(made, Call) and has_method(made, method)
         for found in [rounding_layer(facts, call)]
         if found is not None
     }
@@ -178,32 +178,26 @@ def _fed_as_floats(facts: SourceFacts, call: Call, embedding: Call, ids: Value |
     """Ids that a user's model takes out of its first input, where `fit()` is given arrays of floats."""
     given = _first_input(facts, ids)
     rows = _smallest(embedding.argument(0, "input_dim"))
-    owner = _owner_of(given)
-    if owner is None or owner.kind != "model" or rows is None:
+    method = given.function if given is not None else None
+    if method is None or method.owner is None or method.owner.kind != "model" or rows is None:
         return
     fits = [
         fit
         for fit in facts.method_calls("fit", "train_on_batch")
-        if fit.receiver is not None and class_of(fit.receiver) is owner
+        if fit.receiver is not None and has_method(fit.receiver, method)
     ]
-    makings = facts.makings_of(owner)
+    makings = [made for made in facts.makings_of(method.owner) if has_method(made, method)]
     dtypes = {half_dtype_of_layer(facts, made) for made in makings} if len(makings) == 1 else set()
     dtype = next(iter(dtypes), None)
     if dtype is None or rows <= EXACT[dtype] or not fits or not all(_gives_float_array(facts, fit) for fit in fits):
         return
     yield Finding(
-        f"`{owner.name}` casts the float array given to `{fits[0].method}` to {dtype}, which is exact only up to "
-        f"{EXACT[dtype]}: of the {rows} ids of this Embedding, those above are rounded to other ids.",
+        f"`{layer_name(makings[0])}` casts the float array given to `{fits[0].method}` to {dtype}, which is exact only "
+        f"up to {EXACT[dtype]}: of the {rows} ids of this Embedding, those above are rounded to other ids.",
         'Pass the ids as integers, `x.astype("int32")`, in an input separate from float features. Keras never '
         "casts integers.",
         call.location,
     )
-
-
-def _owner_of(given: Parameter | None) -> ClassFacts | None:
-    """The layer or the model whose method has this parameter."""
-    owner = given.function.owner if given is not None and given.function is not None else None
-    return None if owner is None else owner.whole
 
 
 def _first_input(facts: SourceFacts, ids: Value | None) -> Parameter | None:

@@ -48,7 +48,7 @@ from collections.abc import Iterator
 from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.program.dtypes.dtype_names import AUTOCAST
 from mpdoctor.program.events import Call
-from mpdoctor.program.instances import class_of, is_call_of
+from mpdoctor.program.instances import has_method, is_call_of
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Parameter
 from mpdoctor.program.values import Collection, Item, Value, known
@@ -122,11 +122,11 @@ def _cast_by_the_layer(facts: SourceFacts, call: Call, ids: Value) -> str | None
 
 def _calls_of_owner(facts: SourceFacts, parameter: Parameter) -> Iterator[tuple[Call, Call]]:
     """The calls of the layers whose class the parameter's method belongs to, and where each layer is made."""
-    own = parameter.function.owner if parameter.function is not None else None
-    if own is None:
+    method = parameter.function
+    if method is None or method.owner is None:
         return
     for call in facts.calls:
-        if isinstance(call.callee, Call) and class_of(call.callee) is own.whole:
+        if isinstance(call.callee, Call) and has_method(call.callee, method):
             yield call, call.callee
 
 

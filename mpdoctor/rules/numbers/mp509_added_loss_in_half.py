@@ -135,7 +135,7 @@ def _of_regularized(precision: Precision, layer: Call) -> tuple[str | None, Valu
     own = class_of(layer)
     if own is None or own.kind not in ("layer", "model"):
         return None, None
-    given = own.base_arguments.get("activity_regularizer")
+    given = own.base_argument("activity_regularizer")
     return (precision.of_model(layer) if _is_regularizer(given) else None), given
 
 

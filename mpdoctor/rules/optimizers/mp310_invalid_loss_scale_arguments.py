@@ -84,8 +84,8 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 def _is_asked_about(call: Call) -> bool:
     """Whether a test around it lets through other values than the program is seen to hold: behind
     `if scale == "dynamic": return …`"""
-    given = (*call.args[1:], *(value for _, value in call.keywords))
-    are_written_out = all(holds(call.location, value.location) for value in given)
+    inner = inner_argument(call)
+    are_written_out = all(holds(call.location, value.location) for value in call.given if value is not inner)
     return is_ruled_out(call.context) and not are_written_out
 
 

@@ -238,10 +238,13 @@ def call_known_method(state: State, callee: Attribute, call: Call, node: ast.Cal
 
 
 def _keys_written_out(state: State, node: ast.Call) -> set[str]:
-    """Of `**{"dtype": "float32", **kwargs}`, and of a name that got such a dict."""
+    """Of `**{"dtype": "float32", **kwargs}` and `**dict(kwargs, dtype="float32")`, and of a name that got such a
+    dict."""
     handed_on = [keyword.value for keyword in node.keywords if keyword.arg is None]
     keys = [key for value in handed_on if isinstance(value, ast.Dict) for key in value.keys]
     written = {key.value for key in keys if isinstance(key, ast.Constant) and isinstance(key.value, str)}
+    made = [value for value in handed_on if isinstance(value, ast.Call) and ast.unparse(value.func) == "dict"]
+    written |= {keyword.arg for value in made for keyword in value.keywords if keyword.arg is not None}
     names = [value.id for value in handed_on if isinstance(value, ast.Name)]
     return written.union(*(_keys_of_local_dict(state, name) for name in names))
 
