@@ -73,7 +73,7 @@ from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
 from mpdoctor.semantics.source.layers.output_activations import activations_of, activations_of_outputs
 from mpdoctor.semantics.source.layers.output_layers import half_output
 from mpdoctor.semantics.source.numbers.late_casts import Rounded, rounded_outputs, rounded_tensor
-from mpdoctor.semantics.source.numbers.losses_and_metrics import compiled, prediction_of
+from mpdoctor.semantics.source.numbers.losses_and_metrics import compiled, compilings, prediction_of
 from mpdoctor.semantics.source.numbers.precision import precision_of
 from mpdoctor.semantics.source.programs.using_scripts import is_compiled_to_be_used
 
@@ -160,7 +160,7 @@ def _cast_before_call(facts: SourceFacts) -> Iterator[Finding]:
 
 
 def _cast_before_fit(facts: SourceFacts) -> Iterator[Finding]:
-    for call in facts.method_calls("compile"):
+    for call in compilings(facts):
         for output, losses in _losses_by_output(call, rounded_outputs(facts, call.receiver)):
             if output is not None and losses and all(map(_is_of_probabilities, losses)):
                 yield from _findings_late(output, list(map(_entropy, losses)))

@@ -12,6 +12,7 @@ from mpdoctor.program.instances import class_of, is_call_of
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Defined, FunctionFacts, Instance, Parameter
 from mpdoctor.program.values import Api, Attribute, Collection, Item, Value, is_api, known, leaves, options
+from mpdoctor.semantics.source.programs.models import is_built_on
 
 DATA = "data"
 """The dtype of what a data set gives: nobody knows which, but 16 bits only where the program casts to them."""
@@ -127,9 +128,13 @@ def _is_pipeline(value: Value) -> bool:
     )
 
 
+def compilings(facts: SourceFacts) -> Iterator[Call]:
+    return (call for call in facts.method_calls("compile") if not is_built_on(facts, call))
+
+
 def compiled(facts: SourceFacts, position: int | None, keyword: str) -> Iterator[tuple[Call, Value]]:
     """(compile call, one loss or metric of it)."""
-    for call in facts.method_calls("compile"):
+    for call in compilings(facts):
         for leave in leaves(call.argument(position, keyword)):
             yield call, leave
 
@@ -137,7 +142,7 @@ def compiled(facts: SourceFacts, position: int | None, keyword: str) -> Iterator
 def outputs_named(facts: SourceFacts, position: int | None, keyword: str) -> Iterator[tuple[Call, Value, object]]:
     """(compile call, one loss or metric of it, the name or the number of the output that it is for): those that a dict
     gives, or a list with a list for each output."""
-    for call in facts.method_calls("compile"):
+    for call in compilings(facts):
         for option in options(call.argument(position, keyword)):
             for output, item in _for_outputs(option):
                 yield from ((call, leave, output) for leave in leaves(item))

@@ -1,18 +1,34 @@
-"""Which values of a program are Keras models."""
+"""Which values of a program are Keras models, and which of them others are built on."""
 
 from __future__ import annotations
+
+from functools import lru_cache
 
 from mpdoctor.knowledge.api_names import kind_of_class
 from mpdoctor.program.events import Call
 from mpdoctor.program.instances import class_of
-from mpdoctor.program.values import Api, Value
+from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.values import Api, Value, options
+from mpdoctor.semantics.source.optimizers.attribute_access import reads, receivers
 
+OUTPUTS = ("output", "outputs")
 _GIVE_MODELS = (
     "keras.models.load_model",
     "keras.models.clone_model",
     "keras.models.model_from_json",
     "keras.models.model_from_config",
 )
+
+
+def is_built_on(facts: SourceFacts, call: Call) -> bool:
+    """Whether a method is called on one of several models that an object may hold, and the program builds another one
+    on it: `self.model = Model(self.model.inputs, top(self.model.output))`. Then the other one is meant."""
+    return call.receiver in _built_on(facts) and len(receivers(facts, call)) > 1
+
+
+@lru_cache(maxsize=1)
+def _built_on(facts: SourceFacts) -> frozenset[Value]:
+    return frozenset(option for read in reads(facts, OUTPUTS) for option in options(read.of))
 
 
 def is_model(value: Value) -> bool:
