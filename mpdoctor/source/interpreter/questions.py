@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
+from mpdoctor.program.user_definitions import Defined
 from mpdoctor.program.values import Known, Value
 from mpdoctor.source.interpreter.state.interpreter_state import State
 
@@ -15,12 +16,14 @@ _SAYING_YES = {ast.Eq: "==", ast.Is: "is", ast.In: "in"}
 
 def question_of_arm(state: State, asked: ast.expr, test: Value, taken: bool) -> tuple[str, bool] | None:
     """The question in words and its answer in this arm; None where the answer is no constant, and `test` itself tells
-    what is asked. One file means one thing by the same words, and one class by `self`."""
+    what is asked. One file means one thing by the same words, one class by `self`, and all files by a class's name."""
     if not isinstance(test, Known):
         return None
     words, is_said = _in_words(asked)
     owner = state.context.owner if _OF_AN_OBJECT.search(words) else None
-    return f"{state.module.source.path}:{'' if owner is None else owner.name}:{words}", taken is is_said
+    asked_of = state.scope.find(words.partition(".")[0])
+    path = asked_of.of.location.path if isinstance(asked_of, Defined) else state.module.source.path
+    return f"{path}:{'' if owner is None else owner.name}:{words}", taken is is_said
 
 
 def _in_words(asked: ast.expr) -> tuple[str, bool]:

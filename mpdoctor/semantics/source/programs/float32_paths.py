@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from itertools import chain
+
 from mpdoctor.facts.location import Location
 from mpdoctor.knowledge.half_dtypes import HALF_POLICIES
 from mpdoctor.program.context import Context, Said
@@ -19,18 +23,28 @@ Places = tuple[Context, ...]
 
 def runs_in_float32_alone(facts: SourceFacts, location: Location | None) -> bool:
     """Whether nothing that the program does at this place happens on a path on which 16 bits were asked for."""
-    events: list[Call | Operation] = [*facts.calls, *facts.operations]
-    contexts = [event.context for event in events if event.location == location]
+    contexts = _contexts(facts).get(location, []) if location is not None else []
     if not contexts or not all(context.branches for context in contexts):
         return False
     settings = _settings(facts)
     return bool(settings) and all(_is_excluded(context, settings or []) for context in contexts)
 
 
+@lru_cache(maxsize=1)
+def _contexts(facts: SourceFacts) -> Mapping[Location, list[Context]]:
+    """Those of all calls and operations, by place."""
+    found: dict[Location, list[Context]] = {}
+    events: Iterable[Call | Operation] = chain(facts.calls, facts.operations)
+    for event in events:
+        found.setdefault(event.location, []).append(event.context)
+    return found
+
+
 def _is_excluded(context: Context, settings: list[Places]) -> bool:
     return all(any(exclude_each_other(place, context) for place in places) for places in settings)
 
 
+@lru_cache(maxsize=1)
 def _settings(facts: SourceFacts) -> list[Places] | None:
     """Where the program asks for 16 bits; None where it may do so elsewhere, or for what nobody knows."""
     if facts.assume_mixed or facts.mixed_elsewhere or facts.incomplete or next(rewrites(facts), None) is not None:
