@@ -111,14 +111,18 @@ def _execute_the_rest(state: State, module: Module) -> None:
 
 
 def _classes_standing_for_bases(state: State, module: Module) -> dict[ClassFacts, ClassFacts]:
-    """By each base class of which the program makes no object itself: the only class below it, of which it does."""
+    """By each base class of which the program makes no object itself: the class of which it does, where all classes
+    below the base are that one and its own bases."""
     below: dict[ClassFacts, list[ClassFacts]] = {}
     for own in module.classes:
         for base in own.lineage()[1:]:
             below.setdefault(base, []).append(own)
-    made = state.walk.instantiated
-    alone = {base: classes[0] for base, classes in below.items() if len(classes) == 1 and id(base) not in made}
-    return {base: own for base, own in alone.items() if id(own) in made}
+    found: dict[ClassFacts, ClassFacts] = {}
+    for base, classes in below.items():
+        made = [own for own in (base, *classes) if id(own) in state.walk.instantiated]
+        if len(made) == 1 and made[0] is not base and set(classes) <= set(made[0].lineage()):
+            found[base] = made[0]
+    return found
 
 
 def _tell_base(state: State, base: ClassFacts, own: ClassFacts) -> None:

@@ -60,8 +60,8 @@ class Walk:
     instantiated
         Ids of the user's own classes of which the program makes instances.
     made_for
-        The class of `self` in the methods of a base class of which the program makes no object itself: the only one
-        below it, of which it does, by the base class's id.
+        The class of `self` in the methods of a base class of which the program makes no object itself: the class
+        of which it does, where all others below the base are bases of that one, by the base class's id.
     set_up
         Ids of the user's own classes whose objects were given attributes.
     written
