@@ -11,30 +11,20 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-import re
-import stat
-import sys
-import time
 from dataclasses import dataclass, field
-from hashlib import blake2b
 from itertools import chain
-from operator import itemgetter
 from pathlib import Path
 
-from mpdoctor import __version__
 from mpdoctor.finding import Finding
 from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.project.json_rows import Row
+from mpdoctor.project.signed_files import Key, signed_bytes, write_signed
+from mpdoctor.project.users_cache import made_by, name_from_texts, remove_oldest, users_cache_place
 from mpdoctor.source.prefilter import Glance
-from mpdoctor.source_stage.cache_values import Row, row_from_value, value_from_row
-from mpdoctor.source_stage.signed_files import Key, signed_bytes, write_signed
+from mpdoctor.source_stage.cache_values import ROWS
 
 MOST_ASKED = 8  # of one file: by several Kerases, with several choices of rules
-MOST_FILES = 50  # working directories that are remembered
-LONGEST_WRITING = 24 * 3600.0  # seconds: a new file that is older was left by a run that was killed
-SUFFIX = ".kept"
-# What mpdoctor itself has named, earlier releases included, and may remove.
-_KEPT = r"[0-9a-f]{32}\.kept"
-_LEFT_BEHIND = r"[0-9a-f]{32}\.(?:[0-9a-f]{16}\.new|pickle|[0-9]{1,10})"
+SUFFIX = ".kept"  # of one working directory
 
 
 @dataclass
@@ -59,17 +49,8 @@ class Entry:
 
 
 def users_cache() -> Cache | None:
-    """Where this system keeps what programs can make again, and the key where it keeps their data; None for a user
-    without a home."""
-    from platformdirs import user_cache_path, user_data_path
-
-    try:
-        place, data = user_cache_path("mpdoctor", appauthor=False), user_data_path("mpdoctor", appauthor=False)
-    except RuntimeError:  # platformdirs 4.14; of 4.0 it is a "~" in the working directory
-        return None
-    if not (place.is_absolute() and data.is_absolute()) or _holds(place, data):
-        return None
-    return Cache(place, data / "cache.key")
+    place = users_cache_place()
+    return None if place is None else Cache(*place)
 
 
 class Cache:
@@ -78,9 +59,9 @@ class Cache:
 
     def __init__(self, directory: Path, key: Path) -> None:
         """`key`: the file that holds it, outside of the directory."""
-        self._file = directory / f"{_digest(str(Path.cwd()))}{SUFFIX}"
+        self._file = directory / f"{name_from_texts(str(Path.cwd()))}{SUFFIX}"
         self._key = Key(key)
-        self._made_by = _made_by()
+        self._made_by = made_by()
         self._entries: dict[str, Entry] = {}
         found = self._key.find()
         kept = signed_bytes(self._file, found, self._made_by) if found is not None else None
@@ -127,7 +108,7 @@ class Cache:
             key = self._key.find_or_make()
             if key is not None:
                 write_signed(self._file, key, self._made_by, json.dumps(self._kept(), separators=(",", ":")).encode())
-                _tidy_up(self._file.parent)
+                remove_oldest(self._file.parent, SUFFIX)
         except OSError:
             return
 
@@ -156,8 +137,8 @@ class Cache:
 def _row_from_entry(entry: Entry, numbers: dict[str, int]) -> Row:
     """None for what could not be made again. `numbers`: of imported files; new ones are added."""
     try:
-        _, facts = row_from_value(dataclasses.replace(entry.facts, imports=()))
-        findings = {asked.hex(): row_from_value(found) for asked, found in entry.findings.items()}
+        _, facts = ROWS.from_value(dataclasses.replace(entry.facts, imports=()))
+        findings = {asked.hex(): ROWS.from_value(found) for asked, found in entry.findings.items()}
     except TypeError:
         return None
     imports = [numbers.setdefault(path, len(numbers)) for path in entry.facts.imports]
@@ -166,42 +147,6 @@ def _row_from_entry(entry: Entry, numbers: dict[str, int]) -> Row:
 
 def _entry_from_row(row: Row, imported: list[str]) -> Entry:
     digest, was_walked, is_mixed, facts, findings, imports = row
-    found = {bytes.fromhex(asked): value_from_row(said) for asked, said in findings.items()}
-    of_file = SourceFacts(**value_from_row(facts), imports=tuple(map(imported.__getitem__, imports)))
+    found = {bytes.fromhex(asked): ROWS.value(said) for asked, said in findings.items()}
+    of_file = SourceFacts(**ROWS.value(facts), imports=tuple(map(imported.__getitem__, imports)))
     return Entry(bytes.fromhex(digest), of_file, is_mixed, was_walked, found)
-
-
-def _made_by() -> str:
-    """This mpdoctor, file by file, and this Python: both decide what is said."""
-    folders, files = [str(Path(__file__).parents[1])], []
-    for folder in folders:  # which grows; without Path.rglob, which takes three times as long in each run
-        for entry in os.scandir(folder):
-            if entry.is_dir(follow_symlinks=False):
-                folders.append(entry.path)
-            elif entry.name.endswith(".py"):
-                files.append((entry.path, entry.stat()))
-    told = (f"{status.st_size} {status.st_mtime_ns}" for _, status in sorted(files, key=itemgetter(0)))
-    return _digest(__version__, sys.version, *told)
-
-
-def _tidy_up(directory: Path) -> None:
-    """Forget the working directories that were not looked at for longest, and what killed runs have left."""
-    files = [(entry.name, Path(entry.path), entry.stat(follow_symlinks=False)) for entry in os.scandir(directory)]
-    regular = [(name, path, status.st_mtime) for name, path, status in files if stat.S_ISREG(status.st_mode)]
-    kept = sorted((at, path) for name, path, at in regular if re.fullmatch(_KEPT, name))
-    old = [path for _, path in kept[:-MOST_FILES]]
-    before = time.time() - LONGEST_WRITING
-    old += [path for name, path, at in regular if re.fullmatch(_LEFT_BEHIND, name) and at < before]
-    for path in old:
-        path.unlink(missing_ok=True)
-
-
-def _holds(directory: Path, place: Path) -> bool:
-    return Path(os.path.realpath(place)).is_relative_to(os.path.realpath(directory))
-
-
-def _digest(*parts: str) -> str:
-    found = blake2b(digest_size=16)
-    for part in parts:
-        found.update(part.encode(errors="surrogatepass") + b"\0")
-    return found.hexdigest()

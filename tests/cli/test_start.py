@@ -50,8 +50,8 @@ def imported(arguments: list[str], directory: Path) -> list[str]:
         (["explain", "MP201"], 139),
         (["rules"], 362),
         (["check", "--static", "--output-format=concise", "mixed.py"], 458),
-        (["check", "--static", "--output-format=concise", "."], 469),
-        (["check", "--static", "--output-format=concise", "plain"], 192),
+        (["check", "--static", "--output-format=concise", "."], 471),
+        (["check", "--static", "--output-format=concise", "plain"], 194),
     ],
     ids=lambda given: " ".join(given) if isinstance(given, list) else str(given),
 )

@@ -28,7 +28,7 @@ from mpdoctor.source import prefilter
 from mpdoctor.source.prefilter import Glance, glance_from_text
 from mpdoctor.source_stage import SourceStage
 from mpdoctor.source_stage.cache import Cache, users_cache
-from mpdoctor.source_stage.cache_values import row_from_value, value_from_row
+from mpdoctor.source_stage.cache_values import ROWS
 from mpdoctor.source_stage.worker import Worker
 
 CODES = frozenset(rule.code for rule in all_rules())
@@ -324,7 +324,7 @@ def test_nothing_is_written_through_a_link(
 
 
 def test_only_what_mpdoctor_named_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mpdoctor.source_stage.cache.MOST_FILES", 3)
+    monkeypatch.setattr("mpdoctor.project.users_cache.MOST_FILES", 3)
     cache = tmp_path / "cache"
     cache.mkdir(mode=0o700)
     of_others = ["notes.kept", "notes.pickle", "a" * 32, f"{'a' * 31}.kept", f"{'a' * 32}.kept.old", "important.new"]
@@ -367,7 +367,7 @@ values = st.recursive(
 @given(st.builds(Finding, st.text(), st.text(), evidence=st.dictionaries(st.text(), values)))
 def test_what_is_kept_comes_back(finding: Finding) -> None:
     """As equal, and of the same types."""
-    made = value_from_row(json.loads(json.dumps(row_from_value(finding))))
+    made = ROWS.value(json.loads(json.dumps(ROWS.from_value(finding))))
     assert made == finding and repr(made) == repr(finding)
 
 
