@@ -13,6 +13,7 @@ from mpdoctor.facts.frozen import dataclass
 from mpdoctor.facts.machine.environment import TENSORFLOWS
 from mpdoctor.facts.versions import Keras
 from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.project.asked_of_system import environment_variable
 from mpdoctor.project.python_environments import environment_of, release_beside, release_in
 from mpdoctor.project.targets import Target
 from mpdoctor.settings.options import Settings
@@ -179,4 +180,4 @@ def _keras_from_versions(keras: str, tensorflow: str, because: str) -> Keras | N
 
 
 def _says_legacy() -> bool:
-    return os.environ.get("TF_USE_LEGACY_KERAS") == "1"
+    return environment_variable("TF_USE_LEGACY_KERAS") == "1"

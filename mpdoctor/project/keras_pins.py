@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from mpdoctor.facts.versions import Keras
+from mpdoctor.project.asked_of_system import is_there
 from mpdoctor.project.declared_versions import (
     may_hold_pins,
     pins_from_declarations,
@@ -132,7 +133,7 @@ def asks_for_tf_keras(near: Path) -> bool:
     here = _whole(near)
     for folder in (here, *here.parents):
         pins = pins_from_declarations(folder) if may_hold_pins(folder) else []
-        if pins or (folder / ".git").exists():
+        if pins or is_there(folder / ".git"):
             return any(pin.name == TF_KERAS for pin in pins)
     return False
 
@@ -151,7 +152,7 @@ def _nearest(here: Path, known: dict[Path, _Found | None], read: Callable[[Path]
             break
         passed.append(folder)
         found = read(folder)
-        if found is not None or (folder / ".git").exists():
+        if found is not None or is_there(folder / ".git"):
             break
     known.update(dict.fromkeys(passed, found))
     return found

@@ -6,6 +6,8 @@ import os
 from pathlib import Path
 from typing import NamedTuple
 
+from mpdoctor.project.asked_of_system import is_file, is_link, is_named, is_there, real_path
+
 REPOSITORY = ".git"
 _DECLARED = "pyproject.toml"
 _DECLARATIONS = (_DECLARED, "setup.py", "setup.cfg")
@@ -18,8 +20,8 @@ def link_out(path: str, start: str) -> str | None:
     link = _link_in(path, start)
     if link is None:
         return None
-    root = _project_around(os.path.realpath(start))
-    real = Path(os.path.realpath(path))
+    root = _project_around(real_path(start))
+    real = Path(real_path(path))
     stays = real.is_relative_to(root) and REPOSITORY not in real.relative_to(root).parts
     return None if stays else link
 
@@ -45,19 +47,19 @@ def import_roots(folder: Path, known: dict[Path, Marks]) -> tuple[Path, ...]:
             found += [above, above / "src"]
         if known[above].is_repository:
             break
-    is_script_folder = not known[folder].is_repository and not (folder / "__init__.py").exists()
+    is_script_folder = not known[folder].is_repository and not is_there(folder / "__init__.py")
     return tuple(found) or ((folder.parent,) if is_script_folder else ())
 
 
 def _marks_in(folder: Path) -> Marks:
-    is_repository = (folder / REPOSITORY).exists()
-    return Marks(is_repository, is_repository or any((folder / name).is_file() for name in _DECLARATIONS))
+    is_repository = is_there(folder / REPOSITORY)
+    return Marks(is_repository, is_repository or any(is_file(folder / name) for name in _DECLARATIONS))
 
 
 def _link_in(path: str, start: str) -> str | None:
     """The last one on the way from the folder to the path; the folder itself may be one."""
     while len(path) > len(start):
-        if os.path.islink(path):
+        if is_link(path):
             return path
         above = os.path.dirname(path)
         if above == path:
@@ -70,7 +72,7 @@ def _project_around(folder: str) -> str:
     """The nearest folder upward that is a repository, else the nearest with a pyproject.toml, else the folder."""
     upward = [folder, *map(str, Path(folder).parents)]
     for marker in (REPOSITORY, _DECLARED):
-        found = next((folder for folder in upward if os.path.lexists(os.path.join(folder, marker))), None)
+        found = next((folder for folder in upward if is_named(os.path.join(folder, marker))), None)
         if found is not None:
             return found
     return folder

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from mpdoctor.facts.machine.environment import TENSORFLOWS
+from mpdoctor.project.asked_of_system import names_like
 from mpdoctor.project.file_owners import is_own_or_of_the_system
 from mpdoctor.project.regular_files import bytes_from_file
 
@@ -157,7 +158,7 @@ def _tensorflows(packages: Path) -> Iterator[str]:
 def _releases(packages: Path, names: set[str]) -> Iterator[str]:
     """Of these distributions (spelled with underscores), what the names of their folders tell."""
     try:
-        listed = sorted(os.listdir(packages))  # noqa: PTH208 - Path.glob takes ten times as long, in each start
+        listed = names_like(tuple(f"{name}-*" for name in sorted(names)), packages)
     except OSError:
         return
     for suffix in (".dist-info", ".egg-info"):

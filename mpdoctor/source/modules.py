@@ -8,8 +8,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from mpdoctor.program.source_facts import Problem
+from mpdoctor.project.asked_of_system import bytes_of, is_file, is_file_of_at_most
 from mpdoctor.project.project_folder import Marks, import_roots, link_out
-from mpdoctor.project.regular_files import bytes_from_file
 from mpdoctor.source.names import LIBRARIES
 from mpdoctor.source.package_paths import AddedDirectories, directories_added_by
 from mpdoctor.source.reading import Source, source_from_text
@@ -29,7 +29,7 @@ class Files:
     def __init__(
         self,
         unsaved: Mapping[Path, bytes] = MappingProxyType({}),
-        read: Callable[[Path], bytes] = bytes_from_file,
+        read: Callable[[Path], bytes] = bytes_of,
         kept: KeptSources | None = None,
     ) -> None:
         self._unsaved, self._read, self._kept = unsaved, read, kept
@@ -94,11 +94,8 @@ class Files:
             return None
         place = root.joinpath(*dotted.split("."))
         for path in (place / "__init__.py", place.with_name(place.name + ".py")):
-            try:
-                if path in self._unsaved or (path.is_file() and path.stat().st_size <= LARGEST):
-                    return path
-            except OSError:  # a name too long for the file system, or a directory that may not be read
-                return None
+            if path in self._unsaved or is_file_of_at_most(LARGEST, path):
+                return path
         return None
 
     def _added_around(self, root: Path, package: str) -> tuple[tuple[int, AddedDirectories], ...]:
@@ -143,7 +140,7 @@ def package_of(path: Path) -> tuple[Path, str]:
     """The directory above the outermost package that a file belongs to, and the file's package there ("" for
     none)."""
     directory, parts = path.parent, []
-    while (directory / "__init__.py").is_file() and directory.parent != directory:
+    while is_file(directory / "__init__.py") and directory.parent != directory:
         parts.append(directory.name)
         directory = directory.parent
     return directory, ".".join(reversed(parts))

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from mpdoctor.facts.frozen import dataclass
 from mpdoctor.program.breakdown import breakdown_from_error
+from mpdoctor.project.asked_of_system import ModuleNames
 from mpdoctor.source.import_graph import Outline, Outlines, digest_of
 from mpdoctor.source.imported_names import imported_names
 from mpdoctor.source.modules import Files, package_of
@@ -100,12 +101,11 @@ def outlines_from_files(
 
 @dataclass(frozen=True)
 class _Root:
-    """A directory that imports are looked up in. `prefix`: its path, with a slash at the end; `names`: what it holds,
-    without the suffix of Python's files."""
+    """A directory that imports are looked up in. `prefix`: its path, with a slash at the end."""
 
     directory: Path
     prefix: str
-    names: frozenset[str]
+    names: ModuleNames
 
 
 @dataclass(frozen=True)
@@ -193,15 +193,8 @@ class _Tree:
 
     def _root(self, directory: Path) -> _Root:
         if directory not in self._roots:
-            self._roots[directory] = _Root(directory, f"{directory.as_posix().rstrip('/')}/", _names_in(directory))
+            self._roots[directory] = _Root(directory, f"{directory.as_posix().rstrip('/')}/", ModuleNames(directory))
         return self._roots[directory]
-
-
-def _names_in(directory: Path) -> frozenset[str]:
-    try:
-        return frozenset(name.removesuffix(".py") for name in os.listdir(directory))  # noqa: PTH208 - one text for each
-    except OSError:
-        return frozenset()
 
 
 def _places_of_modules(paths: Iterable[str]) -> set[str]:

@@ -6,7 +6,6 @@ from __future__ import annotations
 import ast
 import codecs
 import io
-import os
 import re
 import sys
 import tokenize
@@ -19,7 +18,7 @@ from types import MappingProxyType
 
 from mpdoctor.facts.location import Cells, Location, lines_of
 from mpdoctor.program.source_facts import Problem
-from mpdoctor.project.regular_files import bytes_from_file
+from mpdoctor.project.asked_of_system import bytes_of, is_link
 
 # Type parameters, `class Box[T]:` and `def first[T](…)`, and `type Name = …`.
 _OF_PYTHON_3_12 = re.compile(r"\s*(?:(?:async\s+)?(?:def|class)\s+\w+\s*\[\s*[\w*]|type\s+\w+\s*(?:=|\[\s*[\w*]))")
@@ -114,12 +113,12 @@ def text_from_file(path: str, edited: Mapping[Path, bytes] = MappingProxyType({}
     `edited`: texts that stand in for files."""
     place = Path(path)
     try:
-        text = text_from_bytes(edited[place] if place in edited else bytes_from_file(path), path)
+        text = text_from_bytes(edited[place] if place in edited else bytes_of(path), path)
     except (OSError, ValueError):  # ValueError: a NUL character in the name
         return None
     if isinstance(text, Problem) or "\0" in text:
         return None
-    if os.path.islink(path) and (path.endswith(".ipynb") or isinstance(tree_from_text(text, path), Problem)):  # noqa: PTH114
+    if is_link(path) and (path.endswith(".ipynb") or isinstance(tree_from_text(text, path), Problem)):
         return None
     return text
 

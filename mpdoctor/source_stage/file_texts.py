@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from mpdoctor.project.regular_files import bytes_from_file
+from mpdoctor.project.asked_of_system import bytes_of
 
 
 class FileTexts:
@@ -25,7 +25,7 @@ class FileTexts:
         """b"" where it can't be read: the worker that reads it says why."""
         if path not in self._read:
             try:
-                self._read[path] = self._unsaved[path] if path in self._unsaved else bytes_from_file(path)
+                self._read[path] = self._unsaved[path] if path in self._unsaved else bytes_of(path)
             except OSError:
                 self._read[path] = b""
                 self._passing.add(path)

@@ -12,11 +12,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from mpdoctor.project.asked_of_system import names_like
 from mpdoctor.project.declared_versions.images import IMAGES
 from mpdoctor.project.declared_versions.legacy_keras import FOLDERS, STARTS
 from mpdoctor.project.declared_versions.pins import (
     Pin,
-    any_of,
     files_named,
     pins_from_conda_requirement,
     pins_from_requirement,
@@ -47,10 +47,9 @@ def may_hold_pins(folder: Path) -> bool:
     """Whether anything lies there that the functions below read. In most folders of a source tree nothing does, and one
     look tells. Some systems take upper and lower case for the same."""
     try:
-        names = os.listdir(folder)  # noqa: PTH208 - one text for each, not one Path
+        return bool(names_like(_READ, folder, in_any_case=True))
     except OSError:  # what cannot be listed may be read all the same
         return True
-    return any(map(any_of(_READ), map(str.lower, names)))
 
 
 def pins_from_locks(folder: Path) -> list[Pin]:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 import re
-from collections.abc import Callable, Iterator
-from fnmatch import translate
-from functools import cache
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mpdoctor.facts.frozen import dataclass
-from mpdoctor.project.regular_files import LARGEST, bytes_from_file
+from mpdoctor.project.asked_of_system import bytes_of, names_like
+from mpdoctor.project.regular_files import LARGEST
 from mpdoctor.project.version_ranges import PlainRange, plain_requirement
 
 if TYPE_CHECKING:
@@ -92,24 +90,13 @@ def _requirement(text: str) -> tuple[str, SpecifierSet | PlainRange]:
 def files_named(folder: Path, *patterns: str) -> list[Path]:
     """In order. A folder that is no project's (a home, /tmp) may hold many thousands of others."""
     try:
-        names = os.listdir(folder)  # noqa: PTH208 - one text for each, not one Path
+        return [folder / name for name in names_like(patterns, folder)]
     except OSError:  # there is none, or it is not for us to read: then it decides nothing
         return []
-    fits = any_of(patterns)
-    return [folder / name for name in sorted(filter(fits, names))]
-
-
-@cache
-def any_of(patterns: tuple[str, ...]) -> Callable[[str], object]:
-    """Whether a name is one of these patterns of the shell, which most names are to the letter."""
-    names = {pattern for pattern in patterns if not set(pattern) & set("*?[")}
-    wild = [translate(pattern) for pattern in patterns if pattern not in names]
-    fits = re.compile("|".join(wild)).match if wild else names.__contains__
-    return lambda name: name in names or fits(name)
 
 
 def text_of(path: Path, largest: int = LARGEST) -> str:
     try:
-        return bytes_from_file(path, largest).decode("utf-8", "replace")
+        return bytes_of(path, largest).decode("utf-8", "replace")
     except OSError:  # there is none, or it is not for us to read: then it decides nothing
         return ""
