@@ -7,6 +7,7 @@ import re
 import stat
 import sys
 import time
+from functools import cache
 from hashlib import blake2b
 from operator import itemgetter
 from pathlib import Path
@@ -39,6 +40,7 @@ def users_cache_place() -> CachePlace | None:
     return CachePlace(place, data / "cache.key")
 
 
+@cache
 def made_by() -> str:
     """This mpdoctor, file by file, and this Python: both decide what is said."""
     folders, files = [str(Path(__file__).parents[1])], []

@@ -100,10 +100,22 @@ class Settings:
         """Whether one target was named: of several the source alone is read."""
         return len(self.targets) + len(self.not_examined) == 1
 
+    @property
+    def is_of_files(self) -> bool:
+        """Whether only files are read, and which ones is known. One program brings others along, and what was handed
+        over in place of a file lies in none."""
+        is_program = self.is_about_one and self.targets[0].kind != "directory"
+        return self.static and not (is_program or self.unsaved or self.edited) and all(map(_is_read, self.targets))
+
     def chooses(self, code: str, name: str) -> bool:
         """Whether --select and --ignore leave this rule to speak."""
         named = any(names_rule(text, code, name) for text in self.select) or not self.select
         return named and not any(names_rule(text, code, name) for text in self.ignore)
+
+
+def _is_read(target: Target) -> bool:
+    is_on_disk = target.path is not None and target.content is None and not target.is_saved
+    return is_on_disk and bool(target.files or target.kind != "directory")
 
 
 def names_rule(selector: str, code: str, name: str) -> bool:

@@ -49,18 +49,31 @@ def imported(arguments: list[str], directory: Path) -> list[str]:
         (["--version"], 8),
         (["explain", "MP201"], 139),
         (["rules"], 362),
-        (["check", "--static", "--output-format=concise", "mixed.py"], 458),
-        (["check", "--static", "--output-format=concise", "."], 471),
-        (["check", "--static", "--output-format=concise", "plain"], 194),
+        (["check", "--static", "--output-format=concise", "mixed.py"], 460),
+        (["check", "--static", "--output-format=concise", "."], 474),
+        (["check", "--static", "--output-format=concise", "plain"], 197),
     ],
     ids=lambda given: " ".join(given) if isinstance(given, list) else str(given),
 )
 def test_a_start_imports_no_more_than_it_needs(arguments: list[str], most: int, tmp_path: Path) -> None:
-    (tmp_path / "mixed.py").write_text(MIXED)
-    (tmp_path / "plain").mkdir()
-    (tmp_path / "plain" / "one.py").write_text(PLAIN)
+    write_files(tmp_path)
     found = imported(arguments, tmp_path)
     assert len(found) <= most, f"{len(found)}: {found}"
+
+
+def test_what_has_not_changed_is_told_without_rules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_files(tmp_path)
+    for name in ("XDG_CACHE_HOME", "XDG_DATA_HOME"):
+        monkeypatch.setenv(name, str(tmp_path / name))
+    first, again = (imported(["check", "--static", "--output-format=concise", "."], tmp_path) for _ in range(2))
+    assert len(first) > 400 and len(again) <= 93, f"{len(again)}: {again}"
+    assert not [name for name in again if name.startswith(("mpdoctor.rules", "mpdoctor.source"))]
+
+
+def write_files(directory: Path) -> None:
+    (directory / "mixed.py").write_text(MIXED)
+    (directory / "plain").mkdir()
+    (directory / "plain" / "one.py").write_text(PLAIN)
 
 
 def test_the_version_is_told_without_typer(tmp_path: Path) -> None:

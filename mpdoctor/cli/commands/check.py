@@ -288,10 +288,19 @@ def _show(settings: Settings, configured: Configuration, show_settings: bool, sh
 
 def _diagnosed(settings: Settings, quiet: bool) -> Diagnosis:
     from mpdoctor.cli.streams import progress_for
-    from mpdoctor.diagnosis import diagnose
 
     progress = progress_for(quiet)
-    try:
+
+    def diagnosed() -> Diagnosis:
+        from mpdoctor.diagnosis import diagnose
+
         return diagnose(settings, progress)
+
+    try:
+        if not (settings.cache and settings.is_of_files):
+            return diagnosed()
+        from mpdoctor.unchanged_runs import diagnosis_of_files
+
+        return diagnosis_of_files(settings, diagnosed)
     finally:
         progress.close()
