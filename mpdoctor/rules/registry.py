@@ -144,7 +144,8 @@ def _modules() -> Mapping[str, str]:
     return {file["code"].upper(): file.string for file in _files()}
 
 
-def _files() -> list[re.Match[str]]:
+@cache
+def _files() -> tuple[re.Match[str], ...]:
     """The modules of rules, by their names, in the order of their codes."""
     found: dict[str, re.Match[str]] = {}
     for module in pkgutil.walk_packages(rules.__path__, rules.__name__ + "."):
@@ -154,7 +155,7 @@ def _files() -> list[re.Match[str]]:
         other = found.setdefault(match["code"], match)
         if other is not match:
             raise ImportError(f"two files claim {match['code'].upper()}: {_name(match)} and {_name(other)}")
-    return [found[code] for code in sorted(found)]
+    return tuple(found[code] for code in sorted(found))
 
 
 def _name(file: re.Match[str]) -> str:

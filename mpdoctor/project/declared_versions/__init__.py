@@ -4,7 +4,6 @@ conda's environments, lock files, Dockerfiles, shell scripts, prose. All of them
 from __future__ import annotations
 
 import ast
-import json
 import os
 import re
 from collections import Counter
@@ -64,8 +63,12 @@ def pins_from_locks(folder: Path) -> list[Pin]:
 
 def _pins_from_pipfile_lock(path: Path) -> Iterator[Pin]:
     text = text_of(path, _LARGEST_LOCK)
+    if not ("tensorflow" in text or "keras" in text):
+        return
+    import json  # in most projects there is none to read
+
     try:
-        data = json.loads(text) if "tensorflow" in text or "keras" in text else {}
+        data = json.loads(text)
     except (ValueError, RecursionError):  # it says nothing of Keras that anybody could read
         return
     for group in ("default", "develop"):

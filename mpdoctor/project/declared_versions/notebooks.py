@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -30,8 +29,12 @@ def pins_from_notebook(path: Path) -> tuple[list[Pin], list[Pin]]:
 
 def _lines(path: Path) -> Iterator[str]:
     text = text_of(path, _LARGEST)
+    if not ("tensorflow" in text and "install" in text):
+        return
+    import json  # as few install it
+
     try:
-        data = json.loads(text) if "tensorflow" in text and "install" in text else {}
+        data = json.loads(text)
     except (ValueError, RecursionError):  # it is told elsewhere that it is no notebook
         return
     cells = data.get("cells") if isinstance(data, dict) else None
