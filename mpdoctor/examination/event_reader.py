@@ -179,7 +179,7 @@ def _with_shown_path(location: Location) -> Location:
 
 
 def shown_path(path: str) -> str:
-    """Relative to the working directory where it lies below it."""
+    """The path relative to the working directory where it lies below that, else the path itself."""
     try:
         return str(Path(path).relative_to(Path.cwd()))
     except (ValueError, FileNotFoundError):  # FileNotFoundError: the script has removed the working directory

@@ -95,8 +95,8 @@ def _is_own(known: os.stat_result) -> bool:
 
 
 def _remove(folder: Path) -> None:
-    """With all that is in it, also where a script has taken its own rights away. No link is followed; what is nested
-    too deeply to be walked stays."""
+    """Remove a folder with its contents, also where a script has taken its own permissions away. No link is followed; a
+    tree nested too deeply to be walked stays."""
     with contextlib.suppress(RecursionError):
         _permit(folder)
         for root, names, _ in os.walk(folder):

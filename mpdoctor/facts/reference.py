@@ -203,7 +203,7 @@ def power_text(scale: float) -> str:
 
 
 def cosine_text(cosine: float) -> str:
-    """With the digits that tell it from 1."""
+    """The cosine with as many digits as are needed to tell it from 1."""
     for digits in (2, 4, 6):
         text = f"{cosine:.{digits}f}"
         if float(text) < 1 and abs(float(text) - cosine) <= (1 - cosine) / 2:

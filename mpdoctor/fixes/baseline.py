@@ -67,14 +67,15 @@ def baseline_from_findings(findings: Iterable[Finding]) -> Baseline:
 
 
 def json_from_baseline(baseline: Baseline) -> str:
-    """In an order that makes small differences of small changes: by path and code, and not by line."""
+    """The baseline as JSON, sorted by path and code and not by line, so that small changes of a program make small
+    differences."""
     entries = sorted(baseline._entries.values(), key=lambda entry: (entry.path or "", entry.code, entry.fingerprint))
     told = {"schema_version": SCHEMA_VERSION, "mpdoctor": __version__, "findings": [asdict(entry) for entry in entries]}
     return json.dumps(told, indent=2) + "\n"
 
 
 def baseline_from_json(text: str | bytes) -> Baseline:
-    """Raises NoBaseline."""
+    """The baseline that this JSON holds. Raises NoBaseline."""
     try:
         told = json.loads(text)
     except (ValueError, RecursionError) as error:

@@ -35,9 +35,10 @@ def answer(arguments: Sequence[str], otherwise: str) -> str:
 
 
 def content_at(commit: str, path: str) -> bytes | None:
-    """Of a file of the repository, by its path from the top; None where the commit has no such file.
+    """The bytes of a file at this commit, by its path from the top of the repository; None where the commit has no such
+    file.
 
-    Raises NoAnswer where it has one, and git does not hold what stands in it."""
+    Raises NoAnswer where the commit has the file but this clone does not hold its contents."""
     place = f"{commit}:{path}"
     done = _git(["cat-file", "blob", place])
     if not done.returncode:

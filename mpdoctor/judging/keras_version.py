@@ -82,7 +82,7 @@ def _keras_of_environment(
 
 
 def _started_with_tf_keras(paths: Sequence[str], facts: Mapping[str, SourceFacts], usual: Keras) -> Keras | None:
-    """Where one of the files starts others with TF_USE_LEGACY_KERAS=1."""
+    """tf_keras, where one of the files starts other programs with TF_USE_LEGACY_KERAS=1; else None."""
     from mpdoctor.project.declared_versions.legacy_keras import VARIABLE, sets_it_for_a_command
 
     place = next((path for path in paths if path in facts and sets_it_for_a_command(facts[path].text)), None)

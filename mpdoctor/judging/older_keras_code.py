@@ -118,7 +118,8 @@ def of_older_keras(
 def _of_removed_names(
     gone: Sequence[Finding], facts: Mapping[str, SourceFacts], paths: Sequence[str]
 ) -> dict[str, Keras]:
-    """By the newest TensorFlow that has all names that a program uses."""
+    """The Keras of each program's files that use names which Keras 3 has removed: that of the newest TensorFlow that
+    still has all of these names."""
     found: dict[str, Keras] = {}
     for program in _programs(paths, facts):
         own = [finding for finding in gone if finding.location is not None and finding.location.path in program]
@@ -158,7 +159,8 @@ def _may_be_of_keras3(program: Sequence[SourceFacts], last: tuple[int, ...]) -> 
 
 
 def _sign_of_keras2(file: SourceFacts) -> str:
-    """Of a file that says nothing of mixed precision and was not walked, by its imports."""
+    """What in the file shows Keras 2, or "". A file without mixed precision was not walked: there the imports are
+    looked at."""
     if file.sign_of_keras2 or not file.is_blank or not may_import_keras_2(file.text):
         return file.sign_of_keras2
     tree = tree_from_text(file.text, file.path)

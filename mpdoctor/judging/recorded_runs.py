@@ -28,7 +28,7 @@ TROUBLES = {"stuck": Verdict.STUCK, "collapsing": Verdict.COLLAPSING, "skipping"
 
 
 def diagnosis_from_series(path: Path, series: Sequence[RunSeries], command: str) -> Diagnosis:
-    """Of a run file, with those of the other workers: nothing but what they hold is known of the training."""
+    """The diagnosis of a run file, together with those of the other workers. Nothing else is known of the training."""
     name = str(path)
     runs = tuple(judged(run) for run in series)
     findings = presented([f for run in runs for f in _findings(run, name)], {})
@@ -118,7 +118,7 @@ def _explained(series: RunSeries) -> int:
 
 
 def thinned(rows: Sequence[StepsRow], most: int) -> tuple[StepsRow, ...]:
-    """At most so many rows, with the same steps, skips, ends and extremes."""
+    """At most `most` rows, each joined from several, that keep the steps, skips, ends and extremes."""
     if len(rows) <= most:
         return tuple(rows)
     return tuple(_joined(rows[len(rows) * at // most : len(rows) * (at + 1) // most]) for at in range(most))
@@ -137,7 +137,7 @@ def _joined(rows: Sequence[StepsRow]) -> StepsRow:
 
 # --- findings -------------------------------------------------------------------------------------------------------
 def _findings(run: RecordedRun, target: str) -> Iterator[Finding]:
-    """Of the trouble that the run ends in; one that was over is among its events."""
+    """A finding for the trouble that the run ends in. Trouble that was over before is listed among the events only."""
     if run.verdict not in CODES:
         return
     told = [event for event in run.series.events if event.kind in TROUBLES]

@@ -110,7 +110,7 @@ class Suppressions:
 
 
 class _Comments:
-    """Those of one file. There may be one on each of ten thousand lines, and a finding on each."""
+    """The ignore comments of one file, indexed by line: there may be ten thousand of them, and as many findings."""
 
     def __init__(self, comments: tuple[Suppression, ...]) -> None:
         self.all = comments
@@ -135,7 +135,7 @@ def _names(selector: str, finding: Finding) -> bool:
 
 
 def suppressions_from_facts(source: SourceFacts) -> tuple[Suppression, ...]:
-    """Every ignore comment of a file. What only looks like one, in a string, is none."""
+    """Every ignore comment of a file. A string that looks like one is none."""
     if "mpdoctor" not in source.text:
         return ()
     lines = lines_of(source.text)
@@ -182,7 +182,7 @@ def _suppression(
 
 
 def _tokens(lines: list[str]) -> Iterator[tokenize.TokenInfo]:
-    """Those before the first that Python can't read."""
+    """The tokens of these lines, up to the first that Python cannot read."""
     rest = iter(f"{line}\n" for line in lines)
     try:
         yield from tokenize.generate_tokens(lambda: next(rest, ""))

@@ -41,7 +41,7 @@ def trained_by_hand(run: ExaminationFacts) -> bool:
 
 
 def as_run(failure: FailureFacts, run: ExaminationFacts) -> FailureFacts:
-    """With what the examination had changed of the program."""
+    """The failure, with what the examination had changed of the program: the forced policy and the stand-ins."""
     stand_ins = run.stand_ins or (("its data",) if failure.in_training and _brings_no_data(run) else ())
     return dataclasses.replace(failure, forced_policy=run.forced_policy, stand_ins=stand_ins)
 
@@ -52,7 +52,7 @@ def _brings_no_data(run: ExaminationFacts) -> bool:
 
 
 def _of_mended(finding: Finding, mended: MendedFacts, forced: bool) -> Finding:
-    """It ended nothing: the examination went on behind it."""
+    """The finding of an error that was mended in memory. Its help says that the examination went on."""
     from mpdoctor.semantics.live.mended_parts import went_on_with
 
     return dataclasses.replace(finding, what_if=forced, help=f"{finding.help} {went_on_with((mended,))}")
@@ -84,7 +84,8 @@ def chosen_rules(settings: Settings) -> Callable[[Rule], bool]:
 
 
 def chosen_codes(settings: Settings) -> frozenset[str]:
-    """Where all are, no rule is imported for it: of most trees no file has anything to judge."""
+    """The codes of all chosen rules. Where every rule is chosen none is imported for this: in most trees no file has
+    anything to judge."""
     if not settings.select and not settings.ignore:
         return frozenset(code for code, _ in codes_and_names())
     chosen = chosen_rules(settings)

@@ -119,7 +119,7 @@ class _Loop(ABC):
 
     @abstractmethod
     def apply_lines(self, model: str) -> list[str]:
-        """From `gradients` to the weights."""
+        """The lines that lead from `gradients` to updated weights."""
 
     def update_lines(self, model: str) -> list[str]:
         if not self.adds_up:

@@ -93,7 +93,7 @@ class Draft:
         return found
 
     def closed(self, kept: Kept) -> tuple[int, ...]:
-        """Without those that build on one which is left out."""
+        """These edits without those that build on an edit which is left out."""
         left = sorted(kept)
         while True:
             layers = self._layers_of(left)
@@ -103,7 +103,7 @@ class Draft:
             left = standing
 
     def files(self, kept: Kept) -> list[EditedFile]:
-        """Those that are changed, by path as shown."""
+        """The files that these edits change, sorted by path as shown."""
         layers = self._layers_of(kept)
         found = []
         for shown_as, file in sorted(self._files.items()):

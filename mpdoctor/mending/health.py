@@ -43,7 +43,7 @@ def is_better(one: Diagnosis, other: Diagnosis) -> bool:
 
 
 def health_of(diagnosis: Diagnosis, is_patient: bool = False) -> Health:
-    """`is_patient`: see is_better."""
+    """The health of a diagnosis. `is_patient`: see `is_better`."""
     verdicts = [_rank(probe, is_patient) for probe in diagnosis.probes]
     found = Counter(finding.severity for finding in failing(diagnosis))
     worst = max(verdicts, default=len(VERDICTS))
@@ -61,7 +61,8 @@ def failing(diagnosis: Diagnosis) -> Iterator[Finding]:
 
 
 def defects_of(diagnosis: Diagnosis) -> Counter[Defect]:
-    """The same, without the places, which move with each edit."""
+    """Each defect at or above the failing severity, and how often it is there. Places are left out, since each edit
+    moves them."""
     return Counter((finding.code, _of_what(finding)) for finding in failing(diagnosis))
 
 

@@ -180,7 +180,8 @@ def _layer_in_float32(finding: Finding, making: LiveLayers) -> Iterator[Answer]:
 
 
 def _of_own_layers(finding: Finding, making: LiveLayers) -> Iterator[Answer]:
-    """All live layers in 16 bits of the class whose code stands there, or that are made there."""
+    """float32 for all half-precision layers of the class whose code holds the finding, or that the call at the finding
+    makes."""
     place = finding.location
     if finding.stage != "source" or place is None or finding.code not in OF_OWN_NUMBERS + OF_OWN_CODE + OF_MADE_LAYERS:
         return

@@ -28,7 +28,8 @@ from mpdoctor.program.values import Api, is_api
 
 
 class PoliciesInForce:
-    """Of one program. `callers_decide`: whether other files run it, which may have set a policy before."""
+    """The global policies of one program. `callers_decide`: whether other files run it, which may have set a policy
+    before."""
 
     def __init__(self, calls: CallIndex, keras: Keras, is_notebook: bool, callers_decide: bool) -> None:
         self._calls, self._keras = calls, keras
@@ -41,7 +42,7 @@ class PoliciesInForce:
 
     @cached_property
     def calls_that_clear(self) -> tuple[Call, ...]:
-        """Those after which the global policy is that of floatx again, in order."""
+        """The calls after which the global policy is that of floatx again, in order. Keras 2 has none."""
         return tuple(self._calls.by_names(CLEARING)) if self._keras.is_keras3 else ()
 
     @cached_property

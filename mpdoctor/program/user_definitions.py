@@ -184,7 +184,7 @@ class ClassFacts:
         return None
 
     def library_bases(self) -> Iterator[Api]:
-        """Every library class that it derives from."""
+        """Every library class that this class derives from, directly or through others."""
         for ancestor in self.lineage():
             for base in ancestor.bases:
                 yield from (option for option in options(base) if isinstance(option, Api))

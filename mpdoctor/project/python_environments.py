@@ -39,8 +39,8 @@ def active_environments() -> Iterator[Path]:
 
 
 def environments_of_project(start: Path) -> Iterator[Path]:
-    """Those in a folder and above it, the nearest first, as far as the project reaches: to the nearest folder that
-    says that it is one. Where none says so, there is no project."""
+    """The environments in a folder and above it, nearest first, up to the nearest folder with a file that marks a
+    project. Without such a folder there are none."""
     folders = (start, *start.parents)
     roots = [n for n, folder in enumerate(folders) if any(os.path.lexists(folder / name) for name in PROJECT_FILES)]
     inside = folders[: roots[0] + 1] if roots else ()
@@ -49,7 +49,7 @@ def environments_of_project(start: Path) -> Iterator[Path]:
 
 
 def environments_near(start: Path) -> Iterator[Path]:
-    """All that a user may mean: active, in a folder or anywhere above it, or kept by tools elsewhere."""
+    """All environments that a user may mean: active, in a folder or anywhere above it, or kept elsewhere by tools."""
     yield from active_environments()
     for folder in (start, *start.parents):
         yield from (folder / name for name in ENVIRONMENT_FOLDERS)
@@ -155,7 +155,7 @@ def _tensorflows(packages: Path) -> Iterator[str]:
 
 
 def _releases(packages: Path, names: set[str]) -> Iterator[str]:
-    """Of these distributions (spelled with underscores), what the names of their folders tell."""
+    """The versions of these distributions (named with underscores), read from the names of their metadata folders."""
     try:
         listed = sorted(os.listdir(packages))  # noqa: PTH208 - Path.glob takes ten times as long, in each start
     except OSError:

@@ -18,14 +18,14 @@ LONGEST_DTYPE = 20
 
 
 class MeasuredParts:
-    """Of one series."""
+    """Sums what the measured steps of one series say of each layer and gradient."""
 
     def __init__(self) -> None:
         self.steps = 0
         self._parts: dict[tuple[str, str], MeasuredPart] = {}
 
     def parts(self) -> tuple[MeasuredPart, ...]:
-        """Layers before gradients."""
+        """All parts, layers before gradients."""
         return tuple(part for kind in KINDS.values() for part in self._parts.values() if part.kind == kind)
 
     def take(self, step: int, told: dict[str, object]) -> bool:

@@ -38,7 +38,7 @@ def looks_like_run(head: bytes) -> bool:
 
 
 def series_from_files(path: Path, read: Read) -> tuple[RunSeries, ...]:
-    """Of a run file and of those that the other workers wrote beside it. Raises OSError and NotARunFile."""
+    """The series of a run file and of those that other workers wrote beside it. Raises OSError and NotARunFile."""
     found = [*_series_from_file(path, read)]
     for other in _of_other_workers(path)[:MOST_WORKERS]:
         try:
@@ -64,7 +64,7 @@ def _series_from_file(path: Path, read: Read) -> tuple[RunSeries, ...]:
 
 
 def series_from_bytes(content: bytes, name: str) -> tuple[RunSeries, ...]:
-    """Raises NotARunFile."""
+    """The series in the bytes of a run file. Raises NotARunFile."""
     if not looks_like_run(content):
         raise NotARunFile("is no run file of mpdoctor.training.LossScaleMonitor.")
     reading = _Reading()
@@ -100,7 +100,7 @@ class _Series:
 
 
 class _Reading:
-    """Of one file, line by line."""
+    """Reads one run file, line by line."""
 
     def __init__(self) -> None:
         self.series: dict[int, _Series] = {}
@@ -230,7 +230,7 @@ def _encodable(text: str) -> str:
 
 
 def _whole(value: object) -> int | None:
-    """From 0 on."""
+    """The value if it is a whole number from 0 to the largest step number, else None."""
     return value if type(value) is int and 0 <= value <= MOST_STEPS else None
 
 

@@ -97,7 +97,7 @@ def near_match(text: str) -> str:
 
 
 def _is_code_of_another_tool(text: str) -> bool:
-    """Such as E501 or PLW0603, to which no code of ours is near in meaning."""
+    """Whether the text looks like another linter's code (E501, PLW0603): then no rule of ours is suggested for it."""
     found = re.fullmatch(r"([a-z]{1,4})\d{1,4}", text)
     return found is not None and not set(found.group(1)) <= set("mp")
 

@@ -113,7 +113,7 @@ def keras_of_tensorflow(tensorflow: str, packages: Mapping[str, str], variables:
 
 
 def labels_from_environment(environment: EnvironmentFacts) -> dict[str, str]:
-    """All of it as labelled texts: the block that `mpdoctor env` and every report show."""
+    """The environment as texts by label: the block that `mpdoctor env` and every report show."""
     keras = environment.keras
     failed = f"none: {environment.problem}" if environment.problem else ""
     labels = {

@@ -97,7 +97,8 @@ def _write_archive(archive: zipfile.ZipFile, configuration: Any, path: Path) -> 
 
 
 def _like(info: zipfile.ZipInfo, size: int = 0) -> zipfile.ZipInfo:
-    """The same member, to be written; by its size zipfile knows how long its header must be."""
+    """A header for the same archive member with contents of `size` bytes; zipfile needs the size to choose the length
+    of the header."""
     like = zipfile.ZipInfo(info.filename, info.date_time)
     like.compress_type, like.comment = info.compress_type, info.comment
     like.external_attr, like.create_system = info.external_attr, info.create_system

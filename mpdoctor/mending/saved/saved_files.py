@@ -75,7 +75,7 @@ def mend_saved_model(settings: Settings, output: Path, policy: str, progress: Pr
 
 
 def new_file(target: Target, output: Path, policy: str, examinations: Examinations) -> MendedFile:
-    """The same, with what examines the files."""
+    """Like `mended_file`, with the function that examines each file as a parameter."""
     path = path_to_read(target, output)
     identity = _identity(path.stat())
     try:
@@ -181,7 +181,7 @@ class _Mender:
         return self._known[healing]
 
     def _wanted(self, healing: frozenset[str]) -> dict[str, str]:
-        """Those that change, in the end."""
+        """The policy that each layer gets in the end, for the layers that change."""
         parts = with_their_parts(self._layers, healing)
         in_float32 = {path: FLOAT32 for path in parts if path in self._by_path and not self._by_path[path].kept_because}
         wanted = {**self._converted, **in_float32}
@@ -213,7 +213,7 @@ class _Mender:
         return self._unwraps(wanted) or self._has_float16({}) != self._has_float16(wanted)
 
     def _has_bare_optimizer(self, attempt: _Attempt) -> bool:
-        """Of a model whose layers compute in float16."""
+        """Whether the model is compiled without loss scaling while layers of it compute in float16."""
         saved = self._saved
         compiled = is_compiled(saved.configuration, saved.training)
         wrapped = has_loss_scaling(saved.configuration, saved.training)
@@ -275,7 +275,7 @@ def _groups(paths: list[str], size: int) -> Iterator[frozenset[str]]:
 
 
 def _named(diagnosis: Diagnosis, output: Path) -> Diagnosis:
-    """As of the file that it will be."""
+    """The diagnosis under the name of the file that will be written."""
     return replace(diagnosis, targets=tuple(replace(target, path=str(output)) for target in diagnosis.targets))
 
 

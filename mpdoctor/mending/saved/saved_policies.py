@@ -59,7 +59,7 @@ class SavedLayer:
 
 
 def layers_in(configuration: Any) -> tuple[SavedLayer, ...]:
-    """In the order of the configuration, the model itself first."""
+    """All layers in a saved model's configuration, in its order, the model itself first."""
     return tuple(_layer(path, serialized) for path, serialized in _parts(configuration))
 
 

@@ -147,7 +147,8 @@ def _pins_from_setup_cfg(path: Path) -> Iterator[Pin]:
 
 
 def _pins_from_setup_py(path: Path) -> Iterator[Pin]:
-    """Every text in it that is a requirement: lists of them are put together in many ways, and so are the texts."""
+    """The pins in a setup.py: every string in it that is a requirement, since lists of requirements are put together in
+    many ways."""
     text = text_of(path, _LARGEST_SETUP)
     if "tensorflow" not in text and "keras" not in text:
         return

@@ -51,7 +51,7 @@ class Pin:
     path: Path
 
     def allowing_all(self) -> Pin:
-        """The same package in any release."""
+        """A pin of the same package that allows any release."""
         return dataclasses.replace(self, allowed=PlainRange(()))
 
 
@@ -90,7 +90,8 @@ def _requirement(text: str) -> tuple[str, SpecifierSet | PlainRange]:
 
 
 def files_named(folder: Path, *patterns: str) -> list[Path]:
-    """In order. A folder that is no project's (a home, /tmp) may hold many thousands of others."""
+    """The files of the folder that match one of these patterns, sorted. It lists names only, since a folder that is no
+    project's (a home, /tmp) may hold many thousands."""
     try:
         names = os.listdir(folder)  # noqa: PTH208 - one text for each, not one Path
     except OSError:  # there is none, or it is not for us to read: then it decides nothing
