@@ -24,7 +24,8 @@ def render(diagnosis: Diagnosis) -> str:
 
 
 def _distinct(fingerprints: Iterable[str]) -> Iterator[str]:
-    """Of two findings with one fingerprint GitLab would show one."""
+    """The fingerprints with a number behind each repetition: GitLab shows only one of two findings with the same
+    fingerprint."""
     seen: Counter[str] = Counter()
     for fingerprint in fingerprints:
         seen[fingerprint] += 1

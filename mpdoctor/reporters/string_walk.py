@@ -15,8 +15,8 @@ _NAMES: dict[Any, dict[str, str]] = {}  # of types, of which there are few
 
 
 def with_every_string(held: Held, clean: Clean) -> Held:
-    """The same, with every string in it cleaned: those in tuples, and the keys of mappings, too. What did not change is
-    the same object."""
+    """The same data with `clean` applied to every string in it, in tuples and in keys of mappings too. Unchanged parts
+    stay the same objects."""
     cleaned: Held = _cleaned(held, clean, "")
     return cleaned
 

@@ -65,7 +65,7 @@ def _is_among(value: Value, found: list[Value]) -> bool:
 
 
 def _is_equal(value: Value, other: Value) -> bool:
-    """Of two values of one class, which is one of `_EQUAL`."""
+    """Whether two values of one class are equal; the class is one of `_EQUAL`."""
     if isinstance(value, Known) and isinstance(other, Known):
         return type(value.value) is type(other.value) and bool(value.value == other.value)
     if isinstance(value, Api) and isinstance(other, Api):

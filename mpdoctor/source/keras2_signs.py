@@ -30,7 +30,7 @@ def sign_of_keras2(path: str, tree: ast.Module, calls: Iterable[Call]) -> str:
 
 
 def sign_of_import(tree: ast.Module) -> str:
-    """The same by the imports of a file alone."""
+    """Like `sign_of_keras2`, by the imports of a file alone."""
     imported = import_of_keras2(tree.body)
     return f"{_IMPORTS}{imported}`" if imported else ""
 

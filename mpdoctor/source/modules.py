@@ -120,7 +120,7 @@ class Files:
             return AddedDirectories()
 
     def _bytes_of(self, path: Path) -> bytes:
-        """Raises OSError."""
+        """The bytes of a file, unsaved or from disk. Raises OSError."""
         return self._unsaved[path] if path in self._unsaved else self._read(path)
 
     def import_roots(self, directory: Path) -> tuple[Path, ...]:

@@ -42,7 +42,7 @@ _TIMED = re.compile(rf"(?P<indent>\s*)%time[ \t]+(?!(?:{_COMPOUND})\b)(?=[A-Za-z
 
 
 def source_from_notebook(data: str | bytes, path: str) -> Source | Problem:
-    """All cells of code as one module; or why the file is no notebook."""
+    """All code cells as one module, or the reason why the file is no notebook."""
     try:
         notebook = _json_from(data.removeprefix("\ufeff") if isinstance(data, str) else data.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
@@ -166,7 +166,7 @@ def _without(taken: list[int], text: str) -> str:
 
 
 def _where_it_stands(tree: ast.Module, taken: list[int]) -> ast.Module:
-    """The same where it stands in the cell."""
+    """The tree with its columns moved to where the code stands in the cell."""
     for node in ast.walk(tree):
         if isinstance(node, (ast.expr, ast.stmt)):
             node.col_offset += taken[node.lineno - 1]

@@ -96,7 +96,7 @@ class SourceStage:
         self._is_read = True
 
     def _processes(self) -> int:
-        """As many as there is work for, in bytes of source."""
+        """How many processes the bytes of source are worth."""
         looked_at = (outline for path, outline in self._outlines.items() if path in self._memory.new)
         size = sum(outline.size for outline in looked_at if outline.names_framework)
         return min(most_processes(), 1 + size // WORTH_A_PROCESS)
@@ -215,13 +215,13 @@ class SourceStage:
         self._do("read", files)
 
     def _users_of_saved_files(self, files: Collection[Path]) -> Iterator[Path]:
-        """Those that may load, or write anew, a model file that a program with mixed precision writes."""
+        """The files that may load or overwrite a model file which a program with mixed precision writes."""
         writers = [self._facts[path] for path in self._mixed.intersection(files)]
         shown = {path: self._files[path] for path in files if self._outlines[path].names_framework}
         return users_of_files(writers, shown, self._texts)
 
     def _do(self, method: str, paths: Iterable[Path]) -> None:
-        """Where it is not done yet, for the files that were given."""
+        """Walk or judge these files of the run, except those that were already."""
         wanted = set(paths) - self._facts.keys()
         new = []
         if method == "walk":
@@ -245,7 +245,8 @@ class SourceStage:
             self._mixed.add(path)
 
     def _broken(self, paths: Iterable[str]) -> Iterator[Crashed]:
-        """Where we broke on these files before they were judged, or on any while it was looked at what it imports."""
+        """A crash for each of these files that mpdoctor broke on before it was judged, or while its imports were looked
+        up."""
         for path, broken in self._outlines.breakdowns.items():
             yield crash_from_breakdown(dataclasses.replace(broken, path=self._files.get(path, broken.path)))
         for shown_as in paths:
@@ -284,7 +285,7 @@ def _only_rewrites_graphs(sources: Iterable[SourceFacts]) -> bool:
 
 
 def _float32_classes(sources: Iterable[SourceFacts]) -> Mapping[str, list[Location]]:
-    """Where the classes are defined that all of these files make in float32 only, by path as shown."""
+    """The places of the classes that all of these files instantiate in float32 only, by path as shown."""
     made: dict[Location, bool] = {}
     for facts in sources:
         for place, in_float32 in facts.makings:

@@ -59,8 +59,7 @@ class Entry:
 
 
 def users_cache() -> Cache | None:
-    """Where this system keeps what programs can make again, and the key where it keeps their data; None for a user
-    without a home."""
+    """The cache in the user's cache directory, with the key in the data directory; None for a user without a home."""
     from platformdirs import user_cache_path, user_data_path
 
     try:
@@ -172,7 +171,7 @@ def _entry_from_row(row: Row, imported: list[str]) -> Entry:
 
 
 def _made_by() -> str:
-    """This mpdoctor, file by file, and this Python: both decide what is said."""
+    """A text that names this mpdoctor, file by file, and this Python: findings depend on both."""
     folders, files = [str(Path(__file__).parents[1])], []
     for folder in folders:  # which grows; without Path.rglob, which takes three times as long in each run
         for entry in os.scandir(folder):

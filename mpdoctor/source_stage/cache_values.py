@@ -58,7 +58,7 @@ def value_from_row(row: Row) -> Any:
 
 @cache
 def _defaults(kind: str) -> dict[str, Any]:
-    """By name of the field; `MISSING`, to which nothing is equal, where there is none."""
+    """The defaults of the fields by name; `MISSING`, which equals nothing, for a field without one."""
     return {
         field.name: field.default if field.default_factory is dataclasses.MISSING else field.default_factory()
         for field in dataclasses.fields(_KEPT[kind])

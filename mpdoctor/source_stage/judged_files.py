@@ -41,7 +41,7 @@ class ToldOfProgram:
 
 
 def _codes_by_path(said: Iterable[Finding | Crashed]) -> dict[str, set[str]]:
-    """Of the findings, by the file that they lie in."""
+    """The codes of the findings in each file."""
     found: dict[str, set[str]] = {}
     for item in said:
         if isinstance(item, Finding) and item.location is not None:

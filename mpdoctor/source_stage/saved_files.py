@@ -13,7 +13,8 @@ from mpdoctor.source_stage.file_texts import FileTexts
 
 
 class SavedFiles:
-    """Of these files. `policies`: by path as shown, what the files that import it say of the global policy."""
+    """The model files that the programs of a project write. `policies`: for each path as shown, what the files that
+    import it say of the global policy."""
 
     def __init__(self, project: Collection[SourceFacts], policies: Mapping[str, tuple[str | None, ...]]) -> None:
         told = [(of, _as_run(file, policies.get(of.path, ()))) for of in project for file in of.files_saved]

@@ -35,7 +35,8 @@ class Key:
         return content if content is not None and len(content) == KEY_SIZE else None
 
     def find_or_make(self) -> bytes | None:
-        """Of two runs that make one at once, the later one's stays; what the other signs is no file then.
+        """The key, made where there is none. Of two runs that make one at once, the later one's stays; files that the
+        other signed are then invalid.
 
         Raises OSError where it can't be written."""
         found = self.find()

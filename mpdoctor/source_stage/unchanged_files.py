@@ -93,7 +93,7 @@ class IncrementalResults:
         return self._cache.find(path, self._shown.get(path, ""), digest, walked)
 
     def _digest(self, path: Path, walked: bool) -> bytes | None:
-        """Of all that what is said of a file hangs on."""
+        """A digest of everything that the result for a file depends on; None where results of the file are not kept."""
         if self._texts.is_passing(path) or path not in self._outlines or path.suffix != SUFFIX:
             return None
         return self._outlines.digests[path] if walked else self._outlines[path].digest

@@ -47,7 +47,7 @@ class Task:
 
     @cached_property
     def digest(self) -> bytes:
-        """Of all that the findings hang on besides the file and what it imports."""
+        """A digest of everything that the findings depend on besides the file and its imports."""
         from hashlib import blake2b  # it brings OpenSSL, which a check of one program does without
 
         changes = self.changes | {"keras": _keras_told(self.changes.get("keras"))}
@@ -57,13 +57,13 @@ class Task:
 
 @lru_cache(maxsize=8)
 def _keras_told(keras: Keras | None) -> str:
-    """The same for nearly all files of a run."""
+    """The `repr` of a Keras, cached: it is the same for nearly all files of a run."""
     return repr(keras)
 
 
 @lru_cache(maxsize=8)
 def _told(codes: frozenset[str]) -> str:
-    """The same for all files of a run."""
+    """The codes as one text, cached: they are the same for all files of a run."""
     return " ".join(sorted(codes))
 
 
@@ -169,7 +169,7 @@ class Worker:
 
     @contextmanager
     def _program_of(self, task: Task) -> Iterator[_Program]:
-        """As it was walked, or walked for one answer, of which nothing is kept."""
+        """The program that a task is about: as it was walked, or walked for this one answer and not kept."""
         if task.path in self._programs:
             yield self._programs[task.path]
             return
@@ -177,8 +177,8 @@ class Worker:
             yield program_with_imports(task.path, self._shown[task.path], self._files, self._shown)
 
     def _signs_of_mixed_precision(self, files: Mapping[Path, SourceFacts]) -> dict[Path, tuple[Location, ...]]:
-        """Of each file those that it shows itself, and those of the files that import it, also through others; without
-        the files that we broke on."""
+        """For each file the signs of mixed precision in itself and in the files that import it, directly or through
+        others; without the files that mpdoctor broke on."""
         found: dict[Path, tuple[Location, ...]] = {}
         of_importers: dict[str, list[Location]] = {}  # by path as shown
         for path, facts in files.items():
@@ -206,7 +206,7 @@ class Worker:
 
 @contextmanager
 def _garbage_given_back() -> Iterator[None]:
-    """Of a program that is walked for one answer nothing is kept. The collector goes over what was made meanwhile."""
+    """Collect what was made in this context on leaving it. Objects that exist before are not gone over."""
     gc.freeze()
     try:
         yield
@@ -224,7 +224,7 @@ def crash_from_breakdown(breakdown: Breakdown) -> Crashed:
 
 
 def policies_by_importers(project: Iterable[SourceFacts]) -> dict[str, tuple[str | None, ...]]:
-    """By path as shown, what the files that import it say of the global policy (`SourceFacts.policies_set`)."""
+    """For each path as shown, what the files that import it say of the global policy (`SourceFacts.policies_set`)."""
     found: dict[str, dict[str | None, None]] = {}
     for facts in project:
         for path in facts.imports if facts.policies_set else ():

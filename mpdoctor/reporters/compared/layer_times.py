@@ -32,13 +32,13 @@ def layer_times(compared: Compared, run: PolicyRun, look: Style) -> Iterator[str
 
 
 def _profiles(run: PolicyRun) -> list[ProfileFacts]:
-    """Of the rounds in which it is known which operation is which layer's."""
+    """The profiles of the rounds in which each operation's layer is known."""
     profiles = (timing.profile for timing in run.known)
     return [profile for profile in profiles if profile is not None and profile.layers]
 
 
 def _of_layers(run: PolicyRun) -> Seconds:
-    """The longest first."""
+    """Seconds per layer, the longest first."""
     return _medians([_by_path(profile) for profile in _profiles(run)])
 
 

@@ -28,7 +28,7 @@ def headline(compared: Compared, look: Style) -> str:
 
 
 def _of_trainings(compared: Compared, look: Style) -> Iterator[str]:
-    """Where a policy's times are those of a training that nobody can have, or want."""
+    """Sentences for policies whose times are those of a training that raises as it is, or that learns nothing."""
     raising = [run.policy for run in compared.runs if _goes_on_mended(run)]
     if raising:
         yield f"As it is, it raises under {look.listed(raising, MOST_NAMED)}."
@@ -60,7 +60,7 @@ def _of_times(compared: Compared, look: Style) -> str:
 
 
 def reasons_from_compared(compared: Compared, look: Style) -> list[tuple[str, str]]:
-    """(policy, sentence)."""
+    """All reasons as (policy, sentence)."""
     return [(run.policy, sentence) for run in compared.runs for sentence in _of_run(compared, run, look)]
 
 
@@ -186,7 +186,7 @@ def _idle(run: PolicyRun) -> Iterator[str]:
 
 
 def _tiles(run: PolicyRun, look: Style) -> Iterator[str]:
-    """On a GPU alone; whether it costs time there was not tried."""
+    """A sentence about widths that do not fit a GPU's tiles; on GPUs only. Whether they cost time was not tried."""
     if not any(timing.device == "GPU" for timing in run.known):
         return
     odd = {

@@ -138,7 +138,7 @@ def _prose(text: str) -> Markup:
 
 
 class _Anchors:
-    """Where on the page each finding stands."""
+    """The HTML anchor of each finding."""
 
     def __init__(self, findings: Iterable[Finding]) -> None:
         self._numbers = {id(finding): number for number, finding in enumerate(findings, 1)}

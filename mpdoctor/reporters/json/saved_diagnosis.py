@@ -53,7 +53,7 @@ class NotADiagnosis(Exception):
 
 
 def diagnosis_from_json(text: str | bytes) -> Diagnosis:
-    """Raises NotADiagnosis."""
+    """The diagnosis in a JSON report. Raises NotADiagnosis."""
     try:
         told = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -77,7 +77,7 @@ def _refuse_other_versions(told: object) -> None:
 
 
 def _problem(error: Exception) -> str:
-    """In a few words, whatever stands in the file."""
+    """The error in a few words, safe to show whatever the file holds."""
     told = str(error)
     if isinstance(error, KeyError):
         told = f"{error.args[0]!r} is missing"

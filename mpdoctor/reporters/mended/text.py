@@ -26,7 +26,7 @@ MOST_CODES = 5
 
 
 def render(mended: Mended, *, width: int = 80, color: bool = False, blocks: bool = True) -> str:
-    """All but the patch."""
+    """The report on a mended program as text, without the patch."""
     look = Style(width, blocks)
     headline = _headline(mended, look)
     if color:
@@ -128,7 +128,7 @@ def _skipped(diagnosis: Diagnosis, look: Style) -> str:
 
 
 def _scale(diagnosis: Diagnosis, look: Style) -> str:
-    """At the start, at the end, and where it rested longest."""
+    """The loss scale at the start, at the end, and its most frequent value."""
     told = []
     for probe in diagnosis.probes:
         known = [step.loss_scale for step in probe.training.steps if step.loss_scale is not None]
@@ -242,7 +242,8 @@ def _costs(mended: Mended) -> Iterator[str]:
 
 
 def _not_compared(mended: Mended) -> Iterator[str]:
-    """That a training is sound under 16 bits does not say that it learns as much."""
+    """A reminder where no loss was compared with float32's: a training that is sound under 16 bits need not learn as
+    much."""
     trainings = [probe.training for probe in mended.after.probes]
     compared = [training.reference for training in trainings if training.reference is not None]
     is_compared = any(reference.divergence is not None for reference in compared)

@@ -74,7 +74,7 @@ def _excerpt_lines(excerpt: Excerpt, place: Location, style: str, look: Style) -
 
 
 def _start_of_end(line: str, room: int) -> int:
-    """Where the longest end of this line begins that fits into so many columns, of which a character may take two."""
+    """The index of the longest end of this line that fits into `room` columns; a character may take two."""
     start = max(len(line) - room, 0)
     while cell_len(line[start:]) > room:
         start += 1

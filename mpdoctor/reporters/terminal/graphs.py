@@ -46,7 +46,7 @@ def _line(label: str, text: str) -> RenderableType:
 
 
 def _signatures(signatures: tuple[SignatureFacts, ...], look: Style) -> Iterable[RenderableType]:
-    """Those that take and give the same are told once."""
+    """A line per signature; those with the same inputs and outputs share one."""
     by_text: dict[str, list[str]] = {}
     for signature in signatures:
         takes, gives = (_tensors(tensors, look) for tensors in (signature.inputs, signature.outputs))
@@ -81,7 +81,7 @@ def _variables(graph: SavedGraphFacts, look: Style) -> str:
 
 
 def _ops(graph: SavedGraphFacts, names: frozenset[str], look: Style) -> Iterable[str]:
-    """One line a dtype."""
+    """A line per dtype with the operations that compute in it."""
     for dtype in DTYPES:
         ops = sorted(graph.ops_in(dtype, names), key=lambda op: -op.count)
         shown = [f"{op.op} {op.count}" for op in ops[:MOST_OPS]]

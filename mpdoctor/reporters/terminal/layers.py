@@ -68,7 +68,7 @@ def _table(model: ModelFacts, look: Style) -> Paragraph:
 
 
 def _rows(layers: list[LayerFacts], usual: str) -> list[LayerFacts]:
-    """All of them where they are few; else the odd ones, and of the usual ones only the first."""
+    """The layers to show: all where they are few, else those with an unusual dtype and the first of the others."""
     if len(layers) <= MOST_ROWS:
         return layers
     first = next(layer for layer in layers if layer.compute_dtype == usual)

@@ -157,7 +157,7 @@ def _predictions(diagnosis: Diagnosis) -> list[Probe]:
 
 
 def _why_not_trained(diagnosis: Diagnosis) -> str:
-    """Of one target whose model was looked at; "" where it was trained, too."""
+    """Why the model of a single target was inspected but not trained; "" in other cases."""
     if len(diagnosis.targets) != 1:
         return ""
     stages = diagnosis.targets[0].stages
@@ -190,7 +190,7 @@ def _afterthoughts(diagnosis: Diagnosis, look: Style) -> list[str]:
 
 
 def _of_trainings(diagnosis: Diagnosis, look: Style) -> list[str]:
-    """Of several, or of none."""
+    """How many short trainings there were, with their names in the first of two forms; [] for none."""
     names = [look.name(probe.training.name, 20) for probe in diagnosis.probes if probe.training.name]
     trained = f"; {len(diagnosis.probes)} short trainings"
     return [f"{trained} ({', '.join(names)})", trained] if names else [trained] if diagnosis.probes else []

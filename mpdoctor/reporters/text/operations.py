@@ -63,7 +63,7 @@ def _numbers(operation: OperationFacts, look: Style) -> str:
 
 
 def _went_in(operation: OperationFacts, look: Style) -> str:
-    """By the names that the line has for it, where it has some: "largest |h| 412 goes in"."""
+    """The operands by their names on the source line, where it has some: "largest |h| 412 goes in"."""
     if operation.operands:
         named = [f"|{look.name(operand.name, 40)}| {magnitude_text(operand.largest)}" for operand in operation.operands]
         return f"largest {', '.join(named)} {'goes' if len(named) == 1 else 'go'} in"

@@ -46,7 +46,7 @@ def lines(training: TrainingFacts, look: Style) -> list[tuple[str, str]]:
 
 
 def _loss_text(divergence: DivergenceFacts, look: Style) -> str:
-    """Of the training once more, in 16 bits and in float32."""
+    """How the losses of the repeated training compare in 16 bits and in float32."""
     if divergence.not_measured:
         return f"not compared over the training, because {look.name(divergence.not_measured, 300)}"
     last, steps = divergence.last_third, len(divergence.steps)

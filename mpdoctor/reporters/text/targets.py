@@ -50,7 +50,7 @@ def broken(diagnosis: Diagnosis, look: Style) -> list[str]:
 
 
 def _error_and_line(error: str) -> str:
-    """Of a whole traceback the error and the line of ours that it was raised in; other texts as they are."""
+    """For a traceback the error and the line of mpdoctor that raised it; other texts unchanged."""
     if not error.startswith("Traceback"):
         return error
     own_lines = OWN_FRAME.findall(error)

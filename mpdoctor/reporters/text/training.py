@@ -98,7 +98,7 @@ def is_constant(training: TrainingFacts) -> bool:
 
 
 def course_of_scale(training: TrainingFacts, look: Style) -> str:
-    """Where it began and ended, and which steps it cost; "" where there is none."""
+    """Where the loss scale began and ended, and which steps it cost; "" where there is none."""
     known = [step.loss_scale for step in training.steps if step.loss_scale is not None]
     if not known:
         return ""

@@ -112,7 +112,7 @@ def attribute_of(state: State, of: Value, name: str, location: Location, is_call
 
 
 def _attribute_of_object(state: State, of: Value, name: str, location: Location) -> Value | None:
-    """Of an instance of the user's own class, and of what a library's call gives."""
+    """An attribute of an instance of the user's own class, or of the result of a library's call."""
     own = class_of(of)
     if isinstance(of, Super):
         found = _attribute_behind(state, of, name, location)

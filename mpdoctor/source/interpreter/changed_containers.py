@@ -59,7 +59,7 @@ def kept(state: State, node: ast.expr) -> Value | None:
 
 
 def rebind(state: State, name: str, value: Value) -> None:
-    """In the function or around it."""
+    """Bind the name to another value in the scope that holds it: the function's own, or one around it."""
     holder = state.scope
     while name not in holder.names and name not in holder.redirected and holder.parent is not None:
         holder = holder.parent
@@ -91,7 +91,7 @@ def _of_class(holder: Value, name: str) -> dict[str, Value] | None:
 
 
 def with_item(state: State, of: Collection, index: Value, value: Value) -> Collection:
-    """`of[index] = value`"""
+    """The container after `of[index] = value`."""
     if of.kind == "dict" and isinstance(index, Known) and len(of.items) < _MOST_ENTRIES:
         is_open = of.open or bool(state.context.loops)
         kept = [place for place, key in enumerate(of.keys) if is_open or known(key) != index.value]

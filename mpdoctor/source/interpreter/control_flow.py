@@ -64,7 +64,7 @@ def execute_if(state: State, node: ast.If) -> bool:
 
 
 def _leave_out(state: State, test: ast.expr, taken: bool) -> None:
-    """Of the constants that a name may stand for those that it does not stand for in this arm of `if name == "…":`."""
+    """In an arm of `if name == "…":`, remove the constants that the name cannot stand for there."""
     if not isinstance(test, ast.Compare) or not isinstance(test.left, ast.Name) or len(test.ops) != 1:
         return
     asked, value = test.comparators[0], state.scope.names.get(test.left.id)

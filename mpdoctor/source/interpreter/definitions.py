@@ -200,7 +200,7 @@ def _kind(bases: tuple[Value, ...]) -> str | None:
 
 
 def _mixins(own: ClassFacts) -> Iterator[ClassFacts]:
-    """Those of its bases that are nothing to Keras by themselves, and theirs."""
+    """The bases that are no classes of Keras' kind by themselves, with their own such bases."""
     for base in own.bases:
         for choice in options(base):
             if isinstance(choice, Defined) and isinstance(choice.of, ClassFacts) and choice.of.own_kind is None:

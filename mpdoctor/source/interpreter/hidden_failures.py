@@ -57,7 +57,7 @@ def _is_about_import(handler: ast.ExceptHandler) -> bool:
 
 
 def _only_tells(state: State, statement: ast.stmt, inside: Closure | None, depth: int = 0) -> bool:
-    """Of a handler's statement, or of one `inside` a function that it calls, where names are the function's own."""
+    """Whether a statement of a handler, or of a function that it calls (`inside`), does nothing but log or pass."""
     if isinstance(statement, (ast.Pass, ast.Continue)):
         return True
     if isinstance(statement, ast.Return):
@@ -81,7 +81,7 @@ def _is_lost(state: State, returned: ast.expr | None, inside: Closure | None, de
 
 
 def _names_text(statement: ast.Assign | ast.AnnAssign) -> bool:
-    """`text = f"… {error}"`"""
+    """Whether the statement gives a name to a text, as `text = f"… {error}"` does."""
     targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
     is_text = isinstance(statement.value, (ast.Constant, ast.JoinedStr, ast.BinOp))
     return is_text and all(isinstance(target, ast.Name) for target in targets)

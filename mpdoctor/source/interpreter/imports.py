@@ -192,7 +192,7 @@ def _execute_imported(state: State, source: Source, path: Path, dotted: str) -> 
 
 
 def _broken_module(state: State, path: Path, dotted: str, error: Exception) -> Module:
-    """In place of a file that we broke on: nothing is known of it."""
+    """An empty module in the place of a file that mpdoctor broke on."""
     source = Source(_shown(state, path), "", ast.Module([], []))
     module = state.modules[path] = new_module(state, source, path, dotted, state.module)
     module.breakdowns.append(breakdown_from_error(source.path, error))
@@ -201,7 +201,7 @@ def _broken_module(state: State, path: Path, dotted: str, error: Exception) -> M
 
 @contextmanager
 def _apart_from_importer(state: State, module: Module) -> Iterator[None]:
-    """Where we break on what is imported, the execution of what imports it goes on."""
+    """Record an exception of ours while an imported module is executed, and let the execution of its importer go on."""
     importer, in_functions = state.position(), len(state.walk.call_stack)
     try:
         yield

@@ -27,7 +27,7 @@ def question_of_arm(state: State, asked: ast.expr, test: Value, taken: bool) -> 
 
 
 def _in_words(asked: ast.expr) -> tuple[str, bool]:
-    """Without what denies it, and whether it is not denied. Remembered on the node."""
+    """The test without its negations, and whether it stands for itself (True) or its opposite. Cached on the node."""
     answer: tuple[str, bool] | None = getattr(asked, "in_words", None)
     if answer is None:
         answer = asked.in_words = _told(asked)  # type: ignore[attr-defined]

@@ -90,7 +90,7 @@ def execute_assert(state: State, node: ast.Assert) -> bool:
 
 
 def execute_delete(state: State, node: ast.Delete) -> bool:
-    """Of an item that is deleted nothing is known any more."""
+    """Delete a name, or make a deleted item unknown. Always True: the execution goes on."""
     for target in node.targets:
         if isinstance(target, ast.Name):
             state.scope.forget(target.id)

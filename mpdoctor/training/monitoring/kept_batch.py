@@ -19,7 +19,7 @@ LARGEST = 1 << 32  # bytes
 
 
 def path_of_batch(path: str | os.PathLike[str]) -> Path:
-    """run.mpdoctor → run.batch.npz"""
+    """The path of the kept batch beside a run file: run.mpdoctor → run.batch.npz."""
     run = Path(path)
     return run.with_name(f"{run.stem}.batch.npz")
 

@@ -211,7 +211,7 @@ class LossScaleMonitor:
             self._begin_trouble(series, trouble)
 
     def _begin_trouble(self, series: WatchedSeries, trouble: Trouble) -> None:
-        """It is told with the batch that fails: in a fit the next one, in a loop the one that was."""
+        """Report trouble together with a failing batch: in a fit the next one, in a custom loop the last one."""
         if self.replay and self._fit is not None and self._fit.capture(self._captured):
             self._untold = (series, trouble)
         elif self.replay and self._fit is None and self._batch is not None and self._models:

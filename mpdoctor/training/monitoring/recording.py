@@ -49,7 +49,7 @@ class Recording:
         return self._summaries.are_written
 
     def start(self, optimizers: list[Any], models: list[Any]) -> None:
-        """Of these optimizers, which all scale a loss, each begins a series or goes on with its own."""
+        """Start recording: each of these optimizers, which all scale a loss, begins a series or continues its own."""
         if self._file is not None:
             before = _recorded.get(self._file.path.absolute(), self)
             if before is not self:
@@ -63,7 +63,7 @@ class Recording:
             series.begin()
 
     def _series_of(self, optimizer: Any) -> WatchedSeries:
-        """Of an optimizer that was watched before, the same: its steps are counted on."""
+        """The series of an optimizer; one that was watched before continues its own."""
         for series in self._known:
             if series.watched.optimizer is optimizer:
                 return series
@@ -85,7 +85,7 @@ class Recording:
         return trouble
 
     def measured(self, measured: Measured) -> None:
-        """Of the first series; every one for TensorBoard, of many some for the run file."""
+        """Record a measured step: always for TensorBoard, thinned for the run file, in the first series."""
         self._summaries.write_measured(measured)
         told = measured.in_line()
         if self._thinned.takes(len(as_line(told))):

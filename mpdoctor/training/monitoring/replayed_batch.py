@@ -143,13 +143,13 @@ def _of_layer(layer: Any, given: Any) -> dict[str, Any]:
 
 
 def _weights_in_use(layer: Any) -> list[Any]:
-    """Those that its output comes from: moving averages only where it does not train."""
+    """The floating-point weights that the layer's output depends on: moving averages only where it does not train."""
     weights = own_variables(layer) if getattr(layer, "trainable", True) else getattr(layer, "weights", ())
     return [weight for weight in weights if tf.as_dtype(weight.dtype).is_floating]
 
 
 def as_kept(variable: Any) -> Any:
-    """Its value, which Keras 3 casts to the layer's dtype within a call."""
+    """The variable's stored value. Within a call Keras 3 would cast it to the layer's dtype."""
     return getattr(variable, "_value", variable).numpy()
 
 
@@ -196,7 +196,7 @@ def _culprit(layer: Any, output: Any) -> dict[str, Any]:
 
 
 def _line_of_call(layer: Any) -> tuple[str, int] | None:
-    """Where the user's own code calls the layer; else where its class says what it does, if that is the user's."""
+    """The line of the user's own code that calls the layer, else that of the layer's class if it is the user's."""
     frame: Any = sys._getframe(1)
     while frame is not None and frame.f_code is not culprit_of_batch.__code__:
         if _is_of_user(frame.f_code.co_filename):
@@ -210,7 +210,7 @@ def _line_of_call(layer: Any) -> tuple[str, int] | None:
 
 
 def _is_of_user(file: str) -> bool:
-    """Neither of a library nor a copy that AutoGraph has made."""
+    """Whether the file belongs to the user: neither to a library nor a copy that AutoGraph has made."""
     return Path(file).is_file() and not is_of_library(file)
 
 

@@ -158,7 +158,7 @@ def path_of_worker(path: str | os.PathLike[str], worker: int) -> Path:
 
 
 def worker_number() -> int:
-    """Of this process among the workers of TF_CONFIG; the chief, or the only one, is 0."""
+    """The number of this process among the workers of TF_CONFIG; 0 for the chief or a single process."""
     try:
         told = json.loads(os.environ.get("TF_CONFIG") or "{}")
         task, cluster = told.get("task") or {}, told.get("cluster") or {}
@@ -169,7 +169,7 @@ def worker_number() -> int:
 
 
 def _steps_in(path: Path) -> dict[int, int]:
-    """By series, the last step that an earlier start has written. ValueError where the file is something else."""
+    """The last step that an earlier start has written, by series. Raises ValueError where the file is no run file."""
     if path.exists() and not path.is_file():  # a pipe would wait for a reader
         raise ValueError(f"{path} is a folder, or something else that is no file: give LossScaleMonitor another path.")
     try:

@@ -123,7 +123,7 @@ def call_library(
 
 
 def _module_named(state: State, args: tuple[Value, ...], keywords: Keywords, location: Location) -> Value | None:
-    """`importlib.import_module("keras")`"""
+    """The module that `importlib.import_module("keras")` returns."""
     name = known(args[0]) if len(args) == 1 else None
     return api_from_name(name, location) if isinstance(name, str) else None
 
@@ -185,7 +185,7 @@ def _call_setattr(state: State, args: tuple[Value, ...], location: Location) -> 
 
 
 def _call_on_numbers(name: str, args: tuple[Value, ...], location: Location) -> Value | None:
-    """`sum(sizes.values())`, `max(2, width)`"""
+    """The result of `sum(sizes.values())` or `max(2, width)` for known numbers."""
     given = contents_of(args[0]) if len(args) == 1 else Collection(location, "tuple", args)
     constant = constant_from_numbers(name, given)
     return None if constant is MISSING else Known(location, constant)
@@ -238,8 +238,8 @@ def call_known_method(state: State, callee: Attribute, call: Call, node: ast.Cal
 
 
 def _keys_written_out(state: State, node: ast.Call) -> set[str]:
-    """Of `**{"dtype": "float32", **kwargs}` and `**dict(kwargs, dtype="float32")`, and of a name that got such a
-    dict."""
+    """The keys written out in `**{"dtype": "float32", **kwargs}` and `**dict(kwargs, dtype="float32")`, or in the dict
+    that a name in their place holds."""
     handed_on = [keyword.value for keyword in node.keywords if keyword.arg is None]
     keys = [key for value in handed_on if isinstance(value, ast.Dict) for key in value.keys]
     written = {key.value for key in keys if isinstance(key, ast.Constant) and isinstance(key.value, str)}
@@ -250,7 +250,7 @@ def _keys_written_out(state: State, node: ast.Call) -> set[str]:
 
 
 def _keys_of_local_dict(state: State, name: str) -> set[str]:
-    """Those that do not come from the function's own `**kwargs`."""
+    """The keys of the dict that a local name holds, without those that come from the function's own `**kwargs`."""
     held, function = state.scope.find(name), state.frame.function
     if not isinstance(held, Collection) or function is None:
         return set()
@@ -260,8 +260,8 @@ def _keys_of_local_dict(state: State, name: str) -> set[str]:
 
 
 def _remember_base_arguments_of(state: State, own: ClassFacts, keywords: Keywords, node: ast.Call) -> None:
-    """Only what is written out, here or before (`kwargs["dtype"] = …`): what else `**kwargs` hands on differs from
-    one instance to the next."""
+    """Remember the arguments that a class gives to its base's `__init__`, but only those written out, in the call or
+    before it (`kwargs["dtype"] = …`): the others in `**kwargs` differ from instance to instance."""
     written = {keyword.arg for keyword in node.keywords} | _keys_written_out(state, node)
     handed_on = any(keyword.arg is None for keyword in node.keywords)
     own_keywords = state.frame.keywords_set if handed_on else {}

@@ -88,7 +88,7 @@ def _of_list(of: Collection, method: str, call: Call) -> Value | None:
 
 
 def _index(of: Collection, call: Call) -> Value | None:
-    """Of a text or a number among others that are all known."""
+    """The result of `index` for a text or number in a list whose elements are all known."""
     held, wanted = [known(item) for item in of.items], known(call.argument(0))
     is_known = not of.open and len(call.args) == 1 and all(type(value) in (str, int) for value in (*held, wanted))
     return Known(call.location, held.index(wanted)) if is_known and wanted in held else None
@@ -115,7 +115,8 @@ def _changed_dict(of: Collection, method: str, call: Call, is_certain: bool) -> 
 
 
 def _updated(of: Collection, given: Collection, is_certain: bool) -> Collection:
-    """In a loop, or by a call that unpacks what is not known, each key may still hold what it held before."""
+    """The dict after `update(given)`. Where the update is not certain, in a loop or with unknown keys, each key may
+    still hold its old value."""
     keys, items = (*of.keys, *given.keys), (*of.items, *given.items)
     if not is_certain:
         return of.with_entries(keys, items, True)
@@ -124,7 +125,7 @@ def _updated(of: Collection, given: Collection, is_certain: bool) -> Collection:
 
 
 def _changed(of: Collection, method: str, call: Call, is_certain: bool) -> Collection:
-    """Of a list or a set."""
+    """A list or set after a method that changes it."""
     if of.kind == "list" and method == "append" and call.args:
         return _appended(of, call.args[0], is_certain)
     if of.kind == "list" and method == "extend" and call.args and isinstance(call.args[0], Collection):

@@ -131,7 +131,7 @@ def _repeated(state: State, make: Callable[[], Value]) -> Value:
 
 
 def _elements(value: Value) -> tuple[Value, ...] | None:
-    """Of a list, tuple or dict that is known as a whole, and not too long."""
+    """The elements of a list, tuple or dict that is fully known and not too long; else None."""
     if not isinstance(value, Collection) or value.open or value.kind == "set" or len(value.items) > MOST_ELEMENTS:
         return None
     return value.items

@@ -109,7 +109,8 @@ class Watched:
         return output
 
     def _tensors(self, output: Any) -> Iterator[Any]:
-        """Those of the graph itself: what a loop or a branch computes cannot be had outside of it."""
+        """The floating-point tensors of the graph itself: those inside a loop or a branch cannot be read from
+        outside."""
         for tensor in tf.nest.flatten(output):
             if isinstance(tensor, tf.Tensor) and tensor.dtype.is_floating and tensor.graph is self.graph:
                 yield tensor
