@@ -116,14 +116,14 @@ def all_rules() -> tuple[Rule, ...]:
 
 @cache
 def codes_and_names() -> tuple[tuple[str, str], ...]:
-    """Of every rule, in the order of its code. No rule is imported for them.
+    """The (code, name) of every rule, sorted by code. No rule is imported for them.
 
     Raises ImportError if two files claim one code."""
     return tuple((file["code"].upper(), _name(file)) for file in _files())
 
 
 def rules_with_codes(codes: Collection[str]) -> tuple[Rule, ...]:
-    """In the order of their codes. No other rule is imported."""
+    """The rules with these codes, sorted by code. No other rule is imported."""
     return tuple(_rule(module) for code, module in _modules().items() if code in codes)
 
 
@@ -133,7 +133,7 @@ def rule_with_code(code: str) -> Rule:
 
 
 def rule_by_code_or_name(text: str) -> Rule | None:
-    """Of all rules this one alone is imported."""
+    """The rule with this code or name, None if there is none. No other rule is imported."""
     wanted = text.strip().lower()
     return next((_rule(file.string) for file in _files() if wanted in (file["code"], _name(file))), None)
 

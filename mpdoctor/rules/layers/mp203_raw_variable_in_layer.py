@@ -108,7 +108,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 
 
 def _by_what_meets(met: Iterable[MixedOperands], past_casts: bool) -> dict[int, list[MixedOperands]]:
-    """By the identity of each value that an operand may be."""
+    """The operations by the id of each value that an operand may be."""
     found: dict[int, list[MixedOperands]] = {}
     for pair in met:
         for identity in {id(value) for operand in pair[1] for value in _behind(operand, past_casts)}:

@@ -166,7 +166,7 @@ def _variable_dtype(facts: SourceFacts, call: Call) -> str | None:
 
 
 def _dtypes_of_weights(facts: SourceFacts, given: Iterable[Value]) -> Iterator[Attribute]:
-    """Of these values those that are the weights' dtype of a layer that computes in 16 bits."""
+    """Those of these values that are the weights' dtype of a layer which computes in 16 bits."""
     for option in _attributes_and_calls(given):
         is_made = isinstance(option, Call) and is_call_of(option, "tensorflow.as_dtype")
         value = option.argument(0) if isinstance(option, Call) and is_made else option
@@ -186,7 +186,7 @@ def _attributes_and_calls(given: Iterable[Value]) -> Iterator[Attribute | Call]:
 
 @lru_cache(maxsize=1)
 def _by_what_meets(facts: SourceFacts) -> dict[int, list[MixedOperands]]:
-    """By the identity of each value that an operand is made from."""
+    """The operations by the id of each value that an operand is made from."""
     found: dict[int, list[MixedOperands]] = {}
     for pair in mixed_operands(facts):
         for identity in {id(value) for operand in pair[1] for value in _makings(operand)}:

@@ -96,7 +96,8 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 
 
 def _in_steps(facts: SourceFacts, told: set[Location]) -> Iterator[Finding]:
-    """Once for each place that is not told yet: a loss that is followed from each call of it is many casts."""
+    """A finding for each cast at a place that has none yet: a loss that is followed from each of its calls holds the
+    same cast many times."""
     met = {call.location: dtype for call, dtype in _met_in_steps(facts)}
     for place, dtype in met.items():
         if place not in told:
@@ -104,8 +105,8 @@ def _in_steps(facts: SourceFacts, told: set[Location]) -> Iterator[Finding]:
 
 
 def _casts_by_name(facts: SourceFacts, losses: set[int]) -> Iterator[tuple[Call, str, Value, bool]]:
-    """Each call that casts or makes a tensor by name: its dtype, the value that names it, and whether it is in a "
-    "loss."""
+    """Each call that casts or makes a tensor by name: its dtype, the value that names it, and whether it is in a
+    loss."""
     for call, dtype, given in (*_casts(facts), *_made(facts)):
         if dtype not in HALF or _is_of_a_tensor(given) or _is_conditional(call.context):
             continue

@@ -155,7 +155,7 @@ def _scales(facts: SourceFacts) -> list[float | None]:
 
 
 def _outside_live(layer: LayerFacts) -> str | None:
-    """The same for the live layer's constants, including those that a Normalization has learnt."""
+    """Like `_outside`, for the live layer's constants, including those that a Normalization has learnt."""
     magnitudes = {name: (largest, smallest) for name, largest, smallest in layer.settings.constants}
     if 0 < magnitudes.get("scale", (0.0, 0.0))[1] < SMALLEST_NORMAL:
         return SMALL_SCALE

@@ -153,7 +153,8 @@ def _fix(facts: SourceFacts, event: Call | Operation, kind: str) -> Fix | None:
 
 
 def _cast_in_square(facts: SourceFacts, summing: Call) -> list[Edit] | None:
-    """Of `tf.reduce_sum(tf.square(x))`, in which a value of 256 is infinite before it is added."""
+    """The edits that cast inside `tf.reduce_sum(tf.square(x))`, where the square of 256 is infinite before anything is
+    added."""
     squared = summing.argument(0)
     if not isinstance(squared, Call | Operation) or not holds(summing.location, squared.location):
         return None

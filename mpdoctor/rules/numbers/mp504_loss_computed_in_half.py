@@ -120,7 +120,8 @@ def _compiled(facts: SourceFacts, precision: Precision) -> Iterator[Finding]:
 
 
 def _outermost(parts: list[tuple[Value, str]]) -> Iterator[tuple[Value, str]]:
-    """Without those written in another one: in a loop that adds up a loss, the sum holds its last summand."""
+    """The parts that are not written inside another part: in a loop that adds up a loss, the sum holds its last
+    summand."""
     places = [part.location for part, _ in parts]
     for part, half in parts:
         around = (place for place in places if place != part.location and place.path == part.location.path)

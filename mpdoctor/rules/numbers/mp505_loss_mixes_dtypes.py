@@ -161,8 +161,8 @@ def _to_cast(facts: SourceFacts, mismatch: DtypeMismatch) -> str:
 
 
 def _given_to_function(facts: SourceFacts, half: Value) -> Location | None:
-    """Where the one tensor is written of which this is the mean or logarithm: taken in 16 bits it is no more precise
-    for being cast."""
+    """The place of the one tensor whose mean or logarithm this value is: a result in 16 bits gains no precision from a
+    cast. None for other values."""
     if not isinstance(half, Call) or half.method not in OF_ONE_TENSOR:
         return None
     place = argument_at(facts, half.location, 0, *NAMES_OF_FIRST)

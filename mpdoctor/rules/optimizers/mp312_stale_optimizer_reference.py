@@ -184,7 +184,7 @@ def _comes_later(event: Event, wrapping: Call) -> bool:
 
 
 def _scaling_calls(facts: SourceFacts, apply: Call) -> list[Call]:
-    """Those that scaled the loss of the gradients that it applies."""
+    """The calls that scaled the losses of the gradients that this call applies."""
     gradients = [gradient for applied, gradient in applied_gradients(facts) if applied is apply]
     return list(dict.fromkeys(call for gradient in gradients for call in scaling_calls(target(gradient))))
 

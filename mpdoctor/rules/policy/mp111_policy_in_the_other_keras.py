@@ -76,7 +76,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 
 
 def _fix(facts: SourceFacts, call: Call, there: str) -> Fix | None:
-    """The same call of the other Keras, where the file has a name for that."""
+    """The same call of the other Keras, if the file has a name for that package."""
     keras, name = name_of(facts, there), call.callee.location if isinstance(call.callee, Api) else None
     if keras is None or name is None or not is_api(call.callee, SET_POLICY):
         return None

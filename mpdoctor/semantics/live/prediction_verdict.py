@@ -20,7 +20,7 @@ EXCUSED = {
 
 
 def probe_from_facts(training: TrainingFacts) -> Probe:
-    """Of a training, or of predictions."""
+    """The probe of a training, or of predictions where nothing was trained."""
     if training.prediction is None:
         return replace(probe_from_training(training), second=second_probe(training))
     return Probe(training, *verdict_from_prediction(training, training.prediction))

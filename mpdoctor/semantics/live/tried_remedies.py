@@ -89,7 +89,7 @@ def _all_named(training: TrainingFacts, remedy: RemedyFacts) -> str:
 
 
 def _named(training: TrainingFacts, remedy: RemedyFacts, place: int) -> str:
-    """`boost` (line 12)."""
+    """A layer of the remedy with its line, such as "`boost` (line 12)"."""
     path, location = remedy.layers[place], remedy.locations[place]
     parts = " and the layer in it" if path in remedy.with_parts else ""
     if location is None:

@@ -40,7 +40,7 @@ def subject_from_failure(failure: FailureFacts) -> str:
 
 
 def named_part(part: PartFacts) -> str:
-    """ "The metric `Dice`"."""
+    """The part in words, such as "The metric `Dice`"."""
     return f"{_METHODS[part.kind]} `{part.name}`" if part.name else _METHODS[part.kind]
 
 
@@ -49,7 +49,8 @@ def _lower(text: str) -> str:
 
 
 def place_of_part(failure: FailureFacts) -> Location | None:
-    """Of a library's part, and of one that did not raise itself, the line that makes it; else the line that raised."""
+    """The line to report: the one that makes the part, if the part is a library's or did not raise itself; else the
+    line that raised."""
     part = failure.part
     if part is not None and part.result_refused:
         return part.made_at or failure.location

@@ -85,7 +85,7 @@ def put_around(facts: SourceFacts, location: Location, before: str, behind: str)
 
 
 def unwrapped(facts: SourceFacts, outer: Location, inner: Location) -> list[Edit] | None:
-    """`a` of `f(a, b)`."""
+    """The edits that leave `a` of `f(a, b)`. None where a comment would be lost."""
     outside, inside = written_at(facts, outer), written_at(facts, inner)
     if outside is None or inside is None or not holds(outer, inner):
         return None
@@ -180,7 +180,7 @@ def argument_replaced(facts: SourceFacts, call: Location, name: str, position: i
 
 
 def argument_at(facts: SourceFacts, call: Location, position: int = 0, *names: str) -> Location | None:
-    """Where an argument stands that is given by its position, or by one of these names; None where it is not given."""
+    """The place of the argument that is given at this position or by one of these names; None where it is not given."""
     written = written_at(facts, call)
     if written is None:
         return None
@@ -204,21 +204,21 @@ def literal_replaced(facts: SourceFacts, location: Location, text: str) -> Edit 
 
 
 def left_operand_kept(facts: SourceFacts, location: Location, operator: str) -> Edit | None:
-    """`a` of `a / b`."""
+    """The edit that leaves `a` of `a / b`. None where the operator occurs more than once."""
     written = written_at(facts, location)
     end = _end_of_left(written, operator) if written is not None else None
     return _replaced(written, end, len(written.text), "") if written is not None and end is not None else None
 
 
 def left_operand_at(facts: SourceFacts, location: Location, operator: str) -> Location | None:
-    """Where `a` of `a / b` stands."""
+    """The place of `a` in `a / b`. None where the operator occurs more than once."""
     written = written_at(facts, location)
     end = _end_of_left(written, operator) if written is not None else None
     return written.span(0, end) if written is not None and end is not None else None
 
 
 def _end_of_left(written: Written, operator: str) -> int | None:
-    """Where the left operand ends, None where the operator stands there several times."""
+    """The index at which the left operand ends; None where the operator occurs more than once."""
     depth, found = 0, []
     for number, token in enumerate(written.tokens):
         depth += token.deeper
@@ -238,7 +238,7 @@ def dtype_named_instead(facts: SourceFacts, location: Location, dtype: str, inst
 
 
 def name_at(facts: SourceFacts, location: Location, name: str) -> Location | None:
-    """Where this name stands in an expression, if it does so once."""
+    """The place of this name in an expression that contains it once; else None."""
     written = written_at(facts, location)
     if written is None:
         return None

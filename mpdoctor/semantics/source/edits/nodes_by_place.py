@@ -23,7 +23,7 @@ def nodes_at(facts: SourceFacts, place: Location) -> list[ast.expr | ast.stmt]:
 
 @lru_cache(maxsize=4)
 def _nodes_by_place(facts: SourceFacts) -> Places:
-    """By line, and by offset in its bytes."""
+    """The nodes by their line and byte offset."""
     found: Places = {}
     tree = tree_of(facts)
     for node in ast.walk(tree) if tree is not None else ():

@@ -69,7 +69,7 @@ class Written:
 
     @cached_property
     def arguments(self) -> tuple[Argument, ...] | None:
-        """Those of the call that it is; None where it is none, or where one argument is a generator without its
+        """The arguments, if the expression is a call; None if it is not, or if one argument is a generator without
         parentheses."""
         opening = self.opening
         if opening is None:

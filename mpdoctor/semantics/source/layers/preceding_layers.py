@@ -28,8 +28,8 @@ def layers_of_sequential(facts: SourceFacts, model: Call) -> list[Value]:
 
 
 def rows(facts: SourceFacts, last: str) -> Iterator[tuple[Call, list[Call]]]:
-    """Every layer of this library class (`keras.layers.…`), with those that its input came through, the Input first.
-    Only where each of them is certain."""
+    """Every layer of this library class (`keras.layers.…`), with the layers before it from the Input on. Only where
+    each of them is certain."""
     for call in facts.calls:
         if isinstance(call.callee, Call) and is_call_of(call.callee, last):
             before = _before(call.argument(0, "inputs"))

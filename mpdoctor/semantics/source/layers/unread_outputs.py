@@ -15,7 +15,7 @@ from mpdoctor.semantics.source.programs.running_functions import functions_aroun
 
 
 class UnreadOutputs:
-    """Of one model: the tensors that no loss is computed from, and the layers that give nothing else."""
+    """The tensors of one model that no loss is computed from, and the layers that give nothing else."""
 
     def __init__(self, facts: SourceFacts, model: Call) -> None:
         self.tensors: list[Value] = []

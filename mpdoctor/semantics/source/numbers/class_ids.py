@@ -142,7 +142,7 @@ def _units(facts: SourceFacts, model: Value) -> int:
 
 
 def _units_of_itself(facts: SourceFacts, model: Instance) -> int:
-    """Of `self(images)` in a method of a model."""
+    """The number of outputs of `self(images)` in a method of a model."""
     call = model.of.find_method("call") if model.of.kind == "model" else None
     return _units_of_outputs([event.value for event in facts.returns_of(call)]) if call is not None else 0
 

@@ -85,7 +85,7 @@ def _number(value: Value, depth: int) -> float | None:
 
 
 def _number_from_call(call: Call, depth: int) -> float | None:
-    """Of `tf.constant(1e-9)` and `np.float32(1e-9)`, of `limit.astype(…)` and `limit.item()`."""
+    """The number in `tf.constant(1e-9)`, `np.float32(1e-9)`, `limit.astype(…)` or `limit.item()`."""
     if is_api(call.callee, *MADE):
         return _one(call.argument(0) or call.keyword("value") or call.keyword("x"), depth)
     if call.method in ("astype", "item") and call.receiver is not None:

@@ -217,7 +217,7 @@ def _opened(value: Value | None, depth: int = 0) -> Iterator[Value]:
 
 
 def _factors(value: Value, depth: int = 0) -> Iterator[Value]:
-    """Of a divisor that is a product: each is divided by."""
+    """The factors of a divisor that is a product: each of them is divided by."""
     for part in _opened(value):
         if isinstance(part, Operation) and part.operator == "*" and len(part.operands) == 2 and depth < MOST_FACTORS:
             for operand in part.operands:

@@ -108,7 +108,7 @@ class Precision:
         return found
 
     def _of_features(self, model: Call) -> str | None:
-        """Of a network of keras.applications and of a model of its inner tensors."""
+        """The dtype of the outputs of a network of keras.applications, or of a model of its inner tensors."""
         return _agreed(self.of_layer(network) for network in networks_behind(model))
 
     def _remembered(self, asked: ClassFacts | Call, answer: Callable[[], str | None]) -> str | None:
@@ -143,8 +143,8 @@ class Precision:
         return _agreed(self._in_call(event.value) for event in self.facts.returns_of(call))
 
     def _of_one_output(self, item: Item) -> str | None:
-        """Of one of several outputs, `boxes, logits = model(x)`, as the class of the model returns them, or as a
-        functional model is given them."""
+        """The dtype of one of several outputs, as in `boxes, logits = model(x)`: by what the model's class returns, or
+        by the outputs of a functional model."""
         number, made = known(item.index), item.of.callee if isinstance(item.of, Call) else None
         if type(number) is int and isinstance(made, Call) and is_functional(made):
             return _agreed(self._of_output(layer) for layer in layers_of_output(made, number))
@@ -205,7 +205,7 @@ class Precision:
         )
 
     def _of_call(self, call: Call, in_call: bool) -> str | None:
-        """Of a function of TensorFlow's, a loss, a layer or a model that is called."""
+        """The dtype of the result of a function of TensorFlow, a loss, a layer or a model."""
         met = tensors_met(call)
         if met:
             return None if any(self._may_be_wide(part, in_call) for part in met) else self._of_meeting(met, in_call)
@@ -220,7 +220,7 @@ class Precision:
         return call is not None and any(may_be_weight(event.value) for event in self.facts.returns_of(call))
 
     def _returned(self, function: FunctionFacts) -> str | None:
-        """By a loss of the program's own, of what it is given."""
+        """The dtype that a function of the user's returns, as a loss of the program does for its arguments."""
         if self._nested > MOST_NESTED:
             return None
         self._nested += 1

@@ -19,7 +19,7 @@ ELSEWHERE = ("mean", "stddev", "minval", "maxval", "loc", "scale", "low", "high"
 
 
 class Bound(NamedTuple):
-    """At most so many numbers, none of a larger magnitude."""
+    """At most `numbers` elements, each of a magnitude of at most `largest`."""
 
     numbers: int
     largest: float

@@ -96,7 +96,8 @@ def is_over_short_rows(facts: SourceFacts, context: Context, summed: Value) -> b
 
 
 def _is_made_one_by_one(value: Value) -> bool:
-    """Of parameters and numbers alone; not squares, which a single large error makes infinite."""
+    """Whether the value is computed element by element from parameters and numbers, without squares: a single large
+    error makes a square infinite."""
     waiting = [*options(value)]
     for part in waiting:
         if len(waiting) > MOST_PARTS:

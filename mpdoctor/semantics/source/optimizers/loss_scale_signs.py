@@ -21,7 +21,8 @@ def may_be_scaled(loss: Value | None) -> bool:
 
 
 def may_be_scaled_in(facts: SourceFacts, loss: Value | None) -> bool:
-    """The same, where functions of the user's that were not followed on the way to the loss may scale it as well."""
+    """Whether a loss may have been scaled, also inside functions of the user's that were not followed on the way to
+    it."""
     if loss is None:
         return True
     answers = _answers(facts)
@@ -32,8 +33,8 @@ def may_be_scaled_in(facts: SourceFacts, loss: Value | None) -> bool:
 
 @lru_cache(maxsize=1)
 def _answers(facts: SourceFacts) -> dict[int, tuple[Value, bool]]:
-    """Of `may_be_scaled_in`, by the id of the loss: it is asked of each pair of a loss and a call that applies
-    gradients. The loss is kept, so that nothing else gets its id."""
+    """Cache of `may_be_scaled_in` by the id of the loss: it is asked for each pair of a loss and an apply call. The
+    loss is kept too, so that no other value gets its id."""
     return {}
 
 

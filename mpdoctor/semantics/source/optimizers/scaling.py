@@ -79,8 +79,8 @@ def is_of_scaled_loss(facts: SourceFacts, gradient: Call, also: Context | None =
 
 
 def unscaled_losses_of_layers(facts: SourceFacts, gradient: Call) -> Iterator[Call | Operation]:
-    """Of a sum that a tape differentiates, and of which a part was scaled: the model's own `losses`, or what is
-    computed of its weights alone, added as they are."""
+    """The unscaled terms of a sum that a tape differentiates while another term is scaled: the model's own `losses`, or
+    something computed from its weights alone."""
     terms = list(_terms(target(gradient)))
     if not any(is_scaled_by(term, *SCALING) for term in terms):
         return
@@ -91,7 +91,7 @@ def unscaled_losses_of_layers(facts: SourceFacts, gradient: Call) -> Iterator[Ca
 
 
 def _terms(value: Value | None) -> Iterator[Value]:
-    """Of a sum, each once, where nothing else can stand in their place."""
+    """The terms of a sum, each once, if each of them is certain."""
     waiting, seen = [value], set[int]()
     while waiting:
         choices = options(waiting.pop())

@@ -146,7 +146,7 @@ def compiles_of(facts: SourceFacts, model: Value) -> list[Call]:
 
 @lru_cache(maxsize=1)
 def _compiles_by_model(facts: SourceFacts) -> dict[int, tuple[Value, list[Call]]]:
-    """By the id of the model, as far as it was asked for."""
+    """Cache of one program: the compile calls of each model that was asked about, by its id."""
     return {}
 
 

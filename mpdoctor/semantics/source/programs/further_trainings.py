@@ -60,8 +60,8 @@ def _done(trainings: Iterable[TrainingFacts]) -> list[Place]:
 
 
 def _further(source: SourceFacts, done: list[Place], all_fits: bool) -> Iterator[Place]:
-    """Of this file, where the program trains a model of Keras' after the first training that was looked at; after the
-    last one where those before were passed over."""
+    """The trainings in this file after the first one that was examined; after the last one, if those before it were
+    passed over."""
     calls = _trainings(source)
     seen = [call for call in calls if _place(call) in done]
     if not all_fits:
@@ -79,7 +79,7 @@ def _further(source: SourceFacts, done: list[Place], all_fits: bool) -> Iterator
 
 
 def _trainings(source: SourceFacts) -> list[Call]:
-    """Of Keras' models, where the program gets to, in this file."""
+    """The calls in this file that train a Keras model and that the program reaches."""
     return [call for call in source.method_calls(*TRAINS) if call.context.reached and _is_of_model(source, call)]
 
 

@@ -42,7 +42,7 @@ def method_around(facts: SourceFacts, context: Context) -> FunctionFacts | None:
 
 @lru_cache(maxsize=1)
 def contexts_of_calls(facts: SourceFacts) -> dict[Location, Context]:
-    """In which context the call at each place stands."""
+    """The context of the call at each place."""
     return {call.location: call.context for call in facts.calls}
 
 

@@ -44,7 +44,7 @@ def _mentioned(facts: SourceFacts) -> Iterator[Value | None]:
 
 
 def _asks_for_none(test: Value) -> bool:
-    """`policy is not None`"""
+    """Whether the test compares with None, as `policy is not None` does."""
     is_comparison = isinstance(test, Operation) and test.operator in ("is", "is not")
     return is_comparison and any(known(operand) is None for operand in test.parts)
 

@@ -100,7 +100,7 @@ def _is_float32(dtype: Value) -> bool:
 
 
 def _shape_and_initializer(facts: SourceFacts, value: Value | None, made: _WrittenCall) -> tuple[str, str]:
-    """As the program may write them; "" for what it cannot."""
+    """The shape and the initializer as source text for `add_weight`; "" for what cannot be written."""
     number, initial = known(value), made.initial
     if isinstance(number, (int, float)) and not isinstance(number, bool):
         return "()", _constant(facts, number)
