@@ -97,7 +97,7 @@ def run(session: Session) -> None:
 
 
 def _wait_for_threads(session: Session) -> None:
-    """As Python itself does at the end of a program: one of them may be about to train."""
+    """Wait for the program's threads, as Python does at the end of a program: one of them may be about to train."""
     threading = sys.modules.get("threading")  # the program's, which may be another one than ours
     if threading is None or not hasattr(threading, "_shutdown"):
         return

@@ -152,7 +152,8 @@ class Session:
 
     @functools.cached_property
     def layer_scopes(self) -> LayerScopes:
-        """Of a timed run, from the start: the layers of a loop are called before anybody knows that it trains."""
+        """The layer scopes of a timed run, from its start: the layers of a loop are called before it is known that it
+        trains."""
         from mpdoctor.examiner.probe.timed.layer_scopes import LayerScopes
 
         return LayerScopes()
@@ -165,13 +166,13 @@ class Session:
 
     @property
     def losses(self) -> Losses:
-        """Once a Keras is hooked."""
+        """The hooks on losses. Only once a Keras is hooked."""
         assert self._losses is not None
         return self._losses
 
     @property
     def predictions(self) -> Predictions:
-        """Once a Keras is hooked."""
+        """The observed predictions. Only once a Keras is hooked."""
         assert self._predictions is not None
         return self._predictions
 
@@ -188,7 +189,7 @@ class Session:
             self.events.send(Environment(replace(now, run_as=self.run_as)))
 
     def _tell_environment_at_end(self) -> None:
-        """Of a program that made no model, too."""
+        """Report the environment at the end, also of a program that made no model."""
         try:
             if self._environment is not None and self._devices is None:
                 from mpdoctor.examiner.process.devices import devices_from_tensorflow

@@ -44,7 +44,7 @@ class FailedCall(NamedTuple):
 
 
 class CallObserver(Protocol):
-    """Whoever watches each call of a layer from before it to after it."""
+    """Interface of what observes each call of a layer, from its beginning to its end."""
 
     def enter(
         self, layer: KerasLayer, args: tuple[object, ...], kwargs: dict[str, object]
@@ -55,11 +55,11 @@ class CallObserver(Protocol):
         """What whoever called the layer is given."""
 
     def abandon(self, call: Any) -> None:
-        """The layer raised."""
+        """The layer of this call raised."""
 
 
 class CallMender(Protocol):
-    """Whoever makes each call of a layer, in another dtype where that helps."""
+    """Interface of what makes each call of a layer, in another dtype where that helps."""
 
     def call_layer(self, original: Callable[..., object], layer: KerasLayer, given: Arguments) -> object: ...
 

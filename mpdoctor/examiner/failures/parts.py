@@ -156,7 +156,7 @@ def _frames(error: BaseException) -> Iterator[FrameType]:
 
 
 def _frames_and_lines(error: BaseException) -> Iterator[tuple[FrameType, int]]:
-    """Of the error and of those that it was made from, the outermost first of each."""
+    """The frames, with their lines, of the error and of the errors that caused it; of each the outermost first."""
     for cause in chain_of(error):
         trace = cause.__traceback__
         while trace is not None:

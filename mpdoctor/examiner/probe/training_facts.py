@@ -124,7 +124,7 @@ def _growth(training: Training, observed: ObservedOptimizer) -> GrowthFacts | No
 
 
 def device() -> str:
-    """Where the steps ran: "GPU (its name)" or "CPU"."""
+    """The device on which the steps ran: "GPU (its name)" or "CPU"."""
     gpus = tf.config.list_logical_devices("GPU")
     if not gpus:
         return "CPU"

@@ -173,7 +173,7 @@ def _threads() -> int:
 
 
 def _system_call(number: int, *arguments: object) -> int:
-    """Raises OSError."""
+    """The result of a system call. Raises OSError."""
     result = int(_libc().syscall(ctypes.c_long(number), *(_as_long(argument) for argument in arguments)))
     if result < 0:
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
@@ -185,7 +185,7 @@ def _as_long(value: object) -> object:
 
 
 def _control(option: int, value: int) -> None:
-    """Raises OSError."""
+    """Call prctl. Raises OSError."""
     if _libc().prctl(option, ctypes.c_ulong(value), ctypes.c_ulong(0), ctypes.c_ulong(0), ctypes.c_ulong(0)):
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
 
@@ -196,7 +196,8 @@ def _libc() -> ctypes.CDLL:
 
 # --- the scratch directory ------------------------------------------------------------------------------------------
 def _keep_caches_in(scratch: str) -> None:
-    """Also for libraries that ask for the temporary folder while they are imported."""
+    """Put caches and temporary files into `scratch`, also those of libraries that look up the folder while they are
+    imported."""
     settings = os.path.join(os.environ.get("KERAS_HOME") or os.path.expanduser("~/.keras"), "keras.json")
     for variable, folder in _CACHES.items():
         os.environ[variable] = os.path.join(scratch, folder) if folder else scratch

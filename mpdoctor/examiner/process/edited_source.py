@@ -85,7 +85,7 @@ def _identity(path: str | bytes | os.PathLike[str]) -> tuple[int, int] | None:
 
 # --- what is replaced -----------------------------------------------------------------------------------------------
 def install(manifest: str) -> EditedSource:
-    """From here on this process, and each Python that it starts, executes and shows edited text.
+    """From now on this process, and each Python that it starts, executes and shows edited text.
 
     Raises OSError where the manifest can't be read."""
     edited = EditedSource(read_edited(manifest))
@@ -173,7 +173,7 @@ def _tell_children(manifest: str) -> None:
 
 
 def install_in_child() -> None:
-    """The same in a process that was started with MANIFEST, as it starts."""
+    """Like `install`, in a process that was started with MANIFEST in its environment."""
     edited = install(os.environ[MANIFEST])
     text = edited.of(sys.argv[0])
     if text is not None:

@@ -114,7 +114,7 @@ class Events:
 
     # --- which process speaks ---------------------------------------------------------------------------------
     def begin_to_train(self) -> None:
-        """From now on this process speaks, unless another one began to train before."""
+        """From now on this process sends the events, unless another process began to train before."""
         try:
             mark = _open(self._path + ".trains", O_WRONLY | O_CREAT | O_EXCL, 0o600)
         except OSError:  # another one did, or the directory is gone
@@ -127,7 +127,7 @@ class Events:
         return _getpid() == (self._trains() or self._first)
 
     def wait_for_training(self) -> None:
-        """Of the first process, at its end: until the one that trains has ended, too."""
+        """In the first process, at its end: wait until the process that trains has ended."""
         other = self._trains()
         while _getpid() == self._first and other is not None and other != self._first and _is_alive(other):
             _sleep(0.05)

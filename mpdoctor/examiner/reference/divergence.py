@@ -32,7 +32,8 @@ REPEATED = 3  # calls
 
 
 class DivergenceSearch:
-    """Of one optimizer's loss, in 16 bits of this kind."""
+    """Compares the loss of one optimizer in 16 bits with that in float32, and finds the layer that makes the
+    difference."""
 
     def __init__(
         self, keras: KerasAdapter, training: TwinTraining, observed: ObservedOptimizer, reference: ReferenceFacts
@@ -49,7 +50,7 @@ class DivergenceSearch:
         return replace(found, dtype=self._reference.dtype, seconds=time.monotonic() - began)
 
     def _found(self) -> DivergenceFacts:
-        """Raises NotTried."""
+        """The comparison. Raises NotTried."""
         half = self._training.run()
         layers = with_sublayers(self._keras, half.seen.layers.values())
         single = self._training.run(layers, skipping=half)
@@ -84,7 +85,7 @@ class DivergenceSearch:
         return known
 
     def _repeat(self, layers: list[KerasLayer], half: TrainedOnceMore, single: TrainedOnceMore) -> None:
-        """Raises NotTried."""
+        """Check that two trainings in float32 have the same losses. Raises NotTried where they have not."""
         again = self._training.run(layers, skipping=half, most=REPEATED)
         for first, second in zip(single.steps(self._observed), again.steps(self._observed)):
             if not math.isclose(first.loss or 0.0, second.loss or 0.0, rel_tol=REPEATABLE, abs_tol=1e-30):
@@ -92,7 +93,7 @@ class DivergenceSearch:
 
     # --- where it begins ------------------------------------------------------------------------------------------
     def _tried(self, found: DivergenceFacts, half: TrainedOnceMore) -> tuple[TriedLayer, ...]:
-        """Until one heals."""
+        """The layers that were tried in float32, up to the first that heals."""
         tried: list[TriedLayer] = []
         for paths in self._to_try(half):
             layers = with_sublayers(self._keras, [half.seen.layers[path] for path in paths])

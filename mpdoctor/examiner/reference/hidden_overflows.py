@@ -26,7 +26,7 @@ REPEATS = 1e-3  # of the norm: two runs of one step put out less than this apart
 
 
 def tell_hidden_overflows(session: Session, look: StepReplay, told: list[ObservedOptimizer]) -> None:
-    """Of the trainings that were told last, by their last batch."""
+    """Report hidden overflows in the last batch of each training that was reported last."""
     for place, observed in enumerate(told):
         if not observed.overflows:
             continue

@@ -114,7 +114,7 @@ class ObservedStep:
 
     # --- the way back ---------------------------------------------------------------------------------------------
     def _marked(self, tensor: tf.Tensor, call: NumberedCall, place: int) -> tf.Tensor:
-        """The same numbers, and word of the gradient that arrives there."""
+        """The tensor, marked so that the gradient that arrives at it is observed."""
         arrival = (id(call.layer), call.number, place)
 
         return with_gradient_seen(tensor, lambda gradient: self._came_back(gradient, arrival, call))
@@ -158,7 +158,8 @@ class ObservedStep:
 
 
 def mapped(change: Callable[[object], object], structure: object) -> object:
-    """Every tensor changed, in plain lists, tuples and dicts; other containers are the user's own and stay."""
+    """The structure with `change` applied to every tensor in plain lists, tuples and dicts. Other containers are the
+    user's own and stay."""
     if isinstance(structure, dict) and type(structure) is dict:
         return {key: mapped(change, value) for key, value in structure.items()}
     if isinstance(structure, (list, tuple)) and type(structure) in (list, tuple):

@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
 
 class ReferenceRun:
-    """Of a training with so many steps."""
+    """`--reference` for a training of `steps` steps."""
 
     def __init__(self, session: Session, look: StepReplay, second: SecondTraining, steps: int) -> None:
         self._session, self._second = session, second
         self._measurement = ReferenceMeasurement(look, session.watch, steps, session.request.budget)
 
     def note(self, observed: ObservedOptimizer) -> None:
-        """After a step of this optimizer."""
+        """Note a step of this optimizer."""
         self._measurement.note(observed)
 
     def tell(

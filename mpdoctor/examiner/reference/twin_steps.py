@@ -110,8 +110,8 @@ class StepRunner:
     def _gradients(
         self, caught: list[tuple[tf.Tensor, KerasVariable]], seen: ObservedStep, scale: float | None
     ) -> Gradients:
-        """As they arrived at the innermost optimizer. Those that are not finite a wrapper keeps from it: as the tape
-        gave them, then."""
+        """The gradients that arrived at the innermost optimizer. A wrapper keeps back those that are not finite: then
+        those that the tape gave."""
         if caught:
             return self._by_path(caught, 1.0)
         return self._by_path([pair for pair in seen.taped if id(pair[1]) in self._own], scale or 1.0)
@@ -165,7 +165,7 @@ class StepRunner:
 
 
 def with_sublayers(keras: KerasAdapter, layers: Iterable[KerasLayer]) -> list[KerasLayer]:
-    """Each once."""
+    """The layers with all their sublayers, each once."""
     found: dict[int, KerasLayer] = {}
     waiting = list(layers)
     while waiting:

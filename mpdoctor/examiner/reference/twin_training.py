@@ -94,8 +94,8 @@ class TrainedOnceMore(NamedTuple):
 
 
 class TwinTraining:
-    """Of these optimizers; `call(step)` runs a step of the first training, `seconds` are for each run of it, counted
-    from the end of its first call, as those of the training are."""
+    """Repeats the training of these optimizers. `call(step)` runs a step of the first training; `seconds` is the time
+    for each repetition after its first call, as it is for the training."""
 
     def __init__(
         self,
@@ -166,7 +166,7 @@ def _moved_by(observed: ObservedOptimizer) -> list[KerasVariable]:
 
 
 def _own_variables(optimizer: KerasOptimizer) -> list[KerasVariable]:
-    """Its slots and its count of steps."""
+    """The variables of the optimizer itself: its slots and its count of steps."""
     variables = optimizer.variables  # type: ignore[attr-defined]
     return list(variables() if callable(variables) else variables)
 
@@ -177,6 +177,6 @@ def _round(variables: Iterable[KerasVariable], half: str) -> None:
 
 
 def rounded(value: tf.Tensor, half: str) -> tf.Tensor:
-    """To numbers of 16 bits, in the dtype that it had; those beyond their range stay."""
+    """The value rounded to 16 bits and back to its dtype; numbers beyond the 16-bit range stay."""
     there = tf.cast(tf.cast(value, half), value.dtype)
     return tf.where(tf.math.is_finite(there), there, value)

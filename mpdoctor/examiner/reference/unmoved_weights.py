@@ -20,8 +20,8 @@ SHARE = 0.25  # of --budget
 
 
 def tell_lost_gradients(session: Session, look: StepReplay, told: list[ObservedOptimizer]) -> None:
-    """Of the trainings that were told last, whose last batch is run once more in float16 and in float32. Sends nothing
-    where the weights that stand still have no gradient in float32 either: those of a dead ReLU, say."""
+    """Report gradients that only float16 loses, by running the last batch of each training reported last in float16 and
+    in float32. Sends nothing where the unmoved weights have no gradient in float32 either, as behind a dead ReLU."""
     for place, observed in enumerate(told if session.watch.saw((HALF,)) else ()):
         unmoved = {observed.keras.path(variable) for variable in observed.unmoved_weights()}
         if not unmoved:

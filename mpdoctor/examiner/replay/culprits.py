@@ -24,7 +24,7 @@ FRAMES = 6
 
 
 class Culprits(NamedTuple):
-    """At most one of them is known."""
+    """What broke; at most one of the three is known."""
 
     layer: CulpritFacts | None = None
     loss: OperationFacts | None = None
@@ -145,8 +145,8 @@ def _gradient(
 
 
 def _where(keras: KerasAdapter, observer: StepObserver, root: Operation, call: LayerCall | None) -> str:
-    """Where a gradient broke: in the training loop, before the first layer of the way back, in the gradient of one of a
-    layer's own variables alone, or in what a layer handed back."""
+    """Where a gradient broke: in the training loop ("loop"), before the first layer on the way back ("loss"), in the
+    gradient of one of a layer's own variables alone, or in what a layer handed back."""
     if root.facts.where == "loop":
         return "loop"
     if call is None:
@@ -163,7 +163,7 @@ def _owner(keras: KerasAdapter, observer: StepObserver, variable: KerasVariable)
 
 
 def part_not_finite(batch: object) -> str:
-    """Of a batch as Keras takes it, (x, y, sample weights) or less: "data", "labels", or "" where all is finite."""
+    """Which part of a batch (x, y, sample weights) is not finite: "data", "labels", or "" where all is finite."""
     parts = batch if isinstance(batch, (tuple, list)) else (batch,)
     bad = [any(map(_is_bad, tf.nest.flatten(component, expand_composites=True))) for component in parts]
     if len(bad) > 1 and bad[1] and not bad[0]:

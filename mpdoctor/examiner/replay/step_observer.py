@@ -39,7 +39,7 @@ class LayerCall:
 
     @property
     def path(self) -> str:
-        """As in the facts of the model: without the model itself, unless that is what was called."""
+        """The path as in the facts of the model: without the model itself, unless that was called."""
         names, call = [self.layer.name], self.parent
         while call is not None and call.parent is not None:
             names.append(call.layer.name)
@@ -155,7 +155,7 @@ class StepObserver:
         return self.leave(call, outputs)
 
     def _marked(self, tensor: tf.Tensor, owner: LayerCall | None, *, leaving: bool) -> tf.Tensor:
-        """The same numbers, and word when their gradient comes by: from there on it belongs to the owner."""
+        """The tensor, marked so that its gradient is observed; from there on the gradient belongs to the owner."""
         if not is_floating(tensor):
             return tensor
 
@@ -288,7 +288,8 @@ def _is_bad_variable(variable: KerasVariable) -> bool:
 
 
 def _mapped(change: Callable[[tf.Tensor], object], structure: Any) -> Any:
-    """Every tensor changed, in plain lists, tuples and dicts; other containers are the user's own and stay."""
+    """The structure with `change` applied to every tensor in plain lists, tuples and dicts. Other containers are the
+    user's own and stay."""
     if type(structure) is dict:
         return {key: _mapped(change, value) for key, value in structure.items()}
     if type(structure) in (list, tuple):
@@ -297,7 +298,8 @@ def _mapped(change: Callable[[tf.Tensor], object], structure: Any) -> Any:
 
 
 def with_gradient_seen(tensor: tf.Tensor, came_back: Callable[[tf.Tensor], tf.Tensor]) -> tf.Tensor:
-    """The same numbers, and the same mask; on the way back `came_back` is given their gradient, and gives it on."""
+    """The tensor with its numbers and mask. On the way back `came_back` gets its gradient, and returns the one to hand
+    on."""
 
     @tf.custom_gradient  # type: ignore[untyped-decorator]
     def passing(values: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:

@@ -62,8 +62,8 @@ class StepReplay:
 
     # --- what raised first ------------------------------------------------------------------------------------------
     def first_error(self, error: Exception, repeat: Callable[[], object]) -> Exception:
-        """Where several operations of a graph fail, chance decides which of them is told: the graph has no order.
-        Repeated eagerly, the step stops at the first."""
+        """The error of the first operation that fails. Where several operations of a graph fail, chance decides which
+        error TensorFlow raises; an eager repetition stops at the first one."""
         if not isinstance(error, tf.errors.OpError) or isinstance(error, tf.errors.OutOfRangeError):
             return error  # raised in order, or the end of the data
         with self.repeating():
@@ -101,9 +101,9 @@ class StepReplay:
                     observed.not_looked.append(("two loss scales", reason))
 
     def compare_foreign_scales(self, moved: list[ObservedOptimizer]) -> None:
-        """At once where gradients with another optimizer's scale arrive at one that knows none, and with the weights
-        that the training began with: such updates may have broken them. Of gradients that are added up the calls
-        that did so are known from the second step on."""
+        """Compare two scales at once, from the initial weights, where gradients arrive with another optimizer's scale
+        at an optimizer that does not know it: such updates may have broken the weights. For accumulated gradients the
+        calls that accumulate are known from the second step on."""
         for observed in moved:
             is_early = len(observed.steps) <= FOREIGN_TRIES and observed.repeat is not None
             if is_early and observed.foreign_wrapper is not None and self._may_compare(observed):
@@ -143,8 +143,8 @@ class StepReplay:
 
     # --- in an eager loop -------------------------------------------------------------------------------------------
     def begin_trial(self, moved: list[ObservedOptimizer]) -> None:
-        """After a step of an eager loop, which can't be repeated: its next step is differentiated by the scale; where
-        that does not settle it, its next steps are spent on two scales."""
+        """Called after a step of an eager loop, which cannot be repeated: its next step is differentiated by the scale,
+        and where that settles nothing, its next steps run at two scales."""
         for observed in moved:
             if self._trial is not None or id(observed) in self._tried or not self._may_compare(observed):
                 continue
@@ -182,7 +182,7 @@ class StepReplay:
     def unscaled_gradients_arrived(
         self, observed: ObservedOptimizer, gradients: list[tf.Tensor], variables: list[KerasVariable]
     ) -> None:
-        """At the innermost optimizer of this learner."""
+        """Called when gradients arrive at the innermost optimizer of this observed optimizer."""
         derivative = self._derivatives.get(id(observed))
         if derivative is None or not derivative.is_open:
             return
@@ -292,7 +292,8 @@ class EagerTrial:
         observed.set_scale(self.pair[0])
 
     def go_on(self) -> tuple[Passage, Passage] | None:
-        """After one step of the user's loop; the means at both scales when there were enough."""
+        """Called after each step of the user's loop; the means at both scales once there were enough steps, else
+        None."""
         done = len(self._seen[0]) + len(self._seen[1]) + 1
         self._seen[(done - 1) % 2].append(self.catcher.take())
         if done < TRIAL_STEPS:

@@ -87,7 +87,7 @@ class FirstValues:
     def _note_initialized(
         self, original: Callable[..., None], function: object, initializers: list[tuple[tf.Variable, object]]
     ) -> None:
-        """Of variables whose first values Keras 3 has in the graph: they are computed before the rest of it runs."""
+        """Keep the values of variables that Keras 3 initializes in a graph, before the rest of it runs."""
         original(function, initializers)
         with tf.init_scope():  # one tf.function may be traced within another one
             for variable, _ in initializers:

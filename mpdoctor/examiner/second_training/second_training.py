@@ -39,7 +39,7 @@ class NotTried(Exception):
 
 
 class SecondTraining:
-    """Of one training. `is_running`: whether the steps that run now are its own."""
+    """The second run of one training. `is_running`: whether the current steps are those of the second run."""
 
     def __init__(self, session: Session, look: StepReplay) -> None:
         self._session, self._look = session, look
@@ -50,12 +50,12 @@ class SecondTraining:
 
     # --- during the first training --------------------------------------------------------------------------------
     def begin(self) -> None:
-        """Before its first step."""
+        """Called before the first step of the training."""
         if self._first is None and self._session.request.second_training:
             self._first = FirstValues()
 
     def begin_step(self, observed: list[ObservedOptimizer]) -> None:
-        """Before a step, or what may be one."""
+        """Called before each call that may be a step."""
         if self._is_kept:
             self._rates = learning_rates(optimizer.innermost for optimizer in observed)
 
@@ -95,7 +95,7 @@ class SecondTraining:
         units: list[Unit],
         call: Callable[[PlayedStep], None],
     ) -> dict[ObservedOptimizer, SecondTrainingFacts]:
-        """Raises NotTried."""
+        """The second training. Raises NotTried."""
         with self.from_the_first_weights([layer for unit in units for layer in unit.layers]) as played:
             taken, ended = self._steps(played, list(healed), [unit.layer for unit in units], call)
             return {optimizer: self._told(optimizer, steps, ended) for optimizer, steps in taken.items()}

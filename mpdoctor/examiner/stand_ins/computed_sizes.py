@@ -34,7 +34,7 @@ HANDING_ON = frozenset(
 
 
 class Computed(NamedTuple):
-    """By which operation, and how many numbers."""
+    """An operation, and how many numbers it computes."""
 
     name: str
     numbers: int

@@ -45,7 +45,7 @@ TRUST = "If you trust the file, add --allow-code-in-file."
 
 
 class WrongKeras(Unusable):
-    """This file is for another Keras than the one at hand."""
+    """The file needs another Keras than the one at hand."""
 
     def __init__(self, saved_file: SavedFileFacts, message: str) -> None:
         super().__init__(message)
@@ -53,7 +53,7 @@ class WrongKeras(Unusable):
 
 
 def end_beyond_memory(session: Session) -> None:
-    """From now on the examination ends in words where it takes more memory than any file of this size needs."""
+    """From now on the examination ends with a message where it takes more memory than any file of this size needs."""
     path = str(session.request.path)
     size = size_on_disk(path) if os.path.exists(path) else 0
     allowed, left = LARGEST_MEMORY + MEMORY_BY_SIZE * size, left_on_machine()

@@ -42,7 +42,7 @@ class Sickness(NamedTuple):
 
 
 class OutOfTime(Exception):
-    """The budget is spent."""
+    """The time for trials is spent."""
 
 
 class RemedyTrials:
@@ -163,8 +163,8 @@ class RemedyTrials:
         return next(bad, last), True
 
     def _heals(self, chosen: Chosen) -> Chosen | None:
-        """Those of the chosen that heal together: without those that put out 16 bits all the same, because their last
-        sublayer computes in them; and where two dtypes meet, without those that hold others of them."""
+        """Those of the chosen units that heal together. Left out are units that put out 16 bits all the same, because
+        their last sublayer computes in them; and where dtypes conflict, units that contain others of them."""
         self._tight = None
         in_half: Chosen = frozenset()
         for case in self._cases:
@@ -205,7 +205,7 @@ class RemedyTrials:
         return False
 
     def _seen_in_half(self, trial: Trial, chosen: Chosen) -> Chosen:
-        """Those of the chosen that put out 16 bits."""
+        """Those of the chosen units that put out 16 bits."""
         return frozenset(place for place in chosen if self._still_in_half(trial, [self._units[place]]))
 
     def _still_in_half(self, trial: Trial, units: list[Unit]) -> dict[str, str]:
@@ -237,7 +237,7 @@ class RemedyTrials:
 
     # --- one trial ------------------------------------------------------------------------------------------------
     def _run(self, chosen: Chosen, case: Case, outputs_in_float32: bool = False, scale: float = ROOM) -> Trial:
-        """Raises OutOfTime."""
+        """Run the step with the chosen units in float32. Raises OutOfTime."""
         if time.monotonic() > self._until:
             raise OutOfTime
         self._trials += 1

@@ -31,11 +31,10 @@ NOT_THERE = ("File not found", "No file or directory found", "No such file or di
 
 
 class FitEnd:
-    """Of one fit().
+    """The end of one fit().
 
     begun
-        Whether enough steps were seen, and fit() is on its way to its end.
-    """
+    Whether enough steps were seen, and fit() is on its way to its end."""
 
     def __init__(self, session: Session, keras: KerasAdapter, model: KerasModel, called_at: Location | None) -> None:
         self._session, self._keras, self._model, self._called_at = session, keras, model, called_at
@@ -104,7 +103,7 @@ class FitEnd:
             self._session.finish()
 
     def failed(self, error: Exception) -> None:
-        """It left fit() after the last step that was looked at."""
+        """Report an error that left fit() after the last step that was looked at."""
         reason = self._excuse(error)
         if reason:
             self._not_looked.append(("fit", f"the end of fit(){_line(error)} on, {_told(error)}: {reason}"))
@@ -142,7 +141,7 @@ def _put_back(callback: object, name: str, own: object) -> None:
 
 
 def failure_of_fit(session: Session, keras: KerasAdapter, error: BaseException, during: During) -> FailureFacts:
-    """With the callback whose method the error left."""
+    """The failure, with the callback whose method raised."""
     return failure_under_watch(session, error, during, saw_model=True, callback=callback_of_error(keras, error))
 
 
@@ -164,7 +163,8 @@ def callback_of_error(keras: KerasAdapter, error: BaseException) -> str:
 
 
 def _line(error: BaseException) -> str:
-    """From which of the user's lines on; from its beginning on where none is known."""
+    """A clause that names the user's line from which on fit() was not looked at; its beginning where no line is
+    known."""
     place = failure_from_exception(error, "ending").location
     return " from its beginning" if place is None else f" from line {place.line}"
 

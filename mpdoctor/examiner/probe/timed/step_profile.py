@@ -32,7 +32,8 @@ class NotProfiled(Exception):
 
 
 def profiled(run: Callable[[], object], steps: int, folder: str, scopes: LayerScopes) -> ProfileFacts:
-    """Of `steps` calls of `run`. `folder` is made, and removed. `scopes`: of the layers in the graph that runs.
+    """The profile of `steps` calls of `run`. `folder` is made and removed. `scopes`: of the layers in the graph that
+    runs.
 
     Raises NotProfiled, and what `run` raises."""
     import tensorflow as tf
@@ -114,8 +115,9 @@ def _covered(intervals: list[tuple[float, float]]) -> float:
 
 # --- the protocol buffer ----------------------------------------------------------------------------------------------
 def _events(written: bytes) -> list[tuple[str, float, float]]:
-    """Of the host's threads: XSpace.planes = 1; XPlane.name = 2, lines = 3, event_metadata = 4;
-    XLine.timestamp_ns = 3, events = 4; XEvent.metadata_id = 1, offset_ps = 2, duration_ps = 3."""
+    """(name, start, duration) of the events in the host's threads, read from the protocol buffer: XSpace.planes = 1;
+    XPlane.name = 2, lines = 3, event_metadata = 4; XLine.timestamp_ns = 3, events = 4; XEvent.metadata_id = 1,
+    offset_ps = 2, duration_ps = 3."""
     found: list[tuple[str, float, float]] = []
     for plane in _all(written, 1):
         if HOST not in _all(plane, 2):
