@@ -145,7 +145,7 @@ def _told(found: Fixed, wishes: Wishes, would: str) -> str:
 
 
 def _put_out_text(found: Fixed, settings: Settings) -> int:
-    """The text as it is now on standard output, for whoever pipes it; the report on standard error."""
+    """Write the text as it is now to standard output, and the report to standard error."""
     from mpdoctor.reporters.rendering import report_from_diagnosis
 
     target = next(target for target in settings.targets if target.kind == "stdin")

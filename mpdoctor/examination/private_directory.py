@@ -69,7 +69,7 @@ def _lock_of(folder: Path) -> int:
 
 
 def _remove_stale(place: Path) -> None:
-    """What cannot be listed, locked or removed stays: it is in nobody's way."""
+    """Remove the directories of killed runs. Those that cannot be listed, locked or removed stay, and do no harm."""
     if sys.platform == "win32":
         return
     with contextlib.suppress(OSError):

@@ -56,7 +56,7 @@ WITH_BUDGET = ("comparing with float32", "training in float32 as well", "trying 
 
 @dataclass
 class Seen:
-    """What the events have told so far; and in the end, how the process ended: "ended" by itself or "timed-out"."""
+    """Collects what the events say, and in the end how the process ended: "ended" by itself or "timed-out"."""
 
     python: str = ""
     keras: Keras | None = None

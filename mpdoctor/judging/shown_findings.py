@@ -60,7 +60,7 @@ def in_reading_order(findings: Iterable[Finding]) -> list[Finding]:
 
 
 def _once(findings: Iterable[Finding]) -> list[Finding]:
-    """A file that several targets reach has its findings told once, and as its own target tells them."""
+    """The findings with those of a file that several targets reach listed once, as in the file's own target."""
     kept: dict[object, Finding] = {}
     for number, finding in enumerate(findings):
         place = finding.location

@@ -74,7 +74,7 @@ class Suppressions:
         return False
 
     def _answers(self, finding: Finding) -> Iterator[tuple[Suppression, str]]:
-        """The comments, and what of them, that speak of this finding or of one that it explains."""
+        """(comment, selector) of each ignore comment that names this finding or one that it explains."""
         place = finding.location
         if place is None:
             return
@@ -122,7 +122,7 @@ class _Comments:
         self._statements = sorted(self._of_statements)
 
     def about(self, line: int) -> Iterator[Suppression]:
-        """The comments that speak of what stands on a line. No line is of two statements."""
+        """The comments that hold for a line: of its statement, and of the whole file."""
         yield from self._of_file
         before = bisect_right(self._statements, line, key=lambda lines: lines[0])
         lines = self._statements[before - 1] if before else (0, 0)

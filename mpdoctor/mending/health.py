@@ -67,8 +67,8 @@ def defects_of(diagnosis: Diagnosis) -> Counter[Defect]:
 
 
 def sights_of(diagnosis: Diagnosis) -> Counter[Defect]:
-    """Defects of the source told apart by the text of their lines: where one of several of a rule is mended, one sight
-    is gone."""
+    """Like `defects_of`, but findings of the source are told apart by the text of their lines: where one of several of
+    a rule is mended, one is gone."""
     return Counter(map(sight_of, failing(diagnosis)))
 
 

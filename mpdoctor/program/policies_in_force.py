@@ -58,7 +58,8 @@ class PoliciesInForce:
         return self._is_too_late(setting) or self._is_last(setting)
 
     def _is_last(self, setting: Call) -> bool:
-        """Whether a notebook ends there: nobody imports it, and what it defined and never called is never called."""
+        """Whether the code is the end of a notebook: nothing imports it, so functions that were not called never
+        are."""
         return self._is_notebook and setting.context.reached and setting.order > self._last_doing
 
     @cached_property

@@ -227,7 +227,7 @@ class SourceFacts:
 
     @property
     def shows_mixed_precision(self) -> bool:
-        """Whether rules may speak that need 16-bit computation for the code to be wrong."""
+        """Whether rules apply for which code is only wrong if it computes in 16 bits."""
         return self.assume_mixed or self.mixed_elsewhere or bool(self.mixed_precision_signs)
 
     @cached_property

@@ -101,7 +101,7 @@ class Settings:
         return len(self.targets) + len(self.not_examined) == 1
 
     def chooses(self, code: str, name: str) -> bool:
-        """Whether --select and --ignore leave this rule to speak."""
+        """Whether --select and --ignore leave this rule switched on."""
         named = any(names_rule(text, code, name) for text in self.select) or not self.select
         return named and not any(names_rule(text, code, name) for text in self.ignore)
 

@@ -23,7 +23,7 @@ LONGEST_NAME = 60  # characters of a wrong name that a message repeats
 
 
 class ConfigurationError(Exception):
-    """The file cannot be read, or says what nobody understands. The text says so to the user, with the line."""
+    """The file cannot be read, or is invalid. The text says so to the user, with the line."""
 
 
 @dataclass(frozen=True)

@@ -293,7 +293,7 @@ def _power(left: Any, right: Any) -> Any:
 
 
 def is_told(constant: Any) -> bool:
-    """Whether rules are told of it: they compute with numbers as floats, of which the largest is below 2^1024."""
+    """Whether rules can compute with a constant: they use floats, of which the largest is below 2^1024."""
     return not isinstance(constant, int) or constant.bit_length() < 1024
 
 

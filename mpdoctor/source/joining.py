@@ -74,8 +74,8 @@ def _is_equal(value: Value, other: Value) -> bool:
 
 
 def tells_of_all(element: Value) -> bool:
-    """Whether one value tells of all elements of a comprehension; not where something in it depends on a condition or
-    on known values that differ (`dtype=dtype for name, dtype in …`). Numbers and names may differ."""
+    """Whether one value stands for all elements of a comprehension. Not where something in it depends on a condition,
+    or on known values that differ (`dtype=dtype for name, dtype in …`). Numbers and names may differ."""
     waiting, seen = [element], {element}
     for value in waiting:
         if isinstance(value, Either) and not all(isinstance(known(choice), (int, float)) for choice in value.options):

@@ -55,7 +55,7 @@ def execute_script(state: State, source: Source, path: Path | None) -> Module:
 
 
 def execute_the_rest(state: State, module: Module) -> None:
-    """Functions of this module that nobody called, and its `if __name__ == "__main__"` if it was
+    """Execute the functions of this module that were not called, and its `if __name__ == "__main__"` if it was
     imported."""
     within_bounds(state, module, _execute_the_rest)
 

@@ -197,7 +197,7 @@ class Worker:
 
     @contextmanager
     def _guard(self, path: Path) -> Iterator[None]:
-        """One file that we break on is told as such, and the others go on."""
+        """Report a file that mpdoctor breaks on, and go on with the others."""
         try:
             yield
         except Exception as error:

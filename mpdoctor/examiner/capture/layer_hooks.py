@@ -52,7 +52,7 @@ class CallObserver(Protocol):
         """What it knows the call by, and what the layer is given."""
 
     def leave(self, call: Any, outputs: object) -> object:
-        """What whoever called the layer is given."""
+        """What the layer's caller gets."""
 
     def abandon(self, call: Any) -> None:
         """The layer of this call raised."""
@@ -154,7 +154,7 @@ class LayerHooks:
         return __call__
 
     def output_layer(self, model: KerasModel) -> KerasLayer | None:
-        """The layer whose output a subclassed model returned as its own, None where nobody knows."""
+        """The layer whose output a subclassed model returned as its own; None where that is not known."""
         reference = self._output_of.get(model)
         return reference() if reference is not None else None
 

@@ -62,7 +62,7 @@ def config_from_layer(layer: KerasLayer) -> ConfigFacts | None:
 
 
 def names_dtype(layer: KerasLayer) -> bool:
-    """Whether the user's code of a layer speaks of dtypes anywhere, in functions of the user's that it calls too."""
+    """Whether the user's code of a layer mentions dtypes anywhere, also in functions of the user's that it calls."""
     members = [member for cls in _own_classes(type(layer)) for member in vars(cls).values()]
     seen: set[CodeType] = set()
     words = (

@@ -20,7 +20,7 @@ def live_models(keras: KerasAdapter) -> list[KerasModel]:
 
 
 def model_of_variables(keras: KerasAdapter, variables: list[KerasVariable]) -> KerasModel | None:
-    """The live model whose variables these are, None where they are nobody's."""
+    """The live model that holds these variables; None where there is none."""
     wanted = {id(variable) for variable in variables}
     best, most = None, 0
     for model in live_models(keras):

@@ -44,7 +44,7 @@ class TrainingMethods:
     def _compile(
         self, keras: KerasAdapter, original: Callable[..., object], model: KerasModel, *args: object, **kwargs: object
     ) -> object:
-        """A process that dies or hangs later on can tell nothing more: what it has compiled is told here."""
+        """Report at once what the program compiles: a process that dies or hangs later cannot."""
         result = original(model, *args, **kwargs)
         if self._session.training is None:
             try:

@@ -116,8 +116,8 @@ def _may_be_precision(observed: ObservedOptimizer) -> bool:
 
 
 def _tells_without_scale(observed: ObservedOptimizer) -> bool:
-    """Whether nobody knows yet if the gradient breaks without a loss scale, as in an eager loop, and a trial will
-    show it."""
+    """Whether it is still open if the gradient breaks without a loss scale, as in an eager loop, and a trial will show
+    it."""
     gradient = observed.gradient_culprit
     unknown = gradient is not None and gradient.without_scale is None
     return unknown and observed.failing is not None and observed.can_set_scale

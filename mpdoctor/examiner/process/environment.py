@@ -18,7 +18,7 @@ from mpdoctor.facts.machine.environment import PACKAGES, TENSORFLOWS, VARIABLES,
 
 
 def environment_of_interpreter() -> EnvironmentFacts:
-    """What can be told without importing TensorFlow."""
+    """What is known without importing TensorFlow."""
     return EnvironmentFacts(
         python=platform.python_version(),
         executable=sys.executable,

@@ -196,7 +196,7 @@ class Timed:
 
 @dataclass(frozen=True)
 class NotTimed:
-    """Why nobody knows, a clause."""
+    """Why nothing was timed, a clause."""
 
     reason: str
 

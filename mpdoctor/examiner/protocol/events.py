@@ -61,7 +61,7 @@ class Events:
         self._models: deque[tuple[int, ModelFacts]] = deque(maxlen=MODELS_KEPT)
 
     def send(self, event: Event) -> None:
-        """Append it, if this is the process that speaks."""
+        """Append the event to the file, if this is the process that sends them."""
         if self.speaks:
             self._write(event)
 

@@ -31,7 +31,7 @@ ANYTHING = (-math.inf, math.inf)
 
 
 class Ranges:
-    """(least, greatest) of a place; infinities where nobody knows."""
+    """(least, greatest) of a place; infinities where they are not known."""
 
     def __init__(self, flow: GraphFlow) -> None:
         self._flow = flow

@@ -103,7 +103,7 @@ class FirstValues:
             self._kept[id(handle)] = weakref.ref(handle), tf.identity(value)
 
     def put_back(self) -> list[str]:
-        """The names of variables that are alive and whose first values nobody knows."""
+        """Restore the first values. Returns the names of live variables whose first values are not known."""
         unknown = []
         for variable in variables_alive():
             handle: Any = variable._handle

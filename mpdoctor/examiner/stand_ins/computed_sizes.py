@@ -83,7 +83,7 @@ def _too_large(largest: Computed, samples: int) -> Unusable:
 
 
 def _computed(model: KerasModel, given: Any, samples: int) -> list[Computed]:
-    """[] of a model that cannot be traced, which is told where it is trained."""
+    """The operations of the model; [] for one that cannot be traced, which is reported where it is trained."""
     call = tf.function(lambda inputs: model(inputs, training=True), autograph=False)
     try:
         graph = call.get_concrete_function(given).graph.as_graph_def(add_shapes=True)

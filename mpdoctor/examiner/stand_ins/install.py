@@ -131,7 +131,7 @@ class StandIns:
 
 @contextlib.contextmanager
 def _timeout(seconds: float) -> Iterator[None]:
-    """urllib waits for ever unless it is told otherwise, and Keras does not tell it."""
+    """A time limit while this context is active: without one urllib waits for ever, and Keras sets none."""
     before = socket.getdefaulttimeout()
     socket.setdefaulttimeout(seconds if before is None else min(before, seconds))
     try:

@@ -54,8 +54,8 @@ Outputs = tuple[tuple[OutputFacts, ...], str]
 
 @dataclass(frozen=True)
 class Examinations:
-    """`check` examines a saved model as the command of that name does; `outputs` asks what it puts out for made-up
-    inputs, or why nobody knows."""
+    """How a saved model is examined. `check` gives the diagnosis that the command `check` would give; `outputs` the
+    model's outputs for made-up inputs, or why there are none."""
 
     check: Callable[[Target], Diagnosis]
     outputs: Callable[[Target], Outputs]
@@ -259,7 +259,7 @@ class _Mender:
                 yield ChangedLayer(layer.path, layer.class_name, layer.policy, wanted[layer.path])
 
     def _moved(self, best: _Attempt) -> tuple[tuple[MovedOutput, ...], str]:
-        """How far the outputs moved, or why nobody knows."""
+        """How far the outputs moved, or why that is not known."""
         told = []
         for target in (self._target, replace(self._target, path=best.path)):
             outputs, problem = self._examinations.outputs(target)

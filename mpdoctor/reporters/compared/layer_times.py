@@ -17,7 +17,7 @@ Seconds = dict[str, float]  # a step
 
 
 def layer_times(compared: Compared, run: PolicyRun, look: Style) -> Iterator[str]:
-    """A sentence; none where nobody knows which operation is which layer's."""
+    """A sentence on the layers' times; none where the layers of the operations are not known."""
     profiles = _profiles(run)
     if not profiles:
         return

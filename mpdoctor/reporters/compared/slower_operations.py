@@ -65,7 +65,7 @@ def profiles_of(run: PolicyRun) -> list[ProfileFacts]:
 
 
 def times_by_kind(run: PolicyRun) -> dict[str, float]:
-    """Seconds a step of each operation: the median of the rounds that tell of it."""
+    """Seconds per step for each kind of operation: the median of the rounds that measured it."""
     found: dict[str, list[float]] = {}
     for profile in profiles_of(run):
         for kind, (seconds, _) in _times(profile).items():

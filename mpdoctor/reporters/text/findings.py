@@ -19,7 +19,7 @@ SEEN = {"source": "in the source", "model": "in the model", "training": "while t
 
 
 def further_layers(finding: Finding) -> list[str]:
-    """The layers that a finding speaks for, where its message can't have named them all."""
+    """The further layers that a finding holds for, where its message can't have named them all."""
     layers = finding.evidence.get("layers")
     if not isinstance(layers, list | tuple) or not all(isinstance(layer, str) for layer in layers):
         return []

@@ -90,7 +90,8 @@ def _counts(diagnosis: Diagnosis) -> str:
 
 
 def _worst(diagnosis: Diagnosis, look: Style) -> str:
-    """What the training shows speaks first: the other findings are often why."""
+    """The worst thing to name in the headline: the verdict on a training before any finding, since findings often
+    explain it."""
     for run in diagnosis.runs:
         if run.verdict not in (*GOOD, *OPEN):
             return f"recorded training {run.verdict.value}"
@@ -104,7 +105,7 @@ def _worst(diagnosis: Diagnosis, look: Style) -> str:
 
 
 def _is_of_many(diagnosis: Diagnosis) -> bool:
-    """Whether the findings are of several programs, none of which speaks for the others."""
+    """Whether the findings belong to several independent programs."""
     return len(diagnosis.targets) != 1 or diagnosis.targets[0].kind == "directory"
 
 

@@ -24,7 +24,7 @@ def told_fidelity(reference: ReferenceFacts, look: Style, worst: bool = True) ->
 
 
 def lines(training: TrainingFacts, look: Style) -> list[tuple[str, str]]:
-    """(label, text); [] where nobody asked."""
+    """(label, text); [] where `--reference` was not given."""
     reference = training.reference
     if reference is None:
         return []

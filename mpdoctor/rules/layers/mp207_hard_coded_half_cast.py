@@ -159,7 +159,7 @@ def _deciding(value: Value) -> list[Value]:
 
 
 def _can_be_switched(facts: SourceFacts) -> bool:
-    """Whether the program sets its 16-bit policy on one path only, or is told which, and gives none to layers."""
+    """Whether the program sets its 16-bit policy on one path only, or by an argument, and gives none to layers."""
     layers = [call for call in facts.calls if layer_name(call) is not None or call.method == "__init__"]
     given = {name for layer in layers for name in policies_named(layer.keyword("dtype"))}
     return given.isdisjoint(SIXTEEN_BITS) and any(map(_sets_one_of_several, facts.policy_calls))

@@ -159,7 +159,7 @@ def _attribute_asked_for(state: State, own: ClassFacts, of: Value, name: str, lo
 def inlined_method(
     state: State, own: ClassFacts, name: str, args: tuple[Value, ...], location: Location
 ) -> Value | None:
-    """What a method gives that Python calls; None where the class has none, or nobody knows what it gives."""
+    """The result of a method that Python itself calls; None where the class has none, or the result is not known."""
     method = own.find_method(name)
     closure = state.closures.get(id(method)) if method is not None else None
     return None if closure is None else inline_call(state, closure, args, (), False, location)

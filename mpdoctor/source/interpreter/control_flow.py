@@ -241,7 +241,8 @@ def execute_match(state: State, node: ast.Match) -> bool:
 
 
 def _fits(pattern: ast.pattern, subject: Value) -> bool | None:
-    """Whether a pattern of constants matches a constant; None where nobody knows. A plain name, and `_`, match all."""
+    """Whether a pattern of constants matches a constant; None where that is not known. A plain name, and `_`, match
+    all."""
     if isinstance(pattern, ast.MatchAs) and pattern.pattern is None:
         return True
     if isinstance(pattern, ast.MatchOr):

@@ -49,7 +49,7 @@ def execute_def(state: State, node: ast.FunctionDef | ast.AsyncFunctionDef) -> b
 
 
 def _decorated(state: State, decorator: Value, value: Value, closure: Closure) -> Value:
-    """What a decorator of the user's own makes of a function; of another one nobody knows what it does with it."""
+    """The result of a decorator of the user's own for a function; of other decorators the result is not known."""
     if _is_own(decorator):
         made = call_value(state, decorator, (value,), closure.facts.location)
         is_itself = isinstance(made, Defined) and made.of is closure.facts

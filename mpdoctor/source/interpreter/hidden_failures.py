@@ -70,8 +70,8 @@ def _only_tells(state: State, statement: ast.stmt, inside: Closure | None, depth
 
 
 def _is_lost(state: State, returned: ast.expr | None, inside: Closure | None, depth: int) -> bool:
-    """Whether nobody learns what is returned: nothing, what a function returns that the handler calls, or a constant
-    that the caller drops."""
+    """Whether a returned value is lost: nothing, the result of a function that the handler calls, or a constant that
+    the caller drops."""
     if returned is None:
         return True
     if inside is not None:

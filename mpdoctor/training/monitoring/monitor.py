@@ -136,7 +136,7 @@ class LossScaleMonitor:
         self._recording.end("stopped" if self.stopped else "finished")
 
     def _left(self, how: str) -> None:
-        """The fit was ended by an error, of which callbacks are told nothing."""
+        """Called when an error ends the fit, of which callbacks are not notified."""
         self._fit = None
         self._read_all()
         if self._untold is not None:

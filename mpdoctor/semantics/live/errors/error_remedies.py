@@ -158,7 +158,7 @@ def _of_float32_for_half(failure: FailureFacts) -> str | None:
 
 
 def remedy_from_failure(failure: FailureFacts) -> str | None:
-    """None for an error that speaks of nothing known."""
+    """The remedy for the error; None for an error of no known kind."""
     said = failure.said_by_library
     if failure.part is not None and failure.part.result_refused:
         is_half = half_given_for_float32(failure) is not None

@@ -39,7 +39,7 @@ def _back_to_the_computing(facts: SourceFacts, layer: Call, steps: int = 0) -> I
 
 
 def _before(facts: SourceFacts, layer: Call) -> list[Call | None]:
-    """The layers whose outputs it is given; [] where nobody sees which."""
+    """The layers whose outputs it is given; [] where they are not known."""
     applied = [call for call in facts.calls if call.callee is layer]
     if len(applied) == 1:
         return [made for tensor in leaves(applied[0].argument(0, "inputs")) for made in _behind(facts, tensor)]

@@ -86,7 +86,7 @@ def loss_dtype(call: Call, facts: SourceFacts, dtypes: Dtypes, returned: Returne
 
 
 def prediction_of(call: Call) -> Value | None:
-    """What a call of a loss is told to compare with the labels; None for other calls."""
+    """What a call of a loss compares with the labels; None for other calls."""
     if call.method in WITH_LOGITS and isinstance(call.callee, Api):
         return call.argument(1, "logits")
     if is_api(call.callee, *CROSS_ENTROPIES):

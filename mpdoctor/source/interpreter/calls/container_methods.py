@@ -145,7 +145,7 @@ def _appended(of: Collection, value: Value, is_certain: bool) -> Collection:
 
 
 def _changed_items(items: list[Value], method: str, call: Call) -> list[Value] | None:
-    """None where nobody knows which elements are there afterwards, or in which order."""
+    """The elements after the method; None where it is not known which there are, or in which order."""
     place = known(call.args[0]) if call.args else -1
     match method:
         case "clear":
