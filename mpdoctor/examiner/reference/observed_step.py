@@ -12,7 +12,7 @@ from mpdoctor.examiner.capture.open_call import OpenCall
 from mpdoctor.examiner.process.patching import replace_for_now
 from mpdoctor.examiner.reference.ranges import RangeOfLayer, sample_of
 from mpdoctor.examiner.replay.magnitudes import array_from_tensor, is_floating
-from mpdoctor.examiner.replay.step_observer import with_gradient_seen
+from mpdoctor.examiner.replay.step_observer import mapped, with_gradient_seen
 from mpdoctor.knowledge.half_dtypes import HALF
 
 if TYPE_CHECKING:
@@ -155,13 +155,3 @@ class ObservedStep:
     def still_in_half(self) -> dict[str, str]:
         """Layers that put out 16 bits: (path, dtype)."""
         return {seen.path: seen.dtype for seen in self.ranges.values() if seen.dtype in HALF}
-
-
-def mapped(change: Callable[[object], object], structure: object) -> object:
-    """The structure with `change` applied to every tensor in plain lists, tuples and dicts. Other containers are the
-    user's own and stay."""
-    if isinstance(structure, dict) and type(structure) is dict:
-        return {key: mapped(change, value) for key, value in structure.items()}
-    if isinstance(structure, (list, tuple)) and type(structure) in (list, tuple):
-        return type(structure)(mapped(change, value) for value in structure)
-    return change(structure)
