@@ -75,10 +75,17 @@ def diagnose_with_sources(settings: Settings, progress: Progress) -> tuple[Diagn
     examined = [_with_comments_judged(target, suppressions, settings) for target in examined]
     stage.save()
     progress.close()
-    found = (finding for target in examined for finding in target.findings)
-    findings = presented(found, stage.facts, EditedFiles(settings.unsaved, settings.edited))
+    return _diagnosis(examined, stage, suppressions, settings), stage.facts
+
+
+def _diagnosis(
+    examined: list[_Examined], stage: SourceStage, suppressions: Suppressions, settings: Settings
+) -> Diagnosis:
+    """All targets' findings and facts as one diagnosis, with the exit status."""
+    all_findings = (finding for target in examined for finding in target.findings)
+    findings = presented(all_findings, stage.facts, EditedFiles(settings.unsaved, settings.edited))
     crashed = (*(crash for target in examined for crash in target.crashed), *suppressions.crashed)
-    diagnosis = Diagnosis(
+    return Diagnosis(
         targets=tuple(target.report for target in examined),
         findings=tuple(findings),
         models=tuple((target.report.id, model) for target in examined for model in target.models),
@@ -94,7 +101,6 @@ def diagnose_with_sources(settings: Settings, progress: Progress) -> tuple[Diagn
         version=__version__,
         fail_on=settings.fail_on,
     )
-    return diagnosis, stage.facts
 
 
 @dataclass(frozen=True)

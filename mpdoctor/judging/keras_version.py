@@ -48,11 +48,16 @@ def keras_of_target(
     facts: Mapping[str, SourceFacts],
     runs: Iterable[ExaminationFacts],
 ) -> JudgedBy:
-    """`--keras` or the configuration, which say what `keras` and `tf.keras` are, and cannot make Keras 3 of a file
-    that imports tf_keras; else what ran; else what the files of the Python say that `--python` names, likewise; else
-    what the text itself says; else what the environment says, the project asks for, or is installed; else Keras 3.
-    `facts`: those of all targets, because a file of one may import a file of another; `paths`: which of them are this
-    target's."""
+    """The Keras by which a target is judged. The first of these that says one:
+
+    1. `--keras` or the configuration (though a file that imports tf_keras is not judged by Keras 3);
+    2. the examiner, which has seen the Keras that ran;
+    3. the packages of the interpreter that `--python` names (with the same exception);
+    4. the text of the target's files;
+    5. the environment, the project's files, the Keras installed beside mpdoctor;
+    6. Keras 3.
+
+    `facts`: of all targets, because a file of one may import a file of another; `paths`: this target's files."""
     ran = [run.keras for run in runs if run.keras is not None]
     if settings.keras is None and ran:
         return JudgedBy(ran[0])

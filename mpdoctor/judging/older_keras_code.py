@@ -43,35 +43,46 @@ Judge = Callable[[Callable[[str], Keras], frozenset[str], Sequence[str]], list[F
 def findings_of_source(
     judge: Judge, facts: Mapping[str, SourceFacts], paths: tuple[str, ...], keras: JudgedBy, settings: Settings
 ) -> tuple[list[Finding | Crashed], JudgedBy, list[Finding]]:
-    """What the rules find in the source; by which Keras; and, of files that are plainly for an older one than was
-    guessed, what would raise in the one that was guessed. Whatever was chosen, it is by the same Keras.
+    """(findings in the source, the Keras that they are judged by, findings of the guessed Keras).
+
+    Files that are plainly written for an older Keras than was guessed are judged again by that one. The third value
+    are the uses of names in these files that the guessed Keras no longer has. The Keras does not depend on which rules
+    are chosen.
 
     `judge` judges the files at these paths: by the Keras of each, with the rules of these codes."""
     codes = chosen_codes(settings)
-    said = judge(keras.of, codes | frozenset(GONE) if keras.is_guessed else codes, paths)
-    older = of_older_keras(keras, said, facts, paths)
-    first = [item for item in said if isinstance(item, Crashed) or item.code in codes]
+    judged = judge(keras.of, codes | frozenset(GONE) if keras.is_guessed else codes, paths)
+    older = of_older_keras(keras, judged, facts, paths)
+    chosen = [item for item in judged if isinstance(item, Crashed) or item.code in codes]
     if not older:
-        return first, keras, []
-
-    def is_older(item: Finding | Crashed) -> bool:
-        return isinstance(item, Finding) and item.location is not None and item.location.path in older
-
+        return chosen, keras, []
     all_are_older = len(older) == len(paths)
     by = JudgedBy(next(iter(older.values())) if all_are_older else keras.usual, {**keras.others, **older})
-    gone = merged_findings(item for item in first if isinstance(item, Finding) and is_older(item))
-    rest = [item for item in first if not is_older(item)]
-    wanting = _wanting_tf_keras(facts, tuple(older))
     again = judge(by.of, codes, tuple(older))
-    places = {(item.code, item.location) for item in again if isinstance(item, Finding)}
-    told = [
+    in_older = [item for item in chosen if isinstance(item, Finding) and _path_of(item) in older]
+    rest = [item for item in chosen if isinstance(item, Crashed) or _path_of(item) not in older]
+    return [*rest, *again], by, _only_in_guessed_keras(merged_findings(in_older), again, facts, tuple(older))
+
+
+def _path_of(finding: Finding) -> str | None:
+    return finding.location.path if finding.location is not None else None
+
+
+def _only_in_guessed_keras(
+    findings: Iterable[Finding],
+    in_older: Iterable[Finding | Crashed],
+    facts: Mapping[str, SourceFacts],
+    paths: Sequence[str],
+) -> list[Finding]:
+    """Those of the findings by the guessed Keras that are about removed names. Left out are defects that the older
+    Keras has as well (`in_older`), and names that tf_keras has in programs that mean to use it."""
+    places = {(item.code, item.location) for item in in_older if isinstance(item, Finding)}
+    wanting = _wanting_tf_keras(facts, paths)
+    return [
         finding
-        for finding in gone
-        if is_gone(finding)
-        and not _is_in_tf_keras(finding, wanting)
-        and (finding.code, finding.location) not in places  # wrong in the older Keras as well, and told as that
+        for finding in findings
+        if is_gone(finding) and not _is_in_tf_keras(finding, wanting) and (finding.code, finding.location) not in places
     ]
-    return [*rest, *again], by, told
 
 
 def _wanting_tf_keras(facts: Mapping[str, SourceFacts], paths: Sequence[str]) -> frozenset[str]:

@@ -15,21 +15,26 @@ from mpdoctor.settings.options import FORCED_POLICY, Settings
 
 
 def findings_of_run(run: ExaminationFacts, keras: Keras, settings: Settings) -> Iterator[Finding | Crashed]:
-    """What one run showed. What a forced policy alone makes possible is marked by the policy that was forced."""
+    """The findings of all chosen rules in what one run showed. Those of a policy that mpdoctor forced are what-if."""
     chosen = chosen_rules(settings)
-    seen: list[tuple[str, Any]] = [("in_model", model) for model in run.models]
-    seen += [("in_saved_graph", graph) for graph in run.graphs]
-    seen += [("in_training", training) for training in run.trainings]
-    failures = [failure for failure in (run.failure, *(training.failure for training in run.trainings)) if failure]
-    seen += [("in_failure", as_run(failure, run)) for failure in failures]
     forced = run.forced_policy == FORCED_POLICY and settings.policy == "auto"
-    for kind, facts in seen:
-        for item in findings_from_facts(kind, facts, run.keras or keras, chosen):  # `--keras` is about sources
+    for hook, facts in _facts_by_hook(run):
+        for item in findings_from_facts(hook, facts, run.keras or keras, chosen):  # `--keras` is about sources
             yield dataclasses.replace(item, what_if=forced) if isinstance(item, Finding) else item
     for mended in run.mended:
         failure = dataclasses.replace(as_run(mended.failure, run), mended=True)
         for item in findings_from_facts("in_failure", failure, run.keras or keras, chosen):
             yield _of_mended(item, mended, forced) if isinstance(item, Finding) else item
+
+
+def _facts_by_hook(run: ExaminationFacts) -> Iterator[tuple[str, Any]]:
+    """The facts of a run, each with the name of the rules' function that takes them."""
+    yield from (("in_model", model) for model in run.models)
+    yield from (("in_saved_graph", graph) for graph in run.graphs)
+    yield from (("in_training", training) for training in run.trainings)
+    for failure in (run.failure, *(training.failure for training in run.trainings)):
+        if failure:
+            yield "in_failure", as_run(failure, run)
 
 
 def trained_by_hand(run: ExaminationFacts) -> bool:

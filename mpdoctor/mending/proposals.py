@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from itertools import pairwise
+from itertools import chain, pairwise
 
 from mpdoctor.facts.layer import LayerFacts
 from mpdoctor.facts.model import OptimizerFacts
@@ -23,9 +23,7 @@ from mpdoctor.mending.seen_defects import (
 )
 from mpdoctor.project.shown_paths import shown_path
 from mpdoctor.semantics.live.scale_to_write import FACTOR, scale_to_write
-from mpdoctor.semantics.source.edits.made.layers import (
-    NoPlace,
-)
+from mpdoctor.semantics.source.edits.made.layers import NoPlace
 from mpdoctor.semantics.source.edits.made.optimizers import in_own_wrapper, usual_scale, with_scale
 from mpdoctor.semantics.source.edits.own_calls import computed_in_float32
 
@@ -60,20 +58,26 @@ def proposed(diagnosis: Diagnosis, sources: Sources, has_own_wrapper: bool = Fal
     layers = {layer.path: layer for _, model in diagnosis.models for layer in model.layers}
     making = LiveLayers(layers, _by_any_path(sources))
     optimizers = [link for _, model in diagnosis.models for link in model.optimizer]
+
+    def in_turn(finding: Finding) -> Iterator[Iterable[Answer]]:
+        """The answers of each source. Those of a later one count where no earlier one has any."""
+        yield chain(_tried(finding, making, without), _of_rule(finding), _of_the_loss(finding, making))
+        yield of_what_was_seen(finding, optimizers, making.source_at)
+        yield of_what_is_returned(finding, making)
+        yield of_what_met(finding, making.source_at)
+        yield of_the_operation(finding, diagnosis, making.source_at)
+        yield _of_underflow(finding, diagnosis, making)
+        yield _of_divergence(finding, making)
+        yield _of_the_scale(finding, optimizers, making.source_at)
+        yield _of_the_layer(finding, making)
+        yield _of_own_layers(finding, making)
+        if has_own_wrapper:
+            yield _of_own_wrapper(finding, diagnosis, making.source_at)
+
     for finding in failing(diagnosis):
-        found = [*_tried(finding, making, without), *_of_rule(finding), *_of_the_loss(finding, making)]
-        found = found or list(of_what_was_seen(finding, optimizers, making.source_at))
-        found = found or list(of_what_is_returned(finding, making))
-        found = found or list(of_what_met(finding, making.source_at))
-        found = found or list(of_the_operation(finding, diagnosis, making.source_at))
-        found = found or list(_of_underflow(finding, diagnosis, making))
-        found = found or list(_of_divergence(finding, making))
-        found = found or list(_of_the_scale(finding, optimizers, making.source_at))
-        found = found or list(_of_the_layer(finding, making))
-        found = found or list(_of_own_layers(finding, making))
-        found = found or list(_of_own_wrapper(finding, diagnosis, making.source_at) if has_own_wrapper else ())
-        if found:
-            answers.append(tuple(found))
+        found = next(filter(None, map(tuple, in_turn(finding))), None)
+        if found is not None:
+            answers.append(found)
     return Proposed(tuple(answers), tuple(dict.fromkeys(without)))
 
 

@@ -85,13 +85,18 @@ def _configuration(error: BaseException, frames: list[Frame]) -> PartFacts | Non
     own = [frame for frame in frames if frame.own]
     if not own or own[-1].function not in _CONFIGURING:
         return _without_configuration(error)
-    outer = [number for number, frame in enumerate(frames) if frame.own and frame.function not in _CONFIGURING]
-    called = [frame.function for frame in frames[outer[-1] + 1 :] if not frame.own] if outer else []
-    asked_by = next((function for function in called if function not in _WRAPPERS), "")
-    owners = [_owner(frame) for frame in _frames(error) if frame.f_code.co_name == own[-1].function]
+    method = own[-1].function
+    owners = [_owner(frame) for frame in _frames(error) if frame.f_code.co_name == method]
     owner = owners[-1] if owners else None
     name = getattr(owner if isinstance(owner, type) else type(owner), "__name__", "") if owner is not None else ""
-    return PartFacts("configuration", name or own[-1].function, own[-1].function if name else "", asked_by=asked_by)
+    return PartFacts("configuration", name or method, method if name else "", asked_by=_asked_by(frames))
+
+
+def _asked_by(frames: list[Frame]) -> str:
+    """The library function through which the user's code came to the configuration, such as `save`; "" for none."""
+    outer = [number for number, frame in enumerate(frames) if frame.own and frame.function not in _CONFIGURING]
+    called = [frame.function for frame in frames[outer[-1] + 1 :] if not frame.own] if outer else []
+    return next((function for function in called if function not in _WRAPPERS), "")
 
 
 def _without_configuration(error: BaseException) -> PartFacts | None:

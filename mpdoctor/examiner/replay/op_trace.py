@@ -115,10 +115,7 @@ class OperationTrace:
         elif name not in HANDS_ON:
             line = own_location()
             self._backward.note_forward(Use(self.count, name, layer, line), inputs, outputs)
-        if name in READS_WEIGHTS or any(t._id in self._weighty for t in inputs):
-            self._weighty.update(t._id for t in outputs)
-        elif (name in SHAPES or name == "Cast") and any(t._id in self.inputs for t in inputs):
-            self.inputs.update(t._id for t in outputs)
+        self._note_origin(name, inputs, outputs)
         states = [state_of(t) for t in outputs]
         self._known.update(t._id for t in outputs)
         if not any(states):
@@ -130,6 +127,13 @@ class OperationTrace:
         for tensor, state in zip(outputs, states):
             if state:
                 self._made[tensor._id] = Made(state, self.count)
+
+    def _note_origin(self, name: str, inputs: list[tf.Tensor], outputs: list[tf.Tensor]) -> None:
+        """Note which results are computed from weights, and which are the model's inputs in another shape or dtype."""
+        if name in READS_WEIGHTS or any(t._id in self._weighty for t in inputs):
+            self._weighty.update(t._id for t in outputs)
+        elif (name in SHAPES or name == "Cast") and any(t._id in self.inputs for t in inputs):
+            self.inputs.update(t._id for t in outputs)
 
     def _state(self, tensor: tf.Tensor) -> int:
         """The state of an input, known from the operation that made it, else looked at once."""
