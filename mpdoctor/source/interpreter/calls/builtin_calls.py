@@ -11,7 +11,7 @@ from mpdoctor.program.command_line import default_of_setting
 from mpdoctor.program.events import Call
 from mpdoctor.program.instances import class_of
 from mpdoctor.program.user_definitions import ClassFacts, Defined, FunctionFacts
-from mpdoctor.program.values import MISSING, Api, Attribute, Collection, Known, Value, known, options
+from mpdoctor.program.values import MISSING, Api, Attribute, Collection, Known, Value, is_api, known, options
 from mpdoctor.source.constant_folding import constant_from_call, constant_from_numbers, value_from_method
 from mpdoctor.source.interpreter.assignments import remember_keyword
 from mpdoctor.source.interpreter.attributes import Super, attribute_of, store_attribute
@@ -31,6 +31,7 @@ from mpdoctor.source.interpreter.calls.container_calls import (
 from mpdoctor.source.interpreter.calls.container_methods import call_method_of_container
 from mpdoctor.source.interpreter.calls.entered_by_hand import enter_by_hand
 from mpdoctor.source.interpreter.containers import chained, contents_of
+from mpdoctor.source.interpreter.name_lookup import find
 from mpdoctor.source.interpreter.settings.command_line import arguments_as_dictionary, remember_argument
 from mpdoctor.source.interpreter.settings.data_classes import as_dictionary, copy_with
 from mpdoctor.source.interpreter.settings.keras_epsilon import EPSILON, epsilon_of_keras
@@ -238,15 +239,21 @@ def call_known_method(state: State, callee: Attribute, call: Call, node: ast.Cal
 
 
 def _keys_written_out(state: State, node: ast.Call) -> set[str]:
-    """The keys written out in `**{"dtype": "float32", **kwargs}` and `**dict(kwargs, dtype="float32")`, or in the dict
-    that a name in their place holds."""
-    handed_on = [keyword.value for keyword in node.keywords if keyword.arg is None]
-    keys = [key for value in handed_on if isinstance(value, ast.Dict) for key in value.keys]
-    written = {key.value for key in keys if isinstance(key, ast.Constant) and isinstance(key.value, str)}
-    made = [value for value in handed_on if isinstance(value, ast.Call) and ast.unparse(value.func) == "dict"]
-    written |= {keyword.arg for value in made for keyword in value.keywords if keyword.arg is not None}
-    names = [value.id for value in handed_on if isinstance(value, ast.Name)]
-    return written.union(*(_keys_of_local_dict(state, name) for name in names))
+    """The keys written out in what a call unpacks: `f(**{"dtype": "float32", **kwargs})`."""
+    return set().union(*(_keys_unpacked(state, keyword.value) for keyword in node.keywords if keyword.arg is None))
+
+
+def _keys_unpacked(state: State, node: ast.expr) -> set[str]:
+    """The keys written out in `{"dtype": "float32", **kwargs}` or `dict(kwargs, dtype="float32")`, or in the dict that
+    a local name holds."""
+    match node:
+        case ast.Dict(keys=keys):
+            return {key.value for key in keys if isinstance(key, ast.Constant) and isinstance(key.value, str)}
+        case ast.Call(func=ast.Name(id=name) as function) if is_api(find(state, name, function), "builtins.dict"):
+            return {keyword.arg for keyword in node.keywords if keyword.arg is not None}
+        case ast.Name(id=name):
+            return _keys_of_local_dict(state, name)
+    return set()
 
 
 def _keys_of_local_dict(state: State, name: str) -> set[str]:
