@@ -129,7 +129,22 @@ class SourceStage:
 
     def judge(self, keras: Callable[[str], Keras], codes: frozenset[str], paths: Collection[str]) -> Judged:
         """What the rules of these codes find in these files (paths as shown), each by its own Keras."""
-        tasks: dict[Path, Task] = {}
+        tasks = {task.path: task for task in self._tasks(keras, codes, paths)}
+        found = {path: judged for path, task in tasks.items() if (judged := self._known(task)) is not None}
+        new = {path: task for path, task in tasks.items() if path not in found}
+        for method, walked in (("walk", True), ("read", False)):
+            unknown = [path for path in new if not self._workers.know(path) and (path in self._walked) is walked]
+            list(self._workers.all_do(method, unknown, self._size_of))
+        for path, judged in self._judging(new):
+            self._memory.keep_findings(new[path], judged)
+            found[path] = judged
+            if not self._is_read:
+                self._judged_ahead[path, new[path].digest] = judged
+        programs_first = sorted(tasks, key=lambda path: not tasks[path].program)
+        return self._each_once([*self._broken(paths), *(item for path in programs_first for item in found[path])])
+
+    def _tasks(self, keras: Callable[[str], Keras], codes: frozenset[str], paths: Collection[str]) -> Iterator[Task]:
+        """A task for each of these files that is judged by itself, with what the other files say of it."""
         for shown_as in paths:
             if self.facts[shown_as].is_broken or (self._scripts and self._paths[shown_as] not in self._scripts):
                 continue
@@ -144,19 +159,7 @@ class SourceStage:
                 "float32_classes": self._float32_classes_seen_by(self.facts[shown_as]),
             }
             path = self._paths[shown_as]
-            tasks[path] = Task(path, changes, codes, tuple(paths) if self._scripts else self._program_of(path))
-        found = {path: said for path, task in tasks.items() if (said := self._known(task)) is not None}
-        new = {path: task for path, task in tasks.items() if path not in found}
-        for method, walked in (("walk", True), ("read", False)):
-            unknown = [path for path in new if not self._workers.know(path) and (path in self._walked) is walked]
-            list(self._workers.all_do(method, unknown, self._size_of))
-        for path, said in self._judging(new):
-            self._memory.keep_findings(new[path], said)
-            found[path] = said
-            if not self._is_read:
-                self._judged_ahead[path, new[path].digest] = said
-        programs_first = sorted(tasks, key=lambda path: not tasks[path].program)
-        return self._each_once([*self._broken(paths), *(item for path in programs_first for item in found[path])])
+            yield Task(path, changes, codes, tuple(paths) if self._scripts else self._program_of(path))
 
     def _judging(self, tasks: Mapping[Path, Task]) -> Iterator[tuple[Path, Judged]]:
         """What is judged before all is read shows as files that are not read yet."""

@@ -95,23 +95,26 @@ def _index(of: Collection, call: Call) -> Value | None:
 
 
 def _changed_dict(of: Collection, method: str, call: Call, is_certain: bool) -> Collection:
+    """A dict after a method that changes it."""
     key = known(call.args[0]) if call.args else MISSING
-    if method == "clear" and is_certain:
-        return of.with_entries((), (), False)
-    if method == "update":
-        given = dict_of(call.args, call.keywords, call.open, call.location)
-        return _updated(of, given, is_certain) if isinstance(given, Collection) else _opened(of)
-    if method == "setdefault" and key is not MISSING and not call.open and not of.uniform:
-        is_new = of.entry(key) is None
-        added = call.argument(1) or Known(call.location, None)
-        is_open = of.open or not is_certain
-        return of.with_entries((*of.keys, call.args[0]), (*of.items, added), is_open) if is_new else of
-    if not is_certain or key is MISSING:
-        return _opened(of)
-    if method == "pop":
-        kept = [i for i, name in enumerate(of.keys) if known(name) != key]
-        return of.with_entries(tuple(of.keys[i] for i in kept), tuple(of.items[i] for i in kept), of.open)
+    match method:
+        case "clear" if is_certain:
+            return of.with_entries((), (), False)
+        case "update":
+            given = dict_of(call.args, call.keywords, call.open, call.location)
+            return _updated(of, given, is_certain) if isinstance(given, Collection) else _opened(of)
+        case "setdefault" if key is not MISSING and not call.open and not of.uniform:
+            return _with_default(of, call, is_certain) if of.entry(key) is None else of
+        case "pop" if is_certain and key is not MISSING:
+            kept = [place for place, name in enumerate(of.keys) if known(name) != key]
+            return of.with_entries(tuple(of.keys[i] for i in kept), tuple(of.items[i] for i in kept), of.open)
     return _opened(of)
+
+
+def _with_default(of: Collection, call: Call, is_certain: bool) -> Collection:
+    """The dict after `setdefault` for a key that it does not have."""
+    added = call.argument(1) or Known(call.location, None)
+    return of.with_entries((*of.keys, call.args[0]), (*of.items, added), of.open or not is_certain)
 
 
 def _updated(of: Collection, given: Collection, is_certain: bool) -> Collection:
