@@ -191,7 +191,7 @@ def _judge(
     source, keras, gone = findings_of_source(stage.judge, stage.facts, paths, keras, settings)
     judged = [
         *source,
-        *_of_forced_loop(target, keras, runs, settings),
+        *_findings_of_forced_loop(target, keras, runs, settings),
         *(
             spelled(item, stage.facts, run.keras or keras.usual)
             for run in runs
@@ -206,7 +206,7 @@ def _judge(
     )
 
 
-def _of_forced_loop(
+def _findings_of_forced_loop(
     target: Target, keras: JudgedBy, runs: list[ExaminationFacts], settings: Settings
 ) -> Iterator[Finding | Crashed]:
     """Findings in the source of a custom loop, judged as under the policy that its run was forced to."""

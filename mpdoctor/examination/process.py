@@ -115,14 +115,14 @@ class ExaminerProcess:
 
     def last_words(self) -> str:
         """The end of stderr, without TensorFlow's own log lines."""
-        return _said(self._errors)
+        return _output_text(self._errors)
 
     def last_printed(self) -> str:
         """The end of stdout and stderr together, without TensorFlow's own log lines."""
-        return _said(self._printed)
+        return _output_text(self._printed)
 
 
-def _said(chunks: Iterable[bytes]) -> str:
+def _output_text(chunks: Iterable[bytes]) -> str:
     lines = b"".join(chunks).decode("utf-8", "replace").splitlines()
     return "\n".join(line for line in lines if line.strip() and not _is_log_line(line))[-LONGEST_LAST_WORDS:]
 

@@ -102,7 +102,7 @@ class DivergenceFacts:
         return self.parts_from_float32(self.half)
 
     def parts_from_float32(self, losses: Sequence[float]) -> bool:
-        return self._of_change(losses) or self._of_loss(losses)
+        return self._exceeds_share_of_change(losses) or self._exceeds_share_of_loss(losses)
 
     @property
     def diverges(self) -> bool:
@@ -112,18 +112,20 @@ class DivergenceFacts:
     def parts_from_its_change(self) -> bool:
         """Whether the difference is a relevant share of the loss's change, and more than rounded initial weights
         explain."""
-        return self._of_change(self.half) and self._is_beyond(self.rounded, TIMES_THE_CONTROL)
+        return self._exceeds_share_of_change(self.half) and self._is_beyond(self.rounded, TIMES_THE_CONTROL)
 
     @property
     def parts_from_its_level(self) -> bool:
         """Whether the difference is a relevant share of the loss, and more than rounding all layer outputs explains: a
         loss near 0 soon differs by a share of itself."""
-        return self._of_loss(self.half) and self._is_beyond(self.rounded_throughout, TIMES_ROUNDED_THROUGHOUT)
+        return self._exceeds_share_of_loss(self.half) and self._is_beyond(
+            self.rounded_throughout, TIMES_ROUNDED_THROUGHOUT
+        )
 
-    def _of_change(self, losses: Sequence[float]) -> bool:
+    def _exceeds_share_of_change(self, losses: Sequence[float]) -> bool:
         return self._is_compared(losses) and self._beyond_rounding(losses) > PART_OF_CHANGE * self.change
 
-    def _of_loss(self, losses: Sequence[float]) -> bool:
+    def _exceeds_share_of_loss(self, losses: Sequence[float]) -> bool:
         return self._is_compared(losses) and self._beyond_rounding(losses) > PART_OF_LOSS * self.level
 
     def _is_compared(self, losses: Sequence[float]) -> bool:

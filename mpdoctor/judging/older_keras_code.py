@@ -52,7 +52,7 @@ def findings_of_source(
     `judge` judges the files at these paths: by the Keras of each, with the rules of these codes."""
     codes = chosen_codes(settings)
     judged = judge(keras.of, codes | frozenset(GONE) if keras.is_guessed else codes, paths)
-    older = of_older_keras(keras, judged, facts, paths)
+    older = older_keras_of_files(keras, judged, facts, paths)
     chosen = [item for item in judged if isinstance(item, Crashed) or item.code in codes]
     if not older:
         return chosen, keras, []
@@ -105,7 +105,7 @@ def _is_in_tf_keras(finding: Finding, wanting: frozenset[str]) -> bool:
     return is_wanted and _last_release(finding) == _LAST_KERAS_2
 
 
-def of_older_keras(
+def older_keras_of_files(
     keras: JudgedBy, judged: Iterable[Finding | Crashed], facts: Mapping[str, SourceFacts], paths: Sequence[str]
 ) -> dict[str, Keras]:
     """The Keras of the files that are plainly for Keras 2 although they were judged by a Keras 3 that nothing asks for.
@@ -117,7 +117,7 @@ def of_older_keras(
     gone = [
         finding for finding in judged if isinstance(finding, Finding) and finding.code in _PROVING and is_gone(finding)
     ]
-    by_names = _of_removed_names(gone, facts, unnamed) if gone else {}
+    by_names = _keras_with_removed_names(gone, facts, unnamed) if gone else {}
     showing = next((facts[path] for path in unnamed if _sign_of_keras2(facts[path])), None)
     if showing is None or _shows_keras3(keras, [facts[path] for path in paths]):
         return by_names
@@ -126,7 +126,7 @@ def of_older_keras(
     return {**dict.fromkeys(unnamed, _older(_last_by_sign(showing), because)), **by_names}
 
 
-def _of_removed_names(
+def _keras_with_removed_names(
     gone: Sequence[Finding], facts: Mapping[str, SourceFacts], paths: Sequence[str]
 ) -> dict[str, Keras]:
     """The Keras of each program's files that use names which Keras 3 has removed: that of the newest TensorFlow that

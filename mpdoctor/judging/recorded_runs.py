@@ -68,7 +68,7 @@ def verdict_from_series(series: RunSeries) -> tuple[Verdict, str]:
     last, lost = series.rows[-1], _skipped_at_end(series.rows)
     if lost >= FEWEST_SKIPS:
         since = f"the last {lost:,} of {series.steps:,} steps were skipped"
-        return _of_skipping(series, last.scale), f"{since}; the loss scale {_lies(series, last.scale)}"
+        return _verdict_of_skipping(series, last.scale), f"{since}; the loss scale {_lies(series, last.scale)}"
     if series.floor is None and series.is_dynamic and not LOST_SCALE <= last.scale < math.inf:
         return Verdict.COLLAPSING, f"the loss scale went to {last.scale:.3g}, where gradients below 1 lose their digits"
     unexplained = series.skipped - _explained(series)
@@ -81,7 +81,7 @@ def verdict_from_series(series: RunSeries) -> tuple[Verdict, str]:
     return Verdict.HEALTHY, skipped if series.skipped else f"{series.steps:,} steps, none skipped"
 
 
-def _of_skipping(series: RunSeries, scale: float) -> Verdict:
+def _verdict_of_skipping(series: RunSeries, scale: float) -> Verdict:
     if not series.is_dynamic:
         return Verdict.OVERFLOWING
     if series.floor is not None:

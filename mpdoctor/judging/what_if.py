@@ -24,7 +24,7 @@ def findings_of_run(run: ExaminationFacts, keras: Keras, settings: Settings) -> 
     for mended in run.mended:
         failure = dataclasses.replace(as_run(mended.failure, run), mended=True)
         for item in findings_from_facts("in_failure", failure, run.keras or keras, chosen):
-            yield _of_mended(item, mended, forced) if isinstance(item, Finding) else item
+            yield _finding_of_mended(item, mended, forced) if isinstance(item, Finding) else item
 
 
 def _facts_by_hook(run: ExaminationFacts) -> Iterator[tuple[str, Any]]:
@@ -56,7 +56,7 @@ def _brings_no_data(run: ExaminationFacts) -> bool:
     return bool(run.models) and run.models[-1].call.kind == "none"
 
 
-def _of_mended(finding: Finding, mended: MendedFacts, forced: bool) -> Finding:
+def _finding_of_mended(finding: Finding, mended: MendedFacts, forced: bool) -> Finding:
     """The finding of an error that was mended in memory. Its help says that the examination went on."""
     from mpdoctor.semantics.live.mended_parts import went_on_with
 

@@ -63,7 +63,7 @@ def failing(diagnosis: Diagnosis) -> Iterator[Finding]:
 def defects_of(diagnosis: Diagnosis) -> Counter[Defect]:
     """Each defect at or above the failing severity, and how often it is there. Places are left out, since each edit
     moves them."""
-    return Counter((finding.code, _of_what(finding)) for finding in failing(diagnosis))
+    return Counter((finding.code, _layer_or_file(finding)) for finding in failing(diagnosis))
 
 
 def sights_of(diagnosis: Diagnosis) -> Counter[Defect]:
@@ -73,10 +73,10 @@ def sights_of(diagnosis: Diagnosis) -> Counter[Defect]:
 
 
 def sight_of(finding: Finding) -> Defect:
-    return finding.code, finding.fingerprint if finding.stage == "source" else _of_what(finding)
+    return finding.code, finding.fingerprint if finding.stage == "source" else _layer_or_file(finding)
 
 
-def _of_what(finding: Finding) -> str:
+def _layer_or_file(finding: Finding) -> str:
     return finding.layer or (finding.location.path if finding.location else "")
 
 

@@ -24,7 +24,7 @@ OF_TRAINING_CODE = ("MP505", "MP901")
 OF_RETURNED = ("MP218",)
 
 
-def of_what_was_seen(finding: Finding, optimizers: list[OptimizerFacts], source_at: SourceAt) -> Iterator[Answer]:
+def repeated_steps_removed(finding: Finding, optimizers: list[OptimizerFacts], source_at: SourceAt) -> Iterator[Answer]:
     """What the running program did, and its source leaves in doubt."""
     place = finding.location
     facts = source_at(place.path) if place is not None and finding.stage != "source" else None
@@ -45,7 +45,7 @@ def of_what_was_seen(finding: Finding, optimizers: list[OptimizerFacts], source_
         yield Answer(finding, (Proposal(title, False, finding.code, edits),))
 
 
-def of_what_is_returned(finding: Finding, making: LiveLayers) -> Iterator[Answer]:
+def returned_value_cast(finding: Finding, making: LiveLayers) -> Iterator[Answer]:
     """float32 that the user's own layer returns though it computes in 16 bits."""
     layer = making.layers.get(finding.layer or "") if finding.code in OF_RETURNED else None
     home = layer.class_location if layer is not None else None
@@ -56,7 +56,7 @@ def of_what_is_returned(finding: Finding, making: LiveLayers) -> Iterator[Answer
         yield Answer(finding, (Proposal(title, False, finding.code, edits),))
 
 
-def of_what_met(finding: Finding, source_at: SourceAt) -> Iterator[Answer]:
+def mixed_operands_cast(finding: Finding, source_at: SourceAt) -> Iterator[Answer]:
     """A 16-bit and a float32 tensor in one operation of the training code, outside of its layers."""
     place, dtypes = finding.location, finding.evidence.get("dtypes")
     facts = source_at(place.path) if place is not None and finding.code in OF_TRAINING_CODE else None
@@ -68,7 +68,7 @@ def of_what_met(finding: Finding, source_at: SourceAt) -> Iterator[Answer]:
         yield Answer(finding, (Proposal(title, True, finding.code, edits),))  # the line raised before
 
 
-def of_the_operation(finding: Finding, diagnosis: Diagnosis, source_at: SourceAt) -> Iterator[Answer]:
+def operation_kept_from_zero(finding: Finding, diagnosis: Diagnosis, source_at: SourceAt) -> Iterator[Answer]:
     """A root or a logarithm of 0, where the training broke: by the line of that operation."""
     trainings = [probe.training for probe in diagnosis.probes if probe.training.model.id == finding.model]
     culprits = [training.gradient_culprit.operation for training in trainings if training.gradient_culprit is not None]

@@ -123,7 +123,7 @@ class PoliciesInForce:
         read = policies_read_for(call)
         return tuple(dict.fromkeys(name for reading in read for name in self.at(reading)))
 
-    def told(self) -> tuple[str | None, ...]:
+    def policies_set(self) -> tuple[str | None, ...]:
         """What the events say for `policies_set`."""
         found: list[str | None] = []
         for call in self.calls_that_set:

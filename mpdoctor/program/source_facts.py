@@ -258,7 +258,7 @@ class SourceFacts:
 
     def policies_told(self) -> tuple[str | None, ...]:
         """What the events say for `policies_set`."""
-        return self._policies.told()
+        return self._policies.policies_set()
 
     def unknown_policies_told(self) -> tuple[Location, ...]:
         """What the events say for `policies_unknown`."""

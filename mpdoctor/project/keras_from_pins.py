@@ -40,7 +40,7 @@ def _from_pins_of_keras(of_keras: list[Pin], of_tensorflow: list[Pin]) -> Keras:
         return Keras("keras", version, _version(of_tensorflow, "tensorflow", "2"), _because(of_keras))
     tensorflow = _releases(of_tensorflow, "2")
     if tensorflow and max(tensorflow) <= _LAST_KERAS_2:
-        return _of_tensorflow(of_tensorflow)
+        return _keras_of_tensorflow(of_tensorflow)
     version = _version(of_keras, "keras", "2")
     return Keras("tf.keras", version, version, _because(of_keras))
 
@@ -51,14 +51,14 @@ def _from_pins_of_tensorflow(of_tensorflow: list[Pin], companions: list[Pin]) ->
     if not tensorflow:
         return _tensorflow1(of_tensorflow) or (None if of_tensorflow else _beside(companions))
     if max(tensorflow) <= _LAST_KERAS_2:
-        return _of_tensorflow(of_tensorflow)
+        return _keras_of_tensorflow(of_tensorflow)
     if min(tensorflow) > _LAST_KERAS_2:
         version = installed_release("keras", "3")
         return Keras("keras", version, _version(of_tensorflow, "tensorflow", "2"), _because(of_tensorflow))
     return _beside(companions)
 
 
-def _of_tensorflow(pins: list[Pin]) -> Keras:
+def _keras_of_tensorflow(pins: list[Pin]) -> Keras:
     version = _version(pins, "tensorflow", "2")
     return Keras("tf.keras", version, version, _because(pins))
 

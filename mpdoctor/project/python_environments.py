@@ -83,7 +83,7 @@ def environment_of(python: Path) -> Path | None:
     for program in (Path(os.path.abspath(python)), Path(os.path.realpath(python))):  # noqa: PTH100 - no link is followed
         folder = program.parent
         environment = folder.parent if folder.name in ("bin", "Scripts") else folder
-        if any(_found(environment, pattern) for pattern in _PACKAGES):
+        if any(_folders_matching(environment, pattern) for pattern in _PACKAGES):
             return environment
     return None
 
@@ -132,7 +132,7 @@ def release_beside(name: str) -> str:
 
 
 def _packages(environment: Path) -> list[Path]:
-    return [folder for pattern in _PACKAGES for folder in _found(environment, pattern)]
+    return [folder for pattern in _PACKAGES for folder in _folders_matching(environment, pattern)]
 
 
 def _python_version(environment: Path) -> tuple[int, ...] | None:
@@ -140,8 +140,8 @@ def _python_version(environment: Path) -> tuple[int, ...] | None:
         told = bytes_from_file(environment / VIRTUAL).decode("utf-8", "replace")
     except OSError:
         told = ""
-    names = [f"python-{path.name}" for path in _found(environment, "lib/python*")]
-    names = [path.name for path in _found(environment, f"{CONDA}/python-*.json")] + names
+    names = [f"python-{path.name}" for path in _folders_matching(environment, "lib/python*")]
+    names = [path.name for path in _folders_matching(environment, f"{CONDA}/python-*.json")] + names
     version = re.search(r"^version(?:_info)? *= *([0-9]{1,3}(?:\.[0-9]{1,3}){1,2})\b", told, re.MULTILINE)
     for name in names:
         version = version or re.match(r"python-(?:python)?([0-9]{1,3}(?:\.[0-9]{1,3}){1,2})\b", name)
@@ -167,7 +167,7 @@ def _releases(packages: Path, names: set[str]) -> Iterator[str]:
                 yield version.partition("-")[0]
 
 
-def _found(folder: Path, pattern: str) -> list[Path]:
+def _folders_matching(folder: Path, pattern: str) -> list[Path]:
     try:
         return sorted(folder.glob(pattern))
     except OSError:

@@ -40,7 +40,7 @@ def looks_like_run(head: bytes) -> bool:
 def series_from_files(path: Path, read: Read) -> tuple[RunSeries, ...]:
     """The series of a run file and of those that other workers wrote beside it. Raises OSError and NotARunFile."""
     found = [*_series_from_file(path, read)]
-    for other in _of_other_workers(path)[:MOST_WORKERS]:
+    for other in _files_of_other_workers(path)[:MOST_WORKERS]:
         try:
             found += _series_from_file(other, read)
         except (OSError, NotARunFile):
@@ -48,7 +48,7 @@ def series_from_files(path: Path, read: Read) -> tuple[RunSeries, ...]:
     return tuple(found)
 
 
-def _of_other_workers(path: Path) -> list[Path]:
+def _files_of_other_workers(path: Path) -> list[Path]:
     pattern = re.compile(re.escape(path.stem) + r"\.worker(\d{1,6})" + re.escape(path.suffix))
     numbered = [(match, other) for other in path.parent.iterdir() if (match := pattern.fullmatch(other.name))]
     return [other for _, other in sorted((int(match[1]), other) for match, other in numbered if other.is_file())]

@@ -141,9 +141,9 @@ def _tree_from_cell(text: str, path: str) -> ast.Module | Problem:
         return again
     taken = _taken_away(text)
     if not any(taken):
-        return _of_the_cell(tree, again)
+        return _problem_of_cell(tree, again)
     moved = tree_from_text(without_magics(_without(taken, text)), path)
-    return _where_it_stands(moved, taken) if isinstance(moved, ast.Module) else _of_the_cell(tree, moved)
+    return _with_moved_columns(moved, taken) if isinstance(moved, ast.Module) else _problem_of_cell(tree, moved)
 
 
 def _taken_away(text: str) -> list[int]:
@@ -165,7 +165,7 @@ def _without(taken: list[int], text: str) -> str:
     return "\n".join(line[count:] for line, count in zip(lines_of(text), taken, strict=True))
 
 
-def _where_it_stands(tree: ast.Module, taken: list[int]) -> ast.Module:
+def _with_moved_columns(tree: ast.Module, taken: list[int]) -> ast.Module:
     """The tree with its columns moved to where the code stands in the cell."""
     for node in ast.walk(tree):
         if isinstance(node, (ast.expr, ast.stmt)):
@@ -174,7 +174,7 @@ def _where_it_stands(tree: ast.Module, taken: list[int]) -> ast.Module:
     return tree
 
 
-def _of_the_cell(as_it_is: Problem, without: Problem) -> Problem:
+def _problem_of_cell(as_it_is: Problem, without: Problem) -> Problem:
     """The magics and prompts are no errors: what is left without them is."""
     return without if as_it_is.location.line <= without.location.line else as_it_is
 

@@ -205,7 +205,7 @@ def _problem_from_syntax_error(error: SyntaxError, path: str) -> Problem:
     place = Location(path, line, column, end_line, end_column)
     if error.msg.startswith("Missing parentheses in call to 'print'"):
         return Problem("It is written for Python 2 (print without parentheses).", place, "Port it to Python 3")
-    newer = _of_python_3_12(error) if sys.version_info < (3, 12) else ""
+    newer = _syntax_of_python_3_12(error) if sys.version_info < (3, 12) else ""
     if newer:
         return Problem(
             f"It is written for Python 3.12 ({newer}), and mpdoctor runs in Python {_version()}.",
@@ -215,7 +215,7 @@ def _problem_from_syntax_error(error: SyntaxError, path: str) -> Problem:
     return Problem(f"Python {_version()} cannot read it: {_sentence(error.msg)}", place)
 
 
-def _of_python_3_12(error: SyntaxError) -> str:
+def _syntax_of_python_3_12(error: SyntaxError) -> str:
     """What the line has that only Python 3.12 reads."""
     line = error.text or ""
     if _OF_PYTHON_3_12.match(line):

@@ -50,19 +50,19 @@ class Task:
         """A digest of everything that the findings depend on besides the file and its imports."""
         from hashlib import blake2b  # it brings OpenSSL, which a check of one program does without
 
-        changes = self.changes | {"keras": _keras_told(self.changes.get("keras"))}
-        asked = f"{sorted(changes.items())} {_told(self.codes)} {self.program}"
+        changes = self.changes | {"keras": _keras_as_text(self.changes.get("keras"))}
+        asked = f"{sorted(changes.items())} {_codes_as_text(self.codes)} {self.program}"
         return blake2b(asked.encode(), digest_size=16).digest()
 
 
 @lru_cache(maxsize=8)
-def _keras_told(keras: Keras | None) -> str:
+def _keras_as_text(keras: Keras | None) -> str:
     """The `repr` of a Keras, cached: it is the same for nearly all files of a run."""
     return repr(keras)
 
 
 @lru_cache(maxsize=8)
-def _told(codes: frozenset[str]) -> str:
+def _codes_as_text(codes: frozenset[str]) -> str:
     """The codes as one text, cached: they are the same for all files of a run."""
     return " ".join(sorted(codes))
 
@@ -104,7 +104,7 @@ class Worker:
         for path in paths:
             with self._guard(path):
                 self._walk(path)
-        return self._told(paths)
+        return self._facts_by_path(paths)
 
     def walk_with_imports(self, paths: list[Path]) -> dict[Path, tuple[SourceFacts, bool]]:
         for path in paths:
@@ -112,7 +112,7 @@ class Worker:
                 program = program_with_imports(path, self._shown[path], Files(self._unsaved, kept=self._kept))
                 self._programs[path] = program
                 self._facts |= program[0]
-        return self._told(list(self._facts))
+        return self._facts_by_path(list(self._facts))
 
     @without_garbage_collection()
     def judge(self, tasks: list[Task]) -> dict[Path, Judged]:
@@ -125,7 +125,7 @@ class Worker:
         else:
             self._facts[path] = facts_with_cells(self._project.walk(source, path, guarded), source)
 
-    def _told(self, paths: list[Path]) -> dict[Path, tuple[SourceFacts, bool]]:
+    def _facts_by_path(self, paths: list[Path]) -> dict[Path, tuple[SourceFacts, bool]]:
         told = {}
         for path in paths:
             with self._project.as_walked(path):

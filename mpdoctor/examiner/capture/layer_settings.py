@@ -28,18 +28,18 @@ _DEEPEST = 4  # calls of the user's own functions that are followed
 
 def settings_from_layer(layer: KerasLayer) -> SettingsFacts:
     class_name = type(layer).__name__
-    widths = (_whole(_told(layer, name)) for name in _WIDTHS)
+    widths = (_whole(_attribute(layer, name)) for name in _WIDTHS)
     return SettingsFacts(
-        epsilon=_number(_told(layer, "epsilon")),
+        epsilon=_number(_attribute(layer, "epsilon")),
         width=next((width for width in widths if width is not None), None),
-        rows=_whole(_told(layer, "input_dim")) if class_name == "Embedding" else None,
-        groups=_whole(_told(layer, "groups")),
-        activation=_name_of_function(_told(layer, "activation")),
-        normalizes=class_name == "UnitNormalization" or _told(layer, "normalize") is True,
+        rows=_whole(_attribute(layer, "input_dim")) if class_name == "Embedding" else None,
+        groups=_whole(_attribute(layer, "groups")),
+        activation=_name_of_function(_attribute(layer, "activation")),
+        normalizes=class_name == "UnitNormalization" or _attribute(layer, "normalize") is True,
         constants=tuple(
             (name, *magnitudes)
             for name in _LEARNT.get(class_name, ())
-            for magnitudes in _magnitudes(_told(layer, name))
+            for magnitudes in _magnitudes(_attribute(layer, name))
         ),
     )
 
@@ -67,7 +67,7 @@ def names_dtype(layer: KerasLayer) -> bool:
     seen: set[CodeType] = set()
     words = (
         word.lower()
-        for member in [*members, _told(layer, "function")]
+        for member in [*members, _attribute(layer, "function")]
         for function in _functions_in(member)
         for word in _words(function, seen, _DEEPEST)
     )
@@ -130,7 +130,7 @@ def _holds_dtype(layer: KerasLayer) -> bool | None:
 
 
 # --- its values ---------------------------------------------------------------------------------------------------
-def _told(layer: KerasLayer, name: str) -> Any:
+def _attribute(layer: KerasLayer, name: str) -> Any:
     try:
         return getattr(layer, name, None)
     except Exception:  # a property of the user's own, which may raise whatever it likes

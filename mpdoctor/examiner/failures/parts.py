@@ -71,7 +71,7 @@ def part_of_error(
         or _object_of_error(keras, error, made_at)
         or _refused_constraint(error, made_at)
         or _function_as_learning_rate(frames)
-        or _of_pipeline(error, frames)
+        or _function_of_pipeline(error, frames)
     )
 
 
@@ -195,7 +195,7 @@ def _is_own(module: str) -> bool:
     return path is None or is_own(path)
 
 
-def _of_pipeline(error: BaseException, frames: list[Frame]) -> PartFacts | None:
+def _function_of_pipeline(error: BaseException, frames: list[Frame]) -> PartFacts | None:
     """The user's function that ran innermost, in a program's tf.data; its operations do not say whose they are."""
     paths = [frame.path.replace("\\", "/") for frame in frames]
     text = str(error).partition("Errors may have originated from an input operation")[0]

@@ -117,7 +117,7 @@ def _confine(scratch: str, files: tuple[str, ...]) -> str:
             for path in files:
                 _allow(ruleset, path, _WRITE_FILE)
             _allow(ruleset, os.devnull, rights & (_WRITE_FILE | _TRUNCATE))
-            for path, wanted in _of_accelerators():
+            for path, wanted in _paths_of_accelerators():
                 _allow(ruleset, path, rights & wanted)
             _control(_NO_NEW_PRIVILEGES, 1)
             _system_call(_RESTRICT_SELF, ruleset, 0)
@@ -151,7 +151,7 @@ def _allow(ruleset: int, path: str, rights: int) -> None:
         os.close(place)
 
 
-def _of_accelerators() -> Iterator[tuple[str, int]]:
+def _paths_of_accelerators() -> Iterator[tuple[str, int]]:
     """Paths, and the rights that a driver's library needs on them."""
     nodes = [path for pattern in _ACCELERATORS for path in glob.glob(pattern) if _is_device(path)]
     for path in nodes:

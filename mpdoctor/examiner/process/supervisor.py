@@ -86,7 +86,7 @@ def _end_all(examiner: int) -> None:
 def _children() -> list[int]:
     """The processes started by this one. Where procfs does not list them, they are searched among all process numbers
     given since this one began."""
-    return _own_among(_listed()) or next(filter(None, map(_own_among, _given_since())), [])
+    return _own_among(_processes_in_procfs()) or next(filter(None, map(_own_among, _given_since())), [])
 
 
 def _own_among(numbers: Iterable[int]) -> list[int]:
@@ -101,7 +101,7 @@ def _own_among(numbers: Iterable[int]) -> list[int]:
     return found
 
 
-def _listed() -> list[int]:
+def _processes_in_procfs() -> list[int]:
     try:
         return [int(name) for name in os.listdir("/proc") if name.isdigit()]
     except OSError:

@@ -44,12 +44,12 @@ class DivergenceSearch:
     def facts(self) -> DivergenceFacts:
         began = time.monotonic()
         try:
-            found = self._found()
+            found = self._divergence()
         except NotTried as reason:
             found = DivergenceFacts(not_measured=str(reason))
         return replace(found, dtype=self._reference.dtype, seconds=time.monotonic() - began)
 
-    def _found(self) -> DivergenceFacts:
+    def _divergence(self) -> DivergenceFacts:
         """The comparison. Raises NotTried."""
         half = self._training.run()
         layers = with_sublayers(self._keras, half.seen.layers.values())

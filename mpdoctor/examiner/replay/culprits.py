@@ -55,7 +55,7 @@ def culprits_from_step(
     if root is not None and (root.back or root.facts.where == "loop"):
         return Culprits(gradient=_gradient(keras, watch, observer, root, step, scale))
     if root is None or root.facts.given:
-        return _of_what_was_given(keras, watch, observer, root, step, batch)
+        return _culprits_without_operation(keras, watch, observer, root, step, batch)
     if root.layer is None:
         return Culprits(loss=root.facts)
     return Culprits(layer=_layer(keras, observer, watch, root, step))
@@ -69,7 +69,7 @@ def _forget_line_of_call(root: Operation, called_at: Location | None) -> None:
         root.facts = replace(root.facts, location=None)
 
 
-def _of_what_was_given(
+def _culprits_without_operation(
     keras: KerasAdapter, watch: LayerHooks, observer: StepObserver, root: Operation | None, step: int, batch: object
 ) -> Culprits:
     """What was not finite was made by no operation that was seen: it is in the batch, it is a weight or a constant, or
@@ -135,7 +135,7 @@ def _gradient(
         variable="" if first is None else keras.path(first[1]),
         layer="" if call is None else call.path,
         layer_class="" if call is None else type(call.layer).__name__,
-        where=_where(keras, observer, root, call),
+        where=_part_of_gradient(keras, observer, root, call),
         scale=scale,
         frames=tuple(_distinct(frames[::-1])[:FRAMES][::-1]),
         operation=root.facts,
@@ -144,7 +144,7 @@ def _gradient(
     )
 
 
-def _where(keras: KerasAdapter, observer: StepObserver, root: Operation, call: LayerCall | None) -> str:
+def _part_of_gradient(keras: KerasAdapter, observer: StepObserver, root: Operation, call: LayerCall | None) -> str:
     """Where a gradient broke: in the training loop ("loop"), before the first layer on the way back ("loss"), in the
     gradient of one of a layer's own variables alone, or in what a layer handed back."""
     if root.facts.where == "loop":

@@ -98,7 +98,7 @@ class SecondTraining:
         """The second training. Raises NotTried."""
         with self.from_the_first_weights([layer for unit in units for layer in unit.layers]) as played:
             taken, ended = self._steps(played, list(healed), [unit.layer for unit in units], call)
-            return {optimizer: self._told(optimizer, steps, ended) for optimizer, steps in taken.items()}
+            return {optimizer: self._facts(optimizer, steps, ended) for optimizer, steps in taken.items()}
 
     @contextmanager
     def from_the_first_weights(self, layers: Iterable[KerasLayer]) -> Iterator[PlayedSteps]:
@@ -164,7 +164,7 @@ class SecondTraining:
         spent = step is not played.all[-1]
         return taken, "budget" if spent else "steps"
 
-    def _told(self, observed: ObservedOptimizer, steps: list[StepFacts], ended: str) -> SecondTrainingFacts:
+    def _facts(self, observed: ObservedOptimizer, steps: list[StepFacts], ended: str) -> SecondTrainingFacts:
         steps = steps[: len(observed.steps)]
         applied = any(step.applied for step in steps)
         return SecondTrainingFacts(

@@ -24,10 +24,10 @@ MOST_OF_ERROR = 600  # characters
 
 
 def headline(compared: Compared, look: Style) -> str:
-    return " ".join([_of_times(compared, look), *_of_trainings(compared, look)])
+    return " ".join([_reason_of_times(compared, look), *_reasons_of_trainings(compared, look)])
 
 
-def _of_trainings(compared: Compared, look: Style) -> Iterator[str]:
+def _reasons_of_trainings(compared: Compared, look: Style) -> Iterator[str]:
     """Sentences for policies whose times are those of a training that raises as it is, or that learns nothing."""
     raising = [run.policy for run in compared.runs if _goes_on_mended(run)]
     if raising:
@@ -37,7 +37,7 @@ def _of_trainings(compared: Compared, look: Style) -> Iterator[str]:
             yield f"Its short training under {run.policy} was {run.probe.verdict.value}."
 
 
-def _of_times(compared: Compared, look: Style) -> str:
+def _reason_of_times(compared: Compared, look: Style) -> str:
     name = look.name(compared.base.diagnosis.targets[0].id, 60) if compared.base.diagnosis.targets else "the target"
     timed = [run for run in compared.runs if run.seconds is not None]
     if not timed:
@@ -61,10 +61,10 @@ def _of_times(compared: Compared, look: Style) -> str:
 
 def reasons_from_compared(compared: Compared, look: Style) -> list[tuple[str, str]]:
     """All reasons as (policy, sentence)."""
-    return [(run.policy, sentence) for run in compared.runs for sentence in _of_run(compared, run, look)]
+    return [(run.policy, sentence) for run in compared.runs for sentence in _reasons_of_run(compared, run, look)]
 
 
-def _of_run(compared: Compared, run: PolicyRun, look: Style) -> Iterator[str]:
+def _reasons_of_run(compared: Compared, run: PolicyRun, look: Style) -> Iterator[str]:
     if run.not_timed:
         yield f"Its step was not timed: {look.name(run.not_timed, 300)}."
         yield from _first_error(run, look)

@@ -68,7 +68,7 @@ def _verdict(compared: Compared, run: PolicyRun, look: Style) -> str:
     return ", ".join(f"{'raises; mended: ' if probe.mended else ''}{probe.verdict.value}" for probe in probes)
 
 
-def _lost(compared: Compared, run: PolicyRun, look: Style) -> str:
+def _steps_lost(compared: Compared, run: PolicyRun, look: Style) -> str:
     steps = [step for probe in run.diagnosis.probes for step in probe.training.steps]
     return f"{sum(not step.applied for step in steps)} of {len(steps)}" if steps else ""
 
@@ -116,7 +116,7 @@ _ROWS: tuple[tuple[str, Callable[[Compared, PolicyRun, Style], str]], ...] = (
     ("peak memory, process", _resident),
     ("of it in training", _grown),
     ("verdict", _verdict),
-    ("steps lost", _lost),
+    ("steps lost", _steps_lost),
     ("loss", _loss),
     ("gradient fidelity", _fidelity),
     ("layers in 16 bits", _layers),

@@ -82,11 +82,11 @@ def _problem(error: Exception) -> str:
     if isinstance(error, KeyError):
         told = f"{error.args[0]!r} is missing"
     elif isinstance(error, BaseValidationError):
-        told = cattrs.transform_error(error, format_exception=_told)[0]
+        told = cattrs.transform_error(error, format_exception=_error_text)[0]
     return shortened(one_line(told), LONGEST_PROBLEM)
 
 
-def _told(error: BaseException, kind: type | None) -> str:
+def _error_text(error: BaseException, kind: type | None) -> str:
     """A ValueError is ours, and knows more than cattrs does."""
     return f"{error}" if type(error) is ValueError else format_exception(error, kind)
 

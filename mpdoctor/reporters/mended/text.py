@@ -200,12 +200,12 @@ def remaining(diagnosis: Diagnosis, look: Style) -> Iterator[str]:
     if left:
         yield "What remains:"
     for finding in left[:MOST_NAMED]:
-        yield f"  {_told(finding, look)}"
+        yield f"  {_finding_line(finding, look)}"
     if len(left) > MOST_NAMED:
         yield f"  {look.more} and {count(len(left) - MOST_NAMED, 'more finding')}: `mpdoctor check` names them."
 
 
-def _told(finding: Finding, look: Style) -> str:
+def _finding_line(finding: Finding, look: Style) -> str:
     place = f"{place_text(finding.location)}: " if finding.location is not None else ""
     return f"{place}{finding.code} {look.name(finding.message, 400)}"
 
@@ -220,7 +220,7 @@ def _hindered(mended: Mended, look: Style) -> Iterator[str]:
     if mended.stopped:
         yield "With that it stopped elsewhere, before any training:"
     for finding in mended.stopped[:MOST_NAMED]:
-        yield f"  {_told(finding, look)}"
+        yield f"  {_finding_line(finding, look)}"
     for reason in mended.hindered[:MOST_NAMED]:
         yield f"  No edit: {look.name(reason, 400)}."
 

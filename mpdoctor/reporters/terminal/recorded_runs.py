@@ -118,7 +118,10 @@ def _measured(series: RunSeries, look: Style) -> Paragraph:
         ("measured", [f"{count(series.measured_steps, 'step')} of this training"]),
         ("inf or NaN", [_not_finite(part, look) for part in _first(bad, lambda part: -part.not_finite_step)]),
         ("largest", [_largest(part, look) for part in _first(halves, lambda part: part.largest)]),
-        ("underflow", [_lost(part, look) for part in _first(gradients, lambda part: part.subnormal) if part.subnormal]),
+        (
+            "underflow",
+            [_underflow_text(part, look) for part in _first(gradients, lambda part: part.subnormal) if part.subnormal],
+        ),
     ]
     return [
         labelled("" if number else label, look.prose(text), wide=LABEL)
@@ -140,7 +143,7 @@ def _largest(part: MeasuredPart, look: Style) -> str:
     )
 
 
-def _lost(part: MeasuredPart, look: Style) -> str:
+def _underflow_text(part: MeasuredPart, look: Style) -> str:
     zero = f", {part.zero:.0%} 0" if part.zero else ""
     return f"gradient of {look.name(part.name, 60)}: up to {part.subnormal:.0%} subnormal in float16{zero}"
 

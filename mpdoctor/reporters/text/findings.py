@@ -40,11 +40,11 @@ def also_seen(finding: Finding, look: Style) -> list[str]:
         if new:
             said = [*said, *new][:MOST_COMPARED]
             rule = f" ({code})" if code != finding.code else ""
-            lines.append(f"also seen {_where(alike, finding, look)}{rule}: {_fitting(new, look)}")
+            lines.append(f"also seen {_places_of_sights(alike, finding, look)}{rule}: {_fitting(new, look)}")
     return lines
 
 
-def _where(sights: Iterable[AlsoSeen], finding: Finding, look: Style) -> str:
+def _places_of_sights(sights: Iterable[AlsoSeen], finding: Finding, look: Style) -> str:
     """ "in the source, a.py:13 and a.py:14, and in the model": each stage once."""
     places: dict[str, dict[str, None]] = {}
     for seen in sights:

@@ -50,7 +50,7 @@ class Headline:
 def headline_from_diagnosis(diagnosis: Diagnosis, look: Style) -> Headline:
     place = _place(diagnosis, look)
     if any(not finding.what_if for finding in diagnosis.findings):
-        worst = _by_rule(diagnosis) if _is_of_many(diagnosis) else [_worst(diagnosis, look)]
+        worst = _counts_by_rule(diagnosis) if _is_of_many(diagnosis) else [_worst(diagnosis, look)]
         words, tails = f"{_counts(diagnosis)} in {place}", [f": {text}" for text in worst]
     else:
         words, tails = f"{place}: {_nothing_found(diagnosis)}", _afterthoughts(diagnosis, look)
@@ -109,7 +109,7 @@ def _is_of_many(diagnosis: Diagnosis) -> bool:
     return len(diagnosis.targets) != 1 or diagnosis.targets[0].kind == "directory"
 
 
-def _by_rule(diagnosis: Diagnosis) -> list[str]:
+def _counts_by_rule(diagnosis: Diagnosis) -> list[str]:
     """How many findings each rule has, the worst first, and of those the most frequent; then shorter ways to say it."""
     real = [finding for finding in diagnosis.findings if not finding.what_if]
     counts = Counter(finding.name.replace("-", " ") for finding in real)
@@ -117,10 +117,10 @@ def _by_rule(diagnosis: Diagnosis) -> list[str]:
     rules = sorted(counts, key=lambda name: (-rank[name], -counts[name], name))
     told = [name if counts[name] == 1 else f"{name} ({counts[name]})" for name in rules]
     several = [told[:most] for most in range(min(len(told), MOST_RULES), 0, -1)]
-    return [_listed(shown, len(told) - len(shown)) for shown in several]
+    return [_with_others(shown, len(told) - len(shown)) for shown in several]
 
 
-def _listed(told: list[str], others: int) -> str:
+def _with_others(told: list[str], others: int) -> str:
     return ", ".join([*told, *([f"and {count(others, 'other rule')}"] if others else [])])
 
 
@@ -186,18 +186,18 @@ def _afterthoughts(diagnosis: Diagnosis, look: Style) -> list[str]:
     if not diagnosis.probes and not_trained:
         return [f"; not trained: {look.name(not_trained, 160)}", "; not trained"]
     if len(diagnosis.probes) != 1:
-        return _of_trainings(diagnosis, look)
-    return _of_training(diagnosis.probes[0], look)
+        return _trainings_text(diagnosis, look)
+    return _training_text(diagnosis.probes[0], look)
 
 
-def _of_trainings(diagnosis: Diagnosis, look: Style) -> list[str]:
+def _trainings_text(diagnosis: Diagnosis, look: Style) -> list[str]:
     """How many short trainings there were, with their names in the first of two forms; [] for none."""
     names = [look.name(probe.training.name, 20) for probe in diagnosis.probes if probe.training.name]
     trained = f"; {len(diagnosis.probes)} short trainings"
     return [f"{trained} ({', '.join(names)})", trained] if names else [trained] if diagnosis.probes else []
 
 
-def _of_training(probe: Probe, look: Style) -> list[str]:
+def _training_text(probe: Probe, look: Style) -> list[str]:
     half = (layer.compute_dtype for layer in probe.training.model.layers if layer.compute_dtype in HALF)
     dtype = look.name(next(half, probe.training.policy.removeprefix("mixed_")), 12)
     device = look.name(probe.training.device, 20)

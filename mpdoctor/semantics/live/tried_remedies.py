@@ -26,7 +26,7 @@ def after_trials(training: TrainingFacts, text: str, beside: str = "", *, in_lay
     failed = [remedy for remedy in remedies if remedy.tried == "failed"]
     if failed:
         if not in_layers:
-            told = "; ".join(_of_which(training, remedy) for remedy in failed)
+            told = "; ".join(_reason_of_failure(training, remedy) for remedy in failed)
             return f"{text} That was not tried. Tried outside of the loss, without success: {told}."
         told = " ".join(_failed(training, remedy) for remedy in failed)
         return f"{told}{untried(beside)}"
@@ -73,7 +73,7 @@ def _healed(training: TrainingFacts, remedy: RemedyFacts) -> str:
     return f'Give {names} dtype="float32": with {number} in float32 {finite} finite (tried).{alone}{again}'
 
 
-def _of_which(training: TrainingFacts, remedy: RemedyFacts) -> str:
+def _reason_of_failure(training: TrainingFacts, remedy: RemedyFacts) -> str:
     """The reason why it failed, with the layers where a second training contradicts the trials."""
     told = _is_contradicted(training, remedy)
     return f"with {_all_named(training, remedy)} in float32, {remedy.reason}" if told else remedy.reason

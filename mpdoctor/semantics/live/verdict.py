@@ -84,7 +84,7 @@ def _verdict_of_updates(training: TrainingFacts) -> tuple[Verdict, str]:
     if training.weights_changed is False and any(step.applied for step in training.steps):
         return Verdict.NO_UPDATE, "steps were applied, but no trainable variable changed"
     if loses_its_own_steps(training):
-        return Verdict.SETTLING, _skipped_so_far(training) + _of_its_own(training)
+        return Verdict.SETTLING, _skipped_so_far(training) + _script_steps_clause(training)
     seen = training.scale_dependence
     depends = seen is not None and abs(seen.median) > DEPENDS_BEYOND
     but = "; but the size of the updates depends on the loss scale" if depends else ""
@@ -176,7 +176,7 @@ def _overflowing(training: TrainingFacts, late: bool) -> str:
 
 def _gradients_leave_float16(training: TrainingFacts) -> str:
     skipped = _count(sum(not step.applied for step in training.steps), "step")
-    own = _of_its_own(training) if loses_its_own_steps(training) else ""
+    own = _script_steps_clause(training) if loses_its_own_steps(training) else ""
     if training.floor is not None:
         at_floor = len(skips_beyond_float16(training))
         return f"{skipped} skipped, {at_floor} of them at the loss scale's floor of {training.floor:g}{own}"
@@ -191,7 +191,7 @@ def _skipped_so_far(training: TrainingFacts) -> str:
     return f"{_count(skipped, 'step')} skipped since the first applied one"
 
 
-def _of_its_own(training: TrainingFacts) -> str:
+def _script_steps_clause(training: TrainingFacts) -> str:
     return f", including all {training.script_steps} that the script itself runs"
 
 

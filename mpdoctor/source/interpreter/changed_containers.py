@@ -74,7 +74,7 @@ def _with_replaced_choice(value: Value | None, old: Value, new: Value) -> Value:
 
 
 def _replace_attribute(state: State, holder: Value, name: str, old: Value, new: Value) -> None:
-    for held in (state.attributes.get(id(holder)), _of_class(holder, name)):
+    for held in (state.attributes.get(id(holder)), _attributes_of_class(holder, name)):
         if held is not None and name in held:
             state.walk.side_effects.set(held, name, _with_replaced_choice(held[name], old, new))
             written = state.walk.written.get((id(held), name))
@@ -82,7 +82,7 @@ def _replace_attribute(state: State, holder: Value, name: str, old: Value, new: 
                 written.value = _with_replaced_choice(written.value, old, new)
 
 
-def _of_class(holder: Value, name: str) -> dict[str, Value] | None:
+def _attributes_of_class(holder: Value, name: str) -> dict[str, Value] | None:
     """The attributes of `self`'s class, or of the class itself: of that one in its lineage that has this one."""
     own = holder.of if isinstance(holder, (Defined, Instance)) else None
     if not isinstance(own, ClassFacts):

@@ -124,7 +124,7 @@ def _own_function(state: State, called: ast.expr, inside: Closure | None) -> Clo
     if isinstance(called, ast.Name):
         value = scope.find(called.id)
         closure = value.closure if isinstance(value, Defined) else None
-        return closure if isinstance(closure, Closure) else _of_facts(state, getattr(value, "of", None))
+        return closure if isinstance(closure, Closure) else _closure_of(state, getattr(value, "of", None))
     if not isinstance(called, ast.Attribute) or not isinstance(called.value, ast.Name):
         return None
     return _own_method(state, called.value.id, called.attr, scope, inside)
@@ -136,8 +136,8 @@ def _own_method(state: State, of: str, name: str, scope: Scope, inside: Closure 
     if inside is not None and inside.facts.owner is not None and inside.facts.parameters[:1] == (of,):
         own = inside.facts.owner
     method = own.find_method(name) if own is not None else None
-    return _of_facts(state, method)
+    return _closure_of(state, method)
 
 
-def _of_facts(state: State, function: object) -> Closure | None:
+def _closure_of(state: State, function: object) -> Closure | None:
     return None if function is None else state.closures.get(id(function))

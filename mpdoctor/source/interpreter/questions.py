@@ -30,13 +30,13 @@ def _in_words(asked: ast.expr) -> tuple[str, bool]:
     """The test without its negations, and whether it stands for itself (True) or its opposite. Cached on the node."""
     answer: tuple[str, bool] | None = getattr(asked, "in_words", None)
     if answer is None:
-        answer = asked.in_words = _told(asked)  # type: ignore[attr-defined]
+        answer = asked.in_words = _without_negation(asked)  # type: ignore[attr-defined]
     return answer
 
 
-def _told(asked: ast.expr) -> tuple[str, bool]:
+def _without_negation(asked: ast.expr) -> tuple[str, bool]:
     if isinstance(asked, ast.UnaryOp) and isinstance(asked.op, ast.Not):
-        words, is_said = _told(asked.operand)
+        words, is_said = _without_negation(asked.operand)
         return words, not is_said
     kind = type(asked.ops[0]) if isinstance(asked, ast.Compare) and len(asked.ops) == 1 else None
     if isinstance(asked, ast.Compare) and (kind in _SAYING_NO or kind in _SAYING_YES):

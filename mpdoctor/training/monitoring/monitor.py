@@ -15,7 +15,7 @@ from mpdoctor.training.monitoring.kept_batch import keep_batch, path_of_batch
 from mpdoctor.training.monitoring.measuring.measuring import Measuring
 from mpdoctor.training.monitoring.recording import Recording
 from mpdoctor.training.monitoring.replayed_batch import culprit_of_batch
-from mpdoctor.training.monitoring.trouble import Trouble, nothing_to_watch, told, what_next
+from mpdoctor.training.monitoring.trouble import Trouble, nothing_to_watch, warning_text, what_next
 from mpdoctor.training.monitoring.users_line import warn_of_training
 from mpdoctor.training.monitoring.watched_optimizer import loss_scale_optimizer_in
 from mpdoctor.training.monitoring.watched_series import WatchedSeries
@@ -244,7 +244,7 @@ class LossScaleMonitor:
                 return False
             if self.keep_batch and self._recording.file is not None:
                 kept = keep_batch(path_of_batch(self._recording.file.path), batch, self._models)
-        words = told(trouble, culprit)
+        words = warning_text(trouble, culprit)
         first = series.trouble_watch.first_skip
         said = {"event": trouble.kind, "since": first, "text": words, **(culprit or {})}
         if kept:

@@ -59,7 +59,7 @@ class Recording:
         self.series = [self._series_of(optimizer) for optimizer in optimizers]
         for series in self.series:
             if self._file is not None:
-                series.step = self._file.start(series.number, series.told(models))
+                series.step = self._file.start(series.number, series.start_line(models))
             series.begin()
 
     def _series_of(self, optimizer: Any) -> WatchedSeries:

@@ -58,7 +58,9 @@ class Seen:
         if self.culprit is None and not _all_finite(output):
             self.culprit = _culprit(layer, output)
             self.culprit.update(
-                _of_layer(layer, (args, kwargs)) if given else {"how": _of_input(self.batch, (args, kwargs))}
+                _reason_in_layer(layer, (args, kwargs))
+                if given
+                else {"how": _reason_in_input(self.batch, (args, kwargs))}
             )
         return output
 
@@ -115,7 +117,7 @@ def _run_eagerly() -> Iterator[None]:
         tf.config.run_functions_eagerly(before)
 
 
-def _of_input(batch: Any, given: Any) -> str:
+def _reason_in_input(batch: Any, given: Any) -> str:
     """Why the first layer is given inf or NaN: the batch holds it, or numbers that its dtype does not."""
     if not _all_finite(batch):
         return "is inf or NaN, as the batch itself is"
@@ -123,7 +125,7 @@ def _of_input(batch: Any, given: Any) -> str:
     return f"is inf or NaN, as its input is: in {dtype}, of a batch whose largest number is {_largest(batch):.4g}"
 
 
-def _of_layer(layer: Any, given: Any) -> dict[str, Any]:
+def _reason_in_layer(layer: Any, given: Any) -> dict[str, Any]:
     """Why what a layer makes of finite inputs is not: a weight that is not, inputs (in Keras 2 a layer casts its own)
     or a weight that float16 does not hold, or what it computes."""
     weights = [(_name(weight), tf.constant(as_kept(weight))) for weight in _weights_in_use(layer)]

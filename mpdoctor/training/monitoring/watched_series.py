@@ -71,7 +71,7 @@ class WatchedSeries:
         row = Row(steps, skipped, now.scale, low, high)
         return row, self.trouble_watch.after(self.step, row)
 
-    def told(self, models: list[Any]) -> dict[str, Any]:
+    def start_line(self, models: list[Any]) -> dict[str, Any]:
         """What the run file says at a start."""
         watched = self.watched
         return {

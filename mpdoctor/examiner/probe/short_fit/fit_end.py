@@ -67,7 +67,7 @@ class FitEnd:
                 if not reason:
                     raise
                 name = f"{type(callback).__name__}.{name_of_hook}"
-                self._not_looked.append(("fit", f"`{name}`{_line(error)} on, {_told(error)}: {reason}"))
+                self._not_looked.append(("fit", f"`{name}`{_line(error)} on, {_reason(error)}: {reason}"))
                 return None
 
         return run
@@ -106,7 +106,7 @@ class FitEnd:
         """Report an error that left fit() after the last step that was looked at."""
         reason = self._excuse(error)
         if reason:
-            self._not_looked.append(("fit", f"the end of fit(){_line(error)} on, {_told(error)}: {reason}"))
+            self._not_looked.append(("fit", f"the end of fit(){_line(error)} on, {_reason(error)}: {reason}"))
             self.tell()
         else:
             failure = failure_of_fit(self._session, self._keras, error, "ending")
@@ -169,7 +169,7 @@ def _line(error: BaseException) -> str:
     return " from its beginning" if place is None else f" from line {place.line}"
 
 
-def _told(error: BaseException) -> str:
+def _reason(error: BaseException) -> str:
     return f"which would write {error.path}" if isinstance(error, FileLeftOut) else first_line(error)
 
 

@@ -90,11 +90,11 @@ def profile_from_events(
         busy=_covered([(begin, end) for _, begin, end in operations]),
         in_operations=sum(took for _, took in times.values()),
         operations=tuple(OperationTime(kind, *times[kind]) for kind in longest),
-        layers=_of_layers([(name, end - begin) for name, _, begin, end in named], scopes),
+        layers=_layer_times([(name, end - begin) for name, _, begin, end in named], scopes),
     )
 
 
-def _of_layers(operations: list[tuple[str, float]], scopes: LayerScopes) -> tuple[LayerTime, ...]:
+def _layer_times(operations: list[tuple[str, float]], scopes: LayerScopes) -> tuple[LayerTime, ...]:
     """`operations`: (name, seconds). The longest first."""
     times: dict[ScopedLayer, float] = {}
     for name, took in operations:

@@ -36,7 +36,7 @@ def subject_from_failure(failure: FailureFacts) -> str:
     if part.result_refused:
         return f"The result of {_lower(named_part(part))} cannot be assigned to its weight"
     called = f" in {part.method}" if part.method else ""
-    return f"{named_part(part)}{_of_layer(failure)} raises{called}{_inner(failure, part.method or part.name)}"
+    return f"{named_part(part)}{_phrase_of_layer(failure)} raises{called}{_inner(failure, part.method or part.name)}"
 
 
 def named_part(part: PartFacts) -> str:
@@ -57,7 +57,7 @@ def place_of_part(failure: FailureFacts) -> Location | None:
     return part.made_at or failure.location if part is not None and not part.own else failure.location
 
 
-def _of_layer(failure: FailureFacts) -> str:
+def _phrase_of_layer(failure: FailureFacts) -> str:
     return f" of layer `{failure.layer}`" if failure.layer else ""
 
 

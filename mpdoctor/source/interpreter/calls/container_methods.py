@@ -24,7 +24,7 @@ def call_method_of_container(
     name, holder = method.name, node.func.value if isinstance(node.func, ast.Attribute) else None
     if holder is None:
         of, holder = _held_now(state, of, method)
-    given = _of_dict(of, name, call) if of.kind == "dict" else _of_list(of, name, call)
+    given = _result_of_dict(of, name, call) if of.kind == "dict" else _result_of_list(of, name, call)
     if name in _CHANGING.get(of.kind, ()) and holder is not None:
         adds_behind = of.kind == "list" and name in ("append", "extend")
         is_certain = not state.context.loops and not call.open and (adds_behind or not of.uniform)
@@ -44,7 +44,7 @@ def _held_now(state: State, of: Collection, method: Attribute) -> tuple[Collecti
     return (now[0], holder) if len(now) == 1 else (of, None)
 
 
-def _of_dict(of: Collection, method: str, call: Call) -> Value | None:
+def _result_of_dict(of: Collection, method: str, call: Call) -> Value | None:
     if method == "copy":
         return of
     if method in ("get", "pop", "setdefault") and call.args:
@@ -69,7 +69,7 @@ def _got(of: Collection, key: Value, method: str, call: Call) -> Value | None:
     return found if certain or is_needed else joined((found, default))
 
 
-def _of_list(of: Collection, method: str, call: Call) -> Value | None:
+def _result_of_list(of: Collection, method: str, call: Call) -> Value | None:
     match method:
         case "copy":
             return of

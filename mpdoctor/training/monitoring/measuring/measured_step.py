@@ -71,7 +71,7 @@ class MeasuredStep:
             self._step(*args, **kwargs)
         if not seen.gradients:
             raise NotMeasured("gives no gradients to the optimizer that is watched")
-        return seen.told(self._exponents)
+        return seen.numbers_of_parts(self._exponents)
 
 
 def _traced(function: Callable[..., Any]) -> Any:
@@ -128,7 +128,7 @@ class Watched:
 
         return take
 
-    def told(self, exponents: bool) -> tuple[Any, Any, Any]:
+    def numbers_of_parts(self, exponents: bool) -> tuple[Any, Any, Any]:
         """(texts of three, numbers of four, counts of exponents), a row for each layer in the order of its return and
         for each gradient."""
         layers = [(name, "layer", dtype, tensors) for name, (dtype, tensors) in self.layers.items()]

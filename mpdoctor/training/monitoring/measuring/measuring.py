@@ -42,7 +42,7 @@ class Measuring:
                 self._made_of = step
             self._waiting.append((number, self._made(*args, **kwargs)))
         except Exception as error:  # whatever the user's step raises in a trace, and whatever a device does
-            self.end(said(error))
+            self.end(error_text(error))
 
     def read(self) -> None:
         """What has waited: the device has gone on since."""
@@ -51,7 +51,7 @@ class Measuring:
             try:
                 measured = measured_from(number, on_device)
             except Exception as error:
-                self.end(said(error))
+                self.end(error_text(error))
                 return
             self._tell(measured)
 
@@ -60,7 +60,7 @@ class Measuring:
         self._end(why)
 
 
-def said(error: Exception) -> str:
+def error_text(error: Exception) -> str:
     if isinstance(error, NotMeasured):
         return str(error)
     lines = str(error).strip().splitlines() or [""]
