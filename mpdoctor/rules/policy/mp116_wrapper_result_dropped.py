@@ -132,7 +132,7 @@ def _what_follows(facts: SourceFacts, wrapping: Call) -> tuple[str, Severity | N
         return "training goes on with the bare optimizer, without loss scaling", None
     if inner is None or not _is_compiled_later(facts, inner, wrapping):
         another = _another_trains(facts, wrapping)
-        return ("the optimizer itself stays bare", None) if another is None else _of_another(another)
+        return ("the optimizer itself stays bare", None) if another is None else _why_unused(another)
     if facts.keras.is_keras3:
         return (
             "under mixed_float16 compile() makes one of its own, and this one has no effect",
@@ -153,7 +153,7 @@ def _another_trains(facts: SourceFacts, wrapping: Call) -> Call | None:
     return max(later, key=lambda call: call.method in APPLYING, default=None)
 
 
-def _of_another(trains: Call) -> tuple[str, Severity | None]:
+def _why_unused(trains: Call) -> tuple[str, Severity | None]:
     if trains.method in APPLYING:
         return "another optimizer trains, without loss scaling", None
     return "another optimizer is compiled, and this one has no effect", Severity.WARNING

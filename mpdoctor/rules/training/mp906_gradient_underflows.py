@@ -94,7 +94,7 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
     reference = training.reference
     if reference is None or reference.dtype != "float16" or not _is_by_scale(training):
         return
-    lost = _lost(reference)
+    lost = _shares_lost(reference)
     turned = _turned(reference) if not lost else []
     if not lost and not turned:
         return
@@ -136,7 +136,7 @@ def _is_wrong_before(reference: ReferenceFacts) -> bool:
     return max(outputs, default=0.0) >= FAR and (room is None or room.is_empty)
 
 
-def _lost(reference: ReferenceFacts) -> dict[str, float]:
+def _shares_lost(reference: ReferenceFacts) -> dict[str, float]:
     """The share that each variable loses, the largest first."""
     missed = _missed(reference)
     losing = [v for step in reference.steps for v in step.variables if v.underflows and v.path in missed]

@@ -48,17 +48,17 @@ def _before(facts: SourceFacts, layer: Call) -> list[Call | None]:
     if len(places) != 1 or places[0][1] == 0:
         return []
     before = places[0][0][places[0][1] - 1]
-    return list(_of_model(facts, before)) if isinstance(before, Call) else []
+    return list(_last_layers(facts, before)) if isinstance(before, Call) else []
 
 
 def _behind(facts: SourceFacts, tensor: Value | None) -> list[Call | None]:
     made = tensor.callee if isinstance(tensor, Call) else None
     if not isinstance(made, Call):
         return [None]
-    return list(_of_model(facts, made))
+    return list(_last_layers(facts, made))
 
 
-def _of_model(facts: SourceFacts, made: Call) -> Iterator[Call | None]:
+def _last_layers(facts: SourceFacts, made: Call) -> Iterator[Call | None]:
     """The layer itself, or the last ones of a model."""
     own = class_of(made)
     if is_call_of(made, "keras.Sequential", "keras.Model") or (own is not None and own.kind == "model"):

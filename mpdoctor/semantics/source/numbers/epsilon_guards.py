@@ -101,7 +101,7 @@ def _in_operations(facts: SourceFacts) -> Iterator[tuple[str, Value, User]]:
         if operation.operator == "/" and len(operation.operands) == 2:
             yield DIVISOR, operation.operands[1], operation
         elif operation.operator == "**" and len(operation.operands) == 2:
-            use = _of_power(operation.operands[1])
+            use = _kind_of_power(operation.operands[1])
             if use is not None:
                 yield use, operation.operands[0], operation
 
@@ -114,7 +114,7 @@ def _in_calls(facts: SourceFacts) -> Iterator[tuple[str, Value, User]]:
             yield DIVISOR, divisor, call
         elif name == "reciprocal" and first is not None:
             yield DIVISOR, first, call
-        elif name in _POWERS and (use := _of_power(call.argument(1, "y"))) is not None:
+        elif name in _POWERS and (use := _kind_of_power(call.argument(1, "y"))) is not None:
             yield use, call.argument(0, "x") or call, call
         elif name == "log" and first is not None:
             yield LOG, first, call
@@ -122,7 +122,7 @@ def _in_calls(facts: SourceFacts) -> Iterator[tuple[str, Value, User]]:
             yield (ROOT if name == "sqrt" else RECIPROCAL_ROOT), first, call
 
 
-def _of_power(exponent: Value | None) -> str | None:
+def _kind_of_power(exponent: Value | None) -> str | None:
     """What a power of this exponent is of its base."""
     number = known(exponent)
     return _EXPONENTS.get(number) if isinstance(number, (int, float)) else None

@@ -37,7 +37,7 @@ def reductions(facts: SourceFacts) -> Iterator[Reduction]:
     for call, name in functions_called(facts):
         value = _first(call)
         if value is not None:
-            yield from _of_call(call, name, value)
+            yield from _reductions_of_call(call, name, value)
     for call in facts.calls_of("tensorflow.image.total_variation"):
         value = _first(call)
         if value is not None:
@@ -49,9 +49,9 @@ def reductions(facts: SourceFacts) -> Iterator[Reduction]:
                 yield operation, SQUARE, base
 
 
-def _of_call(call: Call, name: str, value: Value) -> Iterator[Reduction]:
+def _reductions_of_call(call: Call, name: str, value: Value) -> Iterator[Reduction]:
     if name in SUMS:
-        yield from _of_sum(call, value)
+        yield from _reductions_of_sum(call, value)
     elif name == "l2_loss" or (name in NORMS and _is_wide(call) and not _fits(value, squared=True)):
         yield call, NORM, value
     elif name == "square" and _has_large_factor(value):
@@ -66,7 +66,7 @@ def _of_call(call: Call, name: str, value: Value) -> Iterator[Reduction]:
         yield call, GRAM, value
 
 
-def _of_sum(call: Call, value: Value) -> Iterator[Reduction]:
+def _reductions_of_sum(call: Call, value: Value) -> Iterator[Reduction]:
     if any(function_named(option) == "exp" for option in options(value)):
         yield from _unbounded(call, value)
     elif _is_wide(call) and not _fits(value, squared=False) and not _is_reduced(value):

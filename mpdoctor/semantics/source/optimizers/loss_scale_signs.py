@@ -71,16 +71,16 @@ def is_scaled_by(loss: Value | None, *methods: str) -> bool:
 
 def _scales(value: Value) -> bool:
     if isinstance(value, Call):
-        by_hand = value.method in ("multiply", "scalar_mul") and _by_hand(value.arguments(slice(2)))
+        by_hand = value.method in ("multiply", "scalar_mul") and _is_scale_by_hand(value.arguments(slice(2)))
         return by_hand or _is_name_of_scaling(value.method)
     if isinstance(value, Attribute):
         return _is_name_of_scaling(value.name)
     if isinstance(value, Parameter):
         return _is_name_of_scaling(value.name)
-    return isinstance(value, Operation) and value.operator == "*" and _by_hand(value.operands)
+    return isinstance(value, Operation) and value.operator == "*" and _is_scale_by_hand(value.operands)
 
 
-def _by_hand(factors: tuple[Value, ...]) -> bool:
+def _is_scale_by_hand(factors: tuple[Value, ...]) -> bool:
     return any(scale_by_hand(factor) is not None for factor in factors)
 
 

@@ -22,11 +22,11 @@ def files_told(facts: SourceFacts) -> tuple[SavedFile, ...]:
         path = text_of(where)
         made = [option for option in options(model) if not is_load_of(option, where)]
         if path and (made or model is None):
-            found[_told(facts, path, where, made, save)] = True
+            found[_saved_file(facts, path, where, made, save)] = True
     return tuple(found)
 
 
-def _told(facts: SourceFacts, path: str, where: Value, made: list[Value], save: Call) -> SavedFile:
+def _saved_file(facts: SourceFacts, path: str, where: Value, made: list[Value], save: Call) -> SavedFile:
     models = [model for model in made if isinstance(model, Call)]
     seen = {policies_inside(facts, model) for model in models}
     is_clear = len(models) == len(made) and len(seen) == 1

@@ -114,7 +114,7 @@ def _making(facts: SourceFacts, layer: MadeLayer) -> list[ast.Call]:
     line, tree = layer.made_at.line, tree_of(facts)
     assert tree is not None
     around = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and node.lineno <= line <= _end(node)]
-    fitting = _of_its_class(around, layer, tree)
+    fitting = _calls_of_class(around, layer, tree)
     named = [call for call in fitting if _name_given(call) == layer.path.rsplit("/", 1)[-1]]
     nearest = max((call.lineno for call in fitting), default=0)
     found = named or [call for call in fitting if call.lineno == nearest]
@@ -126,7 +126,7 @@ def _making(facts: SourceFacts, layer: MadeLayer) -> list[ast.Call]:
     return found
 
 
-def _of_its_class(calls: list[ast.Call], layer: MadeLayer, tree: ast.Module) -> list[ast.Call]:
+def _calls_of_class(calls: list[ast.Call], layer: MadeLayer, tree: ast.Module) -> list[ast.Call]:
     """The calls of the layer's class by its name; without any, calls of classes under any name, which may be an alias;
     without any, calls of variables."""
     return (
