@@ -73,8 +73,8 @@ class EventReader:
 
 
 def event_from_line(line: bytes) -> Event | None:
-    """None for what is no event: a full disk or a fork of the script's cuts a line, and the next one follows it; or
-    the script wrote it."""
+    """The event in a line; None for a line that is none: one cut by a full disk or by a fork of the script, or one that
+    the script wrote."""
     if not line.startswith(b"{"):
         return None
     try:

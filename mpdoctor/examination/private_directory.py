@@ -57,8 +57,8 @@ def _new_locked() -> tuple[Path, int | None]:
 
 
 def _lock_of(folder: Path) -> int:
-    """Raises BlockingIOError where a living run holds it, and another OSError where it is no directory or cannot be
-    locked."""
+    """A descriptor that holds the lock of a directory. Raises BlockingIOError where a living run holds it, and another
+    OSError where it is no directory or cannot be locked."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

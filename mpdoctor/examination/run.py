@@ -153,7 +153,7 @@ def _watched(chosen: Choice, request: Request, settings: Settings, progress: Pro
 
 
 def _keep(request: Request, kept: KeptRun) -> None:
-    """What was asked, with the edited text where it will be found afterwards."""
+    """Keep the request, with the edited text where it will be found afterwards."""
     assert kept.request is not None and kept.edited is not None
     if request.edited is not None:
         manifest = Path(request.edited)

@@ -251,7 +251,7 @@ class Session:
         return model_from_live(self, keras, model, optimizer, call, data, running=running)
 
     def tell_predictions(self) -> None:
-        """What the program computed with models that it does not train."""
+        """Report what the program computed with models that it does not train."""
         try:
             now = [] if self.training is None else [entry.model for entry in self.training.training_calls]
             trained = [*self.trained_models, *now] if self.has_trained else None
@@ -270,7 +270,7 @@ class Session:
         return self._devices
 
     def policies_of_others(self, keras: KerasAdapter) -> tuple[OtherPolicyFacts, ...]:
-        """What the program set in other Kerases than this one."""
+        """The policies that the program set in other Kerases than this one."""
         return tuple(
             OtherPolicyFacts(str(other.facts.package), other.global_policy(), place, bool(live_models(other)))
             for other in self._adapters
@@ -281,7 +281,7 @@ class Session:
 
     # --- the end ------------------------------------------------------------------------------------------------
     def tell_built(self) -> None:
-        """What a program has made that is not at its end, and perhaps never comes there."""
+        """Report the models that the program has made: it is not at its end, and may never reach it."""
         for keras, model in self.models():
             self.events.model_built(self.untrained(keras, model))
 

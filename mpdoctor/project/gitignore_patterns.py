@@ -119,7 +119,7 @@ class Pattern:
 
 
 def pattern_from_line(line: str) -> Pattern | None:
-    """None where the line is empty, a comment, or no pattern."""
+    """The pattern in a line; None where the line is empty, a comment, or no pattern."""
     text = _without_spaces_behind(line)
     if not text or text.startswith("#"):
         return None

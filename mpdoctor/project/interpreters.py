@@ -95,7 +95,7 @@ class Interpreter:
 
 
 class NoInterpreter(Exception):
-    """None that can examine was found; the text is for the user: what is wrong, and what to do."""
+    """There is no interpreter that can examine. The text says to the user what is wrong and what to do."""
 
 
 @dataclass(frozen=True)

@@ -128,7 +128,7 @@ def rules_with_codes(codes: Collection[str]) -> tuple[Rule, ...]:
 
 
 def rule_with_code(code: str) -> Rule:
-    """Raises KeyError where there is none. No other rule is imported."""
+    """The rule with this code. Raises KeyError where there is none. No other rule is imported."""
     return _rule(_modules()[code])
 
 

@@ -116,9 +116,8 @@ _PACKAGES: dict[str, KerasPackage] = {"keras": "keras", "tf_keras": "tf_keras"}
 
 
 def keras_from_text(text: str, because: str = "") -> Keras:
-    """What `--keras 3`, `--keras tf_keras` or `--keras 2.15` means.
-
-    Raises ValueError with a sentence for the user."""
+    """The Keras that `--keras 3`, `--keras tf_keras` or `--keras 2.15` names. Raises ValueError with a sentence for the
+    user."""
     wanted = text.strip()
     because = because or f"--keras {wanted}"
     if wanted in _PACKAGES:

@@ -46,7 +46,7 @@ class Configuration:
     text: str = ""
 
     def unknown_rules(self, is_rule: Callable[[str], bool]) -> Iterator[tuple[str, str]]:
-        """What names no rule, and the setting in which it stands."""
+        """(selectors that name no rule, the setting in which each stands)."""
         groups = [("select", self.select or ()), ("ignore", self.ignore or ())]
         groups += [("per-file-ignores", selectors) for _, selectors in self.per_file_ignores]
         yield from (

@@ -37,7 +37,7 @@ def _with_packages(dotted: str) -> Iterator[str]:
 
 
 def _absolute(module: str, package: str) -> str | None:
-    """None where a relative import leaves the package."""
+    """The absolute name of a relative import; None where it leaves the package."""
     name = module.lstrip(".")
     level = len(module) - len(name)
     if not level:

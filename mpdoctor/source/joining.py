@@ -19,7 +19,7 @@ def without_earlier(value: Value) -> Value:
 
 
 def without_none(value: Value) -> Value:
-    """What is left of a dot: None has no attribute that a program reads, so that it is one of the others."""
+    """The value without None: a program reads an attribute, so the value must be one of the others."""
     rest = [choice for choice in options(value) if not (isinstance(choice, Known) and choice.value is None)]
     return joined(rest) if rest and isinstance(value, Either) else value
 
@@ -39,7 +39,7 @@ def joined(values: Iterable[Value | None]) -> Value:
 
 
 def _distinct(values: Iterable[Value | None]) -> list[Value]:
-    """What these may be, each once; of more than `MOST_OPTIONS` only the first ones."""
+    """The distinct values among these, at most the first `MOST_OPTIONS`."""
     found: list[Value] = []
     for value in values:
         if value is None:

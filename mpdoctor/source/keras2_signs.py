@@ -36,7 +36,7 @@ def sign_of_import(tree: ast.Module) -> str:
 
 
 def module_of_sign(sign: str) -> str:
-    """What a sign says is imported; "" where it is a call."""
+    """The module whose import is the sign; "" where the sign is a call."""
     return sign[len(_IMPORTS) : -1] if sign.startswith(_IMPORTS) else ""
 
 

@@ -188,7 +188,8 @@ def _joined(parts: list[str]) -> str:
 
 
 def _combined(combine: Callable[[list[str]], str], texts: list[str | None]) -> str | None:
-    """None where a part is not known, or nothing is there."""
+    """The path put together of these parts; None where a part is not known, where there is none, or where they are too
+    long."""
     known = [text for text in texts if text is not None]
     if not known or len(known) < len(texts) or sum(map(len, known)) > _LONGEST:
         return None

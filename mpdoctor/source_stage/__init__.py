@@ -162,7 +162,7 @@ class SourceStage:
             yield Task(path, changes, codes, tuple(paths) if self._scripts else self._program_of(path))
 
     def _judging(self, tasks: Mapping[Path, Task]) -> Iterator[tuple[Path, Judged]]:
-        """What is judged before all is read shows as files that are not read yet."""
+        """Judge the files, with progress. Judging before all files are read shows as files that are not read yet."""
         is_told = len(tasks) > 1 and self._is_read
         if is_told:
             self._progress.stage("judging the source")

@@ -42,13 +42,14 @@ class Entry:
     """What is known of one file.
 
     digest
-        Of all that it hangs on: see `Outlines.digests`; of the file's text alone where it was not walked.
+        Of everything that the result depends on: see `Outlines.digests`; of the file's text alone where it was not
+        walked.
     facts
         Without text and events.
     is_mixed
         Whether it shows mixed precision.
     findings
-        By the digest of what was asked.
+        By the digest of the task.
     """
 
     digest: bytes
@@ -153,7 +154,8 @@ class Cache:
 
 
 def _row_from_entry(entry: Entry, numbers: dict[str, int]) -> Row:
-    """None for what could not be made again. `numbers`: of imported files; new ones are added."""
+    """The entry as a row of the file; None for one that could not be read back. `numbers`: of imported files; new ones
+    are added."""
     try:
         _, facts = row_from_value(dataclasses.replace(entry.facts, imports=()))
         findings = {asked.hex(): row_from_value(found) for asked, found in entry.findings.items()}

@@ -27,7 +27,7 @@ _KEPT: dict[str, Any] = {
 
 
 def row_from_value(value: Any) -> Row:
-    """Raises TypeError for what could not be made again."""
+    """The value as JSON. Raises TypeError for one that could not be read back."""
     kind = type(value)
     if kind in _PLAIN or (kind is int and value.bit_length() < _MOST_BITS):
         return value

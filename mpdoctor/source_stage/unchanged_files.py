@@ -71,7 +71,7 @@ class IncrementalResults:
             self._entries[path] = self._cache.keep(path, digest, facts, is_mixed, walked)
 
     def findings(self, task: Task) -> Judged | None:
-        """What the rules found; None where they are to look."""
+        """The findings of an earlier run; None where the rules have to look."""
         entry = self._entries.get(task.path)
         found = None if entry is None else entry.findings.get(task.digest)
         return None if found is None else list(found)

@@ -49,7 +49,7 @@ class CallObserver(Protocol):
     def enter(
         self, layer: KerasLayer, args: tuple[object, ...], kwargs: dict[str, object]
     ) -> tuple[Any, tuple[object, ...], dict[str, object]]:
-        """What it knows the call by, and what the layer is given."""
+        """The observer's name for the call, and the arguments for the layer."""
 
     def leave(self, call: Any, outputs: object) -> object:
         """What the layer's caller gets."""

@@ -45,7 +45,8 @@ def settings_from_layer(layer: KerasLayer) -> SettingsFacts:
 
 
 def config_from_layer(layer: KerasLayer) -> ConfigFacts | None:
-    """None for a class of a library's, and for one that has a way of its own."""
+    """What the layer's class does with its configuration; None for a class of a library's, and for one with a
+    `from_config` of its own."""
     own = _own_classes(type(layer))
     if not own or any("from_config" in vars(cls) for cls in own):
         return None

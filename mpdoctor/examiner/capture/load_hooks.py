@@ -43,7 +43,7 @@ LOADERS = (
 
 
 class LoadHooks:
-    """What was loaded so far, by model."""
+    """The files loaded so far, by model."""
 
     def __init__(self) -> None:
         self._loads: weakref.WeakKeyDictionary[Any, LoadFacts] = weakref.WeakKeyDictionary()

@@ -27,7 +27,8 @@ class Origins:
     """The origins of the layers and other parts of one process.
 
     policy_set
-    Whether the program has set a global policy."""
+        Whether the program has set a global policy.
+    """
 
     def __init__(self) -> None:
         self.policy_set = False

@@ -161,7 +161,7 @@ class Mender:
         return self._cast(outputs, ("float32",), half)
 
     def handed_on(self, layer: KerasLayer, outputs: object) -> object:
-        """What a layer put out, as whoever called it takes it."""
+        """The layer's outputs in the dtype that its caller takes."""
         callers = self._session.watch.stack
         if (callers and self._layers.get(callers[-1]) == OWN) or (not callers and layer in self._outputs):
             return self._cast(outputs, HALF, "float32")

@@ -61,9 +61,9 @@ def part_of_error(
     made_at: Callable[[object], Location | None],
     saved: PartFacts | None,
 ) -> PartFacts | None:
-    """None where it is a layer's, or the training code's own. `frames` is the traceback, the innermost last; `made_at`
-    knows the user's line that made an object; `saved` is a SavedModel's function that was given 16-bit values for
-    float32 ones: what its gradient raises is its own."""
+    """The part of the program that raised the error; None where it is a layer, or the training code itself. `frames` is
+    the traceback, the innermost last; `made_at` gives the user's line that made an object; `saved` is a SavedModel's
+    function that was given 16-bit values for float32 ones: what its gradient raises is its own."""
     if saved is not None and any(_takes_gradients(frame) for frame in frames):
         return saved
     return (
@@ -170,7 +170,7 @@ def _frames_and_lines(error: BaseException) -> Iterator[tuple[FrameType, int]]:
 
 
 def _owner(frame: FrameType) -> Any:
-    """What a method's first parameter holds; None of a function without any."""
+    """The value of a method's first parameter; None for a function without one."""
     code = frame.f_code
     return frame.f_locals.get(code.co_varnames[0]) if code.co_argcount else None
 

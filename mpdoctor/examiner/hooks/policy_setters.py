@@ -31,9 +31,10 @@ class PolicySetters:
     """The hooks on the policy setters of every Keras that the program imports.
 
     policy_set
-    Whether a global policy was set, by the program or by a forced one.
+        Whether a global policy was set, by the program or by a forced one.
     overrules_policy
-    Whether the program itself sets one where another was forced."""
+        Whether the program itself sets one where another was forced.
+    """
 
     def __init__(self, request: Request, layer_hooks: LayerHooks) -> None:
         self._request, self._layer_hooks = request, layer_hooks

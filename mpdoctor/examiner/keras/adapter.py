@@ -177,12 +177,12 @@ class KerasAdapter(Protocol):
         """(dynamic, initial scale, growth interval), the latter two as they were given."""
 
     def missing_methods(self, optimizer: KerasOptimizer) -> tuple[str, ...]:
-        """What Keras needs of a custom optimizer and this one lacks."""
+        """The methods that Keras needs of a custom optimizer and that this one lacks."""
 
     def jit_compile(self, model: KerasModel) -> bool: ...
 
     def given_loss(self, model: KerasModel) -> object:
-        """What compile() was given as loss."""
+        """The loss that compile() was given."""
 
     def is_compiled(self, model: KerasModel) -> bool: ...
 
@@ -208,7 +208,7 @@ class KerasAdapter(Protocol):
         """(arguments to pass on, gradients, variables) of a call of one of `apply_methods`."""
 
     def fixed_scale(self, optimizer: KerasOptimizer) -> float | None:
-        """None where the scale is dynamic, or there is none."""
+        """The fixed loss scale; None where the scale is dynamic, or there is none."""
 
     def observe_train_function(
         self, model: KerasModel, step: Callable[[Callable[[object], object], object], object]
@@ -236,14 +236,14 @@ class KerasAdapter(Protocol):
     def catch_gradients(
         self, innermost: KerasOptimizer, catch: Callable[[list[tf.Tensor], list[KerasVariable]], None]
     ) -> Callable[[], object]:
-        """From now on unscaled gradients that arrive at the innermost optimizer go to `catch(gradients, variables)`
-        and change nothing. Returns what ends it."""
+        """From now on unscaled gradients that arrive at the innermost optimizer go to `catch(gradients, variables)` and
+        change nothing. Returns a function that ends it."""
 
     def watch_gradients(
         self, optimizer: KerasOptimizer, tell: Callable[[list[tf.Tensor], list[KerasVariable]], None]
     ) -> Callable[[], object]:
-        """From now on `tell(gradients, variables)` is called with what is left when a bare optimizer of Keras 3 has
-        divided by its `loss_scale_factor`. Returns what ends it."""
+        """From now on `tell(gradients, variables)` is called with the gradients of a bare optimizer of Keras 3 after it
+        divided them by its `loss_scale_factor`. Returns a function that ends it."""
 
     def applied_in_float64(
         self,
@@ -258,8 +258,8 @@ class KerasAdapter(Protocol):
         """Whether a loaded model's optimizer was restored for no variables, and a fresh one has taken its place."""
 
     def make_variables(self, model: KerasModel, batch: object) -> None:
-        """Those of the model and of its optimizer, before a graph is traced in which they would be made. Raises what
-        the model's call raises."""
+        """Make the variables of the model and its optimizer before a graph is traced. Raises what the model's call
+        raises."""
 
     def promise_dtype(self, tensor: tf.Tensor, dtype: str) -> None:
         """Set the dtype of a symbolic tensor to the one that its layer will put out."""

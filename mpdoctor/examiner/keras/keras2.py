@@ -76,7 +76,7 @@ class Keras2:
     is_plain_function = is_function
 
     def function_classes(self) -> list[type]:
-        """None: they are layers here."""
+        """None in Keras 2: functions between layers are layers there."""
         return []
 
     def tensors_of_operation(self, operation: Any) -> tuple[list[tf.Tensor], list[tf.Tensor]]:
@@ -128,7 +128,7 @@ class Keras2:
         return wrapper.dynamic, wrapper.initial_scale, wrapper.dynamic_growth_steps
 
     def missing_methods(self, optimizer: KerasOptimizer) -> tuple[str, ...]:
-        """What Keras needs of a custom optimizer and this one lacks."""
+        """The methods that Keras needs of a custom optimizer and that this one lacks."""
         base = next((b for b in self.optimizer_bases if isinstance(optimizer, b)), None)
         if base is None:
             return ("apply_gradients",) if not hasattr(optimizer, "apply_gradients") else ()
@@ -249,7 +249,7 @@ class Keras2:
         self, innermost: Any, catch: Callable[[list[tf.Tensor], list[KerasVariable]], None]
     ) -> Callable[[], None]:
         """From now on unscaled gradients that arrive at the innermost optimizer go to `catch(gradients, variables)` and
-        change nothing. Returns what ends it."""
+        change nothing. Returns a function that ends it."""
 
         def apply_gradients(
             grads_and_vars: Iterable[tuple[tf.Tensor, KerasVariable]], *_: object, **__: object

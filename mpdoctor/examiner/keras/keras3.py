@@ -117,7 +117,7 @@ class Keras3:
         return True, wrapper.initial_scale, wrapper.dynamic_growth_steps
 
     def missing_methods(self, optimizer: KerasOptimizer) -> tuple[str, ...]:
-        """What the wrapper calls on an inner optimizer and this one lacks."""
+        """The methods that the wrapper calls on an inner optimizer and that this one lacks."""
         if not isinstance(optimizer, self.optimizer_bases):
             return tuple(name for name in ("apply", "build") if not callable(getattr(optimizer, name, None)))
         base = self.optimizer_bases[0]
@@ -235,7 +235,7 @@ class Keras3:
         self, innermost: Any, catch: Callable[[list[tf.Tensor], list[KerasVariable]], None]
     ) -> Callable[[], None]:
         """From now on unscaled gradients that arrive at the innermost optimizer go to `catch(gradients, variables)` and
-        change nothing. Returns what ends it."""
+        change nothing. Returns a function that ends it."""
         name = "_backend_apply_gradients" if hasattr(innermost, "_backend_apply_gradients") else "apply"
         caught = []
 

@@ -190,7 +190,7 @@ class ObservedOptimizer:
             self.keras.set_scale(link, scale)
 
     def fixed_scales(self) -> list[tuple[KerasOptimizer, float]]:
-        """What no variable holds, and is put back by hand after a trial: (optimizer, its fixed scale)."""
+        """(optimizer, its fixed scale), to be restored after a trial: no variable holds them."""
         fixed = [(link, scale) for link in self.chain if (scale := self.keras.fixed_scale(link)) is not None]
         foreign = self.foreign_wrapper
         if foreign is not None and self.keras.has_no_scale_variable(foreign):
@@ -223,7 +223,7 @@ class ObservedOptimizer:
         self._record.guard = guard
 
     def unread(self) -> list[Row]:
-        """What was recorded since the last call."""
+        """The rows recorded since the last call."""
         return self._record.unread()
 
     def take(self, rows: list[Row]) -> None:
@@ -297,7 +297,8 @@ class ObservedOptimizer:
             self.failing = FailingStep(self.call_of_step, state)
 
     def weights_changed(self) -> bool | None:
-        """None where nothing was applied since: all steps may have been taken in one call of a tf.function."""
+        """Whether any weight changed; None where nothing was applied since the first copy: one call of a tf.function
+        may have taken all steps."""
         if not self._weights or not any(step.applied for step in self.steps[self._weights_from :]):
             return None
         return self.has_moved()

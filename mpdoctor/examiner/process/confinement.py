@@ -71,7 +71,8 @@ def confine(scratch: str, *files: str) -> str:
 
 
 def protection() -> str:
-    """What this machine does for a saved file, in words; where `confine` was called, what came of it."""
+    """How this machine confines the examination of a saved file, in words; after `confine` was called, whether that
+    worked."""
     abi, reason = _abi()
     reason = _outcome if _outcome is not None else reason
     if reason:

@@ -66,7 +66,7 @@ class Events:
             self._write(event)
 
     def stage(self, text: str) -> None:
-        """What happens now, in words for the progress bar."""
+        """Send what happens now, in words for the progress bar."""
         self.send(Stage(text))
 
     def steps(self, done: int, total: int) -> None:

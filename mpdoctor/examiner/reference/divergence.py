@@ -75,7 +75,7 @@ class DivergenceSearch:
         return DivergenceFacts(self._reference.dtype, steps, self._losses(half, steps), self._losses(single, steps))
 
     def _losses(self, run: TrainedOnceMore, steps: tuple[int, ...]) -> tuple[float, ...]:
-        """Raises NotTried where one is not known."""
+        """The losses of these steps. Raises NotTried where one is not known."""
         taken = run.steps(self._observed)
         losses = [taken[step].loss if step < len(taken) else None for step in steps]
         known = tuple(loss for loss in losses if loss is not None)

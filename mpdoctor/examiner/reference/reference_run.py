@@ -41,8 +41,8 @@ class ReferenceRun:
         optimizers: list[ObservedOptimizer],
         call: Callable[[PlayedStep], None],
     ) -> None:
-        """Of the trainings that were told last; `optimizers` are all of the program's, and `call` runs a step of the
-        training once more."""
+        """Report the comparison for the trainings that were reported last. `optimizers` are all of the program's, and
+        `call` runs a step of the training once more."""
         failed = None if failure is None else ReferenceFacts(not_measured="the training failed")
         if failed is None:
             self._session.events.stage("comparing with float32")

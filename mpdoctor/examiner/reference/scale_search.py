@@ -53,7 +53,8 @@ class ScaleSearch:
         self._known: dict[tuple[int, int], Outcome] = {}  # by (batch, power)
 
     def room(self) -> ScaleRoom | None:
-        """None where no gradient has anything to overflow. Raises OutOfTime, and what running a step raises."""
+        """The loss scales that fit; None where no gradient can overflow. Raises OutOfTime, and what running a step
+        raises."""
         if self._batches[0].largest <= 0:
             return None
         highest = self._highest()

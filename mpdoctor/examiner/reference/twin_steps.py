@@ -88,8 +88,8 @@ class StepRunner:
         scale: float | None = None,
         single: ObservedStep | None = None,
     ) -> Run:
-        """With these layers in float32, at the loss scale of then or this one; compared with `single`, the same step in
-        float32. Raises NotComparable."""
+        """Run a step with these layers in float32, at its own loss scale or this one, and compare it with `single`, the
+        same step in float32. Raises NotComparable."""
         scale = kept.scale if scale is None else scale
         put_back(kept.state)
         if self._set_scale is not None and scale is not None:

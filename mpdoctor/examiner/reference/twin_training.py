@@ -116,8 +116,8 @@ class TwinTraining:
         rounding: Rounding = Rounding.NOTHING,
         most: int | None = None,
     ) -> TrainedOnceMore:
-        """With these layers in float32, without the steps that were skipped in another run, that in 16 bits; no more
-        than so many calls. Raises NotTried."""
+        """Repeat the training with these layers in float32, without the steps that were skipped in `skipping`, the run
+        in 16 bits; at most `most` calls. Raises NotTried."""
         to_round = skipping.seen.in_half if skipping and rounding is Rounding.THROUGHOUT else ()
         with ExitStack() as stack:
             stack.enter_context(seed_put_back())

@@ -72,8 +72,8 @@ def _forget_line_of_call(root: Operation, called_at: Location | None) -> None:
 def _culprits_without_operation(
     keras: KerasAdapter, watch: LayerHooks, observer: StepObserver, root: Operation | None, step: int, batch: object
 ) -> Culprits:
-    """What was not finite was made by no operation that was seen: it is in the batch, it is a weight or a constant, or
-    nobody knows more than the first layer that put it out."""
+    """The culprit where no operation was seen to make the first number that is not finite: the batch, a weight or a
+    constant, or else the first layer that put it out."""
     facts = OperationFacts("", "loss", "", "nan") if root is None else root.facts
     in_batch = part_not_finite(batch) if batch is not None else "data" if facts.given == "data" else ""
     if in_batch and not (facts.given == "constant" and facts.masked):

@@ -230,7 +230,7 @@ class StepObserver:
 
     @property
     def bad(self) -> list[tf.Tensor]:
-        """What was not finite of the loss of this optimizer's variables, else of their gradients."""
+        """What was not finite for this optimizer's variables: the loss, else their gradients."""
         variables = {id(variable) for _, variable in self.gradients}
         own = [target for target, sources in self._targets if sources & variables]
         losses = own or [target for target, _ in self._targets]

@@ -180,8 +180,8 @@ def _with_update(
     caught: list[tuple[tf.Tensor, KerasVariable]],
     aside: Callable[[KerasOptimizer], None],
 ) -> StandstillFacts:
-    """What a new optimizer of the same configuration does with these gradients in float64, and whether it is gone when
-    it is rounded to the weights' own dtype."""
+    """The facts with the update that a new optimizer of the same configuration makes of these gradients in float64, and
+    whether it is lost in the weights' dtype."""
     innermost = observed.innermost
     clone = type(innermost).from_config(innermost.get_config())
     aside(clone)

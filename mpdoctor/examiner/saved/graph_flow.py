@@ -67,7 +67,7 @@ class GraphFlow:
         return _closure(places, self.inputs)
 
     def before_through(self, places: Iterable[Place], through: Set[Place]) -> set[Place]:
-        """What these places are computed from at once, or with nothing between but places of `through`."""
+        """The places that these are computed from directly, or with only places of `through` between."""
         found: set[Place] = set()
         left = [before for place in places for before in self.inputs.get(place, ())]
         while left:

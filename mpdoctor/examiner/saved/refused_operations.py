@@ -37,8 +37,8 @@ IF_TRUSTED = "If you trust the file, add --allow-code-in-file."
 
 
 def refuse_operations(directory: SavedDirectory) -> None:
-    """Raises Unusable, which names the first operation that does more than compute, or the first file of the model
-    that lies elsewhere."""
+    """Refuse a graph that does more than compute. Raises Unusable, which names the first such operation, or the first
+    file of the model that lies elsewhere."""
     for meta_graph in directory.meta_graphs:
         for node, function in _forbidden(meta_graph):
             _refuse(directory.name, node, function)

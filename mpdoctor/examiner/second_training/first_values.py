@@ -26,8 +26,8 @@ LARGE = 2**16  # numbers; looked at before they are copied
 
 
 class FirstValues:
-    """Of all variables that are alive when it is made; and of each one that is made later, as it was made: an
-    optimizer's in the first step, or those of a model that its first step builds.
+    """The values of all live variables when this is made, and of each later variable when that is made: an optimizer's
+    in the first step, or those of a model that its first step builds.
 
     On a CPU a copy shares the memory of the weights until a step writes them, and with the copy that the probe keeps
     anyway; a large variable of zeros, as an optimizer's are, is not copied."""

@@ -78,7 +78,8 @@ class SecondTraining:
     def train(
         self, healed: dict[ObservedOptimizer, tuple[Unit, ...]], call: Callable[[PlayedStep], None]
     ) -> dict[ObservedOptimizer, SecondTrainingFacts]:
-        """With all these layers in float32; what came of it for each of these optimizers. `call(step)` runs a step."""
+        """Train again with all these layers in float32; the result for each of these optimizers. `call(step)` runs a
+        step."""
         began = time.monotonic()
         units = [unit for of_optimizer in healed.values() for unit in of_optimizer]
         paths = tuple(dict.fromkeys(unit.path for unit in units))
@@ -122,7 +123,7 @@ class SecondTraining:
             self.is_running = False
 
     def _refuse(self) -> None:
-        """Raises NotTried where it is known beforehand."""
+        """Raises NotTried where it is known beforehand that the training cannot be repeated."""
         if self._played.problem:
             raise NotTried(self._played.problem)
         if self._first is None or not self._played.all:

@@ -48,7 +48,7 @@ def data_from_specs(
 
 
 def specs_of_features(model: KerasModel, samples: int) -> Any:
-    """What the features of so many samples are, as TensorSpecs; None where none can be made."""
+    """The features of a batch as TensorSpecs; None where none can be made."""
     inputs, called_with = _specs(model, "inputs"), specs_of_calls(model)
     if inputs:
         return _as_given(model, inputs, [_spec_of(spec, samples) for spec in inputs])
@@ -106,7 +106,7 @@ def _data_from_calls(model: KerasModel, specs: object, loss: LossNames, most_sam
 
 
 def _before_autocast(spec: tf.TensorSpec) -> tf.TensorSpec:
-    """What it remembers is what its layers were given; a program hands over float32."""
+    """The spec of what a program hands over: float32, where the model remembers the autocast inputs of its layers."""
     return tf.TensorSpec(spec.shape, tf.float32) if spec.dtype in (tf.float16, tf.bfloat16) else spec
 
 

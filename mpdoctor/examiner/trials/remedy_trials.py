@@ -221,8 +221,8 @@ class RemedyTrials:
 
     # --- the loss in float32 --------------------------------------------------------------------------------------
     def _remedy_of_loss(self) -> RemedyFacts | None:
-        """None where the model's outputs are float32 already, or several models take turns: then what one puts out may
-        be what another one takes."""
+        """The trial with the outputs in float32. None where they are float32 already, or several models take turns:
+        then the output of one may be the input of another."""
         outermost = [call for call in self._run(frozenset(), self._cases[0]).calls if call.parent is None]
         dtypes = {dtype for call in outermost for dtype in call.dtypes}
         if not {"float16", "bfloat16"} & dtypes or len({id(call.layer) for call in outermost}) > 1:

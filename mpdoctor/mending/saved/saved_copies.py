@@ -46,7 +46,7 @@ def write_copy(saved: SavedFile, configuration: Any, training: Any, path: Path, 
 
 
 def refuse_unreadable(path: Path) -> None:
-    """Raises Unusable for HDF5 where there is no h5py."""
+    """Refuse a file that cannot be read here. Raises Unusable for HDF5 where h5py is missing."""
     try:
         with path.open("rb") as file:
             is_hdf5 = file.read(len(SIGNATURE)) == SIGNATURE

@@ -170,7 +170,7 @@ def _policy(dtype: Any, is_kept: bool, class_name: str) -> tuple[str, str]:
 
 
 def _name(dtype: Any) -> str | None:
-    """None where it is no plain policy."""
+    """The name of a policy; None where it is no plain policy."""
     if isinstance(dtype, str):
         return dtype
     if not isinstance(dtype, dict) or str(dtype.get("class_name")) not in PLAIN_POLICIES:

@@ -13,7 +13,7 @@ NO_CONTRADICTION = (Verdict.HEALTHY, Verdict.INCONCLUSIVE)
 
 
 def second_probe(training: TrainingFacts) -> SecondProbe | None:
-    """None where there was none."""
+    """The probe of the second training; None where there was none."""
     second = training.second
     if second is None or second.not_tried:
         return None

@@ -57,7 +57,7 @@ def _few_elements(node: Comprehension, iterable: Value) -> tuple[Value, ...] | N
 
 
 def _evaluate_for_each(state: State, node: Comprehension, elements: tuple[Value, ...]) -> Value | None:
-    """None where a condition leaves open which of the elements it takes."""
+    """The results of a comprehension for each element; None where a condition leaves open which elements it takes."""
     keys: list[Value] = []
     items: list[Value] = []
     for element in elements:

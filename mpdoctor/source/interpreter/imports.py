@@ -169,7 +169,7 @@ def load_module(state: State, path: Path, dotted: str) -> Module | None:
 def load_as(
     state: State, path: Path, dotted: str, execute: Callable[[State, Source, Path, str], Module]
 ) -> Module | None:
-    """None where the file cannot be read, or enough of them were."""
+    """The module in a file under this name. None where the file cannot be read, or where enough files were."""
     if state.walk.modules_read >= MOST_MODULES:
         return None
     try:

@@ -41,7 +41,7 @@ class Recording:
 
     @property
     def file(self) -> RunFile | None:
-        """None where none is written, or none any more."""
+        """The run file; None where none is written, or none any more."""
         return None if self._file is None or self._file.gone else self._file
 
     @property

@@ -72,7 +72,7 @@ class WatchedSeries:
         return row, self.trouble_watch.after(self.step, row)
 
     def start_line(self, models: list[Any]) -> dict[str, Any]:
-        """What the run file says at a start."""
+        """The line that the run file has for the start of a series."""
         watched = self.watched
         return {
             "started": int(time.time()),

@@ -34,7 +34,8 @@ class FitEnd:
     """The end of one fit().
 
     begun
-    Whether enough steps were seen, and fit() is on its way to its end."""
+        Whether enough steps were seen, and fit() is on its way to its end.
+    """
 
     def __init__(self, session: Session, keras: KerasAdapter, model: KerasModel, called_at: Location | None) -> None:
         self._session, self._keras, self._model, self._called_at = session, keras, model, called_at

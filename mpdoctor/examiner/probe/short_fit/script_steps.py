@@ -14,7 +14,9 @@ class OwnBatches:
     """The batches of one fit().
 
     in_all
-    The batches of all epochs that it asks for; None where that is not known, or not before the first epoch is over."""
+        The batches of all epochs that it asks for; None where that is not known, or not before the first epoch is
+    over.
+    """
 
     def __init__(self, keras: KerasAdapter, arguments: dict[str, Any], seen: Callable[[], int]) -> None:
         """`arguments` are those of the script's fit(), `seen()` counts the batches that were trained so far."""

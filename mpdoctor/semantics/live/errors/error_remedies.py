@@ -105,7 +105,7 @@ _OF_ANOTHER_TENSORFLOW = (
 
 
 def _keras_that_fits(keras: Keras) -> str | None:
-    """None where the two releases fit."""
+    """A sentence on which keras to install; None where the releases of keras and TensorFlow fit."""
     release, wanted = (".".join(version.split(".")[:2]) for version in (keras.version, keras.tensorflow))
     if not release or not wanted:
         return "The installed keras is made for another TensorFlow: install the keras with TensorFlow's version number."

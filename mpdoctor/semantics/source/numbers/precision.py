@@ -170,7 +170,7 @@ class Precision:
         return self.of_layer(layer) if is_sure or name[0].startswith("keras.applications") else None
 
     def of_lambda_layer(self, layer: Call) -> str | None:
-        """What its function returns, where that is one of the user's own."""
+        """The dtype that the layer's function returns, where that is one of the user's own."""
         functions = [option.of if isinstance(option, Defined) else None for option in options(layer.argument(0))]
         returned = [self.facts.returns_of(of) if isinstance(of, FunctionFacts) else () for of in functions]
         return _agreed(self._in_call(event.value) for events in returned for event in events) if all(returned) else None
@@ -245,8 +245,8 @@ class Precision:
         return found if in_call or found not in HALF else "float32"
 
     def _of_meeting(self, met: Sequence[Value], in_call: bool) -> str | None:
-        """What a 16-bit tensor meets is 16-bit too, or the line raises; what a float32 one meets of the data is
-        float32."""
+        """The dtype of an operation's result: a tensor combined with a 16-bit one is 16-bit too, or the line raises;
+        combined with float32 data it is float32."""
         dtypes = self._in_call if in_call else self._outside
         found = {dtypes(operand) for operand in met if not isinstance(operand, Known)}
         if found == {"float32", DATA}:
@@ -281,7 +281,8 @@ class Precision:
         return self._policies[id(owner)]
 
     def of_layer(self, layer: Call) -> str | None:
-        """What a built-in layer computes in, by its own `dtype` or by the policy in force where it is made."""
+        """The dtype in which a built-in layer computes, by its own `dtype` or by the policy in force where it is
+        made."""
         given = layer.keyword("dtype")
         if given is not None and known(given) is not None and not is_policy_in_force(given):
             return _sixteen_bits_of(policies_named(given))

@@ -142,7 +142,7 @@ def _one_is_reduced(value: Value) -> bool:
 
 
 def _in_its_shape(value: Value) -> tuple[Value, ...]:
-    """What it is computed from, number by number, in this shape or another."""
+    """The values that this one is computed from element by element, in the same shape or another."""
     if isinstance(value, Operation):
         tensors = tuple(operand for operand in value.operands if not isinstance(operand, Known))
         kept = tuple(tensor for tensor in tensors if not _is_spread(tensor)) if value.operator == "-" else ()

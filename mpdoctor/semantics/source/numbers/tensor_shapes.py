@@ -43,9 +43,9 @@ ELEMENTWISE = (
 def shape_of(
     facts: SourceFacts, value: Value | None, depth: int = 0, found: dict[int, Shape | None] | None = None
 ) -> Shape | None:
-    """None where it is not known; of a value that is one of several, where they are not alike. In a loop it is that of
-    the first time. `found`: of the values that were asked about on the way, and of the parameters of an own layer. Each
-    residual connection leads to what is before it twice."""
+    """The shape of a tensor; None where it is not known, or where a value may be one of several with different shapes.
+    In a loop it is that of the first round. `found`: the shapes of values that were asked about on the way, since each
+    residual connection leads twice to what is before it, and of the parameters of an own layer."""
     found = {} if found is None else found
     if depth > DEEPEST:
         return None

@@ -26,7 +26,7 @@ class Bound(NamedTuple):
 
 
 def bound_of(value: Value | None, depth: int = 0) -> Bound | None:
-    """None where the text does not say it."""
+    """The bound that the source shows for a value; None where it shows none."""
     if depth > DEEPEST:
         return None
     bounds = [_bound_of_value(option, depth) for option in options(value)]

@@ -78,7 +78,8 @@ def _applied_gradients(facts: SourceFacts) -> Iterator[tuple[Call, Call]]:
 
 
 def accumulated_gradients(facts: SourceFacts) -> Iterator[tuple[Call, Call]]:
-    """Like `applied_gradients`, for gradients that are accumulated in variables and applied elsewhere."""
+    """Like `applied_gradients`, for gradients that a tape gives, that are summed in variables as they are, and applied
+    elsewhere."""
     added = [
         (call, options(call.receiver))
         for call in facts.method_calls("assign_add")

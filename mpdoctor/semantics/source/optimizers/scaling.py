@@ -236,7 +236,7 @@ def _is_passed_on(value: Value) -> bool:
 
 
 def _inside(value: Value) -> tuple[Value, ...]:
-    """What a cast, a `float(…)` or a `.numpy()` is about."""
+    """The argument of a cast, a `float(…)` or a `.numpy()`."""
     assert isinstance(value, Call)
     return (value.receiver,) if isinstance(value.callee, Attribute) and value.receiver else value.arguments(slice(1))
 

@@ -34,7 +34,7 @@ def wrapper_calls(facts: SourceFacts) -> Iterator[Call]:
 
 
 def inner_argument(call: Call) -> Value | None:
-    """What a call that makes a wrapper is given to wrap (`optimizer` is the argument's name up to TensorFlow 2.3)."""
+    """The optimizer that a call wraps (`optimizer` is the argument's name up to TensorFlow 2.3)."""
     return call.argument(0, "inner_optimizer") or call.keyword("optimizer")
 
 

@@ -112,7 +112,7 @@ class _LoadedLayers:
         return self._behind(value.of) if value.name in _OUTPUTS and self._held(value.of) is not None else None
 
     def _behind(self, layer: Value) -> frozenset[int]:
-        """What the output of a layer is made of."""
+        """The tensors that the output of a layer is computed from."""
         held = self._held(layer)
         if held is None or layer is self._load or self._order is None:
             return frozenset() if held is None else self._all

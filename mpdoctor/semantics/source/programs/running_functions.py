@@ -26,7 +26,7 @@ def functions_around(facts: SourceFacts, context: Context) -> list[FunctionFacts
 
 @lru_cache(maxsize=1)
 def _functions_around(_facts: SourceFacts) -> dict[Context, list[FunctionFacts | None]]:
-    """What was asked for one program: rule after rule asks about the same contexts."""
+    """Cache of one program: rule after rule asks about the same contexts."""
     return {}
 
 

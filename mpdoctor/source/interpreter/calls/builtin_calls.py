@@ -62,7 +62,7 @@ _ON_CONTAINERS: dict[str, Callable[[tuple[Value, ...], Keywords, Location], Valu
 def call_builtin(
     state: State, name: str, args: tuple[Value, ...], keywords: Keywords, is_open: bool, location: Location
 ) -> Value | None:
-    """What a function of Python itself gives; None for those that need no knowledge."""
+    """The result of a function of Python itself; None for functions that need no special treatment."""
     match name:
         case "builtins.super":
             return _call_super(state, args, location)
@@ -104,8 +104,8 @@ def _call_globals(state: State, location: Location) -> Value:
 def call_library(
     state: State, name: str, args: tuple[Value, ...], keywords: Keywords, is_open: bool, location: Location
 ) -> Value | None:
-    """What a library's function gives that the interpreter follows itself: a tree of settings, a module by its name, a
-    copy of a dataclass."""
+    """The result of a library's function that the interpreter follows itself: a tree of settings, a module by its name,
+    a copy of a dataclass. None for others."""
     copied = None if is_open else copy_with(state, name, args, keywords, location)
     copied = copied or as_dictionary(state, name, args, location)
     if copied is not None:

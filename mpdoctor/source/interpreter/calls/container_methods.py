@@ -56,8 +56,8 @@ def _result_of_dict(of: Collection, method: str, call: Call) -> Value | None:
 
 
 def _got(of: Collection, key: Value, method: str, call: Call) -> Value | None:
-    """What `get` gives for one of the values that its key may be. `names.get(name, name)` gives that value again only
-    where it is no key; `pop` without a default raises where there is no such key."""
+    """The result of `get`, `pop` or `setdefault` for one of the values that its key may be. `names.get(name, name)`
+    gives that value again only where it is no key; `pop` without a default raises where there is no such key."""
     found = item_of(Collection(of.location, "dict", of.items, of.keys, of.open, uniform=of.uniform), key, call.location)
     default = call.argument(1) or Known(call.location, None)
     default = key if key in options(default) else default

@@ -23,7 +23,7 @@ Apply = Callable[[Value, tuple[Value, ...]], Value]  # calls the first with the 
 
 
 def result_of_higher_order(state: State, call: Call, apply: Apply) -> Value | None:
-    """What such a function gives; None where it is another function, or what it is given cannot be followed."""
+    """The result of such a function; None for other functions, or where what it is given cannot be followed."""
     if call.open or not isinstance(call.callee, Api) or not call.args:
         return None
     name = call.callee.name

@@ -26,7 +26,7 @@ def default_of_field(value: Value) -> Value:
 
 
 def factory_of_field(value: Value) -> Value | None:
-    """What makes the value of such a field anew, for each object."""
+    """The function that makes the field's value for each object."""
     if not isinstance(value, Call) or not is_api(value.callee, *FIELD):
         return None
     return value.keyword("default_factory") or value.keyword("factory")

@@ -33,7 +33,7 @@ class Scope:
     redirected: dict[str, Scope] = field(default_factory=dict)
 
     def find(self, name: str) -> Value | None:
-        """What Python's lookup would find: class bodies are seen only from themselves."""
+        """The value that Python's lookup finds for a name: class bodies are only seen from within."""
         scope: Scope | None = self
         while scope is not None:
             if name in scope.redirected:

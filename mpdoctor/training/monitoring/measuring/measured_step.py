@@ -45,7 +45,7 @@ class MeasuredStep:
         self._graphs: list[Any] = []
 
     def __call__(self, *args: Any, **kwargs: Any) -> OnDevice:
-        """Raises NotMeasured, and whatever the step raises when it is traced."""
+        """Measure one step. Raises NotMeasured, and whatever the step raises when it is traced."""
         graph = self._function.get_concrete_function(args, kwargs).graph
         if not any(graph is known for known in self._graphs):
             if len(self._graphs) >= MOST_TRACES:

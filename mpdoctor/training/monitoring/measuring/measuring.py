@@ -45,7 +45,7 @@ class Measuring:
             self.end(error_text(error))
 
     def read(self) -> None:
-        """What has waited: the device has gone on since."""
+        """Read the step that was measured: the device has gone on since."""
         waiting, self._waiting = self._waiting, []
         for number, on_device in waiting:
             try:

@@ -70,7 +70,7 @@ def _source(source_at: SourceAt, path: str, layer: str) -> SourceFacts:
 
 @lru_cache(maxsize=16)
 def tree_of(facts: SourceFacts) -> ast.Module | None:
-    """None where Python can't read it."""
+    """The file's syntax tree; None where Python can't read it."""
     try:
         return ast.parse(facts.text)
     except (SyntaxError, ValueError, RecursionError):

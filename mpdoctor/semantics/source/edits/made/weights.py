@@ -26,7 +26,8 @@ _FLOAT32 = ("float32", "tensorflow.float32", "numpy.float32")
 
 
 def as_added_weight(facts: SourceFacts, variable: Call) -> Edit | None:
-    """None where it is not kept in an attribute of the layer, or is made of something that no initializer makes."""
+    """The edit that makes the raw variable a weight. None where the variable is not kept in an attribute of the layer,
+    or its value is one that no initializer makes."""
     holder, name = _attribute(facts, variable)
     text = text_of(facts, variable.location)
     made = _WrittenCall.read(text) if text is not None and holder and not variable.open else None
