@@ -123,7 +123,7 @@ class Ranges:
         return False
 
     def origin(self, place: Place) -> Place | None:
-        """The place from which the numbers of a place come unchanged; None for None."""
+        """The place from which the numbers of a place come unchanged; None where too many operations are between."""
         for _ in range(DEEPEST):
             inputs = self._flow.inputs.get(place, [])
             is_handed_on = place not in self._flow.nodes and len(inputs) == 1

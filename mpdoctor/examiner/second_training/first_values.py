@@ -67,8 +67,8 @@ class FirstValues:
         initial_value: object = None,
         **kwargs: object,
     ) -> None:
-        """Of a variable that is made while a tf.function is traced: Keras 2 computes outside of the graph what it will
-        begin with, and the graph gives it that when it runs."""
+        """Keep the first value of a variable that is made while a tf.function is traced: Keras 2 computes it outside of
+        the graph, which assigns it when it runs."""
         values = []
         given = initial_value
         if isinstance(given, (FunctionType, functools.partial)):
