@@ -6,12 +6,13 @@ from __future__ import annotations
 import functools
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Callable, ContextManager, Iterator
+from typing import TYPE_CHECKING, Callable, Iterator
 
 import tensorflow as tf
 
 from mpdoctor.examiner.exceptions import first_line
 from mpdoctor.examiner.replay.culprit_search import CulpritSearch
+from mpdoctor.examiner.replay.eager_trial import EagerTrial
 from mpdoctor.examiner.replay.overflow_watch import OverflowWatch
 from mpdoctor.examiner.replay.scale_derivative import ScaleDerivative
 from mpdoctor.examiner.replay.step_observer import Enough
@@ -20,7 +21,6 @@ from mpdoctor.examiner.replay.two_scales import (
     Passage,
     dependence_from_passages,
     dependence_from_replays,
-    mean_of_passages,
     pairs_from_scale,
 )
 from mpdoctor.examiner.replay.unmoved_weights import look_at_standstill
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
 
 FOREIGN_TRIES = 3
-TRIAL_STEPS = 4  # of an eager loop, spent on two scales
 EQUAL_BY_SLOPE = 0.05  # a slope nearer to 0 than this needs no second run
 AGREE = 0.5  # two batches move an exponent by less than this; where the slope is that near, it is the exact one
 
@@ -276,35 +275,6 @@ class StepReplay:
                 keras.set_scale(optimizer, scale)
             for observed in observed_optimizers:
                 observed.unread()  # of steps that were no steps of the training
-
-
-class EagerTrial:
-    """An eager loop at two scales, which only the user's code can drive: its next steps run at a low and a high scale
-    in turn and change nothing. Their batches differ, which moves an exponent far less than a defect does."""
-
-    def __init__(
-        self, observed: ObservedOptimizer, repeating: ContextManager[dict[ObservedOptimizer, GradientCatcher]]
-    ) -> None:
-        self.observed, self._repeating = observed, repeating
-        self.pair = pairs_from_scale(observed.steps[-1].loss_scale)[0]
-        self.catcher = repeating.__enter__()[observed]
-        self._seen: tuple[list[Passage], list[Passage]] = ([], [])
-        observed.set_scale(self.pair[0])
-
-    def go_on(self) -> tuple[Passage, Passage] | None:
-        """Called after each step of the user's loop; the means at both scales once there were enough steps, else
-        None."""
-        done = len(self._seen[0]) + len(self._seen[1]) + 1
-        self._seen[(done - 1) % 2].append(self.catcher.take())
-        if done < TRIAL_STEPS:
-            self.observed.set_scale(self.pair[done % 2])
-            return None
-        self.abandon()
-        return mean_of_passages(self._seen[0]), mean_of_passages(self._seen[1])
-
-    def abandon(self) -> None:
-        """Everything is what it was before the trial."""
-        self._repeating.__exit__(None, None, None)
 
 
 def _from_the_same_state(repeat: Callable[[], object]) -> None:
