@@ -119,5 +119,5 @@ def _values(names: list[str]) -> Callable[[Any], Any]:
 
 def _shown(self: Any) -> str:
     """The `repr` of the standard library's dataclasses, without its guard against circles: facts hold none."""
-    told = (f"{f.name}={getattr(self, f.name)!r}" for f in dataclasses.fields(self) if f.repr)
-    return f"{type(self).__qualname__}({', '.join(told)})"
+    fields = (f"{f.name}={getattr(self, f.name)!r}" for f in dataclasses.fields(self) if f.repr)
+    return f"{type(self).__qualname__}({', '.join(fields)})"

@@ -58,8 +58,8 @@ def changed_lines(old: Sequence[str], new: Sequence[str]) -> frozenset[int]:
         for name, lines in (("before", old), ("after", new)):
             text = "".join(f"{line}\n" for line in lines)
             Path(directory, name).write_bytes(text.encode(errors="surrogatepass"))
-        told = ["diff", "--no-index", "--no-color", "--no-ext-diff", "--no-textconv", "--text", "-U0"]
-        done = _git([*told, "--inter-hunk-context=0", "--", "before", "after"], outside=directory)
+        options = ["diff", "--no-index", "--no-color", "--no-ext-diff", "--no-textconv", "--text", "-U0"]
+        done = _git([*options, "--inter-hunk-context=0", "--", "before", "after"], outside=directory)
     if done.returncode not in (0, 1):
         raise NoAnswer(f"git cannot compare: {done.stderr.decode(errors='replace').strip()}")
     found: set[int] = set()

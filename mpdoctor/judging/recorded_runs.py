@@ -140,8 +140,8 @@ def _findings(run: RecordedRun, target: str) -> Iterator[Finding]:
     """A finding for the trouble that the run ends in. Trouble that was over before is listed among the events only."""
     if run.verdict not in CODES:
         return
-    told = [event for event in run.series.events if event.kind in TROUBLES]
-    event = told[-1] if told else RunEvent("", run.series.steps)
+    troubles = [event for event in run.series.events if event.kind in TROUBLES]
+    event = troubles[-1] if troubles else RunEvent("", run.series.steps)
     rule = rule_with_code(CODES[run.verdict])
     yield Finding(
         f"{_subject(run.series)}{run.why}. Nothing is trained.{_since(event, run.series)}{_culprit(event)}",

@@ -137,12 +137,12 @@ def _packages(environment: Path) -> list[Path]:
 
 def _python_version(environment: Path) -> tuple[int, ...] | None:
     try:
-        told = bytes_from_file(environment / VIRTUAL).decode("utf-8", "replace")
+        text = bytes_from_file(environment / VIRTUAL).decode("utf-8", "replace")
     except OSError:
-        told = ""
+        text = ""
     names = [f"python-{path.name}" for path in _folders_matching(environment, "lib/python*")]
     names = [path.name for path in _folders_matching(environment, f"{CONDA}/python-*.json")] + names
-    version = re.search(r"^version(?:_info)? *= *([0-9]{1,3}(?:\.[0-9]{1,3}){1,2})\b", told, re.MULTILINE)
+    version = re.search(r"^version(?:_info)? *= *([0-9]{1,3}(?:\.[0-9]{1,3}){1,2})\b", text, re.MULTILINE)
     for name in names:
         version = version or re.match(r"python-(?:python)?([0-9]{1,3}(?:\.[0-9]{1,3}){1,2})\b", name)
     return tuple(int(part) for part in version[1].split(".")) if version else None
@@ -161,9 +161,9 @@ def _releases(packages: Path, names: set[str]) -> Iterator[str]:
     except OSError:
         return
     for suffix in (".dist-info", ".egg-info"):
-        for told in listed:
-            name, _, version = told.removesuffix(suffix).partition("-")
-            if told.endswith(suffix) and name in names and re.match(r"[0-9]", version):
+        for folder in listed:
+            name, _, version = folder.removesuffix(suffix).partition("-")
+            if folder.endswith(suffix) and name in names and re.match(r"[0-9]", version):
                 yield version.partition("-")[0]
 
 

@@ -28,8 +28,8 @@ class MeasuredParts:
         """All parts, layers before gradients."""
         return tuple(part for kind in KINDS.values() for part in self._parts.values() if part.kind == kind)
 
-    def take(self, step: int, told: dict[str, object]) -> bool:
-        seen = [_parts(told.get(name), kind, step) for name, kind in KINDS.items()]
+    def take(self, step: int, record: dict[str, object]) -> bool:
+        seen = [_parts(record.get(name), kind, step) for name, kind in KINDS.items()]
         if any(parts is None for parts in seen):
             return False
         self.steps += 1

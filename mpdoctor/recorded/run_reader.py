@@ -110,25 +110,25 @@ class _Reading:
         if not line:
             return
         try:
-            told = json.loads(line) if len(line) <= LONGEST_LINE else None
-            taken = self._row(told) if isinstance(told, list) else self._object(told)
+            record = json.loads(line) if len(line) <= LONGEST_LINE else None
+            taken = self._row(record) if isinstance(record, list) else self._object(record)
         except (ValueError, RecursionError, OverflowError):
             taken = False
         self.passed_over += not taken
 
-    def _object(self, told: object) -> bool:
-        if not isinstance(told, dict):
+    def _object(self, record: object) -> bool:
+        if not isinstance(record, dict):
             return False
-        row = _Fields(told)
-        if "mpdoctor_run" in told:
+        row = _Fields(record)
+        if "mpdoctor_run" in record:
             return self._start(row)
         number, step = row.whole("series"), row.whole("step")
         series = self.series.get(-1 if number is None else number)
         if series is None or step is None:
             return False
-        if told.get("event") == "measured":
-            return series.measured.take(step, told)
-        return _epoch(row, series, step) if told.get("event") == "epoch" else _event(row, series, step)
+        if record.get("event") == "measured":
+            return series.measured.take(step, record)
+        return _epoch(row, series, step) if record.get("event") == "epoch" else _event(row, series, step)
 
     def _start(self, row: _Fields) -> bool:
         number, step, scale = row.whole("series"), row.whole("step"), row.number("initial_scale")
@@ -161,11 +161,11 @@ class _Reading:
         self.series[number] = _Series(start, step)
         return True
 
-    def _row(self, told: list[Any]) -> bool:
+    def _row(self, row: list[Any]) -> bool:
         """[series, last step, skipped, scale], and [lowest, highest] where the scale moved."""
-        if len(told) not in (4, 6):
+        if len(row) not in (4, 6):
             return False
-        (number, last, skipped), scales = (_whole(value) for value in told[:3]), [_scale(value) for value in told[3:]]
+        (number, last, skipped), scales = (_whole(value) for value in row[:3]), [_scale(value) for value in row[3:]]
         series = self.series.get(-1 if number is None else number)
         if series is None or last is None or skipped is None or None in scales:
             return False

@@ -19,8 +19,8 @@ _SEVERITIES = {Severity.ERROR: "major", Severity.WARNING: "minor", Severity.INFO
 def render(diagnosis: Diagnosis) -> str:
     paths = {target.id: target.path for target in diagnosis.targets}
     fingerprints = _distinct(finding.fingerprint for finding in diagnosis.findings)
-    told = [_entry(*both, paths) for both in zip(diagnosis.findings, fingerprints, strict=True)]
-    return json.dumps(told, indent=2) + "\n"
+    entries = [_entry(*both, paths) for both in zip(diagnosis.findings, fingerprints, strict=True)]
+    return json.dumps(entries, indent=2) + "\n"
 
 
 def _distinct(fingerprints: Iterable[str]) -> Iterator[str]:

@@ -181,8 +181,8 @@ def _made_by() -> str:
                 folders.append(entry.path)
             elif entry.name.endswith(".py"):
                 files.append((entry.path, entry.stat()))
-    told = (f"{status.st_size} {status.st_mtime_ns}" for _, status in sorted(files, key=itemgetter(0)))
-    return _digest(__version__, sys.version, *told)
+    versions = (f"{status.st_size} {status.st_mtime_ns}" for _, status in sorted(files, key=itemgetter(0)))
+    return _digest(__version__, sys.version, *versions)
 
 
 def _tidy_up(directory: Path) -> None:

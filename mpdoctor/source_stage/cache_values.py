@@ -39,8 +39,8 @@ def row_from_value(value: Any) -> Row:
         raise TypeError(f"{kind.__name__} does not belong into the cache")
     if isinstance(value, Enum):
         return [kind.__name__, {"value": value.value}]
-    told = ((name, getattr(value, name), default) for name, default in _defaults(kind.__name__).items())
-    return [kind.__name__, {name: row_from_value(inner) for name, inner, default in told if inner != default}]
+    fields = ((name, getattr(value, name), default) for name, default in _defaults(kind.__name__).items())
+    return [kind.__name__, {name: row_from_value(inner) for name, inner, default in fields if inner != default}]
 
 
 def value_from_row(row: Row) -> Any:

@@ -126,12 +126,12 @@ class Worker:
             self._facts[path] = facts_with_cells(self._project.walk(source, path, guarded), source)
 
     def _facts_by_path(self, paths: list[Path]) -> dict[Path, tuple[SourceFacts, bool]]:
-        told = {}
+        seen = {}
         for path in paths:
             with self._project.as_walked(path):
                 is_mixed = bool(self._is_mixed(path, self._facts[path]))
-                told[path] = _without_events(self._facts[path]), is_mixed
-        return told
+                seen[path] = _without_events(self._facts[path]), is_mixed
+        return seen
 
     def _judged(self, task: Task) -> Judged:
         """What the rules say; and where we broke on the file, or on one that it imports, that."""

@@ -144,7 +144,7 @@ class _Mender:
         if not self._converted and not (self._unwraps({}) and any(failing(before))):
             self._known[frozenset()] = _Attempt(None, frozenset(), {}, False, before)
         best = self._without_needless(self._healed(self._attempt(frozenset())))
-        told = MendedFile(
+        result = MendedFile(
             before,
             is_healthy(best.diagnosis),
             str(self._output),
@@ -153,12 +153,12 @@ class _Mender:
             kept=tuple((layer.path, layer.kept_because) for layer in kept),
         )
         if best.path is None:
-            return told
+            return result
         self.written = best.path
         after = _named(best.diagnosis, self._output)
         moved, not_compared = self._moved(best)
         return replace(
-            told,
+            result,
             after=after,
             changed=tuple(self._changes(best.wanted)),
             healing=tuple(layer.path for layer in self._layers if layer.path in best.healing),
@@ -260,13 +260,13 @@ class _Mender:
 
     def _moved(self, best: _Attempt) -> tuple[tuple[MovedOutput, ...], str]:
         """How far the outputs moved, or why that is not known."""
-        told = []
+        both = []
         for target in (self._target, replace(self._target, path=best.path)):
             outputs, problem = self._examinations.outputs(target)
             if problem:
                 return (), problem
-            told.append(outputs)
-        return moved_outputs(*told)
+            both.append(outputs)
+        return moved_outputs(*both)
 
 
 def _groups(paths: list[str], size: int) -> Iterator[frozenset[str]]:

@@ -26,7 +26,7 @@ def paragraphs_from_graphs(diagnosis: Diagnosis, look: Style) -> list[Paragraph]
 
 def paragraph_from_graph(graph: SavedGraphFacts, look: Style) -> Paragraph:
     saved_by = f"saved by TensorFlow {look.name(graph.saved_by, 20)}" if graph.saved_by else ""
-    told: Paragraph = [
+    lines: Paragraph = [
         Text.assemble(("Graph", "bold"), f" of {look.name(graph.path, 50)}: inspected, not run", overflow="fold"),
         indented(Text(look.dot.join(filter(None, [count(graph.nodes, "operation"), saved_by])), style="dim")),
         *_signatures(graph.signatures, look),
@@ -34,11 +34,11 @@ def paragraph_from_graph(graph: SavedGraphFacts, look: Style) -> Paragraph:
     ]
     for label, names in (("allow list", EVER_ALLOWED), ("deny list", EVER_DENIED)):
         for number, text in enumerate(_ops(graph, names, look)):
-            told.append(_line("" if number else label, text))
+            lines.append(_line("" if number else label, text))
     if graph.casts:
         casts = (f"{look.name(c.source, 12)} {look.arrow} {look.name(c.target, 12)} {c.count}" for c in graph.casts)
-        told.append(_line("casts", ", ".join(casts)))
-    return told
+        lines.append(_line("casts", ", ".join(casts)))
+    return lines
 
 
 def _line(label: str, text: str) -> RenderableType:

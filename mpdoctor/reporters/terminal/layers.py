@@ -59,12 +59,12 @@ def _table(model: ModelFacts, look: Style) -> Paragraph:
             Text(look.name(layer.class_name, 18 + more // 2)),
             *(Text(look.name(text, 24)) for text in dtypes[: len(headings) - 2]),
         )
-    told: Paragraph = [Text.assemble(("Layers", "bold"), f" of {look.name(model.name, 40)}"), indented(table)]
+    lines: Paragraph = [Text.assemble(("Layers", "bold"), f" of {look.name(model.name, 40)}"), indented(table)]
     left = Counter(layer.policy for layer in layers) - Counter(layer.policy for layer in shown)
     for policy, number in sorted(left.items()):
         text = f"{look.more} {count(number, 'more layer')} in {look.name(policy, 24)}"
-        told.append(indented(Text(text, style="dim")))
-    return told
+        lines.append(indented(Text(text, style="dim")))
+    return lines
 
 
 def _rows(layers: list[LayerFacts], usual: str) -> list[LayerFacts]:

@@ -59,13 +59,13 @@ def _models(diagnosis: Diagnosis, look: Style) -> str:
 
 
 def _trainings(diagnosis: Diagnosis, look: Style) -> str:
-    told = [
+    marks = [
         f"{look.name(probe.training.name, 30)}: {probe.verdict.value}" if probe.training.name else probe.verdict.value
         for probe in diagnosis.probes[:4]
     ]
     if len(diagnosis.probes) == 1 and diagnosis.probes[0].verdict is not Verdict.FAILED:
-        return f"{told[0]}: {look.name(diagnosis.probes[0].why, 160)}"
-    return ", ".join(told)
+        return f"{marks[0]}: {look.name(diagnosis.probes[0].why, 160)}"
+    return ", ".join(marks)
 
 
 def _worst(moods: list[Mood]) -> Mood:

@@ -115,13 +115,13 @@ def _counts_by_rule(diagnosis: Diagnosis) -> list[str]:
     counts = Counter(finding.name.replace("-", " ") for finding in real)
     rank = {finding.name.replace("-", " "): _rank(finding) for finding in sorted(real, key=_rank)}
     rules = sorted(counts, key=lambda name: (-rank[name], -counts[name], name))
-    told = [name if counts[name] == 1 else f"{name} ({counts[name]})" for name in rules]
-    several = [told[:most] for most in range(min(len(told), MOST_RULES), 0, -1)]
-    return [_with_others(shown, len(told) - len(shown)) for shown in several]
+    parts = [name if counts[name] == 1 else f"{name} ({counts[name]})" for name in rules]
+    several = [parts[:most] for most in range(min(len(parts), MOST_RULES), 0, -1)]
+    return [_with_others(shown, len(parts) - len(shown)) for shown in several]
 
 
-def _with_others(told: list[str], others: int) -> str:
-    return ", ".join([*told, *([f"and {count(others, 'other rule')}"] if others else [])])
+def _with_others(parts: list[str], others: int) -> str:
+    return ", ".join([*parts, *([f"and {count(others, 'other rule')}"] if others else [])])
 
 
 def _rank(finding: Finding) -> int:
@@ -205,9 +205,9 @@ def _training_text(probe: Probe, look: Style) -> list[str]:
     verdict = f"verdict {probe.verdict.value}"
     reference = probe.training.reference
     fidelities = [] if reference is None else [told_fidelity(reference, look, worst) for worst in (True, False)]
-    told = [f"; {steps}, {verdict}, {fidelity}" for fidelity in dict.fromkeys(fidelities) if fidelity]
-    told += [f"; {verdict}, {fidelity}" for fidelity in fidelities[1:] if fidelity]
-    return [*told, f"; {steps} on the {device}, {verdict}", f"; {steps}, {verdict}", f"; {verdict}"]
+    parts = [f"; {steps}, {verdict}, {fidelity}" for fidelity in dict.fromkeys(fidelities) if fidelity]
+    parts += [f"; {verdict}, {fidelity}" for fidelity in fidelities[1:] if fidelity]
+    return [*parts, f"; {steps} on the {device}, {verdict}", f"; {steps}, {verdict}", f"; {verdict}"]
 
 
 def _collapse(probe: Probe) -> str:

@@ -75,8 +75,8 @@ def _healed(training: TrainingFacts, remedy: RemedyFacts) -> str:
 
 def _reason_of_failure(training: TrainingFacts, remedy: RemedyFacts) -> str:
     """The reason why it failed, with the layers where a second training contradicts the trials."""
-    told = _is_contradicted(training, remedy)
-    return f"with {_all_named(training, remedy)} in float32, {remedy.reason}" if told else remedy.reason
+    contradicted = _is_contradicted(training, remedy)
+    return f"with {_all_named(training, remedy)} in float32, {remedy.reason}" if contradicted else remedy.reason
 
 
 def _is_contradicted(training: TrainingFacts, remedy: RemedyFacts) -> bool:

@@ -87,14 +87,14 @@ class Recording:
     def measured(self, measured: Measured) -> None:
         """Record a measured step: always for TensorBoard, thinned for the run file, in the first series."""
         self._summaries.write_measured(measured)
-        told = measured.in_line()
-        if self._thinned.takes(len(as_line(told))):
-            self.event({**told, "step": measured.step}, self.series[0])
+        record = measured.in_line()
+        if self._thinned.takes(len(as_line(record))):
+            self.event({**record, "step": measured.step}, self.series[0])
 
-    def event(self, told: dict[str, Any], series: WatchedSeries) -> None:
+    def event(self, record: dict[str, Any], series: WatchedSeries) -> None:
         if self._file is not None:
             epoch = {} if self.epoch is None else {"epoch": self.epoch}
-            self._file.event({**epoch, **told, "series": series.number, "step": told.get("step", series.step)})
+            self._file.event({**epoch, **record, "series": series.number, "step": record.get("step", series.step)})
 
     def end_epoch(self, epoch: int) -> None:
         for series in self.series:

@@ -55,11 +55,11 @@ class MeasuredStep:
         written = self._written[id(graph)]
         before = [tf.identity(tf.raw_ops.ReadVariableOp(resource=handle, dtype=dtype)) for handle, dtype in written]
         try:
-            told = self._function(args, kwargs)
+            numbers = self._function(args, kwargs)
         finally:
             for (handle, _), value in zip(written, before):
                 tf.raw_ops.AssignVariableOp(resource=handle, value=value)
-        return OnDevice(*told)
+        return OnDevice(*numbers)
 
     def _measured(self, args: Any, kwargs: Any) -> tuple[Any, Any, Any]:
         """Traced: the step with its layers and optimizers watched."""
