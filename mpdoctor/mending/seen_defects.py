@@ -1,4 +1,4 @@
-"""Answers to what the running program was seen to do, at the line that was running."""
+"""Proposals against defects that the running program showed, at the line that was running."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The Keras that a project's sentences about TensorFlow and Keras come to. A range that allows both Keras 2 and Keras 3
-says nothing."""
+"""The Keras that a project's pins of TensorFlow and Keras allow. A range that allows both Keras 2 and Keras 3 says
+nothing."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Text of a user's made safe to show: names of layers, paths and source lines may hold anything. And where things
-stand, in words."""
+"""Makes the user's text safe to show: names of layers, paths and source lines may hold anything. Also places in
+words."""
 
 from __future__ import annotations
 

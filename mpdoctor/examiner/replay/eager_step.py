@@ -1,8 +1,7 @@
-"""The call of a function of the user's in which a step of an eager loop is being taken, to be made once more.
+"""The running call of a user's function that takes one step of an eager loop, so that it can be made again.
 
 Only where its arguments are still what it was called with, and it takes one step a call: else it would be a step of
-another batch.
-"""
+another batch."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""A closer look at a training that goes on: a failing step repeated with the layers observed, and one step repeated at
-two loss scales. Costs nothing on the steps that don't need it."""
+"""Repeats steps of a running training: a failing step with its layers observed, and one step at two loss scales. Steps
+that are not repeated cost nothing."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What a configuration would have computed while it is loaded, before anybody knows how much that is: layers that are
-called with constants, metrics of a billion parts, and patterns that take for ever to match."""
+"""What loading a configuration would compute, known before it is loaded: layers called with constants, metrics of a
+billion parts, and patterns that take for ever to match."""
 
 from __future__ import annotations
 

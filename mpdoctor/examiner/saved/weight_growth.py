@@ -1,5 +1,5 @@
-"""What the weights of a loaded model take: a configuration of a few bytes may ask for a terabyte, and the file brings
-what they are to hold."""
+"""The memory that the weights of a loaded model take: a configuration of a few bytes may ask for a terabyte, and the
+file holds the values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One sentence of a file that says which releases of TensorFlow or Keras it allows, and the files that hold such."""
+"""A pin: what one file says about the allowed releases of TensorFlow or Keras. And the files that hold pins."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""What a program computed that only predicts or evaluates, as a verdict: nothing was trained, and its numbers were
-looked at instead."""
+"""The verdict on a program that only predicts or evaluates: nothing was trained, so its outputs are judged."""
 
 from __future__ import annotations
 

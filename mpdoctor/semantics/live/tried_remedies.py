@@ -1,5 +1,5 @@
-"""What a finding says of remedies of precision: what was tried on the batches of the failing training, and what came of
-it. One that was tried and did not hold is no remedy, and one that nobody tried is told as such."""
+"""Sentences on remedies of precision: what was tried on the batches of the failing training, and the result. A remedy
+that failed is not advised, and one that was not tried is named as such."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`except` clauses that hide what fails in their `try`: they pass, or only tell of it, and the program goes on."""
+"""`except` clauses that hide what fails in their `try`: they pass, or only log it, and the program goes on."""
 
 from __future__ import annotations
 

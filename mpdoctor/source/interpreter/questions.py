@@ -1,4 +1,4 @@
-"""What an `if` asks whose answer is seen as a constant here, and may be another elsewhere: `if not self.mixed:`."""
+"""Tests of `if`s that are constant in this walk and may differ in another run of the program: `if not self.mixed:`."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
-"""One batch once more, eagerly, up to the moment in which the optimizer is given its gradients: which layer's output is
-not finite first, and by which of its weights, or which variable's gradient.
+"""Replays one batch eagerly, up to the moment in which the optimizer gets its gradients: finds the first layer whose
+output is not finite, and the weight to blame, or the first such gradient.
 
 Nothing is trained by it: the optimizer is never reached, and what the layers and metrics that ran keep of their own
-(moving averages, seeds, sums) is put back.
-"""
+(moving averages, seeds, sums) is put back."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""The nodes of a file's tree by the place where they begin, looked up and not searched for: a rule may ask for one for
-each of ten thousand findings in a file."""
+"""Index of a file's syntax nodes by their place: a rule may ask for a node for each of ten thousand findings."""
 
 from __future__ import annotations
 

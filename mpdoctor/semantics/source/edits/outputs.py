@@ -1,4 +1,5 @@
-"""Edits that compute a model's output in float32: its last layer, and those whose numbers that only hands on."""
+"""Edits that compute a model's output in float32: its last layer, and the layers whose numbers that one only passes
+on."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""How many values a mean is made of, where the program's text says so; and sums over what a model puts out as a short
-row for each example, which are over few, whatever the batch."""
+"""How many values a mean is taken over, where the source shows it; and sums over a short row for each example of a
+model's output, which are over few values, whatever the batch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a call gives back whose function was not followed from there, and what a strategy makes of each replica's."""
+"""The values that a call returns if its function was not followed from there; also through a strategy's `reduce`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a program tells the others of the model files that it writes."""
+"""The model files that a program writes, in the form in which the other programs of a project get them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""In which arm of an `if` one of several functions runs, where a name may hold any of them."""
+"""The arm of an `if` in which each of several functions runs, where a name may hold any of them."""
 
 from __future__ import annotations
 
