@@ -118,8 +118,8 @@ class Compared:
         """3: mpdoctor itself broke. 2: fewer than two policies have a time or a training to compare."""
         if any(run.diagnosis.crashed for run in self.runs):
             return 3
-        told = [run for run in self.runs if run.known or any(loss is not None for loss in run.losses)]
-        return 0 if len(told) > 1 else 2
+        shown = [run for run in self.runs if run.known or any(loss is not None for loss in run.losses)]
+        return 0 if len(shown) > 1 else 2
 
 
 def _seconds(timing: TimingFacts) -> float:

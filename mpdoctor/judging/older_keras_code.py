@@ -217,7 +217,7 @@ def _why_guessed(gone: Sequence[Finding], guessed: JudgedBy) -> str:
 
     files = list(dict.fromkeys(finding.location.path for finding in gone if finding.location is not None))
     folders = dict.fromkeys(Path(path).parent for path in files)
-    ranges = list(dict.fromkeys(told for folder in folders for told in ranges_around(folder)))
+    ranges = list(dict.fromkeys(sentence for folder in folders for sentence in ranges_around(folder)))
     in_prose = None if ranges else next(filter(None, map(release_told_around, folders)), None)
     said = "The project does not say which TensorFlow it needs"
     if ranges:

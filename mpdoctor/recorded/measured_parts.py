@@ -57,10 +57,10 @@ class MeasuredParts:
         )
 
 
-def _parts(told: object, kind: str, step: int) -> list[MeasuredPart] | None:
-    if not isinstance(told, list) or len(told) > MOST_IN_LINE:
+def _parts(rows: object, kind: str, step: int) -> list[MeasuredPart] | None:
+    if not isinstance(rows, list) or len(rows) > MOST_IN_LINE:
         return None
-    parts = [_part(row, kind, step) for row in told]
+    parts = [_part(row, kind, step) for row in rows]
     return None if None in parts else [part for part in parts if part is not None]
 
 

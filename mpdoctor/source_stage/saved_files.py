@@ -17,9 +17,9 @@ class SavedFiles:
     import it say of the global policy."""
 
     def __init__(self, project: Collection[SourceFacts], policies: Mapping[str, tuple[str | None, ...]]) -> None:
-        told = [(of, _as_reached(file, policies.get(of.path, ()))) for of in project for file in of.files_saved]
-        reached = {file.saved_at for _, file in told if file.is_reached}
-        self._told = [(of.path, file) for of, file in told if file.is_reached or file.saved_at not in reached]
+        files = [(of, _as_reached(file, policies.get(of.path, ()))) for of in project for file in of.files_saved]
+        reached = {file.saved_at for _, file in files if file.is_reached}
+        self._told = [(of.path, file) for of, file in files if file.is_reached or file.saved_at not in reached]
 
     def written_beside(self, facts: SourceFacts) -> tuple[SavedFile, ...]:
         """What other files write, of which this one may mean the same: the path stands in a file that it imports, or

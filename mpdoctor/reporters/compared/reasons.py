@@ -71,9 +71,9 @@ def _reasons_of_run(compared: Compared, run: PolicyRun, look: Style) -> Iterator
     for probe in run.diagnosis.probes:
         if probe.went_on:
             yield "As it is, its training raises under this policy."
-            told = list(_first_error(run, look))
-            yield from told
-            went_on = [probe.went_on] if not any(probe.went_on in sentence for sentence in told) else []
+            errors = list(_first_error(run, look))
+            yield from errors
+            went_on = [probe.went_on] if not any(probe.went_on in sentence for sentence in errors) else []
             yield " ".join([*went_on, "What is measured here is that training."])
     yield from _speed(compared, run)
     yield from _tf32(run)

@@ -129,15 +129,15 @@ def _skipped(diagnosis: Diagnosis, look: Style) -> str:
 
 def _scale(diagnosis: Diagnosis, look: Style) -> str:
     """The loss scale at the start, at the end, and its most frequent value."""
-    told = []
+    parts = []
     for probe in diagnosis.probes:
         known = [step.loss_scale for step in probe.training.steps if step.loss_scale is not None]
         if known:
             longest, _ = Counter(known).most_common(1)[0]
             course = f"{number_text(known[0])} {look.arrow} {number_text(known[-1])}"
             rest = f", mostly {number_text(longest)}" if longest not in (known[0], known[-1]) else ""
-            told.append(f"{course}{rest}" if known[0] != known[-1] else f"{number_text(known[0])}{rest}")
-    return "; ".join(told)
+            parts.append(f"{course}{rest}" if known[0] != known[-1] else f"{number_text(known[0])}{rest}")
+    return "; ".join(parts)
 
 
 def _loss(diagnosis: Diagnosis, look: Style) -> str:
@@ -177,10 +177,10 @@ def failing(diagnosis: Diagnosis) -> list[Finding]:
 
 def counts_of_failing(diagnosis: Diagnosis) -> str:
     found = Counter(finding.severity for finding in failing(diagnosis))
-    told = [
+    parts = [
         count(found[severity], severity.value) for severity in (Severity.ERROR, Severity.WARNING) if found[severity]
     ]
-    return ", ".join(told)
+    return ", ".join(parts)
 
 
 # --- what was edited, and what remains --------------------------------------------------------------------------------

@@ -151,16 +151,16 @@ def _given(name: str, head: re.Pattern[str], is_secret: Callable[[re.Match[str],
     `X-Note: password=…` the name before the colon is not the secret's."""
 
     def hide(text: str) -> str:
-        told, end, at = [], 0, 0
+        parts, end, at = [], 0, 0
         while found := head.search(text, at):
             value = _VALUE.match(text, found.end())
             way = value.lastgroup if value else None
             at = found.end("name")
             if value is not None and way is not None and is_secret(found, value[way], way):
-                told += [text[end : value.start(way)], HIDDEN]
+                parts += [text[end : value.start(way)], HIDDEN]
                 rest = _REST[way].match(text, value.start(way))
                 at = end = rest.end() if rest else value.end()
-        return "".join([*told, text[end:]])
+        return "".join([*parts, text[end:]])
 
     return SecretKind(name, hide)
 

@@ -49,8 +49,8 @@ def _places_of_sights(sights: Iterable[AlsoSeen], finding: Finding, look: Style)
     places: dict[str, dict[str, None]] = {}
     for seen in sights:
         places.setdefault(SEEN.get(seen.stage, seen.stage), {})[_place(seen, finding, look)] = None
-    told = [", ".join([stage, *([" and ".join(filter(None, at))] if any(at) else [])]) for stage, at in places.items()]
-    return (", and " if any("," in stage for stage in told) else " and ").join(told)
+    parts = [", ".join([stage, *([" and ".join(filter(None, at))] if any(at) else [])]) for stage, at in places.items()]
+    return (", and " if any("," in stage for stage in parts) else " and ").join(parts)
 
 
 def _place(seen: AlsoSeen, finding: Finding, look: Style) -> str:
@@ -72,12 +72,12 @@ def _sentences(text: str) -> list[str]:
 
 def _fitting(sentences: list[str], look: Style) -> str:
     """As many whole sentences as fit; a first sentence that is too long is shortened in its middle."""
-    told = look.name(sentences[0], LONGEST_SIGHT)
+    text = look.name(sentences[0], LONGEST_SIGHT)
     for sentence in sentences[1:]:
-        if len(told) + len(sentence) >= LONGEST_SIGHT:
+        if len(text) + len(sentence) >= LONGEST_SIGHT:
             break
-        told += f" {look.name(sentence, LONGEST_SIGHT)}"
-    return told
+        text += f" {look.name(sentence, LONGEST_SIGHT)}"
+    return text
 
 
 def _say_the_same(sentence: str, other: str) -> bool:

@@ -152,8 +152,8 @@ def why_from_culprit(training: TrainingFacts, shown: Location | None = None) -> 
     if loss is None:
         return ""
     if loss.given in GIVEN:
-        told = broke(loss)
-        return f" {told[0].upper()}{told[1:]}."
+        clause = broke(loss)
+        return f" {clause[0].upper()}{clause[1:]}."
     return f" In the loss, {broke(loss)}{line_of(loss, shown or training.model.call.location)}."
 
 
