@@ -157,6 +157,7 @@ def _put_out_text(found: Fixed, settings: Settings) -> int:
 
 
 def write_file(file: EditedFile) -> bool:
+    """Write a fixed file; whether that succeeded. An error is said on standard error."""
     from mpdoctor.fixes.writing import Changed, write_over
 
     try:

@@ -22,6 +22,7 @@ def with_every_string(held: Held, clean: Clean) -> Held:
 
 
 def strings_of(held: Any) -> Iterator[str]:
+    """Every string in the data, in tuples and in keys and values of mappings."""
     if isinstance(held, str):
         yield held
     elif isinstance(held, Mapping):

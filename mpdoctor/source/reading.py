@@ -134,6 +134,7 @@ def source_from_text(text: str | bytes, path: str) -> Source | Problem:
 
 
 def tree_from_text(text: str, path: str) -> ast.Module | Problem:
+    """The syntax tree of a text, or the reason why Python cannot parse it."""
     null = text.find("\0")
     if null >= 0:
         return Problem(NULL_BYTES, _place_of(text, null, path), WITHOUT_NULL_BYTES)

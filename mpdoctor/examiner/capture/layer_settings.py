@@ -27,6 +27,7 @@ _DEEPEST = 4  # calls of the user's own functions that are followed
 
 
 def settings_from_layer(layer: KerasLayer) -> SettingsFacts:
+    """The settings of a live layer that rules ask for: widths, epsilon, constants, activation."""
     class_name = type(layer).__name__
     widths = (_whole(_attribute(layer, name)) for name in _WIDTHS)
     return SettingsFacts(

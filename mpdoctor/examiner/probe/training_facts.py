@@ -82,6 +82,7 @@ def training_facts(
     ended: str,
     failure: FailureFacts | None,
 ) -> TrainingFacts:
+    """The facts of one optimizer's training. `ended`: "steps" or "budget"; `failure`: what ended it early."""
     machine, factor = observed.machine, observed.fixed_scale
     steps, wanted = training.optimizers.steps_to_tell(observed)
     return TrainingFacts(

@@ -54,6 +54,7 @@ def may_hold_pins(folder: Path) -> bool:
 
 
 def pins_from_locks(folder: Path) -> list[Pin]:
+    """The pins in the lock files of a folder."""
     pins: list[Pin] = []
     for name in _LOCKS:
         packages = _toml(folder / name).get("package", [])
@@ -76,6 +77,7 @@ def _pins_from_pipfile_lock(path: Path) -> Iterator[Pin]:
 
 
 def pins_from_declarations(folder: Path) -> list[Pin]:
+    """The pins in the files of a folder that declare what a project needs."""
     pins = [
         *_pins_from_pyproject(folder / "pyproject.toml"),
         *_pins_from_setup_cfg(folder / "setup.cfg"),

@@ -57,6 +57,7 @@ def story_of_growth(training: TrainingFacts) -> str:
 
 
 def remedy_of_growth(training: TrainingFacts) -> str:
+    """The advice for weights that diverge."""
     rate = training.growth.learning_rate if training.growth is not None else None
     if rate is None:
         return f"Lower the learning rate. {NOT_TRIED}"
@@ -164,6 +165,7 @@ def why_not_followed(training: TrainingFacts) -> str:
 
 
 def remedy_from_culprit(training: TrainingFacts) -> str:
+    """The advice for the layer whose output was the first that is not finite."""
     if training.diverges:
         return remedy_of_growth(training)
     found, loss = training.gradient_culprit, training.loss_culprit
@@ -252,6 +254,7 @@ def story_of_gradient(found: GradientCulpritFacts, shown: Location | None) -> st
 
 
 def remedy_from_gradient(training: TrainingFacts, found: GradientCulpritFacts) -> str:
+    """The advice for the gradient that was the first that is not finite."""
     if _is_kept(found):
         return (
             "Leave gradients that are not finite out of that variable, or set it back after such a step: a skipped "

@@ -34,6 +34,8 @@ class Super(Call):
 
 
 def evaluate_attribute(state: State, node: ast.Attribute, is_called: bool = False) -> Value:
+    """The value of `of.name`; records that it is read. `is_called`: it is the function of a call, which is recorded
+    by itself."""
     dotted, inner = [node], node.value
     while isinstance(inner, ast.Attribute):
         dotted.append(inner)

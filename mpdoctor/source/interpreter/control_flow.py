@@ -31,6 +31,7 @@ MOST_CALLED_IN_TURN = 6  # elements that a loop goes through one by one
 
 
 def execute_if(state: State, node: ast.If) -> bool:
+    """Execute both arms and join the names bound in them; only one arm where the test is certain."""
     test, parts = evaluate_test(state, node.test)
     certain = known(test) if may_prune(node.test) else MISSING
     if certain is not MISSING:
@@ -180,6 +181,7 @@ def leave_loop(state: State, node: ast.Break | ast.Continue) -> bool:
 
 
 def execute_try(state: State, node: TryNode) -> bool:
+    """Execute the body with each handler, and join the names of the paths that go on."""
     before, outer = state.scope.names, state.context
     state.scope.names = dict(before)
     asks = any(is_guarding_handler(handler) for handler in node.handlers)
@@ -213,6 +215,7 @@ def execute_try(state: State, node: TryNode) -> bool:
 
 
 def execute_match(state: State, node: ast.Match) -> bool:
+    """Execute the cases whose patterns may fit, and join the names bound in them."""
     subject = evaluate(state, node.subject)
     before, outer, ends = state.scope.names, state.context, []
     is_certain = False

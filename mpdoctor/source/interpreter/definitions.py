@@ -24,6 +24,7 @@ FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 
 def execute_def(state: State, node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """Bind the function, after its decorators and defaults were evaluated. Its body is executed where it is called."""
     decorators = tuple(evaluate(state, decorator) for decorator in node.decorator_list)
     closure = _closure(state, node, node.name, decorators, "async def" if _is_async(node) else "def")
     value: Value = Defined(closure.facts.location, closure.facts, closure=closure)
@@ -152,6 +153,7 @@ def _closure(state: State, node: FunctionNode, name: str, decorators: tuple[Valu
 
 
 def execute_class(state: State, node: ast.ClassDef) -> bool:
+    """Execute the body of a class, and bind the class with its bases, methods and kind."""
     decorators = [evaluate(state, decorator) for decorator in node.decorator_list]
     bases, _, _ = spread_out(state, node.bases)
     for keyword in node.keywords:

@@ -28,6 +28,7 @@ _SAYS_GLOBAL = re.compile(r"^[ \t]+global\s+\w+\s*(?:,|#|;|\\|$)", re.M)
 
 
 def new_module(state: State, source: Source, path: Path | None, name: str, importer: Module | None) -> Module:
+    """A module that was not executed yet, known to the state by its path."""
     root, shown_root, top, package = state.root, Path(source.path).parent, None, ""
     if importer is not None:
         root, shown_root, top = importer.root, importer.shown_root, importer.top
@@ -44,6 +45,7 @@ def new_module(state: State, source: Source, path: Path | None, name: str, impor
 
 
 def execute_module(state: State, module: Module) -> None:
+    """Execute the top level of a module with a scope and events of its own, and come back to the importer."""
     importer = state.position()
     state.module, state.scope, state.events = module, module.scope, module.events
     state.frame, state.qualified, state.owner = Frame(), [], None

@@ -54,6 +54,8 @@ _MAY_HOLD_FUNCTIONS = (Defined, Call, Collection, Either)
 
 
 def evaluate_call(state: State, node: ast.Call, dropped: bool = False) -> Value:
+    """The value of a call; records it, and inlines the user's own function. `dropped`: the value is used for
+    nothing."""
     function = node.func
     if isinstance(function, ast.Attribute):
         callee = evaluate_attribute(state, function, is_called=True)
