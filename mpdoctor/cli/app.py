@@ -97,7 +97,7 @@ def _rules(app: typer.Typer) -> None:
 def _show(app: typer.Typer) -> None:
     from mpdoctor.cli.commands.show import show
 
-    app.command(short_help="Show a saved diagnosis, in any format.")(show)
+    app.command(short_help="Show a saved diagnosis, or a recorded training.")(show)
 
 
 def _env(app: typer.Typer) -> None:
