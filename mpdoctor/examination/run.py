@@ -110,8 +110,7 @@ def _environment(settings: Settings) -> dict[str, str]:
 
 
 def _watched(chosen: Choice, request: Request, settings: Settings, progress: Progress) -> Seen:
-    """Run the examiner until it ends, or until it is stopped because no training step was reached in time or a step
-    does not return."""
+    """What was seen until the examiner ended, or was stopped: it was in no training step in time, or a step hung."""
     written = Path(request.events).with_name("request.json")
     written.touch(mode=0o600, exist_ok=False)  # the script's arguments may hold a password
     written.write_text(request.to_json(), encoding="utf-8")

@@ -221,6 +221,17 @@ def _is_of_float32_alone(rule: Rule, facts: Any, finding: Finding) -> bool:
     return runs_in_float32_alone(facts, finding.location)
 
 
+def _completed(finding: Finding, rule: Rule, kind: str, facts: Any) -> Finding:
+    """The finding with what its rule leaves out: code, name, severity and stage."""
+    return dataclasses.replace(
+        finding,
+        code=rule.code,
+        name=rule.name,
+        severity=finding.severity or rule.severity,
+        stage=finding.stage or _stage_of(kind, facts),
+    )
+
+
 def findings_from_facts(
     kind: str, facts: Any, keras: Keras | None, chosen: Callable[[Rule], bool]
 ) -> Iterator[Finding | Crashed]:
@@ -235,13 +246,7 @@ def findings_from_facts(
             for finding in look(facts):
                 if kind == "in_source" and _is_of_float32_alone(rule, facts, finding):
                     continue
-                yield dataclasses.replace(
-                    finding,
-                    code=rule.code,
-                    name=rule.name,
-                    severity=finding.severity or rule.severity,
-                    stage=finding.stage or _stage_of(kind, facts),
-                )
+                yield _completed(finding, rule, kind, facts)
         except Exception as error:  # a rule's defect is ours: it is shown, and ends the run with exit status 3
             broken = breakdown_from_error("", error)
             yield Crashed(rule.code, f"{kind} ({broken.where})", broken.error)

@@ -70,11 +70,7 @@ EXPLAINS = {"MP106": "model"}
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
-    for call in facts.calls_of(WRAPPER, *REWRITES):
-        if not call.dropped or not _is_meant_to_wrap(facts, call):
-            continue
-        if is_api(call.callee, WRAPPER) and not (_goes_on_bare(facts, call) or _another_trains(facts, call)):
-            continue
+    for call in _dropped(facts):
         what_follows, severity = _what_follows(facts, call)
         first = call.argument(0)
         given = "" if first is None else text_at(facts, first.location)
@@ -94,6 +90,15 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             place,
             severity=severity,
         )
+
+
+def _dropped(facts: SourceFacts) -> Iterator[Call]:
+    """The calls that wrap an optimizer and whose result is dropped, while a bare optimizer trains."""
+    for call in facts.calls_of(WRAPPER, *REWRITES):
+        if not call.dropped or not _is_meant_to_wrap(facts, call):
+            continue
+        if not is_api(call.callee, WRAPPER) or _goes_on_bare(facts, call) or _another_trains(facts, call):
+            yield call
 
 
 def _never_used(facts: SourceFacts) -> Iterator[tuple[Call, Location]]:
