@@ -141,7 +141,8 @@ class ScaleRoom:
 
     @property
     def middle(self) -> float | None:
-        """What to write for a fixed scale; none below 1 where the room reaches above."""
+        """A fixed scale in the middle of the room, a power of 2, and not below 1 if the room reaches above 1; None
+        where there is no room."""
         if self.lowest is None or self.highest is None or self.is_empty:
             return None
         lowest = max(self.lowest, min(1.0, self.highest))

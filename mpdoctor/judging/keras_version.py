@@ -75,7 +75,8 @@ def keras_of_target(
 def _keras_of_environment(
     target: Target, paths: Sequence[str], facts: Mapping[str, SourceFacts], declared: Mapping[str, Keras]
 ) -> JudgedBy:
-    """What the project asks for, or is installed; else Keras 3. `declared`: what files say of themselves, by path."""
+    """The Keras that the project asks for, or that is installed; else Keras 3. `declared`: what files say of
+    themselves, by path."""
     asked_for = _asked_for_around(target)
     usual = asked_for or _keras_from_versions(release_beside("keras"), release_beside("tensorflow"), BESIDE) or Keras()
     if target.kind != "directory":
@@ -123,7 +124,8 @@ def _asked_for_nearer(paths: Sequence[str], usual: Keras) -> dict[str, Keras]:
 
 
 def _declared(sources: Iterable[SourceFacts]) -> dict[str, Keras]:
-    """What files say themselves, and hand on to those that they import; else what those that they import say."""
+    """The Keras of each file that says one itself; else that of a file that imports it; else that of one that it
+    imports."""
     sources = list(sources)
     own = _own(sources)
     if not own:
@@ -165,7 +167,7 @@ def _asked_for_around(target: Target) -> Keras | None:
 
 
 def _keras_of_python(python: Path) -> Keras | None:
-    """What the packages beside an interpreter are called; it is not started. None where they say nothing of Keras."""
+    """The Keras among the packages of an interpreter, which is not started; None where there is none."""
     environment = environment_of(python)
     if environment is None:
         return None
@@ -177,7 +179,7 @@ def _keras_of_python(python: Path) -> Keras | None:
 
 
 def _keras_from_versions(keras: str, tensorflow: str, because: str) -> Keras | None:
-    """What these two say, as they are installed; "" is for one that is not: up to 2.5 TensorFlow brought its own."""
+    """The Keras of these installed releases, "" for one that is not installed: up to 2.5 TensorFlow brought its own."""
     if keras:
         return Keras("tf.keras" if keras.startswith("2") else "keras", keras, tensorflow, because)
     return Keras("tf.keras", tensorflow, tensorflow, because) if re.match(r"2\.[0-5]\.", tensorflow) else None

@@ -212,7 +212,8 @@ def _what_is_gone(count: int, named: str) -> str:
 
 
 def _why_guessed(gone: Sequence[Finding], guessed: JudgedBy) -> str:
-    """What the project says of these files, which is not enough, and what they were judged by therefore."""
+    """A sentence: what the project says of its TensorFlow, which is not enough, and by which Keras the files were
+    judged therefore."""
     from mpdoctor.project.keras_pins import ranges_around, release_told_around
 
     files = list(dict.fromkeys(finding.location.path for finding in gone if finding.location is not None))

@@ -43,8 +43,8 @@ class Suppressions:
         return [finding for finding in findings if not self._is_answered(finding)]
 
     def facts(self, paths: Iterable[str], keras_of: Callable[[str], Keras], live: bool) -> Iterator[SuppressionFacts]:
-        """What there is to say of each comment in these files, once all findings were seen. `keras_of`: by which Keras
-        a file was judged; `live`: whether the program was run, too."""
+        """The facts of each ignore comment in these files, once all findings were seen. `keras_of`: by which Keras a
+        file was judged; `live`: whether the program was run, too."""
         asked_of = functools.cache(functools.partial(self._was_asked, live=live))
         for path in paths:
             keras = keras_of(path)

@@ -25,7 +25,8 @@ OF_RETURNED = ("MP218",)
 
 
 def repeated_steps_removed(finding: Finding, optimizers: list[OptimizerFacts], source_at: SourceAt) -> Iterator[Answer]:
-    """What the running program did, and its source leaves in doubt."""
+    """Proposals against a wrapper, an unscaling or a clipping too many, which the running program showed and its source
+    leaves in doubt."""
     place = finding.location
     facts = source_at(place.path) if place is not None and finding.stage != "source" else None
     if facts is None or place is None:
@@ -46,7 +47,7 @@ def repeated_steps_removed(finding: Finding, optimizers: list[OptimizerFacts], s
 
 
 def returned_value_cast(finding: Finding, making: LiveLayers) -> Iterator[Answer]:
-    """float32 that the user's own layer returns though it computes in 16 bits."""
+    """A cast of the float32 that the user's own layer returns though it computes in 16 bits."""
     layer = making.layers.get(finding.layer or "") if finding.code in OF_RETURNED else None
     home = layer.class_location if layer is not None else None
     facts = making.source_at(home.path) if home is not None else None
@@ -57,7 +58,7 @@ def returned_value_cast(finding: Finding, making: LiveLayers) -> Iterator[Answer
 
 
 def mixed_operands_cast(finding: Finding, source_at: SourceAt) -> Iterator[Answer]:
-    """A 16-bit and a float32 tensor in one operation of the training code, outside of its layers."""
+    """A cast where a 16-bit and a float32 tensor are combined in the training code, outside of its layers."""
     place, dtypes = finding.location, finding.evidence.get("dtypes")
     facts = source_at(place.path) if place is not None and finding.code in OF_TRAINING_CODE else None
     if facts is None or place is None or finding.layer is not None or not isinstance(dtypes, dict):
@@ -69,7 +70,7 @@ def mixed_operands_cast(finding: Finding, source_at: SourceAt) -> Iterator[Answe
 
 
 def operation_kept_from_zero(finding: Finding, diagnosis: Diagnosis, source_at: SourceAt) -> Iterator[Answer]:
-    """A root or a logarithm of 0, where the training broke: by the line of that operation."""
+    """A small number under a root or a logarithm of 0, on the line of the operation where the training broke."""
     trainings = [probe.training for probe in diagnosis.probes if probe.training.model.id == finding.model]
     culprits = [training.gradient_culprit.operation for training in trainings if training.gradient_culprit is not None]
     culprits += [training.loss_culprit for training in trainings] + [

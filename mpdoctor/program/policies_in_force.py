@@ -50,7 +50,7 @@ class PoliciesInForce:
         return sorted((*self.calls_that_set, *self.calls_that_clear), key=lambda call: call.order)
 
     def _of_floatx(self, clearing: Call) -> tuple[PolicyName, ...]:
-        """What a call leaves that makes Keras forget the policy."""
+        """The policies after a call that makes Keras forget the global one: those of floatx."""
         floatx = [call for call in self._calls.by_names((SET_FLOATX,)) if call.order < clearing.order]
         return (policies_set_by(floatx[-1]) or (UNSURE,)) if floatx else ("float32",)
 
@@ -119,12 +119,12 @@ class PoliciesInForce:
         return tuple(dict.fromkeys(found))
 
     def _put_back(self, call: Call) -> tuple[PolicyName, ...]:
-        """What a call sets that is given the global policy of before, `set_global_policy(before)`; () for others."""
+        """The policies that a call restores, as `set_global_policy(before)` does; () for other calls."""
         read = policies_read_for(call)
         return tuple(dict.fromkeys(name for reading in read for name in self.at(reading)))
 
     def policies_set(self) -> tuple[str | None, ...]:
-        """What the events say for `policies_set`."""
+        """The value of `SourceFacts.policies_set`, from the events."""
         found: list[str | None] = []
         for call in self.calls_that_set:
             named = policies_set_by(call)

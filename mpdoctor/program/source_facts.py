@@ -295,7 +295,7 @@ class SourceFacts:
         return self._dtypes.at(value, context)
 
     def returns_of(self, function: FunctionFacts) -> Iterator[Return]:
-        """What a function returns, every `return` for every time that it was followed."""
+        """The `return`s of a function, each once for every time that the function was followed."""
         return iter(self._returns_by_function.get(id(function), ()))
 
     def calls_of(self, *names: str) -> Iterator[Call]:

@@ -139,7 +139,7 @@ class ClassFacts:
 
     @property
     def kind(self) -> str | None:
-        """What it is to Keras, or what all classes are that it is mixed into."""
+        """The kind of Keras class that it is, or that all classes are which it is mixed into."""
         if self.own_kind is not None or not self.mixed_into:
             return self.own_kind
         kinds = {own.own_kind for own in self.mixed_into.values()}

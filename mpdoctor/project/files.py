@@ -105,7 +105,7 @@ def walk(directory: Path, exclude: Sequence[PathPatterns] = (), *, everything: b
 
 
 def _entries(folder: Path) -> list[os.DirEntry[str]]:
-    """What lies in a directory, by name. Raises OSError if it cannot be listed."""
+    """The entries of a directory, sorted by name. Raises OSError if it cannot be listed."""
     with os.scandir(folder) as found:
         return sorted(found, key=lambda entry: entry.name)
 

@@ -36,7 +36,7 @@ class _Prose(NamedTuple):
 
 
 class KerasOfFolders:
-    """What was found for folders, for those who ask for many: nothing is read twice."""
+    """Cache of what was found for folders, for callers that ask for many: nothing is read twice."""
 
     def __init__(self) -> None:
         self._declared: dict[Path, Keras | None] = {}

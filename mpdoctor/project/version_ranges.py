@@ -26,7 +26,7 @@ class Clause:
 
 @dataclass(frozen=True)
 class PlainRange:
-    """What `packaging.specifiers.SpecifierSet` is for clauses of numbers alone."""
+    """A `packaging.specifiers.SpecifierSet` for clauses of numbers alone."""
 
     clauses: tuple[Clause, ...]
 

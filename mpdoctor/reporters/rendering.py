@@ -91,7 +91,7 @@ def fit_to_show(diagnosis: Diagnosis) -> Diagnosis:
 
 
 def lines_for_a_log(lines: Iterable[str]) -> str:
-    """What is said beside a report."""
+    """The lines that are written beside a report."""
     return _text("".join(f"{one_line(line)}\n" for line in lines))
 
 

@@ -123,7 +123,7 @@ def _result(finding: Finding, numbers: dict[str, int], seen: _Seen) -> dict[str,
 
 
 def _fix(fix: Fix) -> dict[str, Any]:
-    """What a notebook's cell needs has no place in the file that SARIF could name."""
+    """A SARIF fix. Not for a notebook: an edit of a cell has no place in the file that SARIF could name."""
     paths = dict.fromkeys(edit.location.path for edit in fix.edits)
     changes = (
         {
@@ -227,5 +227,5 @@ def _file(path: str) -> dict[str, str]:
 
 
 def _message(text: str) -> dict[str, str]:
-    """What looks like a link, `[text](1)`, would become one."""
+    """A SARIF message. `[text](1)`, which viewers show as a link, is escaped."""
     return {"text": visible(text).replace("](", "]\\(")}

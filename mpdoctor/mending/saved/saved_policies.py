@@ -181,7 +181,8 @@ def _name(dtype: Any) -> str | None:
 
 
 def _dtype(before: Any, name: str, keras_version: str, form: str) -> Any:
-    """What Keras 3 before 3.3 and Keras 2 without mixed precision write is a mere text."""
+    """The policy in the form in which this Keras writes it: Keras 3 before 3.3, and Keras 2 without mixed precision,
+    write a mere text."""
     is_keras2 = keras_version.startswith("2")
     if is_keras2 and name not in MIXED:
         return name

@@ -40,7 +40,7 @@ _ALIKE = {
 
 
 class Dtypes(Protocol):
-    """What asks, and can be asked for the dtypes of what the function is given."""
+    """Interface of what the functions here ask for the dtypes of their arguments."""
 
     returned: Returned | None
 
@@ -143,7 +143,7 @@ def _of_joined(dtypes: Dtypes, function: str, call: Call, depth: int) -> str | N
 
 
 def tensors_met(call: Call) -> Sequence[Value]:
-    """What a function of TensorFlow's combines, if it is one that takes tensors of one dtype and promotes nothing."""
+    """The tensors that a TensorFlow function combines, if they must have one dtype and none is promoted; else none."""
     name = public_name(call.callee.name) if isinstance(call.callee, Api) else ""
     place, function = _place_and_function(name)
     joined = call.arguments(JOINING[function]) if place == "tensorflow" and function in JOINING else ()
@@ -151,7 +151,7 @@ def tensors_met(call: Call) -> Sequence[Value]:
 
 
 def _by_literals(dtypes: Dtypes, call: Call, positions: tuple[int, int], depth: int) -> str | None:
-    """What TensorFlow makes of Python numbers: float32 and int32; of tensors their own dtype. Of an argument of the
+    """The dtype that TensorFlow gives to Python numbers, float32 or int32; for tensors their own. Of an argument of the
     command line its default counts."""
     given = list(call.arguments(slice(*positions))) or [value for name, value in call.keywords if name in VALUE_NAMES]
     values = [leaf for item in given for leaf in leaves(item)]

@@ -92,7 +92,7 @@ def _goes_on_mended(run: PolicyRun) -> bool:
 
 
 def _first_error(run: PolicyRun, look: Style) -> Iterator[str]:
-    """What keeps it from training, in the words of the check."""
+    """The error that keeps the policy from training, in the words of the check."""
     error = next((finding for finding in run.diagnosis.findings if finding.severity is Severity.ERROR), None)
     if error is not None:
         yield f"{error.code}: {look.name(f'{error.message} {error.help}', MOST_OF_ERROR)}"

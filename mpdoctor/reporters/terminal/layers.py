@@ -77,5 +77,5 @@ def _rows(layers: list[LayerFacts], usual: str) -> list[LayerFacts]:
 
 
 def _output(layer: LayerFacts) -> str:
-    """What it puts out, where that is not what it computes in."""
+    """The dtypes of the layer's outputs; "" where they are its compute dtype."""
     return "" if layer.output_dtypes in ((), (layer.compute_dtype,)) else ", ".join(layer.output_dtypes)

@@ -41,6 +41,6 @@ def _taken(left: dict[str, str], labels: tuple[str, ...]) -> str:
 
 
 def _gpus(environment: Mapping[str, str]) -> str:
-    """What they can do stays among the rest."""
+    """The names of the GPUs. Their capabilities are listed with the rest."""
     named = [text for label, text in environment.items() if label.startswith("GPU") and label[3:].strip().isdigit()]
     return ", ".join(named)

@@ -168,7 +168,7 @@ def _why_not_trained(diagnosis: Diagnosis) -> str:
 
 
 def _afterthoughts(diagnosis: Diagnosis, look: Style) -> list[str]:
-    """What else is to be said in the first line, the longest first: the first that fits is taken."""
+    """Further parts of the first line, the longest first: the first that fits is taken."""
     what_if = sum(finding.what_if for finding in diagnosis.findings)
     if what_if:
         found = f"; {count(what_if, 'finding')}"

@@ -144,8 +144,8 @@ def _trained_models(facts: SourceFacts) -> Iterable[Call]:
 
 
 def _trains_its_output(facts: SourceFacts, model: Call) -> bool:
-    """Whether the loss is computed from the model's output; False for a custom train_step that never calls the "
-    "model, or one that the model is given and that is not followed from here."""
+    """Whether the loss is computed from the model's output; False for a custom train_step that never calls the model,
+    or one that the model is given and that is not followed from here."""
     own = class_of(model)
     step = own.find_method("train_step") if own is not None else None
     if own is None or step is None:
@@ -183,8 +183,8 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
 
 
 def _outermost_outputs(model: ModelFacts) -> list[LayerFacts]:
-    """The layers whose outputs are the model's outputs; a nested model only where its last layers are not among "
-    "them."""
+    """The layers whose outputs are the model's outputs; a nested model only where its last layers are not among
+    them."""
     return [layer for layer in model.layers if _is_floating_output(layer) and not _holds_outputs(model, layer)]
 
 

@@ -189,8 +189,8 @@ def _made(facts: SourceFacts) -> Iterator[tuple[Call, str, Value]]:
 
 @lru_cache(maxsize=1)
 def _combined(facts: SourceFacts) -> frozenset[int]:
-    """The ids of the values that are operands of an operation, directly or through a function that keeps their "
-    "dtype."""
+    """The ids of the values that are operands of an operation, directly or through a function that keeps their
+    dtype."""
     joining = [call for call in facts.calls if isinstance(call.callee, Api) and call.method in JOINING]
     waiting = [operand for operation in facts.operations for operand in operation.operands]
     waiting += [operand for call in joining for operand in call.arguments(JOINING[call.method])]

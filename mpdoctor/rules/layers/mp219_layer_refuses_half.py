@@ -142,8 +142,8 @@ def _finding_of_signature(failure: FailureFacts, half: str) -> Finding:
 
 
 def _finding_of_part(failure: FailureFacts, part: PartFacts) -> Finding:
-    """The finding for a library's regularizer or constraint, whose input is a weight: float32 under every mixed "
-    "policy."""
+    """The finding for a library's regularizer or constraint, whose input is a weight: float32 under every mixed
+    policy."""
     argument = "kernel_constraint" if part.kind == "constraint" else "kernel_regularizer"
     half = half_given_for_float32(failure)
     returns = f"a {half} value comes back from it" if half else "it makes 16-bit numbers itself"

@@ -154,7 +154,7 @@ def _fix(facts: SourceFacts, mismatch: DtypeMismatch) -> Fix | None:
 
 
 def _to_cast(facts: SourceFacts, mismatch: DtypeMismatch) -> str:
-    """What the advice casts: of a logarithm what it is taken of."""
+    """The value that the advice casts: for a logarithm its argument."""
     on_the_line = holds(mismatch.event.location, mismatch.half.location)
     inner = _given_to_function(facts, mismatch.half) if on_the_line else None
     return (text_at(facts, inner) if inner is not None else "") or _spelled(facts, mismatch)

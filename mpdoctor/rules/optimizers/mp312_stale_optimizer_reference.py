@@ -176,8 +176,8 @@ def _uses(value: Value | None, inner: Call) -> bool:
 
 
 def _comes_later(event: Event, wrapping: Call) -> bool:
-    """Whether an event certainly comes after the optimizer was wrapped. A function runs some time after its "
-    "definition."""
+    """Whether an event certainly comes after the optimizer was wrapped. A function runs some time after its
+    definition."""
     if event.context.guarded or exclude_each_other(event.context, wrapping.context):
         return False
     return event.context.run != wrapping.context.run or event.order > wrapping.order

@@ -129,8 +129,8 @@ def _is_by_scale(training: TrainingFacts) -> bool:
 
 
 def _is_wrong_before(reference: ReferenceFacts) -> bool:
-    """Whether a layer's output differs from that in float32, which makes gradients 0 that no loss scale can "
-    "preserve."""
+    """Whether a layer's output differs from that in float32, which makes gradients 0 that no loss scale can
+    preserve."""
     room = reference.room
     outputs = [layer.apart or 0.0 for step in reference.steps for layer in step.layers]
     return max(outputs, default=0.0) >= FAR and (room is None or room.is_empty)

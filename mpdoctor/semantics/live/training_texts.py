@@ -280,8 +280,8 @@ def remedy_from_gradient(training: TrainingFacts, found: GradientCulpritFacts) -
 
 
 def _layers_healed(training: TrainingFacts) -> bool:
-    """Whether the trials showed that it breaks without any loss scale, which the step of an eager loop does not "
-    "show."""
+    """Whether the trials showed that it breaks without any loss scale, which the step of an eager loop does not
+    show."""
     return any(remedy.kind == "float32-layers" and remedy.tried == "healed" for remedy in remedies_as_told(training))
 
 

@@ -255,7 +255,7 @@ def _how_to_get_more(training: TrainingFacts, number: int) -> str:
 
 
 def _advice(training: TrainingFacts, verdict: Verdict) -> str:
-    """What a loss-scale optimizer with a floor and a cap would have done otherwise."""
+    """A sentence on what a loss-scale optimizer with a floor and a cap would have changed; "" for nothing."""
     if verdict is Verdict.COLLAPSING and _reached_infinity(training.steps):
         return "With a cap the loss scale would have stayed finite."
     if verdict is Verdict.COLLAPSING and training.floor is None:

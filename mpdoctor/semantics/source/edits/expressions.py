@@ -18,8 +18,8 @@ Edits = Edit | Iterable[Edit] | None
 
 
 def safe_fix(title: str, *edits: Edits) -> Fix | None:
-    """What the program means stays, or the line raised before. None where one of the edits could not be had, or where
-    two of them cannot be made together."""
+    """A fix after which the program means the same, or whose line raised before. None where one of the edits could not
+    be made, or where two of them exclude each other."""
     return _fix(title, True, edits)
 
 
@@ -61,7 +61,7 @@ def text_of(facts: SourceFacts, location: Location) -> str | None:
 
 
 def expression_written(facts: SourceFacts, location: Location) -> ast.expr | None:
-    """What stands there, whole and in parts."""
+    """The text of the expression at a place, whole and in parts."""
     try:
         return ast.parse(f"({text_of(facts, location)})", mode="eval").body
     except (SyntaxError, ValueError):
@@ -162,7 +162,7 @@ def without_part(facts: SourceFacts, location: Location, part: str) -> Edit | No
 
 
 def argument_text(facts: SourceFacts, call: Location, name: str, position: int | None = None) -> str | None:
-    """What stands for an argument, by its name or its position; None where it is not given."""
+    """The text of an argument, given by its name or its position; None where it is not given."""
     written = written_at(facts, call)
     if written is None:
         return None

@@ -120,7 +120,7 @@ def cast_argument(facts: SourceFacts, call: Location, dtype: str = "float32", po
 
 
 def cast_around(facts: SourceFacts, dtype: str = "float32") -> tuple[str, str] | None:
-    """What stands before and behind what is cast. None where the program names nothing that casts."""
+    """The texts before and behind what is cast. None where the program names nothing that casts."""
     is_name = dtype in _DTYPES
     tf = tensorflow(facts)
     if tf is not None:

@@ -200,7 +200,7 @@ def _makes_tensor(call: Call) -> bool:
 
 
 def _attributes(value: Value) -> Iterator[Value]:
-    """What it is an attribute of, and that again."""
+    """The values that lead to an attribute: for `a.b.c` first `a.b`, then `a`."""
     while isinstance(value, Attribute):
         value = value.of
         yield value

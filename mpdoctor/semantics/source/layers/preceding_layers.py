@@ -13,7 +13,7 @@ LONGEST = 200
 
 
 def layers_of_sequential(facts: SourceFacts, model: Call) -> list[Value]:
-    """What a Sequential holds, in order; [] where that is not certain."""
+    """The layers of a Sequential, in order; [] where that is not certain."""
     given = model.argument(0, "layers")
     if given is not None and (not isinstance(given, Collection) or given.open):
         return []

@@ -59,7 +59,7 @@ def _is_output_of(value: Value, own: ClassFacts) -> bool:
 
 
 def _structures(facts: SourceFacts, model: Call) -> Iterator[Value]:
-    """What the model returns."""
+    """The structures that the model returns."""
     if is_functional(model):
         yield from options(model.argument(1, "outputs"))
         return

@@ -62,7 +62,7 @@ def _casts_in_line(ids: Value) -> Iterator[Call]:
 
 
 def _joined(ids: Value) -> tuple[Value, ...]:
-    """What the ids are put together of, side by side."""
+    """The values that ids are concatenated from."""
     last = list(_chain(ids))[-1:]
     parts = [value.argument(0) for value in last if isinstance(value, Call) and function_named(value) in JOINING]
     return tuple(item for part in parts if isinstance(part, Collection) and part.kind != "dict" for item in part.items)

@@ -43,7 +43,7 @@ def guards(facts: SourceFacts) -> Iterator[Guard]:
 
 
 def divisors(facts: SourceFacts) -> Iterator[Value]:
-    """What is divided by; of `tf.math.rsqrt(x)` what stands under the root."""
+    """Everything that is divided by; for `tf.math.rsqrt(x)` the value under the root."""
     return (value for use, value, _ in _uses(facts) if use in (DIVISOR, RECIPROCAL_ROOT))
 
 
@@ -123,7 +123,7 @@ def _in_calls(facts: SourceFacts) -> Iterator[tuple[str, Value, User]]:
 
 
 def _kind_of_power(exponent: Value | None) -> str | None:
-    """What a power of this exponent is of its base."""
+    """How a power with this exponent uses its base: as a divisor or under a root; None for others."""
     number = known(exponent)
     return _EXPONENTS.get(number) if isinstance(number, (int, float)) else None
 
@@ -206,7 +206,7 @@ def _bounds(value: Value, positions: dict[str, tuple[int, ...]]) -> Iterator[Val
 
 
 def _opened(value: Value | None, depth: int = 0) -> Iterator[Value]:
-    """What a value may be, behind reshapes and the like."""
+    """The values that a value may be, with reshapes and the like taken off."""
     for option in options(value):
         if depth < 6 and isinstance(option, Item):
             yield from _opened(option.of, depth + 1)

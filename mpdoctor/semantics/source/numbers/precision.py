@@ -67,7 +67,7 @@ class Precision:
         self._forget()
 
     def _forget(self) -> None:
-        """What was asked before the roles were known may have another answer now."""
+        """Empty the caches: what was asked before the roles were known may have another answer."""
         self._in_call = dtypes_told(self.facts.keras, partial(self._told, in_call=True))
         self._outside = dtypes_told(self.facts.keras, partial(self._told, in_call=False))
 
@@ -112,7 +112,7 @@ class Precision:
         return _agreed(self.of_layer(network) for network in networks_behind(model))
 
     def _remembered(self, asked: ClassFacts | Call, answer: Callable[[], str | None]) -> str | None:
-        """What was found of a class or a model; None while it is looked for."""
+        """The cached dtype of a class or a model; None while it is being looked for."""
         if id(asked) not in self._models:
             self._models[id(asked)] = None
             self._nested += 1

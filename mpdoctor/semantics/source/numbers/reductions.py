@@ -120,7 +120,7 @@ def _reshaped(value: Value | None, depth: int = 0) -> Iterator[Value | None]:
 
 
 def _is_reduced(value: Value) -> bool:
-    """What was reduced before, and the losses of single examples, are few."""
+    """Whether a value was reduced before, or holds the losses of single examples, so that it is few numbers."""
     waiting = [*options(value)]
     seen = {id(part) for part in waiting}
     for current in waiting:

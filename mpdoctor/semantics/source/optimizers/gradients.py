@@ -147,7 +147,7 @@ def _receivers_at(facts: SourceFacts, call: Call) -> list[Value]:
 
 
 def target(gradient: Call) -> Value | None:
-    """What a tape differentiates."""
+    """The value that a tape differentiates."""
     return gradient.argument(0, "target")
 
 

@@ -15,8 +15,8 @@ from mpdoctor.semantics.source.programs.saved_files import is_doubtful, is_load_
 
 
 def files_told(facts: SourceFacts) -> tuple[SavedFile, ...]:
-    """What the events say for `SourceFacts.files_saved`. A model that was loaded from the same file leaves it as it
-    is."""
+    """The value of `SourceFacts.files_saved`, from the events. A model that was loaded from the same file leaves it as
+    it is."""
     found = {}
     for where, model, save in saves(facts):
         path = text_of(where)

@@ -84,6 +84,6 @@ def is_name_before(text: str, may_be_constant: bool) -> bool:
 
 
 def text_before(facts: SourceFacts, place: Location) -> str:
-    """What stands on the line before an expression; "" where the file is not at hand."""
+    """The text on the line before an expression; "" where the file is not at hand."""
     lines = facts.lines_of(place.path)
     return lines[place.line - 1][: place.column - 1].strip() if place.line <= len(lines) else ""
