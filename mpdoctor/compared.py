@@ -42,7 +42,7 @@ class PolicyRun:
 
     @property
     def probe(self) -> Probe | None:
-        """Of a program that trains several things the first."""
+        """The short training; of a program that trains several models, the first one."""
         return next(iter(self.diagnosis.probes), None)
 
     @property
@@ -51,7 +51,7 @@ class PolicyRun:
 
     @property
     def seconds(self) -> float | None:
-        """Of a step: the median of the rounds' medians."""
+        """Seconds per training step: the median of the rounds' medians. None where nothing was timed."""
         return median(_seconds(timing) for timing in self.known) if self.known else None
 
     @property
@@ -63,7 +63,7 @@ class PolicyRun:
 
     @property
     def profile(self) -> ProfileFacts | None:
-        """Of the first round that has one."""
+        """The profile of the first timed round that has one."""
         return next((timing.profile for timing in self.known if timing.profile is not None), None)
 
     @property
@@ -77,7 +77,7 @@ class PolicyRun:
 
     @property
     def resident_growth(self) -> int | None:
-        """From the beginning of the training to the peak."""
+        """Bytes by which the process grew from the beginning of the training to its peak, at most over all rounds."""
         grown = [
             timing.resident_peak - timing.resident_before
             for timing in self.known
@@ -118,8 +118,8 @@ class Compared:
         """3: mpdoctor itself broke. 2: fewer than two policies have a time or a training to compare."""
         if any(run.diagnosis.crashed for run in self.runs):
             return 3
-        told = [run for run in self.runs if run.known or any(loss is not None for loss in run.losses)]
-        return 0 if len(told) > 1 else 2
+        shown = [run for run in self.runs if run.known or any(loss is not None for loss in run.losses)]
+        return 0 if len(shown) > 1 else 2
 
 
 def _seconds(timing: TimingFacts) -> float:

@@ -55,11 +55,13 @@ def diagnose(settings: Settings, progress: Progress) -> Diagnosis:
 
 
 def diagnose_with_sources(settings: Settings, progress: Progress) -> tuple[Diagnosis, Mapping[str, SourceFacts]]:
-    """The same, and what was read: facts without their events, by path as shown."""
+    """Like `diagnose`, together with the facts of each source file that was read, by path as shown. These facts have
+    lost their events."""
     progress.stage("reading the source")
 
     def judge_ahead(target: Target, stage: SourceStage, own: tuple[str, ...]) -> None:
-        """By the Keras that most likely will be that of the whole target: if it is not, the files are judged again."""
+        """Judge the files by the Keras that the whole target will most likely have. If another one turns out, they are
+        judged again."""
         findings_of_source(
             stage.judge, stage.facts, own, keras_of_target(target, settings, own, stage.facts, ()), settings
         )
@@ -73,10 +75,17 @@ def diagnose_with_sources(settings: Settings, progress: Progress) -> tuple[Diagn
     examined = [_with_comments_judged(target, suppressions, settings) for target in examined]
     stage.save()
     progress.close()
-    found = (finding for target in examined for finding in target.findings)
-    findings = presented(found, stage.facts, EditedFiles(settings.unsaved, settings.edited))
+    return _diagnosis(examined, stage, suppressions, settings), stage.facts
+
+
+def _diagnosis(
+    examined: list[_Examined], stage: SourceStage, suppressions: Suppressions, settings: Settings
+) -> Diagnosis:
+    """All targets' findings and facts as one diagnosis, with the exit status."""
+    all_findings = (finding for target in examined for finding in target.findings)
+    findings = presented(all_findings, stage.facts, EditedFiles(settings.unsaved, settings.edited))
     crashed = (*(crash for target in examined for crash in target.crashed), *suppressions.crashed)
-    diagnosis = Diagnosis(
+    return Diagnosis(
         targets=tuple(target.report for target in examined),
         findings=tuple(findings),
         models=tuple((target.report.id, model) for target in examined for model in target.models),
@@ -92,12 +101,11 @@ def diagnose_with_sources(settings: Settings, progress: Progress) -> tuple[Diagn
         version=__version__,
         fail_on=settings.fail_on,
     )
-    return diagnosis, stage.facts
 
 
 @dataclass(frozen=True)
 class _Examined:
-    """All that is known of one target."""
+    """Everything that is known about one target."""
 
     target: Target
     paths: tuple[str, ...]
@@ -162,8 +170,8 @@ def _probe(training: TrainingFacts, run: ExaminationFacts) -> Probe:
 
 
 class _Judged(NamedTuple):
-    """What the rules say of one target, and by which Keras. `gone`: what would raise in the Keras that was guessed, of
-    code that is plainly for an older one."""
+    """The findings and crashes of all rules for one target, and the Keras that it was judged by. `gone`: findings that
+    would hold in the guessed Keras, in code that is plainly written for an older one."""
 
     findings: list[Finding]
     crashed: list[Crashed]
@@ -179,11 +187,11 @@ def _judge(
     runs: list[ExaminationFacts],
     settings: Settings,
 ) -> _Judged:
-    """What all chosen rules say of the target's source and of its runs."""
+    """Run all chosen rules over the target's source and over what its runs showed."""
     source, keras, gone = findings_of_source(stage.judge, stage.facts, paths, keras, settings)
     judged = [
         *source,
-        *_of_forced_loop(target, keras, runs, settings),
+        *_findings_of_forced_loop(target, keras, runs, settings),
         *(
             spelled(item, stage.facts, run.keras or keras.usual)
             for run in runs
@@ -198,10 +206,10 @@ def _judge(
     )
 
 
-def _of_forced_loop(
+def _findings_of_forced_loop(
     target: Target, keras: JudgedBy, runs: list[ExaminationFacts], settings: Settings
 ) -> Iterator[Finding | Crashed]:
-    """What the source of a custom loop shows under the policy that its run was forced to."""
+    """Findings in the source of a custom loop, judged as under the policy that its run was forced to."""
     if settings.assume_mixed or not any(trained_by_hand(run) for run in runs):
         return
     chosen = chosen_rules(settings)
@@ -244,7 +252,8 @@ def _skipped(settings: Settings, examined: list[_Examined], stage: SourceStage) 
 
 
 def _with_comments_judged(target: _Examined, suppressions: Suppressions, settings: Settings) -> _Examined:
-    """Once all targets were judged: a comment in a file of one may answer what another one's program does there."""
+    """The target with its ignore comments judged. It runs after all targets were judged, since a comment in a shared
+    file may suppress what another target's program does there."""
     left, crashes = list(target.findings), list(target.crashed)
     for comment in suppressions.facts(target.paths, target.keras.of, target.ran):
         for item in findings_from_facts("in_suppression", comment, None, chosen_rules(settings)):
@@ -256,7 +265,8 @@ def _with_comments_judged(target: _Examined, suppressions: Suppressions, setting
 
 
 def _ties(target: Target, stage: SourceStage) -> Ties:
-    """In a directory two files are of one program where one of them imports the other, perhaps through others."""
+    """Which files belong to one program. Only in a directory this is a question: there, one of two files has to import
+    the other, directly or through others."""
     if target.kind != "directory":
         return of_one_program
     return tied_by_imports({path: facts.imports for path, facts in stage.facts.items()})

@@ -96,7 +96,7 @@ class MendedFile:
 
     @property
     def last(self) -> Diagnosis:
-        """Of the file that there is in the end."""
+        """The diagnosis of the new file, or of the old one where none was written."""
         return self.after or self.before
 
     @property

@@ -15,7 +15,7 @@ class Progress(Protocol):
         """How far the present stage is, where that is known."""
 
     def close(self) -> None:
-        """Nothing more will be told; whatever was on the screen goes away."""
+        """End: remove what is on the screen."""
 
 
 class SilentProgress:

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 
 def app_for(arguments: tuple[str, ...]) -> typer.Typer:
-    """With the command that the arguments begin with, and with all where they begin with none: what the others import
-    is not waited for."""
+    """The typer application with the one command that the arguments begin with; with all commands where they begin with
+    none. Other commands' imports would cost start-up time."""
     named = [name for name in arguments[:1] if name in _COMMANDS]
     app = typer.Typer(
         cls=None if named else _help_with_examples(),
@@ -97,7 +97,7 @@ def _rules(app: typer.Typer) -> None:
 def _show(app: typer.Typer) -> None:
     from mpdoctor.cli.commands.show import show
 
-    app.command(short_help="Show a saved diagnosis, in any format.")(show)
+    app.command(short_help="Show a saved diagnosis, or a recorded training.")(show)
 
 
 def _env(app: typer.Typer) -> None:

@@ -119,7 +119,7 @@ def _edit(settings: Settings, wishes: Wishes, output: Output, choice: Choice, qu
         say(f"the edits of {' and '.join(sorted(codes))} in {path} undo each other, and were not made.")
     if wishes.diff:
         write(diff_from_files(found.changed))
-        say(_told(found, wishes, "would be "))
+        say(_sentence_on_edits(found, wishes, "would be "))
         code = found.diagnosis.exit_code
         return code if code > 1 else int(bool(found.changed) and not settings.exit_zero)
     if any(target.kind == "stdin" for target in settings.targets):
@@ -128,11 +128,11 @@ def _edit(settings: Settings, wishes: Wishes, output: Output, choice: Choice, qu
     if failed:  # what remains is what stands on the disk
         found = fixed(settings, progress_for(quiet), lambda diagnosis, sources: {}, choice)
         return max(put_out(found.diagnosis, output), 2)
-    say(_told(found, wishes, ""))
+    say(_sentence_on_edits(found, wishes, ""))
     return put_out(found.diagnosis, output)
 
 
-def _told(found: Fixed, wishes: Wishes, would: str) -> str:
+def _sentence_on_edits(found: Fixed, wishes: Wishes, would: str) -> str:
     from mpdoctor.reporters.text.style import count
 
     number = sum(found.counts.values())
@@ -145,7 +145,7 @@ def _told(found: Fixed, wishes: Wishes, would: str) -> str:
 
 
 def _put_out_text(found: Fixed, settings: Settings) -> int:
-    """The text as it is now on standard output, for whoever pipes it; the report on standard error."""
+    """Write the text as it is now to standard output, and the report to standard error."""
     from mpdoctor.reporters.rendering import report_from_diagnosis
 
     target = next(target for target in settings.targets if target.kind == "stdin")
@@ -157,6 +157,7 @@ def _put_out_text(found: Fixed, settings: Settings) -> int:
 
 
 def write_file(file: EditedFile) -> bool:
+    """Write a fixed file; whether that succeeded. An error is said on standard error."""
     from mpdoctor.fixes.writing import Changed, write_over
 
     try:

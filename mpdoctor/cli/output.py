@@ -96,7 +96,7 @@ ColorOption = Annotated[Color, typer.Option(metavar="WHEN", help="auto, always o
 
 @dataclass(frozen=True)
 class Output:
-    """What of a diagnosis the user wants, and where."""
+    """Which reports of a diagnosis the user wants, and where."""
 
     shown: OutputFormat
     files: tuple[tuple[Path, OutputFormat], ...] = ()
@@ -181,7 +181,7 @@ def _look(form: OutputFormat, columns: int, color: Color) -> dict[str, Any]:
 
 
 def _rendered(diagnosis: Diagnosis, form: OutputFormat, **look: Any) -> str | None:
-    """None where the reporter broke, which is a defect of ours: the findings are shown all the same."""
+    """The report; None where the reporter broke, which is a defect of mpdoctor: the findings are shown all the same."""
     from mpdoctor.reporters.rendering import lines_for_a_log, report_from_diagnosis
 
     try:
@@ -208,7 +208,7 @@ def _write_file(diagnosis: Diagnosis, path: Path, form: OutputFormat, columns: i
 
 
 def _write_asides(diagnosis: Diagnosis, output: Output) -> None:
-    """What is no part of a report for machines goes to standard error."""
+    """Write what is no part of a report for machines to standard error."""
     from mpdoctor.reporters.rendering import lines_for_a_log
 
     shown_to_people = output.shown is OutputFormat.terminal

@@ -32,7 +32,7 @@ class EndedBySignal(BaseException):
 
 @contextlib.contextmanager
 def raised_signals() -> Iterator[None]:
-    """Meanwhile a signal that asks for the end is an exception: EndedBySignal."""
+    """While this context is active, a signal that asks mpdoctor to end raises EndedBySignal."""
     last = -CLEANING_UP
 
     def end(number: int, _: FrameType | None) -> None:
@@ -55,7 +55,7 @@ def raised_signals() -> Iterator[None]:
 
 
 def end_by(number: int) -> NoReturn:
-    """As if the signal had never been caught."""
+    """End this process by the signal's default action, as if the signal had never been caught."""
     signal.signal(number, signal.SIG_DFL)
     signal.raise_signal(number)
     sys.exit(128 + number)  # the first process of a container survives it

@@ -26,7 +26,7 @@ INTERRUPTED = 128 + signal.SIGINT
 
 
 def watch_command(context: typer.Context, targets: Sequence[str], static: bool) -> int:
-    """The same command again and again, without --watch."""
+    """Run the command of this context, without --watch, again and again."""
     if not static:
         fail("--watch needs --static: it does not run your code again and again.")
     if any(context.params[name] for name in ("fix", "add_ignores", "write_baseline")):
@@ -61,7 +61,7 @@ def watch(targets: Sequence[str], look: Callable[[], object]) -> int:
 
 
 def _changes(paths: Sequence[Path]) -> Iterator[None]:
-    """Once at the beginning, and again each time that something has changed, what is written meanwhile included.
+    """Yield once at the beginning and again after each change; changes that come during a run count too.
 
     Raises EndedBySignal."""
     changed = True  # nothing was looked at yet
@@ -79,7 +79,7 @@ def _changes(paths: Sequence[Path]) -> Iterator[None]:
 
 
 def _next(changes: Iterator[bool]) -> bool:
-    """Raises EndedBySignal."""
+    """The next value of `changes`. Raises EndedBySignal."""
     with _noted_signals() as noted:
         found = next(changes)
     if noted:
@@ -104,7 +104,8 @@ def _changes_in(places: Collection[Path], recursive: bool) -> Iterator[bool]:
 
 
 def _places(paths: Sequence[Path]) -> set[Path]:
-    """Of a file its directory, since many editors write another one in its place, and those of what it imports."""
+    """The directories to watch: the named ones, and those of all named and imported files. A file's directory is
+    watched because many editors replace a file instead of writing into it."""
     files = [path.absolute() for path in paths if not path.is_dir()]
     read = outlines_from_files(files, FileTexts({}).of)
     return {path for path in paths if path.is_dir()} | {path.parent for path in (*files, *read)}

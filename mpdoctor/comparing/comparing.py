@@ -48,7 +48,8 @@ def compare(
 
 
 def _under(policy: str, settings: Settings) -> Settings:
-    """With the gradients beside those in float32, and without what a check alone is for."""
+    """The settings for a check under `policy`: with gradients compared to float32, without the second run and the
+    second training of an ordinary check."""
     return dataclasses.replace(
         settings, policy=policy, holds_policy=True, what_if=False, second_training=False, reference=True
     )

@@ -73,13 +73,13 @@ class EventReader:
 
 
 def event_from_line(line: bytes) -> Event | None:
-    """None for what is no event: a full disk or a fork of the script's cuts a line, and the next one follows it; or
-    the script wrote it."""
+    """The event in a line; None for a line that is none: one cut by a full disk or by a fork of the script, or one that
+    the script wrote."""
     if not line.startswith(b"{"):
         return None
     try:
-        told = json.loads(line)
-        event: Event = _converter().structure(told, EVENTS[told.pop("event")])
+        record = json.loads(line)
+        event: Event = _converter().structure(record, EVENTS[record.pop("event")])
     # what another shape than the one that is expected leads to
     except (ArithmeticError, LookupError, RecursionError, TypeError, ValueError):
         return None
@@ -106,10 +106,10 @@ def _object_reader(cls: type, converter: Any) -> Callable[[Any, Any], Any]:
     structured: Callable[[Any, Any], Any] = make_dict_structure_fn(cls, converter)
     names = {field.name for field in dataclasses.fields(cls)}
 
-    def read(told: Any, _: Any) -> Any:
-        if not _of_type(told, Mapping).keys() <= names:
+    def read(value: Any, _: Any) -> Any:
+        if not _of_type(value, Mapping).keys() <= names:
             raise ValueError("there are fields that nobody knows")
-        facts = structured(told, cls)
+        facts = structured(value, cls)
         return _with_shown_path(facts) if isinstance(facts, Location) else facts
 
     return read
@@ -120,10 +120,10 @@ def _is_literal(kind: Any) -> bool:
 
 
 def _one_of(known: tuple[str, ...]) -> Callable[[Any, Any], str]:
-    def read(told: Any, _: Any) -> str:
-        if told not in known:
+    def read(value: Any, _: Any) -> str:
+        if value not in known:
             raise ValueError(f"it is none of {known}")
-        return str(told)
+        return str(value)
 
     return read
 
@@ -138,10 +138,10 @@ def _list_reader(kind: Any, converter: Any) -> Callable[[Any, Any], Any]:
     if others == [...]:
         return lambda told, _: tuple(converter.structure(item, of) for item in _of_type(told, list))
 
-    def read(told: Any, _: Any) -> Any:
+    def read(value: Any, _: Any) -> Any:
         return tuple(
             converter.structure(item, item_kind)
-            for item, item_kind in zip(_of_type(told, list), (of, *others), strict=True)
+            for item, item_kind in zip(_of_type(value, list), (of, *others), strict=True)
         )
 
     return read
@@ -179,7 +179,7 @@ def _with_shown_path(location: Location) -> Location:
 
 
 def shown_path(path: str) -> str:
-    """Relative to the working directory where it lies below it."""
+    """The path relative to the working directory where it lies below that, else the path itself."""
     try:
         return str(Path(path).relative_to(Path.cwd()))
     except (ValueError, FileNotFoundError):  # FileNotFoundError: the script has removed the working directory

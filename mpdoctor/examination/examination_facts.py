@@ -20,7 +20,7 @@ class ExaminerCrashed(Exception):
 
 
 def facts_from_seen(seen: Seen, policy: str) -> ExaminationFacts:
-    """Raises ExaminerCrashed."""
+    """The facts of one run, from its events. Raises ExaminerCrashed."""
     if seen.crashed is not None:
         raise ExaminerCrashed(seen.crashed, _facts_until_crash(seen, policy))
     failure = seen.failure or (None if seen.ended else _sudden_end(seen))
@@ -69,7 +69,7 @@ def _facts(seen: Seen, policy: str, models: tuple[ModelFacts, ...], failure: Fai
 
 
 def _passed_over(lines: int) -> str:
-    """In words; "" for none."""
+    """A clause that says how many lines of the record could not be read; "" for none."""
     if not lines:
         return ""
     many = "1 line" if lines == 1 else f"{lines:,} lines"

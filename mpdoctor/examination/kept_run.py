@@ -11,7 +11,8 @@ from mpdoctor.facts.frozen import dataclass
 
 @dataclass(frozen=True)
 class KeptRun:
-    """Where the files of one run go, `edited` the folder of edited text; all None where nothing is kept."""
+    """The files that one run is kept in; `edited` is the folder for edited source files. All are None where nothing is
+    kept."""
 
     request: Path | None = None
     events: Path | None = None

@@ -57,8 +57,8 @@ def _new_locked() -> tuple[Path, int | None]:
 
 
 def _lock_of(folder: Path) -> int:
-    """Raises BlockingIOError where a living run holds it, and another OSError where it is no directory or cannot be
-    locked."""
+    """A descriptor that holds the lock of a directory. Raises BlockingIOError where a living run holds it, and another
+    OSError where it is no directory or cannot be locked."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -69,7 +69,7 @@ def _lock_of(folder: Path) -> int:
 
 
 def _remove_stale(place: Path) -> None:
-    """What cannot be listed, locked or removed stays: it is in nobody's way."""
+    """Remove the directories of killed runs. Those that cannot be listed, locked or removed stay, and do no harm."""
     if sys.platform == "win32":
         return
     with contextlib.suppress(OSError):
@@ -95,8 +95,8 @@ def _is_own(known: os.stat_result) -> bool:
 
 
 def _remove(folder: Path) -> None:
-    """With all that is in it, also where a script has taken its own rights away. No link is followed; what is nested
-    too deeply to be walked stays."""
+    """Remove a folder with its contents, also where a script has taken its own permissions away. No link is followed; a
+    tree nested too deeply to be walked stays."""
     with contextlib.suppress(RecursionError):
         _permit(folder)
         for root, names, _ in os.walk(folder):

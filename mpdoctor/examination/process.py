@@ -33,8 +33,9 @@ EXAMINED = {"MPDOCTOR_EXAMINES": "1"}
 
 
 class ExaminerProcess:
-    """Its output is drained, and only the end of it kept; of stderr all, where a file `stderr` is given. `shown`: the
-    stream to which all output is written as it comes. It ends when this process does, however that ends."""
+    """The examiner's process. Its output is drained, and only the end of it is kept; stderr is kept whole where a file
+    `stderr` is given. All output is also written to the stream `shown` as it comes. The process ends when this one
+    does, however that ends."""
 
     def __init__(
         self,
@@ -92,7 +93,8 @@ class ExaminerProcess:
         return self._process.poll() is not None
 
     def signal_and_exit_code(self) -> tuple[int | None, int | None]:
-        """Of the process that was started; where it is a keeper, of the keeper."""
+        """(signal, exit code) of the process that was started, or of its supervisor where it has one. One of both is
+        None."""
         code = self._process.poll()
         return (-code, None) if code is not None and code < 0 else (None, code)
 
@@ -113,14 +115,14 @@ class ExaminerProcess:
 
     def last_words(self) -> str:
         """The end of stderr, without TensorFlow's own log lines."""
-        return _said(self._errors)
+        return _output_text(self._errors)
 
     def last_printed(self) -> str:
         """The end of stdout and stderr together, without TensorFlow's own log lines."""
-        return _said(self._printed)
+        return _output_text(self._printed)
 
 
-def _said(chunks: Iterable[bytes]) -> str:
+def _output_text(chunks: Iterable[bytes]) -> str:
     lines = b"".join(chunks).decode("utf-8", "replace").splitlines()
     return "\n".join(line for line in lines if line.strip() and not _is_log_line(line))[-LONGEST_LAST_WORDS:]
 

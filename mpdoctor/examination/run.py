@@ -110,7 +110,7 @@ def _environment(settings: Settings) -> dict[str, str]:
 
 
 def _watched(chosen: Choice, request: Request, settings: Settings, progress: Progress) -> Seen:
-    """Until the examiner ends, or no training step was reached in time, or a step never returns."""
+    """What was seen until the examiner ended, or was stopped: it was in no training step in time, or a step hung."""
     written = Path(request.events).with_name("request.json")
     written.touch(mode=0o600, exist_ok=False)  # the script's arguments may hold a password
     written.write_text(request.to_json(), encoding="utf-8")
@@ -152,7 +152,7 @@ def _watched(chosen: Choice, request: Request, settings: Settings, progress: Pro
 
 
 def _keep(request: Request, kept: KeptRun) -> None:
-    """What was asked, with the edited text where it will be found afterwards."""
+    """Keep the request, with the edited text where it will be found afterwards."""
     assert kept.request is not None and kept.edited is not None
     if request.edited is not None:
         manifest = Path(request.edited)

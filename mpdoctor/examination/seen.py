@@ -56,7 +56,7 @@ WITH_BUDGET = ("comparing with float32", "training in float32 as well", "trying 
 
 @dataclass
 class Seen:
-    """What the events have told so far; and in the end, how the process ended: "ended" by itself or "timed-out"."""
+    """Collects what the events say, and in the end how the process ended: "ended" by itself or "timed-out"."""
 
     python: str = ""
     keras: Keras | None = None
@@ -206,14 +206,14 @@ class Seen:
             self.passed_over += 1
 
     def environment_facts(self) -> EnvironmentFacts:
-        """Without the variables that mpdoctor itself has set there."""
+        """The environment without the variables that mpdoctor itself has set."""
         known = self.environment.variables
         variables = {name: value for name, value in known.items() if name in os.environ or name not in QUIET}
         return replace(self.environment, variables=variables)
 
 
 def _assert_never(event: NoReturn) -> NoReturn:
-    """As of typing since Python 3.11: the type checker finds an event that no case takes."""
+    """`typing.assert_never` (new in Python 3.11): the type checker reports an event that no `case` takes."""
     raise AssertionError(f"nobody takes {event}")
 
 

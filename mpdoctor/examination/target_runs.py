@@ -78,9 +78,9 @@ def further_trainings(target: Target, run: ExaminationFacts, settings: Settings)
         return
     from mpdoctor.semantics.source.programs.further_trainings import not_examined
 
-    told = not_examined(_sources(target, settings), run.trainings, settings.all_fits)
-    if told:
-        yield Skipped("training", f"{told}.")
+    reason = not_examined(_sources(target, settings), run.trainings, settings.all_fits)
+    if reason:
+        yield Skipped("training", f"{reason}.")
 
 
 def _sources(target: Target, settings: Settings) -> tuple[SourceFacts, ...]:

@@ -46,7 +46,7 @@ def main(request_path: str, imports: OwnImports, foreground: bool = False) -> No
         environment.tell_environment(events)
         events.end()
         os._exit(0)
-    confined = request.kind in SAVED and _is_confined(request)
+    confined = request.kind in SAVED and _confine(request)
     session = Session(request, events)
     if not confined:
         _watch_written_files(session)
@@ -72,8 +72,8 @@ def _folder_of_program(request: Request) -> str | None:
     return os.path.dirname(request.path) if request.path else os.getcwd()
 
 
-def _is_confined(request: Request) -> bool:
-    """Whether there is a wall around this process now: what lies in a file is somebody else's, whatever loads it."""
+def _confine(request: Request) -> bool:
+    """Confine this process to its scratch directory and event file. Whether that succeeded."""
     os.makedirs(request.scratch, mode=0o700, exist_ok=True)
     return not confinement.confine(request.scratch, request.events)
 
@@ -97,7 +97,7 @@ def run(session: Session) -> None:
 
 
 def _wait_for_threads(session: Session) -> None:
-    """As Python itself does at the end of a program: one of them may be about to train."""
+    """Wait for the program's threads, as Python does at the end of a program: one of them may be about to train."""
     threading = sys.modules.get("threading")  # the program's, which may be another one than ours
     if threading is None or not hasattr(threading, "_shutdown"):
         return
@@ -165,7 +165,7 @@ def _say_how_it_ended(session: Session, error: BaseException, seconds: float) ->
 
 
 def _with_own_path(request: Request, failure: FailureFacts) -> FailureFacts:
-    """What was loaded may be a copy; whoever reads this knows the path that they gave."""
+    """The facts with the path that the user gave: the file that was loaded may be a copy."""
     if not request.path:
         return failure
     return replace(failure, message=failure.message.replace(request.judged, os.path.dirname(request.path)))

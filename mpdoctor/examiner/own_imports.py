@@ -60,7 +60,7 @@ class OwnImports:
         self._finder = _OwnModules(self._builtins)
 
     def begin(self) -> None:
-        """From here on it is noted which module imports which."""
+        """Begin to record which module imports which."""
         sys.meta_path.insert(0, self._finder)
         builtins.__import__ = self._note_import
 
@@ -81,7 +81,8 @@ class OwnImports:
             del sys.modules[name]
 
     def in_place(self) -> InPlace:
-        """As if there were no program: also what the standard library imports only when it is called is its own."""
+        """A context in which imports find mpdoctor's own modules, as if there were no program; also for what the
+        standard library imports only when it is called."""
         return InPlace(self._turn, self._path, self._hidden)
 
     # --- imports ------------------------------------------------------------------------------------------------
@@ -196,7 +197,8 @@ class _OwnModules:
 
 
 def _shadowed_roots(roots: set[str], folder: str) -> set[str]:
-    """Those of which `folder` has a module of its own; a folder without __init__ is none that wins."""
+    """Those of these top-level modules that `folder` has a module for. A folder without __init__ takes no
+    precedence."""
     try:
         entries = {entry.partition(".")[0] for entry in os.listdir(folder)}
     except OSError:  # which Python passes over as well

@@ -152,7 +152,8 @@ class Session:
 
     @functools.cached_property
     def layer_scopes(self) -> LayerScopes:
-        """Of a timed run, from the start: the layers of a loop are called before anybody knows that it trains."""
+        """The layer scopes of a timed run, from its start: the layers of a loop are called before it is known that it
+        trains."""
         from mpdoctor.examiner.probe.timed.layer_scopes import LayerScopes
 
         return LayerScopes()
@@ -165,13 +166,13 @@ class Session:
 
     @property
     def losses(self) -> Losses:
-        """Once a Keras is hooked."""
+        """The hooks on losses. Only once a Keras is hooked."""
         assert self._losses is not None
         return self._losses
 
     @property
     def predictions(self) -> Predictions:
-        """Once a Keras is hooked."""
+        """The observed predictions. Only once a Keras is hooked."""
         assert self._predictions is not None
         return self._predictions
 
@@ -188,7 +189,7 @@ class Session:
             self.events.send(Environment(replace(now, run_as=self.run_as)))
 
     def _tell_environment_at_end(self) -> None:
-        """Of a program that made no model, too."""
+        """Report the environment at the end, also of a program that made no model."""
         try:
             if self._environment is not None and self._devices is None:
                 from mpdoctor.examiner.process.devices import devices_from_tensorflow
@@ -250,7 +251,7 @@ class Session:
         return model_from_live(self, keras, model, optimizer, call, data, running=running)
 
     def tell_predictions(self) -> None:
-        """What the program computed with models that it does not train."""
+        """Report what the program computed with models that it does not train."""
         try:
             now = [] if self.training is None else [entry.model for entry in self.training.training_calls]
             trained = [*self.trained_models, *now] if self.has_trained else None
@@ -269,7 +270,7 @@ class Session:
         return self._devices
 
     def policies_of_others(self, keras: KerasAdapter) -> tuple[OtherPolicyFacts, ...]:
-        """What the program set in other Kerases than this one."""
+        """The policies that the program set in other Kerases than this one."""
         return tuple(
             OtherPolicyFacts(str(other.facts.package), other.global_policy(), place, bool(live_models(other)))
             for other in self._adapters
@@ -280,7 +281,7 @@ class Session:
 
     # --- the end ------------------------------------------------------------------------------------------------
     def tell_built(self) -> None:
-        """What a program has made that is not at its end, and perhaps never comes there."""
+        """Report the models that the program has made: it is not at its end, and may never reach it."""
         for keras, model in self.models():
             self.events.model_built(self.untrained(keras, model))
 

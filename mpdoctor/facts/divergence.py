@@ -91,17 +91,18 @@ class DivergenceFacts:
 
     @property
     def level(self) -> float:
-        """Of the loss in float32, over the last third of the steps; inf where it is none to take a part of, because a
-        loss is not above 0."""
+        """The mean float32 loss over the last third of the steps; inf where a loss is not above 0, so that no share of
+        it can be taken."""
         return _mean(self.single[self.last_third]) if min((*self.half, *self.single)) > 0 else math.inf
 
     @property
     def is_apart(self) -> bool:
-        """By more than a part of the change or of the loss, and than roundings of the loss itself explain."""
+        """Whether the loss in 16 bits differs from the one in float32 by a relevant share of the loss or of its change,
+        and by more than rounding of the loss itself explains."""
         return self.parts_from_float32(self.half)
 
     def parts_from_float32(self, losses: Sequence[float]) -> bool:
-        return self._of_change(losses) or self._of_loss(losses)
+        return self._exceeds_share_of_change(losses) or self._exceeds_share_of_loss(losses)
 
     @property
     def diverges(self) -> bool:
@@ -109,19 +110,22 @@ class DivergenceFacts:
 
     @property
     def parts_from_its_change(self) -> bool:
-        """By a part of what the loss changes by, and more than rounded first weights explain."""
-        return self._of_change(self.half) and self._is_beyond(self.rounded, TIMES_THE_CONTROL)
+        """Whether the difference is a relevant share of the loss's change, and more than rounded initial weights
+        explain."""
+        return self._exceeds_share_of_change(self.half) and self._is_beyond(self.rounded, TIMES_THE_CONTROL)
 
     @property
     def parts_from_its_level(self) -> bool:
-        """By a part of the loss, and more than rounding all that layers hand on explains: a loss near 0 is soon a part
-        of itself away."""
-        return self._of_loss(self.half) and self._is_beyond(self.rounded_throughout, TIMES_ROUNDED_THROUGHOUT)
+        """Whether the difference is a relevant share of the loss, and more than rounding all layer outputs explains: a
+        loss near 0 soon differs by a share of itself."""
+        return self._exceeds_share_of_loss(self.half) and self._is_beyond(
+            self.rounded_throughout, TIMES_ROUNDED_THROUGHOUT
+        )
 
-    def _of_change(self, losses: Sequence[float]) -> bool:
+    def _exceeds_share_of_change(self, losses: Sequence[float]) -> bool:
         return self._is_compared(losses) and self._beyond_rounding(losses) > PART_OF_CHANGE * self.change
 
-    def _of_loss(self, losses: Sequence[float]) -> bool:
+    def _exceeds_share_of_loss(self, losses: Sequence[float]) -> bool:
         return self._is_compared(losses) and self._beyond_rounding(losses) > PART_OF_LOSS * self.level
 
     def _is_compared(self, losses: Sequence[float]) -> bool:
@@ -142,6 +146,7 @@ class DivergenceFacts:
 
 
 def _mean(losses: Iterable[float]) -> float:
-    """Every start imports this module, and would wait for `statistics`."""
+    """The mean, without the module `statistics`: this module is imported at every start, and that one is slow to
+    import."""
     values = list(losses)
     return math.fsum(values) / len(values)

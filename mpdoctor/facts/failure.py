@@ -85,7 +85,7 @@ class PartFacts:
 
     @property
     def called(self) -> str:
-        """ "Dice.update_state", "dice"."""
+        """The name with the method, such as "Dice.update_state", or the name alone."""
         return f"{self.name}.{self.method}" if self.method else self.name
 
 

@@ -73,7 +73,7 @@ _SIGNATURE = _Signature()
 
 
 def _init(cls: Any) -> Any:
-    """As the standard library has it."""
+    """An `__init__` like that of `dataclasses.dataclass`."""
     fields = dataclasses.fields(cls)
     names: dict[str, Any] = {"_missing": dataclasses.MISSING}
     body = ["self.__post_init__()"] if hasattr(cls, "__post_init__") else []
@@ -118,6 +118,6 @@ def _values(names: list[str]) -> Callable[[Any], Any]:
 
 
 def _shown(self: Any) -> str:
-    """As the standard library writes it; facts hold no circles."""
-    told = (f"{f.name}={getattr(self, f.name)!r}" for f in dataclasses.fields(self) if f.repr)
-    return f"{type(self).__qualname__}({', '.join(told)})"
+    """The `repr` of the standard library's dataclasses, without its guard against circles: facts hold none."""
+    fields = (f"{f.name}={getattr(self, f.name)!r}" for f in dataclasses.fields(self) if f.repr)
+    return f"{type(self).__qualname__}({', '.join(fields)})"

@@ -150,5 +150,6 @@ class LayerFacts:
 
     @property
     def follows_policy(self) -> bool:
-        """False for what no policy speaks of: layers without floating-point numbers, functions between layers."""
+        """Whether a dtype policy applies: not to layers without floating-point numbers, nor to functions between
+        layers."""
         return self.floating and not self.is_operation

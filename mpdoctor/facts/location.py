@@ -37,7 +37,7 @@ def lines_of(text: str) -> list[str]:
 
 
 def location_in_cell(location: Location, cells: Cells) -> Location:
-    """The same place, its lines counted from the beginning of its cell; as it is where there are no cells."""
+    """The same place with lines counted from the beginning of its notebook cell; unchanged where there are no cells."""
     before = [(number, first) for number, first in cells if first <= location.line]
     if not before:
         return location

@@ -38,7 +38,7 @@ class WriteFacts:
 
 @dataclass(frozen=True)
 class LostCallFacts:
-    """A method that a line of the user's called on a wrapper, and that told the inner optimizer nothing."""
+    """A method that a line of the user's called on a wrapper, and that had no effect on the inner optimizer."""
 
     name: str
     location: Location

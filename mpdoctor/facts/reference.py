@@ -141,7 +141,8 @@ class ScaleRoom:
 
     @property
     def middle(self) -> float | None:
-        """What to write for a fixed scale; none below 1 where the room reaches above."""
+        """A fixed scale in the middle of the room, a power of 2, and not below 1 if the room reaches above 1; None
+        where there is no room."""
         if self.lowest is None or self.highest is None or self.is_empty:
             return None
         lowest = max(self.lowest, min(1.0, self.highest))
@@ -203,7 +204,7 @@ def power_text(scale: float) -> str:
 
 
 def cosine_text(cosine: float) -> str:
-    """With the digits that tell it from 1."""
+    """The cosine with as many digits as are needed to tell it from 1."""
     for digits in (2, 4, 6):
         text = f"{cosine:.{digits}f}"
         if float(text) < 1 and abs(float(text) - cosine) <= (1 - cosine) / 2:

@@ -223,7 +223,7 @@ class TrainingFacts:
 
     @property
     def diverges(self) -> bool:
-        """Whether weights and loss ran away, and not by gradients that nobody unscaled."""
+        """Whether weights and loss diverged for another reason than gradients that were not unscaled."""
         return self.weights_ran_away and self.growth is not None and not self.growth.scaled_gradients
 
     def _leapt_away(self, growth: GrowthFacts, before: int | None) -> bool:

@@ -67,25 +67,30 @@ def baseline_from_findings(findings: Iterable[Finding]) -> Baseline:
 
 
 def json_from_baseline(baseline: Baseline) -> str:
-    """In an order that makes small differences of small changes: by path and code, and not by line."""
+    """The baseline as JSON, sorted by path and code and not by line, so that small changes of a program make small
+    differences."""
     entries = sorted(baseline._entries.values(), key=lambda entry: (entry.path or "", entry.code, entry.fingerprint))
-    told = {"schema_version": SCHEMA_VERSION, "mpdoctor": __version__, "findings": [asdict(entry) for entry in entries]}
-    return json.dumps(told, indent=2) + "\n"
+    content = {
+        "schema_version": SCHEMA_VERSION,
+        "mpdoctor": __version__,
+        "findings": [asdict(entry) for entry in entries],
+    }
+    return json.dumps(content, indent=2) + "\n"
 
 
 def baseline_from_json(text: str | bytes) -> Baseline:
-    """Raises NoBaseline."""
+    """The baseline that this JSON holds. Raises NoBaseline."""
     try:
-        told = json.loads(text)
+        content = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise NoBaseline("it is no JSON") from error
-    if not isinstance(told, Mapping) or not isinstance(told.get("findings"), list):
+    if not isinstance(content, Mapping) or not isinstance(content.get("findings"), list):
         raise NoBaseline("it is no baseline: write one with --write-baseline")
-    if told.get("schema_version") != SCHEMA_VERSION:
+    if content.get("schema_version") != SCHEMA_VERSION:
         raise NoBaseline(
-            f"it has schema version {told.get('schema_version')!r}, and this mpdoctor reads {SCHEMA_VERSION}"
+            f"it has schema version {content.get('schema_version')!r}, and this mpdoctor reads {SCHEMA_VERSION}"
         )
-    return Baseline(map(_entry, told["findings"]))
+    return Baseline(map(_entry, content["findings"]))
 
 
 def _entry(row: Any) -> Entry:

@@ -24,7 +24,7 @@ def both(first: Choice, second: Choice) -> Choice:
 
 
 def with_findings(diagnosis: Diagnosis, kept: Sequence[Finding], settings: Settings) -> Diagnosis:
-    """The same with these of its findings only; the others count as suppressed. What ends with 2 or 3 does so still."""
+    """The diagnosis with only these findings; the others count as suppressed. An exit status of 2 or 3 stays."""
     code = diagnosis.exit_code
     if code < 2:
         failing = any(finding.fails_a_run(settings.fail_on) for finding in kept)

@@ -35,6 +35,6 @@ def _diff(before: str, after: str, name: str) -> Iterator[str]:
 
 
 def _split(text: str) -> list[str]:
-    """As git does: a carriage return belongs to its line."""
+    """The lines of a text, split as git does: only at line feeds, so a carriage return belongs to its line."""
     lines = text.split("\n")
     return [f"{line}\n" for line in lines[:-1]] + ([lines[-1]] if lines[-1] else [])

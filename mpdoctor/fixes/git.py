@@ -35,9 +35,10 @@ def answer(arguments: Sequence[str], otherwise: str) -> str:
 
 
 def content_at(commit: str, path: str) -> bytes | None:
-    """Of a file of the repository, by its path from the top; None where the commit has no such file.
+    """The bytes of a file at this commit, by its path from the top of the repository; None where the commit has no such
+    file.
 
-    Raises NoAnswer where it has one, and git does not hold what stands in it."""
+    Raises NoAnswer where the commit has the file but this clone does not hold its contents."""
     place = f"{commit}:{path}"
     done = _git(["cat-file", "blob", place])
     if not done.returncode:
@@ -57,8 +58,8 @@ def changed_lines(old: Sequence[str], new: Sequence[str]) -> frozenset[int]:
         for name, lines in (("before", old), ("after", new)):
             text = "".join(f"{line}\n" for line in lines)
             Path(directory, name).write_bytes(text.encode(errors="surrogatepass"))
-        told = ["diff", "--no-index", "--no-color", "--no-ext-diff", "--no-textconv", "--text", "-U0"]
-        done = _git([*told, "--inter-hunk-context=0", "--", "before", "after"], outside=directory)
+        options = ["diff", "--no-index", "--no-color", "--no-ext-diff", "--no-textconv", "--text", "-U0"]
+        done = _git([*options, "--inter-hunk-context=0", "--", "before", "after"], outside=directory)
     if done.returncode not in (0, 1):
         raise NoAnswer(f"git cannot compare: {done.stderr.decode(errors='replace').strip()}")
     found: set[int] = set()

@@ -15,8 +15,8 @@ _IGNORED = re.compile(r"(?P<before>#\s*mpdoctor\s*:\s*ignore\s*\[)(?P<selectors>
 
 
 def ignoring_edits(diagnosis: Diagnosis, sources: Mapping[str, SourceFacts]) -> dict[int, tuple[Edit, ...]]:
-    """By the number of a finding the edit that answers it: all of a line have one, which is the first one's. What has
-    no line, or stands where no comment can, has none."""
+    """The edit that adds an ignore comment, by the index of the finding: all findings on one line share one edit. A
+    finding without a line, or where no comment can stand, has no entry."""
     lines: dict[tuple[str, LogicalLine], list[tuple[int, Finding]]] = {}
     for number, finding in enumerate(diagnosis.findings):
         place = finding.location

@@ -97,7 +97,7 @@ def _sources(text: str) -> Iterator[Part | None]:
 
 
 def _members(text: str, at: int) -> dict[str, Part]:
-    """Those of the object that begins there. Raises ValueError where none does."""
+    """The members of the JSON object that begins at `at`. Raises ValueError where none begins there."""
     found: dict[str, Part] = {}
     at = _behind(text, at, "{")
     while text[at : at + 1] != "}":
@@ -113,7 +113,7 @@ def _members(text: str, at: int) -> dict[str, Part]:
 
 
 def _items(text: str, at: int) -> Iterator[Part]:
-    """Those of the list that begins there. Raises ValueError where none does."""
+    """The items of the JSON list that begins at `at`. Raises ValueError where none begins there."""
     at = _behind(text, at, "[")
     is_first = True
     while text[at : at + 1] != "]":

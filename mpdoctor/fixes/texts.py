@@ -30,7 +30,8 @@ def edited(text: str, edits: Iterable[Edit]) -> str:
 
 
 def spans_of_edits(text: str, edits: Iterable[Edit]) -> list[tuple[int, int, str]]:
-    """From which character to which, and what takes the place, its lines ended as those of the text are."""
+    """Each edit as (first character, last character, replacement), the replacement with the line ends of the text
+    around it."""
     starts = [0, *(end.end() for end in _LINE_END.finditer(text))]
     found = []
     for edit in edits:
@@ -40,8 +41,8 @@ def spans_of_edits(text: str, edits: Iterable[Edit]) -> list[tuple[int, int, str
 
 
 def chosen_together(fixes: Sequence[Sequence[Edit]]) -> list[Sequence[Edit]]:
-    """Of several fixes of a file those that can be made at once, in order: a fix is made whole or not at all. An edit
-    that two of them need alike (an import) is made once."""
+    """The fixes of one file that can be made together, in order: a fix is made whole or not at all. An edit that two
+    fixes share (an import) is made once."""
     taken: list[Edit] = []
     found = []
     for edits in fixes:
@@ -66,6 +67,6 @@ def touch(one: Edit, other: Edit) -> bool:
 
 
 def line_end_at(text: str, at: int) -> str:
-    """That of the line at this place, else that of the first line."""
+    """The line end of the line at this character, else that of the first line."""
     found = _LINE_END.search(text, at) or _LINE_END.search(text)
     return found[0] if found else "\n"

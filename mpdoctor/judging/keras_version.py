@@ -49,11 +49,16 @@ def keras_of_target(
     facts: Mapping[str, SourceFacts],
     runs: Iterable[ExaminationFacts],
 ) -> JudgedBy:
-    """`--keras` or the configuration, which say what `keras` and `tf.keras` are, and cannot make Keras 3 of a file
-    that imports tf_keras; else what ran; else what the files of the Python say that `--python` names, likewise; else
-    what the text itself says; else what the environment says, the project asks for, or is installed; else Keras 3.
-    `facts`: those of all targets, because a file of one may import a file of another; `paths`: which of them are this
-    target's."""
+    """The Keras by which a target is judged. The first of these that says one:
+
+    1. `--keras` or the configuration (though a file that imports tf_keras is not judged by Keras 3);
+    2. the examiner, which has seen the Keras that ran;
+    3. the packages of the interpreter that `--python` names (with the same exception);
+    4. the text of the target's files;
+    5. the environment, the project's files, the Keras installed beside mpdoctor;
+    6. Keras 3.
+
+    `facts`: of all targets, because a file of one may import a file of another; `paths`: this target's files."""
     ran = [run.keras for run in runs if run.keras is not None]
     if settings.keras is None and ran:
         return JudgedBy(ran[0])
@@ -71,7 +76,8 @@ def keras_of_target(
 def _keras_of_environment(
     target: Target, paths: Sequence[str], facts: Mapping[str, SourceFacts], declared: Mapping[str, Keras]
 ) -> JudgedBy:
-    """What the project asks for, or is installed; else Keras 3. `declared`: what files say of themselves, by path."""
+    """The Keras that the project asks for, or that is installed; else Keras 3. `declared`: what files say of
+    themselves, by path."""
     asked_for = _asked_for_around(target)
     usual = asked_for or _keras_from_versions(release_beside("keras"), release_beside("tensorflow"), BESIDE) or Keras()
     if target.kind != "directory":
@@ -83,7 +89,7 @@ def _keras_of_environment(
 
 
 def _started_with_tf_keras(paths: Sequence[str], facts: Mapping[str, SourceFacts], usual: Keras) -> Keras | None:
-    """Where one of the files starts others with TF_USE_LEGACY_KERAS=1."""
+    """tf_keras, where one of the files starts other programs with TF_USE_LEGACY_KERAS=1; else None."""
     from mpdoctor.project.declared_versions.legacy_keras import VARIABLE, sets_it_for_a_command
 
     place = next((path for path in paths if path in facts and sets_it_for_a_command(facts[path].text)), None)
@@ -119,7 +125,8 @@ def _asked_for_nearer(paths: Sequence[str], usual: Keras) -> dict[str, Keras]:
 
 
 def _declared(sources: Iterable[SourceFacts]) -> dict[str, Keras]:
-    """What files say themselves, and hand on to those that they import; else what those that they import say."""
+    """The Keras of each file that says one itself; else that of a file that imports it; else that of one that it
+    imports."""
     sources = list(sources)
     own = _own(sources)
     if not own:
@@ -161,7 +168,7 @@ def _asked_for_around(target: Target) -> Keras | None:
 
 
 def _keras_of_python(python: Path) -> Keras | None:
-    """What the packages beside an interpreter are called; it is not started. None where they say nothing of Keras."""
+    """The Keras among the packages of an interpreter, which is not started; None where there is none."""
     environment = environment_of(python)
     if environment is None:
         return None
@@ -173,7 +180,7 @@ def _keras_of_python(python: Path) -> Keras | None:
 
 
 def _keras_from_versions(keras: str, tensorflow: str, because: str) -> Keras | None:
-    """What these two say, as they are installed; "" is for one that is not: up to 2.5 TensorFlow brought its own."""
+    """The Keras of these installed releases, "" for one that is not installed: up to 2.5 TensorFlow brought its own."""
     if keras:
         return Keras("tf.keras" if keras.startswith("2") else "keras", keras, tensorflow, because)
     return Keras("tf.keras", tensorflow, tensorflow, because) if re.match(r"2\.[0-5]\.", tensorflow) else None

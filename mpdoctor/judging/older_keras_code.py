@@ -43,35 +43,46 @@ Judge = Callable[[Callable[[str], Keras], frozenset[str], Sequence[str]], list[F
 def findings_of_source(
     judge: Judge, facts: Mapping[str, SourceFacts], paths: tuple[str, ...], keras: JudgedBy, settings: Settings
 ) -> tuple[list[Finding | Crashed], JudgedBy, list[Finding]]:
-    """What the rules find in the source; by which Keras; and, of files that are plainly for an older one than was
-    guessed, what would raise in the one that was guessed. Whatever was chosen, it is by the same Keras.
+    """(findings in the source, the Keras that they are judged by, findings of the guessed Keras).
+
+    Files that are plainly written for an older Keras than was guessed are judged again by that one. The third value
+    are the uses of names in these files that the guessed Keras no longer has. The Keras does not depend on which rules
+    are chosen.
 
     `judge` judges the files at these paths: by the Keras of each, with the rules of these codes."""
     codes = chosen_codes(settings)
-    said = judge(keras.of, codes | frozenset(GONE) if keras.is_guessed else codes, paths)
-    older = of_older_keras(keras, said, facts, paths)
-    first = [item for item in said if isinstance(item, Crashed) or item.code in codes]
+    judged = judge(keras.of, codes | frozenset(GONE) if keras.is_guessed else codes, paths)
+    older = older_keras_of_files(keras, judged, facts, paths)
+    chosen = [item for item in judged if isinstance(item, Crashed) or item.code in codes]
     if not older:
-        return first, keras, []
-
-    def is_older(item: Finding | Crashed) -> bool:
-        return isinstance(item, Finding) and item.location is not None and item.location.path in older
-
+        return chosen, keras, []
     all_are_older = len(older) == len(paths)
     by = JudgedBy(next(iter(older.values())) if all_are_older else keras.usual, {**keras.others, **older})
-    gone = merged_findings(item for item in first if isinstance(item, Finding) and is_older(item))
-    rest = [item for item in first if not is_older(item)]
-    wanting = _wanting_tf_keras(facts, tuple(older))
     again = judge(by.of, codes, tuple(older))
-    places = {(item.code, item.location) for item in again if isinstance(item, Finding)}
-    told = [
+    in_older = [item for item in chosen if isinstance(item, Finding) and _path_of(item) in older]
+    rest = [item for item in chosen if isinstance(item, Crashed) or _path_of(item) not in older]
+    return [*rest, *again], by, _only_in_guessed_keras(merged_findings(in_older), again, facts, tuple(older))
+
+
+def _path_of(finding: Finding) -> str | None:
+    return finding.location.path if finding.location is not None else None
+
+
+def _only_in_guessed_keras(
+    findings: Iterable[Finding],
+    in_older: Iterable[Finding | Crashed],
+    facts: Mapping[str, SourceFacts],
+    paths: Sequence[str],
+) -> list[Finding]:
+    """Those of the findings by the guessed Keras that are about removed names. Left out are defects that the older
+    Keras has as well (`in_older`), and names that tf_keras has in programs that mean to use it."""
+    places = {(item.code, item.location) for item in in_older if isinstance(item, Finding)}
+    wanting = _wanting_tf_keras(facts, paths)
+    return [
         finding
-        for finding in gone
-        if is_gone(finding)
-        and not _is_in_tf_keras(finding, wanting)
-        and (finding.code, finding.location) not in places  # wrong in the older Keras as well, and told as that
+        for finding in findings
+        if is_gone(finding) and not _is_in_tf_keras(finding, wanting) and (finding.code, finding.location) not in places
     ]
-    return [*rest, *again], by, told
 
 
 def _wanting_tf_keras(facts: Mapping[str, SourceFacts], paths: Sequence[str]) -> frozenset[str]:
@@ -94,7 +105,7 @@ def _is_in_tf_keras(finding: Finding, wanting: frozenset[str]) -> bool:
     return is_wanted and _last_release(finding) == _LAST_KERAS_2
 
 
-def of_older_keras(
+def older_keras_of_files(
     keras: JudgedBy, judged: Iterable[Finding | Crashed], facts: Mapping[str, SourceFacts], paths: Sequence[str]
 ) -> dict[str, Keras]:
     """The Keras of the files that are plainly for Keras 2 although they were judged by a Keras 3 that nothing asks for.
@@ -106,7 +117,7 @@ def of_older_keras(
     gone = [
         finding for finding in judged if isinstance(finding, Finding) and finding.code in _PROVING and is_gone(finding)
     ]
-    by_names = _of_removed_names(gone, facts, unnamed) if gone else {}
+    by_names = _keras_with_removed_names(gone, facts, unnamed) if gone else {}
     showing = next((facts[path] for path in unnamed if _sign_of_keras2(facts[path])), None)
     if showing is None or _shows_keras3(keras, [facts[path] for path in paths]):
         return by_names
@@ -115,10 +126,11 @@ def of_older_keras(
     return {**dict.fromkeys(unnamed, _older(_last_by_sign(showing), because)), **by_names}
 
 
-def _of_removed_names(
+def _keras_with_removed_names(
     gone: Sequence[Finding], facts: Mapping[str, SourceFacts], paths: Sequence[str]
 ) -> dict[str, Keras]:
-    """By the newest TensorFlow that has all names that a program uses."""
+    """The Keras of each program's files that use names which Keras 3 has removed: that of the newest TensorFlow that
+    still has all of these names."""
     found: dict[str, Keras] = {}
     for program in _programs(paths, facts):
         own = [finding for finding in gone if finding.location is not None and finding.location.path in program]
@@ -158,7 +170,8 @@ def _may_be_of_keras3(program: Sequence[SourceFacts], last: tuple[int, ...]) -> 
 
 
 def _sign_of_keras2(file: SourceFacts) -> str:
-    """Of a file that says nothing of mixed precision and was not walked, by its imports."""
+    """What in the file shows Keras 2, or "". A file without mixed precision was not walked: there the imports are
+    looked at."""
     if file.sign_of_keras2 or not file.is_blank or not may_import_keras_2(file.text):
         return file.sign_of_keras2
     tree = tree_from_text(file.text, file.path)
@@ -199,12 +212,13 @@ def _what_is_gone(count: int, named: str) -> str:
 
 
 def _why_guessed(gone: Sequence[Finding], guessed: JudgedBy) -> str:
-    """What the project says of these files, which is not enough, and what they were judged by therefore."""
+    """A sentence: what the project says of its TensorFlow, which is not enough, and by which Keras the files were
+    judged therefore."""
     from mpdoctor.project.keras_pins import ranges_around, release_told_around
 
     files = list(dict.fromkeys(finding.location.path for finding in gone if finding.location is not None))
     folders = dict.fromkeys(Path(path).parent for path in files)
-    ranges = list(dict.fromkeys(told for folder in folders for told in ranges_around(folder)))
+    ranges = list(dict.fromkeys(sentence for folder in folders for sentence in ranges_around(folder)))
     in_prose = None if ranges else next(filter(None, map(release_told_around, folders)), None)
     said = "The project does not say which TensorFlow it needs"
     if ranges:

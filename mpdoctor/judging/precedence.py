@@ -17,13 +17,13 @@ Ties = Callable[[str, str], bool]  # whether what stands in two files, by path a
 
 
 def of_one_program(path: str, other: str) -> bool:
-    """Of the files of a program that was named all are tied: the one that was named imports the others."""
+    """Always True: the `Ties` for a script, which imports all other files that were read."""
     return True
 
 
 def tied_by_imports(imports: Mapping[str, Collection[str]]) -> Ties:
-    """Two files are of one program where one of them imports the other. `imports`: by path, with all that is imported
-    through others."""
+    """`Ties` for a directory: two files are of one program where one imports the other. `imports`: for each path all
+    files that it imports, directly or through others."""
     return lambda path, other: other in imports.get(path, ()) or path in imports.get(other, ())
 
 
@@ -61,13 +61,13 @@ def merged_findings(findings: Iterable[Finding], are_tied: Ties = of_one_program
 
 
 def _worse(one: Severity | None, other: Severity | None) -> Severity | None:
-    """What a warning has led to may be an error."""
+    """The more severe of both: a warning takes over the severity of an error that it explains."""
     return other if one is not None and other is not None and other.rank > one.rank else one
 
 
 def _primary_of(merged: list[Finding], number: int, candidates: Candidates, are_tied: Ties) -> int:
-    """Who speaks for a finding: itself, or whoever explains it and is not explained by another; of those that explain
-    each other in a circle the first."""
+    """The number of the finding that is reported in the place of this one: itself, or the end of the chain of findings
+    that explain one another. Where the chain is a circle, the first of the circle."""
     asked: list[int] = []
     while number not in asked:
         asked.append(number)
@@ -85,8 +85,8 @@ def _primary_of(merged: list[Finding], number: int, candidates: Candidates, are_
 
 
 class Candidates:
-    """The numbers of those that might explain a finding: what stands on its line, and what speaks of its code from
-    anywhere. To ask each of a thousand findings about each other takes seconds."""
+    """Index of the findings that might explain another one: those on its line, and those whose rule explains its code
+    wherever they stand. Comparing each of a thousand findings with each other would take seconds."""
 
     def __init__(self, merged: list[Finding]) -> None:
         self._on_line: dict[tuple[str, str | None, int | None], list[int]] = {}
@@ -98,7 +98,7 @@ class Candidates:
                 self._on_line.setdefault((finding.target, path, line), []).append(number)
 
     def of(self, finding: Finding) -> list[int]:
-        """In order."""
+        """The numbers of the findings that might explain this one, in ascending order."""
         place = finding.location
         found = set(self._on_line.get((finding.target, place.path, place.line), ()) if place else ())
         explaining = (rule.code for rule in self._rules if _explains_from_anywhere(rule, _rule(finding)))
@@ -108,7 +108,7 @@ class Candidates:
 
 
 def _explains_from_anywhere(rule: Rule, other: Rule) -> bool:
-    """Whether it explains findings of the other one wherever they stand."""
+    """Whether findings of `rule` explain findings of `other` wherever both stand."""
     return (
         rule.explains.get(other.code, "line") not in ON_ONE_LINE
         or (other.says_that_it_raised and rule.speaks_of_the_error)
@@ -117,7 +117,7 @@ def _explains_from_anywhere(rule: Rule, other: Rule) -> bool:
 
 
 def explains(primary: Finding, finding: Finding, are_tied: Ties = of_one_program) -> bool:
-    """Whether `primary` is the reason why `finding` was seen too."""
+    """Whether `primary` is the reason for `finding`, which then is reported as evidence of it and not on its own."""
     if primary is finding or primary.target != finding.target:
         return False
     if primary.what_if and not finding.what_if:
@@ -132,14 +132,15 @@ def explains(primary: Finding, finding: Finding, are_tied: Ties = of_one_program
 
 
 def _explains_the_error(primary: Finding, finding: Finding) -> bool:
-    """Of a finding that says that something raised."""
+    """Whether `primary` explains a finding that reports an exception: as the same exception, or as a defect on the line
+    that raised."""
     rule = _rule(primary)
     of_it = rule.speaks_of_the_error and (primary.location == finding.location is None or _same_error(primary, finding))
     return of_it or (not rule.never_raises and _same_line(primary, finding))
 
 
 def _sends_to(finding: Finding, other: Finding, are_tied: Ties) -> bool:
-    """Whether a finding of a training sends the reader to the other one, where it begins."""
+    """Whether a finding of a training names the rule of `other` as the place where the trouble begins."""
     return _told_by(finding) == other.code and _same_model(other, finding, are_tied)
 
 
@@ -153,7 +154,7 @@ def _explains_by_its_rule(primary: Finding, finding: Finding, are_tied: Ties) ->
 
 
 def _same_error(one: Finding, other: Finding) -> bool:
-    """Whether both were read from one exception, on whichever line each of them stands."""
+    """Whether both findings report one exception, on whichever line each of them stands."""
     names = ("exception", "error")
     return "error" in one.evidence and all(one.evidence.get(name) == other.evidence.get(name) for name in names)
 
@@ -167,7 +168,8 @@ def _rule(finding: Finding) -> Rule:
 
 
 def _tells_why_weights_ran_away(primary: Finding, finding: Finding) -> bool:
-    """Weights that ran away are told once: by why they did, else by the first of the rules that tell of it."""
+    """Whether `primary` explains weights that diverged. Divergence is reported once: by its cause, else by the first of
+    the rules that report it."""
     cause, presented = _rule(primary), _rule(finding)
     if not presented.tells_of_divergence or not _ran_away(finding):
         return False
@@ -176,7 +178,7 @@ def _tells_why_weights_ran_away(primary: Finding, finding: Finding) -> bool:
 
 
 def _told_by(finding: Finding) -> str:
-    """The rule that a training finding sends the reader to for where it begins; "" of any other."""
+    """The code of the rule that a training finding names as the beginning of its trouble, else ""."""
     return str(finding.evidence.get("told_by", ""))
 
 
@@ -185,7 +187,8 @@ def _ran_away(finding: Finding) -> bool:
 
 
 def also_seen_from_finding(finding: Finding, primary: Finding | None = None) -> AlsoSeen:
-    """`primary` is the finding that it is told with: its line, and its last sentence, are not said again."""
+    """The finding as evidence of `primary`. Its message leaves out what the primary says already: the line, and a last
+    sentence that both share."""
     place = finding.location
     path, line = (place.path, place.line) if place else (None, None)
     text = finding.message
@@ -199,13 +202,13 @@ def also_seen_from_finding(finding: Finding, primary: Finding | None = None) -> 
 
 
 def _clause(sentence: str) -> str:
-    """As it stands within another sentence."""
+    """The sentence in lower case, as it would stand within another one."""
     return sentence.removeprefix("In the loss, ").lower()
 
 
 def _merged(findings: Iterable[Finding]) -> list[Finding]:
-    """One finding a source line and code, or several that say different things of places in it; without a line, one a
-    model and message."""
+    """One finding per source line and code; without a line, one per model and message. Sights of several stages become
+    one finding. Two findings of one line stay apart where they name different columns and say different things."""
     kept: dict[tuple[object, ...], Finding] = {}
     for finding in findings:
         place = finding.location
@@ -225,13 +228,13 @@ def _merged(findings: Iterable[Finding]) -> list[Finding]:
 
 
 def _says_something_else(first: Finding, finding: Finding) -> bool:
-    """Of two of one line: whether they are of two places in it, and of these not the same is said."""
+    """Whether two findings of one line and code name different columns and differ in message or help."""
     columns = {place.column for place in (first.location, finding.location) if place is not None}
     return len(columns) == 2 and (first.message, first.help) != (finding.message, finding.help)
 
 
 def _confirmed(kept: Iterable[Finding], finding: Finding) -> Finding | None:
-    """The finding in the source that this live one confirms."""
+    """The finding in the source that this finding of a run confirms, None where there is none."""
     if finding.stage == "source" or (finding.location is not None and not _rule(finding).is_confirmed_live):
         return None
     same = (f for f in kept if (f.code, f.target, f.stage) == (finding.code, finding.target, "source"))
@@ -239,7 +242,7 @@ def _confirmed(kept: Iterable[Finding], finding: Finding) -> Finding | None:
 
 
 def _with_sight(first: Finding, later: Finding) -> Finding:
-    """The first sight speaks; it takes over what only the later one knows, and the worse severity."""
+    """`first`, with `later` as evidence: it takes over what only `later` knows, and the worse severity."""
     return dataclasses.replace(
         first,
         severity=_worse(first.severity, later.severity),
@@ -259,7 +262,7 @@ def _same_line(primary: Finding, finding: Finding) -> bool:
 
 
 def _lines(finding: Finding) -> set[tuple[str | None, int | None]]:
-    """Those that it was seen on."""
+    """Every (path, line) that the finding, or a finding merged into it, was seen on."""
     place = finding.location
     return {(also.path, also.line) for also in finding.also_seen} | ({(place.path, place.line)} if place else set())
 

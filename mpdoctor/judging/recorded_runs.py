@@ -28,7 +28,7 @@ TROUBLES = {"stuck": Verdict.STUCK, "collapsing": Verdict.COLLAPSING, "skipping"
 
 
 def diagnosis_from_series(path: Path, series: Sequence[RunSeries], command: str) -> Diagnosis:
-    """Of a run file, with those of the other workers: nothing but what they hold is known of the training."""
+    """The diagnosis of a run file, together with those of the other workers. Nothing else is known of the training."""
     name = str(path)
     runs = tuple(judged(run) for run in series)
     findings = presented([f for run in runs for f in _findings(run, name)], {})
@@ -68,7 +68,7 @@ def verdict_from_series(series: RunSeries) -> tuple[Verdict, str]:
     last, lost = series.rows[-1], _skipped_at_end(series.rows)
     if lost >= FEWEST_SKIPS:
         since = f"the last {lost:,} of {series.steps:,} steps were skipped"
-        return _of_skipping(series, last.scale), f"{since}; the loss scale {_lies(series, last.scale)}"
+        return _verdict_of_skipping(series, last.scale), f"{since}; the loss scale {_lies(series, last.scale)}"
     if series.floor is None and series.is_dynamic and not LOST_SCALE <= last.scale < math.inf:
         return Verdict.COLLAPSING, f"the loss scale went to {last.scale:.3g}, where gradients below 1 lose their digits"
     unexplained = series.skipped - _explained(series)
@@ -81,7 +81,7 @@ def verdict_from_series(series: RunSeries) -> tuple[Verdict, str]:
     return Verdict.HEALTHY, skipped if series.skipped else f"{series.steps:,} steps, none skipped"
 
 
-def _of_skipping(series: RunSeries, scale: float) -> Verdict:
+def _verdict_of_skipping(series: RunSeries, scale: float) -> Verdict:
     if not series.is_dynamic:
         return Verdict.OVERFLOWING
     if series.floor is not None:
@@ -118,7 +118,7 @@ def _explained(series: RunSeries) -> int:
 
 
 def thinned(rows: Sequence[StepsRow], most: int) -> tuple[StepsRow, ...]:
-    """At most so many rows, with the same steps, skips, ends and extremes."""
+    """At most `most` rows, each joined from several, that keep the steps, skips, ends and extremes."""
     if len(rows) <= most:
         return tuple(rows)
     return tuple(_joined(rows[len(rows) * at // most : len(rows) * (at + 1) // most]) for at in range(most))
@@ -137,11 +137,11 @@ def _joined(rows: Sequence[StepsRow]) -> StepsRow:
 
 # --- findings -------------------------------------------------------------------------------------------------------
 def _findings(run: RecordedRun, target: str) -> Iterator[Finding]:
-    """Of the trouble that the run ends in; one that was over is among its events."""
+    """A finding for the trouble that the run ends in. Trouble that was over before is listed among the events only."""
     if run.verdict not in CODES:
         return
-    told = [event for event in run.series.events if event.kind in TROUBLES]
-    event = told[-1] if told else RunEvent("", run.series.steps)
+    troubles = [event for event in run.series.events if event.kind in TROUBLES]
+    event = troubles[-1] if troubles else RunEvent("", run.series.steps)
     rule = rule_with_code(CODES[run.verdict])
     yield Finding(
         f"{_subject(run.series)}{run.why}. Nothing is trained.{_since(event, run.series)}{_culprit(event)}",

@@ -45,7 +45,8 @@ def presented(
 
 
 def rule_summaries(findings: Sequence[Finding], site: str = "") -> tuple[RuleSummary, ...]:
-    """Of the rules that spoke. `site`: where the documentation is published, where a setting says so."""
+    """Summaries of the rules that have findings. `site`: base address of the published documentation, "" for the
+    default."""
     spoken = {f.code for f in findings} | {also.code for f in findings for also in f.also_seen}
     return tuple(
         RuleSummary(rule.code, rule.name, rule.summary, rule.page_at(site) or rule.url, rule.docs, rule.severity)
@@ -54,12 +55,12 @@ def rule_summaries(findings: Sequence[Finding], site: str = "") -> tuple[RuleSum
 
 
 def in_reading_order(findings: Iterable[Finding]) -> list[Finding]:
-    """By path, line, column and code; those without a location last."""
+    """The findings sorted by path, line, column and code; those without a location last."""
     return sorted(findings, key=lambda f: (f.location is None, f.location or Location("", 0), f.code))
 
 
 def _once(findings: Iterable[Finding]) -> list[Finding]:
-    """A file that several targets reach has its findings told once, and as its own target tells them."""
+    """The findings with those of a file that several targets reach listed once, as in the file's own target."""
     kept: dict[object, Finding] = {}
     for number, finding in enumerate(findings):
         place = finding.location

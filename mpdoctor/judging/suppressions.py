@@ -43,8 +43,8 @@ class Suppressions:
         return [finding for finding in findings if not self._is_answered(finding)]
 
     def facts(self, paths: Iterable[str], keras_of: Callable[[str], Keras], live: bool) -> Iterator[SuppressionFacts]:
-        """What there is to say of each comment in these files, once all findings were seen. `keras_of`: by which Keras
-        a file was judged; `live`: whether the program was run, too."""
+        """The facts of each ignore comment in these files, once all findings were seen. `keras_of`: by which Keras a
+        file was judged; `live`: whether the program was run, too."""
         asked_of = functools.cache(functools.partial(self._was_asked, live=live))
         for path in paths:
             keras = keras_of(path)
@@ -74,7 +74,7 @@ class Suppressions:
         return False
 
     def _answers(self, finding: Finding) -> Iterator[tuple[Suppression, str]]:
-        """The comments, and what of them, that speak of this finding or of one that it explains."""
+        """(comment, selector) of each ignore comment that names this finding or one that it explains."""
         place = finding.location
         if place is None:
             return
@@ -110,7 +110,7 @@ class Suppressions:
 
 
 class _Comments:
-    """Those of one file. There may be one on each of ten thousand lines, and a finding on each."""
+    """The ignore comments of one file, indexed by line: there may be ten thousand of them, and as many findings."""
 
     def __init__(self, comments: tuple[Suppression, ...]) -> None:
         self.all = comments
@@ -122,7 +122,7 @@ class _Comments:
         self._statements = sorted(self._of_statements)
 
     def about(self, line: int) -> Iterator[Suppression]:
-        """The comments that speak of what stands on a line. No line is of two statements."""
+        """The comments that hold for a line: of its statement, and of the whole file."""
         yield from self._of_file
         before = bisect_right(self._statements, line, key=lambda lines: lines[0])
         lines = self._statements[before - 1] if before else (0, 0)
@@ -135,7 +135,7 @@ def _names(selector: str, finding: Finding) -> bool:
 
 
 def suppressions_from_facts(source: SourceFacts) -> tuple[Suppression, ...]:
-    """Every ignore comment of a file. What only looks like one, in a string, is none."""
+    """Every ignore comment of a file. A string that looks like one is none."""
     if "mpdoctor" not in source.text:
         return ()
     lines = lines_of(source.text)
@@ -182,7 +182,7 @@ def _suppression(
 
 
 def _tokens(lines: list[str]) -> Iterator[tokenize.TokenInfo]:
-    """Those before the first that Python can't read."""
+    """The tokens of these lines, up to the first that Python cannot read."""
     rest = iter(f"{line}\n" for line in lines)
     try:
         yield from tokenize.generate_tokens(lambda: next(rest, ""))

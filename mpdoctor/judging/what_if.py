@@ -15,21 +15,26 @@ from mpdoctor.settings.options import FORCED_POLICY, Settings
 
 
 def findings_of_run(run: ExaminationFacts, keras: Keras, settings: Settings) -> Iterator[Finding | Crashed]:
-    """What one run showed. What a forced policy alone makes possible is marked by the policy that was forced."""
+    """The findings of all chosen rules in what one run showed. Those of a policy that mpdoctor forced are what-if."""
     chosen = chosen_rules(settings)
-    seen: list[tuple[str, Any]] = [("in_model", model) for model in run.models]
-    seen += [("in_saved_graph", graph) for graph in run.graphs]
-    seen += [("in_training", training) for training in run.trainings]
-    failures = [failure for failure in (run.failure, *(training.failure for training in run.trainings)) if failure]
-    seen += [("in_failure", as_run(failure, run)) for failure in failures]
     forced = run.forced_policy == FORCED_POLICY and settings.policy == "auto"
-    for kind, facts in seen:
-        for item in findings_from_facts(kind, facts, run.keras or keras, chosen):  # `--keras` is about sources
+    for hook, facts in _facts_by_hook(run):
+        for item in findings_from_facts(hook, facts, run.keras or keras, chosen):  # `--keras` is about sources
             yield dataclasses.replace(item, what_if=forced) if isinstance(item, Finding) else item
     for mended in run.mended:
         failure = dataclasses.replace(as_run(mended.failure, run), mended=True)
         for item in findings_from_facts("in_failure", failure, run.keras or keras, chosen):
-            yield _of_mended(item, mended, forced) if isinstance(item, Finding) else item
+            yield _finding_of_mended(item, mended, forced) if isinstance(item, Finding) else item
+
+
+def _facts_by_hook(run: ExaminationFacts) -> Iterator[tuple[str, Any]]:
+    """The facts of a run, each with the name of the rules' function that takes them."""
+    yield from (("in_model", model) for model in run.models)
+    yield from (("in_saved_graph", graph) for graph in run.graphs)
+    yield from (("in_training", training) for training in run.trainings)
+    for failure in (run.failure, *(training.failure for training in run.trainings)):
+        if failure:
+            yield "in_failure", as_run(failure, run)
 
 
 def trained_by_hand(run: ExaminationFacts) -> bool:
@@ -41,7 +46,7 @@ def trained_by_hand(run: ExaminationFacts) -> bool:
 
 
 def as_run(failure: FailureFacts, run: ExaminationFacts) -> FailureFacts:
-    """With what the examination had changed of the program."""
+    """The failure, with what the examination had changed of the program: the forced policy and the stand-ins."""
     stand_ins = run.stand_ins or (("its data",) if failure.in_training and _brings_no_data(run) else ())
     return dataclasses.replace(failure, forced_policy=run.forced_policy, stand_ins=stand_ins)
 
@@ -51,8 +56,8 @@ def _brings_no_data(run: ExaminationFacts) -> bool:
     return bool(run.models) and run.models[-1].call.kind == "none"
 
 
-def _of_mended(finding: Finding, mended: MendedFacts, forced: bool) -> Finding:
-    """It ended nothing: the examination went on behind it."""
+def _finding_of_mended(finding: Finding, mended: MendedFacts, forced: bool) -> Finding:
+    """The finding of an error that was mended in memory. Its help says that the examination went on."""
     from mpdoctor.semantics.live.mended_parts import went_on_with
 
     return dataclasses.replace(finding, what_if=forced, help=f"{finding.help} {went_on_with((mended,))}")
@@ -84,7 +89,8 @@ def chosen_rules(settings: Settings) -> Callable[[Rule], bool]:
 
 
 def chosen_codes(settings: Settings) -> frozenset[str]:
-    """Where all are, no rule is imported for it: of most trees no file has anything to judge."""
+    """The codes of all chosen rules. Where every rule is chosen none is imported for this: in most trees no file has
+    anything to judge."""
     if not settings.select and not settings.ignore:
         return frozenset(code for code, _ in codes_and_names())
     chosen = chosen_rules(settings)

@@ -53,7 +53,7 @@ def correct_loop(generation: Generation, features: Collection[str] = (), package
 
 
 class _Loop(ABC):
-    """What the loops of both generations share."""
+    """The parts that the loops of both generations share."""
 
     policy = "mixed_float16"
 
@@ -114,12 +114,12 @@ class _Loop(ABC):
         """The loss as the outer tape is to differentiate it."""
 
     def unscaling_lines(self, model: str) -> list[str]:
-        """What the loop itself does to divide `gradients` by the scale."""
+        """The lines by which the loop itself divides `gradients` by the scale."""
         return []
 
     @abstractmethod
     def apply_lines(self, model: str) -> list[str]:
-        """From `gradients` to the weights."""
+        """The lines that lead from `gradients` to updated weights."""
 
     def update_lines(self, model: str) -> list[str]:
         if not self.adds_up:

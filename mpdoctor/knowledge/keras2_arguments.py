@@ -30,5 +30,5 @@ _OF_NAMES = {
 
 @lru_cache(maxsize=None)
 def of_keras2_alone(name: str) -> tuple[str, ...]:
-    """Of a function or class by its dotted name."""
+    """The arguments of a function or class, given by its dotted name, that only Keras 2 takes."""
     return (*_OF_NAMES.get(public_name(name), ()), *_OF_KINDS.get(kind_of_class(name) or "", ()))

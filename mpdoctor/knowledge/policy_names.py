@@ -55,7 +55,7 @@ def is_quantized_policy_name(name: str) -> bool:
 
 @lru_cache(maxsize=256)
 def meant_by(name: str) -> str:
-    """The policy that somebody who wrote this probably means."""
+    """The policy that is probably meant by a misspelled name."""
     plain = name.strip().lower().replace("-", "_")
     if plain in _MEANT:
         return _MEANT[plain]

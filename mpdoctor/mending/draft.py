@@ -93,7 +93,7 @@ class Draft:
         return found
 
     def closed(self, kept: Kept) -> tuple[int, ...]:
-        """Without those that build on one which is left out."""
+        """These edits without those that build on an edit which is left out."""
         left = sorted(kept)
         while True:
             layers = self._layers_of(left)
@@ -103,7 +103,7 @@ class Draft:
             left = standing
 
     def files(self, kept: Kept) -> list[EditedFile]:
-        """Those that are changed, by path as shown."""
+        """The files that these edits change, sorted by path as shown."""
         layers = self._layers_of(kept)
         found = []
         for shown_as, file in sorted(self._files.items()):
@@ -122,11 +122,11 @@ class Draft:
         """What each of the kept proposals changes, in places of the files as they lie on the disk. An edit that two of
         them need alike is told of the first. They come in the order of the text: of two that put something in at one
         place, what the first one puts in stands first."""
-        layers, told = self._layers_of(kept), frozenset[int]()
+        layers, counted = self._layers_of(kept), frozenset[int]()
         found = {}
         for number in sorted(kept, key=self._beginning_of):
-            own = self._made[number].layers - told
-            told |= own
+            own = self._made[number].layers - counted
+            counted |= own
             files = sorted(self._files.items())
             found[number] = tuple(edit for path, file in files for edit in _edits_of_file(path, file, layers, own))
         return found

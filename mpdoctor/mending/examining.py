@@ -14,7 +14,7 @@ from mpdoctor.settings.options import Settings
 
 
 def examining(settings: Settings, progress: Progress) -> Examine:
-    """All of it, as `check` does."""
+    """A function that examines the program with edited text, through all stages that `check` has."""
     is_run = not any(target.kind in SOURCE_ONLY for target in settings.targets)
 
     def examine(contents: Contents) -> Seen:
@@ -26,5 +26,5 @@ def examining(settings: Settings, progress: Progress) -> Examine:
 
 
 def reading(settings: Settings, progress: Progress) -> Examine:
-    """The source alone."""
+    """Like `examining`, with the source stage alone."""
     return examining(dataclasses.replace(settings, static=True), progress)

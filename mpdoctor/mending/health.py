@@ -43,7 +43,7 @@ def is_better(one: Diagnosis, other: Diagnosis) -> bool:
 
 
 def health_of(diagnosis: Diagnosis, is_patient: bool = False) -> Health:
-    """`is_patient`: see is_better."""
+    """The health of a diagnosis. `is_patient`: see `is_better`."""
     verdicts = [_rank(probe, is_patient) for probe in diagnosis.probes]
     found = Counter(finding.severity for finding in failing(diagnosis))
     worst = max(verdicts, default=len(VERDICTS))
@@ -61,21 +61,22 @@ def failing(diagnosis: Diagnosis) -> Iterator[Finding]:
 
 
 def defects_of(diagnosis: Diagnosis) -> Counter[Defect]:
-    """The same, without the places, which move with each edit."""
-    return Counter((finding.code, _of_what(finding)) for finding in failing(diagnosis))
+    """Each defect at or above the failing severity, and how often it is there. Places are left out, since each edit
+    moves them."""
+    return Counter((finding.code, _layer_or_file(finding)) for finding in failing(diagnosis))
 
 
 def sights_of(diagnosis: Diagnosis) -> Counter[Defect]:
-    """Defects of the source told apart by the text of their lines: where one of several of a rule is mended, one sight
-    is gone."""
+    """Like `defects_of`, but findings of the source are told apart by the text of their lines: where one of several of
+    a rule is mended, one is gone."""
     return Counter(map(sight_of, failing(diagnosis)))
 
 
 def sight_of(finding: Finding) -> Defect:
-    return finding.code, finding.fingerprint if finding.stage == "source" else _of_what(finding)
+    return finding.code, finding.fingerprint if finding.stage == "source" else _layer_or_file(finding)
 
 
-def _of_what(finding: Finding) -> str:
+def _layer_or_file(finding: Finding) -> str:
     return finding.layer or (finding.location.path if finding.location else "")
 
 

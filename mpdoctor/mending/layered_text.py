@@ -23,13 +23,14 @@ class Piece:
 
 
 class LayeredText:
-    """Offsets count characters."""
+    """A text in pieces, each with the numbers of the edits that put it in and took it away. Offsets count
+    characters."""
 
     def __init__(self, text: str) -> None:
         self._pieces = [Piece(text)]
 
     def text(self, kept: Collection[int]) -> str:
-        """With these edits, and without the others."""
+        """The text with these edits, and without all others."""
         return "".join(piece.text for piece in self._pieces if piece.is_shown(kept))
 
     def make(self, number: int, spans: Iterable[Span], kept: Collection[int]) -> frozenset[int]:
@@ -63,7 +64,7 @@ class LayeredText:
             yield start, end, put_in
 
     def beginning_of(self, numbers: Collection[int]) -> int | None:
-        """Where the first of these edits stands among all pieces, in the order of the text; None where none does."""
+        """Index of the first piece that one of these edits puts in or takes away; None where there is none."""
         of = frozenset(numbers)
         return next((place for place, piece in enumerate(self._pieces) if piece.put_in in of or piece.taken & of), None)
 

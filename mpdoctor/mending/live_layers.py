@@ -30,7 +30,7 @@ class LiveLayers:
     source_at: SourceAt
 
     def proposals(self, code: str, remedy: RemedyFacts) -> Iterator[Proposal]:
-        """Raises NoPlace."""
+        """The edits that make a remedy of the trials permanent. Raises NoPlace."""
         if remedy.kind == "float32-loss":
             yield from self.outputs_in_float32(code)
             return
@@ -39,7 +39,7 @@ class LiveLayers:
             yield replace(proposal, needed=path in remedy.needed)
 
     def outputs_in_float32(self, code: str) -> Iterator[Proposal]:
-        """Of the layers that put out what the loss is given. Raises NoPlace."""
+        """float32 for each half-precision layer whose output the loss is computed of. Raises NoPlace."""
         outputs = [layer for layer in self.layers.values() if layer.is_output and layer.computes_in_half]
         if not outputs:
             raise NoPlace("which layers put out what the loss is given is not known")
@@ -90,11 +90,11 @@ class LiveLayers:
         return one is not None and one.line == other.line and self.source_at(one.path) is self.source_at(other.path)
 
     def in_float32(self, code: str, path: str) -> Proposal:
-        """Raises NoPlace."""
+        """float32 for the live layer at this path. Raises NoPlace."""
         return self._in_float32(code, path, self.layers[path].made_at)
 
     def class_in_float32(self, code: str, inside: Location) -> Iterator[Proposal]:
-        """All layers of the class whose code stands there. Raises NoPlace."""
+        """float32 for every layer of the class whose code stands at `inside`. Raises NoPlace."""
         facts = self.source_at(inside.path)
         name, places = makings_of_class_around(facts, inside.line) if facts is not None else ("", [])
         for place in places:

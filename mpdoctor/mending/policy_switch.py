@@ -21,7 +21,7 @@ def switch_to(policy: str, target: Target, unsaved: Mapping[Path, bytes]) -> Cal
     """The edits that switch a program whose diagnosis does not show this policy in force."""
 
     def asked(seen: Seen) -> list[Proposal]:
-        """Raises CannotEdit."""
+        """The edits that set the policy; none where it is in force already. Raises CannotEdit."""
         diagnosis, _ = seen
         if is_in_force(policy, diagnosis):
             return []

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from itertools import pairwise
+from itertools import chain, pairwise
 
 from mpdoctor.facts.layer import LayerFacts
 from mpdoctor.facts.model import OptimizerFacts
@@ -16,16 +16,14 @@ from mpdoctor.mending.health import failing
 from mpdoctor.mending.live_layers import LiveLayers, SourceAt
 from mpdoctor.mending.seen_defects import (
     OF_RETURNED,
-    of_the_operation,
-    of_what_is_returned,
-    of_what_met,
-    of_what_was_seen,
+    mixed_operands_cast,
+    operation_kept_from_zero,
+    repeated_steps_removed,
+    returned_value_cast,
 )
 from mpdoctor.project.shown_paths import shown_path
 from mpdoctor.semantics.live.scale_to_write import FACTOR, scale_to_write
-from mpdoctor.semantics.source.edits.made.layers import (
-    NoPlace,
-)
+from mpdoctor.semantics.source.edits.made.layers import NoPlace
 from mpdoctor.semantics.source.edits.made.optimizers import in_own_wrapper, usual_scale, with_scale
 from mpdoctor.semantics.source.edits.own_calls import computed_in_float32
 
@@ -60,24 +58,30 @@ def proposed(diagnosis: Diagnosis, sources: Sources, has_own_wrapper: bool = Fal
     layers = {layer.path: layer for _, model in diagnosis.models for layer in model.layers}
     making = LiveLayers(layers, _by_any_path(sources))
     optimizers = [link for _, model in diagnosis.models for link in model.optimizer]
+
+    def in_turn(finding: Finding) -> Iterator[Iterable[Answer]]:
+        """The answers of each source. Those of a later one count where no earlier one has any."""
+        yield chain(_tried(finding, making, without), _fix_of_rule(finding), _loss_in_float32(finding, making))
+        yield repeated_steps_removed(finding, optimizers, making.source_at)
+        yield returned_value_cast(finding, making)
+        yield mixed_operands_cast(finding, making.source_at)
+        yield operation_kept_from_zero(finding, diagnosis, making.source_at)
+        yield _scale_against_underflow(finding, diagnosis, making)
+        yield _float32_against_divergence(finding, making)
+        yield _usual_scales(finding, optimizers, making.source_at)
+        yield _float32_for_precision(finding, making)
+        yield _own_layers_in_float32(finding, making)
+        if has_own_wrapper:
+            yield _own_wrapper(finding, diagnosis, making.source_at)
+
     for finding in failing(diagnosis):
-        found = [*_tried(finding, making, without), *_of_rule(finding), *_of_the_loss(finding, making)]
-        found = found or list(of_what_was_seen(finding, optimizers, making.source_at))
-        found = found or list(of_what_is_returned(finding, making))
-        found = found or list(of_what_met(finding, making.source_at))
-        found = found or list(of_the_operation(finding, diagnosis, making.source_at))
-        found = found or list(_of_underflow(finding, diagnosis, making))
-        found = found or list(_of_divergence(finding, making))
-        found = found or list(_of_the_scale(finding, optimizers, making.source_at))
-        found = found or list(_of_the_layer(finding, making))
-        found = found or list(_of_own_layers(finding, making))
-        found = found or list(_of_own_wrapper(finding, diagnosis, making.source_at) if has_own_wrapper else ())
-        if found:
-            answers.append(tuple(found))
+        found = next(filter(None, map(tuple, in_turn(finding))), None)
+        if found is not None:
+            answers.append(found)
     return Proposed(tuple(answers), tuple(dict.fromkeys(without)))
 
 
-def _of_rule(finding: Finding) -> Iterator[Answer]:
+def _fix_of_rule(finding: Finding) -> Iterator[Answer]:
     if finding.fix is not None:
         fix = finding.fix
         yield Answer(finding, (Proposal(fix.title, fix.safe, finding.code, fix.edits),))
@@ -93,13 +97,13 @@ def _tried(finding: Finding, making: LiveLayers, without: list[str]) -> Iterator
             without.append(str(reason))
 
 
-def _of_the_loss(finding: Finding, making: LiveLayers) -> Iterator[Answer]:
+def _loss_in_float32(finding: Finding, making: LiveLayers) -> Iterator[Answer]:
     if finding.code in OF_THE_LOSS and finding.fix is None:
         with suppress(NoPlace):  # what else is proposed stands for itself
             yield Answer(finding, tuple(making.outputs_in_float32(finding.code)))
 
 
-def _of_underflow(finding: Finding, diagnosis: Diagnosis, making: LiveLayers) -> Iterator[Answer]:
+def _scale_against_underflow(finding: Finding, diagnosis: Diagnosis, making: LiveLayers) -> Iterator[Answer]:
     """The loss scale at which the gradients of the batches tried are neither lost nor infinite; where there is none,
     float32 for the layer at which they are lost."""
     if finding.code not in OF_UNDERFLOW:
@@ -121,7 +125,7 @@ def _of_underflow(finding: Finding, diagnosis: Diagnosis, making: LiveLayers) ->
                 yield Answer(finding, (Proposal(title, False, finding.code, edits),))
 
 
-def _of_divergence(finding: Finding, making: LiveLayers) -> Iterator[Answer]:
+def _float32_against_divergence(finding: Finding, making: LiveLayers) -> Iterator[Answer]:
     """Float32 for the layers with which the loss was seen to be that of float32."""
     healing = finding.evidence.get("healing_layers") if finding.code in OF_DIVERGENCE else None
     paths = healing if isinstance(healing, list) else []
@@ -130,7 +134,7 @@ def _of_divergence(finding: Finding, making: LiveLayers) -> Iterator[Answer]:
             yield Answer(finding, tuple(making.in_float32(finding.code, path) for path in paths))
 
 
-def _of_the_scale(finding: Finding, optimizers: list[OptimizerFacts], source_at: SourceAt) -> Iterator[Answer]:
+def _usual_scales(finding: Finding, optimizers: list[OptimizerFacts], source_at: SourceAt) -> Iterator[Answer]:
     if finding.code not in OF_THE_SCALE:
         return
     found: dict[Edit, Proposal] = {}
@@ -148,7 +152,7 @@ def _tried_scale(finding: Finding) -> float | None:
     return next((remedy.scale for remedy in finding.remedies if remedy.tried == "healed" and remedy.scale), None)
 
 
-def _of_the_layer(finding: Finding, making: LiveLayers) -> Iterator[Answer]:
+def _float32_for_precision(finding: Finding, making: LiveLayers) -> Iterator[Answer]:
     """The layer that was seen to have the defect in float32; then all that hold it, too. Not where that was tried."""
     prepares = finding.code in OF_THE_INPUT and _prepares(making.layers.get(finding.layer or ""))
     is_of_precision = finding.code.startswith(OF_PRECISION) and finding.code not in OF_RETURNED
@@ -179,8 +183,9 @@ def _layer_in_float32(finding: Finding, making: LiveLayers) -> Iterator[Answer]:
             yield Answer(finding, tuple(making.in_float32(finding.code, path) for path in paths))
 
 
-def _of_own_layers(finding: Finding, making: LiveLayers) -> Iterator[Answer]:
-    """All live layers in 16 bits of the class whose code stands there, or that are made there."""
+def _own_layers_in_float32(finding: Finding, making: LiveLayers) -> Iterator[Answer]:
+    """float32 for all half-precision layers of the class whose code holds the finding, or that the call at the finding
+    makes."""
     place = finding.location
     if finding.stage != "source" or place is None or finding.code not in OF_OWN_NUMBERS + OF_OWN_CODE + OF_MADE_LAYERS:
         return
@@ -197,7 +202,7 @@ def _of_own_layers(finding: Finding, making: LiveLayers) -> Iterator[Answer]:
             yield Answer(finding, proposals)
 
 
-def _of_own_wrapper(finding: Finding, diagnosis: Diagnosis, source_at: SourceAt) -> Iterator[Answer]:
+def _own_wrapper(finding: Finding, diagnosis: Diagnosis, source_at: SourceAt) -> Iterator[Answer]:
     """mpdoctor.training's LossScaleOptimizer where Keras' own is at fault, and nothing else is known to help."""
     if finding.code not in OF_THE_WRAPPER:
         return

@@ -145,7 +145,8 @@ class Mending:
     def _without_consequences(
         self, kept: tuple[int, ...], made: Mapping[int, Proposal], state: State
     ) -> tuple[int, ...]:
-        """Where an edit answers a finding of the source that is gone with the other edits, it is not needed."""
+        """The edits without those that turn out unnecessary: each answers a finding of the source that is also gone
+        with the other edits alone."""
         if len(made) < 2:
             return kept
         fixes = {f.fix.edits for f in failing(self._at_a_glance(state.kept)[0]) if f.fix is not None}
@@ -156,8 +157,8 @@ class Mending:
         return kept
 
     def _with_revealed(self, kept: tuple[int, ...], state: State) -> tuple[int, ...]:
-        """Of a line that raises, the source says nothing of what comes behind it. Once it is mended it does: that is
-        edited as well, before the program is run again."""
+        """These edits and those for findings that they reveal. Behind a line that raises, the source stage reports
+        nothing; once the line is mended it does, and that is edited too before the program runs again."""
         known = sights_of(self._at_a_glance(state.kept)[0])
         for _ in range(MOST_ROUNDS):
             diagnosis, sources = self._at_a_glance(kept)
@@ -170,7 +171,7 @@ class Mending:
         return kept
 
     def _make(self, proposals: Sequence[Proposal], kept: Sequence[int], sources: Sources) -> dict[int, Proposal]:
-        """By number; {} where a file is not to be edited."""
+        """The proposals as edits of the draft, by number; {} where a file cannot be edited."""
         try:
             return self._draft.make(proposals, kept, sources)
         except CannotEdit as reason:
@@ -231,7 +232,8 @@ def _choices(proposed: Proposed) -> Iterator[list[Proposal]]:
 
 
 def _proposals(answers: Sequence[Answer]) -> list[Proposal]:
-    """Each edit once. Of several trials none has seen what an edit does beside those of the other ones."""
+    """Each edit once. Where there were several trials, none counts as needed: no trial has seen its edit together with
+    those of the others."""
     by_edits: dict[tuple[Edit, ...], Proposal] = {}
     for answer in answers:
         for proposal in answer.proposals:

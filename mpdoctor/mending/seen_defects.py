@@ -1,4 +1,4 @@
-"""Answers to what the running program was seen to do, at the line that was running."""
+"""Proposals against defects that the running program showed, at the line that was running."""
 
 from __future__ import annotations
 
@@ -24,8 +24,9 @@ OF_TRAINING_CODE = ("MP505", "MP901")
 OF_RETURNED = ("MP218",)
 
 
-def of_what_was_seen(finding: Finding, optimizers: list[OptimizerFacts], source_at: SourceAt) -> Iterator[Answer]:
-    """What the running program did, and its source leaves in doubt."""
+def repeated_steps_removed(finding: Finding, optimizers: list[OptimizerFacts], source_at: SourceAt) -> Iterator[Answer]:
+    """Proposals against a wrapper, an unscaling or a clipping too many, which the running program showed and its source
+    leaves in doubt."""
     place = finding.location
     facts = source_at(place.path) if place is not None and finding.stage != "source" else None
     if facts is None or place is None:
@@ -45,8 +46,8 @@ def of_what_was_seen(finding: Finding, optimizers: list[OptimizerFacts], source_
         yield Answer(finding, (Proposal(title, False, finding.code, edits),))
 
 
-def of_what_is_returned(finding: Finding, making: LiveLayers) -> Iterator[Answer]:
-    """float32 that the user's own layer returns though it computes in 16 bits."""
+def returned_value_cast(finding: Finding, making: LiveLayers) -> Iterator[Answer]:
+    """A cast of the float32 that the user's own layer returns though it computes in 16 bits."""
     layer = making.layers.get(finding.layer or "") if finding.code in OF_RETURNED else None
     home = layer.class_location if layer is not None else None
     facts = making.source_at(home.path) if home is not None else None
@@ -56,8 +57,8 @@ def of_what_is_returned(finding: Finding, making: LiveLayers) -> Iterator[Answer
         yield Answer(finding, (Proposal(title, False, finding.code, edits),))
 
 
-def of_what_met(finding: Finding, source_at: SourceAt) -> Iterator[Answer]:
-    """A 16-bit and a float32 tensor in one operation of the training code, outside of its layers."""
+def mixed_operands_cast(finding: Finding, source_at: SourceAt) -> Iterator[Answer]:
+    """A cast where a 16-bit and a float32 tensor are combined in the training code, outside of its layers."""
     place, dtypes = finding.location, finding.evidence.get("dtypes")
     facts = source_at(place.path) if place is not None and finding.code in OF_TRAINING_CODE else None
     if facts is None or place is None or finding.layer is not None or not isinstance(dtypes, dict):
@@ -68,8 +69,8 @@ def of_what_met(finding: Finding, source_at: SourceAt) -> Iterator[Answer]:
         yield Answer(finding, (Proposal(title, True, finding.code, edits),))  # the line raised before
 
 
-def of_the_operation(finding: Finding, diagnosis: Diagnosis, source_at: SourceAt) -> Iterator[Answer]:
-    """A root or a logarithm of 0, where the training broke: by the line of that operation."""
+def operation_kept_from_zero(finding: Finding, diagnosis: Diagnosis, source_at: SourceAt) -> Iterator[Answer]:
+    """A small number under a root or a logarithm of 0, on the line of the operation where the training broke."""
     trainings = [probe.training for probe in diagnosis.probes if probe.training.model.id == finding.model]
     culprits = [training.gradient_culprit.operation for training in trainings if training.gradient_culprit is not None]
     culprits += [training.loss_culprit for training in trainings] + [

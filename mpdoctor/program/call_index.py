@@ -13,7 +13,7 @@ from mpdoctor.program.values import Api
 
 
 class CallIndex:
-    """Of calls in program order. Dozens of rules ask for a few each."""
+    """Index of a program's calls, in program order. Dozens of rules ask it for a few calls each."""
 
     def __init__(self, calls: tuple[Call, ...]) -> None:
         self.all = calls
@@ -61,7 +61,7 @@ class CallIndex:
 
     @cached_property
     def _makings(self) -> dict[int, list[Call]]:
-        """By the ids of the classes."""
+        """The calls that instantiate a class of the user's or a subclass of it, by the id of the class."""
         found: dict[int, list[Call]] = {}
         for call in self.all:
             if isinstance(call.callee, Defined) and isinstance(call.callee.of, ClassFacts):

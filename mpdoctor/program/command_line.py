@@ -39,8 +39,8 @@ def is_from_command_line(value: Value, depth: int = 0) -> bool:
 
 
 def default_of_setting(call: Call) -> Value | None:
-    """Of `settings.get("policy", "mixed_float16")`, where the program does not write out what the settings are: a file
-    says it, or whoever calls the function."""
+    """The default in `settings.get("policy", "mixed_float16")`, where the program does not write out the settings: they
+    come from a file, or from whoever calls the function."""
     is_get = (
         isinstance(call.callee, Attribute) and call.callee.name == "get" and isinstance(known(call.argument(0)), str)
     )
@@ -59,7 +59,7 @@ def is_option_of_click(decorator: Call) -> bool:
 
 
 def is_command_of_typer(decorator: Call) -> bool:
-    """`@app.command()`"""
+    """Whether the decorator is `@app.command()` of a typer application."""
     return decorator.method == "command" and is_instance_of(decorator.receiver, "typer.Typer")
 
 

@@ -86,11 +86,11 @@ class Context:
         return self.guarded and not self.only_unwrapped
 
     def still_inside(self, later: Context) -> Context:
-        """The same behind a stretch of the program that entered a context manager by a call and did not leave it."""
+        """The context behind a part of the program that entered a context manager by a call and did not leave it."""
         return self if later.withs is self.withs else self.but(withs=later.withs)
 
     def but(self, **changes: Any) -> Context:
-        """The same, some of it changed. (Asked for at each `if`; `dataclasses.replace` takes four times as long.)"""
+        """A copy with these fields changed. (Needed at each `if`; `dataclasses.replace` takes four times as long.)"""
         if "guarded" in changes:
             changes.setdefault("only_unwrapped", False)
             changes.setdefault("only_wrapped", False)

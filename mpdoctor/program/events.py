@@ -64,12 +64,12 @@ class Call(Value):
 
     @property
     def given(self) -> tuple[Value, ...]:
-        """All arguments, those by position first."""
+        """All arguments, positional ones first."""
         return (*self.args, *[value for _, value in self.keywords]) if self.keywords else self.args
 
     def arguments(self, positions: slice) -> tuple[Value, ...]:
-        """Those at these positions that are given, in order, by position or by name. Rules ask for them and for
-        `argument`, and never for `args[0]`: a call may have none."""
+        """The arguments for these positions that are given, by position or by name, in order. Rules use this or
+        `argument`, and never `args[0]`: a call may have no arguments."""
         if not self.keywords:
             return self.args[positions]
         asked = range(len(self.args) + len(self.keywords))[positions]

@@ -33,7 +33,7 @@ _ASKING = "builtins.isinstance"
 
 
 def signs_of_mixed_precision(calls: Iterable[Call], uses: Iterable[Use]) -> Iterator[Location]:
-    """Where the program shows it, nearest kind first."""
+    """The places where the program shows that it means to compute in 16 bits: calls first, then names."""
     for call in calls:
         if _call_is_a_sign(call):
             yield call.location
@@ -96,9 +96,9 @@ def _makes_layer(call: Call) -> bool:
 
 
 def signs_for_imports(calls: Sequence[Call], uses: Iterable[Use]) -> Iterator[Location]:
-    """Those of the signs that tell of the files as well that the program imports. These do not: to ask whether an
-    optimizer is a LossScaleOptimizer, floatx in a test that makes no layer, and a policy that is set in a private
-    method which nothing calls."""
+    """The signs that also hold for the files that the program imports. Left out are: asking whether an optimizer is a
+    LossScaleOptimizer, floatx in a test that makes no layer, and a policy set in a private method that nothing
+    calls."""
     asking = [call.location for call in calls if isinstance(call.callee, Api) and call.callee.name == _ASKING]
     named = [use for use in uses if _name_is_a_sign(use.api.name)]
     in_question = [use for use in named if not use.is_import and any(_holds(place, use.location) for place in asking)]

@@ -28,7 +28,8 @@ from mpdoctor.program.values import Api, is_api
 
 
 class PoliciesInForce:
-    """Of one program. `callers_decide`: whether other files run it, which may have set a policy before."""
+    """The global policies of one program. `callers_decide`: whether other files run it, which may have set a policy
+    before."""
 
     def __init__(self, calls: CallIndex, keras: Keras, is_notebook: bool, callers_decide: bool) -> None:
         self._calls, self._keras = calls, keras
@@ -41,7 +42,7 @@ class PoliciesInForce:
 
     @cached_property
     def calls_that_clear(self) -> tuple[Call, ...]:
-        """Those after which the global policy is that of floatx again, in order."""
+        """The calls after which the global policy is that of floatx again, in order. Keras 2 has none."""
         return tuple(self._calls.by_names(CLEARING)) if self._keras.is_keras3 else ()
 
     @cached_property
@@ -49,7 +50,7 @@ class PoliciesInForce:
         return sorted((*self.calls_that_set, *self.calls_that_clear), key=lambda call: call.order)
 
     def _of_floatx(self, clearing: Call) -> tuple[PolicyName, ...]:
-        """What a call leaves that makes Keras forget the policy."""
+        """The policies after a call that makes Keras forget the global one: those of floatx."""
         floatx = [call for call in self._calls.by_names((SET_FLOATX,)) if call.order < clearing.order]
         return (policies_set_by(floatx[-1]) or (UNSURE,)) if floatx else ("float32",)
 
@@ -57,7 +58,8 @@ class PoliciesInForce:
         return self._is_too_late(setting) or self._is_last(setting)
 
     def _is_last(self, setting: Call) -> bool:
-        """Whether a notebook ends there: nobody imports it, and what it defined and never called is never called."""
+        """Whether the code is the end of a notebook: nothing imports it, so functions that were not called never
+        are."""
         return self._is_notebook and setting.context.reached and setting.order > self._last_doing
 
     @cached_property
@@ -117,12 +119,12 @@ class PoliciesInForce:
         return tuple(dict.fromkeys(found))
 
     def _put_back(self, call: Call) -> tuple[PolicyName, ...]:
-        """What a call sets that is given the global policy of before, `set_global_policy(before)`; () for others."""
+        """The policies that a call restores, as `set_global_policy(before)` does; () for other calls."""
         read = policies_read_for(call)
         return tuple(dict.fromkeys(name for reading in read for name in self.at(reading)))
 
-    def told(self) -> tuple[str | None, ...]:
-        """What the events say for `policies_set`."""
+    def policies_set(self) -> tuple[str | None, ...]:
+        """The value of `SourceFacts.policies_set`, from the events."""
         found: list[str | None] = []
         for call in self.calls_that_set:
             named = policies_set_by(call)

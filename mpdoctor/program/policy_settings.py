@@ -43,8 +43,8 @@ def makes_policy(call: Call) -> bool:
 
 
 def policies_set_by(call: Call) -> tuple[str, ...]:
-    """Every global policy that a call may set, () if nobody knows. A 16-bit one that is the command line's default is
-    in force where nothing else is said; beside another default the code may well be meant for what is said."""
+    """Every global policy that a call may set; () if that is not known. A 16-bit policy that is the default on the
+    command line counts as set; a default of another kind does not, since the code may be meant for other arguments."""
     given = call.argument(0, "policy") or call.keyword("dtype_policy")
     return policies_named(given) or _half_by_default(given)
 

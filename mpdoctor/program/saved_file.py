@@ -1,4 +1,4 @@
-"""A model file that a program of the project writes, as the other programs are told of it."""
+"""A model file that one program of a project writes, as facts for the other programs."""
 
 from __future__ import annotations
 

@@ -178,8 +178,8 @@ class SourceFacts:
         return not (any(events) or self.classes or self.functions or problems)
 
     def to_judge(self, changes: Mapping[str, Any]) -> SourceFacts:
-        """The same, as a run knows it that has seen the other files too. What was worked out from the events alone is
-        taken along."""
+        """A copy with these fields changed to what is known once the other files were read. Cached results that depend
+        on events and text alone are kept."""
         changed = dataclasses.replace(self, **changes)
         vars(changed).update((name, vars(self)[name]) for name in _OF_EVENTS_AND_TEXT & vars(self).keys())
         return changed
@@ -198,11 +198,11 @@ class SourceFacts:
 
     @cached_property
     def lines(self) -> list[str]:
-        """Of the text, as Python counts them."""
+        """The lines of the text, split as Python counts them."""
         return lines_of(self.text)
 
     def lines_of(self, path: str) -> list[str]:
-        """Of this file, or of another one of the program; [] where that is not at hand."""
+        """The lines of this file or of another file of the program; [] where its text is not at hand."""
         if path == self.path:
             return self.lines
         if path not in self._lines_beside:
@@ -215,19 +215,19 @@ class SourceFacts:
 
     @cached_property
     def mixed_precision_signs(self) -> tuple[Location, ...]:
-        """Where the program shows that it means mixed (or 16-bit) precision: a policy that is set and may be
-        other than float32, a LossScaleOptimizer, a 16-bit dtype or policy given to a layer. TensorFlow's rewriting of
-        graphs is none: layers compute in float32 then, and casts are put in when nobody looks any more."""
+        """The places where the program shows that it means to compute in 16 bits: a policy that is set and may be other
+        than float32, a LossScaleOptimizer, a 16-bit dtype or policy given to a layer. TensorFlow's graph rewrite is not
+        among them: under it layers compute in float32, and casts are inserted into the graph later."""
         return tuple(signs_of_mixed_precision(self.calls, self.uses))
 
     @cached_property
     def signs_for_imports(self) -> tuple[Location, ...]:
-        """Those that tell of the files as well that the program imports."""
+        """The signs of mixed precision that also hold for the files that the program imports."""
         return tuple(signs_for_imports(self.calls, self.uses)) if self.mixed_precision_signs else ()
 
     @property
     def shows_mixed_precision(self) -> bool:
-        """Whether rules may speak that need 16-bit computation for the code to be wrong."""
+        """Whether rules apply for which code is only wrong if it computes in 16 bits."""
         return self.assume_mixed or self.mixed_elsewhere or bool(self.mixed_precision_signs)
 
     @cached_property
@@ -252,13 +252,13 @@ class SourceFacts:
         return self._policies.at(event)
 
     def policies_of_program_at(self, event: Event) -> tuple[PolicyName, ...]:
-        """The same, with the policies of the files that import this one where nothing here tells."""
+        """Like `policies_at`, but where this file does not tell, the policies that the importing files set."""
         found = self.policies_at(event)
         return found if found != (UNSURE,) else tuple(name or UNSURE for name in self.policies_elsewhere) or found
 
     def policies_told(self) -> tuple[str | None, ...]:
         """What the events say for `policies_set`."""
-        return self._policies.told()
+        return self._policies.policies_set()
 
     def unknown_policies_told(self) -> tuple[Location, ...]:
         """What the events say for `policies_unknown`."""
@@ -279,7 +279,7 @@ class SourceFacts:
 
     @cached_property
     def _returns_by_function(self) -> dict[int, list[Return]]:
-        """By the ids of the functions."""
+        """The `return`s of each function, by the id of the function."""
         found: dict[int, list[Return]] = {}
         for event in self.returns:
             if event.context.function is not None:
@@ -295,7 +295,7 @@ class SourceFacts:
         return self._dtypes.at(value, context)
 
     def returns_of(self, function: FunctionFacts) -> Iterator[Return]:
-        """What a function returns, every `return` for every time that it was followed."""
+        """The `return`s of a function, each once for every time that the function was followed."""
         return iter(self._returns_by_function.get(id(function), ()))
 
     def calls_of(self, *names: str) -> Iterator[Call]:

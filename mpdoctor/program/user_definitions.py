@@ -139,7 +139,7 @@ class ClassFacts:
 
     @property
     def kind(self) -> str | None:
-        """What it is to Keras, or what all classes are that it is mixed into."""
+        """The kind of Keras class that it is, or that all classes are which it is mixed into."""
         if self.own_kind is not None or not self.mixed_into:
             return self.own_kind
         kinds = {own.own_kind for own in self.mixed_into.values()}
@@ -184,7 +184,7 @@ class ClassFacts:
         return None
 
     def library_bases(self) -> Iterator[Api]:
-        """Every library class that it derives from."""
+        """Every library class that this class derives from, directly or through others."""
         for ancestor in self.lineage():
             for base in ancestor.bases:
                 yield from (option for option in options(base) if isinstance(option, Api))

@@ -172,7 +172,7 @@ class Collection(Value):
     default: Value | None = None
 
     def with_entries(self, keys: tuple[Value, ...], items: tuple[Value, ...], is_open: bool) -> Collection:
-        """The same dict, after the program has changed what it holds."""
+        """A copy of the dict with other entries, after the program has changed what it holds."""
         return Collection(self.location, "dict", items, keys, is_open, default=self.default)
 
     def entry(self, key: Any) -> Value | None:

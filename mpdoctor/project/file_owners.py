@@ -15,12 +15,12 @@ def is_own(status: os.stat_result, path: Path) -> bool:
 
 
 def is_own_or_of_the_system(status: os.stat_result, path: Path) -> bool:
-    """The same, or the administrator's."""
+    """Whether a file belongs to this user or the administrator, and nobody else may write to it."""
     return belongs_to_user_or_system(status) and not (_KNOWS_OWNERS and _others_may_write(status, path))
 
 
 def belongs_to_user_or_system(status: os.stat_result) -> bool:
-    """Whoever may write to it."""
+    """Whether a file belongs to this user or the administrator, whoever may write to it."""
     return not _KNOWS_OWNERS or status.st_uid in (0, os.geteuid())
 
 

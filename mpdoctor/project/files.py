@@ -40,7 +40,7 @@ class PathPatterns:
         return next(found, None)
 
     def _names(self, path: str) -> list[str]:
-        """Of the path below the directory; [] where it does not lie there."""
+        """The parts of a path relative to the directory of the patterns; [] where it does not lie below that."""
         is_below = bool(self.patterns) and path.startswith(self._prefix)
         return path[len(self._prefix) :].split(os.sep) if is_below else []
 
@@ -70,10 +70,12 @@ class Walk:
 
 
 def walk(directory: Path, exclude: Sequence[PathPatterns] = (), *, everything: bool = False) -> Walk:
-    """Every .py and .ipynb file below a directory, in order. Hidden directories, installed packages and virtual
-    environments are left out; no link is followed to a directory, to where the walk comes anyway, or out of the
-    project. `exclude`: patterns that leave out more, but for those that would leave out the directory itself: it was
-    asked for. `everything`: what Git ignores, too."""
+    """Every .py and .ipynb file below a directory, sorted. Hidden directories, installed packages and virtual
+    environments are left out. Links are not followed to directories, to files that the walk reaches anyway, or out of
+    the project.
+
+    `exclude`: patterns for more to leave out; a pattern that would exclude the named directory itself does not count.
+    `everything`: also what Git ignores."""
     top = os.path.abspath(directory)
     exclude = [patterns for patterns in exclude if not patterns.match(directory, is_directory=True)]
     files: list[Path] = []
@@ -103,7 +105,7 @@ def walk(directory: Path, exclude: Sequence[PathPatterns] = (), *, everything: b
 
 
 def _entries(folder: Path) -> list[os.DirEntry[str]]:
-    """What lies in a directory, by name. Raises OSError if it cannot be listed."""
+    """The entries of a directory, sorted by name. Raises OSError if it cannot be listed."""
     with os.scandir(folder) as found:
         return sorted(found, key=lambda entry: entry.name)
 

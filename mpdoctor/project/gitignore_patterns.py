@@ -45,7 +45,7 @@ class _OneOf:
 
 
 class _Wild:
-    """A `*` or a `?`."""
+    """A wildcard: `*` or `?`."""
 
 
 _STAR, _ANY = _Wild(), _Wild()
@@ -119,7 +119,7 @@ class Pattern:
 
 
 def pattern_from_line(line: str) -> Pattern | None:
-    """None where the line is empty, a comment, or no pattern."""
+    """The pattern in a line; None where the line is empty, a comment, or no pattern."""
     text = _without_spaces_behind(line)
     if not text or text.startswith("#"):
         return None
@@ -174,7 +174,7 @@ def _signs_from_text(text: str) -> Iterator[_Sign]:
 
 
 def _one_of_from_text(text: str, place: int) -> tuple[_OneOf, int]:
-    """From behind the bracket; and the place behind the one that closes it."""
+    """The bracket expression whose contents begin at `place`, and the index behind its closing bracket."""
     is_negated = _at(text, place) in "!^"
     place += is_negated
     ranges: list[tuple[str, str]] = []
@@ -209,7 +209,7 @@ def _at(text: str, place: int) -> str:
 
 
 def _without_spaces_behind(line: str) -> str:
-    """Unless a backslash stands before them."""
+    """The line without trailing spaces, except those that a backslash escapes."""
     place = end = 0
     while place < len(line):
         is_space = line[place] == " "

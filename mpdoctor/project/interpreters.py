@@ -95,7 +95,7 @@ class Interpreter:
 
 
 class NoInterpreter(Exception):
-    """None that can examine was found; the text is for the user: what is wrong, and what to do."""
+    """There is no interpreter that can examine. The text says to the user what is wrong and what to do."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ class Choice:
 
 
 def interpreter_for(target: Target, named: Path | None) -> Path:
-    """Raises NoInterpreter."""
+    """The path of the interpreter that `choice_for` chooses. Raises NoInterpreter."""
     return choice_for(target, named).path
 
 
@@ -137,7 +137,7 @@ def choice_for(target: Target, named: Path | None) -> Choice:
 
 
 def _asked_for(target: Target) -> Iterator[tuple[Path, str, Interpreter]]:
-    """Those that nobody named, in the order in which they are taken, each with why it would be."""
+    """Interpreters that are used without being named, in order of preference: (path, why, what it answered)."""
     for environment in dict.fromkeys(active_environments()):
         if python := python_of(environment):
             yield python, "the active environment", interpreter_from_path(python)
@@ -185,7 +185,8 @@ def _remedy(others: list[Interpreter], own: bool) -> str:
 
 
 def _others(target: Target, tried: set[Path]) -> list[Interpreter]:
-    """Those that could examine, but that nobody named: never chosen, only suggested, and not run for that."""
+    """Interpreters with TensorFlow that a message may suggest. They are never chosen without being named, and not
+    run."""
     own = Path(sys.executable)
     found = [interpreter_from_path(own)] if own.absolute() not in {path.absolute() for path in tried} else []
     seen = {path.absolute() for path in (*tried, own)}

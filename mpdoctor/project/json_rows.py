@@ -23,7 +23,7 @@ class Rows:
         self._defaults_of: dict[str, dict[str, Any]] = {}
 
     def from_value(self, value: Any) -> Row:
-        """Raises TypeError for what could not be made again."""
+        """The value as JSON. Raises TypeError for one that could not be read back."""
         kind = type(value)
         if kind in _PLAIN or (kind is int and value.bit_length() < _MOST_BITS):
             return value
@@ -35,8 +35,8 @@ class Rows:
             raise TypeError(f"{kind.__name__} does not belong into the cache")
         if isinstance(value, Enum):
             return [kind.__name__, {"value": value.value}]
-        told = ((name, getattr(value, name), default) for name, default in self._defaults(kind.__name__).items())
-        return [kind.__name__, {name: self.from_value(inner) for name, inner, default in told if inner != default}]
+        fields = ((name, getattr(value, name), default) for name, default in self._defaults(kind.__name__).items())
+        return [kind.__name__, {name: self.from_value(inner) for name, inner, default in fields if inner != default}]
 
     def value(self, row: Row) -> Any:
         if type(row) is dict:
@@ -51,7 +51,7 @@ class Rows:
         return self._classes[kind](**self.value(inner[0]))
 
     def _defaults(self, kind: str) -> dict[str, Any]:
-        """By name of the field; `MISSING`, to which nothing is equal, where there is none."""
+        """The defaults of the fields by name; `MISSING`, which equals nothing, for a field without one."""
         if kind not in self._defaults_of:
             self._defaults_of[kind] = {
                 field.name: field.default if field.default_factory is dataclasses.MISSING else field.default_factory()

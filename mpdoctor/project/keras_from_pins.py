@@ -1,5 +1,5 @@
-"""The Keras that a project's sentences about TensorFlow and Keras come to. A range that allows both Keras 2 and Keras 3
-says nothing."""
+"""The Keras that a project's pins of TensorFlow and Keras allow. A range that allows both Keras 2 and Keras 3 says
+nothing."""
 
 from __future__ import annotations
 
@@ -22,36 +22,49 @@ _PATCHES = range(9, -1, -1)
 
 
 def keras_from_pins(pins: list[Pin]) -> Keras | None:
-    """What Keras itself is pinned to decides, else TensorFlow. A package without a release says nothing. The release of
-    `tf.keras` is TensorFlow's, whichever Keras 2 lies beside it."""
+    """The Keras that pins allow: by those of Keras itself, else by those of TensorFlow. A package without a release
+    says nothing. The release of `tf.keras` is TensorFlow's, whichever Keras 2 is installed beside it."""
     companions = [pin for pin in pins if is_companion(pin)]
     pins = [pin for pin in pins if len(pin.allowed)]
     of_tensorflow = [pin for pin in pins if pin.name in TENSORFLOW]
-    tensorflow = _releases(of_tensorflow, "2")
     of_keras = [pin for pin in pins if pin.name in KERAS]
-    two, three = _releases(of_keras, "2"), _releases(of_keras, "3")
-    if bool(two) is not bool(three):
-        because = " and ".join(dict.fromkeys(pin.told for pin in of_keras))
-        if three:
-            version = _version(of_keras, "keras", "3")
-            return Keras("keras", version, _version(of_tensorflow, "tensorflow", "2"), because)
-        if tensorflow and max(tensorflow) <= _LAST_KERAS_2:
-            return _of_tensorflow(of_tensorflow)
-        version = _version(of_keras, "keras", "2")
-        return Keras("tf.keras", version, version, because)
+    if bool(_releases(of_keras, "2")) is not bool(_releases(of_keras, "3")):
+        return _from_pins_of_keras(of_keras, of_tensorflow)
+    return _from_pins_of_tensorflow(of_tensorflow, companions)
+
+
+def _from_pins_of_keras(of_keras: list[Pin], of_tensorflow: list[Pin]) -> Keras:
+    """The Keras by its own pins, which allow releases of one generation only."""
+    if _releases(of_keras, "3"):
+        version = _version(of_keras, "keras", "3")
+        return Keras("keras", version, _version(of_tensorflow, "tensorflow", "2"), _because(of_keras))
+    tensorflow = _releases(of_tensorflow, "2")
+    if tensorflow and max(tensorflow) <= _LAST_KERAS_2:
+        return _keras_of_tensorflow(of_tensorflow)
+    version = _version(of_keras, "keras", "2")
+    return Keras("tf.keras", version, version, _because(of_keras))
+
+
+def _from_pins_of_tensorflow(of_tensorflow: list[Pin], companions: list[Pin]) -> Keras | None:
+    """The Keras by the pins of TensorFlow; by its companions where these say nothing, or allow both generations."""
+    tensorflow = _releases(of_tensorflow, "2")
     if not tensorflow:
         return _tensorflow1(of_tensorflow) or (None if of_tensorflow else _beside(companions))
     if max(tensorflow) <= _LAST_KERAS_2:
-        return _of_tensorflow(of_tensorflow)
-    because = " and ".join(dict.fromkeys(pin.told for pin in of_tensorflow))
+        return _keras_of_tensorflow(of_tensorflow)
     if min(tensorflow) > _LAST_KERAS_2:
-        return Keras("keras", installed_release("keras", "3"), _version(of_tensorflow, "tensorflow", "2"), because)
+        version = installed_release("keras", "3")
+        return Keras("keras", version, _version(of_tensorflow, "tensorflow", "2"), _because(of_tensorflow))
     return _beside(companions)
 
 
-def _of_tensorflow(pins: list[Pin]) -> Keras:
+def _keras_of_tensorflow(pins: list[Pin]) -> Keras:
     version = _version(pins, "tensorflow", "2")
-    return Keras("tf.keras", version, version, " and ".join(dict.fromkeys(pin.told for pin in pins)))
+    return Keras("tf.keras", version, version, _because(pins))
+
+
+def _because(pins: list[Pin]) -> str:
+    return " and ".join(dict.fromkeys(pin.told for pin in pins))
 
 
 def keras_from_commands(pins: list[Pin]) -> Keras | None:

@@ -37,7 +37,7 @@ class _Prose(NamedTuple):
 
 
 class KerasOfFolders:
-    """What was found for folders, for those who ask for many: nothing is read twice."""
+    """Cache of what was found for folders, for callers that ask for many: nothing is read twice."""
 
     def __init__(self) -> None:
         self._declared: dict[Path, Keras | None] = {}
@@ -49,7 +49,7 @@ class KerasOfFolders:
         """The Keras that the nearest project asks for that holds a folder, in files that programs read."""
         return _nearest(here, self._declared, lambda folder: self._from_files(folder, is_nearest=folder == here))
 
-    def told(self, here: Path) -> Keras | None:
+    def named_in_prose(self, here: Path) -> Keras | None:
         """The Keras that its prose says to install, within what those files allow."""
         if here not in self._told:
             prose = _nearest(here, self._prose, _prose_of_folder)
@@ -79,7 +79,7 @@ def keras_from_project(near: Path, known: KerasOfFolders | None = None) -> Keras
 
     `known` keeps what was found for a directory, for those who ask for many."""
     known, here = known or KerasOfFolders(), _whole(near)
-    return known.declared(here) or known.told(here)
+    return known.declared(here) or known.named_in_prose(here)
 
 
 def keras_from_file(path: Path, known: KerasOfFolders | None = None) -> Keras | None:
@@ -93,7 +93,7 @@ def keras_from_file(path: Path, known: KerasOfFolders | None = None) -> Keras | 
         keras_from_pins(run)
         or known.declared(here)
         or (keras_from_commands([*run, *commented]) if commented else None)
-        or known.told(here)
+        or known.named_in_prose(here)
     )
 
 

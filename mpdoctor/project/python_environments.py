@@ -40,8 +40,8 @@ def active_environments() -> Iterator[Path]:
 
 
 def environments_of_project(start: Path) -> Iterator[Path]:
-    """Those in a folder and above it, the nearest first, as far as the project reaches: to the nearest folder that
-    says that it is one. Where none says so, there is no project."""
+    """The environments in a folder and above it, nearest first, up to the nearest folder with a file that marks a
+    project. Without such a folder there are none."""
     folders = (start, *start.parents)
     roots = [n for n, folder in enumerate(folders) if any(os.path.lexists(folder / name) for name in PROJECT_FILES)]
     inside = folders[: roots[0] + 1] if roots else ()
@@ -50,7 +50,7 @@ def environments_of_project(start: Path) -> Iterator[Path]:
 
 
 def environments_near(start: Path) -> Iterator[Path]:
-    """All that a user may mean: active, in a folder or anywhere above it, or kept by tools elsewhere."""
+    """All environments that a user may mean: active, in a folder or anywhere above it, or kept elsewhere by tools."""
     yield from active_environments()
     for folder in (start, *start.parents):
         yield from (folder / name for name in ENVIRONMENT_FOLDERS)
@@ -84,7 +84,7 @@ def environment_of(python: Path) -> Path | None:
     for program in (Path(os.path.abspath(python)), Path(os.path.realpath(python))):  # noqa: PTH100 - no link is followed
         folder = program.parent
         environment = folder.parent if folder.name in ("bin", "Scripts") else folder
-        if any(_found(environment, pattern) for pattern in _PACKAGES):
+        if any(_folders_matching(environment, pattern) for pattern in _PACKAGES):
             return environment
     return None
 
@@ -133,17 +133,17 @@ def release_beside(name: str) -> str:
 
 
 def _packages(environment: Path) -> list[Path]:
-    return [folder for pattern in _PACKAGES for folder in _found(environment, pattern)]
+    return [folder for pattern in _PACKAGES for folder in _folders_matching(environment, pattern)]
 
 
 def _python_version(environment: Path) -> tuple[int, ...] | None:
     try:
-        told = bytes_from_file(environment / VIRTUAL).decode("utf-8", "replace")
+        text = bytes_from_file(environment / VIRTUAL).decode("utf-8", "replace")
     except OSError:
-        told = ""
-    names = [f"python-{path.name}" for path in _found(environment, "lib/python*")]
-    names = [path.name for path in _found(environment, f"{CONDA}/python-*.json")] + names
-    version = re.search(r"^version(?:_info)? *= *([0-9]{1,3}(?:\.[0-9]{1,3}){1,2})\b", told, re.MULTILINE)
+        text = ""
+    names = [f"python-{path.name}" for path in _folders_matching(environment, "lib/python*")]
+    names = [path.name for path in _folders_matching(environment, f"{CONDA}/python-*.json")] + names
+    version = re.search(r"^version(?:_info)? *= *([0-9]{1,3}(?:\.[0-9]{1,3}){1,2})\b", text, re.MULTILINE)
     for name in names:
         version = version or re.match(r"python-(?:python)?([0-9]{1,3}(?:\.[0-9]{1,3}){1,2})\b", name)
     return tuple(int(part) for part in version[1].split(".")) if version else None
@@ -156,19 +156,19 @@ def _tensorflows(packages: Path) -> Iterator[str]:
 
 
 def _releases(packages: Path, names: set[str]) -> Iterator[str]:
-    """Of these distributions (spelled with underscores), what the names of their folders tell."""
+    """The versions of these distributions (named with underscores), read from the names of their metadata folders."""
     try:
         listed = names_like(tuple(f"{name}-*" for name in sorted(names)), packages)
     except OSError:
         return
     for suffix in (".dist-info", ".egg-info"):
-        for told in listed:
-            name, _, version = told.removesuffix(suffix).partition("-")
-            if told.endswith(suffix) and name in names and re.match(r"[0-9]", version):
+        for folder in listed:
+            name, _, version = folder.removesuffix(suffix).partition("-")
+            if folder.endswith(suffix) and name in names and re.match(r"[0-9]", version):
                 yield version.partition("-")[0]
 
 
-def _found(folder: Path, pattern: str) -> list[Path]:
+def _folders_matching(folder: Path, pattern: str) -> list[Path]:
     try:
         return sorted(folder.glob(pattern))
     except OSError:

@@ -23,10 +23,10 @@ NOT_THROUGH_LINKS = getattr(os, "O_NOFOLLOW", 0)
 
 
 def bytes_from_file(path: Path | str, largest: int = LARGEST) -> bytes:
-    """All that a regular file holds.
+    """The contents of a regular file.
 
-    Raises OSError, also for a pipe, a device or a directory, for what the system makes up while it is read (procfs),
-    and for more than the largest number of bytes."""
+    Raises OSError also for a pipe, a device or a directory, for a file that the system makes up while it is read
+    (procfs), and for more than `largest` bytes."""
     _refuse_all_but_regular(os.stat(path))  # noqa: PTH116 - a device may act on being opened
     descriptor = os.open(path, READING)
     try:
@@ -36,7 +36,7 @@ def bytes_from_file(path: Path | str, largest: int = LARGEST) -> bytes:
 
 
 def bytes_from_descriptor(descriptor: int, largest: int = LARGEST) -> bytes:
-    """The same, of what is open already."""
+    """Like `bytes_from_file`, for a descriptor that is open already."""
     status = os.fstat(descriptor)
     _refuse_all_but_regular(status)
     parts, size = [], 0

@@ -35,7 +35,8 @@ class Key:
         return content if content is not None and len(content) == KEY_SIZE else None
 
     def find_or_make(self) -> bytes | None:
-        """Of two runs that make one at once, the later one's stays; what the other signs is no file then.
+        """The key, made where there is none. Of two runs that make one at once, the later one's stays; files that the
+        other signed are then invalid.
 
         Raises OSError where it can't be written."""
         found = self.find()
@@ -46,7 +47,7 @@ class Key:
 
 
 def signed_bytes(file: Path, key: bytes, purpose: str) -> bytes | None:
-    """What was signed with this key, for this purpose, under this name; None where nothing was."""
+    """The content that was signed with this key, for this purpose, under this name; None where there is none."""
     if not is_own_directory(file.parent):
         return None
     content = _own_bytes(file, LARGEST)
@@ -57,7 +58,7 @@ def signed_bytes(file: Path, key: bytes, purpose: str) -> bytes | None:
 
 
 def write_signed(file: Path, key: bytes, purpose: str, content: bytes) -> None:
-    """Raises OSError where it can't be written."""
+    """Write the content with its signature. Raises OSError where it can't be written."""
     if len(content) <= LARGEST - _SIGNATURE_SIZE and make_own_directory(file.parent):
         write_own_file(file, _signature(file, key, purpose, content) + content)
 

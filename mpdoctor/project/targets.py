@@ -87,7 +87,7 @@ def walked(target: Target, exclude: Sequence[PathPatterns]) -> Target:
 
 
 def target_from_text(text: str) -> Target:
-    """Raises TargetError."""
+    """The target that a text on the command line names. Raises TargetError."""
     # before anything else: a colon may be part of a file's name, or follow a drive letter
     if os.path.exists(text):  # noqa: PTH110 - Path.exists raises where a name is too long
         return _target_from_path(text, Path(text))
@@ -137,7 +137,7 @@ def _holds_saved_model(path: Path) -> bool:
 
 
 def _other_kind(path: Path) -> str:
-    """What kind of file it is, and what to name in its place; "" where nobody knows."""
+    """What kind of file it is, and what to name in its place; "" where that is not known."""
     if path.name in (SAVED_MODEL, "keras_metadata.pb", "fingerprint.pb"):
         return f"a part of a SavedModel: name its directory, {path.parent}"
     if path.suffix.lower() in (".pb", ".pbtxt"):
@@ -160,7 +160,7 @@ def _is_python(path: Path) -> bool:
 
 
 def _missing(text: str) -> str:
-    """That it does not exist, with the name next to it that was perhaps meant."""
+    """The message for a target that does not exist, with a similar name beside it that was perhaps meant."""
     path = Path(text)
     if os.path.islink(text):  # noqa: PTH114 - as above
         return f"{text} is a link that leads to no file."

@@ -17,7 +17,8 @@ _LONG_KEY = re.compile(rf"(?<![\w-])(?:[\w-]+[ \t]*\.[ \t]*){{{_MOST_NAMES}}}")
 
 @lru_cache(maxsize=4)
 def table_from_toml(text: str) -> Mapping[str, Any]:
-    """Raises ValueError for what is none (or a number of more digits than Python reads), and RecursionError."""
+    """The table in a TOML text. Raises ValueError for what is none (or a number of more digits than Python reads), and
+    RecursionError."""
     if sys.version_info >= (3, 11):
         import tomllib
     else:

@@ -27,8 +27,8 @@ class CachePlace(NamedTuple):
 
 
 def users_cache_place() -> CachePlace | None:
-    """Where this system keeps what programs can make again, and the key where it keeps their data; None for a user
-    without a home."""
+    """The directory for what programs can make again, and the key's file among the user's data; None for a user without a
+    home."""
     from platformdirs import user_cache_path, user_data_path
 
     try:
@@ -42,7 +42,7 @@ def users_cache_place() -> CachePlace | None:
 
 @cache
 def made_by() -> str:
-    """This mpdoctor, file by file, and this Python: both decide what is said."""
+    """A text that names this mpdoctor, file by file, and this Python: findings depend on both."""
     folders, files = [str(Path(__file__).parents[1])], []
     for folder in folders:  # which grows; without Path.rglob, which takes three times as long in each run
         for entry in os.scandir(folder):
@@ -50,8 +50,8 @@ def made_by() -> str:
                 folders.append(entry.path)
             elif entry.name.endswith(".py"):
                 files.append((entry.path, entry.stat()))
-    told = (f"{status.st_size} {status.st_mtime_ns}" for _, status in sorted(files, key=itemgetter(0)))
-    return name_from_texts(__version__, sys.version, *told)
+    versions = (f"{status.st_size} {status.st_mtime_ns}" for _, status in sorted(files, key=itemgetter(0)))
+    return name_from_texts(__version__, sys.version, *versions)
 
 
 def remove_oldest(directory: Path, suffix: str) -> None:

@@ -26,7 +26,7 @@ class Clause:
 
 @dataclass(frozen=True)
 class PlainRange:
-    """What `packaging.specifiers.SpecifierSet` is for clauses of numbers alone."""
+    """A `packaging.specifiers.SpecifierSet` for clauses of numbers alone."""
 
     clauses: tuple[Clause, ...]
 
@@ -37,7 +37,7 @@ class PlainRange:
         return iter(self.clauses)
 
     def contains(self, version: str, prereleases: bool | None = None) -> bool:
-        """As `packaging` says it, whom all but plain releases are left to."""
+        """Whether the range contains a version. All but plain releases are left to `packaging`."""
         if not _RELEASE.fullmatch(version):
             from packaging.specifiers import SpecifierSet
 

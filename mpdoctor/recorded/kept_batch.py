@@ -8,7 +8,7 @@ from mpdoctor.recorded.run_reader import NotARunFile, Read, series_from_files
 
 
 def batch_of_run(run: Path, read: Read) -> Path:
-    """Beside the run file: of several that were kept, the one that was kept last. Raises OSError and NotARunFile."""
+    """The file with the batch that was kept beside a run file; of several the last. Raises OSError and NotARunFile."""
     kept = [event.kept for series in series_from_files(run, read) for event in series.events if event.kept]
     if not kept:
         raise NotARunFile(

@@ -18,18 +18,18 @@ LONGEST_DTYPE = 20
 
 
 class MeasuredParts:
-    """Of one series."""
+    """Sums what the measured steps of one series say of each layer and gradient."""
 
     def __init__(self) -> None:
         self.steps = 0
         self._parts: dict[tuple[str, str], MeasuredPart] = {}
 
     def parts(self) -> tuple[MeasuredPart, ...]:
-        """Layers before gradients."""
+        """All parts, layers before gradients."""
         return tuple(part for kind in KINDS.values() for part in self._parts.values() if part.kind == kind)
 
-    def take(self, step: int, told: dict[str, object]) -> bool:
-        seen = [_parts(told.get(name), kind, step) for name, kind in KINDS.items()]
+    def take(self, step: int, record: dict[str, object]) -> bool:
+        seen = [_parts(record.get(name), kind, step) for name, kind in KINDS.items()]
         if any(parts is None for parts in seen):
             return False
         self.steps += 1
@@ -57,10 +57,10 @@ class MeasuredParts:
         )
 
 
-def _parts(told: object, kind: str, step: int) -> list[MeasuredPart] | None:
-    if not isinstance(told, list) or len(told) > MOST_IN_LINE:
+def _parts(rows: object, kind: str, step: int) -> list[MeasuredPart] | None:
+    if not isinstance(rows, list) or len(rows) > MOST_IN_LINE:
         return None
-    parts = [_part(row, kind, step) for row in told]
+    parts = [_part(row, kind, step) for row in rows]
     return None if None in parts else [part for part in parts if part is not None]
 
 

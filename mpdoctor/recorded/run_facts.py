@@ -121,11 +121,11 @@ class RunSeries:
 
     @property
     def name(self) -> str:
-        """Of the model, and of the worker where it is not the first."""
+        """The name of the model, with the worker's number for every worker but the first."""
         return f"{self.model} (worker {self.worker})" if self.worker else self.model
 
     def epoch_of(self, step: int) -> int | None:
-        """From 0 on; of a step after the last epoch that ended, the next one."""
+        """The epoch of a step, counted from 0; for a step after the last finished epoch, the one after that."""
         if not self.epochs:
             return None
         return next((epoch for epoch, last in self.epochs if step <= last), self.epochs[-1][0] + 1)

@@ -38,9 +38,9 @@ def looks_like_run(head: bytes) -> bool:
 
 
 def series_from_files(path: Path, read: Read) -> tuple[RunSeries, ...]:
-    """Of a run file and of those that the other workers wrote beside it. Raises OSError and NotARunFile."""
+    """The series of a run file and of those that other workers wrote beside it. Raises OSError and NotARunFile."""
     found = [*_series_from_file(path, read)]
-    for other in _of_other_workers(path)[:MOST_WORKERS]:
+    for other in _files_of_other_workers(path)[:MOST_WORKERS]:
         try:
             found += _series_from_file(other, read)
         except (OSError, NotARunFile):
@@ -48,7 +48,7 @@ def series_from_files(path: Path, read: Read) -> tuple[RunSeries, ...]:
     return tuple(found)
 
 
-def _of_other_workers(path: Path) -> list[Path]:
+def _files_of_other_workers(path: Path) -> list[Path]:
     pattern = re.compile(re.escape(path.stem) + r"\.worker(\d{1,6})" + re.escape(path.suffix))
     numbered = [(match, other) for other in path.parent.iterdir() if (match := pattern.fullmatch(other.name))]
     return [other for _, other in sorted((int(match[1]), other) for match, other in numbered if other.is_file())]
@@ -64,7 +64,7 @@ def _series_from_file(path: Path, read: Read) -> tuple[RunSeries, ...]:
 
 
 def series_from_bytes(content: bytes, name: str) -> tuple[RunSeries, ...]:
-    """Raises NotARunFile."""
+    """The series in the bytes of a run file. Raises NotARunFile."""
     if not looks_like_run(content):
         raise NotARunFile("is no run file of mpdoctor.training.LossScaleMonitor.")
     reading = _Reading()
@@ -100,7 +100,7 @@ class _Series:
 
 
 class _Reading:
-    """Of one file, line by line."""
+    """Reads one run file, line by line."""
 
     def __init__(self) -> None:
         self.series: dict[int, _Series] = {}
@@ -110,25 +110,25 @@ class _Reading:
         if not line:
             return
         try:
-            told = json.loads(line) if len(line) <= LONGEST_LINE else None
-            taken = self._row(told) if isinstance(told, list) else self._object(told)
+            record = json.loads(line) if len(line) <= LONGEST_LINE else None
+            taken = self._row(record) if isinstance(record, list) else self._object(record)
         except (ValueError, RecursionError, OverflowError):
             taken = False
         self.passed_over += not taken
 
-    def _object(self, told: object) -> bool:
-        if not isinstance(told, dict):
+    def _object(self, record: object) -> bool:
+        if not isinstance(record, dict):
             return False
-        row = _Fields(told)
-        if "mpdoctor_run" in told:
+        row = _Fields(record)
+        if "mpdoctor_run" in record:
             return self._start(row)
         number, step = row.whole("series"), row.whole("step")
         series = self.series.get(-1 if number is None else number)
         if series is None or step is None:
             return False
-        if told.get("event") == "measured":
-            return series.measured.take(step, told)
-        return _epoch(row, series, step) if told.get("event") == "epoch" else _event(row, series, step)
+        if record.get("event") == "measured":
+            return series.measured.take(step, record)
+        return _epoch(row, series, step) if record.get("event") == "epoch" else _event(row, series, step)
 
     def _start(self, row: _Fields) -> bool:
         number, step, scale = row.whole("series"), row.whole("step"), row.number("initial_scale")
@@ -161,11 +161,11 @@ class _Reading:
         self.series[number] = _Series(start, step)
         return True
 
-    def _row(self, told: list[Any]) -> bool:
+    def _row(self, row: list[Any]) -> bool:
         """[series, last step, skipped, scale], and [lowest, highest] where the scale moved."""
-        if len(told) not in (4, 6):
+        if len(row) not in (4, 6):
             return False
-        (number, last, skipped), scales = (_whole(value) for value in told[:3]), [_scale(value) for value in told[3:]]
+        (number, last, skipped), scales = (_whole(value) for value in row[:3]), [_scale(value) for value in row[3:]]
         series = self.series.get(-1 if number is None else number)
         if series is None or last is None or skipped is None or None in scales:
             return False
@@ -230,7 +230,7 @@ def _encodable(text: str) -> str:
 
 
 def _whole(value: object) -> int | None:
-    """From 0 on."""
+    """The value if it is a whole number from 0 to the largest step number, else None."""
     return value if type(value) is int and 0 <= value <= MOST_STEPS else None
 
 

@@ -21,12 +21,12 @@ def render(diagnosis: Diagnosis) -> str:
 def _command_from_finding(finding: Finding) -> str:
     severity = Severity.INFO if finding.what_if else finding.severity or Severity.INFO
     place = finding.location
-    told = [f"under mixed_float16: {finding.message}" if finding.what_if else finding.message]
+    parts = [f"under mixed_float16: {finding.message}" if finding.what_if else finding.message]
     if place is None:  # GitHub would show a file without a line at its first one
-        told.insert(0, f"{finding.target}:")
+        parts.insert(0, f"{finding.target}:")
     elif place.cell:
-        told.insert(0, f"{cell_text(place.cell, place.line)}:")
-    text = " ".join(told) + (f"\nfix: {finding.help}" if finding.help else "")
+        parts.insert(0, f"{cell_text(place.cell, place.line)}:")
+    text = " ".join(parts) + (f"\nfix: {finding.help}" if finding.help else "")
     title = f"{finding.code} {finding.name}"
     return _command(_COMMANDS[severity], {**_properties_from_location(place), "title": title}, text)
 
@@ -51,8 +51,8 @@ def _properties_from_location(place: Location | None) -> dict[str, str]:
 
 
 def _command(name: str, properties: dict[str, str], text: str) -> str:
-    told = ",".join(f"{key}={_escaped_property(value)}" for key, value in properties.items())
-    return f"::{name} {told}::{_escaped(text)}"
+    given = ",".join(f"{key}={_escaped_property(value)}" for key, value in properties.items())
+    return f"::{name} {given}::{_escaped(text)}"
 
 
 def _escaped(text: str) -> str:

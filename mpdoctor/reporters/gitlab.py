@@ -19,12 +19,13 @@ _SEVERITIES = {Severity.ERROR: "major", Severity.WARNING: "minor", Severity.INFO
 def render(diagnosis: Diagnosis) -> str:
     paths = {target.id: target.path for target in diagnosis.targets}
     fingerprints = _distinct(finding.fingerprint for finding in diagnosis.findings)
-    told = [_entry(*both, paths) for both in zip(diagnosis.findings, fingerprints, strict=True)]
-    return json.dumps(told, indent=2) + "\n"
+    entries = [_entry(*both, paths) for both in zip(diagnosis.findings, fingerprints, strict=True)]
+    return json.dumps(entries, indent=2) + "\n"
 
 
 def _distinct(fingerprints: Iterable[str]) -> Iterator[str]:
-    """Of two findings with one fingerprint GitLab would show one."""
+    """The fingerprints with a number behind each repetition: GitLab shows only one of two findings with the same
+    fingerprint."""
     seen: Counter[str] = Counter()
     for fingerprint in fingerprints:
         seen[fingerprint] += 1

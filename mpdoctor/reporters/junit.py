@@ -51,8 +51,8 @@ def _add_suite(root: ElementTree.Element, name: str, cases: list[ElementTree.Ele
 
 
 def _counts(element: ElementTree.Element) -> dict[str, int]:
-    told = {"tests": "testcase", "failures": "failure", "errors": "error", "skipped": "skipped"}
-    return {name: sum(1 for _ in element.iter(tag)) for name, tag in told.items()}
+    tags = {"tests": "testcase", "failures": "failure", "errors": "error", "skipped": "skipped"}
+    return {name: sum(1 for _ in element.iter(tag)) for name, tag in tags.items()}
 
 
 # --- stages ---------------------------------------------------------------------------------------------------------
@@ -93,8 +93,8 @@ def _cases_from_findings(findings: Iterable[Finding], diagnosis: Diagnosis) -> I
             case.set("line", str(place.line))
         fails = finding.fails_a_run(diagnosis.fail_on)
         severity = (finding.severity or Severity.INFO).value
-        told = f"under mixed_float16: {finding.message}" if finding.what_if else finding.message
-        _add_outcome(case, "failure" if fails else "skipped", told, _account_of_finding(finding, told), severity)
+        text = f"under mixed_float16: {finding.message}" if finding.what_if else finding.message
+        _add_outcome(case, "failure" if fails else "skipped", text, _account_of_finding(finding, text), severity)
         yield case
 
 
@@ -113,9 +113,9 @@ def _source_line(finding: Finding) -> str:
     return excerpt.lines[place.line - excerpt.first_line].strip()
 
 
-def _account_of_finding(finding: Finding, told: str) -> str:
+def _account_of_finding(finding: Finding, text: str) -> str:
     lines = [place_text(finding.location)] if finding.location else []
-    lines.append(told)
+    lines.append(text)
     lines += [f"fix: {finding.help}"] if finding.help else []
     lines += [f"also seen ({seen.code}, {seen.stage}): {seen.text}" for seen in finding.also_seen]
     return "\n".join(lines)

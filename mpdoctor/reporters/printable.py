@@ -1,5 +1,5 @@
-"""Text of a user's made safe to show: names of layers, paths and source lines may hold anything. And where things
-stand, in words."""
+"""Makes the user's text safe to show: names of layers, paths and source lines may hold anything. Also places in
+words."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def cell_text(cell: int, line: int | None) -> str:
 
 
 class _Shown(dict[int, str]):
-    """By the number of a character what is shown for it, found when it is first met."""
+    """Table for `str.translate` from a character's number to what is shown for it, filled as characters are met."""
 
     def __missing__(self, code: int) -> str:
         self[code] = _visible_character(code)

@@ -11,8 +11,8 @@ OF_A_RUN = ("MP002", "MP003", "MP004", "MP9")  # the rules of what the examined 
 
 
 def weightiest_first(diagnosis: Diagnosis) -> Diagnosis:
-    """Of each target the errors first, among them those of the run; equal ones stay in reading order. A check of the
-    source alone stays as it is: there a reader goes from line to line."""
+    """The findings of each target with errors first, among them those of the run; equal ones stay in reading order. A
+    check of the source alone keeps its order, from line to line."""
     if not any(_was_run(target.stages) for target in diagnosis.targets):
         return diagnosis
     places = {target.id: number for number, target in enumerate(diagnosis.targets)}

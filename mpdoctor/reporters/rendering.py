@@ -56,7 +56,8 @@ def report_from_diagnosis(diagnosis: Diagnosis, form: str, **look: Any) -> str:
 
 
 def report_from_mended(mended: Mended, form: str, **look: Any) -> str:
-    """As JSON, or as text with the patch, of which nothing may be changed: it holds the user's own lines."""
+    """The report on a mended program: JSON, or text with the patch. The patch is not escaped, since it holds the user's
+    own lines."""
     from mpdoctor.reporters.mended import json, text
 
     if form == "json":
@@ -69,7 +70,7 @@ def report_from_mended(mended: Mended, form: str, **look: Any) -> str:
 
 
 def report_from_mended_file(mended: MendedFile, form: str, **look: Any) -> str:
-    """As JSON or as text."""
+    """The report on a mended saved model, as JSON or text."""
     from mpdoctor.reporters.mended import file_json, file_text
 
     if form == "json":
@@ -78,19 +79,19 @@ def report_from_mended_file(mended: MendedFile, form: str, **look: Any) -> str:
 
 
 def report_from_compared(compared: Compared, form: str, **look: Any) -> str:
-    """As JSON, Markdown, HTML or text."""
+    """The report on a comparison, as JSON, Markdown, HTML or text."""
     reporter = importlib.import_module(f"mpdoctor.reporters.compared.{'text' if form == 'terminal' else form}")
     shown = compared if form in RAW else with_every_string(compared, _visible_text)
     return DISARMED[form](reporter.render(shown, **look))
 
 
 def fit_to_show(diagnosis: Diagnosis) -> Diagnosis:
-    """The same, with whatever is not to be seen in its strings written as escapes."""
+    """The diagnosis with invisible and control characters in its strings written as escapes."""
     return with_every_string(diagnosis, _visible_text)
 
 
 def lines_for_a_log(lines: Iterable[str]) -> str:
-    """What is said beside a report."""
+    """The lines that are written beside a report."""
     return _text("".join(f"{one_line(line)}\n" for line in lines))
 
 
@@ -115,12 +116,12 @@ def _text(report: str) -> str:
 
 
 def _columns(report: str) -> str:
-    """No line gets longer."""
+    """Disarm CI commands by replacing a character, so that no line of the terminal gets longer."""
     return _AT_THE_BEGINNING.sub(r"\1\\", _ANYWHERE.sub(r"#\\", report))
 
 
 def _commands(report: str) -> str:
-    """Each line is one of ours."""
+    """Disarm CI commands within lines; those at the beginning of a line are mpdoctor's own."""
     return _ANYWHERE.sub(r"#\\#", report)
 
 

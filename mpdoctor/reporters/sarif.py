@@ -61,7 +61,7 @@ def _driver(diagnosis: Diagnosis, rules: list[RuleSummary]) -> dict[str, Any]:
 
 
 def _rule(rule: RuleSummary) -> dict[str, Any]:
-    told = {
+    described = {
         "id": rule.code,
         "name": rule.name,
         "shortDescription": {"text": rule.summary},
@@ -70,7 +70,7 @@ def _rule(rule: RuleSummary) -> dict[str, Any]:
         "defaultConfiguration": {"level": _LEVELS[rule.severity]},
         "properties": {"tags": ["mixed-precision"]},
     }
-    return {**told, "helpUri": rule.url} if rule.url else told
+    return {**described, "helpUri": rule.url} if rule.url else described
 
 
 def _invocation(diagnosis: Diagnosis) -> dict[str, Any]:
@@ -102,12 +102,12 @@ def _notification(level: str, text: str, about: str, place: Location | None = No
 
 def _result(finding: Finding, numbers: dict[str, int], seen: _Seen) -> dict[str, Any]:
     severity = Severity.INFO if finding.what_if else finding.severity or Severity.INFO
-    told = f"Under mixed_float16: {finding.message}" if finding.what_if else finding.message
+    text = f"Under mixed_float16: {finding.message}" if finding.what_if else finding.message
     properties = {"stage": finding.stage, "whatIf": finding.what_if, "model": finding.model, "layer": finding.layer}
     result: dict[str, Any] = {
         "ruleId": finding.code,
         "level": _LEVELS[severity],
-        "message": _message(f"{told}\n{finding.help}" if finding.help else told),
+        "message": _message(f"{text}\n{finding.help}" if finding.help else text),
         "locations": [_location_of_finding(finding, seen)],
         "partialFingerprints": {FINGERPRINT: finding.fingerprint},
         "properties": {name: value for name, value in properties.items() if value},
@@ -123,7 +123,7 @@ def _result(finding: Finding, numbers: dict[str, int], seen: _Seen) -> dict[str,
 
 
 def _fix(fix: Fix) -> dict[str, Any]:
-    """What a notebook's cell needs has no place in the file that SARIF could name."""
+    """A SARIF fix. Not for a notebook: an edit of a cell has no place in the file that SARIF could name."""
     paths = dict.fromkeys(edit.location.path for edit in fix.edits)
     changes = (
         {
@@ -177,9 +177,9 @@ def _logical_locations(finding: Finding, seen: _Seen) -> list[dict[str, Any]]:
         for layer in (finding.layer, *(others if isinstance(others, list | tuple) else ()))
         if isinstance(layer, str) and layer
     ]
-    told = [_logical_location_of_layer(layer, model) for layer in dict.fromkeys(map(visible, layers))]
-    if told or model is None:
-        return told
+    located = [_logical_location_of_layer(layer, model) for layer in dict.fromkeys(map(visible, layers))]
+    if located or model is None:
+        return located
     return [{"name": model, "fullyQualifiedName": model, "kind": "object"}]
 
 
@@ -227,5 +227,5 @@ def _file(path: str) -> dict[str, str]:
 
 
 def _message(text: str) -> dict[str, str]:
-    """What looks like a link, `[text](1)`, would become one."""
+    """A SARIF message. `[text](1)`, which viewers show as a link, is escaped."""
     return {"text": visible(text).replace("](", "]\\(")}

@@ -10,7 +10,7 @@ from mpdoctor.reporters.text.fixes import fixable
 
 
 def statistics_from_findings(findings: Sequence[Finding]) -> list[str]:
-    """What a float32 program would have under mixed_float16 is not counted."""
+    """A line per rule with the number of its findings. What-if findings are not counted."""
     counts = Counter((f.code, f.severity.value if f.severity else "", f.name) for f in findings if not f.what_if)
     wide = len(str(max(counts.values(), default=0)))
     ordered = sorted(counts.items(), key=lambda entry: (-entry[1], entry[0]))

@@ -15,13 +15,14 @@ _NAMES: dict[Any, dict[str, str]] = {}  # of types, of which there are few
 
 
 def with_every_string(held: Held, clean: Clean) -> Held:
-    """The same, with every string in it cleaned: those in tuples, and the keys of mappings, too. What did not change is
-    the same object."""
+    """The same data with `clean` applied to every string in it, in tuples and in keys of mappings too. Unchanged parts
+    stay the same objects."""
     cleaned: Held = _cleaned(held, clean, "")
     return cleaned
 
 
 def strings_of(held: Any) -> Iterator[str]:
+    """Every string in the data, in tuples and in keys and values of mappings."""
     if isinstance(held, str):
         yield held
     elif isinstance(held, Mapping):

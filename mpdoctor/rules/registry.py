@@ -116,24 +116,24 @@ def all_rules() -> tuple[Rule, ...]:
 
 @cache
 def codes_and_names() -> tuple[tuple[str, str], ...]:
-    """Of every rule, in the order of its code. No rule is imported for them.
+    """The (code, name) of every rule, sorted by code. No rule is imported for them.
 
     Raises ImportError if two files claim one code."""
     return tuple((file["code"].upper(), _name(file)) for file in _files())
 
 
 def rules_with_codes(codes: Collection[str]) -> tuple[Rule, ...]:
-    """In the order of their codes. No other rule is imported."""
+    """The rules with these codes, sorted by code. No other rule is imported."""
     return tuple(_rule(module) for code, module in _modules().items() if code in codes)
 
 
 def rule_with_code(code: str) -> Rule:
-    """Raises KeyError where there is none. No other rule is imported."""
+    """The rule with this code. Raises KeyError where there is none. No other rule is imported."""
     return _rule(_modules()[code])
 
 
 def rule_by_code_or_name(text: str) -> Rule | None:
-    """Of all rules this one alone is imported."""
+    """The rule with this code or name, None if there is none. No other rule is imported."""
     wanted = text.strip().lower()
     return next((_rule(file.string) for file in _files() if wanted in (file["code"], _name(file))), None)
 
@@ -222,6 +222,17 @@ def _is_of_float32_alone(rule: Rule, facts: Any, finding: Finding) -> bool:
     return runs_in_float32_alone(facts, finding.location)
 
 
+def _completed(finding: Finding, rule: Rule, kind: str, facts: Any) -> Finding:
+    """The finding with what its rule leaves out: code, name, severity and stage."""
+    return dataclasses.replace(
+        finding,
+        code=rule.code,
+        name=rule.name,
+        severity=finding.severity or rule.severity,
+        stage=finding.stage or _stage_of(kind, facts),
+    )
+
+
 def findings_from_facts(
     kind: str, facts: Any, keras: Keras | None, chosen: Callable[[Rule], bool]
 ) -> Iterator[Finding | Crashed]:
@@ -236,13 +247,7 @@ def findings_from_facts(
             for finding in look(facts):
                 if kind == "in_source" and _is_of_float32_alone(rule, facts, finding):
                     continue
-                yield dataclasses.replace(
-                    finding,
-                    code=rule.code,
-                    name=rule.name,
-                    severity=finding.severity or rule.severity,
-                    stage=finding.stage or _stage_of(kind, facts),
-                )
+                yield _completed(finding, rule, kind, facts)
         except Exception as error:  # a rule's defect is ours: it is shown, and ends the run with exit status 3
             broken = breakdown_from_error("", error)
             yield Crashed(rule.code, f"{kind} ({broken.where})", broken.error)

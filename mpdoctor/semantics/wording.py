@@ -32,7 +32,7 @@ def quoted(facts: SourceFacts, location: Location, shown: Location) -> str:
 
 
 def expression_at(facts: SourceFacts, location: Location) -> ast.expr | None:
-    """What stands at a location, to be told in parts with `ast.unparse`; None where it is not at hand."""
+    """The expression at a location, as a syntax node; None where it is not at hand."""
     try:
         return ast.parse(text_at(facts, location), mode="eval").body
     except (SyntaxError, ValueError):
@@ -57,8 +57,8 @@ def place_of(facts: SourceFacts, location: Location, seen_from: Location) -> str
 
 
 def name_of_optimizer(value: Value | None) -> str:
-    """What to call an optimizer: "Adam", "the user's class name", "adam"; "the optimizer inside" "
-    "where it is not known."""
+    """How to call an optimizer: "Adam", the name of the user's class, "adam"; "the optimizer inside" where it is not
+    known."""
     names = {_one_name(option) for option in options(value)}
     return names.pop() if len(names) == 1 else "the optimizer inside"
 

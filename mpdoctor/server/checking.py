@@ -39,7 +39,7 @@ class Checked:
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """Those of this text: what stands in a file that it imports is told there."""
+        """The findings of this text; a finding in an imported file is reported when that file is open."""
         found = self.diagnosis.findings if self.diagnosis is not None else ()
         return tuple(
             finding for finding in found if finding.location is not None and finding.location.path == self.shown
@@ -47,7 +47,7 @@ class Checked:
 
     @property
     def is_unreadable(self) -> bool:
-        """As Python: it is half typed."""
+        """Whether Python cannot parse the text: most often it is being typed."""
         facts = self.sources.get(self.shown)
         return facts is not None and facts.unreadable is not None
 
@@ -58,10 +58,10 @@ class Checked:
 
 
 def checked(path: Path, text: str, others: Mapping[Path, str], kept: KeptSources | None = None) -> Checked:
-    """Its imports are read from the disk, or from `others`, the texts that stand in the editor besides. No code is run.
-    `kept`: what earlier checks have parsed.
+    """Check one text with the settings of its project. Imports are read from `others`, the other texts open in the
+    editor, or from disk. No code is run. `kept`: files that earlier checks have parsed.
 
-    Raises ConfigurationError where [tool.mpdoctor] says what nobody understands."""
+    Raises ConfigurationError where [tool.mpdoctor] is invalid."""
     configured = _configuration(path)
     settings = Settings(
         (target_from_content(bytes_from_text(text), str(path)),),
@@ -84,7 +84,7 @@ def checked(path: Path, text: str, others: Mapping[Path, str], kept: KeptSources
 
 
 def bytes_from_text(text: str) -> bytes:
-    """In the encoding that its first lines declare, by which they will be read."""
+    """The text in the encoding that its first lines declare, in which it will be read again."""
     data = text.encode("utf-8", "surrogatepass")
     try:
         return text.encode(declared_encoding(data))

@@ -151,7 +151,7 @@ class Server(LanguageServer):
         return check
 
     def _tell(self, message: str) -> None:
-        """Once, and not at each key that is pressed."""
+        """Show a message in the editor, once and not at each key press."""
         if message != self._told:
             self._told = message
             self.window_show_message(lsp.ShowMessageParams(lsp.MessageType.Error, f"mpdoctor: {message}"))
@@ -281,6 +281,6 @@ def _is_new(check: Checked) -> bool:
 
 
 def _path(uri: str) -> Path:
-    """Of a text that was never saved a name in the working directory."""
+    """The path of a text; a text that was never saved gets a name in the working directory."""
     path = to_fs_path(uri) if uri_scheme(uri) == "file" else None
     return Path(path) if path else Path.cwd() / "untitled.py"

@@ -39,7 +39,7 @@ class Waiting:
         return self._since + QUIET - time.monotonic()
 
     def asked(self, uri: str) -> int:
-        """How often; of a text that was closed meanwhile the count goes on."""
+        """How often a text was asked about; for a text that was closed meanwhile the count continues."""
         return self._asked.get(uri, 0)
 
     def put_first(self, uri: str) -> None:

@@ -108,7 +108,7 @@ class Settings:
         return self.static and not (is_program or self.unsaved or self.edited) and all(map(_is_read, self.targets))
 
     def chooses(self, code: str, name: str) -> bool:
-        """Whether --select and --ignore leave this rule to speak."""
+        """Whether --select and --ignore leave this rule switched on."""
         named = any(names_rule(text, code, name) for text in self.select) or not self.select
         return named and not any(names_rule(text, code, name) for text in self.ignore)
 
@@ -128,9 +128,8 @@ _PACKAGES: dict[str, KerasPackage] = {"keras": "keras", "tf_keras": "tf_keras"}
 
 
 def keras_from_text(text: str, because: str = "") -> Keras:
-    """What `--keras 3`, `--keras tf_keras` or `--keras 2.15` means.
-
-    Raises ValueError with a sentence for the user."""
+    """The Keras that `--keras 3`, `--keras tf_keras` or `--keras 2.15` names. Raises ValueError with a sentence for the
+    user."""
     wanted = text.strip()
     because = because or f"--keras {wanted}"
     if wanted in _PACKAGES:

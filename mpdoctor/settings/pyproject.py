@@ -23,7 +23,7 @@ LONGEST_NAME = 60  # characters of a wrong name that a message repeats
 
 
 class ConfigurationError(Exception):
-    """The file cannot be read, or says what nobody understands. The text says so to the user, with the line."""
+    """The file cannot be read, or is invalid. The text says so to the user, with the line."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Configuration:
     text: str = ""
 
     def unknown_rules(self, is_rule: Callable[[str], bool]) -> Iterator[tuple[str, str]]:
-        """What names no rule, and the setting in which it stands."""
+        """(selectors that name no rule, the setting in which each stands)."""
         groups = [("select", self.select or ()), ("ignore", self.ignore or ())]
         groups += [("per-file-ignores", selectors) for _, selectors in self.per_file_ignores]
         yield from (
@@ -62,7 +62,7 @@ class Configuration:
 
 
 def configuration_above(directory: Path) -> Configuration:
-    """That of the nearest pyproject.toml with a [tool.mpdoctor], in the directory or above it.
+    """The configuration in the nearest pyproject.toml with a [tool.mpdoctor], in the directory or above it.
 
     Raises ConfigurationError."""
     here = Path(os.path.abspath(directory))  # noqa: PTH100 - where links are followed, the project is another
@@ -79,7 +79,7 @@ def configuration_above(directory: Path) -> Configuration:
 
 
 def configuration_from_file(path: Path) -> Configuration:
-    """Raises ConfigurationError."""
+    """The configuration in a file. Raises ConfigurationError."""
     try:
         text = bytes_from_file(path).decode("utf-8")
     except OSError as error:
@@ -190,7 +190,7 @@ def _place(text: str, key: str, path: Path) -> str:
 
 
 def _line_of(text: str, key: str) -> int | None:
-    """Where a key of ours stands, for the message: TOML itself keeps no lines."""
+    """The number of the line that holds a key of [tool.mpdoctor], for messages: the TOML parser keeps no lines."""
     lines = text.splitlines()
     ours = [number for number, line in enumerate(lines, 1) if line.lstrip().startswith("[tool.mpdoctor")]
     is_key: Callable[[str], object] = re.compile(rf"""\s*["']?{re.escape(key)}["']?\s*=""").match

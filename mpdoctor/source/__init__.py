@@ -74,7 +74,7 @@ def program_with_imports(
     files: Files | None = None,
     given: Mapping[Path, str] = MappingProxyType({}),
 ) -> tuple[dict[Path, SourceFacts], SourceFacts]:
-    """The same, and the facts of all of them together, as if they stood in the script's file."""
+    """Like `facts_with_imports`, together with the facts of all files as if they stood in the script's file."""
     from mpdoctor.source.program import (
         execute_script,
         execute_the_rest,

@@ -115,7 +115,7 @@ def folded_binary(symbol: str, left: Value, right: Value) -> Value | None:
 
 
 def _filled(text: Known, given: Value) -> Value | None:
-    """`"mixed_float%d" % 16`"""
+    """The result of `"mixed_float%d" % 16`."""
     parts = given.items if isinstance(given, Collection) and given.kind == "tuple" and not given.open else (given,)
     plain = tuple(part.value for part in parts if isinstance(part, Known) and _is_short(part.value))
     if len(plain) < len(parts) or not _is_short(text.value) or not _PLAIN_SIGNS.fullmatch(text.value):
@@ -212,7 +212,7 @@ def value_from_method(
 
 
 def _joined(between: str, held: Value, location: Location) -> Value | None:
-    """`"_".join(["mixed", "float16"])`"""
+    """The result of `"_".join(["mixed", "float16"])`."""
     if not isinstance(held, Collection) or held.open or held.uniform or held.kind not in ("list", "tuple"):
         return None
     texts = [item.value for item in held.items if isinstance(item, Known) and isinstance(item.value, str)]
@@ -223,7 +223,7 @@ def _joined(between: str, held: Value, location: Location) -> Value | None:
 
 
 def _taken_apart(text: str, name: str, arguments: tuple[Value, ...], location: Location) -> Value | None:
-    """`"mixed_float16".split("_")`"""
+    """The result of `"mixed_float16".split("_")`."""
     given = [argument.value for argument in arguments if isinstance(argument, Known)]
     if len(given) < len(arguments):
         return None
@@ -236,7 +236,7 @@ def _taken_apart(text: str, name: str, arguments: tuple[Value, ...], location: L
 
 
 def _is_short(constant: Any) -> bool:
-    """Of texts and numbers."""
+    """Whether a text or number is small enough to be computed with."""
     return isinstance(constant, (str, int, float)) and _size(constant) <= _LONGEST_CHANGED
 
 
@@ -293,7 +293,7 @@ def _power(left: Any, right: Any) -> Any:
 
 
 def is_told(constant: Any) -> bool:
-    """Whether rules are told of it: they compute with numbers as floats, of which the largest is below 2^1024."""
+    """Whether rules can compute with a constant: they use floats, of which the largest is below 2^1024."""
     return not isinstance(constant, int) or constant.bit_length() < 1024
 
 

@@ -68,15 +68,17 @@ def asks_whether_it_works(test: ast.expr, value: Value) -> bool:
 
 
 def _asks_for_nothing(call: ast.Call) -> bool:
-    """`hasattr(self.model.optimizer, "learning_rate")`"""
+    """Whether the `hasattr` asks for an attribute that is always there, as `hasattr(self.model.optimizer,
+    "learning_rate")` does."""
     is_asked = isinstance(call.func, ast.Name) and call.func.id == "hasattr" and len(call.args) == 2
     name = call.args[1] if is_asked else None
     return isinstance(name, ast.Constant) and isinstance(name.value, str) and name.value in _ALWAYS_THERE
 
 
 def arm_of_wrapper(test: ast.expr, value: Value) -> bool | None:
-    """Of `if isinstance(optimizer, LossScaleOptimizer):` the arm in which it is one, which is as certain to run as what
-    the optimizer is; None where the test, or what it stands for (`scales = isinstance(…)`), asks for anything else."""
+    """The arm of `if isinstance(optimizer, LossScaleOptimizer):` in which it is one; that arm is as certain to run as
+    the optimizer's type. None where the test, or the value that it stands for (`scales = isinstance(…)`), asks for
+    anything else."""
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         inside = arm_of_wrapper(test.operand, UNKNOWN)
         return None if inside is None else not inside
@@ -90,8 +92,8 @@ def arm_of_wrapper(test: ast.expr, value: Value) -> bool | None:
 
 
 def arm_that_scales(test: ast.expr, value: Value) -> bool | None:
-    """Of `if hasattr(optimizer, "get_scaled_loss"):` the arm in which it has that method, as only the
-    LossScaleOptimizer of Keras 2 does; None where the test, or what it stands for, asks for anything else."""
+    """The arm of `if hasattr(optimizer, "get_scaled_loss"):` in which it has that method, as only the
+    LossScaleOptimizer of Keras 2 does. None where the test, or the value that it stands for, asks for anything else."""
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         inside = arm_that_scales(test.operand, UNKNOWN)
         return None if inside is None else not inside
@@ -164,7 +166,7 @@ def _comes_from_asking(value: Value) -> bool:
 
 
 def _is_idle(call: Call) -> bool:
-    """`hasattr(model, "optimizer")`"""
+    """Whether it is a `hasattr` for an attribute that is always there, as in `hasattr(model, "optimizer")`."""
     if not isinstance(call.callee, Api) or call.callee.name != "builtins.hasattr":
         return False
     name = call.argument(1)
@@ -204,14 +206,15 @@ def may_prune(test: ast.expr) -> bool:
 
 
 def _is_dtype(attribute: ast.Attribute) -> bool:
-    """`tf.float16`"""
+    """Whether the attribute is a dtype such as `tf.float16`."""
     return (
         isinstance(attribute.value, ast.Name) and attribute.value.id in _MODULES_OF_DTYPES and attribute.attr in NAMES
     )
 
 
 def _asks_dict_or_text(function: ast.expr) -> bool:
-    """`settings.get`, `policy.startswith`, `policy.lower().startswith`"""
+    """Whether the function is a method of a dict or a text: `settings.get`, `policy.startswith`,
+    `policy.lower().startswith`."""
     if not isinstance(function, ast.Attribute) or function.attr not in ("get", *_OF_TEXTS):
         return False
     return isinstance(function.value, ast.Name) or (function.attr != "get" and isinstance(function.value, ast.Call))
@@ -244,5 +247,5 @@ def _ends_program(statement: ast.stmt) -> bool:
 
 
 def is_main_test(test: ast.expr) -> bool:
-    """`__name__ == "__main__"`."""
+    """Whether the test is `__name__ == "__main__"`."""
     return isinstance(test, ast.Compare) and isinstance(test.left, ast.Name) and test.left.id == "__name__"

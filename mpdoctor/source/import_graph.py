@@ -36,9 +36,10 @@ class Outline:
 
 
 class Outlines(dict[Path, Outline]):
-    """By absolute path, those of the files to look at, and of the first-party files that these import. They are not
-    `whole` where there are too many, or where there are `breakdowns`: by path, where we broke on a file.
-    `passed_over`: links out of the project, by which imports would go."""
+    """The outlines of the files to look at and of the first-party files that these import, by absolute path.
+
+    `whole` is False where there are too many files, or where mpdoctor broke on one (`breakdowns`, by path).
+    `passed_over`: links that lead out of the project, which imports would follow."""
 
     whole = True
     passed_over: tuple[Path, ...] = ()
@@ -93,8 +94,8 @@ class Outlines(dict[Path, Outline]):
 
     @cached_property
     def digests(self) -> dict[Path, bytes]:
-        """Of each file's text and of all that it imports, also through others: as long as it stays the same, so does
-        all that can be said of the file."""
+        """A digest of each file's text and of all that it imports, directly or through others: while it is the same,
+        all that is known of the file still holds."""
         found: dict[Path, bytes] = {}
         for ring in self._rings:
             outside = {found[imported] for path in ring for imported in self[path].imports if imported in found}
@@ -120,7 +121,8 @@ class Outlines(dict[Path, Outline]):
 
     @cached_property
     def _reached(self) -> dict[Path, frozenset[Path]]:
-        """By file, those that it imports, also through others. The files of a ring reach the same ones."""
+        """The files that each file imports, directly or through others. Files that import one another in a circle reach
+        the same ones."""
         found: dict[Path, frozenset[Path]] = {}
         for ring in self._rings:
             imports = frozenset().union(*(self[path].imports for path in ring))

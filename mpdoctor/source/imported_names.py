@@ -12,7 +12,7 @@ _SHOWS_FURTHER = (b"; import ", b": import ", b"; from ", b": from ")
 
 
 def imported_names(text: bytes, package: str) -> Iterator[str]:
-    """Every dotted name that an import statement may mean, those of the packages on the way included."""
+    """Every dotted name that an import statement may mean, with the packages that contain it."""
     text = text.replace(b"\\\n", b" ")
     further = _FURTHER_IMPORT.findall(text) if any(sign in text for sign in _SHOWS_FURTHER) else ()
     for source, names, modules in (*_IMPORT.findall(text), *further):
@@ -37,7 +37,7 @@ def _with_packages(dotted: str) -> Iterator[str]:
 
 
 def _absolute(module: str, package: str) -> str | None:
-    """None where a relative import leaves the package."""
+    """The absolute name of a relative import; None where it leaves the package."""
     name = module.lstrip(".")
     level = len(module) - len(name)
     if not level:

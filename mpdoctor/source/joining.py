@@ -19,7 +19,7 @@ def without_earlier(value: Value) -> Value:
 
 
 def without_none(value: Value) -> Value:
-    """What is left of a dot: None has no attribute that a program reads, so that it is one of the others."""
+    """The value without None: a program reads an attribute, so the value must be one of the others."""
     rest = [choice for choice in options(value) if not (isinstance(choice, Known) and choice.value is None)]
     return joined(rest) if rest and isinstance(value, Either) else value
 
@@ -39,7 +39,7 @@ def joined(values: Iterable[Value | None]) -> Value:
 
 
 def _distinct(values: Iterable[Value | None]) -> list[Value]:
-    """What these may be, each once; of more than `MOST_OPTIONS` only the first ones."""
+    """The distinct values among these, at most the first `MOST_OPTIONS`."""
     found: list[Value] = []
     for value in values:
         if value is None:
@@ -65,7 +65,7 @@ def _is_among(value: Value, found: list[Value]) -> bool:
 
 
 def _is_equal(value: Value, other: Value) -> bool:
-    """Of two values of one class, which is one of `_EQUAL`."""
+    """Whether two values of one class are equal; the class is one of `_EQUAL`."""
     if isinstance(value, Known) and isinstance(other, Known):
         return type(value.value) is type(other.value) and bool(value.value == other.value)
     if isinstance(value, Api) and isinstance(other, Api):
@@ -74,8 +74,8 @@ def _is_equal(value: Value, other: Value) -> bool:
 
 
 def tells_of_all(element: Value) -> bool:
-    """Whether one value tells of all elements of a comprehension; not where something in it depends on a condition or
-    on known values that differ (`dtype=dtype for name, dtype in …`). Numbers and names may differ."""
+    """Whether one value stands for all elements of a comprehension. Not where something in it depends on a condition,
+    or on known values that differ (`dtype=dtype for name, dtype in …`). Numbers and names may differ."""
     waiting, seen = [element], {element}
     for value in waiting:
         if isinstance(value, Either) and not all(isinstance(known(choice), (int, float)) for choice in value.options):

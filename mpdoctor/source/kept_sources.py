@@ -23,7 +23,7 @@ class KeptSources:
 
     @property
     def size(self) -> int:
-        """In bytes of source."""
+        """The bytes of source of all files that are kept."""
         return self._size
 
     def source(

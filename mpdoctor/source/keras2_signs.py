@@ -30,13 +30,13 @@ def sign_of_keras2(path: str, tree: ast.Module, calls: Iterable[Call]) -> str:
 
 
 def sign_of_import(tree: ast.Module) -> str:
-    """The same by the imports of a file alone."""
+    """Like `sign_of_keras2`, by the imports of a file alone."""
     imported = import_of_keras2(tree.body)
     return f"{_IMPORTS}{imported}`" if imported else ""
 
 
 def module_of_sign(sign: str) -> str:
-    """What a sign says is imported; "" where it is a call."""
+    """The module whose import is the sign; "" where the sign is a call."""
     return sign[len(_IMPORTS) : -1] if sign.startswith(_IMPORTS) else ""
 
 

@@ -47,7 +47,8 @@ def declared_keras(
 
 
 def _package_of_uses(keras: Sequence[Use], is_legacy_later: bool) -> KerasPackage | None:
-    """By the names of a Keras that a file uses. `is_legacy_later`: it asks for Keras 2, but after its first import."""
+    """The Keras package that the names used in a file belong to. `is_legacy_later`: whether the file asks for Keras 2
+    only after its first import."""
     roots = {use.api.root for use in keras}
     if roots == {"tf_keras"}:
         return "tf_keras"
@@ -58,7 +59,7 @@ def _package_of_uses(keras: Sequence[Use], is_legacy_later: bool) -> KerasPackag
 
 
 def _legacy_settings(calls: Iterable[Call], writes: Iterable[Write]) -> list[int]:
-    """Where TF_USE_LEGACY_KERAS is switched on, whatever the path, or unless it is set already."""
+    """The places in program order that switch TF_USE_LEGACY_KERAS on, on every path or unless it is set already."""
     orders = [
         write.order
         for write in writes

@@ -41,7 +41,7 @@ class Files:
         self.passed_over: dict[Path, None] = {}  # links out of the project, by which imports would go
 
     def source(self, path: Path, shown_as: str) -> Source | Problem:
-        """Raises OSError where the file can't be read."""
+        """The parsed file. Raises OSError where it can't be read."""
         found = self._sources.get(path)
         if found is None:
             data = self._bytes_of(path)
@@ -117,7 +117,7 @@ class Files:
             return AddedDirectories()
 
     def _bytes_of(self, path: Path) -> bytes:
-        """Raises OSError."""
+        """The bytes of a file, unsaved or from disk. Raises OSError."""
         return self._unsaved[path] if path in self._unsaved else self._read(path)
 
     def import_roots(self, directory: Path) -> tuple[Path, ...]:

@@ -62,7 +62,7 @@ def api_from_name(spelled: str, location: Location) -> Api:
 
 @cache
 def _root(spelled: str) -> str:
-    """The same text for the same name: there are many of each."""
+    """The part before the first dot, interned: the same few names occur very often."""
     return sys.intern(spelled.partition(".")[0])
 
 

@@ -42,7 +42,7 @@ _TIMED = re.compile(rf"(?P<indent>\s*)%time[ \t]+(?!(?:{_COMPOUND})\b)(?=[A-Za-z
 
 
 def source_from_notebook(data: str | bytes, path: str) -> Source | Problem:
-    """All cells of code as one module; or why the file is no notebook."""
+    """All code cells as one module, or the reason why the file is no notebook."""
     try:
         notebook = _json_from(data.removeprefix("\ufeff") if isinstance(data, str) else data.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
@@ -141,9 +141,9 @@ def _tree_from_cell(text: str, path: str) -> ast.Module | Problem:
         return again
     taken = _taken_away(text)
     if not any(taken):
-        return _of_the_cell(tree, again)
+        return _problem_of_cell(tree, again)
     moved = tree_from_text(without_magics(_without(taken, text)), path)
-    return _where_it_stands(moved, taken) if isinstance(moved, ast.Module) else _of_the_cell(tree, moved)
+    return _with_moved_columns(moved, taken) if isinstance(moved, ast.Module) else _problem_of_cell(tree, moved)
 
 
 def _taken_away(text: str) -> list[int]:
@@ -165,8 +165,8 @@ def _without(taken: list[int], text: str) -> str:
     return "\n".join(line[count:] for line, count in zip(lines_of(text), taken, strict=True))
 
 
-def _where_it_stands(tree: ast.Module, taken: list[int]) -> ast.Module:
-    """The same where it stands in the cell."""
+def _with_moved_columns(tree: ast.Module, taken: list[int]) -> ast.Module:
+    """The tree with its columns moved to where the code stands in the cell."""
     for node in ast.walk(tree):
         if isinstance(node, (ast.expr, ast.stmt)):
             node.col_offset += taken[node.lineno - 1]
@@ -174,7 +174,7 @@ def _where_it_stands(tree: ast.Module, taken: list[int]) -> ast.Module:
     return tree
 
 
-def _of_the_cell(as_it_is: Problem, without: Problem) -> Problem:
+def _problem_of_cell(as_it_is: Problem, without: Problem) -> Problem:
     """The magics and prompts are no errors: what is left without them is."""
     return without if as_it_is.location.line <= without.location.line else as_it_is
 

@@ -21,7 +21,8 @@ _JOINING = ("join", "joinpath", "Path", "PurePath")
 
 @dataclass(frozen=True)
 class AddedDirectories:
-    """Where Python looks for a package's modules `before` it does in the package's own directory, and `behind`."""
+    """Directories in which Python looks for a package's modules `before` the package's own directory, and `behind`
+    it."""
 
     before: tuple[Path, ...] = ()
     behind: tuple[Path, ...] = ()
@@ -47,7 +48,7 @@ def _inside(directories: list[str], root: Path) -> tuple[Path, ...]:
 
 
 def _statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
-    """Of a module's top level, those in its branches included, from top to bottom."""
+    """The statements of a module's top level, with those in its branches, in order."""
     waiting = body[::-1]
     while waiting:
         statement = waiting.pop()
@@ -152,7 +153,7 @@ class _Reader:
 
 
 def _items(value: ast.expr) -> Iterator[ast.expr]:
-    """Of a list that is written out, also as a sum of lists; anything else is an item itself."""
+    """The items of a list display, or of a sum of lists; any other expression is itself the only item."""
     waiting = [value]
     while waiting:
         node = waiting.pop()
@@ -187,7 +188,8 @@ def _joined(parts: list[str]) -> str:
 
 
 def _combined(combine: Callable[[list[str]], str], texts: list[str | None]) -> str | None:
-    """None where a part is not known, or nothing is there."""
+    """The path put together of these parts; None where a part is not known, where there is none, or where they are too
+    long."""
     known = [text for text in texts if text is not None]
     if not known or len(known) < len(texts) or sum(map(len, known)) > _LONGEST:
         return None

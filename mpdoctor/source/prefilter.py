@@ -156,7 +156,8 @@ class _Tree:
                 yield found
 
     def imported_in_programs(self, folder: _Folder, names: Iterable[str]) -> Iterator[Path]:
-        """Where one of the given files lies above the package."""
+        """The files that these names mean in a program whose folder lies above the package, and is among the given
+        ones."""
         if not folder.package or folder.top.directory not in self._with_given:
             return
         for dotted in names:
@@ -198,8 +199,8 @@ class _Tree:
 
 
 def _places_of_modules(paths: Iterable[str]) -> set[str]:
-    """Where these files lie as modules, and all packages and directories above them: the only ones known of texts that
-    were never saved."""
+    """The paths of these files as modules, with all packages and directories above them. For texts that were never
+    saved these are the only ones known."""
     places: set[str] = set()
     for path in paths:
         place = path.removesuffix(".py")

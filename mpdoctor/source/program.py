@@ -55,7 +55,7 @@ def execute_script(state: State, source: Source, path: Path | None) -> Module:
 
 
 def execute_the_rest(state: State, module: Module) -> None:
-    """Functions of this module that nobody called, and its `if __name__ == "__main__"` if it was
+    """Execute the functions of this module that were not called, and its `if __name__ == "__main__"` if it was
     imported."""
     within_bounds(state, module, _execute_the_rest)
 
@@ -111,8 +111,8 @@ def _execute_the_rest(state: State, module: Module) -> None:
 
 
 def _classes_standing_for_bases(state: State, module: Module) -> dict[ClassFacts, ClassFacts]:
-    """By each base class of which the program makes no object itself: the class of which it does, where all classes
-    below the base are that one and its own bases."""
+    """For each base class that the program does not instantiate itself, the class that stands for it: the one
+    instantiated class, where all classes below the base are that class and its own bases."""
     below: dict[ClassFacts, list[ClassFacts]] = {}
     for own in module.classes:
         for base in own.lineage()[1:]:
@@ -126,17 +126,17 @@ def _classes_standing_for_bases(state: State, module: Module) -> dict[ClassFacts
 
 
 def _tell_base(state: State, base: ClassFacts, own: ClassFacts) -> None:
-    """Of a base class that one other class stands for, what is known of that one's objects."""
+    """Give a base class the attributes that are known of the one class that stands for it."""
     for name, value in own.attributes.items():
         if name not in base.attributes:
             state.walk.side_effects.set(base.attributes, name, value)
 
 
 def _in_order(closures: list[Closure]) -> Iterator[Closure]:
-    """All functions, those included that come up meanwhile: first the `compile` of models, which sets what their steps
-    read, and what no function calls, so that its helpers are followed with what it gives them and asks of them; then
-    these helpers, then what reads attributes that others set, the methods of mixins, then what decorators put in the
-    place of others, which knows nothing of the arguments that it hands on."""
+    """All functions in the order in which they are followed, with those that are defined meanwhile: `compile` methods
+    of models, which set what the steps read; functions that no function calls, so that helpers are followed with real
+    arguments; then these helpers; functions that read attributes which others set; methods of mixins; and last the
+    wrappers that decorators return, whose arguments are unknown."""
     seen = set()
     for last in range(_WRAPS + 1):
         for closure in closures:  # which grows
@@ -201,14 +201,14 @@ def _begin_run(state: State, reached: bool) -> None:
 
 
 def policies_where_set(imported: Module, by: Import) -> list[Call]:
-    """Where a module's top level sets the global policy, for the one that imports it, perhaps through others."""
+    """The calls by which an imported module sets the global policy, at their own places."""
     return imported.policy_calls
 
 
 def facts_from_module(
     module: Module, policies: Callable[[Module, Import], Iterable[Call]] = policies_where_set
 ) -> SourceFacts:
-    """Its own events, and of the modules that it imports those that set a policy."""
+    """The facts of a module: its own events, and the calls that set a policy in modules that it imports."""
     imported = list(_imported(module))
     breakdowns = (*module.breakdowns, *(breakdown for other, _ in imported for breakdown in other.breakdowns))
     if module.breakdowns:
@@ -238,8 +238,8 @@ def facts_from_module(
 
 
 def facts_of_program(modules: Iterable[Module]) -> SourceFacts:
-    """Of a script and all that it imports, as if they stood in one file, the script's. What a module does where it is
-    run by itself (`if __name__ == "__main__"`) is no part of the program."""
+    """The facts of a script and all that it imports, as if they stood in the script's file. What an imported module
+    does under `if __name__ == "__main__"` is left out."""
     script, *imported = [module for module in modules if not module.breakdowns]
     later = (_without_runs(module.later, module.main_runs) for module in imported)
     events = joined_events((script.events, script.later, *(module.events for module in imported), *later))

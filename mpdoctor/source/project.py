@@ -22,8 +22,8 @@ from mpdoctor.source.reading import Source
 
 
 class Project:
-    """Every module's top level is walked once, apart from all others. A file is then walked as a script, on top of what
-    it imports; what that changes in other modules is taken back behind it."""
+    """The files of a project. The top level of each module is walked once, apart from all others. Each file is then
+    walked as a script on top of what it imports; changes that this makes in other modules are undone afterwards."""
 
     def __init__(self, files: Files, shown: Mapping[Path, str], outlines: Outlines) -> None:
         """
@@ -52,7 +52,8 @@ class Project:
         return self._side_effects[path].in_place() if path in self._side_effects else nullcontext()
 
     def _load(self, state: State, path: Path, dotted: str) -> Module | None:
-        """Of files that the outlines do not hold only a few: it is a library's own directory that is looked at."""
+        """The module in a file. Of files outside of the outlines only a few are loaded: they belong to a library's own
+        directory."""
         if path not in self._outlines:
             self._unforeseen += 1
             if self._unforeseen > MOST_MODULES:
@@ -70,7 +71,8 @@ def _execute_imported(state: State, source: Source, path: Path, dotted: str) -> 
 
 
 def _policies_from_import_on(imported: Module, by: Import) -> Iterator[Call]:
-    """It was walked at another time: its policy is in force from the import on, and where the import is."""
+    """The calls by which an imported module sets the global policy, moved to the place of the import: from there on the
+    policy is in force."""
     for call in imported.policy_calls:
         context = dataclasses.replace(
             by.context, branches=(*by.context.branches, *call.context.branches), callers=call.context.callers

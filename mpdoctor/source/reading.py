@@ -69,13 +69,13 @@ class Source:
         return place if place is not None else self.located(node)
 
     def located(self, node: ast.expr | ast.stmt | ast.alias | ast.arg | ast.ExceptHandler) -> Location:
-        """The same, of a node that nobody has asked about."""
+        """The location of a node that was not asked for before; it is cached on the node."""
         place = self.span(node.lineno, node.col_offset, node.end_lineno or node.lineno, node.end_col_offset or 0)
         node.place = place  # type: ignore[union-attr]
         return place
 
     def span(self, line: int, start: int, end_line: int, end: int) -> Location:
-        """From a line and an offset in UTF-8 bytes to another."""
+        """The location between two places, each given by its line and an offset in UTF-8 bytes."""
         if not self._is_ascii:
             start, end = self._characters(line, start), self._characters(end_line, end)
         return Location(self.path, line, start + 1, end_line, end + 1)
@@ -133,6 +133,7 @@ def source_from_text(text: str | bytes, path: str) -> Source | Problem:
 
 
 def tree_from_text(text: str, path: str) -> ast.Module | Problem:
+    """The syntax tree of a text, or the reason why Python cannot parse it."""
     null = text.find("\0")
     if null >= 0:
         return Problem(NULL_BYTES, _place_of(text, null, path), WITHOUT_NULL_BYTES)
@@ -158,7 +159,8 @@ def problem_of_many_parts(text: str, path: str) -> Problem | None:
 
 
 def text_from_bytes(data: bytes, path: str) -> str | Problem:
-    """In the encoding that they declare, without a byte-order mark."""
+    """The text in the encoding that the bytes declare, without a byte-order mark, or the reason why it cannot be
+    read."""
     try:
         return data.decode(declared_encoding(data)).removeprefix("\ufeff")
     except UnicodeDecodeError as error:
@@ -170,9 +172,9 @@ def text_from_bytes(data: bytes, path: str) -> str | Problem:
 
 
 def declared_encoding(data: bytes) -> str:
-    """By the first lines of a source, UTF-8 where they name none.
+    """The encoding that the first lines of a source declare, UTF-8 where they declare none.
 
-    Raises SyntaxError for what is no encoding, or none that source code is written in."""
+    Raises SyntaxError for an unknown encoding, or one that source code cannot be written in."""
     encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
     if not _ENCODINGS.fullmatch(codecs.lookup(encoding).name):
         raise SyntaxError(f"{encoding} is none that source code is written in")
@@ -203,7 +205,7 @@ def _problem_from_syntax_error(error: SyntaxError, path: str) -> Problem:
     place = Location(path, line, column, end_line, end_column)
     if error.msg.startswith("Missing parentheses in call to 'print'"):
         return Problem("It is written for Python 2 (print without parentheses).", place, "Port it to Python 3")
-    newer = _of_python_3_12(error) if sys.version_info < (3, 12) else ""
+    newer = _syntax_of_python_3_12(error) if sys.version_info < (3, 12) else ""
     if newer:
         return Problem(
             f"It is written for Python 3.12 ({newer}), and mpdoctor runs in Python {_version()}.",
@@ -213,7 +215,7 @@ def _problem_from_syntax_error(error: SyntaxError, path: str) -> Problem:
     return Problem(f"Python {_version()} cannot read it: {_sentence(error.msg)}", place)
 
 
-def _of_python_3_12(error: SyntaxError) -> str:
+def _syntax_of_python_3_12(error: SyntaxError) -> str:
     """What the line has that only Python 3.12 reads."""
     line = error.text or ""
     if _OF_PYTHON_3_12.match(line):
@@ -224,7 +226,7 @@ def _of_python_3_12(error: SyntaxError) -> str:
 
 
 def _sentence(message: str) -> str:
-    """As it stands where it ends as one: "Perhaps you forgot a comma?"."""
+    """The message of Python as a sentence: with a full stop unless it ends in a question mark."""
     return message if message.endswith("?") else message.rstrip(".") + "."
 
 

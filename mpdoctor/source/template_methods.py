@@ -1,4 +1,4 @@
-"""Methods of a base class that call what a subclass has written anew: they do something else for the subclass."""
+"""Template methods: methods of a base class that call what a subclass overrides, and so do something else for it."""
 
 from __future__ import annotations
 

@@ -96,7 +96,7 @@ class SourceStage:
         self._is_read = True
 
     def _processes(self) -> int:
-        """As many as there is work for, in bytes of source."""
+        """How many processes the bytes of source are worth."""
         looked_at = (outline for path, outline in self._outlines.items() if path in self._memory.new)
         size = sum(outline.size for outline in looked_at if outline.names_framework)
         return min(most_processes(), 1 + size // WORTH_A_PROCESS)
@@ -129,7 +129,22 @@ class SourceStage:
 
     def judge(self, keras: Callable[[str], Keras], codes: frozenset[str], paths: Collection[str]) -> Judged:
         """What the rules of these codes find in these files (paths as shown), each by its own Keras."""
-        tasks: dict[Path, Task] = {}
+        tasks = {task.path: task for task in self._tasks(keras, codes, paths)}
+        found = {path: judged for path, task in tasks.items() if (judged := self._known(task)) is not None}
+        new = {path: task for path, task in tasks.items() if path not in found}
+        for method, walked in (("walk", True), ("read", False)):
+            unknown = [path for path in new if not self._workers.know(path) and (path in self._walked) is walked]
+            list(self._workers.all_do(method, unknown, self._size_of))
+        for path, judged in self._judging(new):
+            self._memory.keep_findings(new[path], judged)
+            found[path] = judged
+            if not self._is_read:
+                self._judged_ahead[path, new[path].digest] = judged
+        programs_first = sorted(tasks, key=lambda path: not tasks[path].program)
+        return self._each_once([*self._broken(paths), *(item for path in programs_first for item in found[path])])
+
+    def _tasks(self, keras: Callable[[str], Keras], codes: frozenset[str], paths: Collection[str]) -> Iterator[Task]:
+        """A task for each of these files that is judged by itself, with what the other files say of it."""
         for shown_as in paths:
             if self.facts[shown_as].is_broken or (self._scripts and self._paths[shown_as] not in self._scripts):
                 continue
@@ -144,22 +159,10 @@ class SourceStage:
                 "float32_classes": self._float32_classes_seen_by(self.facts[shown_as]),
             }
             path = self._paths[shown_as]
-            tasks[path] = Task(path, changes, codes, tuple(paths) if self._scripts else self._program_of(path))
-        found = {path: said for path, task in tasks.items() if (said := self._known(task)) is not None}
-        new = {path: task for path, task in tasks.items() if path not in found}
-        for method, walked in (("walk", True), ("read", False)):
-            unknown = [path for path in new if not self._workers.know(path) and (path in self._walked) is walked]
-            list(self._workers.all_do(method, unknown, self._size_of))
-        for path, said in self._judging(new):
-            self._memory.keep_findings(new[path], said)
-            found[path] = said
-            if not self._is_read:
-                self._judged_ahead[path, new[path].digest] = said
-        programs_first = sorted(tasks, key=lambda path: not tasks[path].program)
-        return self._each_once([*self._broken(paths), *(item for path in programs_first for item in found[path])])
+            yield Task(path, changes, codes, tuple(paths) if self._scripts else self._program_of(path))
 
     def _judging(self, tasks: Mapping[Path, Task]) -> Iterator[tuple[Path, Judged]]:
-        """What is judged before all is read shows as files that are not read yet."""
+        """Judge the files, with progress. Judging before all files are read shows as files that are not read yet."""
         is_told = len(tasks) > 1 and self._is_read
         if is_told:
             self._progress.stage("judging the source")
@@ -215,13 +218,13 @@ class SourceStage:
         self._do("read", files)
 
     def _users_of_saved_files(self, files: Collection[Path]) -> Iterator[Path]:
-        """Those that may load, or write anew, a model file that a program with mixed precision writes."""
+        """The files that may load or overwrite a model file which a program with mixed precision writes."""
         writers = [self._facts[path] for path in self._mixed.intersection(files)]
         shown = {path: self._files[path] for path in files if self._outlines[path].names_framework}
         return users_of_files(writers, shown, self._texts)
 
     def _do(self, method: str, paths: Iterable[Path]) -> None:
-        """Where it is not done yet, for the files that were given."""
+        """Walk or judge these files of the run, except those that were already."""
         wanted = set(paths) - self._facts.keys()
         new = []
         if method == "walk":
@@ -245,7 +248,8 @@ class SourceStage:
             self._mixed.add(path)
 
     def _broken(self, paths: Iterable[str]) -> Iterator[Crashed]:
-        """Where we broke on these files before they were judged, or on any while it was looked at what it imports."""
+        """A crash for each of these files that mpdoctor broke on before it was judged, or while its imports were looked
+        up."""
         for path, broken in self._outlines.breakdowns.items():
             yield crash_from_breakdown(dataclasses.replace(broken, path=self._files.get(path, broken.path)))
         for shown_as in paths:
@@ -284,7 +288,7 @@ def _only_rewrites_graphs(sources: Iterable[SourceFacts]) -> bool:
 
 
 def _float32_classes(sources: Iterable[SourceFacts]) -> Mapping[str, list[Location]]:
-    """Where the classes are defined that all of these files make in float32 only, by path as shown."""
+    """The places of the classes that all of these files instantiate in float32 only, by path as shown."""
     made: dict[Location, bool] = {}
     for facts in sources:
         for place, in_float32 in facts.makings:

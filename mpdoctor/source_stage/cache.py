@@ -49,6 +49,7 @@ class Entry:
 
 
 def users_cache() -> Cache | None:
+    """The cache in the user's cache directory, with the key in the data directory; None for a user without a home."""
     place = users_cache_place()
     return None if place is None else Cache(*place)
 
@@ -135,7 +136,8 @@ class Cache:
 
 
 def _row_from_entry(entry: Entry, numbers: dict[str, int]) -> Row:
-    """None for what could not be made again. `numbers`: of imported files; new ones are added."""
+    """The entry as a row of the file; None for one that could not be read back. `numbers`: of imported files; new ones
+    are added."""
     try:
         _, facts = ROWS.from_value(dataclasses.replace(entry.facts, imports=()))
         findings = {asked.hex(): ROWS.from_value(found) for asked, found in entry.findings.items()}

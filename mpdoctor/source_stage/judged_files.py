@@ -41,7 +41,7 @@ class ToldOfProgram:
 
 
 def _codes_by_path(said: Iterable[Finding | Crashed]) -> dict[str, set[str]]:
-    """Of the findings, by the file that they lie in."""
+    """The codes of the findings in each file."""
     found: dict[str, set[str]] = {}
     for item in said:
         if isinstance(item, Finding) and item.location is not None:
@@ -50,6 +50,7 @@ def _codes_by_path(said: Iterable[Finding | Crashed]) -> dict[str, set[str]]:
 
 
 def findings_of_file(facts: SourceFacts, codes: frozenset[str]) -> Iterator[Finding | Crashed]:
+    """The findings of the rules with these codes in one file; a crash for a rule that breaks."""
     from mpdoctor.semantics.source.edits.names import advice_in_names_of
 
     for said in findings_from_facts("in_source", facts, facts.keras, lambda rule: rule.code in codes):

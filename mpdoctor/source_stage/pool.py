@@ -21,7 +21,7 @@ PORTIONS = 8  # for each worker: who is done early takes another one
 
 
 class WorkerPool:
-    """They are set up when there is something to do. `given`: what a `Worker` takes."""
+    """All workers of a run, started when there is work. `given`: the arguments of each `Worker`."""
 
     def __init__(self, count: int, *given: Any) -> None:
         self._count, self._given = count, given
@@ -59,7 +59,7 @@ class WorkerPool:
                 free[place] = worker
 
     def judge(self, tasks: Mapping[Path, Task]) -> Iterator[tuple[Path, Judged]]:
-        """Each file where it was looked at."""
+        """Judge each file in the worker that has walked it."""
         waiting: dict[LocalWorker | WorkerProcess, list[Task]] = {}
         for path, task in tasks.items():
             waiting.setdefault(self._worker_of[path], []).append(task)
@@ -141,7 +141,8 @@ def _stretches(portions: Sequence[list[Path]], count: int) -> list[deque[list[Pa
 
 
 def _portions(paths: Sequence[Path], size_of: Callable[[Path], int], count: int) -> Iterator[list[Path]]:
-    """Of about the same size. Neighbours stay together: they import the same files."""
+    """Split the paths into portions of about the same size. Neighbours stay together, since they import the same
+    files."""
     most = sum(map(size_of, paths)) / count
     portion: list[Path] = []
     size = 0

@@ -23,7 +23,8 @@ def most_processes() -> int:
 
 @contextlib.contextmanager
 def safe_path() -> Iterator[None]:
-    """For what is started meanwhile, and not for the user's own program later."""
+    """While this context is active, Python processes start with PYTHONSAFEPATH: without the working directory on their
+    path. The user's own program, which starts later, does not."""
     before = os.environ.get(SAFE_PATH)
     os.environ[SAFE_PATH] = "1"
     try:

@@ -13,12 +13,13 @@ from mpdoctor.source_stage.file_texts import FileTexts
 
 
 class SavedFiles:
-    """Of these files. `policies`: by path as shown, what the files that import it say of the global policy."""
+    """The model files that the programs of a project write. `policies`: for each path as shown, what the files that
+    import it say of the global policy."""
 
     def __init__(self, project: Collection[SourceFacts], policies: Mapping[str, tuple[str | None, ...]]) -> None:
-        told = [(of, _as_run(file, policies.get(of.path, ()))) for of in project for file in of.files_saved]
-        reached = {file.saved_at for _, file in told if file.is_reached}
-        self._told = [(of.path, file) for of, file in told if file.is_reached or file.saved_at not in reached]
+        files = [(of, _as_reached(file, policies.get(of.path, ()))) for of in project for file in of.files_saved]
+        reached = {file.saved_at for _, file in files if file.is_reached}
+        self._told = [(of.path, file) for of, file in files if file.is_reached or file.saved_at not in reached]
 
     def written_beside(self, facts: SourceFacts) -> tuple[SavedFile, ...]:
         """What other files write, of which this one may mean the same: the path stands in a file that it imports, or
@@ -45,5 +46,5 @@ def _may_mean(facts: SourceFacts, program: str, file: SavedFile) -> bool:
     return is_beside and posixpath.basename(file.path) in facts.text
 
 
-def _as_run(file: SavedFile, policies: tuple[str | None, ...]) -> SavedFile:
+def _as_reached(file: SavedFile, policies: tuple[str | None, ...]) -> SavedFile:
     return dataclasses.replace(file, policies=()) if policies and file.is_set_by_importers else file

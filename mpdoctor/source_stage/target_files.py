@@ -45,7 +45,7 @@ def source_stage_of_targets(
         assume_mixed=settings.assume_mixed,
         cache=cache,
         progress=progress,
-        judge_ahead=_of_group(judge_ahead, shown, owners) if judge_ahead is not None else None,
+        judge_ahead=_judge_of_group(judge_ahead, shown, owners) if judge_ahead is not None else None,
         kept=settings.kept if is_program else None,
     )
     if is_program:
@@ -59,7 +59,7 @@ def _users_cache() -> Cache | None:
     return users_cache()
 
 
-def _of_group(judge: JudgeTarget, shown: Mapping[Path, str], owners: Mapping[Path, Target]) -> JudgeAhead:
+def _judge_of_group(judge: JudgeTarget, shown: Mapping[Path, str], owners: Mapping[Path, Target]) -> JudgeAhead:
     """Judges what each target has of a group of files."""
 
     def judge_group(stage: SourceStage, group: list[Path]) -> None:

@@ -71,7 +71,7 @@ class IncrementalResults:
             self._entries[path] = self._cache.keep(path, digest, facts, is_mixed, walked)
 
     def findings(self, task: Task) -> Judged | None:
-        """What the rules found; None where they are to look."""
+        """The findings of an earlier run; None where the rules have to look."""
         entry = self._entries.get(task.path)
         found = None if entry is None else entry.findings.get(task.digest)
         return None if found is None else list(found)
@@ -93,7 +93,7 @@ class IncrementalResults:
         return self._cache.find(path, self._shown.get(path, ""), digest, walked)
 
     def _digest(self, path: Path, walked: bool) -> bytes | None:
-        """Of all that what is said of a file hangs on."""
+        """A digest of everything that the result for a file depends on; None where results of the file are not kept."""
         if self._texts.is_passing(path) or path not in self._outlines or path.suffix != SUFFIX:
             return None
         return self._outlines.digests[path] if walked else self._outlines[path].digest

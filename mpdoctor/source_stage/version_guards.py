@@ -1,4 +1,5 @@
-"""Files that are written for one library version of several: `try: from .keras3 import …` `except ImportError: …`."""
+"""Files for one of several library versions, as their importer says: `try: from .keras3 import …` `except ImportError:
+…`."""
 
 from __future__ import annotations
 

@@ -47,23 +47,23 @@ class Task:
 
     @cached_property
     def digest(self) -> bytes:
-        """Of all that the findings hang on besides the file and what it imports."""
+        """A digest of everything that the findings depend on besides the file and its imports."""
         from hashlib import blake2b  # it brings OpenSSL, which a check of one program does without
 
-        changes = self.changes | {"keras": _keras_told(self.changes.get("keras"))}
-        asked = f"{sorted(changes.items())} {_told(self.codes)} {self.program}"
+        changes = self.changes | {"keras": _keras_as_text(self.changes.get("keras"))}
+        asked = f"{sorted(changes.items())} {_codes_as_text(self.codes)} {self.program}"
         return blake2b(asked.encode(), digest_size=16).digest()
 
 
 @lru_cache(maxsize=8)
-def _keras_told(keras: Keras | None) -> str:
-    """The same for nearly all files of a run."""
+def _keras_as_text(keras: Keras | None) -> str:
+    """The `repr` of a Keras, cached: it is the same for nearly all files of a run."""
     return repr(keras)
 
 
 @lru_cache(maxsize=8)
-def _told(codes: frozenset[str]) -> str:
-    """The same for all files of a run."""
+def _codes_as_text(codes: frozenset[str]) -> str:
+    """The codes as one text, cached: they are the same for all files of a run."""
     return " ".join(sorted(codes))
 
 
@@ -104,7 +104,7 @@ class Worker:
         for path in paths:
             with self._guard(path):
                 self._walk(path)
-        return self._told(paths)
+        return self._facts_by_path(paths)
 
     def walk_with_imports(self, paths: list[Path]) -> dict[Path, tuple[SourceFacts, bool]]:
         for path in paths:
@@ -112,7 +112,7 @@ class Worker:
                 program = program_with_imports(path, self._shown[path], Files(self._unsaved, kept=self._kept))
                 self._programs[path] = program
                 self._facts |= program[0]
-        return self._told(list(self._facts))
+        return self._facts_by_path(list(self._facts))
 
     @without_garbage_collection()
     def judge(self, tasks: list[Task]) -> dict[Path, Judged]:
@@ -125,13 +125,13 @@ class Worker:
         else:
             self._facts[path] = facts_with_cells(self._project.walk(source, path, guarded), source)
 
-    def _told(self, paths: list[Path]) -> dict[Path, tuple[SourceFacts, bool]]:
-        told = {}
+    def _facts_by_path(self, paths: list[Path]) -> dict[Path, tuple[SourceFacts, bool]]:
+        seen = {}
         for path in paths:
             with self._project.as_walked(path):
                 is_mixed = bool(self._is_mixed(path, self._facts[path]))
-                told[path] = _without_events(self._facts[path]), is_mixed
-        return told
+                seen[path] = _without_events(self._facts[path]), is_mixed
+        return seen
 
     def _judged(self, task: Task) -> Judged:
         """What the rules say; and where we broke on the file, or on one that it imports, that."""
@@ -169,7 +169,7 @@ class Worker:
 
     @contextmanager
     def _program_of(self, task: Task) -> Iterator[_Program]:
-        """As it was walked, or walked for one answer, of which nothing is kept."""
+        """The program that a task is about: as it was walked, or walked for this one answer and not kept."""
         if task.path in self._programs:
             yield self._programs[task.path]
             return
@@ -177,8 +177,8 @@ class Worker:
             yield program_with_imports(task.path, self._shown[task.path], self._files, self._shown)
 
     def _signs_of_mixed_precision(self, files: Mapping[Path, SourceFacts]) -> dict[Path, tuple[Location, ...]]:
-        """Of each file those that it shows itself, and those of the files that import it, also through others; without
-        the files that we broke on."""
+        """For each file the signs of mixed precision in itself and in the files that import it, directly or through
+        others; without the files that mpdoctor broke on."""
         found: dict[Path, tuple[Location, ...]] = {}
         of_importers: dict[str, list[Location]] = {}  # by path as shown
         for path, facts in files.items():
@@ -197,7 +197,7 @@ class Worker:
 
     @contextmanager
     def _guard(self, path: Path) -> Iterator[None]:
-        """One file that we break on is told as such, and the others go on."""
+        """Report a file that mpdoctor breaks on, and go on with the others."""
         try:
             yield
         except Exception as error:
@@ -206,7 +206,7 @@ class Worker:
 
 @contextmanager
 def _garbage_given_back() -> Iterator[None]:
-    """Of a program that is walked for one answer nothing is kept. The collector goes over what was made meanwhile."""
+    """Collect what was made in this context on leaving it. Objects that exist before are not gone over."""
     gc.freeze()
     try:
         yield
@@ -224,7 +224,7 @@ def crash_from_breakdown(breakdown: Breakdown) -> Crashed:
 
 
 def policies_by_importers(project: Iterable[SourceFacts]) -> dict[str, tuple[str | None, ...]]:
-    """By path as shown, what the files that import it say of the global policy (`SourceFacts.policies_set`)."""
+    """For each path as shown, what the files that import it say of the global policy (`SourceFacts.policies_set`)."""
     found: dict[str, dict[str | None, None]] = {}
     for facts in project:
         for path in facts.imports if facts.policies_set else ():

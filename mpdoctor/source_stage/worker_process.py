@@ -64,7 +64,7 @@ class WorkerProcess:
 
 
 def ready(workers: Sequence[WorkerProcess]) -> list[WorkerProcess]:
-    """Those that have an answer, as soon as one has."""
+    """Wait until a worker has an answer; all workers that have one."""
     lines = wait([worker.line for worker in workers])
     return [worker for worker in workers if worker.line in lines]
 

@@ -25,8 +25,9 @@ def has_inner(optimizer: Any) -> bool:
 
 
 def delegations_of_base(wrapper: type, base: type, kept: Iterable[str]) -> dict[str, Delegated]:
-    """By name, the public methods and properties that Keras' own wrapper takes over from the base class of all
-    optimizers, with what they do to a variable of the inner one lost; without those in `kept`."""
+    """Delegated methods and properties, by name: the public ones that Keras' own wrapper inherits from the base class
+    of all optimizers, through which changes to the inner optimizer's variables are lost. Names in `kept` are left
+    out."""
     own = {name for cls in wrapper.__mro__ if not issubclass(base, cls) for name in vars(cls)}
     names = {name for cls in base.__mro__ if _is_of_keras(cls) for name in vars(cls)}
     lost = sorted(name for name in names - own - set(kept) if not name.startswith("_"))
@@ -39,13 +40,13 @@ def _is_of_keras(cls: type) -> bool:
 
 
 class Delegating:
-    """Beside what its own class and its constructor define, every public attribute is the inner optimizer's."""
+    """Mixin: every public attribute that neither the class nor its constructor defines is the inner optimizer's."""
 
     inner_optimizer: Any
     own_attributes: frozenset[str] = frozenset()
 
     def __getattr__(self, name: str) -> Any:
-        """Where Python and Keras find nothing."""
+        """The inner optimizer's attribute; called where Python and Keras find none."""
         if name.startswith("_") or not has_inner(self):
             raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
         try:
@@ -59,7 +60,7 @@ class Delegating:
             ) from error
 
     def __dir__(self) -> list[str]:
-        """With the inner optimizer's, where Keras' own wrapper does not list the hyperparameters by itself."""
+        """Also lists the inner optimizer's attributes, unless Keras' own wrapper lists the hyperparameters itself."""
         listed = set(super().__dir__())
         lists_itself = any("__dir__" in vars(cls) for cls in type(self).__mro__ if cls not in (Delegating, object))
         if has_inner(self) and not lists_itself:

@@ -87,7 +87,7 @@ class Keras2Scaling(KerasOwn):
 
     @property
     def loss_scale(self) -> tf.Tensor:
-        """A float32 scalar."""
+        """The current loss scale, a float32 scalar."""
         if not self.dynamic:
             return tf.convert_to_tensor(self._loss_scale.initial_loss_scale, tf.float32)
         return self._bounds.within(tf.convert_to_tensor(self._loss_scale.current_loss_scale))
@@ -105,7 +105,8 @@ class Keras2Scaling(KerasOwn):
         return int(self._loss_scale.growth_steps) if self.dynamic else None
 
     def scale_loss(self, loss: Any) -> Any:
-        """Of Keras 3: `apply` and `apply_gradients` take the gradients as they come, and unscale them."""
+        """The name in Keras 3 for `get_scaled_loss`. After it `apply` and `apply_gradients` expect scaled gradients,
+        and unscale them."""
         scaled = super().get_scaled_loss(loss)
         self.__dict__["_apply_unscales"] = True
         return scaled
@@ -138,8 +139,8 @@ class Keras2Scaling(KerasOwn):
 
     # --- saving -----------------------------------------------------------------------------------------------
     def get_config(self) -> dict[str, Any]:
-        """With the scale as it is, where Keras' own wrapper does not look for it: no file of Keras 2 but a checkpoint
-        has a place for it among the variables of an optimizer."""
+        """The configuration with the current loss scale, where Keras' own wrapper does not save it: in Keras 2 no file
+        but a checkpoint has a place for it among an optimizer's variables."""
         config: dict[str, Any] = self.keras_wrapper.get_config(self)
         config.update(self._bounds.in_config())
         if self.dynamic and tf.executing_eagerly():
@@ -213,7 +214,7 @@ class Moved(KerasOwn):
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """What `now` said."""
+        """Set the state that `now` returned."""
         self.current_loss_scale.assign(state["loss_scale"])
         self.counter.assign(state["dynamic_counter"])
         if self.bounds.hysteresis > 1:

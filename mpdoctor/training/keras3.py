@@ -112,14 +112,14 @@ class Keras3Scaling(Keras3Accumulation, KerasOwn):
 
     @property
     def _machine(self) -> LossScale:
-        """With the growth interval that is set now: Keras' own wrapper takes another one at any time."""
+        """The state machine with the current growth interval: Keras' own wrapper allows it to change at any time."""
         steps = self.dynamic_growth_steps
         interval = None if steps is None else keras3(self.initial_scale, steps).growth_interval
         return self._bounds.machine(self.initial_scale, interval)
 
     @property
     def loss_scale(self) -> tf.Tensor:
-        """A float32 scalar."""
+        """The current loss scale, a float32 scalar."""
         if not self.dynamic or not self.built:
             return tf.convert_to_tensor(self.initial_scale, tf.float32)
         return self._bounds.within(tf.convert_to_tensor(self.dynamic_scale))
@@ -143,18 +143,18 @@ class Keras3Scaling(Keras3Accumulation, KerasOwn):
             )
 
     def scale_loss(self, loss: Any) -> Any:
-        """Of Keras 3: `apply` takes the gradients as they come, and unscales them."""
+        """The loss times the scale. After it `apply` expects scaled gradients, and unscales them."""
         self.__dict__["_apply_unscales"] = True
         return keras.ops.multiply(loss, self.loss_scale if self.built else self.initial_scale)
 
     def get_scaled_loss(self, loss: Any) -> Any:
-        """Of Keras 2: a loss, or a function that gives one."""
+        """The name in Keras 2 for `scale_loss`; takes a loss, or a function that returns one."""
         if callable(loss):
             return lambda: self.get_scaled_loss(loss())
         return loss * tf.cast(self.loss_scale, loss.dtype)
 
     def get_unscaled_gradients(self, grads: Any) -> list[Any]:
-        """Of Keras 2: what comes from here, clipped or not, `apply` takes as unscaled."""
+        """As in Keras 2: the gradients divided by the scale. `apply` does not unscale them again, clipped or not."""
         grads = list(grads)
         self.__dict__.update(_apply_unscales=False, _given_scaled=tuple(weakref.ref(g) for g in grads if g is not None))
         scale = self.loss_scale
@@ -205,7 +205,8 @@ class Keras3Scaling(Keras3Accumulation, KerasOwn):
             replica.merge_call(self._step, args=(grads, trainable_variables, scaled))
 
     def _step(self, strategy: Any, grads: list[Any], trainable_variables: Any, scaled: bool) -> None:
-        """In the context in which a branch may be taken for all replicas: `strategy` is given across replicas."""
+        """One step, in the context in which all replicas may take a branch together: `strategy` is given across
+        replicas."""
         now = self.loss_scale
         scale = now if scaled else None
 
@@ -264,8 +265,8 @@ class Keras3Scaling(Keras3Accumulation, KerasOwn):
         return cls(**config)
 
     def set_weights(self, weights: Any) -> None:
-        """Of this optimizer and of the one inside, in the order of `variables`; Keras' own forgets that. What
-        comes before there are variables, from an .h5 file, waits for them."""
+        """Set the variables of this optimizer and of the inner one, in the order of `variables`; Keras' own wrapper
+        leaves the inner ones out. Weights from an .h5 file that arrive before the variables exist are kept for them."""
         weights = list(weights)
         if not self.built:
             self.__dict__["_kept_weights"] = [

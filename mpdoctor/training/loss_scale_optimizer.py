@@ -70,7 +70,7 @@ class LossScaleOptimizer(Delegating):
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any], custom_objects: Any = None) -> Any:
-        """From what `get_config()` said, of this class or of any Keras' own."""
+        """An optimizer from the `get_config()` of this class or of any of Keras' own wrappers."""
         made: Any = class_for(keras_wrapper_of_config(config)) if cls in _made.values() else cls
         return made.from_own_config(dict(config), custom_objects)
 

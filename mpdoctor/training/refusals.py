@@ -76,7 +76,7 @@ def checked_numbers(initial_scale: Any, floor: Any, cap: Any, hysteresis: Any) -
 
 
 def checked_growth_steps(steps: Any) -> int | None:
-    """As an int, or None as it was given. ValueError where it is no whole number."""
+    """The number of steps as an int, or None as given. Raises ValueError where it is no whole number."""
     if steps is None:
         return None
     if not (_is_whole(steps) or (isinstance(steps, float) and steps.is_integer())):

@@ -25,7 +25,7 @@ class Bounds:
         self._lowest = min(self.floor, float(initial_scale))
 
     def from_start(self, initial_scale: float) -> Bounds:
-        """The same for another initial scale."""
+        """The same bounds for another initial scale."""
         return Bounds(initial_scale, self.floor, self.cap, self.hysteresis)
 
     def machine(self, initial_scale: float, growth_steps: int | None) -> LossScale:
@@ -45,7 +45,7 @@ class Bounds:
 
 
 def number_of_python(scale: Any) -> int | float:
-    """Of numpy's or a tensor, as a configuration is written in JSON."""
+    """A Python number from one of NumPy or a tensor, as a JSON configuration needs it."""
     return scale if isinstance(scale, (int, float)) else float(scale)
 
 

@@ -250,7 +250,7 @@ def _recorded_batch(run: Path, examined: Sequence[Target], static: bool) -> Path
 
 
 def _target(text: str, stdin_filename: str) -> Target:
-    """Raises TargetError."""
+    """The target that the text names, or standard input for "-". Raises TargetError."""
     import sys
 
     from mpdoctor.project.targets import STDIN, target_from_content, target_from_text

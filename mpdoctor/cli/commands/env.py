@@ -41,7 +41,8 @@ def env(
 
 
 def _asked(python: Path | None, quiet: bool) -> EnvironmentFacts:
-    """Of an interpreter without TensorFlow, with the remedy as its problem."""
+    """The environment of the chosen interpreter. One without TensorFlow is described too, with the remedy as its
+    problem."""
     import sys
     from dataclasses import replace
 

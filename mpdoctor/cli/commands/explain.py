@@ -48,7 +48,7 @@ def explain(
 
 
 def _keras(named: str | None) -> Keras:
-    """By which a script in this directory would be judged."""
+    """The Keras that `--keras` names, else the one by which a script in this directory would be judged."""
     from mpdoctor.cli.streams import fail
     from mpdoctor.judging.keras_version import keras_of_target
     from mpdoctor.project.targets import target_from_text

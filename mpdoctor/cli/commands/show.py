@@ -59,7 +59,7 @@ def show(
 
 
 def _diagnosis(file: str) -> Diagnosis:
-    """Raises OSError, NotADiagnosis and NotARunFile."""
+    """The diagnosis in a JSON report or a run file. Raises OSError, NotADiagnosis and NotARunFile."""
     import sys
 
     from mpdoctor.judging.recorded_runs import diagnosis_from_series

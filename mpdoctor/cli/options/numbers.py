@@ -12,12 +12,12 @@ Number = TypeVar("Number", int, float)
 
 
 def whole_number(least: int) -> Callable[[str | int], int]:
-    """Raises typer.BadParameter where the text is none, or less."""
+    """The whole number in a text. Raises typer.BadParameter where the text is none, or the number is too small."""
     return lambda text: _number(text, int, least, f"a whole number, {least} or more")
 
 
 def seconds(text: str | float) -> float:
-    """Raises typer.BadParameter where the text is none, or less than 0."""
+    """The seconds in a text. Raises typer.BadParameter where the text is no number, or below 0."""
     return _number(text, float, 0.0, "a number of seconds, 0 or more")
 
 

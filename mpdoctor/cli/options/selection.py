@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 
 def configuration_for(file: Path | None, targets: Sequence[Target], isolated: bool) -> Configuration:
-    """That of --config, else that of the nearest pyproject.toml above all targets; an empty one with --isolated.
+    """The configuration in the file of --config, else in the nearest pyproject.toml above all targets; an empty one
+    with --isolated.
 
     Raises ConfigurationError."""
     import os
@@ -79,7 +80,7 @@ def chosen_files(
 
 
 def not_excluded(targets: Sequence[Target], configured: Configuration) -> tuple[Target, ...]:
-    """Of named targets; one without a path is never left out."""
+    """The targets without those that the configuration excludes. A target without a path is never excluded."""
     return tuple(
         target
         for target in targets
@@ -88,7 +89,7 @@ def not_excluded(targets: Sequence[Target], configured: Configuration) -> tuple[
 
 
 def keras_chosen(named: str | None, configured: Configuration) -> Keras | None:
-    """That of --keras, else that of the configuration.
+    """The Keras that --keras names, else the configured one.
 
     Raises ValueError."""
     from mpdoctor.settings.options import keras_from_text

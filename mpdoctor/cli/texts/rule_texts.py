@@ -64,7 +64,7 @@ def terminal_table_from_rules(rules: Iterable[Rule], width: int, color: bool) ->
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
     for rule in rules:
-        told = Text(rule.name, style="bold").append(f"  {', '.join(_where_and_how(rule))}\n", style="not bold dim")
+        told = Text(rule.name, style="bold").append(f"  {', '.join(_stages_and_fix(rule))}\n", style="not bold dim")
         table.add_row(
             Text(rule.code, style="bold"),
             Text(rule.severity.value, style=COLORS[rule.severity]),
@@ -97,7 +97,7 @@ def near_match(text: str) -> str:
 
 
 def _is_code_of_another_tool(text: str) -> bool:
-    """Such as E501 or PLW0603, to which no code of ours is near in meaning."""
+    """Whether the text looks like another linter's code (E501, PLW0603): then no rule of ours is suggested for it."""
     found = re.fullmatch(r"([a-z]{1,4})\d{1,4}", text)
     return found is not None and not set(found.group(1)) <= set("mp")
 
@@ -107,7 +107,7 @@ def fix_of(rule: Rule) -> str:
     return f"{' or '.join(rule.fixes)} fix" if rule.fixes else ""
 
 
-def _where_and_how(rule: Rule) -> list[str]:
+def _stages_and_fix(rule: Rule) -> list[str]:
     return [*rule.stages, *filter(None, [fix_of(rule)])]
 
 

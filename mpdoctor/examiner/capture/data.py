@@ -67,7 +67,7 @@ def _leaves(value: Any, role: str, name: str, container: str | None) -> Iterator
 
 
 def _largest(value: Any, container: str) -> float | None:
-    """Of floats in memory; of a large array, of its beginning."""
+    """The largest finite magnitude of floats in memory, of a large array only in its beginning; None for other data."""
     if container != "numpy array" or value.dtype.kind != "f" or not value.size:
         return None
     rows = max(MOST_NUMBERS * len(value) // value.size, 1) if value.ndim else 1

@@ -7,7 +7,8 @@ import sys
 
 
 def rewrites_graphs() -> bool:
-    """By its option, which `enable_mixed_precision_graph_rewrite` sets as well, or by the environment."""
+    """Whether the rewrite is switched on by the environment or by its option, which
+    `enable_mixed_precision_graph_rewrite` sets too."""
     if os.environ.get("TF_ENABLE_AUTO_MIXED_PRECISION", "").lower() in ("1", "true"):
         return True
     config = getattr(sys.modules.get("tensorflow"), "config", None)  # there is none with another backend of Keras 3

@@ -44,22 +44,22 @@ class FailedCall(NamedTuple):
 
 
 class CallObserver(Protocol):
-    """Whoever watches each call of a layer from before it to after it."""
+    """Interface of what observes each call of a layer, from its beginning to its end."""
 
     def enter(
         self, layer: KerasLayer, args: tuple[object, ...], kwargs: dict[str, object]
     ) -> tuple[Any, tuple[object, ...], dict[str, object]]:
-        """What it knows the call by, and what the layer is given."""
+        """The observer's name for the call, and the arguments for the layer."""
 
     def leave(self, call: Any, outputs: object) -> object:
-        """What whoever called the layer is given."""
+        """What the layer's caller gets."""
 
     def abandon(self, call: Any) -> None:
-        """The layer raised."""
+        """The layer of this call raised."""
 
 
 class CallMender(Protocol):
-    """Whoever makes each call of a layer, in another dtype where that helps."""
+    """Interface of what makes each call of a layer, in another dtype where that helps."""
 
     def call_layer(self, original: Callable[..., object], layer: KerasLayer, given: Arguments) -> object: ...
 
@@ -154,7 +154,7 @@ class LayerHooks:
         return __call__
 
     def output_layer(self, model: KerasModel) -> KerasLayer | None:
-        """The layer whose output a subclassed model returned as its own, None where nobody knows."""
+        """The layer whose output a subclassed model returned as its own; None where that is not known."""
         reference = self._output_of.get(model)
         return reference() if reference is not None else None
 

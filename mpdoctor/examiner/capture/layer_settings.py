@@ -27,25 +27,27 @@ _DEEPEST = 4  # calls of the user's own functions that are followed
 
 
 def settings_from_layer(layer: KerasLayer) -> SettingsFacts:
+    """The settings of a live layer that rules ask for: widths, epsilon, constants, activation."""
     class_name = type(layer).__name__
-    widths = (_whole(_told(layer, name)) for name in _WIDTHS)
+    widths = (_whole(_attribute(layer, name)) for name in _WIDTHS)
     return SettingsFacts(
-        epsilon=_number(_told(layer, "epsilon")),
+        epsilon=_number(_attribute(layer, "epsilon")),
         width=next((width for width in widths if width is not None), None),
-        rows=_whole(_told(layer, "input_dim")) if class_name == "Embedding" else None,
-        groups=_whole(_told(layer, "groups")),
-        activation=_name_of_function(_told(layer, "activation")),
-        normalizes=class_name == "UnitNormalization" or _told(layer, "normalize") is True,
+        rows=_whole(_attribute(layer, "input_dim")) if class_name == "Embedding" else None,
+        groups=_whole(_attribute(layer, "groups")),
+        activation=_name_of_function(_attribute(layer, "activation")),
+        normalizes=class_name == "UnitNormalization" or _attribute(layer, "normalize") is True,
         constants=tuple(
             (name, *magnitudes)
             for name in _LEARNT.get(class_name, ())
-            for magnitudes in _magnitudes(_told(layer, name))
+            for magnitudes in _magnitudes(_attribute(layer, name))
         ),
     )
 
 
 def config_from_layer(layer: KerasLayer) -> ConfigFacts | None:
-    """None for a class of a library's, and for one that has a way of its own."""
+    """What the layer's class does with its configuration; None for a class of a library's, and for one with a
+    `from_config` of its own."""
     own = _own_classes(type(layer))
     if not own or any("from_config" in vars(cls) for cls in own):
         return None
@@ -62,12 +64,12 @@ def config_from_layer(layer: KerasLayer) -> ConfigFacts | None:
 
 
 def names_dtype(layer: KerasLayer) -> bool:
-    """Whether the user's code of a layer speaks of dtypes anywhere, in functions of the user's that it calls too."""
+    """Whether the user's code of a layer mentions dtypes anywhere, also in functions of the user's that it calls."""
     members = [member for cls in _own_classes(type(layer)) for member in vars(cls).values()]
     seen: set[CodeType] = set()
     words = (
         word.lower()
-        for member in [*members, _told(layer, "function")]
+        for member in [*members, _attribute(layer, "function")]
         for function in _functions_in(member)
         for word in _words(function, seen, _DEEPEST)
     )
@@ -130,7 +132,7 @@ def _holds_dtype(layer: KerasLayer) -> bool | None:
 
 
 # --- its values ---------------------------------------------------------------------------------------------------
-def _told(layer: KerasLayer, name: str) -> Any:
+def _attribute(layer: KerasLayer, name: str) -> Any:
     try:
         return getattr(layer, name, None)
     except Exception:  # a property of the user's own, which may raise whatever it likes

@@ -20,7 +20,7 @@ def live_models(keras: KerasAdapter) -> list[KerasModel]:
 
 
 def model_of_variables(keras: KerasAdapter, variables: list[KerasVariable]) -> KerasModel | None:
-    """The live model whose variables these are, None where they are nobody's."""
+    """The live model that holds these variables; None where there is none."""
     wanted = {id(variable) for variable in variables}
     best, most = None, 0
     for model in live_models(keras):
@@ -31,8 +31,8 @@ def model_of_variables(keras: KerasAdapter, variables: list[KerasVariable]) -> K
 
 
 def smallest_model(keras: KerasAdapter, variables: list[KerasVariable]) -> KerasModel | None:
-    """Of the live models, the parts of others among them, the smallest that holds these variables: of a GAN the
-    generator or the discriminator. Where none holds them all, the one that holds most of them."""
+    """The smallest live model, inner ones included, that holds these variables: for a GAN the generator or the
+    discriminator. Where none holds them all, the one that holds most."""
     wanted = {id(variable) for variable in variables}
     best: tuple[int, int, int] = (0, 0, 0)
     found = None

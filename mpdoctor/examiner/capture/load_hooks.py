@@ -43,7 +43,7 @@ LOADERS = (
 
 
 class LoadHooks:
-    """What was loaded so far, by model."""
+    """The files loaded so far, by model."""
 
     def __init__(self) -> None:
         self._loads: weakref.WeakKeyDictionary[Any, LoadFacts] = weakref.WeakKeyDictionary()
@@ -110,7 +110,7 @@ class LoadHooks:
 
 
 def package_of(keras: KerasAdapter) -> str:
-    """Where the parts of a Keras lie: "keras", "tf_keras"; "tensorflow.python.keras" in TensorFlow 2.4 and 2.5."""
+    """The package that holds a Keras: "keras", "tf_keras"; "tensorflow.python.keras" in TensorFlow 2.4 and 2.5."""
     return str(keras.Layer.__module__).partition(".src.")[0].partition(".engine.")[0]
 
 

@@ -147,8 +147,8 @@ def _layer(session: Session, keras: KerasAdapter, layer: KerasLayer, place: dict
 
 
 def _own_policy_name(layer: KerasLayer) -> str:
-    """Of a DTypePolicyMap what it holds for this very layer; a layer that was never built has no path, and the map's
-    default."""
+    """The name of the layer's policy; of a DTypePolicyMap its entry for this layer, or its default if the layer was
+    never built and has no path."""
     policy: Any = getattr(layer, "dtype_policy", None)
     if not hasattr(policy, "default_policy"):
         return policy_name(layer)

@@ -16,7 +16,7 @@ class OpenCall:
 
     @property
     def path(self) -> str:
-        """As in the facts of the model: without the model itself."""
+        """The path as in the facts of the model: without the model itself, unless that was called."""
         names, call = [self.layer.name], self.parent
         while call is not None and call.parent is not None:
             names.append(call.layer.name)

@@ -24,7 +24,7 @@ _IS_FUNCTION = re.compile(r"[/\\]keras[/\\]src[/\\](ops|backend|activations|rand
 
 
 class Origins:
-    """Of the layers and parts of one process.
+    """The origins of the layers and other parts of one process.
 
     policy_set
         Whether the program has set a global policy.
@@ -89,7 +89,7 @@ class Origins:
                 self._parts[id(part)] = (weakref.ref(part), place)
 
     def part_made_at(self, part: object) -> Location | None:
-        """Of a layer, too, as a metric is one in Keras 2."""
+        """The line that made a metric, loss or other part. A metric may be known as a layer, which it is in Keras 2."""
         reference, place = self._parts.get(id(part), (None, None))
         return place if reference is not None and reference() is part else self._made_at_as_layer(part)
 

@@ -33,8 +33,8 @@ OWN, WHOLE = "own operations", "with all layers inside"
 
 
 class Mender:
-    """Of one examination. That a call succeeds in float32 is tried, not guessed; one that raises there, too, raises
-    what it raised first."""
+    """Mends the calls that raise in one examination. That a call succeeds in float32 is tried, not guessed; if it
+    raises there too, the first error is raised."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -50,7 +50,8 @@ class Mender:
 
     @property
     def is_on(self) -> bool:
-        """Only where the policy is mpdoctor's: a program that sets one itself is told what it does, and not more."""
+        """Whether calls are mended: only where mpdoctor has set the policy. A program that sets one itself is reported
+        as it is."""
         session = self._session
         forced = (
             session.request.policy in ("mixed_float16", "mixed_bfloat16")
@@ -60,7 +61,7 @@ class Mender:
 
     @contextmanager
     def at_rest(self) -> Iterator[None]:
-        """Nothing new is mended."""
+        """While this context is active, nothing new is mended."""
         self._rests, before = True, self._rests
         try:
             yield
@@ -100,7 +101,7 @@ class Mender:
         layer: KerasLayer,
         given: Arguments,
     ) -> object:
-        """Raises `error`."""
+        """The result of the layer's call in float32. Raises `error`, the first one, where that fails too."""
         watch = self._session.watch
         is_innermost = watch.failed is None
         watch.note_failure(layer, error, given)
@@ -160,7 +161,7 @@ class Mender:
         return self._cast(outputs, ("float32",), half)
 
     def handed_on(self, layer: KerasLayer, outputs: object) -> object:
-        """What a layer put out, as whoever called it takes it."""
+        """The layer's outputs in the dtype that its caller takes."""
         callers = self._session.watch.stack
         if (callers and self._layers.get(callers[-1]) == OWN) or (not callers and layer in self._outputs):
             return self._cast(outputs, HALF, "float32")
@@ -186,7 +187,8 @@ class Mender:
 
     # --- metrics and losses ---------------------------------------------------------------------------------------
     def _prepare(self, kind: MendedPart, objects: list[object], method: str) -> bool:
-        """From now on they try float32 where they raise. Whether any of them did not before."""
+        """From now on these objects are called in float32 where they raise. Whether any of them was not prepared
+        before."""
         new = [part for part in objects if part not in self._prepared]
         for part in new:
             self._prepared.add(part)
@@ -241,7 +243,7 @@ class Mender:
         return True
 
     def step_ran(self) -> None:
-        """So what was changed last did help."""
+        """A step ran to its end: the last change helped."""
         if self._pending is not None:
             self._confirm(self._pending)
             self._pending = None

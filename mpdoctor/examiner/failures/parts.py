@@ -61,9 +61,9 @@ def part_of_error(
     made_at: Callable[[object], Location | None],
     saved: PartFacts | None,
 ) -> PartFacts | None:
-    """None where it is a layer's, or the training code's own. `frames` is the traceback, the innermost last; `made_at`
-    knows the user's line that made an object; `saved` is a SavedModel's function that was given 16-bit values for
-    float32 ones: what its gradient raises is its own."""
+    """The part of the program that raised the error; None where it is a layer, or the training code itself. `frames` is
+    the traceback, the innermost last; `made_at` gives the user's line that made an object; `saved` is a SavedModel's
+    function that was given 16-bit values for float32 ones: what its gradient raises is its own."""
     if saved is not None and any(_takes_gradients(frame) for frame in frames):
         return saved
     return (
@@ -71,7 +71,7 @@ def part_of_error(
         or _object_of_error(keras, error, made_at)
         or _refused_constraint(error, made_at)
         or _function_as_learning_rate(frames)
-        or _of_pipeline(error, frames)
+        or _function_of_pipeline(error, frames)
     )
 
 
@@ -85,13 +85,18 @@ def _configuration(error: BaseException, frames: list[Frame]) -> PartFacts | Non
     own = [frame for frame in frames if frame.own]
     if not own or own[-1].function not in _CONFIGURING:
         return _without_configuration(error)
-    outer = [number for number, frame in enumerate(frames) if frame.own and frame.function not in _CONFIGURING]
-    called = [frame.function for frame in frames[outer[-1] + 1 :] if not frame.own] if outer else []
-    asked_by = next((function for function in called if function not in _WRAPPERS), "")
-    owners = [_owner(frame) for frame in _frames(error) if frame.f_code.co_name == own[-1].function]
+    method = own[-1].function
+    owners = [_owner(frame) for frame in _frames(error) if frame.f_code.co_name == method]
     owner = owners[-1] if owners else None
     name = getattr(owner if isinstance(owner, type) else type(owner), "__name__", "") if owner is not None else ""
-    return PartFacts("configuration", name or own[-1].function, own[-1].function if name else "", asked_by=asked_by)
+    return PartFacts("configuration", name or method, method if name else "", asked_by=_asked_by(frames))
+
+
+def _asked_by(frames: list[Frame]) -> str:
+    """The library function through which the user's code came to the configuration, such as `save`; "" for none."""
+    outer = [number for number, frame in enumerate(frames) if frame.own and frame.function not in _CONFIGURING]
+    called = [frame.function for frame in frames[outer[-1] + 1 :] if not frame.own] if outer else []
+    return next((function for function in called if function not in _WRAPPERS), "")
 
 
 def _without_configuration(error: BaseException) -> PartFacts | None:
@@ -156,7 +161,7 @@ def _frames(error: BaseException) -> Iterator[FrameType]:
 
 
 def _frames_and_lines(error: BaseException) -> Iterator[tuple[FrameType, int]]:
-    """Of the error and of those that it was made from, the outermost first of each."""
+    """The frames, with their lines, of the error and of the errors that caused it; of each the outermost first."""
     for cause in chain_of(error):
         trace = cause.__traceback__
         while trace is not None:
@@ -165,7 +170,7 @@ def _frames_and_lines(error: BaseException) -> Iterator[tuple[FrameType, int]]:
 
 
 def _owner(frame: FrameType) -> Any:
-    """What a method's first parameter holds; None of a function without any."""
+    """The value of a method's first parameter; None for a function without one."""
     code = frame.f_code
     return frame.f_locals.get(code.co_varnames[0]) if code.co_argcount else None
 
@@ -190,7 +195,7 @@ def _is_own(module: str) -> bool:
     return path is None or is_own(path)
 
 
-def _of_pipeline(error: BaseException, frames: list[Frame]) -> PartFacts | None:
+def _function_of_pipeline(error: BaseException, frames: list[Frame]) -> PartFacts | None:
     """The user's function that ran innermost, in a program's tf.data; its operations do not say whose they are."""
     paths = [frame.path.replace("\\", "/") for frame in frames]
     text = str(error).partition("Errors may have originated from an input operation")[0]

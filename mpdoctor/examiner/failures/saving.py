@@ -32,7 +32,7 @@ def _saves(checkpoint: Any, validates: bool) -> bool:
 
 
 def ask_for_configuration(keras: KerasAdapter, model: KerasModel, checkpoint: object) -> None:
-    """Raises what saving to its file would raise before anything is written."""
+    """Ask the model for its configuration. Raises what saving to its file would raise before anything is written."""
     path = os.fspath(getattr(checkpoint, "filepath", ""))
     serialize = getattr(getattr(keras.module, "saving", None), "serialize_keras_object", None)
     if path.endswith(".keras") and serialize is not None:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class FunctionCalls:
-    """Of one examination."""
+    """The hooks on tf.functions of one examination."""
 
     def __init__(self, session: Session) -> None:
         self._session = session

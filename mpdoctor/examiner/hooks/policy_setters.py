@@ -28,7 +28,7 @@ POLICY_SETTERS = ("set_dtype_policy", "set_global_policy", "set_policy")
 
 
 class PolicySetters:
-    """Of every Keras that the program imports.
+    """The hooks on the policy setters of every Keras that the program imports.
 
     policy_set
         Whether a global policy was set, by the program or by a forced one.

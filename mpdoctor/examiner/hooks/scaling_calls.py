@@ -45,7 +45,8 @@ class ScalingCalls:
         return original(optimizer, *args, **kwargs)
 
     def _note_reads(self, cls: type, name: str) -> None:
-        """Code that reads the scale may scale by hand: then nobody can say that the loss was never scaled."""
+        """Note that the scale is read: such code may scale by hand, so it can no longer be said that the loss was never
+        scaled."""
         read = getattr(cls, name).fget
 
         def scale(optimizer: KerasOptimizer) -> object:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class TrainingMethods:
-    """Of one examination."""
+    """The hooks on training methods of one examination."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -37,14 +37,14 @@ class TrainingMethods:
             replace_method(cls, name, functools.partial(self._apply, keras))
 
     def install_wrappers(self, keras: KerasAdapter) -> None:
-        """Once the methods that scale are hooked."""
+        """Hook the constructors of the wrappers. Only after the methods that scale were hooked."""
         for cls in keras.wrappers:
             replace_method(cls, "__init__", functools.partial(self._wrapper_made, keras))
 
     def _compile(
         self, keras: KerasAdapter, original: Callable[..., object], model: KerasModel, *args: object, **kwargs: object
     ) -> object:
-        """A process that dies or hangs later on can tell nothing more: what it has compiled is told here."""
+        """Report at once what the program compiles: a process that dies or hangs later cannot."""
         result = original(model, *args, **kwargs)
         if self._session.training is None:
             try:

@@ -135,7 +135,7 @@ class KerasAdapter(Protocol):
         """The layers directly in it."""
 
     def parts(self, layer: KerasLayer) -> list[KerasLayer]:
-        """Its layers, and of a functional model the functions between them."""
+        """The layers of a layer, and in a functional model the functions between them."""
 
     def is_function(self, layer: KerasLayer) -> bool:
         """Whether it is a layer that Keras 2 made of a function."""
@@ -153,7 +153,7 @@ class KerasAdapter(Protocol):
         """The names of the layers and functions that symbolic tensors come from."""
 
     def own_variables(self, layer: KerasLayer) -> list[KerasVariable]:
-        """Without those of the layers in it."""
+        """The variables of the layer itself, without those of its sublayers."""
 
     def trainable_variables(self, model: KerasModel) -> list[KerasVariable]:
         """[] before the model is built."""
@@ -177,30 +177,30 @@ class KerasAdapter(Protocol):
         """(dynamic, initial scale, growth interval), the latter two as they were given."""
 
     def missing_methods(self, optimizer: KerasOptimizer) -> tuple[str, ...]:
-        """What Keras needs of a custom optimizer and this one lacks."""
+        """The methods that Keras needs of a custom optimizer and that this one lacks."""
 
     def jit_compile(self, model: KerasModel) -> bool: ...
 
     def given_loss(self, model: KerasModel) -> object:
-        """What compile() was given as loss."""
+        """The loss that compile() was given."""
 
     def is_compiled(self, model: KerasModel) -> bool: ...
 
     # --- hooking in -------------------------------------------------------------------------------------------
     def apply_methods(self) -> list[tuple[type, str]]:
-        """Where gradients arrive at an optimizer: of a bare one and of a wrapper."""
+        """The methods by which gradients arrive at a bare optimizer and at a wrapper."""
 
     def scaling_methods(self) -> list[tuple[type, str]]:
-        """That scale a loss."""
+        """The methods that scale a loss."""
 
     def own_methods(self, wrapper: object) -> list[tuple[type, str]]:
         """The methods of mpdoctor.training's own wrapper that Keras' are not called from."""
 
     def unscaling_methods(self) -> list[tuple[type, str]]:
-        """That unscale gradients; [] in a Keras that has no such call."""
+        """The methods that unscale gradients; [] in a Keras that has no such call."""
 
     def scale_properties(self) -> list[tuple[type, str]]:
-        """By which a program reads the loss scale."""
+        """The properties by which a program reads the loss scale."""
 
     def gradients_and_variables(
         self, optimizer: KerasOptimizer, args: tuple[object, ...], kwargs: dict[str, object]
@@ -208,7 +208,7 @@ class KerasAdapter(Protocol):
         """(arguments to pass on, gradients, variables) of a call of one of `apply_methods`."""
 
     def fixed_scale(self, optimizer: KerasOptimizer) -> float | None:
-        """None where the scale is dynamic, or there is none."""
+        """The fixed loss scale; None where the scale is dynamic, or there is none."""
 
     def observe_train_function(
         self, model: KerasModel, step: Callable[[Callable[[object], object], object], object]
@@ -236,14 +236,14 @@ class KerasAdapter(Protocol):
     def catch_gradients(
         self, innermost: KerasOptimizer, catch: Callable[[list[tf.Tensor], list[KerasVariable]], None]
     ) -> Callable[[], object]:
-        """From now on unscaled gradients that arrive at the innermost optimizer go to `catch(gradients, variables)`
-        and change nothing. Returns what ends it."""
+        """From now on unscaled gradients that arrive at the innermost optimizer go to `catch(gradients, variables)` and
+        change nothing. Returns a function that ends it."""
 
     def watch_gradients(
         self, optimizer: KerasOptimizer, tell: Callable[[list[tf.Tensor], list[KerasVariable]], None]
     ) -> Callable[[], object]:
-        """From now on `tell(gradients, variables)` is called with what is left when a bare optimizer of Keras 3 has
-        divided by its `loss_scale_factor`. Returns what ends it."""
+        """From now on `tell(gradients, variables)` is called with the gradients of a bare optimizer of Keras 3 after it
+        divided them by its `loss_scale_factor`. Returns a function that ends it."""
 
     def applied_in_float64(
         self,
@@ -258,14 +258,14 @@ class KerasAdapter(Protocol):
         """Whether a loaded model's optimizer was restored for no variables, and a fresh one has taken its place."""
 
     def make_variables(self, model: KerasModel, batch: object) -> None:
-        """Those of the model and of its optimizer, before a graph is traced in which they would be made. Raises what
-        the model's call raises."""
+        """Make the variables of the model and its optimizer before a graph is traced. Raises what the model's call
+        raises."""
 
     def promise_dtype(self, tensor: tf.Tensor, dtype: str) -> None:
-        """Of a symbolic tensor: what the layer that it comes from will put out."""
+        """Set the dtype of a symbolic tensor to the one that its layer will put out."""
 
     def metrics(self, model: KerasModel) -> list[object]:
-        """All that it has, those without a name of their own among them."""
+        """All metrics of the model, also those without a name."""
 
     def losses(self, model: KerasModel) -> list[object]:
         """The objects, with a method `call`, that compile() was given or made of functions. [] before the first
@@ -276,8 +276,8 @@ class KerasAdapter(Protocol):
     def set_policy(self, name: str) -> None: ...
 
     def change_policy(self, layer: KerasLayer, name: str) -> Callable[[], object]:
-        """From now on this live layer, without those in it, computes by the policy of this name. Returns what ends
-        it."""
+        """From now on this live layer, without its sublayers, computes by the policy of this name. Returns a function
+        that ends it."""
 
     def made_input(self, model: KerasLayer, layer: KerasLayer) -> KerasLayer | None:
         """The input layer that a Sequential has made for itself, in the dtype that its first layer had then, where that

@@ -24,7 +24,7 @@ LossNames = Union[str, List[str], Dict[str, str]]
 
 
 def loss_names(losses: Any) -> LossNames:
-    """Of one loss for all outputs, or of those of each, in order or by the output."""
+    """The name of one loss for all outputs, or of each output's loss, by position or by name."""
     if isinstance(losses, dict):
         return {str(name): loss_name(loss) for name, loss in losses.items()}
     if isinstance(losses, (list, tuple)):
@@ -114,7 +114,7 @@ def _takes_probabilities(loss: Any) -> bool:
 
 
 def _plain(name: str) -> str:
-    """BinaryCrossentropy is binary_crossentropy."""
+    """The name in lower case without underscores: BinaryCrossentropy and binary_crossentropy are one."""
     return name.replace("_", "").lower()
 
 

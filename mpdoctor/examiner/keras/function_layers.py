@@ -23,8 +23,8 @@ NAMES = (
 
 
 def with_float32_constants(layer: Any) -> Callable[[], None]:
-    """From now on the function is given float32 in the place of 16 bits wherever it is given float32 as well, which
-    TensorFlow would refuse. Returns what ends it."""
+    """From now on the function gets float32 in the place of 16 bits wherever it is also given float32; TensorFlow would
+    refuse both together. Returns a function that ends it."""
     function = getattr(layer, "function", None)
     if type(layer).__name__ not in NAMES or not callable(function):
         return lambda: None

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 @contextmanager
 def float32_in_place(keras: KerasAdapter, layers: Iterable[KerasLayer]) -> Iterator[None]:
-    """Those of these layers that compute in 16 bits compute in float32 while this is entered; the layers in them, which
-    have policies of their own, only where they are given as well (`private_state.all_layers`)."""
+    """While this context is active, those of these layers that compute in 16 bits compute in float32. Sublayers have
+    policies of their own: they change only if they are given too (`private_state.all_layers`)."""
     with ExitStack() as stack:
         for layer in layers:
             if layer.compute_dtype in HALF:

@@ -67,7 +67,7 @@ class Keras2:
         return list(layer._flatten_layers(include_self=False, recursive=False))
 
     def parts(self, layer: KerasLayer) -> list[KerasLayer]:
-        """Its layers; functions between layers are layers, too."""
+        """The layers of a layer; functions between layers are layers here, too."""
         return self.sublayers(layer)
 
     def is_function(self, layer: KerasLayer) -> bool:
@@ -76,11 +76,11 @@ class Keras2:
     is_plain_function = is_function
 
     def function_classes(self) -> list[type]:
-        """None: they are layers here."""
+        """None in Keras 2: functions between layers are layers there."""
         return []
 
     def tensors_of_operation(self, operation: Any) -> tuple[list[tf.Tensor], list[tf.Tensor]]:
-        """Nothing asks for it: functions between layers are layers here."""
+        """Never asked for: functions between layers are layers in Keras 2. Raises TypeError."""
         raise TypeError(f"{operation!r} is a layer in Keras 2")
 
     def makers_of(self, tensors: list[tf.Tensor]) -> tuple[str, ...]:
@@ -128,7 +128,7 @@ class Keras2:
         return wrapper.dynamic, wrapper.initial_scale, wrapper.dynamic_growth_steps
 
     def missing_methods(self, optimizer: KerasOptimizer) -> tuple[str, ...]:
-        """What Keras needs of a custom optimizer and this one lacks."""
+        """The methods that Keras needs of a custom optimizer and that this one lacks."""
         base = next((b for b in self.optimizer_bases if isinstance(optimizer, b)), None)
         if base is None:
             return ("apply_gradients",) if not hasattr(optimizer, "apply_gradients") else ()
@@ -148,7 +148,7 @@ class Keras2:
 
     # --- hooking in -------------------------------------------------------------------------------------------
     def apply_methods(self) -> list[tuple[type, str]]:
-        """Where gradients arrive at an optimizer: of a bare one and of a wrapper."""
+        """The methods by which gradients arrive at a bare optimizer and at a wrapper."""
         return [(cls, "apply_gradients") for cls in (*self.optimizer_bases, *self.wrappers)]
 
     def scaling_methods(self) -> list[tuple[type, str]]:
@@ -249,7 +249,7 @@ class Keras2:
         self, innermost: Any, catch: Callable[[list[tf.Tensor], list[KerasVariable]], None]
     ) -> Callable[[], None]:
         """From now on unscaled gradients that arrive at the innermost optimizer go to `catch(gradients, variables)` and
-        change nothing. Returns what ends it."""
+        change nothing. Returns a function that ends it."""
 
         def apply_gradients(
             grads_and_vars: Iterable[tuple[tf.Tensor, KerasVariable]], *_: object, **__: object
@@ -278,16 +278,16 @@ class Keras2:
         return False
 
     def make_variables(self, model: KerasModel, batch: object) -> None:
-        """Nothing: Keras 2 makes them outside of every graph."""
+        """Does nothing: Keras 2 makes variables outside of every graph."""
 
     def promise_dtype(self, tensor: Any, dtype: str) -> None:
-        """Of a symbolic tensor: what the layer that it comes from will put out. Ragged and sparse ones say it
-        themselves."""
+        """Set the dtype of a symbolic tensor to the one that its layer will put out. Ragged and sparse tensors have the
+        right one already."""
         if isinstance(tensor._type_spec, tf.TensorSpec):
             tensor._type_spec = tf.TensorSpec(tensor.shape, dtype, tensor._type_spec.name)
 
     def metrics(self, model: Any) -> list[object]:
-        """All that it has, those without a name of their own among them."""
+        """All metrics of the model, also those without a name."""
         return [metric for metric in model.metrics if hasattr(metric, "update_state")]
 
     def losses(self, model: Any) -> list[object]:
@@ -304,7 +304,8 @@ class Keras2:
         setter(name)
 
     def change_policy(self, layer: Any, name: str) -> Callable[[], None]:
-        """From now on this live layer, without those in it, computes by this policy. Returns what ends it."""
+        """From now on this live layer, without its sublayers, computes by this policy. Returns a function that ends
+        it."""
         before = layer._dtype_policy
         layer._set_dtype_policy(self._policy.Policy(name))
         end = function_layers.with_float32_constants(layer) if name == "float32" else lambda: None
@@ -324,7 +325,8 @@ class Keras2:
         return is_attention and self.facts.release < REACHES_INNER_DENSE
 
     def set_seed(self, seed: int) -> None:
-        """As keras.utils.set_random_seed does, which older releases lack; NumPy is TensorFlow's own requirement."""
+        """Like keras.utils.set_random_seed, which older releases lack. NumPy is always there: TensorFlow requires
+        it."""
         import numpy
 
         importlib.import_module("random").seed(seed)  # the program's, which `import` would not bring here

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Keras3:
-    """One process' Keras 3."""
+    """The adapter of one process' Keras 3."""
 
     loads_directories = False
     scales_by_factor = True
@@ -48,7 +48,8 @@ class Keras3:
         return list(layer._flatten_layers(include_self=False, recursive=False))
 
     def parts(self, layer: KerasLayer) -> list[KerasLayer]:
-        """Its layers, and of a functional model the functions between them, in the order in which they run."""
+        """The layers of a layer, and in a functional model the functions between them, in the order in which they
+        run."""
         layers = self.sublayers(layer)
         inside = {id(layer) for layer in layers}
         running = [
@@ -82,7 +83,7 @@ class Keras3:
         return tuple(tensor._keras_history.operation.name for tensor in tensors)
 
     def own_variables(self, layer: Any) -> list[KerasVariable]:
-        """[] of a function."""
+        """The variables of the layer itself; [] for a function."""
         if self.is_plain_function(layer):
             return []
         return list(layer._trainable_variables) + list(layer._non_trainable_variables)
@@ -116,7 +117,7 @@ class Keras3:
         return True, wrapper.initial_scale, wrapper.dynamic_growth_steps
 
     def missing_methods(self, optimizer: KerasOptimizer) -> tuple[str, ...]:
-        """What the wrapper calls on an inner optimizer and this one lacks."""
+        """The methods that the wrapper calls on an inner optimizer and that this one lacks."""
         if not isinstance(optimizer, self.optimizer_bases):
             return tuple(name for name in ("apply", "build") if not callable(getattr(optimizer, name, None)))
         base = self.optimizer_bases[0]
@@ -136,14 +137,14 @@ class Keras3:
 
     # --- hooking in -------------------------------------------------------------------------------------------
     def apply_methods(self) -> list[tuple[type, str]]:
-        """Where gradients arrive at an optimizer: of a bare one and of a wrapper."""
+        """The methods by which gradients arrive at a bare optimizer and at a wrapper."""
         return [(self.optimizer_bases[0], "apply"), (self.wrappers[0], "apply")]
 
     def scaling_methods(self) -> list[tuple[type, str]]:
         return [(self.optimizer_bases[0], "scale_loss"), (self.wrappers[0], "scale_loss")]
 
     def own_methods(self, wrapper: object) -> list[tuple[type, str]]:
-        """Of mpdoctor.training's wrapper: where gradients arrive at it, and where it scales a loss."""
+        """The methods of mpdoctor.training's wrapper by which gradients arrive and a loss is scaled."""
         return [(cls, name) for name in ("apply", "scale_loss") for cls in defining(wrapper, name)]
 
     def unscaling_methods(self) -> list[tuple[type, str]]:
@@ -210,7 +211,8 @@ class Keras3:
         return is_number(wrapper.initial_scale) and is_number(wrapper.dynamic_growth_steps)
 
     def set_scale(self, optimizer: Any, scale: float) -> None:
-        """Of a wrapper, or the `loss_scale_factor` of a bare optimizer; a fixed one is only read while tracing."""
+        """Set the loss scale of a wrapper, or the `loss_scale_factor` of a bare optimizer. A fixed scale is only read
+        while tracing."""
         if (is_own(optimizer) and not optimizer.dynamic) or self.has_no_scale_variable(optimizer):
             optimizer.initial_scale = scale
         elif isinstance(optimizer, self.wrappers):
@@ -233,7 +235,7 @@ class Keras3:
         self, innermost: Any, catch: Callable[[list[tf.Tensor], list[KerasVariable]], None]
     ) -> Callable[[], None]:
         """From now on unscaled gradients that arrive at the innermost optimizer go to `catch(gradients, variables)` and
-        change nothing. Returns what ends it."""
+        change nothing. Returns a function that ends it."""
         name = "_backend_apply_gradients" if hasattr(innermost, "_backend_apply_gradients") else "apply"
         caught = []
 
@@ -242,7 +244,8 @@ class Keras3:
             catch(list(grads), list(trainable_variables or innermost._trainable_variables))
 
         def apply(grads: Any, trainable_variables: Any = None) -> Any:
-            """Of an optimizer with an `apply` of its own: what it is given, where that does not come to Keras' own."""
+            """The `apply` of an optimizer that overrides it: its gradients are caught even if it does not call Keras'
+            own."""
             caught.clear()
             result = own(grads, trainable_variables)
             if not caught:
@@ -261,8 +264,8 @@ class Keras3:
         return end
 
     def watch_gradients(self, optimizer: Any, tell: Callable[[list[Any], list[Any]], None]) -> Callable[[], None]:
-        """From now on `tell(gradients, variables)` is called with what is left when a bare optimizer has divided by its
-        `loss_scale_factor`. Returns what ends it."""
+        """From now on `tell(gradients, variables)` is called with the gradients of a bare optimizer after it divided
+        them by its `loss_scale_factor`. Returns a function that ends it."""
         original = optimizer._backend_apply_gradients
 
         def passing(grads: Any, trainable_variables: Any) -> Any:
@@ -301,8 +304,8 @@ class Keras3:
         return True
 
     def make_variables(self, model: Any, batch: object) -> None:
-        """Those of the model and of its optimizer, before a graph is traced in which they would be made: where the
-        trace fails they would stay without a value. Raises what the model's call raises."""
+        """Make the variables of the model and its optimizer before a graph is traced: made in it, they would stay
+        without a value if the trace fails. Raises what the model's call raises."""
         if tf.distribute.in_cross_replica_context():  # there they have been made in the strategy's scope
             return
         if not model.built:
@@ -311,11 +314,11 @@ class Keras3:
             model.optimizer.build(model.trainable_variables)
 
     def promise_dtype(self, tensor: Any, dtype: str) -> None:
-        """Of a symbolic tensor: what the layer that it comes from will put out."""
+        """Set the dtype of a symbolic tensor to the one that its layer will put out."""
         tensor._dtype = dtype
 
     def metrics(self, model: Any) -> list[object]:
-        """All that it has, those without a name of their own among them."""
+        """All metrics of the model, also those without a name."""
         compiled = getattr(getattr(model, "_compile_metrics", None), "metrics", None) or []
         return list(
             {id(metric): metric for metric in [*model.metrics, *compiled] if hasattr(metric, "update_state")}.values()
@@ -334,8 +337,9 @@ class Keras3:
         self.module.config.set_dtype_policy(name)
 
     def change_policy(self, layer: Any, name: str) -> Callable[[], None]:
-        """From now on this live layer, without those in it, computes by the policy of this name. Returns what ends it.
-        The public setter would write into a DTypePolicyMap that other layers share, and could not be undone."""
+        """From now on this live layer, without its sublayers, computes by the policy of this name. Returns a function
+        that ends it. The public setter would write into a DTypePolicyMap that other layers share, and could not be
+        undone."""
         attributes = vars(layer)
         before = attributes["_dtype_policy"]
         attributes["_dtype_policy"] = self.module.DTypePolicy(name)

@@ -14,7 +14,8 @@ MODULES = (MODULE, "mpdoctor.training.keras2")
 
 
 def is_own(optimizer: object) -> bool:
-    """It skips steps whose gradients are not finite under a fixed scale, too."""
+    """Whether the optimizer is mpdoctor.training's wrapper. It skips steps whose gradients are not finite under a fixed
+    scale, too."""
     return any(cls.__module__ in MODULES for cls in type(optimizer).__mro__)
 
 
@@ -26,7 +27,8 @@ def defining(wrapper: object, name: str) -> Iterator[type]:
 
 
 def adopted_own_class(base: Any, record: Record) -> type:
-    """It asks all replicas before it steps, and its own machine moves its scale: what it does is recorded."""
+    """The recording class for mpdoctor.training's wrapper. That one asks all replicas before it steps and moves its
+    scale itself, so its decisions are recorded and not replaced."""
 
     class Adopted(base):
         def _step(self, strategy: Any, grads: Any, *args: Any) -> None:

@@ -24,7 +24,7 @@ def layers_inside(model: Any) -> list[Any]:
 
 
 def listed_layers(model: Any) -> list[Any]:
-    """Those that a Sequential was given, an InputLayer among them."""
+    """The layers that a Sequential was given, with its InputLayer."""
     return list(getattr(model, "_layers", ()))
 
 
@@ -91,7 +91,7 @@ def registered_object(keras: ModuleType, name: str) -> Any:
 
 
 def names_looked_up(keras: ModuleType) -> frozenset[str]:
-    """By which a configuration calls upon what Keras 2 itself has: its layers, and whatever stands in the modules where
+    """The names by which a configuration refers to parts of Keras 2: its layers, and all names in the modules in which
     it looks for losses, initializers and the like."""
     found: set[str] = set()
     for part in ("activations", "constraints", "initializers", "layers", "losses", "metrics", "optimizers",

@@ -17,7 +17,7 @@ def replicas_in_step() -> int:
 
 
 def replica_number() -> int | None:
-    """Of the replica that is traced or run here, from 0 on; None where only the device knows it (TPU)."""
+    """The number of the current replica, from 0 on; None where only the device knows it (TPU)."""
     context = tf.distribute.get_replica_context()
     if context is None or context.num_replicas_in_sync == 1:
         return 0

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 
 def training_of_failed_loop(session: Session, error: BaseException, failure: FailureFacts) -> Training:
-    """With the model whose layer raised, or the only one; with the only optimizer that the program made."""
+    """A training with the model whose layer raised, or the only model, and with the only optimizer that the program
+    made."""
     layer, _ = session.watch.call_of_error(error)
     found = session.models()
     holding = [(keras, model) for keras, model in found if layer is not None and _holds(model, layer)]

@@ -33,7 +33,7 @@ def fit_until_mended(
 def step_until_mended(
     training: Training, training_call: TrainingCall, run: Callable[[object], object], batch: object
 ) -> object:
-    """What raises ends the training; under a forced policy only where float32 is no help."""
+    """Take a step. An error ends the training; under a forced policy only if float32 is no help."""
     mender = training.session.mender
     if mender.is_on and not training.count.calls and training_call.model is not None:
         with suppress(Exception):  # the step itself will raise it

@@ -126,7 +126,7 @@ class ObservedOptimizer:
     # --- its optimizers -------------------------------------------------------------------------------------------
     @property
     def chain(self) -> list[KerasOptimizer]:
-        """From the outermost optimizer to the innermost."""
+        """The optimizers from the outermost to the innermost."""
         chain = [] if self.optimizer is None else [self.optimizer]
         while chain and (inner := self.keras.inner(chain[-1])) is not None:
             chain.append(inner)
@@ -178,18 +178,19 @@ class ObservedOptimizer:
 
     @property
     def scale_in_gradients(self) -> float | None:
-        """By which the loss of the last step was multiplied, as far as that is known."""
+        """The factor by which the loss of the last step was multiplied; None where it is not known."""
         foreign = self.foreign_wrapper
         return self.steps[-1].loss_scale if foreign is None else self.keras.scale_in_force(foreign)
 
     def set_scale(self, scale: float) -> None:
-        """Of every wrapper: there may be one around the other. Else of another optimizer's, which scaled its loss."""
+        """Set the scale of every wrapper, as one may wrap another; or of the other optimizer's wrapper, where that
+        scaled the loss."""
         foreign = self.foreign_wrapper
         for link in [foreign] if foreign is not None else self.chain[:-1] or self.chain:
             self.keras.set_scale(link, scale)
 
     def fixed_scales(self) -> list[tuple[KerasOptimizer, float]]:
-        """What no variable holds, and is put back by hand after a trial: (optimizer, its fixed scale)."""
+        """(optimizer, its fixed scale), to be restored after a trial: no variable holds them."""
         fixed = [(link, scale) for link in self.chain if (scale := self.keras.fixed_scale(link)) is not None]
         foreign = self.foreign_wrapper
         if foreign is not None and self.keras.has_no_scale_variable(foreign):
@@ -222,7 +223,7 @@ class ObservedOptimizer:
         self._record.guard = guard
 
     def unread(self) -> list[Row]:
-        """What was recorded since the last call."""
+        """The rows recorded since the last call."""
         return self._record.unread()
 
     def take(self, rows: list[Row]) -> None:
@@ -232,7 +233,7 @@ class ObservedOptimizer:
         self.remember_weights()  # of a model that its first step built: from here on
 
     def steps_from_record(self) -> list[StepFacts]:
-        """Those that were recorded since the last call, which are no steps of the training."""
+        """The steps recorded since the last call. They are no steps of the training."""
         return [self._step(row) for row in self.unread()]
 
     def _step(self, row: Row) -> StepFacts:
@@ -245,7 +246,8 @@ class ObservedOptimizer:
         )
 
     def note_growth(self) -> None:
-        """After a step whose loss has risen, or is the first that is not finite. Costs nothing on the others."""
+        """Note how large the weights are after a step whose loss has risen, or is the first that is not finite. Other
+        steps cost nothing."""
         first, last = self.steps[0].loss, self.steps[-1].loss
         if first is None or last is None or not self._weights or len(self.rises) >= MOST_RISES:
             return
@@ -264,7 +266,7 @@ class ObservedOptimizer:
 
     # --- its weights ----------------------------------------------------------------------------------------------
     def remember_weights(self, variables: list[KerasVariable] | None = None) -> None:
-        """As they were before the first step, or as early as they exist."""
+        """Copy the weights before the first step, or as early as they exist."""
         if not self._weights:
             self._weights = _copies(variables or self.variables)
             self._weights_from = len(self.steps)
@@ -290,12 +292,13 @@ class ObservedOptimizer:
             self.failing = FailingStep(self.repeat, state)
 
     def keep_failing_call(self, state: Snapshot) -> None:
-        """The same of an eager loop, where the function that takes a step can be called again."""
+        """Like `keep_failing_step`, in an eager loop, where the function that takes a step can be called again."""
         if self.call_of_step is not None:
             self.failing = FailingStep(self.call_of_step, state)
 
     def weights_changed(self) -> bool | None:
-        """None where nothing was applied since: all steps may have been taken in one call of a tf.function."""
+        """Whether any weight changed; None where nothing was applied since the first copy: one call of a tf.function
+        may have taken all steps."""
         if not self._weights or not any(step.applied for step in self.steps[self._weights_from :]):
             return None
         return self.has_moved()
@@ -305,7 +308,7 @@ class ObservedOptimizer:
         return any(_differs(variable, old) for variable, old in self._weights)
 
     def unmoved_weights(self) -> list[KerasVariable]:
-        """Those that no step moved, where some were moved; [] where none was, which is looked at elsewhere."""
+        """The weights that no step moved while others moved; [] where none moved, which is looked into elsewhere."""
         if not self.weights_changed():
             return []
         return [variable for variable, old in self._weights if not _differs(variable, old)]
@@ -327,7 +330,7 @@ def largest_magnitude(tensors: list[tf.Tensor]) -> float:
 
 
 def _are_initialized(variables: list[KerasVariable]) -> bool:
-    """Those that a graph makes are initialized when it runs: until then there is nothing to read, or an empty array."""
+    """Whether all variables have values. Those made in a graph have none, or an empty array, until it runs."""
     try:
         return all(tuple(tf.identity(variable).shape) == tuple(variable.shape) for variable in variables)
     except tf.errors.FailedPreconditionError:

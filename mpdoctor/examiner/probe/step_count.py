@@ -70,7 +70,7 @@ class StepCount:
             training.replay.begin_trial(moved)
 
     def _take_rows(self, observed: ObservedOptimizer, repeat: Callable[[], object] | None) -> bool:
-        """What the last call recorded of one optimizer. Whether it took a step."""
+        """Read the rows that the last call recorded for one optimizer. Whether it took a step."""
         rows = observed.unread()
         observed.seen += len(rows)
         if not rows or self._training.replay.takes_step(observed):

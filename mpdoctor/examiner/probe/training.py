@@ -85,7 +85,7 @@ class Training:
 
     @property
     def observed_optimizers(self) -> list[ObservedOptimizer]:
-        """In the order in which they were met."""
+        """The observed optimizers in the order in which they were first used."""
         return self.optimizers.all
 
     # --- the three ways in ----------------------------------------------------------------------------------------
@@ -205,7 +205,7 @@ class Training:
             return batch
 
     def _end_unusable(self, reason: str) -> None:
-        """Never returns."""
+        """Report that the recorded batch cannot be used, and end the process: never returns."""
         self.session.events.send(TrainingStatus("skipped", "the recorded batch can't be trained on here"))
         self.session.fail(FailureFacts("unusable", "start", message=reason, saw_model=True))
         self.session.finish()
@@ -228,7 +228,7 @@ class Training:
 
     @own_work
     def before_call(self) -> None:
-        """Before the outermost tf.function of a custom loop."""
+        """Called before the outermost tf.function of a custom loop."""
         if not self.is_repeating:
             self.second.begin_step(self.observed_optimizers)
             for observed in self.observed_optimizers:
@@ -236,7 +236,7 @@ class Training:
                     observed.keep_weights_before_step(observed.variables)
 
     def _begin_played_step(self) -> None:
-        """Where precision may make steps fail, what they start from is kept."""
+        """Keep what a step starts from, where 16 bits may make it fail."""
         if self._in_half:
             self.second.begin()
             self.second.begin_step(self.observed_optimizers)
@@ -247,7 +247,8 @@ class Training:
         return self.replay.repeats or self.second.is_running
 
     def _needs_weights_of(self, observed: ObservedOptimizer) -> bool:
-        """Where no loss scale is adjusted a bad step is applied: the weights that it failed with must be kept."""
+        """Whether the weights before a step must be kept: without a dynamic loss scale a bad step is applied, and
+        overwrites them."""
         return observed.machine is None and self._in_half and not self.replay.is_explained(observed)
 
     @own_work
@@ -272,7 +273,7 @@ class Training:
 
     @own_work
     def after_call(self, function: Callable[..., object], args: tuple[object, ...], kwargs: dict[str, object]) -> None:
-        """After the outermost tf.function of a custom loop: did it train?"""
+        """Called after the outermost tf.function of a custom loop: it may have trained."""
         again = Again(function, lambda given: function(*given[0], **given[1]), (args, kwargs))
         self.after_step(lambda: function(*args, **kwargs), (args, kwargs), again)
 
@@ -290,8 +291,8 @@ class Training:
     def first_error_of_call(
         self, error: Exception, function: Callable[..., object], args: tuple[object, ...], kwargs: dict[str, object]
     ) -> Exception:
-        """Where the graph of the user's loop failed. Once, unless something was mended on the way: a loop may catch its
-        errors, and go on."""
+        """The error to raise for a graph of the user's loop that failed. The step is repeated only once, unless
+        something was mended meanwhile: a loop may catch its errors, and go on."""
         if self._has_looked_at_error or self.is_repeating:
             return error
         count = self.session.mender.count
@@ -323,7 +324,7 @@ class Training:
 
     @own_work
     def _finish(self, error: Exception) -> None:
-        """After the last step of a fit() was told of. Never returns."""
+        """End the process after the last step of a fit() was reported: never returns."""
         assert self._end is not None
         self._end.failed(error)
         self.session.finish()

@@ -36,7 +36,8 @@ class TrainingCall:
         self.batch = batch
 
     def repeat_step(self, batch: object) -> None:
-        """With the layers trainable that were so when the step was traced: Keras' own step does not look again."""
+        """Repeat a step with the layers trainable that were so when it was traced: Keras does not look again,
+        either."""
         assert self.model is not None, "a loop repeats its own function"
         now = [(layer, layer.trainable) for layer, _ in self._trainable]
         _set_trainable(self._trainable)

@@ -82,6 +82,7 @@ def training_facts(
     ended: str,
     failure: FailureFacts | None,
 ) -> TrainingFacts:
+    """The facts of one optimizer's training. `ended`: "steps" or "budget"; `failure`: what ended it early."""
     machine, factor = observed.machine, observed.fixed_scale
     steps, wanted = training.optimizers.steps_to_tell(observed)
     return TrainingFacts(
@@ -124,7 +125,7 @@ def _growth(training: Training, observed: ObservedOptimizer) -> GrowthFacts | No
 
 
 def device() -> str:
-    """Where the steps ran: "GPU (its name)" or "CPU"."""
+    """The device on which the steps ran: "GPU (its name)" or "CPU"."""
     gpus = tf.config.list_logical_devices("GPU")
     if not gpus:
         return "CPU"

@@ -55,7 +55,8 @@ def report_training(training: Training, ended: str, failure: FailureFacts | None
 
 
 def _try_remedies(training: Training, told: list[ObservedOptimizer]) -> None:
-    """Of the trainings that were told last: a process that hangs or dies in a trial has told them."""
+    """Try remedies for the trainings that were reported last. These were sent before, so that a process which hangs or
+    dies in a trial has reported them."""
     events, healed = training.session.events, {}
     for place, observed in enumerate(told):
         tried = tried_remedies(training.replay, training.session, observed)
@@ -83,7 +84,7 @@ def _run_again(training: Training, step: PlayedStep) -> None:
 
 
 def _name_among_all(training: Training, model: ModelFacts, name: str) -> str:
-    """With the line of its call, where several fit() of the program are looked at."""
+    """The name of a training, with the line of its call where several fit() of the program are looked at."""
     place, request = model.call.location, training.session.request
     if not (request.all_fits or request.passes_float32) or place is None:
         return name

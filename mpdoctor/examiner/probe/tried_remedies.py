@@ -32,7 +32,8 @@ class Tried(NamedTuple):
 
 
 def tried_remedies(look: StepReplay, session: Session, observed: ObservedOptimizer) -> Tried:
-    """Of the last explained failure of this optimizer's; nothing where there is none, or precision cannot be why."""
+    """Remedies tried for the last explained failure of this optimizer; none where there is none, or where precision
+    cannot be its cause."""
     by_scale = _overflows_by_fixed_scale(observed)
     if not by_scale and not _may_be_precision(observed):
         return Tried()
@@ -57,7 +58,8 @@ def _overflows_by_fixed_scale(observed: ObservedOptimizer) -> bool:
 
 
 def _tried_scale(look: StepReplay, session: Session, observed: ObservedOptimizer) -> Tried:
-    """Of the weights that the failing step began with: it has written inf or NaN into them since."""
+    """Smaller scales tried from the state before the failing step, which has written inf or NaN into the weights
+    since."""
     failing, scale = observed.failing, observed.fixed_scale
     assert failing is not None and scale is not None
     repeats = dict.fromkeys((failing.repeat, failing.repeat_largest, observed.repeat))
@@ -114,8 +116,8 @@ def _may_be_precision(observed: ObservedOptimizer) -> bool:
 
 
 def _tells_without_scale(observed: ObservedOptimizer) -> bool:
-    """Whether nobody knows yet if the gradient breaks without a loss scale, as in an eager loop, and a trial will
-    show it."""
+    """Whether it is still open if the gradient breaks without a loss scale, as in an eager loop, and a trial will show
+    it."""
     gradient = observed.gradient_culprit
     unknown = gradient is not None and gradient.without_scale is None
     return unknown and observed.failing is not None and observed.can_set_scale

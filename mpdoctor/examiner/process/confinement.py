@@ -71,7 +71,8 @@ def confine(scratch: str, *files: str) -> str:
 
 
 def protection() -> str:
-    """What this machine does for a saved file, in words; where `confine` was called, what came of it."""
+    """How this machine confines the examination of a saved file, in words; after `confine` was called, whether that
+    worked."""
     abi, reason = _abi()
     reason = _outcome if _outcome is not None else reason
     if reason:
@@ -117,7 +118,7 @@ def _confine(scratch: str, files: tuple[str, ...]) -> str:
             for path in files:
                 _allow(ruleset, path, _WRITE_FILE)
             _allow(ruleset, os.devnull, rights & (_WRITE_FILE | _TRUNCATE))
-            for path, wanted in _of_accelerators():
+            for path, wanted in _paths_of_accelerators():
                 _allow(ruleset, path, rights & wanted)
             _control(_NO_NEW_PRIVILEGES, 1)
             _system_call(_RESTRICT_SELF, ruleset, 0)
@@ -151,7 +152,7 @@ def _allow(ruleset: int, path: str, rights: int) -> None:
         os.close(place)
 
 
-def _of_accelerators() -> Iterator[tuple[str, int]]:
+def _paths_of_accelerators() -> Iterator[tuple[str, int]]:
     """Paths, and the rights that a driver's library needs on them."""
     nodes = [path for pattern in _ACCELERATORS for path in glob.glob(pattern) if _is_device(path)]
     for path in nodes:
@@ -173,7 +174,7 @@ def _threads() -> int:
 
 
 def _system_call(number: int, *arguments: object) -> int:
-    """Raises OSError."""
+    """The result of a system call. Raises OSError."""
     result = int(_libc().syscall(ctypes.c_long(number), *(_as_long(argument) for argument in arguments)))
     if result < 0:
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
@@ -185,7 +186,7 @@ def _as_long(value: object) -> object:
 
 
 def _control(option: int, value: int) -> None:
-    """Raises OSError."""
+    """Call prctl. Raises OSError."""
     if _libc().prctl(option, ctypes.c_ulong(value), ctypes.c_ulong(0), ctypes.c_ulong(0), ctypes.c_ulong(0)):
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
 
@@ -196,7 +197,8 @@ def _libc() -> ctypes.CDLL:
 
 # --- the scratch directory ------------------------------------------------------------------------------------------
 def _keep_caches_in(scratch: str) -> None:
-    """Also for libraries that ask for the temporary folder while they are imported."""
+    """Put caches and temporary files into `scratch`, also those of libraries that look up the folder while they are
+    imported."""
     settings = os.path.join(os.environ.get("KERAS_HOME") or os.path.expanduser("~/.keras"), "keras.json")
     for variable, folder in _CACHES.items():
         os.environ[variable] = os.path.join(scratch, folder) if folder else scratch

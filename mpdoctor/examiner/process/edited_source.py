@@ -45,7 +45,7 @@ def write_edited(folder: str, edited: Mapping[str, bytes]) -> str:
 
 
 def read_edited(manifest: str) -> dict[str, bytes]:
-    """What `write_edited` has put there. Raises OSError."""
+    """The edited text that `write_edited` has written. Raises OSError."""
     entries = _content(manifest).split(b"\0")[:-1]
     folder = os.path.dirname(manifest)
     return {
@@ -68,7 +68,8 @@ class EditedSource:
         self._identities = {_identity(path) for path in texts} - {None}
 
     def of(self, path: object) -> bytes | None:
-        """None where the disk is to be read. The identity, which costs one look at the disk, tells nearly always."""
+        """The edited text of a file; None where the disk is to be read. Comparing the file's identity costs one look at
+        the disk, and is nearly always enough."""
         if not isinstance(path, (str, bytes, os.PathLike)) or _identity(path) not in self._identities:
             return None
         return self._texts.get(os.path.normcase(os.path.realpath(os.fsdecode(path))))
@@ -85,7 +86,7 @@ def _identity(path: str | bytes | os.PathLike[str]) -> tuple[int, int] | None:
 
 # --- what is replaced -----------------------------------------------------------------------------------------------
 def install(manifest: str) -> EditedSource:
-    """From here on this process, and each Python that it starts, executes and shows edited text.
+    """From now on this process, and each Python that it starts, executes and shows edited text.
 
     Raises OSError where the manifest can't be read."""
     edited = EditedSource(read_edited(manifest))
@@ -173,7 +174,7 @@ def _tell_children(manifest: str) -> None:
 
 
 def install_in_child() -> None:
-    """The same in a process that was started with MANIFEST, as it starts."""
+    """Like `install`, in a process that was started with MANIFEST in its environment."""
     edited = install(os.environ[MANIFEST])
     text = edited.of(sys.argv[0])
     if text is not None:
@@ -188,7 +189,7 @@ class _Script:
         self._path, self._text = path, text  # the path as it was given; from Python 3.9 on it is made absolute
 
     def finder_for(self, entry: str) -> _Script:
-        """Raises ImportError for what is not the script."""
+        """A finder for the script. Raises ImportError for any other path."""
         if os.path.abspath(entry) != os.path.abspath(self._path):
             raise ImportError(f"{entry} is not the script")
         self._path = entry

@@ -18,7 +18,7 @@ from mpdoctor.facts.machine.environment import PACKAGES, TENSORFLOWS, VARIABLES,
 
 
 def environment_of_interpreter() -> EnvironmentFacts:
-    """What can be told without importing TensorFlow."""
+    """What is known without importing TensorFlow."""
     return EnvironmentFacts(
         python=platform.python_version(),
         executable=sys.executable,
@@ -30,7 +30,7 @@ def environment_of_interpreter() -> EnvironmentFacts:
 
 
 def with_tensorflow(environment: EnvironmentFacts, tensorflow: Any) -> EnvironmentFacts:
-    """That, and what the imported TensorFlow is. Its devices are not asked for yet."""
+    """The environment with the imported TensorFlow in it. Its devices are not asked for yet."""
     version = str(tensorflow.__version__)
     built = tensorflow.sysconfig.get_build_info()
     return replace(
@@ -77,8 +77,8 @@ def _platform() -> str:
 
 
 def tell_environment(events: Events) -> None:
-    """All of it, of an interpreter that runs nothing else. What was found is told before each further step, because
-    a TensorFlow built for another processor dies while it is imported."""
+    """Send everything about an interpreter that runs nothing else. Each part is sent before the next step, since a
+    TensorFlow built for another processor dies while it is imported."""
     known = environment_of_interpreter()
     events.send(Environment(known))
     events.stage("importing TensorFlow")

@@ -53,7 +53,7 @@ def device_peak() -> int | None:
 
 
 def watch_memory(most: int, end: Callable[[], None]) -> None:
-    """From now on `end` is called, by a thread of its own, once this process holds more bytes than these."""
+    """From now on a thread calls `end` once this process holds more than `most` bytes."""
 
     def look() -> None:
         while (resident() or resident_peak() or 0) <= most:

@@ -19,7 +19,8 @@ def replace_method(cls: type, name: str, method: Callable[..., object]) -> None:
 
 
 def replace_for_now(cls: type, name: str, method: Callable[..., object]) -> Callable[[], None]:
-    """The same until what is returned is called. For steps that run eagerly: no autograph, nothing traced."""
+    """Like `replace_method`, until the returned function is called. For steps that run eagerly: no autograph, nothing
+    traced."""
     own, called = cls.__dict__.get(name), getattr(cls, name)
     setattr(cls, name, lambda instance, *args, **kwargs: method(called, instance, *args, **kwargs))
     return lambda: delattr(cls, name) if own is None else setattr(cls, name, own)

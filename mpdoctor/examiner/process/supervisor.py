@@ -84,8 +84,9 @@ def _end_all(examiner: int) -> None:
 
 
 def _children() -> list[int]:
-    """Without procfs, or with that of other processes, among all numbers that came after the keeper's own."""
-    return _own_among(_listed()) or next(filter(None, map(_own_among, _given_since())), [])
+    """The processes started by this one. Where procfs does not list them, they are searched among all process numbers
+    given since this one began."""
+    return _own_among(_processes_in_procfs()) or next(filter(None, map(_own_among, _given_since())), [])
 
 
 def _own_among(numbers: Iterable[int]) -> list[int]:
@@ -100,7 +101,7 @@ def _own_among(numbers: Iterable[int]) -> list[int]:
     return found
 
 
-def _listed() -> list[int]:
+def _processes_in_procfs() -> list[int]:
     try:
         return [int(name) for name in os.listdir("/proc") if name.isdigit()]
     except OSError:
@@ -108,8 +109,8 @@ def _listed() -> list[int]:
 
 
 def _given_since() -> tuple[Iterable[int], ...]:
-    """Every number that the system, which counts upwards and begins again, has given since this process began. Where it
-    has begun again, first those near: to try all four million takes longer than mpdoctor waits for the keeper."""
+    """The process numbers that the system, which counts upwards and wraps around, has given since this process began.
+    After a wrap the near ones come first: trying all four million takes longer than mpdoctor waits."""
     first, last = os.getpid() + 1, _newest()
     if first <= last:
         return (range(first, last + 1),)

@@ -144,7 +144,7 @@ def _original_line(copied: tuple[str, int]) -> Location | None:
 
 
 def class_location(cls: type) -> Location | None:
-    """Where a class of the user's stands, None for a library's."""
+    """The place of a class of the user's; None for a library's."""
     if cls not in _classes:  # Python parses the whole file for it
         _classes[cls] = _place_of_class(cls)
     return _classes[cls]
@@ -166,7 +166,7 @@ def _place_of_class(cls: type) -> Location | None:
 
 
 def _place_of_first_method(cls: type) -> Location | None:
-    """Of a class that no `class` statement made."""
+    """The place of the first method of a class that no `class` statement made."""
     codes = [getattr(value, "__code__", None) for value in vars(cls).values()]
     places = [Location(os.path.abspath(c.co_filename), c.co_firstlineno) for c in codes if c and is_own(c.co_filename)]
     return min(places, key=lambda place: place.line, default=None)

@@ -27,7 +27,7 @@ from mpdoctor.facts.versions import Keras
 # --- progress -----------------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Stage:
-    """What happens now, in words for the progress bar."""
+    """What the examiner does now, in words for the progress bar."""
 
     text: str
 
@@ -182,7 +182,7 @@ class Mended:
 
 @dataclass(frozen=True)
 class Outputs:
-    """What a saved model puts out, where that was asked for and no training."""
+    """The outputs of a saved model, where these were asked for instead of a training."""
 
     facts: tuple[OutputFacts, ...]
 
@@ -196,7 +196,7 @@ class Timed:
 
 @dataclass(frozen=True)
 class NotTimed:
-    """Why nobody knows, a clause."""
+    """Why nothing was timed, a clause."""
 
     reason: str
 

@@ -61,12 +61,12 @@ class Events:
         self._models: deque[tuple[int, ModelFacts]] = deque(maxlen=MODELS_KEPT)
 
     def send(self, event: Event) -> None:
-        """Append it, if this is the process that speaks."""
+        """Append the event to the file, if this is the process that sends them."""
         if self.speaks:
             self._write(event)
 
     def stage(self, text: str) -> None:
-        """What happens now, in words for the progress bar."""
+        """Send what happens now, in words for the progress bar."""
         self.send(Stage(text))
 
     def steps(self, done: int, total: int) -> None:
@@ -114,7 +114,7 @@ class Events:
 
     # --- which process speaks ---------------------------------------------------------------------------------
     def begin_to_train(self) -> None:
-        """From now on this process speaks, unless another one began to train before."""
+        """From now on this process sends the events, unless another process began to train before."""
         try:
             mark = _open(self._path + ".trains", O_WRONLY | O_CREAT | O_EXCL, 0o600)
         except OSError:  # another one did, or the directory is gone
@@ -127,7 +127,7 @@ class Events:
         return _getpid() == (self._trains() or self._first)
 
     def wait_for_training(self) -> None:
-        """Of the first process, at its end: until the one that trains has ended, too."""
+        """In the first process, at its end: wait until the process that trains has ended."""
         other = self._trains()
         while _getpid() == self._first and other is not None and other != self._first and _is_alive(other):
             _sleep(0.05)

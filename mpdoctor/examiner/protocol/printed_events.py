@@ -23,7 +23,7 @@ def request_in_foreground(request: Request, path: str) -> Request:
 
 
 class PrintedEvents(Events):
-    """Each event in the file, too, as without a terminal."""
+    """Prints each event, besides writing it to the file."""
 
     def _write(self, event: Event) -> None:
         super()._write(event)

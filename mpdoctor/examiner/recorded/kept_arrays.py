@@ -32,7 +32,7 @@ class NotKeptArrays(Exception):
 
 
 def arrays_from_file(path: str) -> dict[str, np.ndarray]:
-    """By the names that LossScaleMonitor gave them. Raises NotKeptArrays, OSError."""
+    """The arrays by the names that LossScaleMonitor gave them. Raises NotKeptArrays, OSError."""
     if not stat.S_ISREG(os.stat(path).st_mode):  # a device may act on being opened
         raise NotKeptArrays("is no regular file")
     with os.fdopen(os.open(path, _READING), "rb") as file:

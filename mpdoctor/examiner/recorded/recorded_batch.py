@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 
 class DoesNotFit(Exception):
-    """It can't be trained on in this program. Says why, and what to do, in two sentences."""
+    """The recorded batch cannot be used in this program. The text says why, and what to do."""
 
 
 class RecordedBatch:
-    """Of the file that LossScaleMonitor(keep_batch=True) wrote."""
+    """The batch in a file that LossScaleMonitor(keep_batch=True) wrote."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -62,7 +62,7 @@ class RecordedBatch:
 
 
 def _arrays(path: str) -> dict[str, np.ndarray]:
-    """Raises DoesNotFit."""
+    """The arrays in the file. Raises DoesNotFit."""
     try:
         return arrays_from_file(path)
     except NotKeptArrays as reason:

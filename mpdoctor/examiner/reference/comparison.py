@@ -17,7 +17,7 @@ REPEATABLE = 1e-4  # of the norm: two runs of one step in float32 differ by less
 
 
 def variables_compared(half: Gradients, single: Gradients) -> tuple[VariableFidelity, ...]:
-    """In 16 bits and in float32; of the variables that both have."""
+    """The gradients in 16 bits and in float32 compared, for each variable that has both."""
     whole_norm = norm(single)
     return tuple(_compared(path, half[path], single[path], whole_norm) for path in single if path in half)
 
@@ -41,7 +41,7 @@ def _compared(path: str, half: np.ndarray, single: np.ndarray, whole_norm: float
 
 
 def cosine(half: Gradients, single: Gradients) -> float | None:
-    """Of the angle between both as one vector; None where one is 0 or not finite."""
+    """The cosine of the angle between both gradients as one vector each; None where one is 0 or not finite."""
     paths = [path for path in single if path in half]
     product = sum(float(np.vdot(half[path].astype(np.float64), single[path].astype(np.float64))) for path in paths)
     lengths = norm({path: half[path] for path in paths}) * norm({path: single[path] for path in paths})
@@ -61,7 +61,7 @@ def repeats(first: Gradients, second: Gradients) -> bool:
 
 
 def relevant_paths(gradients: Gradients) -> list[str]:
-    """Of the variables that have a part in the whole gradient."""
+    """The variables whose gradient has a relevant share in the whole gradient."""
     whole_norm = norm(gradients)
     return [path for path in gradients if norm({path: gradients[path]}) >= RELEVANT * whole_norm > 0]
 

@@ -32,7 +32,8 @@ REPEATED = 3  # calls
 
 
 class DivergenceSearch:
-    """Of one optimizer's loss, in 16 bits of this kind."""
+    """Compares the loss of one optimizer in 16 bits with that in float32, and finds the layer that makes the
+    difference."""
 
     def __init__(
         self, keras: KerasAdapter, training: TwinTraining, observed: ObservedOptimizer, reference: ReferenceFacts
@@ -43,13 +44,13 @@ class DivergenceSearch:
     def facts(self) -> DivergenceFacts:
         began = time.monotonic()
         try:
-            found = self._found()
+            found = self._divergence()
         except NotTried as reason:
             found = DivergenceFacts(not_measured=str(reason))
         return replace(found, dtype=self._reference.dtype, seconds=time.monotonic() - began)
 
-    def _found(self) -> DivergenceFacts:
-        """Raises NotTried."""
+    def _divergence(self) -> DivergenceFacts:
+        """The comparison. Raises NotTried."""
         half = self._training.run()
         layers = with_sublayers(self._keras, half.seen.layers.values())
         single = self._training.run(layers, skipping=half)
@@ -74,7 +75,7 @@ class DivergenceSearch:
         return DivergenceFacts(self._reference.dtype, steps, self._losses(half, steps), self._losses(single, steps))
 
     def _losses(self, run: TrainedOnceMore, steps: tuple[int, ...]) -> tuple[float, ...]:
-        """Raises NotTried where one is not known."""
+        """The losses of these steps. Raises NotTried where one is not known."""
         taken = run.steps(self._observed)
         losses = [taken[step].loss if step < len(taken) else None for step in steps]
         known = tuple(loss for loss in losses if loss is not None)
@@ -84,7 +85,7 @@ class DivergenceSearch:
         return known
 
     def _repeat(self, layers: list[KerasLayer], half: TrainedOnceMore, single: TrainedOnceMore) -> None:
-        """Raises NotTried."""
+        """Check that two trainings in float32 have the same losses. Raises NotTried where they have not."""
         again = self._training.run(layers, skipping=half, most=REPEATED)
         for first, second in zip(single.steps(self._observed), again.steps(self._observed)):
             if not math.isclose(first.loss or 0.0, second.loss or 0.0, rel_tol=REPEATABLE, abs_tol=1e-30):
@@ -92,7 +93,7 @@ class DivergenceSearch:
 
     # --- where it begins ------------------------------------------------------------------------------------------
     def _tried(self, found: DivergenceFacts, half: TrainedOnceMore) -> tuple[TriedLayer, ...]:
-        """Until one heals."""
+        """The layers that were tried in float32, up to the first that heals."""
         tried: list[TriedLayer] = []
         for paths in self._to_try(half):
             layers = with_sublayers(self._keras, [half.seen.layers[path] for path in paths])

@@ -25,9 +25,9 @@ MOST_ROUNDS = 4  # in which layers are added in which something overflows then
 REPEATS = 1e-3  # of the norm: two runs of one step put out less than this apart
 
 
-def tell_hidden_overflows(session: Session, look: StepReplay, told: list[ObservedOptimizer]) -> None:
-    """Of the trainings that were told last, by their last batch."""
-    for place, observed in enumerate(told):
+def tell_hidden_overflows(session: Session, look: StepReplay, trainings: list[ObservedOptimizer]) -> None:
+    """Report hidden overflows in the last batch of each training that was reported last."""
+    for place, observed in enumerate(trainings):
         if not observed.overflows:
             continue
         session.events.stage("comparing with float32")
@@ -39,7 +39,7 @@ def tell_hidden_overflows(session: Session, look: StepReplay, told: list[Observe
         except NotComparable:  # nobody knows what it does in float32
             continue
         if found is not None:
-            session.events.send(HiddenOverflow(place - len(told), found))
+            session.events.send(HiddenOverflow(place - len(trainings), found))
 
 
 def _tried(

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 
 class KeptSteps:
-    """Of one optimizer, in a training of so many steps. The state is that after the step: the weights have moved once
-    since the batch came by."""
+    """The kept steps of one optimizer, in a training of `wanted` steps. The state is that after the step: the weights
+    have moved once since the batch was used."""
 
     def __init__(self, wanted: int) -> None:
         self._wanted = wanted
@@ -26,7 +26,7 @@ class KeptSteps:
         self._settled: KeptStep | None = None
 
     def note(self, steps: list[StepFacts], repeat: Repeat | None, scale: float | None) -> None:
-        """After a step."""
+        """Keep the step that was just taken, if it is one of the three."""
         if repeat is None:
             return
         if self._first is None:
@@ -35,7 +35,7 @@ class KeptSteps:
             self._settled = _kept("settled", steps, repeat, scale)
 
     def _is_halfway(self, steps: list[StepFacts]) -> bool:
-        """Where no step was skipped until then, the scale has been settled from the start."""
+        """Whether half of the steps are over. If none was skipped until then, the scale was settled from the start."""
         return self._settled is None and len(steps) >= self._wanted // 2
 
     def all(self, steps: list[StepFacts], repeat: Repeat | None, scale: float | None) -> list[KeptStep]:

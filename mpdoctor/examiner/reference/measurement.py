@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class ReferenceMeasurement:
-    """Of all optimizers of a training with so many steps; `seconds` are those of --budget."""
+    """Compares the kept steps of all optimizers of a training; `seconds` is the time of --budget."""
 
     def __init__(self, look: StepReplay, watch: LayerHooks, steps: int, seconds: float) -> None:
         self._look, self._watch = look, watch
@@ -32,12 +32,12 @@ class ReferenceMeasurement:
         self._kept: dict[ObservedOptimizer, KeptSteps] = {}
 
     def note(self, observed: ObservedOptimizer) -> None:
-        """After a step of this optimizer."""
+        """Note a step of this optimizer."""
         kept = self._kept.setdefault(observed, KeptSteps(self._steps))
         kept.note(observed.steps, observed.repeat_all, scale_in_force(observed))
 
     def facts(self, observed: ObservedOptimizer) -> ReferenceFacts:
-        """In the end; nothing of it remains."""
+        """The comparison at the end of the training. The variables are as before, afterwards."""
         began = time.monotonic()
         dtype = next((dtype for dtype in HALF if self._watch.saw((dtype,))), "")
         try:
@@ -47,7 +47,7 @@ class ReferenceMeasurement:
         return replace(measured, dtype=dtype, seconds=time.monotonic() - began)
 
     def _measured(self, observed: ObservedOptimizer, dtype: str, until: float) -> ReferenceFacts:
-        """Raises NotComparable."""
+        """The comparison. Raises NotComparable."""
         if not dtype:
             raise NotComparable("no layer computes in 16 bits")
         if observed.replicas > 1:
@@ -83,7 +83,7 @@ class ReferenceMeasurement:
             yield StepRunner(observed.keras, self._watch, catchers[observed], set_scale, observed.variables, dtype)
 
     def _twins(self, runner: StepRunner, kept: list[KeptStep], until: float) -> list[Twins]:
-        """Of as many batches as there is time for, the first one twice. Raises NotComparable."""
+        """The steps run in both precisions, as many as there is time for, the first one twice. Raises NotComparable."""
         twins: list[Twins] = []
         for step in kept:
             if not twins or time.monotonic() < until:
@@ -92,7 +92,7 @@ class ReferenceMeasurement:
 
 
 def scale_in_force(observed: ObservedOptimizer) -> float | None:
-    """Of the step to come; None without loss scaling."""
+    """The loss scale of the next step; None without loss scaling."""
     if observed.machine is None:
         return observed.fixed_scale
     with tf.init_scope():

@@ -12,7 +12,7 @@ from mpdoctor.examiner.capture.open_call import OpenCall
 from mpdoctor.examiner.process.patching import replace_for_now
 from mpdoctor.examiner.reference.ranges import RangeOfLayer, sample_of
 from mpdoctor.examiner.replay.magnitudes import array_from_tensor, is_floating
-from mpdoctor.examiner.replay.step_observer import with_gradient_seen
+from mpdoctor.examiner.replay.step_observer import mapped, with_gradient_seen
 from mpdoctor.knowledge.half_dtypes import HALF
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ class ObservedStep:
 
     # --- the way back ---------------------------------------------------------------------------------------------
     def _marked(self, tensor: tf.Tensor, call: NumberedCall, place: int) -> tf.Tensor:
-        """The same numbers, and word of the gradient that arrives there."""
+        """The tensor, marked so that the gradient that arrives at it is observed."""
         arrival = (id(call.layer), call.number, place)
 
         return with_gradient_seen(tensor, lambda gradient: self._came_back(gradient, arrival, call))
@@ -155,12 +155,3 @@ class ObservedStep:
     def still_in_half(self) -> dict[str, str]:
         """Layers that put out 16 bits: (path, dtype)."""
         return {seen.path: seen.dtype for seen in self.ranges.values() if seen.dtype in HALF}
-
-
-def mapped(change: Callable[[object], object], structure: object) -> object:
-    """Every tensor changed, in plain lists, tuples and dicts; other containers are the user's own and stay."""
-    if isinstance(structure, dict) and type(structure) is dict:
-        return {key: mapped(change, value) for key, value in structure.items()}
-    if isinstance(structure, (list, tuple)) and type(structure) in (list, tuple):
-        return type(structure)(mapped(change, value) for value in structure)
-    return change(structure)

@@ -14,13 +14,13 @@ SAMPLE = 4096  # elements of an output that are compared
 
 
 def sample_of(values: np.ndarray) -> np.ndarray:
-    """The same places of each array of one shape."""
+    """A sample of the values, at the same places for all arrays of one shape."""
     flat = values.reshape(-1)
     return flat[:: max(flat.size // SAMPLE, 1)].astype(np.float32)
 
 
 class RangeOfLayer:
-    """Of one layer; `dtype` is that of its first output."""
+    """The range of one layer's outputs; `dtype` is that of its first output."""
 
     def __init__(self, path: str, dtype: str) -> None:
         self.path, self.dtype = path, dtype
@@ -42,12 +42,13 @@ class RangeOfLayer:
             self._smallest = min(self._smallest, float(nonzero.min()))
 
     def note_gradient(self, flushed: int, expected: int) -> None:
-        """Of a gradient that arrived at its output: elements that are 0 here and not in float32, and not in float32."""
+        """Add a gradient that arrived at the layer's output: `flushed` elements are 0 here and not in float32,
+        `expected` are not 0 in float32."""
         self._flushed += flushed
         self._expected += expected
 
     def note_difference(self, half: np.ndarray, single: np.ndarray) -> None:
-        """Of a sample of one output."""
+        """Add a sample of one output in both precisions."""
         if half.shape == single.shape:
             self._difference += float(np.sum(np.square(half - single, dtype=np.float64)))
             self._reference += float(np.sum(np.square(single, dtype=np.float64)))

@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
 
 class ReferenceRun:
-    """Of a training with so many steps."""
+    """`--reference` for a training of `steps` steps."""
 
     def __init__(self, session: Session, look: StepReplay, second: SecondTraining, steps: int) -> None:
         self._session, self._second = session, second
         self._measurement = ReferenceMeasurement(look, session.watch, steps, session.request.budget)
 
     def note(self, observed: ObservedOptimizer) -> None:
-        """After a step of this optimizer."""
+        """Note a step of this optimizer."""
         self._measurement.note(observed)
 
     def tell(
@@ -41,8 +41,8 @@ class ReferenceRun:
         optimizers: list[ObservedOptimizer],
         call: Callable[[PlayedStep], None],
     ) -> None:
-        """Of the trainings that were told last; `optimizers` are all of the program's, and `call` runs a step of the
-        training once more."""
+        """Report the comparison for the trainings that were reported last. `optimizers` are all of the program's, and
+        `call` runs a step of the training once more."""
         failed = None if failure is None else ReferenceFacts(not_measured="the training failed")
         if failed is None:
             self._session.events.stage("comparing with float32")

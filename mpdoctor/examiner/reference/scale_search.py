@@ -27,12 +27,12 @@ SPARE = 2  # powers between an end of the room and where something gets lost: wh
 
 
 class OutOfTime(Exception):
-    """The budget is spent."""
+    """The time for the search is spent."""
 
 
 class Outcome(NamedTuple):
-    """Of one batch at one scale: the variables whose gradient is not finite, those of which too much is flushed; the
-    cosine of the whole gradient to float32's."""
+    """What one batch gives at one scale: the variables whose gradient is not finite, those with too many elements
+    flushed to 0, and the cosine between the whole gradient and float32's."""
 
     overflowing: tuple[str, ...]
     flushed: tuple[str, ...]
@@ -45,7 +45,7 @@ class Outcome(NamedTuple):
 
 
 class ScaleSearch:
-    """Of these batches, in 16 bits and in float32; `until` is when the time for it is over."""
+    """The search over these batches, in 16 bits and in float32; `until` is the time at which it ends."""
 
     def __init__(self, runner: StepRunner, batches: list[Twins], until: float) -> None:
         self._runner, self._until = runner, until
@@ -53,7 +53,8 @@ class ScaleSearch:
         self._known: dict[tuple[int, int], Outcome] = {}  # by (batch, power)
 
     def room(self) -> ScaleRoom | None:
-        """None where no gradient has anything to overflow. Raises OutOfTime, and what running a step raises."""
+        """The loss scales that fit; None where no gradient can overflow. Raises OutOfTime, and what running a step
+        raises."""
         if self._batches[0].largest <= 0:
             return None
         highest = self._highest()
@@ -85,7 +86,8 @@ class ScaleSearch:
         return power
 
     def _highest_of_tightest(self) -> int | None:
-        """From where the largest gradient in float32 would just fit; what is between layers may be larger."""
+        """The highest power that the first batch allows. The search starts where the largest gradient in float32 would
+        just fit; gradients between layers may be larger."""
         fits = math.floor(math.log2(FLOAT16_LIMIT / self._batches[0].largest))
         power, leap = min(max(fits, LOWEST), HIGHEST), 1
         holds = fails = None
@@ -138,12 +140,12 @@ class ScaleSearch:
         return max(max(smallest, default=LOWEST), LOWEST)
 
     def _flushed_from(self, power: int) -> tuple[str, ...]:
-        """At this power, or at the next ones above."""
+        """The variables that lose elements at this power or the next ones above; () for none."""
         found = (self._flushed(tried) for tried in range(power, power + SPARE + 1))
         return next((flushed for flushed in found if flushed), ())
 
     def _flushed(self, power: int) -> tuple[str, ...]:
-        """Of the first batch that loses any."""
+        """The variables that lose elements in the first batch that loses any; () for none."""
         found = (self._outcome(batch, power).flushed for batch in range(len(self._batches)))
         return next((flushed for flushed in found if flushed), ())
 

@@ -88,8 +88,8 @@ class StepRunner:
         scale: float | None = None,
         single: ObservedStep | None = None,
     ) -> Run:
-        """With these layers in float32, at the loss scale of then or this one; compared with `single`, the same step in
-        float32. Raises NotComparable."""
+        """Run a step with these layers in float32, at its own loss scale or this one, and compare it with `single`, the
+        same step in float32. Raises NotComparable."""
         scale = kept.scale if scale is None else scale
         put_back(kept.state)
         if self._set_scale is not None and scale is not None:
@@ -110,8 +110,8 @@ class StepRunner:
     def _gradients(
         self, caught: list[tuple[tf.Tensor, KerasVariable]], seen: ObservedStep, scale: float | None
     ) -> Gradients:
-        """As they arrived at the innermost optimizer. Those that are not finite a wrapper keeps from it: as the tape
-        gave them, then."""
+        """The gradients that arrived at the innermost optimizer. A wrapper keeps back those that are not finite: then
+        those that the tape gave."""
         if caught:
             return self._by_path(caught, 1.0)
         return self._by_path([pair for pair in seen.taped if id(pair[1]) in self._own], scale or 1.0)
@@ -165,7 +165,7 @@ class StepRunner:
 
 
 def with_sublayers(keras: KerasAdapter, layers: Iterable[KerasLayer]) -> list[KerasLayer]:
-    """Each once."""
+    """The layers with all their sublayers, each once."""
     found: dict[int, KerasLayer] = {}
     waiting = list(layers)
     while waiting:

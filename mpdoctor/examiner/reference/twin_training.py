@@ -12,8 +12,8 @@ import tensorflow as tf
 from mpdoctor.examiner.capture.layer_calls import dtype_name, flat_tensors
 from mpdoctor.examiner.capture.open_call import OpenCall
 from mpdoctor.examiner.exceptions import first_line
-from mpdoctor.examiner.reference.observed_step import mapped
 from mpdoctor.examiner.reference.same_draws import same_draws, seed_put_back
+from mpdoctor.examiner.replay.step_observer import mapped
 from mpdoctor.examiner.second_training.second_training import NotTried
 from mpdoctor.knowledge.half_dtypes import HALF
 
@@ -94,8 +94,8 @@ class TrainedOnceMore(NamedTuple):
 
 
 class TwinTraining:
-    """Of these optimizers; `call(step)` runs a step of the first training, `seconds` are for each run of it, counted
-    from the end of its first call, as those of the training are."""
+    """Repeats the training of these optimizers. `call(step)` runs a step of the first training; `seconds` is the time
+    for each repetition after its first call, as it is for the training."""
 
     def __init__(
         self,
@@ -116,8 +116,8 @@ class TwinTraining:
         rounding: Rounding = Rounding.NOTHING,
         most: int | None = None,
     ) -> TrainedOnceMore:
-        """With these layers in float32, without the steps that were skipped in another run, that in 16 bits; no more
-        than so many calls. Raises NotTried."""
+        """Repeat the training with these layers in float32, without the steps that were skipped in `skipping`, the run
+        in 16 bits; at most `most` calls. Raises NotTried."""
         to_round = skipping.seen.in_half if skipping and rounding is Rounding.THROUGHOUT else ()
         with ExitStack() as stack:
             stack.enter_context(seed_put_back())
@@ -166,7 +166,7 @@ def _moved_by(observed: ObservedOptimizer) -> list[KerasVariable]:
 
 
 def _own_variables(optimizer: KerasOptimizer) -> list[KerasVariable]:
-    """Its slots and its count of steps."""
+    """The variables of the optimizer itself: its slots and its count of steps."""
     variables = optimizer.variables  # type: ignore[attr-defined]
     return list(variables() if callable(variables) else variables)
 
@@ -177,6 +177,6 @@ def _round(variables: Iterable[KerasVariable], half: str) -> None:
 
 
 def rounded(value: tf.Tensor, half: str) -> tf.Tensor:
-    """To numbers of 16 bits, in the dtype that it had; those beyond their range stay."""
+    """The value rounded to 16 bits and back to its dtype; numbers beyond the 16-bit range stay."""
     there = tf.cast(tf.cast(value, half), value.dtype)
     return tf.where(tf.math.is_finite(there), there, value)

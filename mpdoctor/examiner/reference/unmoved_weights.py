@@ -19,10 +19,10 @@ HALF = "float16"  # bfloat16 has float32's smallest numbers
 SHARE = 0.25  # of --budget
 
 
-def tell_lost_gradients(session: Session, look: StepReplay, told: list[ObservedOptimizer]) -> None:
-    """Of the trainings that were told last, whose last batch is run once more in float16 and in float32. Sends nothing
-    where the weights that stand still have no gradient in float32 either: those of a dead ReLU, say."""
-    for place, observed in enumerate(told if session.watch.saw((HALF,)) else ()):
+def tell_lost_gradients(session: Session, look: StepReplay, trainings: list[ObservedOptimizer]) -> None:
+    """Report gradients that only float16 loses, by running the last batch of each training reported last in float16 and
+    in float32. Sends nothing where the unmoved weights have no gradient in float32 either, as behind a dead ReLU."""
+    for place, observed in enumerate(trainings if session.watch.saw((HALF,)) else ()):
         unmoved = {observed.keras.path(variable) for variable in observed.unmoved_weights()}
         if not unmoved:
             continue
@@ -31,4 +31,4 @@ def tell_lost_gradients(session: Session, look: StepReplay, told: list[ObservedO
         measurement.note(observed)
         facts = measurement.facts(observed)
         if any(variable.underflows and variable.path in unmoved for step in facts.steps for variable in step.variables):
-            session.events.send(Reference(place - len(told), facts))
+            session.events.send(Reference(place - len(trainings), facts))

@@ -45,7 +45,7 @@ class CulpritSearch:
         return (observed.culprit or observed.loss_culprit or observed.gradient_culprit) is not None
 
     def after_step(self, observed: ObservedOptimizer, wanted: int) -> None:
-        """After a step of this optimizer, or several that were taken in one call."""
+        """Called after one step of this optimizer, or after several that one call took."""
         steps = observed.steps
         since, self._seen[id(observed)] = self._seen.get(id(observed), 0), len(steps)
         failed = [number for number in range(since, len(steps)) if _failed(steps[number])]

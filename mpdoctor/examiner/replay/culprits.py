@@ -24,7 +24,7 @@ FRAMES = 6
 
 
 class Culprits(NamedTuple):
-    """At most one of them is known."""
+    """What broke; at most one of the three is known."""
 
     layer: CulpritFacts | None = None
     loss: OperationFacts | None = None
@@ -55,7 +55,7 @@ def culprits_from_step(
     if root is not None and (root.back or root.facts.where == "loop"):
         return Culprits(gradient=_gradient(keras, watch, observer, root, step, scale))
     if root is None or root.facts.given:
-        return _of_what_was_given(keras, watch, observer, root, step, batch)
+        return _culprits_without_operation(keras, watch, observer, root, step, batch)
     if root.layer is None:
         return Culprits(loss=root.facts)
     return Culprits(layer=_layer(keras, observer, watch, root, step))
@@ -69,11 +69,11 @@ def _forget_line_of_call(root: Operation, called_at: Location | None) -> None:
         root.facts = replace(root.facts, location=None)
 
 
-def _of_what_was_given(
+def _culprits_without_operation(
     keras: KerasAdapter, watch: LayerHooks, observer: StepObserver, root: Operation | None, step: int, batch: object
 ) -> Culprits:
-    """What was not finite was made by no operation that was seen: it is in the batch, it is a weight or a constant, or
-    nobody knows more than the first layer that put it out."""
+    """The culprit where no operation was seen to make the first number that is not finite: the batch, a weight or a
+    constant, or else the first layer that put it out."""
     facts = OperationFacts("", "loss", "", "nan") if root is None else root.facts
     in_batch = part_not_finite(batch) if batch is not None else "data" if facts.given == "data" else ""
     if in_batch and not (facts.given == "constant" and facts.masked):
@@ -135,7 +135,7 @@ def _gradient(
         variable="" if first is None else keras.path(first[1]),
         layer="" if call is None else call.path,
         layer_class="" if call is None else type(call.layer).__name__,
-        where=_where(keras, observer, root, call),
+        where=_part_of_gradient(keras, observer, root, call),
         scale=scale,
         frames=tuple(_distinct(frames[::-1])[:FRAMES][::-1]),
         operation=root.facts,
@@ -144,9 +144,9 @@ def _gradient(
     )
 
 
-def _where(keras: KerasAdapter, observer: StepObserver, root: Operation, call: LayerCall | None) -> str:
-    """Where a gradient broke: in the training loop, before the first layer of the way back, in the gradient of one of a
-    layer's own variables alone, or in what a layer handed back."""
+def _part_of_gradient(keras: KerasAdapter, observer: StepObserver, root: Operation, call: LayerCall | None) -> str:
+    """Where a gradient broke: in the training loop ("loop"), before the first layer on the way back ("loss"), in the
+    gradient of one of a layer's own variables alone, or in what a layer handed back."""
     if root.facts.where == "loop":
         return "loop"
     if call is None:
@@ -163,7 +163,7 @@ def _owner(keras: KerasAdapter, observer: StepObserver, variable: KerasVariable)
 
 
 def part_not_finite(batch: object) -> str:
-    """Of a batch as Keras takes it, (x, y, sample weights) or less: "data", "labels", or "" where all is finite."""
+    """Which part of a batch (x, y, sample weights) is not finite: "data", "labels", or "" where all is finite."""
     parts = batch if isinstance(batch, (tuple, list)) else (batch,)
     bad = [any(map(_is_bad, tf.nest.flatten(component, expand_composites=True))) for component in parts]
     if len(bad) > 1 and bad[1] and not bad[0]:

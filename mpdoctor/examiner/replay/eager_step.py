@@ -1,8 +1,7 @@
-"""The call of a function of the user's in which a step of an eager loop is being taken, to be made once more.
+"""The running call of a user's function that takes one step of an eager loop, so that it can be made again.
 
 Only where its arguments are still what it was called with, and it takes one step a call: else it would be a step of
-another batch.
-"""
+another batch."""
 
 from __future__ import annotations
 
@@ -21,8 +20,8 @@ REBINDING = ("STORE_FAST", "STORE_DEREF", "DELETE_FAST", "DELETE_DEREF")
 
 
 def call_of_running_step() -> Callable[[], object] | None:
-    """Of the innermost function of the user's that is running now and made a tape, of the innermost one where none did;
-    None where that call can't be made again."""
+    """The call of the user's innermost running function that made a tape, or of the innermost one where none did, to be
+    made again; None where it cannot be."""
     frames = [frame for frame in _outwards(sys._getframe(1)) if is_own(frame.f_code.co_filename)]
     taking = next((frame for frame in frames if _made_tape(frame)), next(iter(frames), None))
     if taking is None or _is_in_loop(taking):
@@ -79,8 +78,8 @@ def _loops(code: CodeType) -> tuple[tuple[int, int], ...]:
 
 
 def _arguments_of(frame: FrameType) -> tuple[list[object], dict[str, object]] | None:
-    """As they were given; None where the function may have bound them anew, or where one is an iterator, which
-    has moved on."""
+    """The arguments as they were given; None where the function may have rebound them, or where one is an iterator,
+    which has moved on."""
     code, values = frame.f_code, frame.f_locals
     positional = code.co_varnames[: code.co_argcount]
     rest = code.co_argcount + code.co_kwonlyargcount
@@ -113,8 +112,8 @@ def _bound_in(code: CodeType) -> frozenset[str]:
 
 
 def _function_of(frame: FrameType) -> Callable[..., object] | None:
-    """By its name, where those look who called it: in the class of its first argument, in its module, in the functions
-    around."""
+    """The function of a frame, looked up by name where its caller found it: in the class of its first argument, in its
+    module, in the functions around."""
     code = frame.f_code
     first = frame.f_locals.get(code.co_varnames[0]) if code.co_argcount else None
     places = [cls.__dict__ for cls in type(first).__mro__] if first is not None else []

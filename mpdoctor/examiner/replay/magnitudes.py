@@ -37,7 +37,7 @@ def state_of(tensor: tf.Tensor) -> int:
 
 
 def array_from_tensor(tensor: tf.Tensor) -> np.ndarray:
-    """As an array; NumPy itself knows no bfloat16."""
+    """The tensor as a NumPy array; bfloat16, which NumPy lacks, as float32."""
     values = np.asarray(tensor.numpy())
     return values.astype(np.float32) if tensor.dtype == tf.bfloat16 else values
 

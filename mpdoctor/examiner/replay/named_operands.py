@@ -22,7 +22,8 @@ _MOST = 4
 
 
 def named_operands(inputs: list[tf.Tensor], place: Location | None) -> tuple[NamedOperand, ...]:
-    """Of an operation that runs now. Nothing of the program's is run: no property is asked."""
+    """The inputs of the running operation that the user's line has a name for. Runs nothing of the program: no property
+    is read."""
     frame = _own_frame()
     if frame is None or place is None:
         return ()
@@ -67,7 +68,7 @@ def _own_frame() -> FrameType | None:
 
 
 def _value(name: str, frame: FrameType) -> Any:
-    """Of `h` or `self.scale`; what Keras makes of a variable is opened."""
+    """The value of a name such as `h` or `self.scale`; a Keras variable is unwrapped."""
     first, *rest = name.split(".")
     value: Any = frame.f_locals.get(first, frame.f_globals.get(first))
     for attribute in rest:

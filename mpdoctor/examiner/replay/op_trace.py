@@ -88,14 +88,14 @@ class OperationTrace:
         self._operations_run.__exit__()
 
     def label_gradient(self, gradient: tf.Tensor, layer: LayerCall | None) -> None:
-        """From here on the gradient belongs to this layer call; None: to none."""
+        """From now on the gradient belongs to this layer call, or with None to no call."""
         if layer is None:
             self._backward.labels.pop(gradient._id, None)
         else:
             self._backward.labels[gradient._id] = layer
 
     def given(self, tensors: list[tf.Tensor]) -> None:
-        """To an outermost layer: what another model made of its weights is no data."""
+        """Note the inputs of an outermost layer as data, without those that another model computed of its weights."""
         self.inputs.update(tensor._id for tensor in tensors if tensor._id not in self._weighty)
 
     # --- every operation ------------------------------------------------------------------------------------------
@@ -115,10 +115,7 @@ class OperationTrace:
         elif name not in HANDS_ON:
             line = own_location()
             self._backward.note_forward(Use(self.count, name, layer, line), inputs, outputs)
-        if name in READS_WEIGHTS or any(t._id in self._weighty for t in inputs):
-            self._weighty.update(t._id for t in outputs)
-        elif (name in SHAPES or name == "Cast") and any(t._id in self.inputs for t in inputs):
-            self.inputs.update(t._id for t in outputs)
+        self._note_origin(name, inputs, outputs)
         states = [state_of(t) for t in outputs]
         self._known.update(t._id for t in outputs)
         if not any(states):
@@ -131,8 +128,15 @@ class OperationTrace:
             if state:
                 self._made[tensor._id] = Made(state, self.count)
 
+    def _note_origin(self, name: str, inputs: list[tf.Tensor], outputs: list[tf.Tensor]) -> None:
+        """Note which results are computed from weights, and which are the model's inputs in another shape or dtype."""
+        if name in READS_WEIGHTS or any(t._id in self._weighty for t in inputs):
+            self._weighty.update(t._id for t in outputs)
+        elif (name in SHAPES or name == "Cast") and any(t._id in self.inputs for t in inputs):
+            self.inputs.update(t._id for t in outputs)
+
     def _state(self, tensor: tf.Tensor) -> int:
-        """Of an input: known from the operation that made it, else looked at once."""
+        """The state of an input, known from the operation that made it, else looked at once."""
         if tensor._id not in self._known:
             self._known.add(tensor._id)
             state = state_of(tensor)
@@ -175,8 +179,8 @@ class OperationTrace:
         )
 
     def _given(self, sources: list[int], inputs: list[tf.Tensor]) -> str:
-        """Of what is not finite and was made by no operation: what the model was given is data, and so is a vector in
-        the training code unless it is of -inf, of which masks are made. In a layer it is a constant."""
+        """What a value that is not finite is, if no operation made it: the model's inputs are data, and so is a vector
+        in the training code, unless it is of -inf, as masks are made. In a layer it is a constant."""
         given = [t for t in inputs if t._id in sources and self._made[t._id].maker is None]
         if not given or len(given) < len(sources):
             return ""

@@ -14,6 +14,7 @@ import tensorflow as tf
 
 from mpdoctor.examiner.capture.layer_calls import dtype_name
 from mpdoctor.examiner.capture.layer_hooks import LayerHooks
+from mpdoctor.examiner.capture.open_call import OpenCall
 from mpdoctor.examiner.keras.private_state import give_mask, mask_of
 from mpdoctor.examiner.process.patching import replace_for_now
 from mpdoctor.examiner.process.user_code import class_location, own_location
@@ -28,23 +29,17 @@ if TYPE_CHECKING:
 SMALLEST_NORMAL = 2.0**-14
 
 
-class LayerCall:
+class LayerCall(OpenCall):
     """One call of one layer. `number` counts the calls of this layer in the step, from 1 on; `called_at` is the user's
     line that was running then."""
 
+    parent: LayerCall | None
+
     def __init__(self, layer: KerasLayer, parent: LayerCall | None, number: int) -> None:
-        self.layer, self.parent, self.number = layer, parent, number
+        super().__init__(layer, parent)
+        self.number = number
         self.called_at = own_location()
         self.output: TensorFacts | None = None  # the first that was not finite, else the last
-
-    @property
-    def path(self) -> str:
-        """As in the facts of the model: without the model itself, unless that is what was called."""
-        names, call = [self.layer.name], self.parent
-        while call is not None and call.parent is not None:
-            names.append(call.layer.name)
-            call = call.parent
-        return "/".join(reversed(names))
 
 
 class BackFrame(NamedTuple):
@@ -115,10 +110,10 @@ class StepObserver:
         number = self._count[id(layer)] = self._count.get(id(layer), 0) + 1
         parent = self._open[-1] if self._open else None
         call = LayerCall(layer, parent, number)
-        args, kwargs = _mapped(_tensor, (args, kwargs))
+        args, kwargs = mapped(_tensor, (args, kwargs))
         if parent is None:
             self.trace.given(_flat((args, kwargs)))  # and what the marks make of it, which hand it on
-        args, kwargs = _mapped(lambda tensor: self._marked(tensor, parent, leaving=False), (args, kwargs))
+        args, kwargs = mapped(lambda tensor: self._marked(tensor, parent, leaving=False), (args, kwargs))
         self._open.append(call)
         self.trace.layer, self.trace.where = call, ""
         self.calls.append(call)
@@ -126,7 +121,7 @@ class StepObserver:
 
     def leave(self, call: LayerCall, outputs: object) -> object:
         self.abandon(call)
-        marked = _mapped(lambda output: self._marked(output, call, leaving=True), outputs)
+        marked = mapped(lambda output: self._marked(output, call, leaving=True), outputs)
         for tensor in _flat(outputs):
             if is_floating(tensor) and (call.output is None or not call.output.nonfinite):
                 call.output = tensor_from_values(self._watch, call, tensor)
@@ -155,7 +150,7 @@ class StepObserver:
         return self.leave(call, outputs)
 
     def _marked(self, tensor: tf.Tensor, owner: LayerCall | None, *, leaving: bool) -> tf.Tensor:
-        """The same numbers, and word when their gradient comes by: from there on it belongs to the owner."""
+        """The tensor, marked so that its gradient is observed; from there on the gradient belongs to the owner."""
         if not is_floating(tensor):
             return tensor
 
@@ -235,7 +230,7 @@ class StepObserver:
 
     @property
     def bad(self) -> list[tf.Tensor]:
-        """What was not finite of the loss of this optimizer's variables, else of their gradients."""
+        """What was not finite for this optimizer's variables: the loss, else their gradients."""
         variables = {id(variable) for _, variable in self.gradients}
         own = [target for target, sources in self._targets if sources & variables]
         losses = own or [target for target, _ in self._targets]
@@ -275,7 +270,7 @@ def _tensor(value: object) -> tf.Tensor:
 
 def _flat(structure: object) -> list[tf.Tensor]:
     found: list[tf.Tensor] = []
-    _mapped(lambda tensor: found.append(tensor) if is_eager(tensor) else None, structure)
+    mapped(lambda tensor: found.append(tensor) if is_eager(tensor) else None, structure)
     return found
 
 
@@ -287,17 +282,19 @@ def _is_bad_variable(variable: KerasVariable) -> bool:
     return bool(state_of(tf.convert_to_tensor(variable)))
 
 
-def _mapped(change: Callable[[tf.Tensor], object], structure: Any) -> Any:
-    """Every tensor changed, in plain lists, tuples and dicts; other containers are the user's own and stay."""
+def mapped(change: Callable[[tf.Tensor], object], structure: Any) -> Any:
+    """The structure with `change` applied to every tensor in plain lists, tuples and dicts. Other containers are the
+    user's own and stay."""
     if type(structure) is dict:
-        return {key: _mapped(change, value) for key, value in structure.items()}
+        return {key: mapped(change, value) for key, value in structure.items()}
     if type(structure) in (list, tuple):
-        return type(structure)(_mapped(change, value) for value in structure)
+        return type(structure)(mapped(change, value) for value in structure)
     return change(structure)
 
 
 def with_gradient_seen(tensor: tf.Tensor, came_back: Callable[[tf.Tensor], tf.Tensor]) -> tf.Tensor:
-    """The same numbers, and the same mask; on the way back `came_back` is given their gradient, and gives it on."""
+    """The tensor with its numbers and mask. On the way back `came_back` gets its gradient, and returns the one to hand
+    on."""
 
     @tf.custom_gradient  # type: ignore[untyped-decorator]
     def passing(values: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:

@@ -1,17 +1,18 @@
-"""A closer look at a training that goes on: a failing step repeated with the layers observed, and one step repeated at
-two loss scales. Costs nothing on the steps that don't need it."""
+"""Repeats steps of a running training: a failing step with its layers observed, and one step at two loss scales. Steps
+that are not repeated cost nothing."""
 
 from __future__ import annotations
 
 import functools
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Callable, ContextManager, Iterator
+from typing import TYPE_CHECKING, Callable, Iterator
 
 import tensorflow as tf
 
 from mpdoctor.examiner.exceptions import first_line
 from mpdoctor.examiner.replay.culprit_search import CulpritSearch
+from mpdoctor.examiner.replay.eager_trial import EagerTrial
 from mpdoctor.examiner.replay.overflow_watch import OverflowWatch
 from mpdoctor.examiner.replay.scale_derivative import ScaleDerivative
 from mpdoctor.examiner.replay.step_observer import Enough
@@ -20,7 +21,6 @@ from mpdoctor.examiner.replay.two_scales import (
     Passage,
     dependence_from_passages,
     dependence_from_replays,
-    mean_of_passages,
     pairs_from_scale,
 )
 from mpdoctor.examiner.replay.unmoved_weights import look_at_standstill
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
 
 FOREIGN_TRIES = 3
-TRIAL_STEPS = 4  # of an eager loop, spent on two scales
 EQUAL_BY_SLOPE = 0.05  # a slope nearer to 0 than this needs no second run
 AGREE = 0.5  # two batches move an exponent by less than this; where the slope is that near, it is the exact one
 
@@ -62,8 +61,8 @@ class StepReplay:
 
     # --- what raised first ------------------------------------------------------------------------------------------
     def first_error(self, error: Exception, repeat: Callable[[], object]) -> Exception:
-        """Where several operations of a graph fail, chance decides which of them is told: the graph has no order.
-        Repeated eagerly, the step stops at the first."""
+        """The error of the first operation that fails. Where several operations of a graph fail, chance decides which
+        error TensorFlow raises; an eager repetition stops at the first one."""
         if not isinstance(error, tf.errors.OpError) or isinstance(error, tf.errors.OutOfRangeError):
             return error  # raised in order, or the end of the data
         with self.repeating():
@@ -101,9 +100,9 @@ class StepReplay:
                     observed.not_looked.append(("two loss scales", reason))
 
     def compare_foreign_scales(self, moved: list[ObservedOptimizer]) -> None:
-        """At once where gradients with another optimizer's scale arrive at one that knows none, and with the weights
-        that the training began with: such updates may have broken them. Of gradients that are added up the calls
-        that did so are known from the second step on."""
+        """Compare two scales at once, from the initial weights, where gradients arrive with another optimizer's scale
+        at an optimizer that does not know it: such updates may have broken the weights. For accumulated gradients the
+        calls that accumulate are known from the second step on."""
         for observed in moved:
             is_early = len(observed.steps) <= FOREIGN_TRIES and observed.repeat is not None
             if is_early and observed.foreign_wrapper is not None and self._may_compare(observed):
@@ -143,8 +142,8 @@ class StepReplay:
 
     # --- in an eager loop -------------------------------------------------------------------------------------------
     def begin_trial(self, moved: list[ObservedOptimizer]) -> None:
-        """After a step of an eager loop, which can't be repeated: its next step is differentiated by the scale; where
-        that does not settle it, its next steps are spent on two scales."""
+        """Called after a step of an eager loop, which cannot be repeated: its next step is differentiated by the scale,
+        and where that settles nothing, its next steps run at two scales."""
         for observed in moved:
             if self._trial is not None or id(observed) in self._tried or not self._may_compare(observed):
                 continue
@@ -182,7 +181,7 @@ class StepReplay:
     def unscaled_gradients_arrived(
         self, observed: ObservedOptimizer, gradients: list[tf.Tensor], variables: list[KerasVariable]
     ) -> None:
-        """At the innermost optimizer of this learner."""
+        """Called when gradients arrive at the innermost optimizer of this observed optimizer."""
         derivative = self._derivatives.get(id(observed))
         if derivative is None or not derivative.is_open:
             return
@@ -276,34 +275,6 @@ class StepReplay:
                 keras.set_scale(optimizer, scale)
             for observed in observed_optimizers:
                 observed.unread()  # of steps that were no steps of the training
-
-
-class EagerTrial:
-    """An eager loop at two scales, which only the user's code can drive: its next steps run at a low and a high scale
-    in turn and change nothing. Their batches differ, which moves an exponent far less than a defect does."""
-
-    def __init__(
-        self, observed: ObservedOptimizer, repeating: ContextManager[dict[ObservedOptimizer, GradientCatcher]]
-    ) -> None:
-        self.observed, self._repeating = observed, repeating
-        self.pair = pairs_from_scale(observed.steps[-1].loss_scale)[0]
-        self.catcher = repeating.__enter__()[observed]
-        self._seen: tuple[list[Passage], list[Passage]] = ([], [])
-        observed.set_scale(self.pair[0])
-
-    def go_on(self) -> tuple[Passage, Passage] | None:
-        """After one step of the user's loop; the means at both scales when there were enough."""
-        done = len(self._seen[0]) + len(self._seen[1]) + 1
-        self._seen[(done - 1) % 2].append(self.catcher.take())
-        if done < TRIAL_STEPS:
-            self.observed.set_scale(self.pair[done % 2])
-            return None
-        self.abandon()
-        return mean_of_passages(self._seen[0]), mean_of_passages(self._seen[1])
-
-    def abandon(self) -> None:
-        """Everything is what it was before the trial."""
-        self._repeating.__exit__(None, None, None)
 
 
 def _from_the_same_state(repeat: Callable[[], object]) -> None:

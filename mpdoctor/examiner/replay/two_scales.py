@@ -150,7 +150,7 @@ class GradientCatcher:
         return norms
 
     def take(self) -> Passage:
-        """Of the step since the last call."""
+        """What was caught in the step since the last call."""
         taped = [(loss, norms) for loss, norms in self._taped if set(norms) & set(self._arrived)]
         passage = Passage(
             self._arrived,
@@ -166,7 +166,7 @@ class GradientCatcher:
 
 
 def _dense_values(gradient: tf.Tensor) -> tf.Tensor:
-    """In float64; of IndexedSlices with the rows of one index added up, as `tf.convert_to_tensor` adds them."""
+    """The gradient in float64; for IndexedSlices with repeated rows summed, as `tf.convert_to_tensor` does."""
     if not isinstance(gradient, tf.IndexedSlices):
         return tf.cast(gradient, tf.float64)
     rows, place = tf.unique(gradient.indices)
@@ -240,7 +240,8 @@ def _exponents(low: float, high: float, at_low: Norms, at_high: Norms) -> tuple[
 
 
 def _quotients(scale: float, passage: Passage) -> list[float]:
-    """Of what is handed to the outermost optimizer by what the tape gave, besides get_unscaled_gradients."""
+    """For each variable: the gradient handed to the outermost optimizer divided by the tape's, with calls of
+    get_unscaled_gradients taken out."""
     known = [path for path in passage.applied if passage.taped.get(path) and passage.applied[path]]
     unscaling = scale**passage.unscaled_calls
     return [passage.applied[path] / passage.taped[path] * unscaling for path in known]
@@ -267,7 +268,7 @@ def _on_the_way(scale: float, passage: Passage) -> str:
 
 
 def mean_of_passages(passages: list[Passage]) -> Passage:
-    """Of several steps at one scale."""
+    """The mean of several steps at one scale."""
 
     def mean(sides: list[Norms]) -> Norms:
         return {path: sum(norms.get(path, math.nan) for norms in sides) / len(sides) for path in sides[0]}

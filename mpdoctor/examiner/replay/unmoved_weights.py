@@ -98,8 +98,8 @@ def _largest_gradient(observed: ObservedOptimizer, factor: float) -> float | Non
 
 @contextmanager
 def _loss_times(factor: float, variables: list[KerasVariable]) -> Iterator[list[float]]:
-    """Every tape differentiates this multiple of what it is asked for. Gives the largest finite gradients by these
-    variables."""
+    """While this context is active, every tape differentiates `factor` times its target. Yields a list that receives
+    the largest finite gradient for each of these variables."""
     seen: list[float] = []
     wanted = {id(form) for variable in variables for form in (variable, tensorflow_variable_of(variable))}
 
@@ -139,7 +139,8 @@ def _largest(gradient: tf.Tensor) -> float:
 
 
 def _with_place(facts: StandstillFacts, observed: ObservedOptimizer, watch: LayerHooks) -> StandstillFacts:
-    """Every gradient is 0: the last layer on the way back whose output still gets one."""
+    """The facts with the last layer on the way back whose output still has a gradient, where all gradients of the
+    weights are 0."""
     ways = _ways_back(observed, watch)
     frames, trace = next(((seen, trace) for seen, trace in ways if not _is_any_bad(seen)), ([], None))
     alive = [at for at in frames if at.gradient.largest]
@@ -179,8 +180,8 @@ def _with_update(
     caught: list[tuple[tf.Tensor, KerasVariable]],
     aside: Callable[[KerasOptimizer], None],
 ) -> StandstillFacts:
-    """What a new optimizer of the same configuration does with these gradients in float64, and whether it is gone when
-    it is rounded to the weights' own dtype."""
+    """The facts with the update that a new optimizer of the same configuration makes of these gradients in float64, and
+    whether it is lost in the weights' dtype."""
     innermost = observed.innermost
     clone = type(innermost).from_config(innermost.get_config())
     aside(clone)

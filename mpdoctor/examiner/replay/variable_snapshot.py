@@ -29,7 +29,7 @@ def variables_put_back() -> Iterator[None]:
 
 
 def snapshot_of_variables() -> Snapshot:
-    """Of all that are alive. Copies lie in the host's memory, so that none of a GPU's is taken."""
+    """A copy of every live variable, in the host's memory so that it takes none of a GPU's."""
     with tf.device("CPU:0"):
         return [(variable, tf.identity(variable)) for variable in variables_alive()]
 
@@ -46,7 +46,7 @@ def all_have_values() -> bool:
 
 
 def variables_alive() -> list[tf.Variable]:
-    """Of the program, with values that are numbers."""
+    """The program's live variables that hold numbers."""
     return [variable for variable in _variables_of_program() if _has_value(variable)]
 
 
@@ -63,7 +63,7 @@ def _variables_of_program() -> Iterator[tf.Variable]:
 
 
 def is_of_program(variable: KerasVariable) -> bool:
-    """Of the program's, and no mere node of a graph."""
+    """Whether a variable is the program's, with numbers, and not a mere node of a graph."""
     if not hasattr(getattr(variable, "_handle", None), "numpy") or OURS in variable.name:
         return False
     return variable.dtype.is_floating or variable.dtype.is_integer or variable.dtype.is_bool

@@ -75,7 +75,7 @@ class SavedDirectory:
 
 
 def saved_directory_from_path(path: str) -> SavedDirectory:
-    """Raises Unusable where there is no SavedModel."""
+    """The SavedModel in a directory. Raises Unusable where there is none."""
     from google.protobuf.message import DecodeError
     from tensorflow.core.protobuf import saved_model_pb2
 

@@ -67,7 +67,7 @@ class GraphFlow:
         return _closure(places, self.inputs)
 
     def before_through(self, places: Iterable[Place], through: Set[Place]) -> set[Place]:
-        """What these places are computed from at once, or with nothing between but places of `through`."""
+        """The places that these are computed from directly, or with only places of `through` between."""
         found: set[Place] = set()
         left = [before for place in places for before in self.inputs.get(place, ())]
         while left:
@@ -169,7 +169,8 @@ def dtype_of(node: tf.compat.v1.NodeDef, *attributes: str) -> str:
 
 
 def dtype_name(number: int) -> str:
-    """Of a number that a protocol buffer gives; each has a second one for references."""
+    """The name of the dtype with this number in a protocol buffer; reference dtypes have numbers of their own. Raises
+    Unusable for an unknown number."""
     if not number or number not in types_pb2.DataType.values():
         raise Unusable(f"The graph is damaged: it names a dtype {number}, which TensorFlow has not. {EXPORT_AGAIN}")
     return str(tf.dtypes.as_dtype(number).name)

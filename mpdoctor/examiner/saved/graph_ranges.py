@@ -31,7 +31,7 @@ ANYTHING = (-math.inf, math.inf)
 
 
 class Ranges:
-    """(least, greatest) of a place; infinities where nobody knows."""
+    """(least, greatest) of a place; infinities where they are not known."""
 
     def __init__(self, flow: GraphFlow) -> None:
         self._flow = flow
@@ -123,7 +123,7 @@ class Ranges:
         return False
 
     def origin(self, place: Place) -> Place | None:
-        """Where the numbers of a place come from unchanged."""
+        """The place from which the numbers of a place come unchanged; None where too many operations are between."""
         for _ in range(DEEPEST):
             inputs = self._flow.inputs.get(place, [])
             is_handed_on = place not in self._flow.nodes and len(inputs) == 1

@@ -145,7 +145,7 @@ def _reach(flow: GraphFlow, nodes: dict[Place, tf.compat.v1.NodeDef], inputs: li
 
 
 def _places_by_op(nodes: dict[Place, tf.compat.v1.NodeDef]) -> dict[tuple[str, str], list[Place]]:
-    """Where each (operation, floating-point dtype) that computes something stands."""
+    """The places of each (operation, floating-point dtype) that computes something."""
     found: dict[tuple[str, str], list[Place]] = {}
     for place, node in nodes.items():
         dtype = dtype_of(node, "T", "dtype", "Tparams")
@@ -173,7 +173,7 @@ def _ops(flow: GraphFlow, nodes: dict[Place, Any], inputs: list[Place]) -> Itera
 
 
 def _widened(flow: GraphFlow, places: list[Place], nodes: dict[Place, tf.compat.v1.NodeDef]) -> set[Place]:
-    """Those of these places whose result is cast to float32 first by all that uses it."""
+    """Those of these places whose result is only used after a cast to float32."""
     ends = {place for place in (*flow.users, *flow.inputs) if place in nodes or place not in flow.nodes}
     casts = {p for p in ends if flow.op(p) == "Cast" and dtype_of(flow.nodes[p], "DstT") in WIDE}
     through = {p for p in ends - casts if (flow.op(p) in SAME_NUMBERS or not flow.op(p)) and flow.users.get(p)}

@@ -31,7 +31,7 @@ class Parts(NamedTuple):
 
 
 def problems_of_growth(parts: Parts) -> Iterator[str]:
-    """In words that follow "it holds"."""
+    """What makes the file too large to read, in words that follow "it holds"."""
     yield from _too_much("datasets that together declare", sum(map(declared_bytes, parts.datasets)), parts)
     holders = [holder for holder in (*parts.groups, *parts.datasets) if len(holder.attrs)]
     if sum(len(holder.attrs) for holder in holders) > MOST_ATTRIBUTES:
@@ -92,14 +92,14 @@ def _texts_of_datasets(parts: Parts) -> Iterator[str]:
 
 
 def _pieces(dataset: Any, rows: int) -> Iterator[Any]:
-    """Its texts, as many rows at a time as are harmless even if each text was as long as the file."""
+    """The texts of a dataset, as many rows at a time as are harmless even if each text was as long as the file."""
     for start in range(0, int(dataset.shape[0]), rows):
         yield dataset[start : start + rows]
 
 
 # --- names ----------------------------------------------------------------------------------------------------------
 def _number_of_names(group: Any) -> int:
-    """In the lists by which Keras finds layers and weights."""
+    """How many names the lists hold by which Keras finds layers and weights."""
     keys = [key for key in group.attrs if key.startswith((LAYERS, NAMES))] if len(group.attrs) else []
     return sum(_product(group.attrs.get_id(key).shape or ()) for key in keys)
 

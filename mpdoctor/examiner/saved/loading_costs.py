@@ -1,5 +1,5 @@
-"""What a configuration would have computed while it is loaded, before anybody knows how much that is: layers that are
-called with constants, metrics of a billion parts, and patterns that take for ever to match."""
+"""What loading a configuration would compute, known before it is loaded: layers called with constants, metrics of a
+billion parts, and patterns that take for ever to match."""
 
 from __future__ import annotations
 
@@ -42,7 +42,8 @@ def _dictionaries(value: Any) -> Iterator[dict[str, Any]]:
 
 
 def _holds_constant(node: Any) -> bool:
-    """With a number in it. (Of einsum Keras 2 keeps the equation alone, and not the tensors.)"""
+    """Whether a node of the configuration has a constant with a number in it. (Of einsum Keras 2 keeps the equation
+    alone, and not the tensors.)"""
     return any((value[0] == CONSTANT or value[1] == -1) and _holds_number(value[2:]) for value in _entries(node))
 
 
@@ -72,7 +73,7 @@ def _entries(node: Any) -> Iterator[list[Any]]:
 
 
 def large_numbers(class_name: str, config: Any) -> Iterator[str]:
-    """Of a metric's configuration, in words: `num_thresholds=1,000,000,000`."""
+    """The too large settings in a metric's configuration, in words: `num_thresholds=1,000,000,000`."""
     if class_name in CLASSES["metrics"] and isinstance(config, dict):
         for key, value in config.items():
             if isinstance(value, int) and value > MOST_OF_METRIC:
@@ -80,8 +81,8 @@ def large_numbers(class_name: str, config: Any) -> Iterator[str]:
 
 
 def slow_patterns(class_name: str, config: Any) -> Iterator[str]:
-    """Of a DTypePolicyMap, which matches the paths of layers with what it calls keys: those whose time may grow with
-    more than the cube of a path's length, as with `(a+)+`."""
+    """The patterns of a DTypePolicyMap whose matching may take more than the cube of a path's length, as `(a+)+`
+    may."""
     keys = config.get("policy_map") if class_name == "DTypePolicyMap" and isinstance(config, dict) else None
     for key in keys if isinstance(keys, dict) else ():
         if len(_REPEAT.findall(key)) > MOST_REPEATS or _REPEATED_GROUP.search(key):

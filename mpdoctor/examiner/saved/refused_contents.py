@@ -113,7 +113,8 @@ class _Part(NamedTuple):
 
 
 def contents_from_configuration(configuration: Any) -> Contents:
-    """Raises ValueError where more texts than in any model look like JSON."""
+    """What a configuration holds beyond harmless building blocks. Raises ValueError where more texts than in any model
+    look like JSON."""
     found = Contents()
     left = [_Part(configuration)]
     hidden = 0

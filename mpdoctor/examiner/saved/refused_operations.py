@@ -37,8 +37,8 @@ IF_TRUSTED = "If you trust the file, add --allow-code-in-file."
 
 
 def refuse_operations(directory: SavedDirectory) -> None:
-    """Raises Unusable, which names the first operation that does more than compute, or the first file of the model
-    that lies elsewhere."""
+    """Refuse a graph that does more than compute. Raises Unusable, which names the first such operation, or the first
+    file of the model that lies elsewhere."""
     for meta_graph in directory.meta_graphs:
         for node, function in _forbidden(meta_graph):
             _refuse(directory.name, node, function)
@@ -92,7 +92,7 @@ def functions_apart(meta_graph: tf.compat.v1.MetaGraphDef) -> frozenset[str]:
 
 
 def _reached(calls: dict[str, set[str]], names: set[str]) -> set[str]:
-    """Of these names those of functions, and of the functions that they call in turn."""
+    """Those of these names that are functions, with all functions that these call, directly or through others."""
     found: set[str] = set()
     left = [name for name in names if name in calls]
     while left:
@@ -134,7 +134,7 @@ class _Places(NamedTuple):
 
 # --- vocabularies ---------------------------------------------------------------------------------------------------
 class _VocabularyFiles:
-    """Where the file names come from that initialisers read: from an asset of the model, or from anywhere else."""
+    """Where the names of the files come from that initialisers read: from an asset of the model, or from elsewhere."""
 
     def __init__(self, meta_graph: tf.compat.v1.MetaGraphDef, apart: frozenset[str]) -> None:
         self._objects = meta_graph.object_graph_def.nodes
@@ -150,7 +150,7 @@ class _VocabularyFiles:
 
     @cached_property
     def _callers(self) -> dict[str, list[tuple[tf.compat.v1.NodeDef, FunctionDef]]]:
-        """Of a function: the nodes that call it, with the function of each."""
+        """For each function the nodes that call it, with the function of each."""
         callers: dict[str, list[tuple[tf.compat.v1.NodeDef, FunctionDef]]] = {}
         for function in self._library:
             for node in function.node_def:

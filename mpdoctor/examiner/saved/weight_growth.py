@@ -1,5 +1,5 @@
-"""What the weights of a loaded model take: a configuration of a few bytes may ask for a terabyte, and the file brings
-what they are to hold."""
+"""The memory that the weights of a loaded model take: a configuration of a few bytes may ask for a terabyte, and the
+file holds the values."""
 
 from __future__ import annotations
 
@@ -77,13 +77,13 @@ def _too_much(name: str, asked: int, most: int, size: int) -> Unusable:
 
 
 def _numbers(shape: Any) -> int:
-    """That a weight of this shape holds; 0 of one that Keras will refuse."""
+    """How many numbers a weight of this shape holds; 0 for a shape that Keras will refuse."""
     sizes = (shape,) if isinstance(shape, int) else tuple(shape or ())
     return math.prod(sizes) if all(isinstance(size, int) for size in sizes) else 0
 
 
 def size_on_disk(path: str) -> int:
-    """Of a file, or of all files in a directory."""
+    """The bytes of a file, or of all files in a directory."""
     if not os.path.isdir(path):
         return os.path.getsize(path)
     return sum(os.path.getsize(os.path.join(folder, name)) for folder, _, names in os.walk(path) for name in names)

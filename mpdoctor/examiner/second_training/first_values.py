@@ -26,8 +26,8 @@ LARGE = 2**16  # numbers; looked at before they are copied
 
 
 class FirstValues:
-    """Of all variables that are alive when it is made; and of each one that is made later, as it was made: an
-    optimizer's in the first step, or those of a model that its first step builds.
+    """The values of all live variables when this is made, and of each later variable when that is made: an optimizer's
+    in the first step, or those of a model that its first step builds.
 
     On a CPU a copy shares the memory of the weights until a step writes them, and with the copy that the probe keeps
     anyway; a large variable of zeros, as an optimizer's are, is not copied."""
@@ -67,8 +67,8 @@ class FirstValues:
         initial_value: object = None,
         **kwargs: object,
     ) -> None:
-        """Of a variable that is made while a tf.function is traced: Keras 2 computes outside of the graph what it will
-        begin with, and the graph gives it that when it runs."""
+        """Keep the first value of a variable that is made while a tf.function is traced: Keras 2 computes it outside of
+        the graph, which assigns it when it runs."""
         values = []
         given = initial_value
         if isinstance(given, (FunctionType, functools.partial)):
@@ -87,7 +87,7 @@ class FirstValues:
     def _note_initialized(
         self, original: Callable[..., None], function: object, initializers: list[tuple[tf.Variable, object]]
     ) -> None:
-        """Of variables whose first values Keras 3 has in the graph: they are computed before the rest of it runs."""
+        """Keep the values of variables that Keras 3 initializes in a graph, before the rest of it runs."""
         original(function, initializers)
         with tf.init_scope():  # one tf.function may be traced within another one
             for variable, _ in initializers:
@@ -103,7 +103,7 @@ class FirstValues:
             self._kept[id(handle)] = weakref.ref(handle), tf.identity(value)
 
     def put_back(self) -> list[str]:
-        """The names of variables that are alive and whose first values nobody knows."""
+        """Restore the first values. Returns the names of live variables whose first values are not known."""
         unknown = []
         for variable in variables_alive():
             handle: Any = variable._handle

@@ -99,7 +99,7 @@ class PlayedSteps:
 
 
 def learning_rates(optimizers: Iterable[KerasOptimizer]) -> Rates:
-    """As numbers, of those optimizers that have one and no schedule of their own."""
+    """The learning rates, as numbers, of the optimizers that have one and no schedule."""
     numbers = ((optimizer, _rate_of(optimizer)) for optimizer in optimizers)
     return [(optimizer, rate) for optimizer, rate in numbers if rate is not None]
 

@@ -39,7 +39,7 @@ class NotTried(Exception):
 
 
 class SecondTraining:
-    """Of one training. `is_running`: whether the steps that run now are its own."""
+    """The second run of one training. `is_running`: whether the current steps are those of the second run."""
 
     def __init__(self, session: Session, look: StepReplay) -> None:
         self._session, self._look = session, look
@@ -50,12 +50,12 @@ class SecondTraining:
 
     # --- during the first training --------------------------------------------------------------------------------
     def begin(self) -> None:
-        """Before its first step."""
+        """Called before the first step of the training."""
         if self._first is None and self._session.request.second_training:
             self._first = FirstValues()
 
     def begin_step(self, observed: list[ObservedOptimizer]) -> None:
-        """Before a step, or what may be one."""
+        """Called before each call that may be a step."""
         if self._is_kept:
             self._rates = learning_rates(optimizer.innermost for optimizer in observed)
 
@@ -78,7 +78,8 @@ class SecondTraining:
     def train(
         self, healed: dict[ObservedOptimizer, tuple[Unit, ...]], call: Callable[[PlayedStep], None]
     ) -> dict[ObservedOptimizer, SecondTrainingFacts]:
-        """With all these layers in float32; what came of it for each of these optimizers. `call(step)` runs a step."""
+        """Train again with all these layers in float32; the result for each of these optimizers. `call(step)` runs a
+        step."""
         began = time.monotonic()
         units = [unit for of_optimizer in healed.values() for unit in of_optimizer]
         paths = tuple(dict.fromkeys(unit.path for unit in units))
@@ -95,10 +96,10 @@ class SecondTraining:
         units: list[Unit],
         call: Callable[[PlayedStep], None],
     ) -> dict[ObservedOptimizer, SecondTrainingFacts]:
-        """Raises NotTried."""
+        """The second training. Raises NotTried."""
         with self.from_the_first_weights([layer for unit in units for layer in unit.layers]) as played:
             taken, ended = self._steps(played, list(healed), [unit.layer for unit in units], call)
-            return {optimizer: self._told(optimizer, steps, ended) for optimizer, steps in taken.items()}
+            return {optimizer: self._facts(optimizer, steps, ended) for optimizer, steps in taken.items()}
 
     @contextmanager
     def from_the_first_weights(self, layers: Iterable[KerasLayer]) -> Iterator[PlayedSteps]:
@@ -122,7 +123,7 @@ class SecondTraining:
             self.is_running = False
 
     def _refuse(self) -> None:
-        """Raises NotTried where it is known beforehand."""
+        """Raises NotTried where it is known beforehand that the training cannot be repeated."""
         if self._played.problem:
             raise NotTried(self._played.problem)
         if self._first is None or not self._played.all:
@@ -164,7 +165,7 @@ class SecondTraining:
         spent = step is not played.all[-1]
         return taken, "budget" if spent else "steps"
 
-    def _told(self, observed: ObservedOptimizer, steps: list[StepFacts], ended: str) -> SecondTrainingFacts:
+    def _facts(self, observed: ObservedOptimizer, steps: list[StepFacts], ended: str) -> SecondTrainingFacts:
         steps = steps[: len(observed.steps)]
         applied = any(step.applied for step in steps)
         return SecondTrainingFacts(

@@ -54,4 +54,4 @@ class SeenLayers:
         return outputs
 
     def abandon(self, layer: KerasLayer) -> None:
-        """It raised."""
+        """The layer of this call raised."""

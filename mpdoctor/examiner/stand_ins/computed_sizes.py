@@ -34,7 +34,7 @@ HANDING_ON = frozenset(
 
 
 class Computed(NamedTuple):
-    """By which operation, and how many numbers."""
+    """An operation, and how many numbers it computes."""
 
     name: str
     numbers: int
@@ -83,7 +83,7 @@ def _too_large(largest: Computed, samples: int) -> Unusable:
 
 
 def _computed(model: KerasModel, given: Any, samples: int) -> list[Computed]:
-    """[] of a model that cannot be traced, which is told where it is trained."""
+    """The operations of the model; [] for one that cannot be traced, which is reported where it is trained."""
     call = tf.function(lambda inputs: model(inputs, training=True), autograph=False)
     try:
         graph = call.get_concrete_function(given).graph.as_graph_def(add_shapes=True)

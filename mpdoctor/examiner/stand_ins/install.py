@@ -131,7 +131,7 @@ class StandIns:
 
 @contextlib.contextmanager
 def _timeout(seconds: float) -> Iterator[None]:
-    """urllib waits for ever unless it is told otherwise, and Keras does not tell it."""
+    """A time limit while this context is active: without one urllib waits for ever, and Keras sets none."""
     before = socket.getdefaulttimeout()
     socket.setdefaulttimeout(seconds if before is None else min(before, seconds))
     try:
@@ -141,7 +141,7 @@ def _timeout(seconds: float) -> Iterator[None]:
 
 
 def _is_reachable(server: str) -> bool:
-    """Behind a proxy nobody can tell but the one who tries."""
+    """Whether the server can be reached. Behind a proxy only an attempt tells, so it counts as reachable."""
     if urllib.request.getproxies().get("https"):
         return True
     try:
@@ -152,6 +152,6 @@ def _is_reachable(server: str) -> bool:
 
 
 def _url_errors_of_program() -> tuple[type[BaseException], ...]:
-    """Of its urllib, which is another one than ours where a neighbour of the program's shadows a part of it."""
+    """The URLError of the program's urllib, which is another one than ours where the program shadows a part of it."""
     found = getattr(sys.modules.get("urllib.error"), "URLError", None)
     return () if found is None else (found,)

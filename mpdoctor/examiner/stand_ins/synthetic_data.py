@@ -48,7 +48,7 @@ def data_from_specs(
 
 
 def specs_of_features(model: KerasModel, samples: int) -> Any:
-    """What the features of so many samples are, as TensorSpecs; None where none can be made."""
+    """The features of a batch as TensorSpecs; None where none can be made."""
     inputs, called_with = _specs(model, "inputs"), specs_of_calls(model)
     if inputs:
         return _as_given(model, inputs, [_spec_of(spec, samples) for spec in inputs])
@@ -70,7 +70,7 @@ def _as_given(model: KerasModel, inputs: list[tf.TensorSpec], features: list[Any
 
 
 def _names_of_outputs(model: KerasModel, outputs: list[tf.TensorSpec]) -> list[str]:
-    """In their order, where the model puts out a dictionary; else []."""
+    """The names of the outputs, in their order, if the model puts out a dictionary; else []."""
     structure = output_structure(model)
     if not isinstance(structure, dict):
         return []
@@ -87,8 +87,8 @@ def _losses_of_outputs(loss: LossNames, names: list[str], count: int) -> list[st
 
 
 def _data_from_calls(model: KerasModel, specs: object, loss: LossNames, most_samples: int) -> tuple[object, object]:
-    """The same for a subclassed model of Keras 2, which remembers what it was called with, and what it was saved with;
-    what comes out is asked of it."""
+    """Like `data_from_specs`, for a subclassed model of Keras 2: it remembers the inputs of its calls, and is called
+    for its outputs."""
     generator, samples = tf.random.Generator.from_seed(0), min(most_samples, _samples(tf.nest.flatten(specs)))
     vocabulary = _smallest_vocabulary(model)
     features = tf.nest.map_structure(
@@ -106,7 +106,7 @@ def _data_from_calls(model: KerasModel, specs: object, loss: LossNames, most_sam
 
 
 def _before_autocast(spec: tf.TensorSpec) -> tf.TensorSpec:
-    """What it remembers is what its layers were given; a program hands over float32."""
+    """The spec of what a program hands over: float32, where the model remembers the autocast inputs of its layers."""
     return tf.TensorSpec(spec.shape, tf.float32) if spec.dtype in (tf.float16, tf.bfloat16) else spec
 
 

@@ -38,12 +38,13 @@ def compiled(tree: ast.Module, path: str) -> CodeType:
 
 
 def caught_exceptions() -> tuple[CaughtFacts, ...]:
-    """In the order in which they were caught."""
+    """The caught exceptions in the order in which they were caught."""
     return tuple(_caught)
 
 
 def nodes_of(tree: ast.AST) -> Iterator[ast.AST]:
-    """As `ast.walk`, which imports `collections` when it is called: the path leads to the program's folder by then."""
+    """Like `ast.walk`, which imports `collections` when it is called: by then the path leads to the program's
+    folder."""
     waiting = [tree]
     for node in waiting:
         waiting.extend(ast.iter_child_nodes(node))
@@ -65,7 +66,7 @@ def _note(place: Location, trains: bool) -> None:
 
 
 def _functions_that_train(tree: ast.Module) -> set[str]:
-    """By name: those with a training call in them, or with a call of one of these."""
+    """The names of the functions that call a training method, or another of these functions."""
     functions = {
         node.name: list(_called(node))
         for node in nodes_of(tree)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def tell_outputs(session: Session, model: KerasModel) -> None:
-    """Nothing where no inputs can be made for it, but why. Raises what the model's call raises."""
+    """Send the model's outputs, or the reason why no inputs can be made for it. Raises what the model's call raises."""
     import tensorflow as tf
 
     from mpdoctor.examiner.capture.model_facts import model_from_live

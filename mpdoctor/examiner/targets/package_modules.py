@@ -87,7 +87,7 @@ def _names_its_package(node: ast.AST) -> bool:
 
 
 def _is_package(folder: str, path: str) -> bool:
-    """Whether a folder is a package of whoever owns the script: others' code is not run for it."""
+    """Whether a folder is a package that belongs to the script's owner: code of others is not run for it."""
     try:
         return os.stat(os.path.join(folder, "__init__.py")).st_uid == os.stat(path).st_uid
     except OSError:

@@ -45,7 +45,7 @@ TRUST = "If you trust the file, add --allow-code-in-file."
 
 
 class WrongKeras(Unusable):
-    """This file is for another Keras than the one at hand."""
+    """The file needs another Keras than the one at hand."""
 
     def __init__(self, saved_file: SavedFileFacts, message: str) -> None:
         super().__init__(message)
@@ -53,7 +53,7 @@ class WrongKeras(Unusable):
 
 
 def end_beyond_memory(session: Session) -> None:
-    """From now on the examination ends in words where it takes more memory than any file of this size needs."""
+    """From now on the examination ends with a message where it takes more memory than any file of this size needs."""
     path = str(session.request.path)
     size = size_on_disk(path) if os.path.exists(path) else 0
     allowed, left = LARGEST_MEMORY + MEMORY_BY_SIZE * size, left_on_machine()
@@ -136,7 +136,7 @@ def _refuse_what_runs(saved: SavedFile, contents: Contents) -> None:
         (contents.files, "names a file of this machine that would be read while loading: {}"),
     ):
         if found:
-            raise Unusable(f"{saved.name} {problem.format(_listed(found))}. {TRUST}")
+            raise Unusable(f"{saved.name} {problem.format(_shortened_list(found))}. {TRUST}")
     for found, problem in (
         (contents.nameless, "names no class where it ought to: it has {}"),
         (contents.eager, "holds layers that are given no tensor of the model and would compute while loading: {}"),
@@ -144,7 +144,7 @@ def _refuse_what_runs(saved: SavedFile, contents: Contents) -> None:
         (contents.patterns, "was not loaded: it looks for layers by a pattern that may take for ever to match: {}"),
     ):
         if found:
-            raise Unusable(f"{saved.name} {problem.format(_listed(found))}. {SAVE_AGAIN}")
+            raise Unusable(f"{saved.name} {problem.format(_shortened_list(found))}. {SAVE_AGAIN}")
 
 
 def _refuse_foreign_names(
@@ -159,7 +159,7 @@ def _refuse_foreign_names(
     unknown = [name for name in foreign if not is_given(session.hooked_keras, name, objects)]
     if not unknown:
         return
-    listed = _listed([f"`{name}`" for name in unknown])
+    listed = _shortened_list([f"`{name}`" for name in unknown])
     few = len(unknown) == 1
     if any(is_of_the_platform(name.module) or name.name in of_keras for name in unknown):
         raise Unusable(
@@ -175,7 +175,7 @@ def _refuse_foreign_names(
     )
 
 
-def _listed(names: list[str]) -> str:
+def _shortened_list(names: list[str]) -> str:
     more = [f"{len(names) - SHOWN} more"] if len(names) > SHOWN else []
     return ", ".join(
         [name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME]}…" for name in names[:SHOWN]] + more

@@ -68,7 +68,7 @@ def train_factory(session: Session) -> None:
 
 
 def _look_for_factory(request: Request) -> None:
-    """Raises Unusable where the text of the module binds no such name, in whatever way."""
+    """Check that the text of the module binds the factory's name in some way. Raises Unusable where it does not."""
     path, factory = str(request.path), str(request.factory)
     nodes = list(ast.walk(_tree_of_file(path)))
     bound = {node.id for node in nodes if isinstance(node, ast.Name)}

@@ -42,7 +42,7 @@ class Sickness(NamedTuple):
 
 
 class OutOfTime(Exception):
-    """The budget is spent."""
+    """The time for trials is spent."""
 
 
 class RemedyTrials:
@@ -84,17 +84,17 @@ class RemedyTrials:
             if first.is_finite:
                 return ()
             self._units = units_of_step(self._keras, self._watch, first.calls)
-            layers = self._of_layers(first.calls, sickness)
+            layers = self._remedy_of_layers(first.calls, sickness)
             if layers.tried == "healed" and not sickness.after_layers:
                 return (layers,)
-            return tuple(remedy for remedy in (layers, self._of_loss()) if remedy is not None)
+            return tuple(remedy for remedy in (layers, self._remedy_of_loss()) if remedy is not None)
         except OutOfTime:
             return (self._not_tried(f"the budget was spent after {self._trials} trials: --budget"),)
 
     # --- float32 layers -------------------------------------------------------------------------------------------
-    def _of_layers(self, calls: list[SeenCall], sickness: Sickness) -> RemedyFacts:
+    def _remedy_of_layers(self, calls: list[SeenCall], sickness: Sickness) -> RemedyFacts:
         if not self._units:
-            return self._told("failed", (), reason="no layer of this step computes in 16 bits")
+            return self._remedy("failed", (), reason="no layer of this step computes in 16 bits")
         self._leave_out_fixed()
         everything = frozenset(range(len(self._units)))
         cases = [case for case in self._cases if self._heals_case(everything, case)]
@@ -107,13 +107,13 @@ class RemedyTrials:
             return self._without_cure(everything)
         if len(found) > FEW and len(found) > NEARLY_ALL * len(self._units):
             reason = f"{len(found)} of the {len(self._units)} layers in 16 bits would have to compute in float32"
-            return self._told("failed", tuple(sorted(found)), reason=reason)
+            return self._remedy("failed", tuple(sorted(found)), reason=reason)
         self.healing = tuple(self._units[place] for place in sorted(found))
         nothing: tuple[Chosen, Tight | None] = frozenset(), None
         fewer, tight = next((failed for failed in self._failed if failed[0] and failed[0] < found), nothing)
         needed = [place for place in sorted(found) if self._is_broken(found - {place})]
         reason = "" if tight is None else _still_reaches(tight)
-        return self._told(
+        return self._remedy(
             "healed", tuple(sorted(found)), reason=reason, not_enough=tuple(sorted(fewer)), needed=tuple(needed)
         )
 
@@ -139,14 +139,14 @@ class RemedyTrials:
             dtype = next(iter(self._fixed.values()))
             several = "put" if len(self._fixed) > 1 else "puts"
             reason = f"{names} {several} out {dtype} under any policy that is set later"
-            return self._told("not-tried", tuple(everything), reason=reason)
+            return self._remedy("not-tried", tuple(everything), reason=reason)
         if self._errors:
             reason = f"with these layers in float32 the step raises: {self._errors[0]}"
-            return self._told("not-tried", tuple(everything), reason=reason)
+            return self._remedy("not-tried", tuple(everything), reason=reason)
         reason = "with all layers in float32 the step is not finite either"
         if self._tight is not None:
             reason = _still_reaches(self._tight)
-        return self._told("failed", tuple(everything), reason=reason)
+        return self._remedy("failed", tuple(everything), reason=reason)
 
     def _start(self, calls: list[SeenCall], sickness: Sickness) -> tuple[int, bool]:
         """The number of the layer at which the search begins, and whether it goes forwards from there."""
@@ -163,8 +163,8 @@ class RemedyTrials:
         return next(bad, last), True
 
     def _heals(self, chosen: Chosen) -> Chosen | None:
-        """Those of the chosen that heal together: without those that put out 16 bits all the same, because their last
-        sublayer computes in them; and where two dtypes meet, without those that hold others of them."""
+        """Those of the chosen units that heal together. Left out are units that put out 16 bits all the same, because
+        their last sublayer computes in them; and where dtypes conflict, units that contain others of them."""
         self._tight = None
         in_half: Chosen = frozenset()
         for case in self._cases:
@@ -205,7 +205,7 @@ class RemedyTrials:
         return False
 
     def _seen_in_half(self, trial: Trial, chosen: Chosen) -> Chosen:
-        """Those of the chosen that put out 16 bits."""
+        """Those of the chosen units that put out 16 bits."""
         return frozenset(place for place in chosen if self._still_in_half(trial, [self._units[place]]))
 
     def _still_in_half(self, trial: Trial, units: list[Unit]) -> dict[str, str]:
@@ -220,9 +220,9 @@ class RemedyTrials:
         }
 
     # --- the loss in float32 --------------------------------------------------------------------------------------
-    def _of_loss(self) -> RemedyFacts | None:
-        """None where the model's outputs are float32 already, or several models take turns: then what one puts out may
-        be what another one takes."""
+    def _remedy_of_loss(self) -> RemedyFacts | None:
+        """The trial with the outputs in float32. None where they are float32 already, or several models take turns:
+        then the output of one may be the input of another."""
         outermost = [call for call in self._run(frozenset(), self._cases[0]).calls if call.parent is None]
         dtypes = {dtype for call in outermost for dtype in call.dtypes}
         if not {"float16", "bfloat16"} & dtypes or len({id(call.layer) for call in outermost}) > 1:
@@ -230,14 +230,14 @@ class RemedyTrials:
         trials = [self._run(frozenset(), case, outputs_in_float32=True) for case in self._cases]
         error = next((trial.error for trial in trials if trial.error), "")
         if error:
-            return self._told("not-tried", (), "float32-loss", f"the step raises then: {error}")
+            return self._remedy("not-tried", (), "float32-loss", f"the step raises then: {error}")
         if all(trial.is_finite for trial in trials):
-            return self._told("healed", (), "float32-loss")
-        return self._told("failed", (), "float32-loss", "with the outputs in float32 the step is not finite either")
+            return self._remedy("healed", (), "float32-loss")
+        return self._remedy("failed", (), "float32-loss", "with the outputs in float32 the step is not finite either")
 
     # --- one trial ------------------------------------------------------------------------------------------------
     def _run(self, chosen: Chosen, case: Case, outputs_in_float32: bool = False, scale: float = ROOM) -> Trial:
-        """Raises OutOfTime."""
+        """Run the step with the chosen units in float32. Raises OutOfTime."""
         if time.monotonic() > self._until:
             raise OutOfTime
         self._trials += 1
@@ -245,7 +245,7 @@ class RemedyTrials:
         return self._runner.run(layers, case, outputs_in_float32, scale)
 
     # --- the facts of a remedy ------------------------------------------------------------------------------------
-    def _told(
+    def _remedy(
         self,
         tried: TrialResult,
         chosen: tuple[int, ...],
@@ -270,7 +270,7 @@ class RemedyTrials:
         )
 
     def _not_tried(self, reason: str) -> RemedyFacts:
-        return self._told("not-tried", (), reason=reason)
+        return self._remedy("not-tried", (), reason=reason)
 
 
 def _still_reaches(tight: Tight) -> str:

@@ -35,7 +35,7 @@ class Unit(NamedTuple):
 
 
 def units_of_step(keras: KerasAdapter, watch: LayerHooks, calls: list[SeenCall]) -> list[Unit]:
-    """Of all layers that compute in 16 bits and were called, in the order in which they were called first."""
+    """The units of all called layers that compute in 16 bits, in the order of their first call."""
     found: dict[int, Unit] = {}
     for call in calls:
         layer = call.layer

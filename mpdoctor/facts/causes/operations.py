@@ -88,7 +88,7 @@ class OperationFacts:
 
 def excuse_of(operation: OperationFacts | None, nan: int) -> str:
     """Why float16 is not to blame for what this operation made inf or NaN (`nan`: how many NaN), as PredictionFacts say
-    it; "" where it is, or where nobody knows."""
+    it; "" where it is to blame, or where that is not known."""
     if operation is None:
         return ""
     if operation.given == "data":

@@ -113,7 +113,7 @@ def keras_of_tensorflow(tensorflow: str, packages: Mapping[str, str], variables:
 
 
 def labels_from_environment(environment: EnvironmentFacts) -> dict[str, str]:
-    """All of it as labelled texts: the block that `mpdoctor env` and every report show."""
+    """The environment as texts by label: the block that `mpdoctor env` and every report show."""
     keras = environment.keras
     failed = f"none: {environment.problem}" if environment.problem else ""
     labels = {
@@ -133,16 +133,23 @@ def labels_from_environment(environment: EnvironmentFacts) -> dict[str, str]:
         built = "none that TensorFlow can use" if environment.cuda else "none: this TensorFlow was built without CUDA"
         labels["GPU"] = built
     for title, device in _titled(environment.devices):
-        capability = device.compute_capability
-        labels[title] = device.name or "of unknown name"
-        labels[f"{title} compute capability"] = "" if capability is None else "{}.{}".format(*capability)
-        labels[f"{title} float32"] = device.float32_products
-        for dtype in ("float16", "bfloat16"):
-            outlook = device.outlook(dtype, environment.tensorflow_release)
-            labels[f"{title} {dtype}"] = f"{outlook.speed}: {outlook.why}"
+        labels.update(_labels_from_device(title, device, environment.tensorflow_release))
     labels["Saved files"] = environment.saved_files
     labels.update(environment.variables)
     return {label: text for label, text in labels.items() if text}
+
+
+def _labels_from_device(title: str, device: DeviceFacts, tensorflow: tuple[int, ...]) -> dict[str, str]:
+    capability = device.compute_capability
+    labels = {
+        title: device.name or "of unknown name",
+        f"{title} compute capability": "" if capability is None else "{}.{}".format(*capability),
+        f"{title} float32": device.float32_products,
+    }
+    for dtype in ("float16", "bfloat16"):
+        outlook = device.outlook(dtype, tensorflow)
+        labels[f"{title} {dtype}"] = f"{outlook.speed}: {outlook.why}"
+    return labels
 
 
 def _titled(devices: tuple[DeviceFacts, ...]) -> Iterator[tuple[str, DeviceFacts]]:

@@ -94,5 +94,5 @@ class SavedGraphFacts:
     nodes: int = 0
 
     def ops_in(self, dtype: str, names: frozenset[str]) -> tuple[OpFacts, ...]:
-        """Those of these names that compute in one dtype, in the order of their names."""
+        """The facts of the operations with these names that compute in `dtype`, sorted by name."""
         return tuple(op for op in self.ops if op.dtype == dtype and op.op in names)

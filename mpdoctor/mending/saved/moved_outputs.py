@@ -11,7 +11,7 @@ from mpdoctor.mended_file import MovedOutput
 def moved_outputs(
     before: tuple[OutputFacts, ...], after: tuple[OutputFacts, ...]
 ) -> tuple[tuple[MovedOutput, ...], str]:
-    """With a clause that says why they cannot be compared; "" where they were."""
+    """How far each output moved, and a clause that says why outputs cannot be compared, "" where they were."""
     if [(output.name, output.numbers) for output in before] != [(output.name, output.numbers) for output in after]:
         return (), "both files put out other numbers of values"
     return tuple(_moved(*pair) for pair in zip(before, after, strict=True)), ""

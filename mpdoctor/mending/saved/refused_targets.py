@@ -13,6 +13,7 @@ class Refused(Exception):
 
 
 def path_to_read(target: Target, output: Path) -> Path:
+    """The path of the saved model to mend. Raises Refused where no new file can be written to `output`."""
     if target.kind == "saved-model":
         raise Refused(
             f"{target.id} is a SavedModel directory: the dtypes of its functions were fixed when they were traced, so "

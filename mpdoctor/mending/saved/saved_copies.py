@@ -46,7 +46,7 @@ def write_copy(saved: SavedFile, configuration: Any, training: Any, path: Path, 
 
 
 def refuse_unreadable(path: Path) -> None:
-    """Raises Unusable for HDF5 where there is no h5py."""
+    """Refuse a file that cannot be read here. Raises Unusable for HDF5 where h5py is missing."""
     try:
         with path.open("rb") as file:
             is_hdf5 = file.read(len(SIGNATURE)) == SIGNATURE
@@ -97,7 +97,8 @@ def _write_archive(archive: zipfile.ZipFile, configuration: Any, path: Path) -> 
 
 
 def _like(info: zipfile.ZipInfo, size: int = 0) -> zipfile.ZipInfo:
-    """The same member, to be written; by its size zipfile knows how long its header must be."""
+    """A header for the same archive member with contents of `size` bytes; zipfile needs the size to choose the length
+    of the header."""
     like = zipfile.ZipInfo(info.filename, info.date_time)
     like.compress_type, like.comment = info.compress_type, info.comment
     like.external_attr, like.create_system = info.external_attr, info.create_system

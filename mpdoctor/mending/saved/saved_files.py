@@ -54,8 +54,8 @@ Outputs = tuple[tuple[OutputFacts, ...], str]
 
 @dataclass(frozen=True)
 class Examinations:
-    """`check` examines a saved model as the command of that name does; `outputs` asks what it puts out for made-up
-    inputs, or why nobody knows."""
+    """How a saved model is examined. `check` gives the diagnosis that the command `check` would give; `outputs` the
+    model's outputs for made-up inputs, or why there are none."""
 
     check: Callable[[Target], Diagnosis]
     outputs: Callable[[Target], Outputs]
@@ -75,7 +75,7 @@ def mend_saved_model(settings: Settings, output: Path, policy: str, progress: Pr
 
 
 def new_file(target: Target, output: Path, policy: str, examinations: Examinations) -> MendedFile:
-    """The same, with what examines the files."""
+    """Like `mended_file`, with the function that examines each file as a parameter."""
     path = path_to_read(target, output)
     identity = _identity(path.stat())
     try:
@@ -144,7 +144,7 @@ class _Mender:
         if not self._converted and not (self._unwraps({}) and any(failing(before))):
             self._known[frozenset()] = _Attempt(None, frozenset(), {}, False, before)
         best = self._without_needless(self._healed(self._attempt(frozenset())))
-        told = MendedFile(
+        result = MendedFile(
             before,
             is_healthy(best.diagnosis),
             str(self._output),
@@ -153,12 +153,12 @@ class _Mender:
             kept=tuple((layer.path, layer.kept_because) for layer in kept),
         )
         if best.path is None:
-            return told
+            return result
         self.written = best.path
         after = _named(best.diagnosis, self._output)
         moved, not_compared = self._moved(best)
         return replace(
-            told,
+            result,
             after=after,
             changed=tuple(self._changes(best.wanted)),
             healing=tuple(layer.path for layer in self._layers if layer.path in best.healing),
@@ -181,7 +181,7 @@ class _Mender:
         return self._known[healing]
 
     def _wanted(self, healing: frozenset[str]) -> dict[str, str]:
-        """Those that change, in the end."""
+        """The policy that each layer gets in the end, for the layers that change."""
         parts = with_their_parts(self._layers, healing)
         in_float32 = {path: FLOAT32 for path in parts if path in self._by_path and not self._by_path[path].kept_because}
         wanted = {**self._converted, **in_float32}
@@ -213,7 +213,7 @@ class _Mender:
         return self._unwraps(wanted) or self._has_float16({}) != self._has_float16(wanted)
 
     def _has_bare_optimizer(self, attempt: _Attempt) -> bool:
-        """Of a model whose layers compute in float16."""
+        """Whether the model is compiled without loss scaling while layers of it compute in float16."""
         saved = self._saved
         compiled = is_compiled(saved.configuration, saved.training)
         wrapped = has_loss_scaling(saved.configuration, saved.training)
@@ -259,14 +259,14 @@ class _Mender:
                 yield ChangedLayer(layer.path, layer.class_name, layer.policy, wanted[layer.path])
 
     def _moved(self, best: _Attempt) -> tuple[tuple[MovedOutput, ...], str]:
-        """How far the outputs moved, or why nobody knows."""
-        told = []
+        """How far the outputs moved, or why that is not known."""
+        both = []
         for target in (self._target, replace(self._target, path=best.path)):
             outputs, problem = self._examinations.outputs(target)
             if problem:
                 return (), problem
-            told.append(outputs)
-        return moved_outputs(*told)
+            both.append(outputs)
+        return moved_outputs(*both)
 
 
 def _groups(paths: list[str], size: int) -> Iterator[frozenset[str]]:
@@ -275,7 +275,7 @@ def _groups(paths: list[str], size: int) -> Iterator[frozenset[str]]:
 
 
 def _named(diagnosis: Diagnosis, output: Path) -> Diagnosis:
-    """As of the file that it will be."""
+    """The diagnosis under the name of the file that will be written."""
     return replace(diagnosis, targets=tuple(replace(target, path=str(output)) for target in diagnosis.targets))
 
 

@@ -34,7 +34,8 @@ def is_compiled(configuration: Any, training: Any) -> bool:
 
 
 def _optimizers(configuration: Any, training: Any) -> tuple[Any, Any]:
-    """Of a .keras archive, of an HDF5 file; None where it has none."""
+    """The optimizer's configuration as a .keras archive holds it, and as an HDF5 file does; None where there is
+    none."""
     compiled = configuration.get("compile_config") if isinstance(configuration, dict) else None
     return (
         compiled.get("optimizer") if isinstance(compiled, dict) else None,

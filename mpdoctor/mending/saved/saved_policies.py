@@ -59,7 +59,7 @@ class SavedLayer:
 
 
 def layers_in(configuration: Any) -> tuple[SavedLayer, ...]:
-    """In the order of the configuration, the model itself first."""
+    """All layers in a saved model's configuration, in its order, the model itself first."""
     return tuple(_layer(path, serialized) for path, serialized in _parts(configuration))
 
 
@@ -170,7 +170,7 @@ def _policy(dtype: Any, is_kept: bool, class_name: str) -> tuple[str, str]:
 
 
 def _name(dtype: Any) -> str | None:
-    """None where it is no plain policy."""
+    """The name of a policy; None where it is no plain policy."""
     if isinstance(dtype, str):
         return dtype
     if not isinstance(dtype, dict) or str(dtype.get("class_name")) not in PLAIN_POLICIES:
@@ -181,7 +181,8 @@ def _name(dtype: Any) -> str | None:
 
 
 def _dtype(before: Any, name: str, keras_version: str, form: str) -> Any:
-    """What Keras 3 before 3.3 and Keras 2 without mixed precision write is a mere text."""
+    """The policy in the form in which this Keras writes it: Keras 3 before 3.3, and Keras 2 without mixed precision,
+    write a mere text."""
     is_keras2 = keras_version.startswith("2")
     if is_keras2 and name not in MIXED:
         return name

@@ -22,7 +22,8 @@ def compared_dtypes(symbol: str, left: Value, right: Value) -> Value | None:
 
 
 def _are_equal_dtypes(one: Value, other: Value) -> bool | None:
-    """As TensorFlow compares its dtypes with those of NumPy, and with names; None for anything else."""
+    """Whether two dtypes are equal, by TensorFlow's rules for comparing its dtypes with those of NumPy and with names;
+    None where that is not known."""
     pair = (one, other)
     dtypes = [_dtype_written(value) for value in pair]
     is_tensorflows = any(isinstance(value, Api) and value.name.startswith("tensorflow.") for value in pair)

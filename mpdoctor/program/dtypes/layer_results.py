@@ -14,7 +14,7 @@ _AROUND_A_LAYER = ("Bidirectional", "TimeDistributed")
 
 
 def dtype_of_weight(dtypes: Dtypes, call: Call, depth: int) -> str | None:
-    """`call`: of `add_weight`."""
+    """The dtype in which a layer reads the weight that this call of `add_weight` adds."""
     given = call.argument(2, "dtype") or call.keyword("dtype")
     name = dtypes.named(given, depth) if given is not None and known(given) is not None else VARIABLE
     if name is None or any(known(call.keyword(word)) is False for word in ("autocast", "experimental_autocast")):
@@ -44,8 +44,8 @@ def dtype_of_layer_output(dtypes: Dtypes, layer: Call, depth: int) -> str | None
 
 
 def _of_output_of_both(dtypes: Dtypes, layer: Call, depth: int) -> str | None:
-    """Of a layer around another one, where neither has a dtype of its own. Else the outer one's decides in Keras 3, and
-    the inner one's in Keras 2 (Keras 3.15, TensorFlow 2.10)."""
+    """The output dtype of a wrapper layer, where neither it nor the inner layer has a dtype of its own. Otherwise the
+    outer layer's dtype decides in Keras 3, and the inner one's in Keras 2 (Keras 3.15, TensorFlow 2.10)."""
     inner = layer.argument(0, "layer")
     if layer.open or layer.keyword("dtype") is not None or not isinstance(inner, Call):
         return None
@@ -65,7 +65,7 @@ def dtype_of_inherited_call(dtypes: Dtypes, call: Call, depth: int) -> str | Non
 
 
 def _of_lambda_output(dtypes: Dtypes, layer: Call, depth: int) -> str | None:
-    """That of what its function makes, whatever it is given: nothing casts it afterwards."""
+    """The dtype that the function of a Lambda layer returns for any input: nothing casts it afterwards."""
     functions = [
         option.of if isinstance(option, Defined) else None for option in options(layer.argument(0, "function"))
     ]

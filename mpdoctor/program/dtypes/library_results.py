@@ -40,7 +40,7 @@ _ALIKE = {
 
 
 class Dtypes(Protocol):
-    """What asks, and can be asked for the dtypes of what the function is given."""
+    """Interface of what the functions here ask for the dtypes of their arguments."""
 
     returned: Returned | None
 
@@ -84,7 +84,7 @@ def _of_python_function(dtypes: Dtypes, call: Call, depth: int) -> str | None:
 
 @lru_cache(maxsize=None)
 def default_of(name: str) -> tuple[int | None, str] | None:
-    """Of a function that makes tensors, by its public name: the position of its `dtype`, and the default."""
+    """(position of the `dtype` argument, default dtype) of a function that makes tensors, by its public name."""
     return DEFAULTS.get(name) or DEFAULTS.get(".".join(_place_and_function(name)))
 
 
@@ -107,7 +107,7 @@ def _of_resized(dtypes: Dtypes, call: Call, position: int | None, depth: int) ->
 
 
 def _of_made_tensor(dtypes: Dtypes, call: Call, position: int | None, default: str, depth: int) -> str | None:
-    """Of a function that makes tensors: the dtype that it is given, else its default."""
+    """The result dtype of a function that makes tensors: its `dtype` argument, else its default."""
     given = call.argument(position, "dtype")
     if given is not None and known(given) is not None:
         return dtypes.named(given, depth)
@@ -117,7 +117,7 @@ def _of_made_tensor(dtypes: Dtypes, call: Call, position: int | None, default: s
 
 
 def _of_computed_tensor(dtypes: Dtypes, function: str, call: Call, depth: int) -> str | None:
-    """Of a function whose result follows from the tensors that it is given."""
+    """The result dtype of a function that computes with the tensors that it is given."""
     if function in BOOLEAN:
         return "bool"
     if function in SHAPES:
@@ -135,7 +135,7 @@ def _of_computed_tensor(dtypes: Dtypes, function: str, call: Call, depth: int) -
 
 
 def _of_joined(dtypes: Dtypes, function: str, call: Call, depth: int) -> str | None:
-    """Of a function that joins tensors: the dtype that they agree on."""
+    """The result dtype of a function that joins tensors: the dtype on which its arguments agree."""
     joined = [part for argument in call.arguments(JOINING[function]) for part in spread(argument)]
     if joined and function == "where" and all(kind_of_number(part) == "float" for part in joined):
         return "float32"
@@ -143,7 +143,7 @@ def _of_joined(dtypes: Dtypes, function: str, call: Call, depth: int) -> str | N
 
 
 def tensors_met(call: Call) -> Sequence[Value]:
-    """What a function of TensorFlow's combines, if it is one that takes tensors of one dtype and promotes nothing."""
+    """The tensors that a TensorFlow function combines, if they must have one dtype and none is promoted; else none."""
     name = public_name(call.callee.name) if isinstance(call.callee, Api) else ""
     place, function = _place_and_function(name)
     joined = call.arguments(JOINING[function]) if place == "tensorflow" and function in JOINING else ()
@@ -151,7 +151,7 @@ def tensors_met(call: Call) -> Sequence[Value]:
 
 
 def _by_literals(dtypes: Dtypes, call: Call, positions: tuple[int, int], depth: int) -> str | None:
-    """What TensorFlow makes of Python numbers: float32 and int32; of tensors their own dtype. Of an argument of the
+    """The dtype that TensorFlow gives to Python numbers, float32 or int32; for tensors their own. Of an argument of the
     command line its default counts."""
     given = list(call.arguments(slice(*positions))) or [value for name, value in call.keywords if name in VALUE_NAMES]
     values = [leaf for item in given for leaf in leaves(item)]
@@ -166,7 +166,8 @@ def _by_literals(dtypes: Dtypes, call: Call, positions: tuple[int, int], depth: 
 
 
 def _of_single(dtypes: Dtypes, value: Value, call: Call, depth: int) -> str | None:
-    """Of one value, or of what the function gives that a variable is made with."""
+    """The dtype of one value; for a function that is given as a variable's initial value, the dtype of what it
+    returns."""
     own = value.of if isinstance(value, Defined) else None
     found = dtypes.of_result(own, depth) if isinstance(own, FunctionFacts) else dtypes.of(value, depth)
     is_tensorflow = isinstance(call.callee, Api) and call.callee.name.startswith("tensorflow.")

@@ -10,7 +10,8 @@ from mpdoctor.program.values import Earlier, Value
 
 
 class ProgramDtypes:
-    """As its Keras has them. Values compare by identity: each is remembered by itself."""
+    """Dtypes of one program's tensors under its Keras. Values compare by identity, so each has a cache entry of its
+    own."""
 
     def __init__(self, keras: Keras, returned: Returned | None = None) -> None:
         self._keras = keras
@@ -42,8 +43,8 @@ class ProgramDtypes:
         return self._dtypes_at_first[value]
 
     def _fewest_branches_of_rounds(self, value: Value) -> int:
-        """Of the loops' variables that a tensor was made from, how many arms surround the one with the fewest; -1 where
-        it was made from none. Remembered, of its parts as well."""
+        """The smallest number of arms around any of the loop variables that a tensor was computed from; -1 where it was
+        computed from none. The results for its parts are cached as well."""
         waiting = [value] if value not in self._rounds else []
         while waiting:
             current = waiting[-1]

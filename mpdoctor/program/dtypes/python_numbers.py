@@ -127,7 +127,7 @@ def spread(value: Value) -> tuple[Value, ...]:
 
 
 def leaves(value: Value, depth: int = 0) -> tuple[Value, ...]:
-    """Each of what a nested list holds; one that stands in a list several times is asked once."""
+    """Each element of a nested list; one that occurs several times is listed once."""
     if isinstance(value, Collection) and depth < 6:
         distinct = {id(item): item for item in value.items[:64]}
         return tuple(leaf for item in distinct.values() for leaf in leaves(item, depth + 1))

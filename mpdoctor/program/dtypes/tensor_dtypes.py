@@ -294,6 +294,7 @@ def _autocasts(owner: ClassFacts) -> bool:
 
 
 def _is_initializer(name: str) -> bool:
-    """keras.initializers.Zeros, tf.random_normal_initializer, tf.initializers.GlorotUniform."""
+    """Whether it is the name of an initializer: keras.initializers.Zeros, tf.random_normal_initializer,
+    tf.initializers.GlorotUniform."""
     name = public_name(name)
     return name.startswith(INITIALIZERS) or (name.startswith("tensorflow.") and name.endswith("_initializer"))

@@ -52,6 +52,7 @@ def may_hold_pins(folder: Path) -> bool:
 
 
 def pins_from_locks(folder: Path) -> list[Pin]:
+    """The pins in the lock files of a folder."""
     pins: list[Pin] = []
     for name in _LOCKS:
         packages = _toml(folder / name).get("package", [])
@@ -78,6 +79,7 @@ def _pins_from_pipfile_lock(path: Path) -> Iterator[Pin]:
 
 
 def pins_from_declarations(folder: Path) -> list[Pin]:
+    """The pins in the files of a folder that declare what a project needs."""
     pins = [
         *_pins_from_pyproject(folder / "pyproject.toml"),
         *_pins_from_setup_cfg(folder / "setup.cfg"),
@@ -149,7 +151,8 @@ def _pins_from_setup_cfg(path: Path) -> Iterator[Pin]:
 
 
 def _pins_from_setup_py(path: Path) -> Iterator[Pin]:
-    """Every text in it that is a requirement: lists of them are put together in many ways, and so are the texts."""
+    """The pins in a setup.py: every string in it that is a requirement, since lists of requirements are put together in
+    many ways."""
     text = text_of(path, _LARGEST_SETUP)
     if "tensorflow" not in text and "keras" not in text:
         return

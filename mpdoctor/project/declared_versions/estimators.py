@@ -1,5 +1,5 @@
-"""Which TensorFlow a program has a cloud train others with: the estimators of SageMaker and Azure ML, whose arguments
-name the release and the folder of those programs."""
+"""The TensorFlow with which a cloud trains other programs of a project: estimators of SageMaker and Azure ML name the
+release and the folder of those programs."""
 
 from __future__ import annotations
 

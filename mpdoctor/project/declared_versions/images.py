@@ -82,6 +82,7 @@ def pins_from_image(image: str, tag: str, path: Path, verb: str = "starts from")
 
 
 def _nvidias(tag: str) -> str:
-    """Nothing for a tag that names no month: `nightly`, `latest`, or the `xx.xx` of a text that leaves it open."""
+    """The TensorFlow releases in NVIDIA's image with this tag; "" for a tag that names no month (`nightly`, `latest`,
+    `xx.xx`)."""
     named = re.match(r"\d\d\.\d\d(?!\d)", tag)
     return next((releases for month, releases in _NVIDIA if named and named[0] >= month), "")

@@ -19,7 +19,7 @@ _LONGEST = 200
 
 
 def pins_from_commands(line: str, path: Path, verb: str = "installs") -> Iterator[Pin]:
-    """Of one line, which may hold several. A package without a release is among them."""
+    """The pins of all install commands in one line. A package without a release is among them."""
     for command in _COMMAND.finditer(line) if "tensorflow" in line or "keras" in line else ():
         for quoted in _WORD.finditer(command["words"]):
             if quoted[0].startswith("#"):

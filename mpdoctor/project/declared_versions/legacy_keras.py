@@ -32,7 +32,7 @@ _IN_COMMAND = re.compile(
 
 
 def is_project(folder: Path) -> bool:
-    """Whether its scripts are about what lies in its folders: a home, or /tmp, may hold anybody's."""
+    """Whether the scripts in a folder are about this project. A home, or /tmp, may hold anybody's."""
     return bool(files_named(folder, *_PROJECTS))
 
 

@@ -14,7 +14,7 @@ _COMMAND = re.compile(r"\s*(?P<comment>#[#\s]{0,9})?[!%]\s*(?P<command>\S.*)")  
 
 
 def pins_from_notebook(path: Path) -> tuple[list[Pin], list[Pin]]:
-    """Those of the commands that it runs, and those of the commands that are commented out."""
+    """(pins of the install commands that the notebook runs, pins of those that are commented out)."""
     run: list[Pin] = []
     commented: list[Pin] = []
     for line in _lines(path):

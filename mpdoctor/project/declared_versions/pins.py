@@ -1,4 +1,4 @@
-"""One sentence of a file that says which releases of TensorFlow or Keras it allows, and the files that hold such."""
+"""A pin: what one file says about the allowed releases of TensorFlow or Keras. And the files that hold pins."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Pin:
     path: Path
 
     def allowing_all(self) -> Pin:
-        """The same package in any release."""
+        """A pin of the same package that allows any release."""
         return dataclasses.replace(self, allowed=PlainRange(()))
 
 
@@ -88,7 +88,8 @@ def _requirement(text: str) -> tuple[str, SpecifierSet | PlainRange]:
 
 
 def files_named(folder: Path, *patterns: str) -> list[Path]:
-    """In order. A folder that is no project's (a home, /tmp) may hold many thousands of others."""
+    """The files of the folder that match one of these patterns, sorted. It lists names only, since a folder that is no
+    project's (a home, /tmp) may hold many thousands."""
     try:
         return [folder / name for name in names_like(patterns, folder)]
     except OSError:  # there is none, or it is not for us to read: then it decides nothing

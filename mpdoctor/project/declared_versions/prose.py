@@ -42,7 +42,8 @@ _IMAGE_NAME = re.compile(r"([\w./-]{0,99}tensorflow[\w-]{0,50}):([\w.-]{1,99})")
 
 
 def pins_from_prose(folder: Path) -> list[Pin]:
-    """Those of the commands that hold for every reader; none where one of them is open to any release."""
+    """The pins of install commands in a project's pages that hold for every reader; none of a page where one command
+    allows any release."""
     return [pin for page in _pages(folder) for pin in _pins_from_page(page)]
 
 
@@ -81,7 +82,7 @@ def _pins_from_line(line: str, path: Path) -> Iterator[Pin]:
 
 
 def _lines_for_all(text: str) -> Iterator[str]:
-    """All lines but those for old releases, and what stands below the heading of such."""
+    """The lines of a page, without those for old releases and the sections about them."""
     is_code = is_left_out = False
     for line in text.replace("\\\r\n", " ").replace("\\\n", " ").splitlines():
         start = line.lstrip()

@@ -10,7 +10,8 @@ from mpdoctor.project.declared_versions.pins import Pin, files_named, text_of
 
 
 def pins_from_scripts(folder: Path) -> list[Pin]:
-    """Of the folder where a project begins; in a home, or /tmp, lie anybody's."""
+    """The pins in the shell scripts of a project's root folder; none for other folders, which may hold anybody's
+    scripts."""
     paths = files_named(folder, *(f"*{suffix}" for suffix in SCRIPTS)) if is_project(folder) else ()
     return [
         pin

@@ -17,7 +17,7 @@ Seconds = dict[str, float]  # a step
 
 
 def layer_times(compared: Compared, run: PolicyRun, look: Style) -> Iterator[str]:
-    """A sentence; none where nobody knows which operation is which layer's."""
+    """A sentence on the layers' times; none where the layers of the operations are not known."""
     profiles = _profiles(run)
     if not profiles:
         return
@@ -25,20 +25,20 @@ def layer_times(compared: Compared, run: PolicyRun, look: Style) -> Iterator[str
     (dtype, took), *others = _medians([_by_dtype(profile) for profile in profiles]).items()
     shares = [f"Layers that compute in {dtype} take {share_text(took / whole)} of the operations' time"]
     shares += [f"those in {dtype} {share_text(took / whole)}" for dtype, took in others]
-    longest = {path: took for path, took in _of_layers(run).items() if took >= MUCH * whole}
-    before = {} if run is compared.base else _of_layers(compared.base)
+    longest = {path: took for path, took in _seconds_of_layers(run).items() if took >= MUCH * whole}
+    before = {} if run is compared.base else _seconds_of_layers(compared.base)
     named = [_beside(path, longest[path], before.get(path), compared, look) for path in list(longest)[:MOST_NAMED]]
     yield f"{', '.join(shares)}{'; longest: ' if named else ''}{', '.join(named)}."
 
 
 def _profiles(run: PolicyRun) -> list[ProfileFacts]:
-    """Of the rounds in which it is known which operation is which layer's."""
+    """The profiles of the rounds in which each operation's layer is known."""
     profiles = (timing.profile for timing in run.known)
     return [profile for profile in profiles if profile is not None and profile.layers]
 
 
-def _of_layers(run: PolicyRun) -> Seconds:
-    """The longest first."""
+def _seconds_of_layers(run: PolicyRun) -> Seconds:
+    """Seconds per layer, the longest first."""
     return _medians([_by_path(profile) for profile in _profiles(run)])
 
 

@@ -24,11 +24,11 @@ MOST_OF_ERROR = 600  # characters
 
 
 def headline(compared: Compared, look: Style) -> str:
-    return " ".join([_of_times(compared, look), *_of_trainings(compared, look)])
+    return " ".join([_reason_of_times(compared, look), *_reasons_of_trainings(compared, look)])
 
 
-def _of_trainings(compared: Compared, look: Style) -> Iterator[str]:
-    """Where a policy's times are those of a training that nobody can have, or want."""
+def _reasons_of_trainings(compared: Compared, look: Style) -> Iterator[str]:
+    """Sentences for policies whose times are those of a training that raises as it is, or that learns nothing."""
     raising = [run.policy for run in compared.runs if _goes_on_mended(run)]
     if raising:
         yield f"As it is, it raises under {look.listed(raising, MOST_NAMED)}."
@@ -37,7 +37,7 @@ def _of_trainings(compared: Compared, look: Style) -> Iterator[str]:
             yield f"Its short training under {run.policy} was {run.probe.verdict.value}."
 
 
-def _of_times(compared: Compared, look: Style) -> str:
+def _reason_of_times(compared: Compared, look: Style) -> str:
     name = look.name(compared.base.diagnosis.targets[0].id, 60) if compared.base.diagnosis.targets else "the target"
     timed = [run for run in compared.runs if run.seconds is not None]
     if not timed:
@@ -60,20 +60,20 @@ def _of_times(compared: Compared, look: Style) -> str:
 
 
 def reasons_from_compared(compared: Compared, look: Style) -> list[tuple[str, str]]:
-    """(policy, sentence)."""
-    return [(run.policy, sentence) for run in compared.runs for sentence in _of_run(compared, run, look)]
+    """All reasons as (policy, sentence)."""
+    return [(run.policy, sentence) for run in compared.runs for sentence in _reasons_of_run(compared, run, look)]
 
 
-def _of_run(compared: Compared, run: PolicyRun, look: Style) -> Iterator[str]:
+def _reasons_of_run(compared: Compared, run: PolicyRun, look: Style) -> Iterator[str]:
     if run.not_timed:
         yield f"Its step was not timed: {look.name(run.not_timed, 300)}."
         yield from _first_error(run, look)
     for probe in run.diagnosis.probes:
         if probe.went_on:
             yield "As it is, its training raises under this policy."
-            told = list(_first_error(run, look))
-            yield from told
-            went_on = [probe.went_on] if not any(probe.went_on in sentence for sentence in told) else []
+            errors = list(_first_error(run, look))
+            yield from errors
+            went_on = [probe.went_on] if not any(probe.went_on in sentence for sentence in errors) else []
             yield " ".join([*went_on, "What is measured here is that training."])
     yield from _speed(compared, run)
     yield from _tf32(run)
@@ -92,7 +92,7 @@ def _goes_on_mended(run: PolicyRun) -> bool:
 
 
 def _first_error(run: PolicyRun, look: Style) -> Iterator[str]:
-    """What keeps it from training, in the words of the check."""
+    """The error that keeps the policy from training, in the words of the check."""
     error = next((finding for finding in run.diagnosis.findings if finding.severity is Severity.ERROR), None)
     if error is not None:
         yield f"{error.code}: {look.name(f'{error.message} {error.help}', MOST_OF_ERROR)}"
@@ -186,7 +186,7 @@ def _idle(run: PolicyRun) -> Iterator[str]:
 
 
 def _tiles(run: PolicyRun, look: Style) -> Iterator[str]:
-    """On a GPU alone; whether it costs time there was not tried."""
+    """A sentence about widths that do not fit a GPU's tiles; on GPUs only. Whether they cost time was not tried."""
     if not any(timing.device == "GPU" for timing in run.known):
         return
     odd = {

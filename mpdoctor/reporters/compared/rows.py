@@ -68,7 +68,7 @@ def _verdict(compared: Compared, run: PolicyRun, look: Style) -> str:
     return ", ".join(f"{'raises; mended: ' if probe.mended else ''}{probe.verdict.value}" for probe in probes)
 
 
-def _lost(compared: Compared, run: PolicyRun, look: Style) -> str:
+def _steps_lost(compared: Compared, run: PolicyRun, look: Style) -> str:
     steps = [step for probe in run.diagnosis.probes for step in probe.training.steps]
     return f"{sum(not step.applied for step in steps)} of {len(steps)}" if steps else ""
 
@@ -78,7 +78,8 @@ def _loss(compared: Compared, run: PolicyRun, look: Style) -> str:
 
 
 def _fidelity(compared: Compared, run: PolicyRun, look: Style) -> str:
-    """Of the gradients, against those of float32 for the same weights and batch; where the check measured it."""
+    """How close the gradients are to those in float32 for the same weights and batch; "" where the check did not
+    measure it."""
     reference = run.probe.training.reference if run.probe is not None else None
     return f"{reference.fidelity:.4f}" if reference is not None and reference.fidelity is not None else ""
 
@@ -100,7 +101,7 @@ def _cast_time(compared: Compared, run: PolicyRun, look: Style) -> str:
 
 
 def cast_share(run: PolicyRun) -> float | None:
-    """Of the time of all operations; None where they were not profiled."""
+    """The share of casts in the time of all operations; None where they were not profiled."""
     if run.profile is None or not run.profile.in_operations:
         return None
     casts = sum(known.seconds for known in run.profile.operations if known.kind == "Cast")
@@ -115,7 +116,7 @@ _ROWS: tuple[tuple[str, Callable[[Compared, PolicyRun, Style], str]], ...] = (
     ("peak memory, process", _resident),
     ("of it in training", _grown),
     ("verdict", _verdict),
-    ("steps lost", _lost),
+    ("steps lost", _steps_lost),
     ("loss", _loss),
     ("gradient fidelity", _fidelity),
     ("layers in 16 bits", _layers),

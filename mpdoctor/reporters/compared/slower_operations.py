@@ -41,7 +41,7 @@ def slower_operations(compared: Compared, run: PolicyRun) -> Iterator[str]:
 
 
 def _rounds(compared: Compared, run: PolicyRun) -> Iterator[tuple[Times, Times]]:
-    """Of each round in which all operations of both are known: those of the first policy, and its own."""
+    """For each round in which all operations of both are known: the times under the first policy, and the run's own."""
     for first, own in zip(compared.base.timings, run.timings, strict=True):
         profiles = [timing.profile for timing in (first, own) if timing is not None]
         known = [_times(profile) for profile in profiles if profile is not None and profile.is_complete]
@@ -60,12 +60,12 @@ def _times(profile: ProfileFacts) -> Times:
 
 
 def profiles_of(run: PolicyRun) -> list[ProfileFacts]:
-    """Of each round that has one which tells operations."""
+    """The profile of each round that names operations."""
     return [timing.profile for timing in run.known if timing.profile is not None and timing.profile.operations]
 
 
 def times_by_kind(run: PolicyRun) -> dict[str, float]:
-    """Seconds a step of each operation: the median of the rounds that tell of it."""
+    """Seconds per step for each kind of operation: the median of the rounds that measured it."""
     found: dict[str, list[float]] = {}
     for profile in profiles_of(run):
         for kind, (seconds, _) in _times(profile).items():
@@ -74,7 +74,7 @@ def times_by_kind(run: PolicyRun) -> dict[str, float]:
 
 
 def plain_kind(kind: str) -> str:
-    """Of an operation that a graph was rewritten to, the one that it was."""
+    """The kind of the original operation for one that a graph was rewritten to."""
     return _REWRITTEN.sub("", kind)
 
 
@@ -87,7 +87,7 @@ def _of(kind: str, times: Times) -> float:
 
 
 def _rise(kind: str, rounds: list[tuple[Times, Times]]) -> float:
-    """By how much it took longer; 0 where it did not in each round."""
+    """The median over the rounds of how much longer the kind took; 0 unless it took longer in each of them."""
     rises = [_of(kind, own) - _of(kind, first) for first, own in rounds]
     return median(rises) if min(rises) > 0 else 0.0
 

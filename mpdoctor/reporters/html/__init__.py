@@ -76,13 +76,13 @@ def _sections(diagnosis: Diagnosis) -> list[tuple[str, str, str]]:
     real = sum(not finding.what_if for finding in diagnosis.findings)
     what_if = len(diagnosis.findings) - real
     counted = sum(len(model.layers) for _, model in diagnosis.models)
-    told = [
+    parts = [
         ("findings", "Findings", real),
         ("what-if", "If mixed_float16 were turned on", what_if),
         ("training", "Training", len(diagnosis.probes)),
         ("layers", "Layers", counted),
     ]
-    shown = [(anchor, title, str(number)) for anchor, title, number in told if number]
+    shown = [(anchor, title, str(number)) for anchor, title, number in parts if number]
     if diagnosis.runs:
         shown.append(("runs", "Recorded training", str(len(diagnosis.runs))))
     if diagnosis.graphs:
@@ -138,7 +138,7 @@ def _prose(text: str) -> Markup:
 
 
 class _Anchors:
-    """Where on the page each finding stands."""
+    """The HTML anchor of each finding."""
 
     def __init__(self, findings: Iterable[Finding]) -> None:
         self._numbers = {id(finding): number for number, finding in enumerate(findings, 1)}

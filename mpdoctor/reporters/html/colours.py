@@ -52,12 +52,12 @@ def coloured(lines: Sequence[ExcerptLine]) -> list[ColouredLine]:
 def _parts(text: str, kinds: Iterator[str]) -> tuple[Part, ...]:
     """Takes as many of the kinds as the text has characters."""
     of_text = list(itertools.islice(kinds, len(text)))
-    told, start = [], 0
+    parts, start = [], 0
     for kind, run in itertools.groupby(of_text):
         end = start + len(list(run))
-        told.append((text[start:end], kind))
+        parts.append((text[start:end], kind))
         start = end
-    return tuple(told)
+    return tuple(parts)
 
 
 def _kinds(source: str) -> list[str]:

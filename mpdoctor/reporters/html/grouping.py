@@ -21,11 +21,11 @@ class Group:
 
 def groups_from_findings(findings: Iterable[Finding]) -> list[Group]:
     """Files in the order in which they are first spoken of, what knows no line last; [] where all can be overlooked."""
-    told = list(findings)
-    if len(told) <= MOST_UNGROUPED:
+    all_findings = list(findings)
+    if len(all_findings) <= MOST_UNGROUPED:
         return []
     by_path: dict[str | None, list[Finding]] = {}
-    for finding in told:
+    for finding in all_findings:
         by_path.setdefault(finding.location.path if finding.location else None, []).append(finding)
     groups = [Group(path, tuple(of_path)) for path, of_path in by_path.items()]
     return sorted(groups, key=lambda group: group.path is None)

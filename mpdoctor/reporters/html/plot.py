@@ -54,7 +54,7 @@ class Course:
 
 
 def course_of_scale(steps: Sequence[StepFacts]) -> Course | None:
-    """On a scale of powers of two; a scale of 0 lies on the ground."""
+    """The loss scale on an axis of powers of two; a scale of 0 lies at the bottom. None without a finite scale."""
     powers = [_power(step.loss_scale) for step in steps]
     finite = [power for power in powers if power is not None and math.isfinite(power)]
     if not finite:
@@ -72,8 +72,8 @@ def course_of_loss(steps: Sequence[StepFacts]) -> Course | None:
 
 
 def courses_of_losses(losses: Sequence[Sequence[float | None]]) -> list[Course | None]:
-    """Of several trainings on one scale, each over as many steps as the longest has; None of one without a finite
-    loss."""
+    """The losses of several trainings on one axis, each over as many steps as the longest has; None for one without a
+    finite loss."""
     longest = max(map(len, losses), default=0)
     finite = [[_finite(loss) for loss in series] + [None] * (longest - len(series)) for series in losses]
     known = [loss for series in finite for loss in series if loss is not None]
@@ -119,7 +119,7 @@ class Bar:
 
 
 def bars_from_frames(frames: Sequence[TensorFacts]) -> list[Bar]:
-    """On a scale of powers of ten, from the smallest to well beyond the largest float16."""
+    """A bar per frame on an axis of powers of ten, from the smallest to well beyond the largest float16."""
     exponents = [math.log10(frame.largest) for frame in frames if 0 < frame.largest < math.inf]
     low = min([*exponents, 0.0]) - 1
     high = max([*exponents, math.log10(FLOAT16_LIMIT)]) + 1

@@ -28,6 +28,7 @@ def json_text(report: dict[str, Any]) -> str:
 
 
 def object_from_diagnosis(diagnosis: Diagnosis) -> dict[str, Any]:
+    """The diagnosis as plain JSON values, as schema/diagnosis-1.json describes them."""
     return {
         "schema_version": SCHEMA_VERSION,
         "mpdoctor": diagnosis.version,

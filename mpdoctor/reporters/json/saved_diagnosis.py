@@ -53,67 +53,67 @@ class NotADiagnosis(Exception):
 
 
 def diagnosis_from_json(text: str | bytes) -> Diagnosis:
-    """Raises NotADiagnosis."""
+    """The diagnosis in a JSON report. Raises NotADiagnosis."""
     try:
-        told = json.loads(text)
+        content = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise NotADiagnosis("is no diagnosis by mpdoctor: it is no JSON.") from error
-    _refuse_other_versions(told)
+    _refuse_other_versions(content)
     try:
-        return _diagnosis(told)
+        return _diagnosis(content)
     except _DAMAGED as error:
         raise NotADiagnosis(f"is no diagnosis by mpdoctor, or a damaged one: {_problem(error)}.") from error
 
 
-def _refuse_other_versions(told: object) -> None:
-    version = told.get("schema_version") if isinstance(told, Mapping) else None
-    if not isinstance(told, Mapping) or type(version) is not int or "mpdoctor" not in told:
+def _refuse_other_versions(content: object) -> None:
+    version = content.get("schema_version") if isinstance(content, Mapping) else None
+    if not isinstance(content, Mapping) or type(version) is not int or "mpdoctor" not in content:
         raise NotADiagnosis("is no diagnosis by mpdoctor: write one with `mpdoctor check … --report FILE.json`.")
     if version != SCHEMA_VERSION:
         raise NotADiagnosis(
-            f"is a diagnosis of schema version {version}, by mpdoctor {str(told['mpdoctor'])[:40]!r}; "
+            f"is a diagnosis of schema version {version}, by mpdoctor {str(content['mpdoctor'])[:40]!r}; "
             f"this mpdoctor reads version {SCHEMA_VERSION} alone."
         )
 
 
 def _problem(error: Exception) -> str:
-    """In a few words, whatever stands in the file."""
-    told = str(error)
+    """The error in a few words, safe to show whatever the file holds."""
+    text = str(error)
     if isinstance(error, KeyError):
-        told = f"{error.args[0]!r} is missing"
+        text = f"{error.args[0]!r} is missing"
     elif isinstance(error, BaseValidationError):
-        told = cattrs.transform_error(error, format_exception=_told)[0]
-    return shortened(one_line(told), LONGEST_PROBLEM)
+        text = cattrs.transform_error(error, format_exception=_error_text)[0]
+    return shortened(one_line(text), LONGEST_PROBLEM)
 
 
-def _told(error: BaseException, kind: type | None) -> str:
+def _error_text(error: BaseException, kind: type | None) -> str:
     """A ValueError is ours, and knows more than cattrs does."""
     return f"{error}" if type(error) is ValueError else format_exception(error, kind)
 
 
-def _diagnosis(told: Row) -> Diagnosis:
+def _diagnosis(content: Row) -> Diagnosis:
     read = _converter().structure
-    targets = read(told["targets"], tuple[TargetReport, ...])
-    models = tuple((read(row["target"], str), read(row, ModelFacts)) for row in told["models"])
+    targets = read(content["targets"], tuple[TargetReport, ...])
+    models = tuple((read(row["target"], str), read(row, ModelFacts)) for row in content["models"])
     by_id = {model.id: model for _, model in models}
     keras = targets[0].keras if targets else Keras()
     return Diagnosis(
         targets=targets,
-        findings=read(told["findings"], tuple[Finding, ...]),
+        findings=read(content["findings"], tuple[Finding, ...]),
         models=models,
-        graphs=tuple((read(row["target"], str), read(row, SavedGraphFacts)) for row in told.get("graphs", ())),
-        probes=tuple(_probe(row, by_id, keras, read) for row in told["probes"]),
-        runs=read(told.get("runs", ()), tuple[RecordedRun, ...]),
-        rules=tuple(read({"code": code, **row}, RuleSummary) for code, row in told["rules"].items()),
-        skipped=read(told["skipped"], tuple[Skipped, ...]),
-        crashed=read(told["crashed"], tuple[Crashed, ...]),
-        environment=read(told["environment"], dict[str, str]),
-        suppressed=read(told["summary"]["suppressed"], int),
-        exit_code=_exit_code(read(told["summary"]["exit_code"], int)),
-        command=read(told["command"], str),
-        version=read(told["mpdoctor"], str),
-        redacted=read(told.get("redacted", False), bool),
-        fail_on=read(told.get("fail_on", Severity.WARNING.value), Severity),
+        graphs=tuple((read(row["target"], str), read(row, SavedGraphFacts)) for row in content.get("graphs", ())),
+        probes=tuple(_probe(row, by_id, keras, read) for row in content["probes"]),
+        runs=read(content.get("runs", ()), tuple[RecordedRun, ...]),
+        rules=tuple(read({"code": code, **row}, RuleSummary) for code, row in content["rules"].items()),
+        skipped=read(content["skipped"], tuple[Skipped, ...]),
+        crashed=read(content["crashed"], tuple[Crashed, ...]),
+        environment=read(content["environment"], dict[str, str]),
+        suppressed=read(content["summary"]["suppressed"], int),
+        exit_code=_exit_code(read(content["summary"]["exit_code"], int)),
+        command=read(content["command"], str),
+        version=read(content["mpdoctor"], str),
+        redacted=read(content.get("redacted", False), bool),
+        fail_on=read(content.get("fail_on", Severity.WARNING.value), Severity),
     )
 
 

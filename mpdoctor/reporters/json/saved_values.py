@@ -37,7 +37,7 @@ _WORDS: Mapping[type, tuple[str, ...]] = {
 
 
 def checked_text(text: str) -> str:
-    """Raises ValueError for one that mpdoctor can't have written."""
+    """The text. Raises ValueError for one that mpdoctor can't have written."""
     if len(text) > LONGEST_TEXT:
         raise ValueError(f"a text of {len(text)} characters")
     return text
@@ -51,7 +51,7 @@ def checked_number(number: int) -> int:
 
 
 def refuse_foreign(cls: type, row: Mapping[str, Any]) -> None:
-    """Raises ValueError where a field of this object holds what mpdoctor never writes there."""
+    """Refuse an object with values that mpdoctor never writes. Raises ValueError."""
     for field in _WORDS.get(cls, ()):
         _refuse_other_than_word(field, row.get(field))
     if cls is TargetReport:

@@ -25,7 +25,7 @@ def render(diagnosis: Diagnosis) -> str:
     look = Style()
     diagnosis = weightiest_first(diagnosis)
     headline = headline_from_diagnosis(diagnosis, look)
-    told = chain(
+    parts = chain(
         [f"## {headline.mood.mark(look)} {prose(headline.whole)}"],
         findings(diagnosis, look),
         layers(diagnosis, look),
@@ -36,7 +36,7 @@ def render(diagnosis: Diagnosis) -> str:
         ["### Run again", block([shortened(one_line(diagnosis.command), 1000)], "sh")],
         details(diagnosis, look),
     )
-    return "\n\n".join(_that_fits(told)) + "\n"
+    return "\n\n".join(_that_fits(parts)) + "\n"
 
 
 def _that_fits(paragraphs: Iterable[str]) -> list[str]:

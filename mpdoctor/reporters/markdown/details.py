@@ -59,10 +59,10 @@ def _failure(failure: FailureFacts, look: Style) -> Iterator[str]:
 
 def _model(model: ModelFacts, look: Style) -> Iterator[str]:
     optimizers = f" {look.arrow} ".join(filter(None, (code(link.class_name, 60) for link in model.optimizer)))
-    told = [code(model.name, 60), code(model.class_name, 60), f"policy {code(model.policy, 40)}"]
-    told += [f"optimizer {optimizers}"] if optimizers else []
-    told += [f"loss {code(model.loss, 80)}"] if model.loss else []
-    yield f"- {', '.join(filter(None, told))}"
+    parts = [code(model.name, 60), code(model.class_name, 60), f"policy {code(model.policy, 40)}"]
+    parts += [f"optimizer {optimizers}"] if optimizers else []
+    parts += [f"loss {code(model.loss, 80)}"] if model.loss else []
+    yield f"- {', '.join(filter(None, parts))}"
     for array in model.data[:MOST]:
         sizes = ", ".join("?" if size is None else str(size) for size in array.shape)
         yield f"  - {prose(array.role)}: {code(array.container, 40)} {code(f'{array.dtype} ({sizes})', 60)}"

@@ -44,10 +44,10 @@ def block(lines: Iterable[str], language: str = "text") -> str:
 
 
 def table(headings: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
-    """Its cells are Markdown already."""
-    told = [tuple(headings), *(tuple(row) for row in rows)]
-    lines = [f"| {' | '.join(map(_cell, row))} |" for row in told]
-    lines.insert(1, "|" + " --- |" * len(told[0]))
+    """A Markdown table; headings and cells are Markdown already."""
+    all_rows = [tuple(headings), *(tuple(row) for row in rows)]
+    lines = [f"| {' | '.join(map(_cell, row))} |" for row in all_rows]
+    lines.insert(1, "|" + " --- |" * len(all_rows[0]))
     return "\n".join(lines)
 
 

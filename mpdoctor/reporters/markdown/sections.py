@@ -35,30 +35,30 @@ def environment(diagnosis: Diagnosis, look: Style) -> str:
 def findings(diagnosis: Diagnosis, look: Style) -> Iterator[str]:
     real = [finding for finding in diagnosis.findings if not finding.what_if]
     what_if = [finding for finding in diagnosis.findings if finding.what_if]
-    for title, told in (("Findings", real), ("If mixed_float16 were turned on", what_if)):
-        if told:
+    for title, findings in (("Findings", real), ("If mixed_float16 were turned on", what_if)):
+        if findings:
             yield f"### {prose(title)}"
-        for finding in told[:MOST_FINDINGS]:
+        for finding in findings[:MOST_FINDINGS]:
             yield markdown_from_finding(finding, look)
-        if len(told) > MOST_FINDINGS:
-            yield f"*{prose(f'And {len(told) - MOST_FINDINGS} more.')}*"
+        if len(findings) > MOST_FINDINGS:
+            yield f"*{prose(f'And {len(findings) - MOST_FINDINGS} more.')}*"
 
 
 def markdown_from_finding(finding: Finding, look: Style) -> str:
     severity = (finding.severity or Severity.INFO).value
-    told = [f"#### {severity} {prose(f'{finding.code} {finding.name}')}", prose(finding.message)]
+    parts = [f"#### {severity} {prose(f'{finding.code} {finding.name}')}", prose(finding.message)]
     if finding.location:
-        told.append(code(place_text(finding.location)))
+        parts.append(code(place_text(finding.location)))
     lines = list(_excerpt(finding))
     if lines:
-        told.append(block(lines))
+        parts.append(block(lines))
     named = further_layers(finding)
     if named:
-        told.append(f"Layers: {', '.join(code(name, 60) for name in named[:6])}{_left(len(named) - 6)}")
+        parts.append(f"Layers: {', '.join(code(name, 60) for name in named[:6])}{_left(len(named) - 6)}")
     if finding.help:
-        told.append(f"**Fix:** {prose(finding.help)}")
-    told += [f"*{prose(seen)}*" for seen in also_seen(finding, look)[:3]]
-    return "\n\n".join(filter(None, told))
+        parts.append(f"**Fix:** {prose(finding.help)}")
+    parts += [f"*{prose(seen)}*" for seen in also_seen(finding, look)[:3]]
+    return "\n\n".join(filter(None, parts))
 
 
 def _excerpt(finding: Finding) -> Iterator[str]:
@@ -82,23 +82,23 @@ def layers(diagnosis: Diagnosis, look: Style) -> Iterator[str]:
         yield _layers(model, named, look)
     left = len(models) - MOST_MODELS
     if left > 0:
-        told = count(left, "more model")
-        yield f"*{prose(f'And the layers of {told}.')}*"
+        more = count(left, "more model")
+        yield f"*{prose(f'And the layers of {more}.')}*"
 
 
 def _layers(model: ModelFacts, named: ByLayer, look: Style) -> str:
     rows = rows_from_model(model, named)
     # where there are too many, those that somebody looks for
     shown = rows if len(rows) <= MOST_LAYERS else [row for row in rows if row.odd or row.findings][:MOST_LAYERS]
-    told = table(
+    rows_shown = table(
         ("Layer", "Class", "Policy", "Compute → variable", "Output", "Findings"), (_layer(row, look) for row in shown)
     )
     if len(shown) < len(rows):
-        told += f"\n\n*{prose(f'And {len(rows) - len(shown)} more, which compute as most do.')}*"
+        rows_shown += f"\n\n*{prose(f'And {len(rows) - len(shown)} more, which compute as most do.')}*"
     title = f"Layers of {look.name(model.name, 60)}"
     if len(rows) <= MOST_OPEN_LAYERS:
-        return f"### {prose(title)}\n\n{told}"
-    return folded(f"{title} ({in_dtypes(model.layers, look)})", told)
+        return f"### {prose(title)}\n\n{rows_shown}"
+    return folded(f"{title} ({in_dtypes(model.layers, look)})", rows_shown)
 
 
 def _layer(row: LayerRow, look: Style) -> tuple[str, ...]:

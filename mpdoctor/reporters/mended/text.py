@@ -26,7 +26,7 @@ MOST_CODES = 5
 
 
 def render(mended: Mended, *, width: int = 80, color: bool = False, blocks: bool = True) -> str:
-    """All but the patch."""
+    """The report on a mended program as text, without the patch."""
     look = Style(width, blocks)
     headline = _headline(mended, look)
     if color:
@@ -128,16 +128,16 @@ def _skipped(diagnosis: Diagnosis, look: Style) -> str:
 
 
 def _scale(diagnosis: Diagnosis, look: Style) -> str:
-    """At the start, at the end, and where it rested longest."""
-    told = []
+    """The loss scale at the start, at the end, and its most frequent value."""
+    parts = []
     for probe in diagnosis.probes:
         known = [step.loss_scale for step in probe.training.steps if step.loss_scale is not None]
         if known:
             longest, _ = Counter(known).most_common(1)[0]
             course = f"{number_text(known[0])} {look.arrow} {number_text(known[-1])}"
             rest = f", mostly {number_text(longest)}" if longest not in (known[0], known[-1]) else ""
-            told.append(f"{course}{rest}" if known[0] != known[-1] else f"{number_text(known[0])}{rest}")
-    return "; ".join(told)
+            parts.append(f"{course}{rest}" if known[0] != known[-1] else f"{number_text(known[0])}{rest}")
+    return "; ".join(parts)
 
 
 def _loss(diagnosis: Diagnosis, look: Style) -> str:
@@ -177,10 +177,10 @@ def failing(diagnosis: Diagnosis) -> list[Finding]:
 
 def counts_of_failing(diagnosis: Diagnosis) -> str:
     found = Counter(finding.severity for finding in failing(diagnosis))
-    told = [
+    parts = [
         count(found[severity], severity.value) for severity in (Severity.ERROR, Severity.WARNING) if found[severity]
     ]
-    return ", ".join(told)
+    return ", ".join(parts)
 
 
 # --- what was edited, and what remains --------------------------------------------------------------------------------
@@ -200,12 +200,12 @@ def remaining(diagnosis: Diagnosis, look: Style) -> Iterator[str]:
     if left:
         yield "What remains:"
     for finding in left[:MOST_NAMED]:
-        yield f"  {_told(finding, look)}"
+        yield f"  {_finding_line(finding, look)}"
     if len(left) > MOST_NAMED:
         yield f"  {look.more} and {count(len(left) - MOST_NAMED, 'more finding')}: `mpdoctor check` names them."
 
 
-def _told(finding: Finding, look: Style) -> str:
+def _finding_line(finding: Finding, look: Style) -> str:
     place = f"{place_text(finding.location)}: " if finding.location is not None else ""
     return f"{place}{finding.code} {look.name(finding.message, 400)}"
 
@@ -220,7 +220,7 @@ def _hindered(mended: Mended, look: Style) -> Iterator[str]:
     if mended.stopped:
         yield "With that it stopped elsewhere, before any training:"
     for finding in mended.stopped[:MOST_NAMED]:
-        yield f"  {_told(finding, look)}"
+        yield f"  {_finding_line(finding, look)}"
     for reason in mended.hindered[:MOST_NAMED]:
         yield f"  No edit: {look.name(reason, 400)}."
 
@@ -242,7 +242,8 @@ def _costs(mended: Mended) -> Iterator[str]:
 
 
 def _not_compared(mended: Mended) -> Iterator[str]:
-    """That a training is sound under 16 bits does not say that it learns as much."""
+    """A reminder where no loss was compared with float32's: a training that is sound under 16 bits need not learn as
+    much."""
     trainings = [probe.training for probe in mended.after.probes]
     compared = [training.reference for training in trainings if training.reference is not None]
     is_compared = any(reference.divergence is not None for reference in compared)

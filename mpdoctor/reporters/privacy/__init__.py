@@ -130,7 +130,7 @@ def _is_path(value: str) -> bool:
 
 
 def without_private(diagnosis: Diagnosis, surroundings: Surroundings) -> Diagnosis:
-    """The same diagnosis, fit to be read by anybody."""
+    """The diagnosis without home directories, user names and secrets, so that anybody may read it."""
     named = {name for text in set(strings_of(diagnosis)) for home in _HOMES for name in home.findall(text)}
     users = [user for user in sorted({*surroundings.users, *sorted(named)[:MOST_USERS]}) if _tells(user)]
     clean = _cleaner(surroundings, sorted(users, key=len, reverse=True))

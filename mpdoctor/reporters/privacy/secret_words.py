@@ -47,7 +47,8 @@ class Name(Enum):
 
 
 def kind_of_name(name: str) -> Name:
-    """Of `WANDB_API_KEY`, `self.dbPassword`, `--hf-token`; not of `key_dim`, `num_tokens`, `monkey`."""
+    """What a name says of its value: `WANDB_API_KEY`, `self.dbPassword` and `--hf-token` are names of secrets;
+    `key_dim`, `num_tokens` and `monkey` are not."""
     words = words_of_name(name)
     if not words:
         return Name.OTHER
@@ -58,7 +59,7 @@ def kind_of_name(name: str) -> Name:
 
 
 def words_of_name(name: str) -> list[str]:
-    """Of its last part, where it has several."""
+    """The words in the last part of a dotted name, in lower case."""
     return [word.lower() for word in _WORD.findall(name[-LONGEST_NAME:].rpartition(".")[2])]
 
 

@@ -144,27 +144,29 @@ _NO_VALUE = ")]},;: \t"  # getpass("Password: ") ends there
 
 
 def _given(name: str, head: re.Pattern[str], is_secret: Callable[[re.Match[str], str, str], bool]) -> SecretKind:
-    """Of heads that begin within what is hidden none counts; one that is given no secret may hold another: in the line
-    `X-Note: password=…` the name before the colon is none of a secret. `is_secret`: of the head, of the value's
-    beginning, and of its way: "double", "single" (quotes) or "bare"."""
+    """A kind of secret that is recognized by the name it is given to. `is_secret` is asked with the match of the head,
+    the value's beginning, and its quoting: "double", "single" or "bare".
+
+    A head within what is hidden already does not count. A head whose value is no secret may contain another one: in
+    `X-Note: password=…` the name before the colon is not the secret's."""
 
     def hide(text: str) -> str:
-        told, end, at = [], 0, 0
+        parts, end, at = [], 0, 0
         while found := head.search(text, at):
             value = _VALUE.match(text, found.end())
             way = value.lastgroup if value else None
             at = found.end("name")
             if value is not None and way is not None and is_secret(found, value[way], way):
-                told += [text[end : value.start(way)], HIDDEN]
+                parts += [text[end : value.start(way)], HIDDEN]
                 rest = _REST[way].match(text, value.start(way))
                 at = end = rest.end() if rest else value.end()
-        return "".join([*told, text[end:]])
+        return "".join([*parts, text[end:]])
 
     return SecretKind(name, hide)
 
 
 def _is_placeholder(value: str) -> bool:
-    """Nothing that anybody could use: f"{token}", $TOKEN, <your token>, what is hidden already."""
+    """Whether a value is of no use to anybody: f"{token}", $TOKEN, <your token>, or hidden already."""
     return value[0] in "{$<%" or value[0] in _NO_VALUE or not value.strip("*.") or value.lower().startswith("xxx")
 
 
@@ -180,7 +182,8 @@ def _is_assigned_secret(found: re.Match[str], value: str, way: str) -> bool:
 
 
 def _is_bare_secret(name: str, sign: str, value: str) -> bool:
-    """Without quotes it may as well be code or a sentence: password=os.environ["X"], password: str."""
+    """Whether a value without quotes is a secret. It may as well be code or a sentence: password=os.environ["X"],
+    password: str."""
     if looks_random(value, SHORTEST_TOKEN):
         return True
     words = {word.lower() for word in (value, value.rpartition(".")[2])}

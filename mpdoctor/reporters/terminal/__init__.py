@@ -36,7 +36,7 @@ def paragraphs_from_diagnosis(diagnosis: Diagnosis, look: Style, most: int = MOS
     what_if = [finding for finding in diagnosis.findings if finding.what_if]
     in_full, repeated = parted(real[:most])
     short = not diagnosis.findings and len(diagnosis.probes) < 2  # little to say: a few lines, no paragraphs
-    told = [
+    paragraphs = [
         headlines(diagnosis, look),
         *(paragraph_from_finding(finding, look) for finding in in_full),
         *(paragraph_from_repeated(of_rule, look) for of_rule in repeated),
@@ -51,9 +51,9 @@ def paragraphs_from_diagnosis(diagnosis: Diagnosis, look: Style, most: int = MOS
         stages(diagnosis, look),
     ]
     if what_if:
-        told.append([Text("If you turned on mixed_float16", style="bold underline")])
-        told += [paragraph_from_finding(finding, look) for finding in what_if[:most]]
-        told.append(left_out(len(what_if) - most, "finding", look))
-    told.append(ending(diagnosis, look))
-    told = [paragraph for paragraph in told if paragraph]
-    return [[line for paragraph in told for line in paragraph]] if short else told
+        paragraphs.append([Text("If you turned on mixed_float16", style="bold underline")])
+        paragraphs += [paragraph_from_finding(finding, look) for finding in what_if[:most]]
+        paragraphs.append(left_out(len(what_if) - most, "finding", look))
+    paragraphs.append(ending(diagnosis, look))
+    paragraphs = [paragraph for paragraph in paragraphs if paragraph]
+    return [[line for paragraph in paragraphs for line in paragraph]] if short else paragraphs

@@ -18,20 +18,20 @@ ABOUT_LOOPS = "MP4"  # so begin the codes of findings on custom loops
 def stages(diagnosis: Diagnosis, look: Style) -> Paragraph:
     """Stages that were skipped or failed, rules that could not look, stand-ins for data, files written, what broke."""
     undone, broke = not_done(diagnosis, look), broken(diagnosis, look)
-    told: Paragraph = [indented(Text(line, style="dim", overflow="fold")) for line in undone[:MOST_LINES]]
-    told += left_out(len(undone) - MOST_LINES, "line on what was not done", look)
-    told += [Text.assemble(("mpdoctor itself: ", "bold red"), text, overflow="fold") for text in broke[:MOST_LINES]]
-    return told + left_out(len(broke) - MOST_LINES, "such failure", look)
+    lines: Paragraph = [indented(Text(line, style="dim", overflow="fold")) for line in undone[:MOST_LINES]]
+    lines += left_out(len(undone) - MOST_LINES, "line on what was not done", look)
+    lines += [Text.assemble(("mpdoctor itself: ", "bold red"), text, overflow="fold") for text in broke[:MOST_LINES]]
+    return lines + left_out(len(broke) - MOST_LINES, "such failure", look)
 
 
 def ending(diagnosis: Diagnosis, look: Style) -> Paragraph:
-    told = about(diagnosis, look)[:MOST_ABOUT]
-    told += filter(None, [fixable(diagnosis.findings)])
+    lines = about(diagnosis, look)[:MOST_ABOUT]
+    lines += filter(None, [fixable(diagnosis.findings)])
     if diagnosis.findings:
-        told.append(f"more on a rule: mpdoctor explain {diagnosis.findings[0].code}")
+        lines.append(f"more on a rule: mpdoctor explain {diagnosis.findings[0].code}")
     if any(finding.code.startswith(ABOUT_LOOPS) for finding in diagnosis.findings):
-        told.append("correct loops: mpdoctor explain loop")
-    shown: Paragraph = [indented(Text(look.dot.join(told), style="dim", overflow="fold"))]
+        lines.append("correct loops: mpdoctor explain loop")
+    shown: Paragraph = [indented(Text(look.dot.join(lines), style="dim", overflow="fold"))]
     if not any(target.kind == "stdin" for target in diagnosis.targets):  # what came there does not come again
         command = Text(shortened(one_line(diagnosis.command), 600, look.more), overflow="fold")
         shown.append(labelled("run again:", command, most=None))  # in one line it can be copied

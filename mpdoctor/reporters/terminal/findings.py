@@ -20,27 +20,27 @@ MOST_SIGHTS = 12
 def paragraph_from_finding(finding: Finding, look: Style) -> Paragraph:
     severity = finding.severity or Severity.INFO
     style = SEVERITY_STYLES[severity]
-    told: Paragraph = [
+    lines: Paragraph = [
         Text.assemble((severity.value, style), " ", (finding.code, look.link(finding)), " ", finding.name)
     ]
     if finding.message:
-        told.append(indented(look.prose(finding.message)))
+        lines.append(indented(look.prose(finding.message)))
     if finding.location is not None:
-        told.append(indented(Text(look.name(place_text(finding.location)), style="dim", overflow="fold")))
+        lines.append(indented(Text(look.name(place_text(finding.location)), style="dim", overflow="fold")))
         if finding.excerpt is not None:
-            told += [indented(line) for line in _excerpt_lines(finding.excerpt, finding.location, style, look)]
+            lines += [indented(line) for line in _excerpt_lines(finding.excerpt, finding.location, style, look)]
             values = named_values(finding, look)
-            told += [indented(Text(values, style="dim", overflow="fold"))] if values else []
+            lines += [indented(Text(values, style="dim", overflow="fold"))] if values else []
     layers = further_layers(finding)
     if layers:
-        told.append(labelled("layers:", Text(look.listed(layers, most=6), overflow="fold")))
+        lines.append(labelled("layers:", Text(look.listed(layers, most=6), overflow="fold")))
     if finding.help:
-        told.append(labelled("fix:", look.prose(finding.help), "bold green"))
+        lines.append(labelled("fix:", look.prose(finding.help), "bold green"))
     if finding.fix is not None:
-        told.append(indented(Text(look.name(how_to_fix(finding), 200), style="dim", overflow="fold")))
+        lines.append(indented(Text(look.name(how_to_fix(finding), 200), style="dim", overflow="fold")))
     sights = also_seen(finding, look)
-    told += [indented(Text(seen, style="dim", overflow="fold")) for seen in sights[:MOST_SIGHTS]]
-    return told + [indented(line) for line in left_out(len(sights) - MOST_SIGHTS, "sight of it", look)]
+    lines += [indented(Text(seen, style="dim", overflow="fold")) for seen in sights[:MOST_SIGHTS]]
+    return lines + [indented(line) for line in left_out(len(sights) - MOST_SIGHTS, "sight of it", look)]
 
 
 def _excerpt_lines(excerpt: Excerpt, place: Location, style: str, look: Style) -> list[Text]:
@@ -74,7 +74,7 @@ def _excerpt_lines(excerpt: Excerpt, place: Location, style: str, look: Style) -
 
 
 def _start_of_end(line: str, room: int) -> int:
-    """Where the longest end of this line begins that fits into so many columns, of which a character may take two."""
+    """The index of the longest end of this line that fits into `room` columns; a character may take two."""
     start = max(len(line) - room, 0)
     while cell_len(line[start:]) > room:
         start += 1

@@ -26,7 +26,7 @@ def paragraphs_from_graphs(diagnosis: Diagnosis, look: Style) -> list[Paragraph]
 
 def paragraph_from_graph(graph: SavedGraphFacts, look: Style) -> Paragraph:
     saved_by = f"saved by TensorFlow {look.name(graph.saved_by, 20)}" if graph.saved_by else ""
-    told: Paragraph = [
+    lines: Paragraph = [
         Text.assemble(("Graph", "bold"), f" of {look.name(graph.path, 50)}: inspected, not run", overflow="fold"),
         indented(Text(look.dot.join(filter(None, [count(graph.nodes, "operation"), saved_by])), style="dim")),
         *_signatures(graph.signatures, look),
@@ -34,11 +34,11 @@ def paragraph_from_graph(graph: SavedGraphFacts, look: Style) -> Paragraph:
     ]
     for label, names in (("allow list", EVER_ALLOWED), ("deny list", EVER_DENIED)):
         for number, text in enumerate(_ops(graph, names, look)):
-            told.append(_line("" if number else label, text))
+            lines.append(_line("" if number else label, text))
     if graph.casts:
         casts = (f"{look.name(c.source, 12)} {look.arrow} {look.name(c.target, 12)} {c.count}" for c in graph.casts)
-        told.append(_line("casts", ", ".join(casts)))
-    return told
+        lines.append(_line("casts", ", ".join(casts)))
+    return lines
 
 
 def _line(label: str, text: str) -> RenderableType:
@@ -46,7 +46,7 @@ def _line(label: str, text: str) -> RenderableType:
 
 
 def _signatures(signatures: tuple[SignatureFacts, ...], look: Style) -> Iterable[RenderableType]:
-    """Those that take and give the same are told once."""
+    """A line per signature; those with the same inputs and outputs share one."""
     by_text: dict[str, list[str]] = {}
     for signature in signatures:
         takes, gives = (_tensors(tensors, look) for tensors in (signature.inputs, signature.outputs))
@@ -81,7 +81,7 @@ def _variables(graph: SavedGraphFacts, look: Style) -> str:
 
 
 def _ops(graph: SavedGraphFacts, names: frozenset[str], look: Style) -> Iterable[str]:
-    """One line a dtype."""
+    """A line per dtype with the operations that compute in it."""
     for dtype in DTYPES:
         ops = sorted(graph.ops_in(dtype, names), key=lambda op: -op.count)
         shown = [f"{op.op} {op.count}" for op in ops[:MOST_OPS]]

@@ -59,16 +59,16 @@ def _table(model: ModelFacts, look: Style) -> Paragraph:
             Text(look.name(layer.class_name, 18 + more // 2)),
             *(Text(look.name(text, 24)) for text in dtypes[: len(headings) - 2]),
         )
-    told: Paragraph = [Text.assemble(("Layers", "bold"), f" of {look.name(model.name, 40)}"), indented(table)]
+    lines: Paragraph = [Text.assemble(("Layers", "bold"), f" of {look.name(model.name, 40)}"), indented(table)]
     left = Counter(layer.policy for layer in layers) - Counter(layer.policy for layer in shown)
     for policy, number in sorted(left.items()):
         text = f"{look.more} {count(number, 'more layer')} in {look.name(policy, 24)}"
-        told.append(indented(Text(text, style="dim")))
-    return told
+        lines.append(indented(Text(text, style="dim")))
+    return lines
 
 
 def _rows(layers: list[LayerFacts], usual: str) -> list[LayerFacts]:
-    """All of them where they are few; else the odd ones, and of the usual ones only the first."""
+    """The layers to show: all where they are few, else those with an unusual dtype and the first of the others."""
     if len(layers) <= MOST_ROWS:
         return layers
     first = next(layer for layer in layers if layer.compute_dtype == usual)
@@ -77,5 +77,5 @@ def _rows(layers: list[LayerFacts], usual: str) -> list[LayerFacts]:
 
 
 def _output(layer: LayerFacts) -> str:
-    """What it puts out, where that is not what it computes in."""
+    """The dtypes of the layer's outputs; "" where they are its compute dtype."""
     return "" if layer.output_dtypes in ((), (layer.compute_dtype,)) else ", ".join(layer.output_dtypes)

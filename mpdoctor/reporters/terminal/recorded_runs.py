@@ -31,23 +31,23 @@ def paragraph_from_run(run: RecordedRun, look: Style) -> Paragraph:
     verdict = Text(run.verdict.value, style=MOOD_STYLES[mood_of_verdict(run.verdict)], overflow="fold")
     verdict.append_text(look.prose(f": {run.why}", style="not bold default"))
     name = f"Recorded training of {look.name(series.name, 40)} " if series.name else "Recorded training "
-    told: Paragraph = [labelled(name, verdict, style="bold", by=0)]
-    told.append(indented(Text(look.dot.join(_circumstances(series, look)), style="dim", overflow="fold")))
-    told += _course(series, look)
-    told += [_line("skipped", f"{series.skipped:,} of {count(series.steps, 'step')}")]
-    told += _measured(series, look)
-    told += _events(series, look)
-    return told
+    lines: Paragraph = [labelled(name, verdict, style="bold", by=0)]
+    lines.append(indented(Text(look.dot.join(_circumstances(series, look)), style="dim", overflow="fold")))
+    lines += _course(series, look)
+    lines += [_line("skipped", f"{series.skipped:,} of {count(series.steps, 'step')}")]
+    lines += _measured(series, look)
+    lines += _events(series, look)
+    return lines
 
 
 def _circumstances(series: RunSeries, look: Style) -> list[str]:
-    told = [f"{series.steps:,} steps"]
-    told += [count(len(series.epochs), "epoch")] if series.epochs else []
-    told += [" around ".join(look.name(name, 40) for name in series.optimizer)] if series.optimizer else []
-    told += [f"TensorFlow {look.name(series.tensorflow, 20)}"] if series.tensorflow else []
-    told += [_ended(series, look)]
+    parts = [f"{series.steps:,} steps"]
+    parts += [count(len(series.epochs), "epoch")] if series.epochs else []
+    parts += [" around ".join(look.name(name, 40) for name in series.optimizer)] if series.optimizer else []
+    parts += [f"TensorFlow {look.name(series.tensorflow, 20)}"] if series.tensorflow else []
+    parts += [_ended(series, look)]
     lines = count(series.passed_over, "line")
-    return told + (
+    return parts + (
         [f"{lines} of {look.name(series.file, 40)} passed over: cut or damaged"] if series.passed_over else []
     )
 
@@ -73,16 +73,16 @@ def _course(series: RunSeries, look: Style) -> Paragraph:
     drawn, labels = rows_from_scales([column.scale for column in columns], look.blocks)
     bad = [column.skipped > MARKED_FROM * column.steps for column in columns]
     axis = look.sign("┤", "|")
-    told: Paragraph = [_line("loss scale", course)]
+    lines: Paragraph = [_line("loss scale", course)]
     for label, row in zip(labels, drawn, strict=True):
         line = Text.assemble((f"{label:>{LABEL - 2}} {axis if label else look.sign('│', '|')}", "dim"), no_wrap=True)
         for character, is_bad in zip(row, bad, strict=True):
             line.append(character, style="red" if is_bad else "green")
-        told.append(indented(line))
+        lines.append(indented(line))
     if any(bad):
         marks = "".join(look.sign("✗", "x") if is_bad else " " for is_bad in bad)
-        told.append(labelled("", Text(marks, style="red", no_wrap=True), wide=LABEL))
-    return told
+        lines.append(labelled("", Text(marks, style="red", no_wrap=True), wide=LABEL))
+    return lines
 
 
 def columns_from_rows(rows: tuple[StepsRow, ...], widest: int) -> list[StepsRow]:
@@ -118,7 +118,10 @@ def _measured(series: RunSeries, look: Style) -> Paragraph:
         ("measured", [f"{count(series.measured_steps, 'step')} of this training"]),
         ("inf or NaN", [_not_finite(part, look) for part in _first(bad, lambda part: -part.not_finite_step)]),
         ("largest", [_largest(part, look) for part in _first(halves, lambda part: part.largest)]),
-        ("underflow", [_lost(part, look) for part in _first(gradients, lambda part: part.subnormal) if part.subnormal]),
+        (
+            "underflow",
+            [_underflow_text(part, look) for part in _first(gradients, lambda part: part.subnormal) if part.subnormal],
+        ),
     ]
     return [
         labelled("" if number else label, look.prose(text), wide=LABEL)
@@ -140,7 +143,7 @@ def _largest(part: MeasuredPart, look: Style) -> str:
     )
 
 
-def _lost(part: MeasuredPart, look: Style) -> str:
+def _underflow_text(part: MeasuredPart, look: Style) -> str:
     zero = f", {part.zero:.0%} 0" if part.zero else ""
     return f"gradient of {look.name(part.name, 60)}: up to {part.subnormal:.0%} subnormal in float16{zero}"
 
@@ -153,12 +156,12 @@ def _not_finite(part: MeasuredPart, look: Style) -> str:
 
 def _events(series: RunSeries, look: Style) -> Paragraph:
     shown = [event for event in series.events if event.kind != "end"]
-    told: Paragraph = [
+    lines: Paragraph = [
         labelled("" if number else "events", look.prose(_event(event, series)), wide=LABEL)
         for number, event in enumerate(shown[:MOST_EVENTS])
     ]
     left = len(shown) - MOST_EVENTS
-    return told + ([_line("", f"{look.more} and {count(left, 'more event')}")] if left > 0 else [])
+    return lines + ([_line("", f"{look.more} and {count(left, 'more event')}")] if left > 0 else [])
 
 
 def _event(event: RunEvent, series: RunSeries) -> str:

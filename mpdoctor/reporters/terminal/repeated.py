@@ -32,8 +32,8 @@ def paragraph_from_repeated(findings: list[Finding], look: Style) -> Paragraph:
     """A line each, in which the message is cut where it does not fit."""
     first, style = findings[0], SEVERITY_STYLES[Severity.INFO]
     more = f" {first.name}, {len(findings)} more"
-    told: Paragraph = [Text.assemble((Severity.INFO.value, style), " ", (first.code, look.link(first)), more)]
-    return told + [indented(_line(finding, look)) for finding in findings]
+    lines: Paragraph = [Text.assemble((Severity.INFO.value, style), " ", (first.code, look.link(first)), more)]
+    return lines + [indented(_line(finding, look)) for finding in findings]
 
 
 def _line(finding: Finding, look: Style) -> Text:

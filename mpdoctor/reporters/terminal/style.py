@@ -68,8 +68,8 @@ def left_out(number: int, noun: str, look: Style) -> Paragraph:
     if number <= 0:
         return []
     named = "`--output-format concise` names them, " if noun == "finding" else ""
-    told = f"{look.more} and {count(number, f'more {noun}')}: {named}`--report FILE.html` shows them."
-    return [Constrain(look.prose(told), READABLE)]
+    text = f"{look.more} and {count(number, f'more {noun}')}: {named}`--report FILE.html` shows them."
+    return [Constrain(look.prose(text), READABLE)]
 
 
 def labelled(

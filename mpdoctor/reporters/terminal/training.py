@@ -33,24 +33,24 @@ SPARK = 30
 def paragraph_from_probe(probe: Probe, look: Style, *, short: bool) -> Paragraph:
     """`short`: right under a headline that tells the verdict."""
     training = probe.training
-    told: Paragraph = [] if short and probe.verdict in GOOD else [_heading(probe, look)]
-    told.append(indented(Text(circumstances(training, look, steps_told=not told), style="dim", overflow="fold")))
+    lines: Paragraph = [] if short and probe.verdict in GOOD else [_heading(probe, look)]
+    lines.append(indented(Text(circumstances(training, look, steps_told=not lines), style="dim", overflow="fold")))
     if training.data == "synthetic":
-        told.append(_line("made up", Text(made_up(training, look), overflow="fold")))
-    told += _loss_scale(probe, look)
-    told += [_line("replica", Text(text, overflow="fold")) for text in failing_replicas(training, look)]
-    told += _loss(training, look)
+        lines.append(_line("made up", Text(made_up(training, look), overflow="fold")))
+    lines += _loss_scale(probe, look)
+    lines += [_line("replica", Text(text, overflow="fold")) for text in failing_replicas(training, look)]
+    lines += _loss(training, look)
     grew = magnitudes(training, look)
     if grew:
         label, text = grew
-        told.append(_line(label, Text(text, overflow="fold")))
-    told += [_line(label, Text(text, overflow="fold")) for label, text in lines_from_reference(training, look)]
-    told += _second_training(probe, look)
+        lines.append(_line(label, Text(text, overflow="fold")))
+    lines += [_line(label, Text(text, overflow="fold")) for label, text in lines_from_reference(training, look)]
+    lines += _second_training(probe, look)
     if probe.advice:
-        told.append(indented(look.prose(probe.advice, style="italic")))
+        lines.append(indented(look.prose(probe.advice, style="italic")))
     if probe.went_on:
-        told.append(indented(look.prose(probe.went_on, style="italic")))
-    return told
+        lines.append(indented(look.prose(probe.went_on, style="italic")))
+    return lines
 
 
 def _second_training(probe: Probe, look: Style) -> Paragraph:
@@ -88,16 +88,16 @@ def _loss_scale(probe: Probe, look: Style) -> Paragraph:
     skipped = skipped_steps(probe.training, look)
     scales = [step.loss_scale for step in probe.training.steps]
     known = [scale for scale in scales if scale is not None]
-    told: Paragraph
+    lines: Paragraph
     if not known:
         needed = scales and probe.training.policy in ("mixed_float16", "float16")
-        told = [_line("loss scale", Text(_without_scale(probe.training)))] if needed else []
+        lines = [_line("loss scale", Text(_without_scale(probe.training)))] if needed else []
     elif all(scale == known[0] for scale in known):
         fixed = ", fixed" if probe.training.dynamic is False or probe.training.uses_loss_scale_factor else ""
-        told = [_line("loss scale", Text(f"{number_text(known[0])} throughout{fixed}"))]
+        lines = [_line("loss scale", Text(f"{number_text(known[0])} throughout{fixed}"))]
     else:
         return _moving_scale(probe, look, scales, known, skipped)
-    return [*told, *_skips(skipped)]
+    return [*lines, *_skips(skipped)]
 
 
 def _without_scale(training: TrainingFacts) -> str:
@@ -127,15 +127,15 @@ def _plot(training: TrainingFacts, look: Style) -> Paragraph:
     skipped = [any(not training.steps[step].applied for step in steps) for steps in columns]
     rows, labels = rows_from_scales([training.steps[steps[-1]].loss_scale for steps in columns], look.blocks)
     axis = look.sign("┤", "|")
-    told: Paragraph = []
+    lines: Paragraph = []
     for label, row in zip(labels, rows, strict=True):
         line = Text.assemble((f"{label:>{LABEL - 2}} {axis if label else look.sign('│', '|')}", "dim"), no_wrap=True)
         for character, bad in zip(row, skipped, strict=True):
             line.append(character, style="red" if bad else "green")
-        told.append(indented(line))
+        lines.append(indented(line))
     marks = "".join(look.sign("✗", "x") if bad else " " for bad in skipped)
-    told.append(_line("skipped", Text(marks, style="red", no_wrap=True)))
-    return told
+    lines.append(_line("skipped", Text(marks, style="red", no_wrap=True)))
+    return lines
 
 
 def _loss(training: TrainingFacts, look: Style) -> Paragraph:

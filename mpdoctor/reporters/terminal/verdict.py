@@ -11,8 +11,8 @@ from mpdoctor.reporters.text.headline import headline_from_diagnosis
 
 
 def headlines(diagnosis: Diagnosis, look: Style) -> Paragraph:
-    told = headline_from_diagnosis(diagnosis, look)
-    mark = (f"{told.mood.mark(look)} ", MOOD_STYLES[told.mood])
-    line = Text.assemble(mark, (told.words, "bold"), overflow="fold")
-    fitting = (tail for tail in told.tails if cell_len(line.plain + tail) <= look.width)
+    headline = headline_from_diagnosis(diagnosis, look)
+    mark = (f"{headline.mood.mark(look)} ", MOOD_STYLES[headline.mood])
+    line = Text.assemble(mark, (headline.words, "bold"), overflow="fold")
+    fitting = (tail for tail in headline.tails if cell_len(line.plain + tail) <= look.width)
     return [line.append(next(fitting, ""), style="bold")]

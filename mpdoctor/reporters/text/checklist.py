@@ -36,14 +36,14 @@ def _check(stage: str, title: str, diagnosis: Diagnosis, look: Style) -> Check:
     if not any(state.status == "done" for state in states) and not (stage == "training" and diagnosis.probes):
         return Check(title, None, f"skipped: {because}" if because else "skipped")
     saw = {"source": "", "model": _models(diagnosis, look), "training": _trainings(diagnosis, look)}[stage]
-    found, mood = _found(stage, diagnosis)
+    found, mood = _counts_of_findings(stage, diagnosis)
     if stage == "training" and diagnosis.probes:
         found = "" if found == NOTHING else found  # the verdict says it better
         mood = _worst([mood, *(mood_of_verdict(probe.verdict) for probe in diagnosis.probes)])
     return Check(title, mood, " — ".join(filter(None, (saw, found))))
 
 
-def _found(stage: str, diagnosis: Diagnosis) -> tuple[str, Mood]:
+def _counts_of_findings(stage: str, diagnosis: Diagnosis) -> tuple[str, Mood]:
     findings = [finding for finding in diagnosis.findings if finding.stage == stage and not finding.what_if]
     numbers = {severity: sum(finding.severity is severity for finding in findings) for severity in Severity}
     text = ", ".join(count(number, severity.value) for severity, number in numbers.items() if number)
@@ -59,13 +59,13 @@ def _models(diagnosis: Diagnosis, look: Style) -> str:
 
 
 def _trainings(diagnosis: Diagnosis, look: Style) -> str:
-    told = [
+    marks = [
         f"{look.name(probe.training.name, 30)}: {probe.verdict.value}" if probe.training.name else probe.verdict.value
         for probe in diagnosis.probes[:4]
     ]
     if len(diagnosis.probes) == 1 and diagnosis.probes[0].verdict is not Verdict.FAILED:
-        return f"{told[0]}: {look.name(diagnosis.probes[0].why, 160)}"
-    return ", ".join(told)
+        return f"{marks[0]}: {look.name(diagnosis.probes[0].why, 160)}"
+    return ", ".join(marks)
 
 
 def _worst(moods: list[Mood]) -> Mood:

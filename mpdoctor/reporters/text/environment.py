@@ -26,13 +26,13 @@ KERAS = ("tf.keras", "Keras", "keras", "tf_keras")
 def rows_from_environment(diagnosis: Diagnosis, look: Style) -> list[tuple[str, str]]:
     left = dict(diagnosis.environment)
     pythons = dict.fromkeys(target.python for target in diagnosis.targets if target.python)
-    told = {question: _taken(left, labels) for question, labels in ASKED.items()}
-    told["Custom code"] = "yes"  # that is what mpdoctor examines
-    told["Python version"] = told["Python version"] or ", ".join(pythons)
-    told["GPU model"] = left.pop(NO_GPU, "") or _gpus(left)
+    answers = {question: _taken(left, labels) for question, labels in ASKED.items()}
+    answers["Custom code"] = "yes"  # that is what mpdoctor examines
+    answers["Python version"] = answers["Python version"] or ", ".join(pythons)
+    answers["GPU model"] = left.pop(NO_GPU, "") or _gpus(left)
     judged = ", ".join(dict.fromkeys(judged_by(diagnosis.targets)))
-    told["Keras in use"] = next((left.pop(label) for label in KERAS if label in left), judged)
-    rows = [("mpdoctor", diagnosis.version), *told.items(), *sorted(left.items())]
+    answers["Keras in use"] = next((left.pop(label) for label in KERAS if label in left), judged)
+    rows = [("mpdoctor", diagnosis.version), *answers.items(), *sorted(left.items())]
     return [(look.name(label, 60), look.name(text, 300)) for label, text in rows if text]
 
 
@@ -41,6 +41,6 @@ def _taken(left: dict[str, str], labels: tuple[str, ...]) -> str:
 
 
 def _gpus(environment: Mapping[str, str]) -> str:
-    """What they can do stays among the rest."""
+    """The names of the GPUs. Their capabilities are listed with the rest."""
     named = [text for label, text in environment.items() if label.startswith("GPU") and label[3:].strip().isdigit()]
     return ", ".join(named)

@@ -19,7 +19,7 @@ SEEN = {"source": "in the source", "model": "in the model", "training": "while t
 
 
 def further_layers(finding: Finding) -> list[str]:
-    """The layers that a finding speaks for, where its message can't have named them all."""
+    """The further layers that a finding holds for, where its message can't have named them all."""
     layers = finding.evidence.get("layers")
     if not isinstance(layers, list | tuple) or not all(isinstance(layer, str) for layer in layers):
         return []
@@ -27,8 +27,8 @@ def further_layers(finding: Finding) -> list[str]:
 
 
 def also_seen(finding: Finding, look: Style) -> list[str]:
-    """Each further sight in a line: where it was, and those sentences that neither the finding nor an earlier sight
-    says. A sight that says nothing new is left out."""
+    """A line for each other sight of the finding: its place, and the sentences that were not shown before. A sight
+    without a new sentence is left out."""
     sights: dict[tuple[str, str], list[AlsoSeen]] = {}
     for seen in finding.also_seen:
         if not (seen.code == finding.code and f"(line {seen.line})" in finding.help):
@@ -40,21 +40,22 @@ def also_seen(finding: Finding, look: Style) -> list[str]:
         if new:
             said = [*said, *new][:MOST_COMPARED]
             rule = f" ({code})" if code != finding.code else ""
-            lines.append(f"also seen {_where(alike, finding, look)}{rule}: {_fitting(new, look)}")
+            lines.append(f"also seen {_places_of_sights(alike, finding, look)}{rule}: {_fitting(new, look)}")
     return lines
 
 
-def _where(sights: Iterable[AlsoSeen], finding: Finding, look: Style) -> str:
+def _places_of_sights(sights: Iterable[AlsoSeen], finding: Finding, look: Style) -> str:
     """ "in the source, a.py:13 and a.py:14, and in the model": each stage once."""
     places: dict[str, dict[str, None]] = {}
     for seen in sights:
         places.setdefault(SEEN.get(seen.stage, seen.stage), {})[_place(seen, finding, look)] = None
-    told = [", ".join([stage, *([" and ".join(filter(None, at))] if any(at) else [])]) for stage, at in places.items()]
-    return (", and " if any("," in stage for stage in told) else " and ").join(told)
+    parts = [", ".join([stage, *([" and ".join(filter(None, at))] if any(at) else [])]) for stage, at in places.items()]
+    return (", and " if any("," in stage for stage in parts) else " and ").join(parts)
 
 
 def _place(seen: AlsoSeen, finding: Finding, look: Style) -> str:
-    """Where it is not the line that is shown; of what another rule says of this file ""."""
+    """The place of a sight where it differs from the line that is shown; "" for another rule's sight in the same
+    file."""
     shown = finding.location
     if shown is None or seen.path is None:
         return ""
@@ -70,13 +71,13 @@ def _sentences(text: str) -> list[str]:
 
 
 def _fitting(sentences: list[str], look: Style) -> str:
-    """As many whole sentences as fit; of a first one that is too long, its beginning and end."""
-    told = look.name(sentences[0], LONGEST_SIGHT)
+    """As many whole sentences as fit; a first sentence that is too long is shortened in its middle."""
+    text = look.name(sentences[0], LONGEST_SIGHT)
     for sentence in sentences[1:]:
-        if len(told) + len(sentence) >= LONGEST_SIGHT:
+        if len(text) + len(sentence) >= LONGEST_SIGHT:
             break
-        told += f" {look.name(sentence, LONGEST_SIGHT)}"
-    return told
+        text += f" {look.name(sentence, LONGEST_SIGHT)}"
+    return text
 
 
 def _say_the_same(sentence: str, other: str) -> bool:
@@ -85,7 +86,7 @@ def _say_the_same(sentence: str, other: str) -> bool:
 
 
 def marked_span(line: str, place: Location) -> tuple[int, int]:
-    """Where the span begins and ends in the line as it is shown, tabs and escapes counted."""
+    """First and last column of the span in the line as it is shown, with tabs and escapes counted."""
     shown = one_line(line).rstrip()
     indent = len(shown) - len(shown.lstrip())
     if not place.column or place.column > len(line):
@@ -100,6 +101,6 @@ _ADDRESS = re.compile(r"https?://[!-~]+")
 
 
 def pages_from_rules(rules: Iterable[RuleSummary]) -> dict[str, str]:
-    """By the code of each rule the address of its page. A saved diagnosis may be anybody's: only an address on the web
-    is taken for one."""
+    """The address of each rule's page, by code. Only web addresses are taken: a saved diagnosis may come from
+    anybody."""
     return {rule.code: rule.url for rule in rules if _ADDRESS.fullmatch(rule.url)}

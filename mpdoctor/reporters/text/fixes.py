@@ -56,7 +56,7 @@ def _lies_in(span: Location, place: Location, excerpt: Excerpt) -> bool:
 
 
 def _starts(text: str, first: int) -> dict[int, int]:
-    """Where each line begins in the text, by its number."""
+    """The index in the text at which each line begins, by line number."""
     starts, at = {}, 0
     for number, line in enumerate(text.split("\n"), first):
         starts[number] = at

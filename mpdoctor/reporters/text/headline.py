@@ -50,7 +50,7 @@ class Headline:
 def headline_from_diagnosis(diagnosis: Diagnosis, look: Style) -> Headline:
     place = _place(diagnosis, look)
     if any(not finding.what_if for finding in diagnosis.findings):
-        worst = _by_rule(diagnosis) if _is_of_many(diagnosis) else [_worst(diagnosis, look)]
+        worst = _counts_by_rule(diagnosis) if _is_of_many(diagnosis) else [_worst(diagnosis, look)]
         words, tails = f"{_counts(diagnosis)} in {place}", [f": {text}" for text in worst]
     else:
         words, tails = f"{place}: {_nothing_found(diagnosis)}", _afterthoughts(diagnosis, look)
@@ -90,7 +90,8 @@ def _counts(diagnosis: Diagnosis) -> str:
 
 
 def _worst(diagnosis: Diagnosis, look: Style) -> str:
-    """What the training shows speaks first: the other findings are often why."""
+    """The worst thing to name in the headline: the verdict on a training before any finding, since findings often
+    explain it."""
     for run in diagnosis.runs:
         if run.verdict not in (*GOOD, *OPEN):
             return f"recorded training {run.verdict.value}"
@@ -104,23 +105,23 @@ def _worst(diagnosis: Diagnosis, look: Style) -> str:
 
 
 def _is_of_many(diagnosis: Diagnosis) -> bool:
-    """Whether the findings are of several programs, none of which speaks for the others."""
+    """Whether the findings belong to several independent programs."""
     return len(diagnosis.targets) != 1 or diagnosis.targets[0].kind == "directory"
 
 
-def _by_rule(diagnosis: Diagnosis) -> list[str]:
+def _counts_by_rule(diagnosis: Diagnosis) -> list[str]:
     """How many findings each rule has, the worst first, and of those the most frequent; then shorter ways to say it."""
     real = [finding for finding in diagnosis.findings if not finding.what_if]
     counts = Counter(finding.name.replace("-", " ") for finding in real)
     rank = {finding.name.replace("-", " "): _rank(finding) for finding in sorted(real, key=_rank)}
     rules = sorted(counts, key=lambda name: (-rank[name], -counts[name], name))
-    told = [name if counts[name] == 1 else f"{name} ({counts[name]})" for name in rules]
-    several = [told[:most] for most in range(min(len(told), MOST_RULES), 0, -1)]
-    return [_listed(shown, len(told) - len(shown)) for shown in several]
+    parts = [name if counts[name] == 1 else f"{name} ({counts[name]})" for name in rules]
+    several = [parts[:most] for most in range(min(len(parts), MOST_RULES), 0, -1)]
+    return [_with_others(shown, len(parts) - len(shown)) for shown in several]
 
 
-def _listed(told: list[str], others: int) -> str:
-    return ", ".join([*told, *([f"and {count(others, 'other rule')}"] if others else [])])
+def _with_others(parts: list[str], others: int) -> str:
+    return ", ".join([*parts, *([f"and {count(others, 'other rule')}"] if others else [])])
 
 
 def _rank(finding: Finding) -> int:
@@ -157,7 +158,7 @@ def _predictions(diagnosis: Diagnosis) -> list[Probe]:
 
 
 def _why_not_trained(diagnosis: Diagnosis) -> str:
-    """Of one target whose model was looked at; "" where it was trained, too."""
+    """Why the model of a single target was inspected but not trained; "" in other cases."""
     if len(diagnosis.targets) != 1:
         return ""
     stages = diagnosis.targets[0].stages
@@ -167,7 +168,7 @@ def _why_not_trained(diagnosis: Diagnosis) -> str:
 
 
 def _afterthoughts(diagnosis: Diagnosis, look: Style) -> list[str]:
-    """What else is to be said in the first line, the longest first: the first that fits is taken."""
+    """Further parts of the first line, the longest first: the first that fits is taken."""
     what_if = sum(finding.what_if for finding in diagnosis.findings)
     if what_if:
         found = f"; {count(what_if, 'finding')}"
@@ -185,18 +186,18 @@ def _afterthoughts(diagnosis: Diagnosis, look: Style) -> list[str]:
     if not diagnosis.probes and not_trained:
         return [f"; not trained: {look.name(not_trained, 160)}", "; not trained"]
     if len(diagnosis.probes) != 1:
-        return _of_trainings(diagnosis, look)
-    return _of_training(diagnosis.probes[0], look)
+        return _trainings_text(diagnosis, look)
+    return _training_text(diagnosis.probes[0], look)
 
 
-def _of_trainings(diagnosis: Diagnosis, look: Style) -> list[str]:
-    """Of several, or of none."""
+def _trainings_text(diagnosis: Diagnosis, look: Style) -> list[str]:
+    """How many short trainings there were, with their names in the first of two forms; [] for none."""
     names = [look.name(probe.training.name, 20) for probe in diagnosis.probes if probe.training.name]
     trained = f"; {len(diagnosis.probes)} short trainings"
     return [f"{trained} ({', '.join(names)})", trained] if names else [trained] if diagnosis.probes else []
 
 
-def _of_training(probe: Probe, look: Style) -> list[str]:
+def _training_text(probe: Probe, look: Style) -> list[str]:
     half = (layer.compute_dtype for layer in probe.training.model.layers if layer.compute_dtype in HALF)
     dtype = look.name(next(half, probe.training.policy.removeprefix("mixed_")), 12)
     device = look.name(probe.training.device, 20)
@@ -204,9 +205,9 @@ def _of_training(probe: Probe, look: Style) -> list[str]:
     verdict = f"verdict {probe.verdict.value}"
     reference = probe.training.reference
     fidelities = [] if reference is None else [told_fidelity(reference, look, worst) for worst in (True, False)]
-    told = [f"; {steps}, {verdict}, {fidelity}" for fidelity in dict.fromkeys(fidelities) if fidelity]
-    told += [f"; {verdict}, {fidelity}" for fidelity in fidelities[1:] if fidelity]
-    return [*told, f"; {steps} on the {device}, {verdict}", f"; {steps}, {verdict}", f"; {verdict}"]
+    parts = [f"; {steps}, {verdict}, {fidelity}" for fidelity in dict.fromkeys(fidelities) if fidelity]
+    parts += [f"; {verdict}, {fidelity}" for fidelity in fidelities[1:] if fidelity]
+    return [*parts, f"; {steps} on the {device}, {verdict}", f"; {steps}, {verdict}", f"; {verdict}"]
 
 
 def _collapse(probe: Probe) -> str:

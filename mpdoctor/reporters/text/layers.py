@@ -63,5 +63,5 @@ def in_dtypes(layers: Iterable[LayerFacts], look: Style) -> str:
     """ "3 layers: 2 in float16, 1 in float32"."""
     layers = [layer for layer in layers if not layer.is_operation]
     dtypes = Counter(layer.compute_dtype for layer in layers if layer.follows_policy)
-    told = ", ".join(f"{number} in {look.name(dtype, 24)}" for dtype, number in dtypes.most_common())
-    return f"{count(len(layers), 'layer')}{': ' if told else ''}{told}"
+    counts = ", ".join(f"{number} in {look.name(dtype, 24)}" for dtype, number in dtypes.most_common())
+    return f"{count(len(layers), 'layer')}{': ' if counts else ''}{counts}"

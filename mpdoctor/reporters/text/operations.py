@@ -29,8 +29,8 @@ def named_values(finding: Finding, look: Style) -> str:
     named = finding.evidence.get("operands")
     if not isinstance(named, dict):
         return ""
-    told = [f"|{look.name(name, 40)}| {magnitude_text(value)}" for name, value in named.items() if _is_number(value)]
-    return f"largest {', '.join(told)}" if told else ""
+    parts = [f"|{look.name(name, 40)}| {magnitude_text(value)}" for name, value in named.items() if _is_number(value)]
+    return f"largest {', '.join(parts)}" if parts else ""
 
 
 def _is_number(value: object) -> bool:
@@ -49,8 +49,8 @@ def _broken(training: TrainingFacts) -> Iterator[OperationFacts]:
 
 def _same_line(operation: OperationFacts, finding: Finding) -> bool:
     places = (operation.location, finding.location)
-    ran, told = ((place.path, place.cell, place.line) if place else None for place in places)
-    return ran == told
+    ran, shown = ((place.path, place.cell, place.line) if place else None for place in places)
+    return ran == shown
 
 
 def _numbers(operation: OperationFacts, look: Style) -> str:
@@ -63,7 +63,7 @@ def _numbers(operation: OperationFacts, look: Style) -> str:
 
 
 def _went_in(operation: OperationFacts, look: Style) -> str:
-    """By the names that the line has for it, where it has some: "largest |h| 412 goes in"."""
+    """The operands by their names on the source line, where it has some: "largest |h| 412 goes in"."""
     if operation.operands:
         named = [f"|{look.name(operand.name, 40)}| {magnitude_text(operand.largest)}" for operand in operation.operands]
         return f"largest {', '.join(named)} {'goes' if len(named) == 1 else 'go'} in"

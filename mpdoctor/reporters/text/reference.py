@@ -24,29 +24,29 @@ def told_fidelity(reference: ReferenceFacts, look: Style, worst: bool = True) ->
 
 
 def lines(training: TrainingFacts, look: Style) -> list[tuple[str, str]]:
-    """(label, text); [] where nobody asked."""
+    """(label, text); [] where `--reference` was not given."""
     reference = training.reference
     if reference is None:
         return []
     if reference.not_measured:
         return [("float32", f"not compared, because {look.name(reference.not_measured, 300)}")]
-    told = [("float32", _compared(reference, look))]
+    rows = [("float32", _compared(reference, look))]
     flushed = {v.path: v.flushed for step in reference.steps for v in step.variables if v.underflows}
     if flushed:
         shares = [f"{look.name(path, 60)} {share:.0%}" for path, share in list(flushed.items())[:MOST]]
         more = f" and {len(flushed) - MOST} more" if len(flushed) > MOST else ""
-        told.append(("flushed", ", ".join(shares) + more))
+        rows.append(("flushed", ", ".join(shares) + more))
     if reference.no_time:
-        told.append(("room", "not looked for: the time of --budget was spent"))
+        rows.append(("room", "not looked for: the time of --budget was spent"))
     elif reference.room is not None:
-        told.append(("room", room_text(reference, reference.room, look)))
+        rows.append(("room", room_text(reference, reference.room, look)))
     if reference.divergence is not None:
-        told.append(("both losses", _loss_text(reference.divergence, look)))
-    return told
+        rows.append(("both losses", _loss_text(reference.divergence, look)))
+    return rows
 
 
 def _loss_text(divergence: DivergenceFacts, look: Style) -> str:
-    """Of the training once more, in 16 bits and in float32."""
+    """How the losses of the repeated training compare in 16 bits and in float32."""
     if divergence.not_measured:
         return f"not compared over the training, because {look.name(divergence.not_measured, 300)}"
     last, steps = divergence.last_third, len(divergence.steps)

@@ -30,14 +30,14 @@ def not_done(diagnosis: Diagnosis, look: Style) -> list[str]:
     # what is true of all targets needs no name
     alike = all(target.stages == diagnosis.targets[0].stages for target in diagnosis.targets)
     several = len(diagnosis.targets) > 1
-    told = []
+    parts = []
     for target in diagnosis.targets:
         of = f"{look.name(target.id, 60)}: " if several and (target.files_written or not alike) else ""
-        told += [of + line for line in _target_lines(target, look)]
+        parts += [of + line for line in _target_lines(target, look)]
     for skipped in diagnosis.skipped:
         missing = NOT_DONE.get(skipped.code) or f"{look.name(skipped.code)} did not look"
-        told.append(f"{missing}: {look.name(skipped.reason, LONGEST_REASON)}")
-    return list(dict.fromkeys(told))
+        parts.append(f"{missing}: {look.name(skipped.reason, LONGEST_REASON)}")
+    return list(dict.fromkeys(parts))
 
 
 def broken(diagnosis: Diagnosis, look: Style) -> list[str]:
@@ -50,7 +50,7 @@ def broken(diagnosis: Diagnosis, look: Style) -> list[str]:
 
 
 def _error_and_line(error: str) -> str:
-    """Of a whole traceback the error and the line of ours that it was raised in; other texts as they are."""
+    """For a traceback the error and the line of mpdoctor that raised it; other texts unchanged."""
     if not error.startswith("Traceback"):
         return error
     own_lines = OWN_FRAME.findall(error)
@@ -60,18 +60,18 @@ def _error_and_line(error: str) -> str:
 
 def about(diagnosis: Diagnosis, look: Style) -> list[str]:
     """The Kerases and Pythons of all targets, what else computed there, and how much was suppressed."""
-    told = judged_by(diagnosis.targets)
+    parts = judged_by(diagnosis.targets)
     tensorflow = diagnosis.environment.get("TensorFlow")
-    told += [f"TensorFlow {tensorflow}"] if tensorflow else []
-    told += [f"Python {target.python}" for target in diagnosis.targets if target.python]
+    parts += [f"TensorFlow {tensorflow}"] if tensorflow else []
+    parts += [f"Python {target.python}" for target in diagnosis.targets if target.python]
     chosen = diagnosis.environment.get(CHOSEN)
-    told += [f"run by {chosen}"] if chosen else []
+    parts += [f"run by {chosen}"] if chosen else []
     run_as = diagnosis.environment.get(RUN_AS)
-    told += [f"run as {run_as}"] if run_as else []
-    told += [diagnosis.environment[f"GPU {n}"] for n in range(MOST_GPUS) if f"GPU {n}" in diagnosis.environment]
+    parts += [f"run as {run_as}"] if run_as else []
+    parts += [diagnosis.environment[f"GPU {n}"] for n in range(MOST_GPUS) if f"GPU {n}" in diagnosis.environment]
     if diagnosis.suppressed:
-        told.append(f"{count(diagnosis.suppressed, 'finding')} suppressed")
-    return [look.name(text, LONGEST_REASON) for text in dict.fromkeys(told)]
+        parts.append(f"{count(diagnosis.suppressed, 'finding')} suppressed")
+    return [look.name(text, LONGEST_REASON) for text in dict.fromkeys(parts)]
 
 
 def _target_lines(target: TargetReport, look: Style) -> list[str]:
@@ -100,9 +100,9 @@ def judged_by(targets: Sequence[TargetReport]) -> list[str]:
             reasons.setdefault(str(target.keras), []).append(target.keras.because)
             for keras, paths in target.other_keras:
                 files[str(keras)] += len(paths)
-    told = [f"judged by {keras} ({_few(list(dict.fromkeys(why)))})" for keras, why in reasons.items()]
+    parts = [f"judged by {keras} ({_few(list(dict.fromkeys(why)))})" for keras, why in reasons.items()]
     others = [f"{keras} for {count(number, 'file')}" for keras, number in files.items()]
-    return [*ran, *([", ".join([*told[:1], *others])] if told else []), *told[1:]]
+    return [*ran, *([", ".join([*parts[:1], *others])] if parts else []), *parts[1:]]
 
 
 def _ran(target: TargetReport) -> bool:

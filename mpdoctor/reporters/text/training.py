@@ -98,7 +98,7 @@ def is_constant(training: TrainingFacts) -> bool:
 
 
 def course_of_scale(training: TrainingFacts, look: Style) -> str:
-    """Where it began and ended, and which steps it cost; "" where there is none."""
+    """Where the loss scale began and ended, and which steps it cost; "" where there is none."""
     known = [step.loss_scale for step in training.steps if step.loss_scale is not None]
     if not known:
         return ""
@@ -125,7 +125,7 @@ def failing_replicas(training: TrainingFacts, look: Style) -> list[str]:
     bad = [(number, step) for number, step in enumerate(training.steps, 1) if step.nonfinite_replicas]
     if not bad:
         return []
-    told = []
+    parts = []
     for replica in sorted({replica for _, step in bad for replica in step.nonfinite_replicas}):
         for applied in (True, False):
             steps = [n for n, step in bad if replica in step.nonfinite_replicas and step.applied is applied]
@@ -133,8 +133,8 @@ def failing_replicas(training: TrainingFacts, look: Style) -> list[str]:
                 done = "applied to the weights" if applied else "skipped"
                 place = f"{replica} of {training.replicas} (0 is the first)"
                 text = f"{place}: inf or NaN, {done}, in step {_ranges(steps, look)}"
-                told.append(text)
-    return told
+                parts.append(text)
+    return parts
 
 
 def magnitudes(training: TrainingFacts, look: Style) -> tuple[str, str] | None:

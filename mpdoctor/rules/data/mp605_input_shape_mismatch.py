@@ -72,7 +72,7 @@ def in_failure(failure: FailureFacts) -> Iterator[Finding]:
     evidence["error"] = failure.message
     changed = _changed_batch(failure, error) if failure.layer is None else None
     if changed is not None:
-        yield _of_batch(changed, error, evidence)
+        yield _finding_of_batch(changed, error, evidence)
         return
     place = place_of_failure(failure)
     yield Finding(
@@ -98,7 +98,7 @@ def _first(shape: str) -> int | None:
     return int(found[1]) if found else None
 
 
-def _of_batch(batch: BatchFacts, error: ShapeError, evidence: dict[str, str]) -> Finding:
+def _finding_of_batch(batch: BatchFacts, error: ShapeError, evidence: dict[str, str]) -> Finding:
     return Finding(
         f"Layer `{batch.layer}` ({batch.class_name}) gets {batch.given} samples and returns {batch.returned}, so the "
         f"loss has no label for each of them: {error.words}. A `-1` as the first size of a reshape takes any number of "

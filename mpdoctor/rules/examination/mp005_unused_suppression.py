@@ -51,9 +51,9 @@ def in_suppression(facts: SuppressionFacts) -> Iterator[Finding]:
     useless = [*facts.unknown, *facts.unused]
     if not useless:
         return
-    told = [f"there is no rule {_listed(facts.unknown)}"] if facts.unknown else []
+    told = [f"there is no rule {_listed_selectors(facts.unknown)}"] if facts.unknown else []
     if facts.unused:
-        told.append(f"{_listed(facts.unused)} {_is(facts.unused)} not found {_where(facts)}")
+        told.append(f"{_listed_selectors(facts.unused)} {_is(facts.unused)} not found {_place_in_words(facts)}")
     yield Finding(
         f"This `{ignore}` comment suppresses nothing: {', and '.join(told)}."
         if len(useless) == len(comment.selectors)
@@ -75,7 +75,7 @@ def _help(facts: SuppressionFacts, useless: list[str]) -> str:
     return f"Keep what is used: `# mpdoctor: {'ignore-file' if comment.whole_file else 'ignore'}[{', '.join(kept)}]`."
 
 
-def _where(facts: SuppressionFacts) -> str:
+def _place_in_words(facts: SuppressionFacts) -> str:
     comment = facts.suppression
     if comment.whole_file:
         return "in this file"
@@ -84,7 +84,7 @@ def _where(facts: SuppressionFacts) -> str:
     return "on this line" if comment.lines[0] == comment.lines[1] else "in this statement"
 
 
-def _listed(selectors: tuple[str, ...]) -> str:
+def _listed_selectors(selectors: tuple[str, ...]) -> str:
     more = [f"{len(selectors) - MOST_NAMED + 1} more"] if len(selectors) > MOST_NAMED else []
     named = [*selectors[: MOST_NAMED - len(more)], *more]
     return named[0] if len(named) == 1 else ", ".join(named[:-1]) + " and " + named[-1]

@@ -95,7 +95,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         unread = UnreadOutputs(facts, model)
         for layer in output_layers(facts, model):
             if layer not in unread.layers:
-                yield from _of_layer(facts, layer, cast_by_program)
+                yield from _findings_of_layer(facts, layer, cast_by_program)
         for output, dtype in () if cast_by_program else computed_outputs(facts, model):
             if output not in unread.tensors:
                 name = text_at(facts, output.location) or function_behind(output)
@@ -103,8 +103,8 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
                 yield Finding(message, _help_for_computed(output), output.location)
 
 
-def _of_layer(facts: SourceFacts, layer: Call, cast_by_program: bool) -> Iterator[Finding]:
-    dtype = sixteen_bit_output(facts, layer) or _of_lambda_layer(facts, layer)
+def _findings_of_layer(facts: SourceFacts, layer: Call, cast_by_program: bool) -> Iterator[Finding]:
+    dtype = sixteen_bit_output(facts, layer) or _dtype_of_lambda_layer(facts, layer)
     activations = activations_of_outputs(facts, layer)
     if cast_by_program and activations <= set(KEEPING_DIGITS):
         return
@@ -115,7 +115,7 @@ def _of_layer(facts: SourceFacts, layer: Call, cast_by_program: bool) -> Iterato
         yield Finding(_message(name, dtype), _help(name, layer), layer.location, evidence=evidence, fix=fix)
 
 
-def _of_lambda_layer(facts: SourceFacts, layer: Call) -> str | None:
+def _dtype_of_lambda_layer(facts: SourceFacts, layer: Call) -> str | None:
     found = precision_of(facts).of_lambda_layer(layer) if is_call_of(layer, "keras.layers.Lambda") else None
     return found if found in HALF else None
 
@@ -144,8 +144,8 @@ def _trained_models(facts: SourceFacts) -> Iterable[Call]:
 
 
 def _trains_its_output(facts: SourceFacts, model: Call) -> bool:
-    """Whether the loss is computed from the model's output; False for a custom train_step that never calls the "
-    "model, or one that the model is given and that is not followed from here."""
+    """Whether the loss is computed from the model's output; False for a custom train_step that never calls the model,
+    or one that the model is given and that is not followed from here."""
     own = class_of(model)
     step = own.find_method("train_step") if own is not None else None
     if own is None or step is None:
@@ -183,8 +183,8 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
 
 
 def _outermost_outputs(model: ModelFacts) -> list[LayerFacts]:
-    """The layers whose outputs are the model's outputs; a nested model only where its last layers are not among "
-    "them."""
+    """The layers whose outputs are the model's outputs; a nested model only where its last layers are not among
+    them."""
     return [layer for layer in model.layers if _is_floating_output(layer) and not _holds_outputs(model, layer)]
 
 

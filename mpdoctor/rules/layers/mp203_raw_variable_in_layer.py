@@ -99,7 +99,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     variables = [variable for variable in raw_variables(facts) if facts.dtype_of(variable) in FLOATS]
     operands = mixed_operands(facts) if variables else ()
     met = [mixed_operand for mixed_operand in operands if not asks_for_dtype(mixed_operand[0].context)]
-    plain, cast = _by_what_meets(met, past_casts=False), _by_what_meets(met, past_casts=True)
+    plain, cast = _operations_by_operand(met, past_casts=False), _operations_by_operand(met, past_casts=True)
     for variable in variables:
         met_plain, met_cast = plain.get(id(variable), []), cast.get(id(variable), [])
         raising = next((pair for pair in met_plain if _meets(facts, pair, variable, past_casts=False)), None)
@@ -107,8 +107,8 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             yield _finding(facts, variable, raising)
 
 
-def _by_what_meets(met: Iterable[MixedOperands], past_casts: bool) -> dict[int, list[MixedOperands]]:
-    """By the identity of each value that an operand may be."""
+def _operations_by_operand(met: Iterable[MixedOperands], past_casts: bool) -> dict[int, list[MixedOperands]]:
+    """The operations by the id of each value that an operand may be."""
     found: dict[int, list[MixedOperands]] = {}
     for pair in met:
         for identity in {id(value) for operand in pair[1] for value in _behind(operand, past_casts)}:

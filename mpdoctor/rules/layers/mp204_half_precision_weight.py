@@ -132,7 +132,7 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
 
 
 def _computed_in_by_policy(dtype: Value) -> str | None:
-    """What `POLICY.compute_dtype` names, of a policy that the program makes."""
+    """The dtype of `POLICY.compute_dtype`, for a policy that the program makes."""
     if not isinstance(dtype, Attribute) or dtype.name != "compute_dtype" or not isinstance(dtype.of, Call):
         return None
     policies = policies_named(dtype.of)
@@ -140,7 +140,7 @@ def _computed_in_by_policy(dtype: Value) -> str | None:
 
 
 def _computed_in_by_global_policy(facts: SourceFacts, dtype: Value) -> str | None:
-    """What `global_policy().compute_dtype` names, where only one policy may be in force."""
+    """The dtype of `global_policy().compute_dtype`, where only one policy may be in force."""
     if not isinstance(dtype, Attribute) or dtype.name != "compute_dtype" or not isinstance(dtype.of, Call):
         return None
     policies = facts.policies_at(dtype.of) if is_policy_in_force(dtype.of) else ()

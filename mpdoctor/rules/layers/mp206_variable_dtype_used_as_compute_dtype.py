@@ -79,7 +79,9 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         name = _variable_dtype(facts, call)
         if name is None or asks_for_dtype(call.context) or facts.dtype_of(call) != VARIABLE:
             continue
-        met = next((pair for pair in _by_what_meets(facts).get(id(call), ()) if _meets(facts, pair, call)), None)
+        met = next(
+            (pair for pair in _operations_by_operand(facts).get(id(call), ()) if _meets(facts, pair, call)), None
+        )
         told = f"`{name}` is the dtype of the layer's weights, which is float32 under a mixed policy"
         if met is not None:
             yield _finding(
@@ -87,7 +89,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
                 call,
                 safe_fix(FIX, _edit(facts, call)),
                 Severity.ERROR,
-                _where_it_meets(met, call),
+                _also_combined_at(met, call),
             )
         elif runs_in_layer(facts, call.context) and _widens_half(facts, call):
             message = f"{told}: this is computed in float32, while the rest of the layer is 16-bit."
@@ -112,7 +114,7 @@ def _finding(
     return Finding(message, help, call.location, severity=severity, also_seen=also_seen, fix=fix)
 
 
-def _where_it_meets(met: MixedOperands, call: Call) -> tuple[AlsoSeen, ...]:
+def _also_combined_at(met: MixedOperands, call: Call) -> tuple[AlsoSeen, ...]:
     place = met[0].location
     if place.line == call.location.line:
         return ()
@@ -166,7 +168,7 @@ def _variable_dtype(facts: SourceFacts, call: Call) -> str | None:
 
 
 def _dtypes_of_weights(facts: SourceFacts, given: Iterable[Value]) -> Iterator[Attribute]:
-    """Of these values those that are the weights' dtype of a layer that computes in 16 bits."""
+    """Those of these values that are the weights' dtype of a layer which computes in 16 bits."""
     for option in _attributes_and_calls(given):
         is_made = isinstance(option, Call) and is_call_of(option, "tensorflow.as_dtype")
         value = option.argument(0) if isinstance(option, Call) and is_made else option
@@ -185,8 +187,8 @@ def _attributes_and_calls(given: Iterable[Value]) -> Iterator[Attribute | Call]:
 
 
 @lru_cache(maxsize=1)
-def _by_what_meets(facts: SourceFacts) -> dict[int, list[MixedOperands]]:
-    """By the identity of each value that an operand is made from."""
+def _operations_by_operand(facts: SourceFacts) -> dict[int, list[MixedOperands]]:
+    """The operations by the id of each value that an operand is made from."""
     found: dict[int, list[MixedOperands]] = {}
     for pair in mixed_operands(facts):
         for identity in {id(value) for operand in pair[1] for value in _makings(operand)}:

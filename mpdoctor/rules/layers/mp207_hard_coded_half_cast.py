@@ -96,7 +96,8 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 
 
 def _in_steps(facts: SourceFacts, told: set[Location]) -> Iterator[Finding]:
-    """Once for each place that is not told yet: a loss that is followed from each call of it is many casts."""
+    """A finding for each cast at a place that has none yet: a loss that is followed from each of its calls holds the
+    same cast many times."""
     met = {call.location: dtype for call, dtype in _met_in_steps(facts)}
     for place, dtype in met.items():
         if place not in told:
@@ -104,8 +105,8 @@ def _in_steps(facts: SourceFacts, told: set[Location]) -> Iterator[Finding]:
 
 
 def _casts_by_name(facts: SourceFacts, losses: set[int]) -> Iterator[tuple[Call, str, Value, bool]]:
-    """Each call that casts or makes a tensor by name: its dtype, the value that names it, and whether it is in a "
-    "loss."""
+    """Each call that casts or makes a tensor by name: its dtype, the value that names it, and whether it is in a
+    loss."""
     for call, dtype, given in (*_casts(facts), *_made(facts)):
         if dtype not in HALF or _is_of_a_tensor(given) or _is_conditional(call.context):
             continue
@@ -158,7 +159,7 @@ def _deciding(value: Value) -> list[Value]:
 
 
 def _can_be_switched(facts: SourceFacts) -> bool:
-    """Whether the program sets its 16-bit policy on one path only, or is told which, and gives none to layers."""
+    """Whether the program sets its 16-bit policy on one path only, or by an argument, and gives none to layers."""
     layers = [call for call in facts.calls if layer_name(call) is not None or call.method == "__init__"]
     given = {name for layer in layers for name in policies_named(layer.keyword("dtype"))}
     return given.isdisjoint(SIXTEEN_BITS) and any(map(_sets_one_of_several, facts.policy_calls))
@@ -188,8 +189,8 @@ def _made(facts: SourceFacts) -> Iterator[tuple[Call, str, Value]]:
 
 @lru_cache(maxsize=1)
 def _combined(facts: SourceFacts) -> frozenset[int]:
-    """The ids of the values that are operands of an operation, directly or through a function that keeps their "
-    "dtype."""
+    """The ids of the values that are operands of an operation, directly or through a function that keeps their
+    dtype."""
     joining = [call for call in facts.calls if isinstance(call.callee, Api) and call.method in JOINING]
     waiting = [operand for operation in facts.operations for operand in operation.operands]
     waiting += [operand for call in joining for operand in call.arguments(JOINING[call.method])]

@@ -124,7 +124,7 @@ def _layers_against_parent(model: ModelFacts) -> Iterator[tuple[LayerFacts, Laye
 
 
 def _made_inside(facts: SourceFacts) -> dict[int, list[Call]]:
-    """By the id of a class the layers without a dtype that it makes."""
+    """The layers without a dtype that a class makes, by the id of the class."""
     made: dict[int, list[Call]] = {}
     makers: dict[Context, ClassFacts | None] = {}
     for call in facts.calls:

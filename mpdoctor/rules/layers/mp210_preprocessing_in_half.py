@@ -155,7 +155,7 @@ def _scales(facts: SourceFacts) -> list[float | None]:
 
 
 def _outside_live(layer: LayerFacts) -> str | None:
-    """The same for the live layer's constants, including those that a Normalization has learnt."""
+    """Like `_outside`, for the live layer's constants, including those that a Normalization has learnt."""
     magnitudes = {name: (largest, smallest) for name, largest, smallest in layer.settings.constants}
     if 0 < magnitudes.get("scale", (0.0, 0.0))[1] < SMALLEST_NORMAL:
         return SMALL_SCALE
@@ -213,19 +213,22 @@ def _made_from(value: Value) -> tuple[Value, ...]:
 
 
 def _outside(name: str, call: Call) -> str | None:
-    """What happens in float16 to a constant of the layer outside its range; "" where none is."""
+    """The effect in float16 of a constant of the layer that is outside its range; None where there is none."""
     if name == "Rescaling":
         scale, offset = call.argument(0, "scale"), call.argument(1, "offset")
         if any(0 < abs(number) < SMALLEST_NORMAL for number in _numbers(scale)):
             return SMALL_SCALE
-        if any(abs(number) > LARGEST_HALF for number in (*_numbers(scale), *_numbers(offset))):
+        if _is_beyond_half(scale) or _is_beyond_half(offset):
             return BEYOND["scale"]
     if name == "Normalization":
-        if any(abs(number) > LARGEST_HALF for number in _numbers(call.keyword("mean"))):
-            return BEYOND["mean"]
-        if any(abs(number) > LARGEST_HALF for number in _numbers(call.keyword("variance"))):
-            return BEYOND["variance"]
+        beyond = [argument for argument in ("mean", "variance") if _is_beyond_half(call.keyword(argument))]
+        return BEYOND[beyond[0]] if beyond else None
     return None
+
+
+def _is_beyond_half(value: Value | None) -> bool:
+    """Whether one of the numbers that a constant holds is infinite in float16."""
+    return any(abs(number) > LARGEST_HALF for number in _numbers(value))
 
 
 def _numbers(value: Value | None) -> list[float]:

@@ -281,7 +281,7 @@ def _states(call: Call) -> Iterator[Value]:
 
 
 def _spread(value: Value | None) -> Iterator[Value]:
-    """What is in a list, also of `[state] * 2`."""
+    """The elements of a list, also of `[state] * 2`."""
     for option in options(value):
         listed = _listed(option)
         for item in (option,) if listed is None else listed.items:

@@ -235,7 +235,7 @@ def _makes_array(call: Call) -> bool:
 
 
 def _dtype_given(call: Call) -> Value | None:
-    """The dtype that a call is told to give its result: in `.astype(x.dtype)`, `np.zeros(n, x.dtype)`, `tf.cast(…)`."""
+    """The dtype that a call is given for its result: in `.astype(x.dtype)`, `np.zeros(n, x.dtype)`, `tf.cast(…)`."""
     if isinstance(call.callee, Attribute):
         return call.argument(0, "dtype") if call.callee.name == "astype" else call.keyword("dtype")
     place, _, name = public_name(call.callee.name).rpartition(".") if isinstance(call.callee, Api) else ("", "", "")

@@ -124,8 +124,8 @@ def _fix(facts: SourceFacts, raising: Location, second: Parameter) -> Fix | None
 def _wide_inputs(
     facts: SourceFacts, met: MixedOperands, given: Sequence[tuple[Call, ClassFacts]]
 ) -> Iterator[tuple[Parameter, Location]]:
-    """The later inputs of a layer that meet a 16-bit tensor, each with a call of the layer that passes it in "
-    "float32."""
+    """The later inputs of a layer that meet a 16-bit tensor, each with a call of the layer that passes it in
+    float32."""
     event, operands = met
     for value in operands:
         second = _second_input(value)

@@ -75,7 +75,8 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
 
 
 def _gives_float32(layer: LayerFacts) -> bool:
-    """Only layers between other layers count: an output may be float32 on purpose."""
+    """Whether the layer's output is float32 and goes on to other layers: an output of the model may be float32 on
+    purpose."""
     return layer.output_dtypes[:1] == ("float32",) and not layer.is_output and not layer.is_model
 
 

@@ -73,16 +73,16 @@ PARTS = ("constraint", "regularizer")
 def in_failure(failure: FailureFacts) -> Iterator[Finding]:
     if refuses_half(failure):
         variable = uncast_variable(failure)
-        yield _of_layer(failure) if variable is None else _of_variable(failure, variable)
-    elif _of_saved_model(failure):
+        yield _finding_of_layer(failure) if variable is None else _finding_of_variable(failure, variable)
+    elif _is_of_saved_model(failure):
         yield from _saved_model(failure)
     elif (signature := half_given_to_signature(failure)) is not None:
-        yield _of_signature(failure, signature)
+        yield _finding_of_signature(failure, signature)
     elif (part := failure.part) is not None and part.kind in PARTS and not part.own and _is_of_precision(failure):
-        yield _of_part(failure, part)
+        yield _finding_of_part(failure, part)
 
 
-def _of_layer(failure: FailureFacts) -> Finding:
+def _finding_of_layer(failure: FailureFacts) -> Finding:
     half = failure.layer_dtype or "16-bit"
     place, part = place_of_failure(failure), failure.part
     inside = f"{named_part(part)} of {place}" if part is not None and part.kind in PARTS else place
@@ -97,7 +97,7 @@ def _of_layer(failure: FailureFacts) -> Finding:
     )
 
 
-def _of_variable(failure: FailureFacts, variable: str) -> Finding:
+def _finding_of_variable(failure: FailureFacts, variable: str) -> Finding:
     """The finding where the layer is right, but its input is a tf.Variable, which Keras 2 does not cast."""
     return Finding(
         f"{_capital(place_of_failure(failure))} is given `{variable}`, a float32 tf.Variable. Keras 2 casts the "
@@ -125,11 +125,11 @@ def _saved_model(failure: FailureFacts) -> Iterator[Finding]:
     )
 
 
-def _of_saved_model(failure: FailureFacts) -> bool:
+def _is_of_saved_model(failure: FailureFacts) -> bool:
     return failure.part is not None and failure.part.kind == "saved-model"
 
 
-def _of_signature(failure: FailureFacts, half: str) -> Finding:
+def _finding_of_signature(failure: FailureFacts, half: str) -> Finding:
     place = place_of_failure(failure)
     return Finding(
         "A function with a float32 signature, a SavedModel's or a `tf.function` with `input_signature`, is given "
@@ -141,9 +141,9 @@ def _of_signature(failure: FailureFacts, half: str) -> Finding:
     )
 
 
-def _of_part(failure: FailureFacts, part: PartFacts) -> Finding:
-    """The finding for a library's regularizer or constraint, whose input is a weight: float32 under every mixed "
-    "policy."""
+def _finding_of_part(failure: FailureFacts, part: PartFacts) -> Finding:
+    """The finding for a library's regularizer or constraint, whose input is a weight: float32 under every mixed
+    policy."""
     argument = "kernel_constraint" if part.kind == "constraint" else "kernel_regularizer"
     half = half_given_for_float32(failure)
     returns = f"a {half} value comes back from it" if half else "it makes 16-bit numbers itself"

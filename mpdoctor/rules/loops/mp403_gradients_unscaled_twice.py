@@ -217,7 +217,7 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
 
 
 def _divided_by_a_number(training: TrainingFacts, seen: ScaleDependenceFacts) -> Iterator[Finding]:
-    """By a loss scale of one moment, and then by the wrapper, which divides by the scale in force."""
+    """A finding where gradients are divided by a constant loss scale, and then by the wrapper's current one."""
     number = fixed_divisor(training)
     if number is None or seen.grows or not training.model.keras.is_keras3 or not seen.wrappers:
         return

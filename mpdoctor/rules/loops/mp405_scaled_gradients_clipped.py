@@ -165,8 +165,8 @@ def _unscaled_first(facts: SourceFacts, clip: Call, unscaling: Call, gradient: C
 
 
 def _clipped_before_apply(facts: SourceFacts) -> Iterator[tuple[Call | Operation, Call, Call]]:
-    """Each call that clips scaled gradients, the apply call, which unscales in Keras 3, and the tape's `gradient` "
-    "call."""
+    """Each call that clips scaled gradients, the apply call, which unscales in Keras 3, and the tape's `gradient`
+    call."""
     for apply, gradient in applied_gradients(facts):
         if applied_by_its_scaler(facts, apply, gradient):
             yield from ((clip, apply, gradient) for clip in _clips_scaled(facts, given_to(apply), gradient))

@@ -82,8 +82,8 @@ def _optimizer(read: Read) -> str:
 
 
 def _fix(facts: SourceFacts, read: Read) -> Fix | None:
-    """The edit for Keras 3, which unscales when it applies gradients: the unscaling call is replaced by its "
-    "argument."""
+    """The edit for Keras 3, which unscales when it applies gradients: the unscaling call is replaced by its
+    argument."""
     if read.name == "get_scaled_loss":
         return safe_fix("Write `scale_loss`", attribute_renamed(facts, read, "scale_loss"))
     call = call_of(facts, read.location) if read.name == "get_unscaled_gradients" else None

@@ -96,10 +96,10 @@ def _multiplied_by_hand(facts: SourceFacts) -> Iterator[Finding]:
                 continue
             if precision_of(facts).half(product, gradient.context) == "float16":
                 said.add(product.location)
-                yield _of_product(facts, product, loss, wrapper)
+                yield _finding_of_product(facts, product, loss, wrapper)
 
 
-def _of_product(facts: SourceFacts, product: Value, loss: Value | None, wrapper: Value) -> Finding:
+def _finding_of_product(facts: SourceFacts, product: Value, loss: Value | None, wrapper: Value) -> Finding:
     text = text_at(facts, loss.location) if loss is not None else ""
     text = text if text.isidentifier() else "loss"
     return Finding(

@@ -95,7 +95,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 
 
 def _scaled_and_divided(facts: SourceFacts) -> Iterator[tuple[list[Call], list[Call]]]:
-    """Of each gradient that is applied the calls that scaled its loss, and those that divide it by a loss scale."""
+    """For each gradient that is applied: the calls that scaled its loss, and those that divide it by a loss scale."""
     for apply, gradient in applied_gradients(facts):
         scaling = list(scaling_calls(target(gradient)))
         if scaling and all(scales(facts, call) for call in scaling):

@@ -259,7 +259,7 @@ def _is_added_to_half(facts: SourceFacts, precision: Precision, event: Operation
 
 @lru_cache(maxsize=1)
 def _sums_by_operand(facts: SourceFacts) -> dict[int, list[tuple[Operation | Call, tuple[Value, ...]]]]:
-    """By the ids of what is added."""
+    """The sums by the id of each of their operands."""
     found: dict[int, list[tuple[Operation | Call, tuple[Value, ...]]]] = {}
     for sum_, operands in _sums(facts):
         for one in {id(operand) for operand in operands}:

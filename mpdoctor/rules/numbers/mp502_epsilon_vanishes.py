@@ -266,7 +266,7 @@ def _without_guard(divisor: ast.expr, number: Value, guarded: Value) -> ast.expr
 
 
 def _values_of(guarded: Value) -> tuple[Value, ...]:
-    """Of a sum or a maximum what it is taken of."""
+    """The operands of a sum, or the arguments of a maximum."""
     if isinstance(guarded, Operation):
         return guarded.operands
     return guarded.args if isinstance(guarded, Call) else ()

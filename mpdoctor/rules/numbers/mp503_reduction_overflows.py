@@ -121,7 +121,7 @@ def _large_means(facts: SourceFacts) -> Iterator[Finding]:
     for call, value, number in large_means(facts):
         if not asks_for_dtype(call.context) and precision.dtype(value, call.context) == "float16":
             yield Finding(
-                _of_mean(number),
+                _message_on_mean(number),
                 "Cast first: `tf.reduce_mean(tf.cast(x, tf.float32), …)`.",
                 call.location,
                 fix=_fix(facts, call, SUM),
@@ -132,7 +132,7 @@ def _large_poolings(facts: SourceFacts) -> Iterator[Finding]:
     for layer, number in large_pooling(facts):
         if half_dtype_of_layer(facts, layer) == "float16":
             yield Finding(
-                _of_mean(number),
+                _message_on_mean(number),
                 f'Average in float32: `{layer.method}(dtype="float32")`.',
                 layer.location,
                 fix=unsafe_fix('Give it dtype="float32"', in_float32(facts, layer)),
@@ -153,7 +153,8 @@ def _fix(facts: SourceFacts, event: Call | Operation, kind: str) -> Fix | None:
 
 
 def _cast_in_square(facts: SourceFacts, summing: Call) -> list[Edit] | None:
-    """Of `tf.reduce_sum(tf.square(x))`, in which a value of 256 is infinite before it is added."""
+    """The edits that cast inside `tf.reduce_sum(tf.square(x))`, where the square of 256 is infinite before anything is
+    added."""
     squared = summing.argument(0)
     if not isinstance(squared, Call | Operation) or not holds(summing.location, squared.location):
         return None
@@ -171,7 +172,7 @@ def _is_einsum(event: Call | Operation) -> bool:
     return isinstance(event, Call) and function_named(event) == "einsum"
 
 
-def _of_mean(number: int) -> str:
+def _message_on_mean(number: int) -> str:
     return (
         f"This is a mean over {number:,} float16 values: from {UNCOUNTABLE} values on its gradient is 0 at every loss "
         "scale, because TensorFlow divides the gradient by that number, which is inf in float16."

@@ -104,7 +104,7 @@ def _differentiated(facts: SourceFacts, precision: Precision) -> Iterator[Findin
         for part, half in _outermost([*_halves(precision, _unscaled(target(call)), call.context)]):
             casts = [summand for summand in (part, *_parts(part)) if summand is not None and is_cast(summand)]
             is_cast_down = any(precision.half(cast, call.context) for cast in casts)
-            said = _of_a_cast if is_cast_down else _finding
+            said = _finding_of_cast if is_cast_down else _finding
             yield said(half, part.location, loss_in_float32(facts, part))
 
 
@@ -120,7 +120,8 @@ def _compiled(facts: SourceFacts, precision: Precision) -> Iterator[Finding]:
 
 
 def _outermost(parts: list[tuple[Value, str]]) -> Iterator[tuple[Value, str]]:
-    """Without those written in another one: in a loop that adds up a loss, the sum holds its last summand."""
+    """The parts that are not written inside another part: in a loop that adds up a loss, the sum holds its last
+    summand."""
     places = [part.location for part, _ in parts]
     for part, half in parts:
         around = (place for place in places if place != part.location and place.path == part.location.path)
@@ -169,7 +170,7 @@ def _finding(dtype: str, location: Location | None, fix: Fix | None = None) -> F
     )
 
 
-def _of_a_cast(dtype: str, location: Location | None, fix: Fix | None) -> Finding:
+def _finding_of_cast(dtype: str, location: Location | None, fix: Fix | None) -> Finding:
     return Finding(
         f"This loss is cast to {dtype} and computed in it: {_what_it_holds(dtype)}.",
         'Leave the cast out: what a loss is made of is float32 where the last layer has `dtype="float32"`.',

@@ -154,15 +154,15 @@ def _fix(facts: SourceFacts, mismatch: DtypeMismatch) -> Fix | None:
 
 
 def _to_cast(facts: SourceFacts, mismatch: DtypeMismatch) -> str:
-    """What the advice casts: of a logarithm what it is taken of."""
+    """The value that the advice casts: for a logarithm its argument."""
     on_the_line = holds(mismatch.event.location, mismatch.half.location)
     inner = _given_to_function(facts, mismatch.half) if on_the_line else None
     return (text_at(facts, inner) if inner is not None else "") or _spelled(facts, mismatch)
 
 
 def _given_to_function(facts: SourceFacts, half: Value) -> Location | None:
-    """Where the one tensor is written of which this is the mean or logarithm: taken in 16 bits it is no more precise
-    for being cast."""
+    """The place of the one tensor whose mean or logarithm this value is: a result in 16 bits gains no precision from a
+    cast. None for other values."""
     if not isinstance(half, Call) or half.method not in OF_ONE_TENSOR:
         return None
     place = argument_at(facts, half.location, 0, *NAMES_OF_FIRST)

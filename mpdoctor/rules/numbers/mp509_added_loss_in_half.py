@@ -83,7 +83,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 def _added_by_regularizers(facts: SourceFacts) -> Iterator[Finding]:
     precision = precision_of(facts)
     for layer in facts.calls:
-        dtype, regularizer = _of_regularized(precision, layer)
+        dtype, regularizer = _dtype_and_regularizer(precision, layer)
         if dtype not in HALF or asks_for_dtype(layer.context):
             continue
         if all(_keeps_dtype(facts, option) for option in options(regularizer)):
@@ -124,7 +124,7 @@ def in_failure(failure: FailureFacts) -> Iterator[Finding]:
         )
 
 
-def _of_regularized(precision: Precision, layer: Call) -> tuple[str | None, Value | None]:
+def _dtype_and_regularizer(precision: Precision, layer: Call) -> tuple[str | None, Value | None]:
     """The output dtype of a layer that certainly has an activity regularizer, and that regularizer."""
     given = layer.keyword("activity_regularizer")
     if isinstance(layer.callee, Api) and kind_of_class(layer.callee.name) == "layer":

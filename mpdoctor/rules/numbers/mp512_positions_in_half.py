@@ -134,7 +134,7 @@ def _last_of_one(facts: SourceFacts, value: Value, found: LastNumbers, depth: in
 
 
 def _last_of_linspace(value: Call) -> float:
-    """By how many steps of 1 or more the farthest number is away from 0."""
+    """The distance from 0 of the farthest number, counted in steps of at least 1; 0 for others."""
     given = [value.argument(0, "start"), value.argument(1, "stop"), value.argument(2, "num")]
     numbers = [numbers_from_value(one) for one in given]
     if any(len(found) != 1 for found in numbers) or numbers[2][0] < 2:
@@ -145,7 +145,7 @@ def _last_of_linspace(value: Call) -> float:
 
 
 def _last_drawn(value: Call) -> float:
-    """Of whole numbers drawn at random, as timesteps are."""
+    """The largest whole number that may be drawn at random, as timesteps are; 0 for other calls."""
     place = next((place for name, place in DRAWING.items() if is_api(value.callee, name)), None)
     is_float = value.method == "uniform" and not (dtype_named(value.argument(3, "dtype")) or "").startswith("int")
     if place is None or is_float:

@@ -96,7 +96,7 @@ def _reads_of_it(facts: SourceFacts, write: Write) -> list[Read]:
 
 
 def _read_there(facts: SourceFacts, write: Write) -> str:
-    """Where the value is read back: from the wrapper, which no longer has it then."""
+    """A sentence about the lines that read the value back from the wrapper, which then no longer has it."""
     lines = sorted({read.location.line for read in _reads_of_it(facts, write)} - {write.location.line})
     if not lines:
         return ""

@@ -127,7 +127,7 @@ def _lost_arguments(facts: SourceFacts) -> Iterator[Finding]:
     """Arguments that a user's own optimizer takes in its `apply_gradients`, and that a wrapper does not pass on."""
     for call in facts.method_calls("apply_gradients"):
         inside = () if call.receiver is None or call.context.guarded else wrapped(facts, call.receiver, call)
-        ways = {_lost(facts.keras, optimizer, call) for optimizer in inside}
+        ways = {_how_it_is_lost(facts.keras, optimizer, call) for optimizer in inside}
         way = ways.pop() if len(ways) == 1 else None
         if way is not None:
             yield Finding(
@@ -137,7 +137,7 @@ def _lost_arguments(facts: SourceFacts) -> Iterator[Finding]:
             )
 
 
-def _lost(keras: Keras, optimizer: Value, call: Call) -> str | None:
+def _how_it_is_lost(keras: Keras, optimizer: Value, call: Call) -> str | None:
     """How an argument gets lost on its way to this optimizer; None where none does for certain."""
     own = class_of(optimizer)
     method = own.find_method("apply_gradients") if own is not None else None

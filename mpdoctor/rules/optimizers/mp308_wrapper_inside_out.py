@@ -144,7 +144,7 @@ def _is_wrapper(facts: SourceFacts, value: Value, call: Call) -> bool:
 
 
 def _condition(facts: SourceFacts, value: Value, call: Call) -> str:
-    """Where the wrapper is made under one `if`, and the other optimizer under another one that asks something else."""
+    """A clause where wrapper and outer optimizer are made under different `if`s: on which path they come together."""
     if wrapped(facts, value, call):
         return ""
     for option in options(value):

@@ -93,12 +93,12 @@ def _without_command_line(call: Call) -> Call:
     """The call with the defaults of command-line arguments filled in, except arguments that an `if` around it tests: 0
     may mean "no scale"."""
     asked = {id(value) for branch in call.context.branches for value in walk(branch.test)}
-    keywords = tuple((name, _by_default(value, asked)) for name, value in call.keywords)
-    args = tuple(_by_default(value, asked) for value in call.args)
+    keywords = tuple((name, _default_of(value, asked)) for name, value in call.keywords)
+    args = tuple(_default_of(value, asked) for value in call.args)
     return Call(call.location, call.callee, args, keywords, call.context, call.order, call.open)
 
 
-def _by_default(value: Value, asked: set[int]) -> Value:
+def _default_of(value: Value, asked: set[int]) -> Value:
     rest = without_command_line(value)
     return rest[0] if len(rest) == 1 and id(rest[0]) not in asked else value
 

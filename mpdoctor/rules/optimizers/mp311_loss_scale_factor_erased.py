@@ -105,10 +105,10 @@ def _factor_at(facts: SourceFacts, inner: Value, wrapping: Call) -> Value | None
     if assigned:
         is_certain = happen_together(assigned[-1].context, wrapping.context)
         return assigned[-1].value if is_certain and _is_number(assigned[-1].value) else None
-    return _factor(inner) if isinstance(inner, Call) and inner.keyword("loss_scale_factor") else _of_class(inner)
+    return _factor(inner) if isinstance(inner, Call) and inner.keyword("loss_scale_factor") else _factor_of_class(inner)
 
 
-def _of_class(inner: Value) -> Value | None:
+def _factor_of_class(inner: Value) -> Value | None:
     """The factor that the user's own class of an optimizer hands to Keras' class."""
     own = class_of(inner)
     given = own.base_argument("loss_scale_factor") if own is not None else None

@@ -176,15 +176,15 @@ def _uses(value: Value | None, inner: Call) -> bool:
 
 
 def _comes_later(event: Event, wrapping: Call) -> bool:
-    """Whether an event certainly comes after the optimizer was wrapped. A function runs some time after its "
-    "definition."""
+    """Whether an event certainly comes after the optimizer was wrapped. A function runs some time after its
+    definition."""
     if event.context.guarded or exclude_each_other(event.context, wrapping.context):
         return False
     return event.context.run != wrapping.context.run or event.order > wrapping.order
 
 
 def _scaling_calls(facts: SourceFacts, apply: Call) -> list[Call]:
-    """Those that scaled the loss of the gradients that it applies."""
+    """The calls that scaled the losses of the gradients that this call applies."""
     gradients = [gradient for applied, gradient in applied_gradients(facts) if applied is apply]
     return list(dict.fromkeys(call for gradient in gradients for call in scaling_calls(target(gradient))))
 

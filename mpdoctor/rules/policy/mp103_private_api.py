@@ -79,7 +79,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         last, module = use.api.spelled.rpartition(".")[2], module_inside(use.api.spelled)
         what = f"`{module}` is a private module" if module else f"`{last}` is private"
         yield Finding(
-            f"{what}, and {_where(use.api, facts.keras)} does not have it: this line raises."
+            f"{what}, and {_release_named(use.api, facts.keras)} does not have it: this line raises."
             if gone
             else f"`{use.api.spelled}` is private: another release may move it without notice.",
             _advice(last, _named_below(facts, use) or instead),
@@ -181,7 +181,7 @@ def _whether_gone(api: Api, keras: Keras) -> tuple[bool, str]:
     return in_keras3 and keras.package == "tf.keras", MODULES.get(spelled, "")
 
 
-def _where(api: Api, keras: Keras) -> str:
+def _release_named(api: Api, keras: Keras) -> str:
     if api.root == keras.package:
         return str(keras)
     return f"TensorFlow {keras.tensorflow}" if keras.tensorflow else "the TensorFlow of today"

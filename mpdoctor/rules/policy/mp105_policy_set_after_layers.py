@@ -122,7 +122,8 @@ def _layers_by_policy(facts: SourceFacts, model: Call) -> list[Call]:
 
 @lru_cache(maxsize=1)
 def _deciding_seen(_facts: SourceFacts) -> dict[Call, list[Call]]:
-    """Of the models that were asked about: each policy asks about all of them."""
+    """Cache of one program: the deciding calls of each model that was asked about, since each policy asks about all of
+    them."""
     return {}
 
 

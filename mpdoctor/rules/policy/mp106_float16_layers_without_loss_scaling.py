@@ -129,9 +129,9 @@ def _drops_scaling(compile_call: Call) -> bool:
 def _unscaled(
     facts: SourceFacts, applied: Iterable[tuple[Call, Call]], found: Container[Location] = ()
 ) -> Iterator[tuple[Call, Call, list[str]]]:
-    """Of (call of apply_gradients(), that of the tape) those of a bare optimizer that apply gradients of an unscaled
-    loss, with the layers that compute in float16 on the way to it. Nothing more of a place that was `found`: a step
-    that is followed on each path to it is many calls."""
+    """Those of these (apply call, tape.gradient call) by which a bare optimizer applies gradients of an unscaled loss,
+    with the layers that compute in float16 on the way to it. Places in `found` are left out: a step that is followed on
+    each path to it is many calls."""
     for apply, gradient in applied:
         if apply.location in found:
             continue
@@ -148,7 +148,7 @@ def _unscaled(
 
 
 def _stateless_unscaled(facts: SourceFacts) -> Iterator[tuple[Call, list[str]]]:
-    """The same of gradients that JAX took."""
+    """Like `_unscaled`, for gradients that JAX took."""
     for apply, losses in stateless_steps(facts):
         if is_left_bare(facts, apply.receiver) and not any(may_be_scaled_in(facts, loss) for loss in losses):
             half = _names(layer for loss in losses for layer in applied_in_float16(facts, loss, apply))

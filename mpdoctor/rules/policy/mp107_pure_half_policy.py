@@ -121,7 +121,7 @@ def _is_refused(given: Value | None) -> bool:
 
 
 def _instead_of_floatx(facts: SourceFacts, policy: str) -> str:
-    """Without this call a program that sets no policy computes in float32."""
+    """The advice for a call of set_floatx. Without the call, a program that sets no policy would compute in float32."""
     if _sets_no_policy(facts):
         return f"Set the policy `mixed_{policy}` instead, which computes in {policy} and keeps float32 weights."
     return f"Remove it: `mixed_{policy}` keeps float32 weights."
@@ -260,7 +260,8 @@ def _is_custom(facts: SourceFacts, gradient: Call) -> bool:
 
 
 def _compiled_by_choice(facts: SourceFacts) -> list[Call]:
-    """Where models are compiled, but for constructors: KerasHub's compile each object, whatever it is made for."""
+    """The places that compile models, without constructors: KerasHub's constructors compile each object, whatever it is
+    for."""
     compiling = list(facts.method_calls("compile"))
     in_constructors = {call.location for call in compiling if _is_in_constructor(facts, call)}
     return [call for call in compiling if in_constructors.isdisjoint((call.location, *call.context.callers))]

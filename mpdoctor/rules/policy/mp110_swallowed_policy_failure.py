@@ -77,7 +77,7 @@ ABOUT_IMPORTS = ("builtins.ImportError", "builtins.ModuleNotFoundError")
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
     told: set[Location] = set()
-    for call in (*half_policy_calls(facts), *_of_unknown_policies(facts)):
+    for call in (*half_policy_calls(facts), *_calls_with_unknown_policies(facts)):
         device = _device_call_before(facts, call)
         use = None if device is None else _use_of_devices_before(facts, device)
         if device is not None and use is not None and not _is_whole_program(facts, call):
@@ -135,7 +135,7 @@ def _skipped_with(facts: SourceFacts, policy: Call, device: Call, use: Call) -> 
     )
 
 
-def _of_unknown_policies(facts: SourceFacts) -> Iterator[Call]:
+def _calls_with_unknown_policies(facts: SourceFacts) -> Iterator[Call]:
     """The calls that set a policy which the program is given from outside: a wrong name is hidden, too."""
     for call in facts.policy_calls:
         if not policies_set(call) and isinstance(call.callee, Api) and call.callee.is_(SET_POLICY):

@@ -66,8 +66,8 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     for call, _ in settings:
         if not call.context.guarded:
             yield Finding(
-                f"The policy is set in {here}, but the model is built in {there} ({_where(facts, first, call)}), which "
-                "has a policy of its own: the model stays float32.",
+                f"The policy is set in {here}, but the model is built in {there} ({_built_at(facts, first, call)}), "
+                "which has a policy of its own: the model stays float32.",
                 f"Set the policy in the Keras that builds the model: `{there}.mixed_precision.set_global_policy(…)`. "
                 "Or import only one Keras.",
                 call.location,
@@ -76,7 +76,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 
 
 def _fix(facts: SourceFacts, call: Call, there: str) -> Fix | None:
-    """The same call of the other Keras, where the file has a name for that."""
+    """The same call of the other Keras, if the file has a name for that package."""
     keras, name = name_of(facts, there), call.callee.location if isinstance(call.callee, Api) else None
     if keras is None or name is None or not is_api(call.callee, SET_POLICY):
         return None
@@ -124,6 +124,6 @@ def _built_in(call: Call, keras: Keras) -> str | None:
     return None
 
 
-def _where(facts: SourceFacts, built: Call, policy: Call) -> str:
+def _built_at(facts: SourceFacts, built: Call, policy: Call) -> str:
     name = built.method if built.method != "from_pretrained" else "transformers"
     return f"{name}, {place_of(facts, built.location, policy.location)}"

@@ -99,7 +99,7 @@ def _policies_that_differ(facts: SourceFacts, clone: Call, before: list[frozense
 
 
 def _half_policies_set_before(facts: SourceFacts, clone: Call) -> set[PolicyName]:
-    """Those that are set on a path which goes on to a clone."""
+    """The 16-bit policies that are set on a path to the clone."""
     earlier = (call for call in half_policy_calls(facts) if call.order < clone.order)
     found = (policies_set(call) for call in earlier if happen_together(call.context, clone.context))
     return {name for names in found for name in names if name in HALF_POLICIES}

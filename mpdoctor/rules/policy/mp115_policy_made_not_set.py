@@ -102,9 +102,10 @@ def _builds_models(facts: SourceFacts) -> bool:
 
 
 def _told_at(facts: SourceFacts, policy: Call) -> Location | None:
-    """Where to tell of a policy that is made in `name = Policy(…)` or in a statement of its own, or that a function
-    returns which is called in such a statement: where it is made, of a function in another file where that is called.
-    None for others: a policy in a list, a class or a module's constant may be used from elsewhere. One made by a
+    """The place at which an unused policy is reported: where `name = Policy(…)` or a bare statement makes it; if a
+    function of another file makes it, where that is called.
+
+    None for others: a policy in a list, a class or a module's constant may be used from elsewhere. A policy made by a
     function of a file that is not at hand is judged by that function alone."""
     made = policy.location
     if policy.dropped:

@@ -70,11 +70,7 @@ EXPLAINS = {"MP106": "model"}
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
-    for call in facts.calls_of(WRAPPER, *REWRITES):
-        if not call.dropped or not _is_meant_to_wrap(facts, call):
-            continue
-        if is_api(call.callee, WRAPPER) and not (_goes_on_bare(facts, call) or _another_trains(facts, call)):
-            continue
+    for call in _dropped(facts):
         what_follows, severity = _what_follows(facts, call)
         first = call.argument(0)
         given = "" if first is None else text_at(facts, first.location)
@@ -94,6 +90,15 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             place,
             severity=severity,
         )
+
+
+def _dropped(facts: SourceFacts) -> Iterator[Call]:
+    """The calls that wrap an optimizer and whose result is dropped, while a bare optimizer trains."""
+    for call in facts.calls_of(WRAPPER, *REWRITES):
+        if not call.dropped or not _is_meant_to_wrap(facts, call):
+            continue
+        if not is_api(call.callee, WRAPPER) or _goes_on_bare(facts, call) or _another_trains(facts, call):
+            yield call
 
 
 def _never_used(facts: SourceFacts) -> Iterator[tuple[Call, Location]]:
@@ -132,7 +137,7 @@ def _what_follows(facts: SourceFacts, wrapping: Call) -> tuple[str, Severity | N
         return "training goes on with the bare optimizer, without loss scaling", None
     if inner is None or not _is_compiled_later(facts, inner, wrapping):
         another = _another_trains(facts, wrapping)
-        return ("the optimizer itself stays bare", None) if another is None else _of_another(another)
+        return ("the optimizer itself stays bare", None) if another is None else _why_unused(another)
     if facts.keras.is_keras3:
         return (
             "under mixed_float16 compile() makes one of its own, and this one has no effect",
@@ -153,7 +158,7 @@ def _another_trains(facts: SourceFacts, wrapping: Call) -> Call | None:
     return max(later, key=lambda call: call.method in APPLYING, default=None)
 
 
-def _of_another(trains: Call) -> tuple[str, Severity | None]:
+def _why_unused(trains: Call) -> tuple[str, Severity | None]:
     if trains.method in APPLYING:
         return "another optimizer trains, without loss scaling", None
     return "another optimizer is compiled, and this one has no effect", Severity.WARNING

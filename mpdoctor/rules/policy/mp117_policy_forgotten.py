@@ -176,7 +176,7 @@ def _is_built_again(facts: SourceFacts, model: Call, clearing: Call, setting: Ca
 
 
 def _place_in(facts: SourceFacts, call: Call) -> Location | None:
-    """Where a call stands in this file, or the call of the function that makes it."""
+    """The place of a call in this file, or of the call whose function makes it."""
     return next((place for place in (*call.context.callers, call.location) if place.path == facts.path), None)
 
 

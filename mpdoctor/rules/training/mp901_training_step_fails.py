@@ -72,7 +72,7 @@ def in_failure(failure: FailureFacts) -> Iterator[Finding]:
     if not failure.in_training or failure.kind not in ("raised", "exited"):
         return
     yield Finding(
-        f"{_what(failure)}: {headline_from_failure(failure)}",
+        f"{_subject(failure)}: {headline_from_failure(failure)}",
         remedy_from_failure(failure) or f"Fix this line; {failure.how_it_ran}.",
         place_of_part(failure),
         layer=failure.layer,
@@ -88,7 +88,7 @@ def _evidence(failure: FailureFacts) -> dict[str, object]:
     return {"exception": failure.exception, "error": failure.message}
 
 
-def _what(failure: FailureFacts) -> str:
+def _subject(failure: FailureFacts) -> str:
     place = place_of_failure(failure)
     step = "The end of fit(), after its last step," if failure.during == "ending" else "The training step"
     return subject_from_failure(failure) or f"{step} stops{f' in {place}' if place else ''}"

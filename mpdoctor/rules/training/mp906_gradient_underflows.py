@@ -94,7 +94,7 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
     reference = training.reference
     if reference is None or reference.dtype != "float16" or not _is_by_scale(training):
         return
-    lost = _lost(reference)
+    lost = _shares_lost(reference)
     turned = _turned(reference) if not lost else []
     if not lost and not turned:
         return
@@ -129,14 +129,14 @@ def _is_by_scale(training: TrainingFacts) -> bool:
 
 
 def _is_wrong_before(reference: ReferenceFacts) -> bool:
-    """Whether a layer's output differs from that in float32, which makes gradients 0 that no loss scale can "
-    "preserve."""
+    """Whether a layer's output differs from that in float32, which makes gradients 0 that no loss scale can
+    preserve."""
     room = reference.room
     outputs = [layer.apart or 0.0 for step in reference.steps for layer in step.layers]
     return max(outputs, default=0.0) >= FAR and (room is None or room.is_empty)
 
 
-def _lost(reference: ReferenceFacts) -> dict[str, float]:
+def _shares_lost(reference: ReferenceFacts) -> dict[str, float]:
     """The share that each variable loses, the largest first."""
     missed = _missed(reference)
     losing = [v for step in reference.steps for v in step.variables if v.underflows and v.path in missed]

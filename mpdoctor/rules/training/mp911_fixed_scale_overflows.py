@@ -72,7 +72,7 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
     yield Finding(
         f"The {kind} of {training.initial_scale:g} is too large: at step {first + 1} the gradient of "
         f"`{variable}` is inf or NaN, and {became}."
-        f"{_where(training)}",
+        f"{_layer_that_overflows(training)}",
         after_scale_trial(
             training,
             "Use a dynamic loss scale, `LossScaleOptimizer(optimizer)`, which skips such a step and is then lowered, "
@@ -85,6 +85,6 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
     )
 
 
-def _where(training: TrainingFacts) -> str:
+def _layer_that_overflows(training: TrainingFacts) -> str:
     found = training.gradient_culprit
     return f" It overflows in layer `{found.layer}`." if found is not None and found.layer else ""

@@ -113,7 +113,7 @@ def _wrong_by(training: TrainingFacts, seen: ScaleDependenceFacts, number: float
 
 
 def _wrong_at(training: TrainingFacts, number: float) -> str:
-    """What that does at the last loss scale of the training that is another one, else at half of it."""
+    """A clause: by how much gradients are wrong at the last other loss scale of the training, or at half of it."""
     others = [(n, step.loss_scale) for n, step in enumerate(training.steps, 1) if step.loss_scale not in (number, None)]
     place, scale = (f", the scale of step {others[-1][0]},", others[-1][1]) if others else ("", number / 2)
     assert scale is not None

@@ -1,4 +1,4 @@
-"""A loss scale of one moment by which a training loop divides its gradients at every loss scale."""
+"""A constant by which a training loop divides its gradients, though the loss scale changes: the scale of one moment."""
 
 from __future__ import annotations
 

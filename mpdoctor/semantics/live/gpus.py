@@ -15,7 +15,7 @@ CONVOLUTIONS = frozenset(
 
 
 def gpus(model: ModelFacts) -> tuple[DeviceFacts, ...]:
-    """Of NVIDIA's, whose compute capability is known."""
+    """The NVIDIA GPUs that the model trains on, whose compute capability is known."""
     return tuple(device for device in model.devices if device.kind == "GPU" and device.compute_capability is not None)
 
 

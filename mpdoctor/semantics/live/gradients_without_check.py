@@ -1,4 +1,4 @@
-"""What is said of gradients that an optimizer without a loss scale applies: nothing checks whether they are finite."""
+"""Sentences on gradients that an optimizer without a loss scale applies: nothing checks whether they are finite."""
 
 from __future__ import annotations
 

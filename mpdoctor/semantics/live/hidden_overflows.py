@@ -11,7 +11,7 @@ from mpdoctor.semantics.wording import listed
 
 
 def finding_of_hidden_overflow(training: TrainingFacts) -> Finding:
-    """Raises AssertionError where there is none."""
+    """The finding for a hidden overflow. Raises AssertionError where there is none."""
     hidden = training.hidden_overflow
     assert hidden is not None
     return Finding(

@@ -8,5 +8,5 @@ from mpdoctor.facts.saved.file import LoadFacts
 
 
 def layers_inside(model: ModelFacts, load: LoadFacts) -> list[LayerFacts]:
-    """Those of the loaded part; all of them where the model itself was loaded."""
+    """The layers of the loaded part; all layers where the model itself was loaded."""
     return [layer for layer in model.layers if not load.part or layer.path.startswith(load.part + "/")]

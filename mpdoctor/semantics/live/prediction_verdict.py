@@ -1,5 +1,4 @@
-"""What a program computed that only predicts or evaluates, as a verdict: nothing was trained, and its numbers were
-looked at instead."""
+"""The verdict on a program that only predicts or evaluates: nothing was trained, so its outputs are judged."""
 
 from __future__ import annotations
 
@@ -20,7 +19,7 @@ EXCUSED = {
 
 
 def probe_from_facts(training: TrainingFacts) -> Probe:
-    """Of a training, or of predictions."""
+    """The probe of a training, or of predictions where nothing was trained."""
     if training.prediction is None:
         return replace(probe_from_training(training), second=second_probe(training))
     return Probe(training, *verdict_from_prediction(training, training.prediction))

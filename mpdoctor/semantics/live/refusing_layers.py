@@ -72,5 +72,5 @@ def _was_given_float32(failure: FailureFacts) -> bool:
 
 
 def _speaks_of_half(failure: FailureFacts) -> bool:
-    told = mismatch_of_precisions(failure) or half_given_for_float32(failure) or array_of_another_dtype(failure)
-    return told is not None or operation_without_kernel(failure.said_by_library) is not None
+    explained = mismatch_of_precisions(failure) or half_given_for_float32(failure) or array_of_another_dtype(failure)
+    return explained is not None or operation_without_kernel(failure.said_by_library) is not None

@@ -28,8 +28,8 @@ class ScaleToWrite(NamedTuple):
 
 
 def scale_to_write(training: TrainingFacts) -> ScaleToWrite | None:
-    """As the gradients of the batches tried say it: from 4 times the scale below which they are lost to a quarter of
-    the one above which they overflow. None where nothing is scaled, or no scale does both."""
+    """The loss scale that the gradients of the tried batches allow: from 4 times the scale below which they are lost,
+    to a quarter of the scale above which they overflow. None where nothing is scaled, or no scale does both."""
     reference = training.reference
     room = reference.room if reference is not None else None
     scale = reference.steps[-1].loss_scale if reference is not None and reference.steps else None

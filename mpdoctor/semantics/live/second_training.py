@@ -13,7 +13,7 @@ NO_CONTRADICTION = (Verdict.HEALTHY, Verdict.INCONCLUSIVE)
 
 
 def second_probe(training: TrainingFacts) -> SecondProbe | None:
-    """None where there was none."""
+    """The probe of the second training; None where there was none."""
     second = training.second
     if second is None or second.not_tried:
         return None
@@ -21,7 +21,7 @@ def second_probe(training: TrainingFacts) -> SecondProbe | None:
 
 
 def _as_training(first: TrainingFacts, second: SecondTrainingFacts) -> TrainingFacts:
-    """As if the second one had been the first: nobody has looked for what broke in it."""
+    """The second training as facts of a first one. Nothing was searched for a cause in it."""
     return replace(
         first,
         steps=second.steps,
@@ -55,7 +55,7 @@ def contradiction(training: TrainingFacts) -> str:
 
 
 def remedies_as_told(training: TrainingFacts) -> tuple[RemedyFacts, ...]:
-    """Those that were tried; one that a second training contradicts has failed."""
+    """The remedies that were tried; one that the second training contradicts counts as failed."""
     why = contradiction(training)
     if not why:
         return training.remedies

@@ -57,6 +57,7 @@ def story_of_growth(training: TrainingFacts) -> str:
 
 
 def remedy_of_growth(training: TrainingFacts) -> str:
+    """The advice for weights that diverge."""
     rate = training.growth.learning_rate if training.growth is not None else None
     if rate is None:
         return f"Lower the learning rate. {NOT_TRIED}"
@@ -152,8 +153,8 @@ def why_from_culprit(training: TrainingFacts, shown: Location | None = None) -> 
     if loss is None:
         return ""
     if loss.given in GIVEN:
-        told = broke(loss)
-        return f" {told[0].upper()}{told[1:]}."
+        clause = broke(loss)
+        return f" {clause[0].upper()}{clause[1:]}."
     return f" In the loss, {broke(loss)}{line_of(loss, shown or training.model.call.location)}."
 
 
@@ -164,6 +165,7 @@ def why_not_followed(training: TrainingFacts) -> str:
 
 
 def remedy_from_culprit(training: TrainingFacts) -> str:
+    """The advice for the layer whose output was the first that is not finite."""
     if training.diverges:
         return remedy_of_growth(training)
     found, loss = training.gradient_culprit, training.loss_culprit
@@ -252,6 +254,7 @@ def story_of_gradient(found: GradientCulpritFacts, shown: Location | None) -> st
 
 
 def remedy_from_gradient(training: TrainingFacts, found: GradientCulpritFacts) -> str:
+    """The advice for the gradient that was the first that is not finite."""
     if _is_kept(found):
         return (
             "Leave gradients that are not finite out of that variable, or set it back after such a step: a skipped "
@@ -277,8 +280,8 @@ def remedy_from_gradient(training: TrainingFacts, found: GradientCulpritFacts) -
 
 
 def _layers_healed(training: TrainingFacts) -> bool:
-    """Whether the trials showed that it breaks without any loss scale, which the step of an eager loop does not "
-    "show."""
+    """Whether the trials showed that it breaks without any loss scale, which the step of an eager loop does not
+    show."""
     return any(remedy.kind == "float32-layers" and remedy.tried == "healed" for remedy in remedies_as_told(training))
 
 

@@ -1,5 +1,5 @@
-"""What a finding says of remedies of precision: what was tried on the batches of the failing training, and what came of
-it. One that was tried and did not hold is no remedy, and one that nobody tried is told as such."""
+"""Sentences on remedies of precision: what was tried on the batches of the failing training, and the result. A remedy
+that failed is not advised, and one that was not tried is named as such."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def after_trials(training: TrainingFacts, text: str, beside: str = "", *, in_lay
     failed = [remedy for remedy in remedies if remedy.tried == "failed"]
     if failed:
         if not in_layers:
-            told = "; ".join(_of_which(training, remedy) for remedy in failed)
+            told = "; ".join(_reason_of_failure(training, remedy) for remedy in failed)
             return f"{text} That was not tried. Tried outside of the loss, without success: {told}."
         told = " ".join(_failed(training, remedy) for remedy in failed)
         return f"{told}{untried(beside)}"
@@ -73,10 +73,10 @@ def _healed(training: TrainingFacts, remedy: RemedyFacts) -> str:
     return f'Give {names} dtype="float32": with {number} in float32 {finite} finite (tried).{alone}{again}'
 
 
-def _of_which(training: TrainingFacts, remedy: RemedyFacts) -> str:
+def _reason_of_failure(training: TrainingFacts, remedy: RemedyFacts) -> str:
     """The reason why it failed, with the layers where a second training contradicts the trials."""
-    told = _is_contradicted(training, remedy)
-    return f"with {_all_named(training, remedy)} in float32, {remedy.reason}" if told else remedy.reason
+    contradicted = _is_contradicted(training, remedy)
+    return f"with {_all_named(training, remedy)} in float32, {remedy.reason}" if contradicted else remedy.reason
 
 
 def _is_contradicted(training: TrainingFacts, remedy: RemedyFacts) -> bool:
@@ -89,7 +89,7 @@ def _all_named(training: TrainingFacts, remedy: RemedyFacts) -> str:
 
 
 def _named(training: TrainingFacts, remedy: RemedyFacts, place: int) -> str:
-    """`boost` (line 12)."""
+    """A layer of the remedy with its line, such as "`boost` (line 12)"."""
     path, location = remedy.layers[place], remedy.locations[place]
     parts = " and the layer in it" if path in remedy.with_parts else ""
     if location is None:

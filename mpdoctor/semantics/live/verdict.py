@@ -40,7 +40,7 @@ def finds_its_scale(training: TrainingFacts) -> bool:
 
 
 def _too_little_seen(training: TrainingFacts, not_finite: str) -> tuple[Verdict, str] | None:
-    """Of a training that raised, that the device broke, or that was too short."""
+    """The verdict on a training that raised, that the device broke, or that was too short; None for others."""
     if training.failure is not None:
         return Verdict.FAILED, f"{training.failed_in} raised {training.failure.exception}"
     if training.broken_by_device and training.broken_operation is not None:
@@ -55,8 +55,8 @@ def _too_little_seen(training: TrainingFacts, not_finite: str) -> tuple[Verdict,
 
 
 def _numbers_lost(training: TrainingFacts, not_finite: str) -> tuple[Verdict, str] | None:
-    """Of one whose weights, loss or loss scale left the range of numbers: a loss scale of 0 or inf comes before what it
-    makes of the loss."""
+    """The verdict on a training whose weights, loss or loss scale left the range of numbers; None for others. A loss
+    scale of 0 or inf is reported rather than the loss that it spoils."""
     if not_finite and all(step.loss_scale != 0 for step in training.steps):
         return Verdict.NOT_FINITE, not_finite
     if _late_skips(training) == len(_late_steps(training)) > 0:
@@ -69,7 +69,8 @@ def _numbers_lost(training: TrainingFacts, not_finite: str) -> tuple[Verdict, st
 
 
 def _scale_still_moving(training: TrainingFacts) -> tuple[Verdict, str] | None:
-    """Of one whose loss scale fell too far, or whose steps were still skipped in the last third."""
+    """The verdict on a training whose loss scale fell too far, or which still skipped steps in its last third; None for
+    others."""
     late_skips = _late_skips(training)
     if (last := fallen_scale(training)) is not None:
         return Verdict.COLLAPSING, f"the loss scale fell to {last:.3g}, where gradients below 1 lose their digits"
@@ -79,11 +80,11 @@ def _scale_still_moving(training: TrainingFacts) -> tuple[Verdict, str] | None:
 
 
 def _verdict_of_updates(training: TrainingFacts) -> tuple[Verdict, str]:
-    """Of one whose loss scale has settled."""
+    """The verdict on a training whose loss scale has settled."""
     if training.weights_changed is False and any(step.applied for step in training.steps):
         return Verdict.NO_UPDATE, "steps were applied, but no trainable variable changed"
     if loses_its_own_steps(training):
-        return Verdict.SETTLING, _skipped_so_far(training) + _of_its_own(training)
+        return Verdict.SETTLING, _skipped_so_far(training) + _script_steps_clause(training)
     seen = training.scale_dependence
     depends = seen is not None and abs(seen.median) > DEPENDS_BEYOND
     but = "; but the size of the updates depends on the loss scale" if depends else ""
@@ -91,7 +92,7 @@ def _verdict_of_updates(training: TrainingFacts) -> tuple[Verdict, str]:
 
 
 def _late_steps(training: TrainingFacts) -> tuple[StepFacts, ...]:
-    """The last third."""
+    """The steps in the last third of the training."""
     count = len(training.steps)
     return training.steps[count - count // 3 :]
 
@@ -108,7 +109,7 @@ def fallen_scale(training: TrainingFacts) -> float | None:
 
 
 def _never_settled(training: TrainingFacts) -> tuple[Verdict, str]:
-    """Every step of the last third was skipped."""
+    """The verdict on a training that skipped every step of its last third."""
     last = training.steps[-1].loss_scale or 0.0
     skipped = _count(sum(not step.applied for step in training.steps), "step")
     if training.dynamic is False:
@@ -175,7 +176,7 @@ def _overflowing(training: TrainingFacts, late: bool) -> str:
 
 def _gradients_leave_float16(training: TrainingFacts) -> str:
     skipped = _count(sum(not step.applied for step in training.steps), "step")
-    own = _of_its_own(training) if loses_its_own_steps(training) else ""
+    own = _script_steps_clause(training) if loses_its_own_steps(training) else ""
     if training.floor is not None:
         at_floor = len(skips_beyond_float16(training))
         return f"{skipped} skipped, {at_floor} of them at the loss scale's floor of {training.floor:g}{own}"
@@ -190,7 +191,7 @@ def _skipped_so_far(training: TrainingFacts) -> str:
     return f"{_count(skipped, 'step')} skipped since the first applied one"
 
 
-def _of_its_own(training: TrainingFacts) -> str:
+def _script_steps_clause(training: TrainingFacts) -> str:
     return f", including all {training.script_steps} that the script itself runs"
 
 
@@ -239,7 +240,7 @@ def _lost_by_device(operation: OperationFacts) -> str:
 
 
 def _steps_to_the_end(training: TrainingFacts) -> int:
-    """So many that a scale which goes on falling is below 1 in the last third, in round numbers."""
+    """A round number of steps after which a scale that keeps falling is below 1 in the last third."""
     scale = training.steps[-1].loss_scale or 1.0
     falling = math.log2(scale) + 1 if 1 < scale < math.inf else 1
     return 10 * math.ceil(1.5 * (len(training.steps) + falling) / 10)
@@ -254,7 +255,7 @@ def _how_to_get_more(training: TrainingFacts, number: int) -> str:
 
 
 def _advice(training: TrainingFacts, verdict: Verdict) -> str:
-    """What a loss-scale optimizer with a floor and a cap would have done otherwise."""
+    """A sentence on what a loss-scale optimizer with a floor and a cap would have changed; "" for nothing."""
     if verdict is Verdict.COLLAPSING and _reached_infinity(training.steps):
         return "With a cap the loss scale would have stayed finite."
     if verdict is Verdict.COLLAPSING and training.floor is None:

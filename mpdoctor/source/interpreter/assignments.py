@@ -15,6 +15,8 @@ from mpdoctor.source.joining import joined
 
 
 def assign(state: State, target: ast.expr, value: Value, augmented: bool = False) -> None:
+    """Bind a value to a target: a name, an attribute, an item, or a tuple of such. `augmented`: by `+=` and the
+    like."""
     if isinstance(target, ast.Name):
         if state.scope.parent is None and target.id in state.module.changed_globals and known(value) is not None:
             value = joined((value, Unknown(value.location)))

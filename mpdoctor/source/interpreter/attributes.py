@@ -34,6 +34,8 @@ class Super(Call):
 
 
 def evaluate_attribute(state: State, node: ast.Attribute, is_called: bool = False) -> Value:
+    """The value of `of.name`; records that it is read. `is_called`: it is the function of a call, which is recorded
+    by itself."""
     dotted, inner = [node], node.value
     while isinstance(inner, ast.Attribute):
         dotted.append(inner)
@@ -112,7 +114,7 @@ def attribute_of(state: State, of: Value, name: str, location: Location, is_call
 
 
 def _attribute_of_object(state: State, of: Value, name: str, location: Location) -> Value | None:
-    """Of an instance of the user's own class, and of what a library's call gives."""
+    """An attribute of an instance of the user's own class, or of the result of a library's call."""
     own = class_of(of)
     if isinstance(of, Super):
         found = _attribute_behind(state, of, name, location)
@@ -159,7 +161,7 @@ def _attribute_asked_for(state: State, own: ClassFacts, of: Value, name: str, lo
 def inlined_method(
     state: State, own: ClassFacts, name: str, args: tuple[Value, ...], location: Location
 ) -> Value | None:
-    """What a method gives that Python calls; None where the class has none, or nobody knows what it gives."""
+    """The result of a method that Python itself calls; None where the class has none, or the result is not known."""
     method = own.find_method(name)
     closure = state.closures.get(id(method)) if method is not None else None
     return None if closure is None else inline_call(state, closure, args, (), False, location)

@@ -179,7 +179,7 @@ def _yielded(frame: Frame, loops: int, location: Location) -> Value:
 
 
 def _execute(state: State, body: list[ast.stmt] | ast.expr) -> None:
-    """Of a `def`, or the expression of a `lambda`."""
+    """Execute the body of a `def`, or evaluate the expression of a `lambda` as its return value."""
     if isinstance(body, list):
         execute_block(state, body)
         return

@@ -59,7 +59,7 @@ def kept(state: State, node: ast.expr) -> Value | None:
 
 
 def rebind(state: State, name: str, value: Value) -> None:
-    """In the function or around it."""
+    """Bind the name to another value in the scope that holds it: the function's own, or one around it."""
     holder = state.scope
     while name not in holder.names and name not in holder.redirected and holder.parent is not None:
         holder = holder.parent
@@ -74,7 +74,7 @@ def _with_replaced_choice(value: Value | None, old: Value, new: Value) -> Value:
 
 
 def _replace_attribute(state: State, holder: Value, name: str, old: Value, new: Value) -> None:
-    for held in (state.attributes.get(id(holder)), _of_class(holder, name)):
+    for held in (state.attributes.get(id(holder)), _attributes_of_class(holder, name)):
         if held is not None and name in held:
             state.walk.side_effects.set(held, name, _with_replaced_choice(held[name], old, new))
             written = state.walk.written.get((id(held), name))
@@ -82,7 +82,7 @@ def _replace_attribute(state: State, holder: Value, name: str, old: Value, new: 
                 written.value = _with_replaced_choice(written.value, old, new)
 
 
-def _of_class(holder: Value, name: str) -> dict[str, Value] | None:
+def _attributes_of_class(holder: Value, name: str) -> dict[str, Value] | None:
     """The attributes of `self`'s class, or of the class itself: of that one in its lineage that has this one."""
     own = holder.of if isinstance(holder, (Defined, Instance)) else None
     if not isinstance(own, ClassFacts):
@@ -91,7 +91,7 @@ def _of_class(holder: Value, name: str) -> dict[str, Value] | None:
 
 
 def with_item(state: State, of: Collection, index: Value, value: Value) -> Collection:
-    """`of[index] = value`"""
+    """The container after `of[index] = value`."""
     if of.kind == "dict" and isinstance(index, Known) and len(of.items) < _MOST_ENTRIES:
         is_open = of.open or bool(state.context.loops)
         kept = [place for place, key in enumerate(of.keys) if is_open or known(key) != index.value]

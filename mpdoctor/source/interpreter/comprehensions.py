@@ -38,8 +38,8 @@ def evaluate_comprehension(state: State, node: Comprehension) -> Value:
 
 
 def _few_elements(node: Comprehension, iterable: Value) -> tuple[Value, ...] | None:
-    """Those of the one thing that a comprehension goes through, where it is not long and all of it is known; None where
-    what it makes could not be told apart."""
+    """The elements that a comprehension iterates over, if it has one iterable that is short and fully known; None where
+    the results could not be told apart."""
     if len(node.generators) > 1 or isinstance(node, ast.SetComp):
         return None
     makes = node.value if isinstance(node, ast.DictComp) else node.elt
@@ -57,7 +57,7 @@ def _few_elements(node: Comprehension, iterable: Value) -> tuple[Value, ...] | N
 
 
 def _evaluate_for_each(state: State, node: Comprehension, elements: tuple[Value, ...]) -> Value | None:
-    """None where a condition leaves open which of the elements it takes."""
+    """The results of a comprehension for each element; None where a condition leaves open which elements it takes."""
     keys: list[Value] = []
     items: list[Value] = []
     for element in elements:

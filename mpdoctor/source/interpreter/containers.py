@@ -46,7 +46,7 @@ def evaluate_subscript(state: State, node: ast.Subscript) -> Value:
 
 
 def _known_slice(state: State, node: ast.Slice) -> slice | None:
-    """None where a bound is not known."""
+    """The slice; None where a bound is not known."""
     nodes = (node.lower, node.upper, node.step)
     bounds = [None if bound is None else known(evaluate(state, bound)) for bound in nodes]
     return (
@@ -161,7 +161,7 @@ def _with_rests(state: State, nodes: Sequence[ast.expr]) -> tuple[tuple[Value, .
 
 
 def contents_of(iterable: Value) -> Value:
-    """What a generator of the user's own gives, in the place of the generator."""
+    """The elements that a generator of the user's gives, in the place of the generator; other values as they are."""
     return iterable.yielded if isinstance(iterable, Call) and iterable.yielded is not None else iterable
 
 
@@ -244,7 +244,7 @@ def _given_by_object(state: State, of: Value) -> Value:
 
 
 def element_of(iterable: Value, location: Location) -> Value:
-    """What a `for` over this is given each time."""
+    """One element of a value, as a `for` over it binds it."""
     return joined(_element_of(contents_of(choice), location) for choice in _without_empty_lists(iterable))
 
 

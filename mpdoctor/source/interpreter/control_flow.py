@@ -31,6 +31,7 @@ MOST_CALLED_IN_TURN = 6  # elements that a loop goes through one by one
 
 
 def execute_if(state: State, node: ast.If) -> bool:
+    """Execute both arms and join the names bound in them; only one arm where the test is certain."""
     test, parts = evaluate_test(state, node.test)
     certain = known(test) if may_prune(node.test) else MISSING
     if certain is not MISSING:
@@ -64,7 +65,7 @@ def execute_if(state: State, node: ast.If) -> bool:
 
 
 def _leave_out(state: State, test: ast.expr, taken: bool) -> None:
-    """Of the constants that a name may stand for those that it does not stand for in this arm of `if name == "…":`."""
+    """In an arm of `if name == "…":`, remove the constants that the name cannot stand for there."""
     if not isinstance(test, ast.Compare) or not isinstance(test.left, ast.Name) or len(test.ops) != 1:
         return
     asked, value = test.comparators[0], state.scope.names.get(test.left.id)
@@ -180,6 +181,7 @@ def leave_loop(state: State, node: ast.Break | ast.Continue) -> bool:
 
 
 def execute_try(state: State, node: TryNode) -> bool:
+    """Execute the body with each handler, and join the names of the paths that go on."""
     before, outer = state.scope.names, state.context
     state.scope.names = dict(before)
     asks = any(is_guarding_handler(handler) for handler in node.handlers)
@@ -213,6 +215,7 @@ def execute_try(state: State, node: TryNode) -> bool:
 
 
 def execute_match(state: State, node: ast.Match) -> bool:
+    """Execute the cases whose patterns may fit, and join the names bound in them."""
     subject = evaluate(state, node.subject)
     before, outer, ends = state.scope.names, state.context, []
     is_certain = False
@@ -241,7 +244,8 @@ def execute_match(state: State, node: ast.Match) -> bool:
 
 
 def _fits(pattern: ast.pattern, subject: Value) -> bool | None:
-    """Whether a pattern of constants matches a constant; None where nobody knows. A plain name, and `_`, match all."""
+    """Whether a pattern of constants matches a constant; None where that is not known. A plain name, and `_`, match
+    all."""
     if isinstance(pattern, ast.MatchAs) and pattern.pattern is None:
         return True
     if isinstance(pattern, ast.MatchOr):

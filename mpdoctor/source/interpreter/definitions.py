@@ -24,6 +24,7 @@ FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 
 def execute_def(state: State, node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """Bind the function, after its decorators and defaults were evaluated. Its body is executed where it is called."""
     decorators = tuple(evaluate(state, decorator) for decorator in node.decorator_list)
     closure = _closure(state, node, node.name, decorators, "async def" if _is_async(node) else "def")
     value: Value = Defined(closure.facts.location, closure.facts, closure=closure)
@@ -49,7 +50,7 @@ def execute_def(state: State, node: ast.FunctionDef | ast.AsyncFunctionDef) -> b
 
 
 def _decorated(state: State, decorator: Value, value: Value, closure: Closure) -> Value:
-    """What a decorator of the user's own makes of a function; of another one nobody knows what it does with it."""
+    """The result of a decorator of the user's own for a function; of other decorators the result is not known."""
     if _is_own(decorator):
         made = call_value(state, decorator, (value,), closure.facts.location)
         is_itself = isinstance(made, Defined) and made.of is closure.facts
@@ -152,6 +153,7 @@ def _closure(state: State, node: FunctionNode, name: str, decorators: tuple[Valu
 
 
 def execute_class(state: State, node: ast.ClassDef) -> bool:
+    """Execute the body of a class, and bind the class with its bases, methods and kind."""
     decorators = [evaluate(state, decorator) for decorator in node.decorator_list]
     bases, _, _ = spread_out(state, node.bases)
     for keyword in node.keywords:
@@ -200,7 +202,7 @@ def _kind(bases: tuple[Value, ...]) -> str | None:
 
 
 def _mixins(own: ClassFacts) -> Iterator[ClassFacts]:
-    """Those of its bases that are nothing to Keras by themselves, and theirs."""
+    """The bases that are no classes of Keras' kind by themselves, with their own such bases."""
     for base in own.bases:
         for choice in options(base):
             if isinstance(choice, Defined) and isinstance(choice.of, ClassFacts) and choice.of.own_kind is None:

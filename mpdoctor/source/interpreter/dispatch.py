@@ -11,6 +11,7 @@ DEEPEST = 250  # nested expressions and statements; Python's own parser stops no
 
 
 def evaluate(state: State, node: ast.expr) -> Value:
+    """The value of an expression; records the events of evaluating it. Below `DEEPEST` nested nodes it is unknown."""
     if state.depth > DEEPEST:
         return Unknown(state.place(node))
     state.depth += 1

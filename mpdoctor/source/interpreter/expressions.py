@@ -95,7 +95,7 @@ def evaluate_test(state: State, node: ast.expr) -> tuple[Value, dict[bool, tuple
 
 
 def _operands(state: State, node: ast.BoolOp) -> list[Value]:
-    """Behind a guard (`hasattr(x, "lr") and x.lr`) the rest is guarded."""
+    """The values of the operands. Behind a guard (`hasattr(x, "lr") and x.lr`) the context of the rest is guarded."""
     symbol, values = OPERATORS[type(node.op)], []
     before = state.context
     for operand in node.values:

@@ -1,4 +1,4 @@
-"""`except` clauses that hide what fails in their `try`: they pass, or only tell of it, and the program goes on."""
+"""`except` clauses that hide what fails in their `try`: they pass, or only log it, and the program goes on."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _is_about_import(handler: ast.ExceptHandler) -> bool:
 
 
 def _only_tells(state: State, statement: ast.stmt, inside: Closure | None, depth: int = 0) -> bool:
-    """Of a handler's statement, or of one `inside` a function that it calls, where names are the function's own."""
+    """Whether a statement of a handler, or of a function that it calls (`inside`), does nothing but log or pass."""
     if isinstance(statement, (ast.Pass, ast.Continue)):
         return True
     if isinstance(statement, ast.Return):
@@ -70,8 +70,8 @@ def _only_tells(state: State, statement: ast.stmt, inside: Closure | None, depth
 
 
 def _is_lost(state: State, returned: ast.expr | None, inside: Closure | None, depth: int) -> bool:
-    """Whether nobody learns what is returned: nothing, what a function returns that the handler calls, or a constant
-    that the caller drops."""
+    """Whether a returned value is lost: nothing, the result of a function that the handler calls, or a constant that
+    the caller drops."""
     if returned is None:
         return True
     if inside is not None:
@@ -81,7 +81,7 @@ def _is_lost(state: State, returned: ast.expr | None, inside: Closure | None, de
 
 
 def _names_text(statement: ast.Assign | ast.AnnAssign) -> bool:
-    """`text = f"… {error}"`"""
+    """Whether the statement gives a name to a text, as `text = f"… {error}"` does."""
     targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
     is_text = isinstance(statement.value, (ast.Constant, ast.JoinedStr, ast.BinOp))
     return is_text and all(isinstance(target, ast.Name) for target in targets)
@@ -124,7 +124,7 @@ def _own_function(state: State, called: ast.expr, inside: Closure | None) -> Clo
     if isinstance(called, ast.Name):
         value = scope.find(called.id)
         closure = value.closure if isinstance(value, Defined) else None
-        return closure if isinstance(closure, Closure) else _of_facts(state, getattr(value, "of", None))
+        return closure if isinstance(closure, Closure) else _closure_of(state, getattr(value, "of", None))
     if not isinstance(called, ast.Attribute) or not isinstance(called.value, ast.Name):
         return None
     return _own_method(state, called.value.id, called.attr, scope, inside)
@@ -136,8 +136,8 @@ def _own_method(state: State, of: str, name: str, scope: Scope, inside: Closure 
     if inside is not None and inside.facts.owner is not None and inside.facts.parameters[:1] == (of,):
         own = inside.facts.owner
     method = own.find_method(name) if own is not None else None
-    return _of_facts(state, method)
+    return _closure_of(state, method)
 
 
-def _of_facts(state: State, function: object) -> Closure | None:
+def _closure_of(state: State, function: object) -> Closure | None:
     return None if function is None else state.closures.get(id(function))

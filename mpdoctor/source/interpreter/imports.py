@@ -28,6 +28,7 @@ _SAYS_GLOBAL = re.compile(r"^[ \t]+global\s+\w+\s*(?:,|#|;|\\|$)", re.M)
 
 
 def new_module(state: State, source: Source, path: Path | None, name: str, importer: Module | None) -> Module:
+    """A module that was not executed yet, known to the state by its path."""
     root, shown_root, top, package = state.root, Path(source.path).parent, None, ""
     if importer is not None:
         root, shown_root, top = importer.root, importer.shown_root, importer.top
@@ -44,6 +45,7 @@ def new_module(state: State, source: Source, path: Path | None, name: str, impor
 
 
 def execute_module(state: State, module: Module) -> None:
+    """Execute the top level of a module with a scope and events of its own, and come back to the importer."""
     importer = state.position()
     state.module, state.scope, state.events = module, module.scope, module.events
     state.frame, state.qualified, state.owner = Frame(), [], None
@@ -169,7 +171,7 @@ def load_module(state: State, path: Path, dotted: str) -> Module | None:
 def load_as(
     state: State, path: Path, dotted: str, execute: Callable[[State, Source, Path, str], Module]
 ) -> Module | None:
-    """None where the file cannot be read, or enough of them were."""
+    """The module in a file under this name. None where the file cannot be read, or where enough files were."""
     if state.walk.modules_read >= MOST_MODULES:
         return None
     try:
@@ -192,7 +194,7 @@ def _execute_imported(state: State, source: Source, path: Path, dotted: str) -> 
 
 
 def _broken_module(state: State, path: Path, dotted: str, error: Exception) -> Module:
-    """In place of a file that we broke on: nothing is known of it."""
+    """An empty module in the place of a file that mpdoctor broke on."""
     source = Source(_shown(state, path), "", ast.Module([], []))
     module = state.modules[path] = new_module(state, source, path, dotted, state.module)
     module.breakdowns.append(breakdown_from_error(source.path, error))
@@ -201,7 +203,7 @@ def _broken_module(state: State, path: Path, dotted: str, error: Exception) -> M
 
 @contextmanager
 def _apart_from_importer(state: State, module: Module) -> Iterator[None]:
-    """Where we break on what is imported, the execution of what imports it goes on."""
+    """Record an exception of ours while an imported module is executed, and let the execution of its importer go on."""
     importer, in_functions = state.position(), len(state.walk.call_stack)
     try:
         yield

@@ -1,4 +1,7 @@
-"""Which function evaluates or executes which kind of syntax node."""
+"""Which function evaluates or executes which kind of syntax node.
+
+An `evaluate_…` returns the value of an expression. An `execute_…` returns whether the program goes on behind the
+statement: False after return, raise, break and continue."""
 
 from __future__ import annotations
 

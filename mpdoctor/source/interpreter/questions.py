@@ -1,4 +1,4 @@
-"""What an `if` asks whose answer is seen as a constant here, and may be another elsewhere: `if not self.mixed:`."""
+"""Tests of `if`s that are constant in this walk and may differ in another run of the program: `if not self.mixed:`."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ def question_of_arm(state: State, asked: ast.expr, test: Value, taken: bool) -> 
 
 
 def _in_words(asked: ast.expr) -> tuple[str, bool]:
-    """Without what denies it, and whether it is not denied. Remembered on the node."""
+    """The test without its negations, and whether it stands for itself (True) or its opposite. Cached on the node."""
     answer: tuple[str, bool] | None = getattr(asked, "in_words", None)
     if answer is None:
-        answer = asked.in_words = _told(asked)  # type: ignore[attr-defined]
+        answer = asked.in_words = _without_negation(asked)  # type: ignore[attr-defined]
     return answer
 
 
-def _told(asked: ast.expr) -> tuple[str, bool]:
+def _without_negation(asked: ast.expr) -> tuple[str, bool]:
     if isinstance(asked, ast.UnaryOp) and isinstance(asked.op, ast.Not):
-        words, is_said = _told(asked.operand)
+        words, is_said = _without_negation(asked.operand)
         return words, not is_said
     kind = type(asked.ops[0]) if isinstance(asked, ast.Compare) and len(asked.ops) == 1 else None
     if isinstance(asked, ast.Compare) and (kind in _SAYING_NO or kind in _SAYING_YES):

@@ -22,6 +22,7 @@ _ENDS = ("sys.exit", "os._exit", "builtins.exit", "builtins.quit")
 
 
 def execute_expression(state: State, node: ast.Expr) -> bool:
+    """Evaluate an expression whose value is dropped: a call made for its effect, a `yield`, a docstring."""
     if isinstance(node.value, ast.Call):
         state.depth += 1
         state.walk.dropped.add(state.place(node.value))
@@ -68,6 +69,7 @@ def execute_augmented_assignment(state: State, node: ast.AugAssign) -> bool:
 
 
 def execute_return(state: State, node: ast.Return) -> bool:
+    """Record the returned value for the callers. Always False."""
     value = Known(state.place(node), None) if node.value is None else evaluate(state, node.value)
     state.frame.returns.append(value)
     state.frame.ends_program = False
@@ -90,7 +92,7 @@ def execute_assert(state: State, node: ast.Assert) -> bool:
 
 
 def execute_delete(state: State, node: ast.Delete) -> bool:
-    """Of an item that is deleted nothing is known any more."""
+    """Delete a name, or make a deleted item unknown. Always True: the execution goes on."""
     for target in node.targets:
         if isinstance(target, ast.Name):
             state.scope.forget(target.id)

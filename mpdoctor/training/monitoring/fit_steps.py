@@ -83,8 +83,8 @@ class FitSteps:
             self.left(how)
 
     def capture(self, captured: Callable[[Any, bool], bool]) -> bool:
-        """From the next step on each batch is given to `captured`, until it says that it was the one, or has had the
-        last. False where batches cannot be had one by one."""
+        """Give each batch from the next step on to `captured`, until it returns True or has had the last one allowed.
+        False where batches cannot be had one by one."""
         if self.original is None or self.per_call() != 1 or tf.distribute.has_strategy():
             return False
         self._captured, self._left = captured, MOST_CAPTURED

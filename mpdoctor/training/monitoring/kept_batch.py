@@ -19,7 +19,7 @@ LARGEST = 1 << 32  # bytes
 
 
 def path_of_batch(path: str | os.PathLike[str]) -> Path:
-    """run.mpdoctor → run.batch.npz"""
+    """The path of the kept batch beside a run file: run.mpdoctor → run.batch.npz."""
     run = Path(path)
     return run.with_name(f"{run.stem}.batch.npz")
 
@@ -43,7 +43,7 @@ def keep_batch(path: Path, batch: Any, models: list[Any]) -> str:
 
 
 def _is_written(path: Path, arrays: dict[str, Any]) -> bool:
-    """An error of the file system is told, and ends no training."""
+    """Whether the file could be written. An error of the file system is reported, and ends no training."""
     partial = path.with_suffix(".part")
     try:
         with partial.open("wb") as file:

@@ -15,7 +15,7 @@ from mpdoctor.training.monitoring.kept_batch import keep_batch, path_of_batch
 from mpdoctor.training.monitoring.measuring.measuring import Measuring
 from mpdoctor.training.monitoring.recording import Recording
 from mpdoctor.training.monitoring.replayed_batch import culprit_of_batch
-from mpdoctor.training.monitoring.trouble import Trouble, nothing_to_watch, told, what_next
+from mpdoctor.training.monitoring.trouble import Trouble, nothing_to_watch, warning_text, what_next
 from mpdoctor.training.monitoring.users_line import warn_of_training
 from mpdoctor.training.monitoring.watched_optimizer import loss_scale_optimizer_in
 from mpdoctor.training.monitoring.watched_series import WatchedSeries
@@ -136,7 +136,7 @@ class LossScaleMonitor:
         self._recording.end("stopped" if self.stopped else "finished")
 
     def _left(self, how: str) -> None:
-        """The fit was ended by an error, of which callbacks are told nothing."""
+        """Called when an error ends the fit, of which callbacks are not notified."""
         self._fit = None
         self._read_all()
         if self._untold is not None:
@@ -211,7 +211,7 @@ class LossScaleMonitor:
             self._begin_trouble(series, trouble)
 
     def _begin_trouble(self, series: WatchedSeries, trouble: Trouble) -> None:
-        """It is told with the batch that fails: in a fit the next one, in a loop the one that was."""
+        """Report trouble together with a failing batch: in a fit the next one, in a custom loop the last one."""
         if self.replay and self._fit is not None and self._fit.capture(self._captured):
             self._untold = (series, trouble)
         elif self.replay and self._fit is None and self._batch is not None and self._models:
@@ -244,7 +244,7 @@ class LossScaleMonitor:
                 return False
             if self.keep_batch and self._recording.file is not None:
                 kept = keep_batch(path_of_batch(self._recording.file.path), batch, self._models)
-        words = told(trouble, culprit)
+        words = warning_text(trouble, culprit)
         first = series.trouble_watch.first_skip
         said = {"event": trouble.kind, "since": first, "text": words, **(culprit or {})}
         if kept:

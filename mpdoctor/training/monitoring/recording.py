@@ -41,7 +41,7 @@ class Recording:
 
     @property
     def file(self) -> RunFile | None:
-        """None where none is written, or none any more."""
+        """The run file; None where none is written, or none any more."""
         return None if self._file is None or self._file.gone else self._file
 
     @property
@@ -49,7 +49,7 @@ class Recording:
         return self._summaries.are_written
 
     def start(self, optimizers: list[Any], models: list[Any]) -> None:
-        """Of these optimizers, which all scale a loss, each begins a series or goes on with its own."""
+        """Start recording: each of these optimizers, which all scale a loss, begins a series or continues its own."""
         if self._file is not None:
             before = _recorded.get(self._file.path.absolute(), self)
             if before is not self:
@@ -59,11 +59,11 @@ class Recording:
         self.series = [self._series_of(optimizer) for optimizer in optimizers]
         for series in self.series:
             if self._file is not None:
-                series.step = self._file.start(series.number, series.told(models))
+                series.step = self._file.start(series.number, series.start_line(models))
             series.begin()
 
     def _series_of(self, optimizer: Any) -> WatchedSeries:
-        """Of an optimizer that was watched before, the same: its steps are counted on."""
+        """The series of an optimizer; one that was watched before continues its own."""
         for series in self._known:
             if series.watched.optimizer is optimizer:
                 return series
@@ -85,16 +85,16 @@ class Recording:
         return trouble
 
     def measured(self, measured: Measured) -> None:
-        """Of the first series; every one for TensorBoard, of many some for the run file."""
+        """Record a measured step: always for TensorBoard, thinned for the run file, in the first series."""
         self._summaries.write_measured(measured)
-        told = measured.in_line()
-        if self._thinned.takes(len(as_line(told))):
-            self.event({**told, "step": measured.step}, self.series[0])
+        record = measured.in_line()
+        if self._thinned.takes(len(as_line(record))):
+            self.event({**record, "step": measured.step}, self.series[0])
 
-    def event(self, told: dict[str, Any], series: WatchedSeries) -> None:
+    def event(self, record: dict[str, Any], series: WatchedSeries) -> None:
         if self._file is not None:
             epoch = {} if self.epoch is None else {"epoch": self.epoch}
-            self._file.event({**epoch, **told, "series": series.number, "step": told.get("step", series.step)})
+            self._file.event({**epoch, **record, "series": series.number, "step": record.get("step", series.step)})
 
     def end_epoch(self, epoch: int) -> None:
         for series in self.series:

@@ -1,9 +1,8 @@
-"""One batch once more, eagerly, up to the moment in which the optimizer is given its gradients: which layer's output is
-not finite first, and by which of its weights, or which variable's gradient.
+"""Replays one batch eagerly, up to the moment in which the optimizer gets its gradients: finds the first layer whose
+output is not finite, and the weight to blame, or the first such gradient.
 
 Nothing is trained by it: the optimizer is never reached, and what the layers and metrics that ran keep of their own
-(moving averages, seeds, sums) is put back.
-"""
+(moving averages, seeds, sums) is put back."""
 
 from __future__ import annotations
 
@@ -58,7 +57,9 @@ class Seen:
         if self.culprit is None and not _all_finite(output):
             self.culprit = _culprit(layer, output)
             self.culprit.update(
-                _of_layer(layer, (args, kwargs)) if given else {"how": _of_input(self.batch, (args, kwargs))}
+                _reason_in_layer(layer, (args, kwargs))
+                if given
+                else {"how": _reason_in_input(self.batch, (args, kwargs))}
             )
         return output
 
@@ -115,7 +116,7 @@ def _run_eagerly() -> Iterator[None]:
         tf.config.run_functions_eagerly(before)
 
 
-def _of_input(batch: Any, given: Any) -> str:
+def _reason_in_input(batch: Any, given: Any) -> str:
     """Why the first layer is given inf or NaN: the batch holds it, or numbers that its dtype does not."""
     if not _all_finite(batch):
         return "is inf or NaN, as the batch itself is"
@@ -123,7 +124,7 @@ def _of_input(batch: Any, given: Any) -> str:
     return f"is inf or NaN, as its input is: in {dtype}, of a batch whose largest number is {_largest(batch):.4g}"
 
 
-def _of_layer(layer: Any, given: Any) -> dict[str, Any]:
+def _reason_in_layer(layer: Any, given: Any) -> dict[str, Any]:
     """Why what a layer makes of finite inputs is not: a weight that is not, inputs (in Keras 2 a layer casts its own)
     or a weight that float16 does not hold, or what it computes."""
     weights = [(_name(weight), tf.constant(as_kept(weight))) for weight in _weights_in_use(layer)]
@@ -143,13 +144,13 @@ def _of_layer(layer: Any, given: Any) -> dict[str, Any]:
 
 
 def _weights_in_use(layer: Any) -> list[Any]:
-    """Those that its output comes from: moving averages only where it does not train."""
+    """The floating-point weights that the layer's output depends on: moving averages only where it does not train."""
     weights = own_variables(layer) if getattr(layer, "trainable", True) else getattr(layer, "weights", ())
     return [weight for weight in weights if tf.as_dtype(weight.dtype).is_floating]
 
 
 def as_kept(variable: Any) -> Any:
-    """Its value, which Keras 3 casts to the layer's dtype within a call."""
+    """The variable's stored value. Within a call Keras 3 would cast it to the layer's dtype."""
     return getattr(variable, "_value", variable).numpy()
 
 
@@ -196,7 +197,7 @@ def _culprit(layer: Any, output: Any) -> dict[str, Any]:
 
 
 def _line_of_call(layer: Any) -> tuple[str, int] | None:
-    """Where the user's own code calls the layer; else where its class says what it does, if that is the user's."""
+    """The line of the user's own code that calls the layer, else that of the layer's class if it is the user's."""
     frame: Any = sys._getframe(1)
     while frame is not None and frame.f_code is not culprit_of_batch.__code__:
         if _is_of_user(frame.f_code.co_filename):
@@ -210,7 +211,7 @@ def _line_of_call(layer: Any) -> tuple[str, int] | None:
 
 
 def _is_of_user(file: str) -> bool:
-    """Neither of a library nor a copy that AutoGraph has made."""
+    """Whether the file belongs to the user: neither to a library nor a copy that AutoGraph has made."""
     return Path(file).is_file() and not is_of_library(file)
 
 

@@ -106,10 +106,10 @@ class RunFile:
         if time.monotonic() - self._written_at > SECONDS_UNTIL_WRITTEN:
             self.write_all()
 
-    def event(self, told: dict[str, Any]) -> None:
+    def event(self, record: dict[str, Any]) -> None:
         """Whatever waits stands before it."""
         self.write_all()
-        self._append(as_line(told))
+        self._append(as_line(record))
 
     def write_all(self) -> None:
         for series in self._series.values():
@@ -140,8 +140,8 @@ class RunFile:
         warn_of_training(f"The run file {self.path} cannot be written ({self.gone}): the training goes on without it.")
 
 
-def as_line(told: Any) -> str:
-    return json.dumps(told, separators=(",", ":"), allow_nan=False) + "\n"
+def as_line(record: Any) -> str:
+    return json.dumps(record, separators=(",", ":"), allow_nan=False) + "\n"
 
 
 def number_in_json(number: float) -> float | int | str:
@@ -158,10 +158,10 @@ def path_of_worker(path: str | os.PathLike[str], worker: int) -> Path:
 
 
 def worker_number() -> int:
-    """Of this process among the workers of TF_CONFIG; the chief, or the only one, is 0."""
+    """The number of this process among the workers of TF_CONFIG; 0 for the chief or a single process."""
     try:
-        told = json.loads(os.environ.get("TF_CONFIG") or "{}")
-        task, cluster = told.get("task") or {}, told.get("cluster") or {}
+        config = json.loads(os.environ.get("TF_CONFIG") or "{}")
+        task, cluster = config.get("task") or {}, config.get("cluster") or {}
         index = int(task.get("index", 0))
         return index + 1 if task.get("type") == "worker" and {"chief", "master"} & set(cluster) else index
     except (ValueError, AttributeError, TypeError):
@@ -169,7 +169,7 @@ def worker_number() -> int:
 
 
 def _steps_in(path: Path) -> dict[int, int]:
-    """By series, the last step that an earlier start has written. ValueError where the file is something else."""
+    """The last step that an earlier start has written, by series. Raises ValueError where the file is no run file."""
     if path.exists() and not path.is_file():  # a pipe would wait for a reader
         raise ValueError(f"{path} is a folder, or something else that is no file: give LossScaleMonitor another path.")
     try:

@@ -53,7 +53,7 @@ class Summaries:
             )
 
     def write(self, series: WatchedSeries) -> None:
-        """Of the first optimizer, and with its number of each other one."""
+        """Write the loss scale and skipped steps; the names of all but the first optimizer end in its number."""
         if self._writer is None:
             return
         of = f"_{series.number}" if series.number else ""

@@ -39,7 +39,7 @@ class TroubleWatch:
         self._count(step, row)
         if self.trouble is not None:
             return None
-        self.trouble = self._seen(row)
+        self.trouble = self._trouble_in_row(row)
         return self.trouble
 
     def is_over(self) -> bool:
@@ -66,7 +66,7 @@ class TroubleWatch:
             self.skipped_in_a_row += row.steps
         self.first_skip = step - self.skipped_in_a_row + 1
 
-    def _seen(self, row: Row) -> Trouble | None:
+    def _trouble_in_row(self, row: Row) -> Trouble | None:
         scale = row.scale
         if not row.skipped and not self._is_lost(scale):
             return None
@@ -74,7 +74,7 @@ class TroubleWatch:
         if self.is_dynamic and 1 < self._scale_before < math.inf:
             enough = max(enough, math.ceil(math.log2(self._scale_before)) + SKIPS_TO_SETTLE)
         if self.skipped_in_a_row >= enough:
-            return self._of_skips(scale)
+            return self._trouble_of_skips(scale)
         if self.is_dynamic and self._is_lost(scale):
             return Trouble(
                 "collapsing",
@@ -85,7 +85,7 @@ class TroubleWatch:
     def _is_lost(self, scale: float) -> bool:
         return self.floor is None and not LOST_SCALE <= scale < math.inf
 
-    def _of_skips(self, scale: float) -> Trouble:
+    def _trouble_of_skips(self, scale: float) -> Trouble:
         skipped = f"{self.skipped_in_a_row} steps in a row were skipped since step {self.first_skip}"
         if not self.is_dynamic:
             return Trouble("skipping", f"{skipped}; the loss scale is fixed at {scale:g}")
@@ -96,7 +96,7 @@ class TroubleWatch:
         return Trouble("skipping", f"{skipped}; the loss scale is {scale:g}")
 
 
-def told(trouble: Trouble, culprit: dict[str, Any] | None) -> str:
+def warning_text(trouble: Trouble, culprit: dict[str, Any] | None) -> str:
     """For a warning: what is wrong, since when, by which layer, and what to do next."""
     why = ""
     if culprit is not None and culprit.get("layer"):

@@ -15,7 +15,7 @@ TRAINERS = ("tensorflow", "keras", "tf_keras")  # wherever they are installed: b
 
 
 def warn_of_training(words: str) -> None:
-    """Where all frames are of libraries, the warning points to whoever called this."""
+    """Warn at the innermost frame outside of libraries; where there is none, at the caller's."""
     frame: Any = sys._getframe(1)
     level = 2  # as `warnings.warn` counts from here
     while frame is not None and is_of_library(frame.f_code.co_filename):
@@ -24,7 +24,8 @@ def warn_of_training(words: str) -> None:
 
 
 def is_of_library(file: str) -> bool:
-    """Of mpdoctor's training, the standard library or an installed package; a notebook's cell is of none of them."""
+    """Whether a file belongs to mpdoctor's training, the standard library or an installed package. A notebook's cell
+    does not."""
     path = Path(file)
     modules = (sys.modules.get(name) for name in TRAINERS)
     trainers = {Path(module.__file__).parent for module in modules if module is not None and module.__file__}

@@ -14,7 +14,8 @@ Call = Callable[..., Any]
 
 @contextlib.contextmanager
 def optimizer_held(optimizer: Any, take: Callable[[list[tuple[Any, Any]]], None]) -> Iterator[None]:
-    """Its methods that take gradients give them to `take`, with their variables."""
+    """While this context is active, the optimizer applies nothing: its methods give gradients and variables to
+    `take`."""
 
     def apply(grads: Any, trainable_variables: Any = None, *_: Any, **__: Any) -> None:
         take(list(zip(grads, trainable_variables or optimizer._trainable_variables)))
@@ -32,8 +33,8 @@ def optimizer_held(optimizer: Any, take: Callable[[list[tuple[Any, Any]]], None]
 
 @contextlib.contextmanager
 def calls_watched(watch: Callable[[Call, Any, tuple[Any, ...], dict[str, Any]], Any]) -> Iterator[None]:
-    """In every Keras that is loaded `watch(call, layer, args, kwargs)` stands in for a layer's call, and returns what
-    it returns."""
+    """While this context is active, `watch(call, layer, args, kwargs)` stands in for each call of a layer, in every
+    Keras that is loaded, and returns its result."""
     patched = []
     for base in _layer_classes():
         call = base.__call__

@@ -87,8 +87,8 @@ class WatchedOptimizer:
         return getattr(self.optimizer, "step_counter", None) if counter is None else counter
 
     def skipped(self, steps: int, before: Reading, after: Reading) -> int:
-        """Of `steps` between two readings. Exact for as many as `steps_told` says; of more than those in Keras 2, as
-        many as the counter leaves open."""
+        """How many of the `steps` between two readings were skipped. Exact for up to `steps_told` steps; for more of
+        them in Keras 2, as many as the counter allows."""
         reached = after.applied - before.applied
         if self.counts_applied and not self.accumulates:
             return 0 if self._went_on(reached, before, after) else min(max(steps - reached, 0), steps)
@@ -119,9 +119,9 @@ class WatchedOptimizer:
         return (after.scale, after.counter or 0) == (before.scale, counter + applied)
 
     def steps_told(self, reading: Reading) -> int | None:
-        """After how many steps the next reading tells exactly how many were skipped, and what the scale did: in Keras 2
-        as long as it can neither reach its floor nor grow before the last of them, in Keras 3 as long as it cannot grow
-        after it was halved. None: however many."""
+        """After how many steps the next reading still tells exactly how many were skipped, and what the scale did;
+        None: any number. In Keras 2 that holds while the scale can neither reach its floor nor grow before the last
+        step, in Keras 3 while it cannot grow after it was halved."""
         if not self.is_dynamic:
             return None
         if self.counts_applied and not self.accumulates:
@@ -179,7 +179,7 @@ def loss_scale_optimizer_in(optimizer: Any) -> Any:
 
 
 def _number(value: Any) -> Any:
-    """Of a variable, a tensor or a Python number."""
+    """The number in a variable or tensor; a Python number as it is."""
     value = getattr(value, "value", value) if type(value).__module__.startswith("keras.") else value
     return value.numpy() if hasattr(value, "numpy") else value
 

@@ -27,7 +27,7 @@ class WatchedSeries:
         self.begin()
 
     def begin(self) -> None:
-        """From here on steps are counted: a checkpoint may have been loaded since the last one."""
+        """Begin to count steps from a new reading: a checkpoint may have been loaded since the last one."""
         self._unread, self.reading = 0, self.watched.read()
         self._read_at = time.monotonic()
         self._until = self._next()
@@ -46,7 +46,7 @@ class WatchedSeries:
         return self.step + self._unread
 
     def count(self, steps: int) -> bool:
-        """So many more were taken; whether it is time to read."""
+        """Count further steps; whether it is time to read."""
         self._unread += steps
         if self._unread >= self._until or self._closer > 0:
             return True
@@ -71,8 +71,8 @@ class WatchedSeries:
         row = Row(steps, skipped, now.scale, low, high)
         return row, self.trouble_watch.after(self.step, row)
 
-    def told(self, models: list[Any]) -> dict[str, Any]:
-        """What the run file says at a start."""
+    def start_line(self, models: list[Any]) -> dict[str, Any]:
+        """The line that the run file has for the start of a series."""
         watched = self.watched
         return {
             "started": int(time.time()),

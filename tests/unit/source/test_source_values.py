@@ -234,6 +234,21 @@ def test_a_list_that_is_shared_is_changed_for_one_name_only() -> None:
     assert described(shown("a = [1]\nb = a\na.append(2)\nprint(a)")) == "list[1, 2]"
 
 
+@pytest.mark.parametrize("made", ("dict(kwargs, dtype='float32')", "record(kwargs, dtype='float32')"))
+def test_a_dict_is_known_by_what_its_name_holds(made: str) -> None:
+    facts = facts_of(
+        f"""
+        record = dict
+        class Residual(layers.Layer):
+            def __init__(self, **kwargs):
+                super().__init__(**{made})
+        Residual()
+        """
+    )
+    (residual,) = facts.classes
+    assert described(residual.base_arguments["dtype"]) == "'float32'"
+
+
 def test_methods_of_a_layer_see_what_init_and_build_assigned() -> None:
     facts = facts_of(
         """

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def chain_from_optimizer(
     session: Session, keras: KerasAdapter, optimizer: KerasOptimizer | None
 ) -> tuple[OptimizerFacts, ...]:
-    """From the outermost to the innermost optimizer; () where there is none."""
+    """The optimizers from the outermost to the innermost; () where there is none."""
     return tuple(_link(session, keras, link) for link in _chain(keras, optimizer))
 
 
@@ -123,7 +123,7 @@ def _attributes(keras: KerasAdapter, wrapper: KerasOptimizer) -> Iterator[Attrib
 
 
 def _read(optimizer: KerasOptimizer, name: str) -> Any:
-    """As it is shown; None where there is no such attribute, or the user's code that it is computed by raises."""
+    """The attribute in the form in which it is shown; None where there is none, or where computing it raises."""
     try:
         return _shown(getattr(optimizer, name))
     except Exception:
@@ -137,7 +137,7 @@ def _shown(value: object) -> Any:
 
 
 def learning_rate(optimizer: Any) -> float | None:
-    """As it is for the next step; None where the optimizer has none that is a number."""
+    """The learning rate of the next step; None where the optimizer has none that is a number."""
     try:
         rate: Any = getattr(optimizer, "learning_rate", None)
         rate = rate(optimizer.iterations) if callable(rate) and not hasattr(rate, "dtype") else rate

@@ -121,7 +121,7 @@ class OptimizerHooks:
 
 
 def _outside_of_constructors(optimizer: KerasOptimizer, frame: FrameType) -> FrameType:
-    """Where the optimizer is made, not where its own class calls its base's constructor."""
+    """The frame that makes the optimizer: not one of its own class, which calls its base's constructor."""
     while frame.f_back is not None and frame.f_code.co_argcount:
         if frame.f_locals.get(frame.f_code.co_varnames[0]) is not optimizer:
             break

@@ -36,7 +36,8 @@ class ForwardObserver(StepObserver):
 
 
 def culprits_of_forward_pass(keras: KerasAdapter, watch: LayerHooks, run: Callable[[], object]) -> Culprits | None:
-    """None where every output was finite, this time. `run` moves no variable: all are put back."""
+    """The first thing that broke in a forward pass; None where every output was finite this time. `run` moves no
+    variable: all are restored."""
     eagerly = tf.config.functions_run_eagerly()
     tf.config.run_functions_eagerly(True)
     try:

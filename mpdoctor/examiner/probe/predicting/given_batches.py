@@ -53,7 +53,7 @@ def _is_data(x: object) -> bool:
 
 
 def _as_tensors(structure: object) -> Any:
-    """As Keras hands them to a step: 64-bit floats are float32 there."""
+    """The batch as Keras hands it to a step: 64-bit floats become float32."""
     import tensorflow as tf
 
     def tensor(value: object) -> tf.Tensor:

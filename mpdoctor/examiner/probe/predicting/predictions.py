@@ -49,7 +49,7 @@ class Seen(NamedTuple):
 
 
 class Predictions:
-    """Of one process, until it trains."""
+    """The predictions of one process, until it trains."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -202,8 +202,8 @@ class Predictions:
 
     # --- telling ----------------------------------------------------------------------------------------------------
     def facts(self, trained: list[KerasModel | None] | None = None) -> list[TrainingFacts]:
-        """Of each model one. `trained`: the models of a training, if there was one; of others only those are told whose
-        numbers were not finite."""
+        """Facts for each model that predicted. `trained`: the models of a training, if there was one; other models are
+        then reported only if their outputs were not finite."""
         from mpdoctor.examiner.capture.model_facts import model_from_live
         from mpdoctor.examiner.probe.training_facts import device
 

@@ -24,7 +24,7 @@ def count_nonfinite(result: object) -> tuple[int, int, int]:
 
 
 def first_bad_row(result: object) -> int:
-    """Of what predict() returned, the first sample that is not finite."""
+    """The index of the first sample in a result of predict() that is not finite; 0 where all are."""
     rows = []
     for values in _arrays(result):
         if values.ndim and values.size:

@@ -60,7 +60,7 @@ def no_files(keras: KerasAdapter) -> Iterator[None]:
 
 
 def _writers(keras: KerasAdapter, tf: ModuleType) -> Iterator[tuple[type, str]]:
-    """What writes without asking Python."""
+    """(class, method) of what writes files without asking Python."""
     for name in ("save", "save_weights", "export"):
         if hasattr(keras.Model, name):
             yield keras.Model, name

@@ -31,7 +31,7 @@ NOT_THERE = ("File not found", "No file or directory found", "No such file or di
 
 
 class FitEnd:
-    """Of one fit().
+    """The end of one fit().
 
     begun
         Whether enough steps were seen, and fit() is on its way to its end.
@@ -68,7 +68,7 @@ class FitEnd:
                 if not reason:
                     raise
                 name = f"{type(callback).__name__}.{name_of_hook}"
-                self._not_looked.append(("fit", f"`{name}`{_line(error)} on, {_told(error)}: {reason}"))
+                self._not_looked.append(("fit", f"`{name}`{_line(error)} on, {_reason(error)}: {reason}"))
                 return None
 
         return run
@@ -104,10 +104,10 @@ class FitEnd:
             self._session.finish()
 
     def failed(self, error: Exception) -> None:
-        """It left fit() after the last step that was looked at."""
+        """Report an error that left fit() after the last step that was looked at."""
         reason = self._excuse(error)
         if reason:
-            self._not_looked.append(("fit", f"the end of fit(){_line(error)} on, {_told(error)}: {reason}"))
+            self._not_looked.append(("fit", f"the end of fit(){_line(error)} on, {_reason(error)}: {reason}"))
             self.tell()
         else:
             failure = failure_of_fit(self._session, self._keras, error, "ending")
@@ -142,7 +142,7 @@ def _put_back(callback: object, name: str, own: object) -> None:
 
 
 def failure_of_fit(session: Session, keras: KerasAdapter, error: BaseException, during: During) -> FailureFacts:
-    """With the callback whose method the error left."""
+    """The failure, with the callback whose method raised."""
     return failure_under_watch(session, error, during, saw_model=True, callback=callback_of_error(keras, error))
 
 
@@ -164,12 +164,13 @@ def callback_of_error(keras: KerasAdapter, error: BaseException) -> str:
 
 
 def _line(error: BaseException) -> str:
-    """From which of the user's lines on; from its beginning on where none is known."""
+    """A clause that names the user's line from which on fit() was not looked at; its beginning where no line is
+    known."""
     place = failure_from_exception(error, "ending").location
     return " from its beginning" if place is None else f" from line {place.line}"
 
 
-def _told(error: BaseException) -> str:
+def _reason(error: BaseException) -> str:
     return f"which would write {error.path}" if isinstance(error, FileLeftOut) else first_line(error)
 
 

@@ -11,10 +11,11 @@ if TYPE_CHECKING:
 
 
 class OwnBatches:
-    """Of one fit().
+    """The batches of one fit().
 
     in_all
-        The batches of all epochs that it asks for; None where nobody can tell, or not before the first epoch is over.
+        The batches of all epochs that it asks for; None where that is not known, or not before the first epoch is
+    over.
     """
 
     def __init__(self, keras: KerasAdapter, arguments: dict[str, Any], seen: Callable[[], int]) -> None:
@@ -44,7 +45,7 @@ class OwnBatches:
         return {**arguments, "callbacks": [*(arguments.get("callbacks") or []), Counting()]}
 
     def take(self, batches: int | None) -> None:
-        """So many belong to an epoch."""
+        """Note that an epoch has this many batches."""
         known = _whole(batches)
         if known is not None and known > 0 and self._epochs is not None:
             self.in_all = known * self._epochs

@@ -58,8 +58,8 @@ class LayerScopes:
 
     # --- afterwards -----------------------------------------------------------------------------------------------
     def _layer_of(self, operation: str) -> ScopedLayer | None:
-        """Of an operation called `StatefulPartitionedCall/gradient_tape/model/dense/MatMul`: gradients are computed in
-        the scopes of what they belong to. The innermost layer; None where it is none's."""
+        """The innermost layer of an operation such as `StatefulPartitionedCall/gradient_tape/model/dense/MatMul`:
+        gradients are computed in the scopes of what they belong to. None where there is no layer."""
         parts = operation.split("/")
         for end in range(len(parts) - 1, 0, -1):
             for start in range(end):

@@ -32,7 +32,8 @@ class NotProfiled(Exception):
 
 
 def profiled(run: Callable[[], object], steps: int, folder: str, scopes: LayerScopes) -> ProfileFacts:
-    """Of `steps` calls of `run`. `folder` is made, and removed. `scopes`: of the layers in the graph that runs.
+    """The profile of `steps` calls of `run`. `folder` is made and removed. `scopes`: of the layers in the graph that
+    runs.
 
     Raises NotProfiled, and what `run` raises."""
     import tensorflow as tf
@@ -89,11 +90,11 @@ def profile_from_events(
         busy=_covered([(begin, end) for _, begin, end in operations]),
         in_operations=sum(took for _, took in times.values()),
         operations=tuple(OperationTime(kind, *times[kind]) for kind in longest),
-        layers=_of_layers([(name, end - begin) for name, _, begin, end in named], scopes),
+        layers=_layer_times([(name, end - begin) for name, _, begin, end in named], scopes),
     )
 
 
-def _of_layers(operations: list[tuple[str, float]], scopes: LayerScopes) -> tuple[LayerTime, ...]:
+def _layer_times(operations: list[tuple[str, float]], scopes: LayerScopes) -> tuple[LayerTime, ...]:
     """`operations`: (name, seconds). The longest first."""
     times: dict[ScopedLayer, float] = {}
     for name, took in operations:
@@ -114,8 +115,9 @@ def _covered(intervals: list[tuple[float, float]]) -> float:
 
 # --- the protocol buffer ----------------------------------------------------------------------------------------------
 def _events(written: bytes) -> list[tuple[str, float, float]]:
-    """Of the host's threads: XSpace.planes = 1; XPlane.name = 2, lines = 3, event_metadata = 4;
-    XLine.timestamp_ns = 3, events = 4; XEvent.metadata_id = 1, offset_ps = 2, duration_ps = 3."""
+    """(name, start, duration) of the events in the host's threads, read from the protocol buffer: XSpace.planes = 1;
+    XPlane.name = 2, lines = 3, event_metadata = 4; XLine.timestamp_ns = 3, events = 4; XEvent.metadata_id = 1,
+    offset_ps = 2, duration_ps = 3."""
     found: list[tuple[str, float, float]] = []
     for plane in _all(written, 1):
         if HOST not in _all(plane, 2):

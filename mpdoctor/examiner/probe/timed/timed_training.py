@@ -37,7 +37,7 @@ ONE_CALL = "its whole loop runs in one call of a tf.function, or a step takes lo
 
 
 class TimedTraining(Training):
-    """In place of a Training: the same ways in, and the same hooks."""
+    """Takes the place of a Training: it has the same methods and hooks."""
 
     _clock: StepClock
     _graph: tf.Graph | None = None
@@ -47,7 +47,7 @@ class TimedTraining(Training):
 
     # --- the three ways in ----------------------------------------------------------------------------------------
     def run_fit(self, fit: Callable[..., object], args: tuple[object, ...], kwargs: dict[str, object]) -> object:
-        """Never returns."""
+        """Time steps of this fit(). Ends the process: never returns."""
         training_call = self.training_calls[0]
         try:
             (_, *given) = inspect.signature(fit).bind(training_call.model, *args, **kwargs).arguments.items()
@@ -136,7 +136,7 @@ class TimedTraining(Training):
         return False
 
     def _wait_for_device(self) -> None:
-        """On a CPU the step has ended when its call returns."""
+        """Wait until a GPU has finished the step. On a CPU it has when its call returns."""
         if not tf.config.list_logical_devices("GPU"):
             return
         wait = getattr(tf.test.experimental, "sync_devices", None)
@@ -196,7 +196,7 @@ class TimedTraining(Training):
             return None, first_line(error)
 
     def _end_without(self, reason: str) -> None:
-        """Never returns."""
+        """Report why nothing was timed, and end the process: never returns."""
         self.session.events.send(NotTimed(reason))
         self.session.finish()
 

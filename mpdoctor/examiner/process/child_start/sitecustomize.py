@@ -21,7 +21,7 @@ def _begin() -> None:
 
 
 def _go_on() -> None:
-    """As if this file were not: what was found behind it takes its name."""
+    """Run the sitecustomize that Python would have found without this file, under its name."""
     spec = PathFinder.find_spec("sitecustomize", sys.path)
     if spec is not None and spec.loader is not None:
         module = sys.modules["sitecustomize"] = module_from_spec(spec)

@@ -24,7 +24,8 @@ _VARIABLE_DTYPE = r"\bself\.(?:dtype|variable_dtype)\b"
 
 
 def mismatch_in_call(failure: FailureFacts) -> DtypeMismatch | None:
-    """Only where the layer itself computes in 16 bits, and the line that raised is one of its call()."""
+    """The known reason for the failure, where the layer itself computes in 16 bits and the line that raised is in its
+    own call(); else None."""
     if failure.inside != "layer" or failure.layer_dtype not in HALF:
         return None
     if failure.own_layer_location is None and failure.layer_class != "Lambda":

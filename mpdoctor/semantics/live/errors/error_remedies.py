@@ -105,7 +105,7 @@ _OF_ANOTHER_TENSORFLOW = (
 
 
 def _keras_that_fits(keras: Keras) -> str | None:
-    """None where the two releases fit."""
+    """A sentence on which keras to install; None where the releases of keras and TensorFlow fit."""
     release, wanted = (".".join(version.split(".")[:2]) for version in (keras.version, keras.tensorflow))
     if not release or not wanted:
         return "The installed keras is made for another TensorFlow: install the keras with TensorFlow's version number."
@@ -131,7 +131,7 @@ def _package_of_project(failure: FailureFacts) -> str | None:
 _NUMPY_NAMES = {"half": "float16", "float": "float32", "double": "float64"}  # of TensorFlow's own names for dtypes
 
 
-def _of_numpy_function(said: str) -> str | None:
+def _remedy_of_numpy_function(said: str) -> str | None:
     """For a function in NumPy whose values have another dtype than the tf.numpy_function around it announces."""
     found = re.search(r"value returned by pyfunc_\d+ is (\w+), but expects (\w+)", said)
     if found is None:
@@ -143,7 +143,7 @@ def _of_numpy_function(said: str) -> str | None:
     )
 
 
-def _of_float32_for_half(failure: FailureFacts) -> str | None:
+def _remedy_of_float32_for_half(failure: FailureFacts) -> str | None:
     """For a float32 value that was to become a 16-bit one: in a variable that the program made, as a rule."""
     half = float32_given_for_half(failure)
     if half is None:
@@ -158,12 +158,12 @@ def _of_float32_for_half(failure: FailureFacts) -> str | None:
 
 
 def remedy_from_failure(failure: FailureFacts) -> str | None:
-    """None for an error that speaks of nothing known."""
+    """The remedy for the error; None for an error of no known kind."""
     said = failure.said_by_library
     if failure.part is not None and failure.part.result_refused:
         is_half = half_given_for_float32(failure) is not None
         return "Return it in the weight's own dtype: `tf.cast(…, w.dtype)`." if is_half else None
-    of_float32 = _of_float32_for_half(failure)
+    of_float32 = _remedy_of_float32_for_half(failure)
     if of_float32 is not None:
         return of_float32
     mismatch = mismatch_from_failure(failure)
@@ -174,7 +174,7 @@ def remedy_from_failure(failure: FailureFacts) -> str | None:
     own_package = _package_of_project(failure)
     if own_package is not None:
         return own_package
-    of_numpy = _of_numpy_function(said)
+    of_numpy = _remedy_of_numpy_function(said)
     if of_numpy is not None:
         return of_numpy
     if failure.raised_by_program and failure.exception not in ("ImportError", "FileNotFoundError"):

@@ -36,11 +36,11 @@ def subject_from_failure(failure: FailureFacts) -> str:
     if part.result_refused:
         return f"The result of {_lower(named_part(part))} cannot be assigned to its weight"
     called = f" in {part.method}" if part.method else ""
-    return f"{named_part(part)}{_of_layer(failure)} raises{called}{_inner(failure, part.method or part.name)}"
+    return f"{named_part(part)}{_phrase_of_layer(failure)} raises{called}{_inner(failure, part.method or part.name)}"
 
 
 def named_part(part: PartFacts) -> str:
-    """ "The metric `Dice`"."""
+    """The part in words, such as "The metric `Dice`"."""
     return f"{_METHODS[part.kind]} `{part.name}`" if part.name else _METHODS[part.kind]
 
 
@@ -49,14 +49,15 @@ def _lower(text: str) -> str:
 
 
 def place_of_part(failure: FailureFacts) -> Location | None:
-    """Of a library's part, and of one that did not raise itself, the line that makes it; else the line that raised."""
+    """The line to report: the one that makes the part, if the part is a library's or did not raise itself; else the
+    line that raised."""
     part = failure.part
     if part is not None and part.result_refused:
         return part.made_at or failure.location
     return part.made_at or failure.location if part is not None and not part.own else failure.location
 
 
-def _of_layer(failure: FailureFacts) -> str:
+def _phrase_of_layer(failure: FailureFacts) -> str:
     return f" of layer `{failure.layer}`" if failure.layer else ""
 
 

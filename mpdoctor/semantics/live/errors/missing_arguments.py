@@ -35,7 +35,11 @@ def missing_arguments(failure: FailureFacts) -> tuple[MissingArgument, ...]:
     """() where nothing says for certain that arguments are missing, and which."""
     if failure.kind == "exited" and failure.exit_code:
         said = failure.last_words
-        return _of_argparse(said) or _of_click(said) or _of_absl(f"{said}\n{failure.message}")
+        return (
+            _arguments_of_argparse(said)
+            or _arguments_of_click(said)
+            or _arguments_of_absl(f"{said}\n{failure.message}")
+        )
     index = re.search(_INDEX, failure.failing_line)
     given = max(len(failure.command_line) - 1, 0)
     if failure.exception == "IndexError" and index is not None and given < int(index["number"]):
@@ -51,7 +55,7 @@ def command_with(missing: tuple[MissingArgument, ...], failure: FailureFacts) ->
     return " ".join(["mpdoctor check", *(word if word.endswith(ANYTHING) else shlex.quote(word) for word in words)])
 
 
-def _of_argparse(said: str) -> tuple[MissingArgument, ...]:
+def _arguments_of_argparse(said: str) -> tuple[MissingArgument, ...]:
     found = re.search(_ARGPARSE, said)
     if found is not None:
         return tuple(_with_value(name, said) for name in found["names"].split(", "))
@@ -80,7 +84,7 @@ def _placeholder(text: str) -> str:
     return text if re.fullmatch(r"[\w.-]+", text) else ANYTHING
 
 
-def _of_click(said: str) -> tuple[MissingArgument, ...]:
+def _arguments_of_click(said: str) -> tuple[MissingArgument, ...]:
     """click and typer name one at a time."""
     found = re.search(_CLICK, said)
     if found is None or "Usage: " not in said:
@@ -90,6 +94,6 @@ def _of_click(said: str) -> tuple[MissingArgument, ...]:
     return (MissingArgument(name, (name, ANYTHING) if is_option else (_placeholder(name.upper()),)),)
 
 
-def _of_absl(said: str) -> tuple[MissingArgument, ...]:
+def _arguments_of_absl(said: str) -> tuple[MissingArgument, ...]:
     names = dict.fromkeys(f"--{found['name']}" for found in re.finditer(_ABSL, said))
     return tuple(MissingArgument(name, (f"{name}={ANYTHING}",)) for name in names)

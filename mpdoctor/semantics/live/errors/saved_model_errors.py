@@ -61,8 +61,8 @@ def headline_from_loading_error(failure: FailureFacts) -> str:
     """The error in one line: without the configuration that Keras puts around it, and without its own advice, which is
     for who calls load_model()."""
     innermost = re.findall(r"Exception encountered: (.+)", failure.message)
-    told = f"{failure.exception}: {innermost[-1].strip()}" if innermost else headline_from_failure(failure)
-    return re.split(r"\. (?:Please ensure you are using|Make sure custom classes|If `[\w>.]+` is a custom)", told)[0]
+    text = f"{failure.exception}: {innermost[-1].strip()}" if innermost else headline_from_failure(failure)
+    return re.split(r"\. (?:Please ensure you are using|Make sure custom classes|If `[\w>.]+` is a custom)", text)[0]
 
 
 def remedy_from_loading_error(failure: FailureFacts) -> str:

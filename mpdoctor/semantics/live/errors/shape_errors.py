@@ -243,7 +243,7 @@ _KNOWN: tuple[tuple[str, str, str], ...] = (
 
 
 def shape_error_from_message(message: str) -> ShapeError | None:
-    """None where the message speaks of something else than shapes."""
+    """The shapes in the message of an error; None where the message is not about shapes."""
     for pattern, words, remedy in _KNOWN:
         match = re.search(pattern, message)
         if match:

@@ -18,8 +18,8 @@ Edits = Edit | Iterable[Edit] | None
 
 
 def safe_fix(title: str, *edits: Edits) -> Fix | None:
-    """What the program means stays, or the line raised before. None where one of the edits could not be had, or where
-    two of them cannot be made together."""
+    """A fix after which the program means the same, or whose line raised before. None where one of the edits could not
+    be made, or where two of them exclude each other."""
     return _fix(title, True, edits)
 
 
@@ -61,7 +61,7 @@ def text_of(facts: SourceFacts, location: Location) -> str | None:
 
 
 def expression_written(facts: SourceFacts, location: Location) -> ast.expr | None:
-    """What stands there, whole and in parts."""
+    """The text of the expression at a place, whole and in parts."""
     try:
         return ast.parse(f"({text_of(facts, location)})", mode="eval").body
     except (SyntaxError, ValueError):
@@ -85,7 +85,7 @@ def put_around(facts: SourceFacts, location: Location, before: str, behind: str)
 
 
 def unwrapped(facts: SourceFacts, outer: Location, inner: Location) -> list[Edit] | None:
-    """`a` of `f(a, b)`."""
+    """The edits that leave `a` of `f(a, b)`. None where a comment would be lost."""
     outside, inside = written_at(facts, outer), written_at(facts, inner)
     if outside is None or inside is None or not holds(outer, inner):
         return None
@@ -162,7 +162,7 @@ def without_part(facts: SourceFacts, location: Location, part: str) -> Edit | No
 
 
 def argument_text(facts: SourceFacts, call: Location, name: str, position: int | None = None) -> str | None:
-    """What stands for an argument, by its name or its position; None where it is not given."""
+    """The text of an argument, given by its name or its position; None where it is not given."""
     written = written_at(facts, call)
     if written is None:
         return None
@@ -180,7 +180,7 @@ def argument_replaced(facts: SourceFacts, call: Location, name: str, position: i
 
 
 def argument_at(facts: SourceFacts, call: Location, position: int = 0, *names: str) -> Location | None:
-    """Where an argument stands that is given by its position, or by one of these names; None where it is not given."""
+    """The place of the argument that is given at this position or by one of these names; None where it is not given."""
     written = written_at(facts, call)
     if written is None:
         return None
@@ -204,21 +204,21 @@ def literal_replaced(facts: SourceFacts, location: Location, text: str) -> Edit 
 
 
 def left_operand_kept(facts: SourceFacts, location: Location, operator: str) -> Edit | None:
-    """`a` of `a / b`."""
+    """The edit that leaves `a` of `a / b`. None where the operator occurs more than once."""
     written = written_at(facts, location)
     end = _end_of_left(written, operator) if written is not None else None
     return _replaced(written, end, len(written.text), "") if written is not None and end is not None else None
 
 
 def left_operand_at(facts: SourceFacts, location: Location, operator: str) -> Location | None:
-    """Where `a` of `a / b` stands."""
+    """The place of `a` in `a / b`. None where the operator occurs more than once."""
     written = written_at(facts, location)
     end = _end_of_left(written, operator) if written is not None else None
     return written.span(0, end) if written is not None and end is not None else None
 
 
 def _end_of_left(written: Written, operator: str) -> int | None:
-    """Where the left operand ends, None where the operator stands there several times."""
+    """The index at which the left operand ends; None where the operator occurs more than once."""
     depth, found = 0, []
     for number, token in enumerate(written.tokens):
         depth += token.deeper
@@ -238,7 +238,7 @@ def dtype_named_instead(facts: SourceFacts, location: Location, dtype: str, inst
 
 
 def name_at(facts: SourceFacts, location: Location, name: str) -> Location | None:
-    """Where this name stands in an expression, if it does so once."""
+    """The place of this name in an expression that contains it once; else None."""
     written = written_at(facts, location)
     if written is None:
         return None

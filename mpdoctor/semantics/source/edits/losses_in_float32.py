@@ -68,7 +68,7 @@ def _cannot_be_cast(precision: Precision, part: Value) -> bool:
 
 
 def _is_compute_dtype(given: Value | None) -> bool:
-    """`policy.compute_dtype`, `model.compute_dtype`"""
+    """Whether it is an attribute such as `policy.compute_dtype` or `model.compute_dtype`."""
     return isinstance(given, Attribute) and given.name == "compute_dtype"
 
 

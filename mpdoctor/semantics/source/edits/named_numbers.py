@@ -61,7 +61,7 @@ def _is_read_by_these_alone(facts: SourceFacts, number: Location, uses: Collecti
 
 
 def _names_given(facts: SourceFacts, number: Location) -> Iterator[_Name]:
-    """By the assignment of this number, or by the parameter whose default it is."""
+    """The name that the number gets: by an assignment, or as the default of a parameter."""
     tree = tree_of(facts)
     for node in ast.walk(tree) if tree is not None else ():
         if isinstance(node, FUNCTIONS):
@@ -81,7 +81,7 @@ def _names_given(facts: SourceFacts, number: Location) -> Iterator[_Name]:
 
 
 def _bound_by(facts: SourceFacts, value: ast.AST) -> Iterator[_Name]:
-    """By the statement that gives this value to one name, and does nothing else."""
+    """The name that a statement gives to the value, if it is the statement's only one."""
     statement, scope = _parents(facts).get(id(value), (None, None))
     targets = statement.targets if isinstance(statement, ast.Assign) else []
     targets = [statement.target] if isinstance(statement, ast.AnnAssign) else targets
@@ -96,7 +96,7 @@ def _bound_by(facts: SourceFacts, value: ast.AST) -> Iterator[_Name]:
 
 @lru_cache(maxsize=4)
 def _parents(facts: SourceFacts) -> dict[int, tuple[ast.AST, ast.AST]]:
-    """Of each value that is assigned, by id: the statement, and the function, the class or the file that it is in."""
+    """The statement that assigns a value, and the function, class or module around it, by the id of the value."""
     tree = tree_of(facts)
     found: dict[int, tuple[ast.AST, ast.AST]] = {}
     waiting: list[tuple[ast.AST, ast.AST]] = [(tree, tree)] if tree is not None else []

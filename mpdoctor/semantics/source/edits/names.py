@@ -114,13 +114,13 @@ def _list_at(facts: SourceFacts, location: Location) -> ast.List | None:
 
 
 def cast_argument(facts: SourceFacts, call: Location, dtype: str = "float32", position: int = 0) -> list[Edit] | None:
-    """The same of an argument of a call."""
+    """Like `cast`, for an argument of a call."""
     given = argument_at(facts, call, position, *(NAMES_OF_FIRST if position == 0 else ()))
     return cast(facts, given, dtype) if given is not None else None
 
 
 def cast_around(facts: SourceFacts, dtype: str = "float32") -> tuple[str, str] | None:
-    """What stands before and behind what is cast. None where the program names nothing that casts."""
+    """The texts before and behind what is cast. None where the program names nothing that casts."""
     is_name = dtype in _DTYPES
     tf = tensorflow(facts)
     if tf is not None:

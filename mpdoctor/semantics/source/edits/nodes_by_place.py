@@ -1,5 +1,4 @@
-"""The nodes of a file's tree by the place where they begin, looked up and not searched for: a rule may ask for one for
-each of ten thousand findings in a file."""
+"""Index of a file's syntax nodes by their place: a rule may ask for a node for each of ten thousand findings."""
 
 from __future__ import annotations
 
@@ -23,7 +22,7 @@ def nodes_at(facts: SourceFacts, place: Location) -> list[ast.expr | ast.stmt]:
 
 @lru_cache(maxsize=4)
 def _nodes_by_place(facts: SourceFacts) -> Places:
-    """By line, and by offset in its bytes."""
+    """The nodes by their line and byte offset."""
     found: Places = {}
     tree = tree_of(facts)
     for node in ast.walk(tree) if tree is not None else ():

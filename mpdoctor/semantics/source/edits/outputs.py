@@ -1,4 +1,5 @@
-"""Edits that compute a model's output in float32: its last layer, and those whose numbers that only hands on."""
+"""Edits that compute a model's output in float32: its last layer, and the layers whose numbers that one only passes
+on."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ MOST_STEPS = 8
 
 
 def output_in_float32(facts: SourceFacts, layer: Call) -> list[Edit] | None:
-    """None where it is not certain which layer computes what another one hands on."""
+    """The edits after which the model's output is float32. None where it is not certain which layer computes what
+    another one hands on."""
     layers = list(_back_to_the_computing(facts, layer))
     edits = [in_float32(facts, made) if made is not None else None for made in layers]
     found = [edit for edit in dict.fromkeys(edits) if edit is not None]
@@ -39,7 +41,7 @@ def _back_to_the_computing(facts: SourceFacts, layer: Call, steps: int = 0) -> I
 
 
 def _before(facts: SourceFacts, layer: Call) -> list[Call | None]:
-    """The layers whose outputs it is given; [] where nobody sees which."""
+    """The layers whose outputs it is given; [] where they are not known."""
     applied = [call for call in facts.calls if call.callee is layer]
     if len(applied) == 1:
         return [made for tensor in leaves(applied[0].argument(0, "inputs")) for made in _behind(facts, tensor)]
@@ -48,17 +50,17 @@ def _before(facts: SourceFacts, layer: Call) -> list[Call | None]:
     if len(places) != 1 or places[0][1] == 0:
         return []
     before = places[0][0][places[0][1] - 1]
-    return list(_of_model(facts, before)) if isinstance(before, Call) else []
+    return list(_last_layers(facts, before)) if isinstance(before, Call) else []
 
 
 def _behind(facts: SourceFacts, tensor: Value | None) -> list[Call | None]:
     made = tensor.callee if isinstance(tensor, Call) else None
     if not isinstance(made, Call):
         return [None]
-    return list(_of_model(facts, made))
+    return list(_last_layers(facts, made))
 
 
-def _of_model(facts: SourceFacts, made: Call) -> Iterator[Call | None]:
+def _last_layers(facts: SourceFacts, made: Call) -> Iterator[Call | None]:
     """The layer itself, or the last ones of a model."""
     own = class_of(made)
     if is_call_of(made, "keras.Sequential", "keras.Model") or (own is not None and own.kind == "model"):

@@ -28,7 +28,7 @@ class OwnCall:
 
     @property
     def names(self) -> list[str]:
-        """Of its parameters."""
+        """The names of the parameters."""
         return [argument.arg for argument in self.method.args.args]
 
 
@@ -84,12 +84,12 @@ def _holds_others(call: OwnCall) -> bool:
 
 
 def _is_of(function: ast.expr, owner: str) -> bool:
-    """`self.dense` of `self.dense(x)`."""
+    """Whether the function is a method of `owner`, as `self.dense` is of `self`."""
     return isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name) and function.value.id == owner
 
 
 def _own_nodes(function: ast.FunctionDef) -> Iterator[ast.AST]:
-    """Without those of the functions inside it."""
+    """The nodes of a function, without those of functions inside it."""
     waiting: list[ast.AST] = list(function.body)
     for node in waiting:
         yield node

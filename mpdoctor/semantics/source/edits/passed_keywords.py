@@ -39,7 +39,7 @@ def _definition(facts: SourceFacts, constructor: FunctionFacts) -> ast.FunctionD
 
 
 def _call_above(definition: ast.FunctionDef) -> ast.Call | None:
-    """Its one `super().__init__(…)`, where it has no name `kwargs` of its own."""
+    """The only `super().__init__(…)` of the function, if the function has no name `kwargs`; else None."""
     nodes = list(ast.walk(definition))
     calls = [node for node in nodes if isinstance(node, ast.Call) and called(node) == "__init__"]
     has_name = any(isinstance(node, ast.Name) and node.id == "kwargs" for node in nodes)
@@ -47,7 +47,7 @@ def _call_above(definition: ast.FunctionDef) -> ast.Call | None:
 
 
 def _put_behind(facts: SourceFacts, nodes: Sequence[ast.arg | ast.expr]) -> Edit:
-    """Behind the last of these, which a comma may follow."""
+    """The edit that adds `**kwargs` behind the last of these nodes, and before a comma that may follow."""
     places = [location_of(facts, node) for node in nodes]
     line, column = max((place.end_line, place.end_column) for place in places)
     return Edit(Location(facts.path, line, column, line, column), f", {KEYWORDS}")

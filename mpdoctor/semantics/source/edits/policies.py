@@ -80,7 +80,7 @@ def _is_in_if(facts: SourceFacts, event: Event) -> bool:
 
 @lru_cache(maxsize=1)
 def _conditions(facts: SourceFacts) -> list[ast.If]:
-    """All but `if __name__ == "__main__"`."""
+    """All `if` statements but `if __name__ == "__main__"`."""
     tree = tree_of(facts)
     conditions = [node for node in ast.walk(tree) if isinstance(node, ast.If)] if tree is not None else []
     return [condition for condition in conditions if not _is_of_main(condition)]

@@ -59,6 +59,6 @@ def _argument(facts: SourceFacts, exponential: Call) -> str | None:
 
 
 def _softmax(facts: SourceFacts) -> str | None:
-    """Its name in this file; None where the file imports nothing that has it."""
+    """The name of the softmax in this file; None where the file imports nothing that has it."""
     spelled = advice_in_names_of(facts, FUNCTION)
     return spelled if spelled != FUNCTION or name_of(facts, "tensorflow", "tensorflow.compat.v2") == "tf" else None

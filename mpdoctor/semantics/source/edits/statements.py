@@ -135,7 +135,7 @@ def _indent(facts: SourceFacts, number: int) -> int:
 
 @lru_cache(maxsize=4)
 def logical_lines(facts: SourceFacts) -> tuple[LogicalLine, ...]:
-    """Of the whole file; of a notebook those of each cell up to where Python can't read it as it stands."""
+    """The logical lines of the whole file; in a notebook those of each cell, up to where Python cannot parse it."""
     starts = [first for _, first in facts.cells] or [1]
     return tuple(
         line

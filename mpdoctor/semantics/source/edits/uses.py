@@ -46,7 +46,7 @@ def _meets(facts: SourceFacts, value: Value, is_met: Callable[[Value], bool], ma
 
 @lru_cache(maxsize=1)
 def _users(facts: SourceFacts) -> dict[int, list[Value]]:
-    """Of every value that an event computes with or returns, by its id, what is directly made of it."""
+    """The values that are computed directly from each value, by its id, for all that events compute with or return."""
     found: dict[int, list[Value]] = {}
     seen: set[int] = set()
     waiting: list[Value] = [*facts.operations, *facts.calls, *(event.value for event in facts.returns)]

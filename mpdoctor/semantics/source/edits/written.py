@@ -69,7 +69,7 @@ class Written:
 
     @cached_property
     def arguments(self) -> tuple[Argument, ...] | None:
-        """Those of the call that it is; None where it is none, or where one argument is a generator without its
+        """The arguments, if the expression is a call; None if it is not, or if one argument is a generator without
         parentheses."""
         opening = self.opening
         if opening is None:
@@ -107,7 +107,7 @@ class Written:
         return next((argument for argument in self.arguments or () if argument.name == name), None)
 
     def positional(self, position: int) -> Argument | None:
-        """None where a `*rest` stands before it."""
+        """The positional argument at this place; None where a `*rest` stands before it."""
         given = [argument for argument in self.arguments or () if not argument.name]
         if any(argument.starred for argument in given[: position + 1]):
             return None
@@ -145,7 +145,8 @@ class Written:
 
 
 def written_at(facts: SourceFacts, location: Location) -> Written | None:
-    """None where the location lies in another file, or knows no columns."""
+    """The expression or statement written at a location; None where the location lies in another file, or has no
+    columns."""
     lines = facts.lines if location.path == facts.path else []
     last = location.end_line or location.line
     if not (0 < location.line <= last <= len(lines)) or not location.column or not location.end_column:

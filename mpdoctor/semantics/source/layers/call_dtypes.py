@@ -115,8 +115,8 @@ def runs_in_call(context: Context) -> bool:
 
 
 def runs_in_layer(facts: SourceFacts, context: Context) -> bool:
-    """The same, also in a function that such a method defines and hands on (to `tf.cond`), or that a Lambda layer
-    calls."""
+    """Like `runs_in_call`, but also for functions that such a method defines and hands on (to `tf.cond`), or that a
+    Lambda layer calls."""
     if runs_in_call(context) or any(id(context.function) == function for function, _ in lambda_layers(facts)):
         return True
     return any(
@@ -148,7 +148,7 @@ def asks_for_dtype(context: Context) -> bool:
 
 
 def asks_for_other_dtype(context: Context) -> bool:
-    """The same, but for the arms in which the program has found that a policy or a dtype is float16."""
+    """Whether an arm around the code asks about a policy or a dtype, without having found it to be float16."""
     return any(_is_arm_about_dtypes(branch) and not _is_arm_of_float16(branch) for branch in context.branches)
 
 
@@ -159,14 +159,15 @@ def _is_arm_of_float16(branch: Branch) -> bool:
 
 
 def _says_float16(test: Value) -> bool:
-    """`global_policy().compute_dtype == tf.float16`"""
+    """Whether the test compares with float16, as `global_policy().compute_dtype == tf.float16` does."""
     is_comparison = isinstance(test, Operation) and test.operator == "=="
     return is_comparison and any(policies_named(operand) in FLOAT16 for operand in test.parts)
 
 
 @lru_cache(maxsize=512)
 def _is_arm_about_dtypes(branch: Branch) -> bool:
-    """All events of an arm share it, and rule after rule asks about them. Each that is kept keeps its program."""
+    """Whether the arm's test asks about dtypes. All events of an arm share it, so the answer is cached; the cache is
+    small, since each entry keeps its program alive."""
     return any(map(_is_about_dtypes, _asked_about(branch.test)))
 
 
@@ -199,7 +200,7 @@ def _makes_tensor(call: Call) -> bool:
 
 
 def _attributes(value: Value) -> Iterator[Value]:
-    """What it is an attribute of, and that again."""
+    """The values that lead to an attribute: for `a.b.c` first `a.b`, then `a`."""
     while isinstance(value, Attribute):
         value = value.of
         yield value

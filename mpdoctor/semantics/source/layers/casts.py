@@ -16,7 +16,7 @@ KEEPERS = ("assign", "assign_add", "assign_sub", "add_loss", "add_metric", "upda
 
 
 def casts(facts: SourceFacts) -> Iterator[tuple[Call, str]]:
-    """Every cast whose dtype is known, with that dtype."""
+    """Every cast to a known dtype, with that dtype."""
     for call in facts.calls_of(*CASTS):
         dtype = dtype_named(_given_or_default(facts, call.argument(1, "dtype")), facts.keras)
         if dtype is not None:
@@ -58,6 +58,7 @@ def _behind_what_is_kept(facts: SourceFacts) -> frozenset[int]:
 
 
 def _ids_behind(values: Iterable[Value | None]) -> frozenset[int]:
-    """Of the values and of all that they were made from, which long computations share: it is gone over once."""
+    """The ids of the values and of all that they were computed from; parts that long computations share are visited
+    once."""
     together = Collection(kind="tuple", items=tuple(value for value in values if value is not None))
     return frozenset(id(part) for part in walk(together))

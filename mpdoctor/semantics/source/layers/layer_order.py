@@ -32,8 +32,8 @@ class LayerOrder:
 
 
 def orders_of(facts: SourceFacts, model: Call) -> list[LayerOrder]:
-    """Those that it may have, by how often a loop goes round that makes some of the layers; [] where the program does
-    not tell: two stand side by side, or are made in another way."""
+    """The layer orders that a model may have: one for each number of rounds of a loop that makes layers. [] where the
+    program does not show the order: two layers stand side by side, or are made in another way."""
     kind = layer_name(model)
     if model.open or kind not in ("Sequential", "Model", "Functional"):
         return []
@@ -54,7 +54,8 @@ def _sequential(facts: SourceFacts, model: Call) -> LayerOrder | None:
 
 
 def _given_and_added(facts: SourceFacts, model: Call) -> list[Value | None]:
-    """With None where it may hold other layers, or not all of these."""
+    """The layers that a Sequential is given and those that `add` appends; with None where it may hold others, or not
+    all of these."""
     given, adding = model.argument(0, "layers"), adding_calls(facts, model)
     listed = _listed(given) if given is not None else ()
     is_popped = any(model in options(call.receiver) for call in facts.method_calls("pop"))
@@ -76,7 +77,7 @@ def _listed(value: Value) -> Sequence[Value] | None:
 
 
 def _functional(tensors: _Tensors) -> LayerOrder | None:
-    """As Keras sorts them: by the longest way to an output."""
+    """The layers of a functional model in Keras' order: by the longest path to an output."""
     made_of = tensors.behind_outputs()
     in_order = list(TopologicalSorter(made_of).static_order())
     of = {tensor: tensors.layer_of(tensor) for tensor in in_order}
@@ -88,7 +89,8 @@ def _functional(tensors: _Tensors) -> LayerOrder | None:
 
 
 def _ordered(layers: Sequence[_Made], first_first: Sequence[tuple[_Made, list[_Made]]]) -> LayerOrder:
-    """Of layers in order; `first_first`: as the program makes their tensors, each with those right before it."""
+    """The order of these layers. `first_first`: each layer with the layers directly before it, in the order in which
+    the program makes their tensors."""
     position = {layer: number for number, layer in enumerate(layers)}
     below: dict[_Made, frozenset[int]] = {}
     for layer, sources in first_first:
@@ -115,14 +117,15 @@ def _are_in_a_row(depths: dict[_Made, int]) -> bool:
 
 
 class _Tensors:
-    """Of a functional model, each with the number of the round in which a loop makes it (0 for others)."""
+    """The tensors of a functional model, each with the number of the round of the loop that makes it (0 outside of
+    loops)."""
 
     def __init__(self, model: Call, rounds: int) -> None:
         self._model, self._rounds = model, rounds
 
     def behind_outputs(self) -> dict[_Made, list[_Made]]:
-        """Each tensor between the outputs and the inputs, with those that it is made of; {} where one is not made by a
-        layer."""
+        """Each tensor between the outputs and the inputs, with the tensors that it is computed from; {} where one does
+        not come from a layer."""
         waiting = self._resolved((self._model.argument(1, "outputs"),), None)
         found: dict[_Made, list[_Made]] = {}
         while waiting:
@@ -174,7 +177,7 @@ class _Tensors:
         return (ends[0], number - 1) if number else (before[0] if len(before) == 1 else self._made_last(before), None)
 
     def _made_last(self, choices: Sequence[Value]) -> Value | None:
-        """By the last loop, if each goes round."""
+        """The tensor of the last loop, if every loop runs at least once; else None."""
         made = [choice for choice in choices if isinstance(choice, Call) and self._is_in_loop(choice)]
         certain = [call for call in made if call.context.branches == self._model.context.branches]
         return max(certain, key=lambda call: call.order) if certain and len(certain) == len(made) else None

@@ -12,7 +12,8 @@ from mpdoctor.semantics.source.layers.output_layers import SIXTEEN_BITS
 
 
 def half_dtype_of_layer(facts: SourceFacts, layer: Call) -> str | None:
-    """By its own `dtype`, else by the global policy where it is made; None if that is never 16-bit, or nobody knows."""
+    """The 16-bit compute dtype of a layer: of its own `dtype`, else of the global policy where it is made. None if that
+    is not 16-bit, or not known."""
     own, given = class_of(layer), layer.keyword("dtype")
     if layer.open or known(layer.keyword("autocast")) is False:
         return None

@@ -52,7 +52,7 @@ def _is_of_layers(facts: SourceFacts, own: ClassFacts) -> bool:
 
 
 def may_be_trained(weight: Call) -> bool:
-    """Unless it is given `trainable=False`."""
+    """Whether the weight is made without `trainable=False`."""
     return known(weight.keyword("trainable")) is not False
 
 

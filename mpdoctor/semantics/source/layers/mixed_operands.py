@@ -81,7 +81,7 @@ PASSING = frozenset(
 
 @lru_cache(maxsize=1)
 def mixed_operands(facts: SourceFacts) -> tuple[MixedOperands, ...]:
-    """Every operation of TensorFlow's on several tensors, with those of its operands that must agree."""
+    """Every TensorFlow operation on several tensors, with the operands whose dtypes must agree."""
     return tuple(_mixed_operands(facts))
 
 
@@ -102,7 +102,7 @@ def _mixed_operands(facts: SourceFacts) -> Iterator[MixedOperands]:
 
 
 def _joined(value: Value | None, depth: int = 0) -> tuple[Value, ...]:
-    """Of `[a, b]`, and of `[a] + others` the others as one."""
+    """The items of `[a, b]`; for `[a] + others` the operand `others` counts as one item."""
     if isinstance(value, Operation) and value.operator == "+" and depth < MOST_SUMS:
         parts = [(part, _joined(part, depth + 1)) for part in value.operands]
         joined = [item for part, items in parts for item in items or (part,)]
@@ -111,10 +111,12 @@ def _joined(value: Value | None, depth: int = 0) -> tuple[Value, ...]:
 
 
 def may_raise(facts: SourceFacts, met: MixedOperands) -> bool:
-    """In Keras 3 a weight is a Keras variable. Where it comes first, it promotes instead of raising; where it comes
-    second, TensorFlow hands it the operation that it cannot do itself. (Eagerly, not for `+` and `@`, but fit() trains
-    in a graph. Measured with Keras 3.15 in TensorFlow 2.21.) What comes of a keras.Input, or where `__init__` joins the
-    layers of a functional model, are Keras 3's own tensors, which promote as keras.ops do; those of Keras 2 raise."""
+    """Whether these operands raise if their dtypes differ. In Keras 2 they always do.
+
+    In Keras 3 a weight is a Keras variable. As the first operand it promotes; as the second one TensorFlow gets the
+    operation, and raises. (In a graph, in which fit() trains; eagerly `+` and `@` do not raise. Keras 3.15, TensorFlow
+    2.21.) What is computed of a keras.Input, or in an `__init__` that joins layers of a functional model, are Keras 3's
+    symbolic tensors, which promote as keras.ops do."""
     event, operands = met
     if not facts.keras.is_keras3 or not operands:
         return True
@@ -178,12 +180,13 @@ def _with_its_dtype(value: Value) -> tuple[Value | None, ...]:
 
 
 def _parameters_behind(value: Value) -> Iterator[Parameter]:
-    """Those that may be tensors."""
+    """The parameters that a value is computed from and that may be tensors."""
     return (part for part in _tensors_behind(value) if isinstance(part, Parameter) and not is_number(part))
 
 
 def _half_dtype_of_models(facts: SourceFacts, value: Value, context: Context) -> str | None:
-    """Of what is made in `call()` of the outputs of models and of chains of layers."""
+    """The 16-bit dtype of a value that `call()` computes of the outputs of models and of chains of layers; else
+    None."""
     precision = precision_of(facts)
     if not precision.runs_in_call(context):
         return None
@@ -192,7 +195,8 @@ def _half_dtype_of_models(facts: SourceFacts, value: Value, context: Context) ->
 
 
 def _half_dtypes_in_lambda_layer(facts: SourceFacts, value: Value) -> tuple[str, ...]:
-    """Of what is made of that which a Lambda layer gives its function: it is cast as every layer's input is."""
+    """The 16-bit dtypes of a value computed from the input of a Lambda layer's function: that input is cast as every
+    layer's is."""
     layers = _lambda_layers(facts)
     if not layers:
         return ()

@@ -35,7 +35,7 @@ def half_policy_calls(facts: SourceFacts) -> Iterator[Call]:
 
 
 def policies_set(call: Call) -> tuple[str, ...]:
-    """Every global policy that a call may set, () where one of them is not known, or the call sets floatx."""
+    """Every global policy that a call may set; () where one of them is not known, or where the call sets floatx."""
     if isinstance(call.callee, Api) and call.callee.is_(SET_FLOATX):
         return ()
     return policies_named(call.argument(0, "policy") or call.keyword("dtype_policy"))
@@ -90,7 +90,7 @@ def layers_of(facts: SourceFacts, model: Call) -> list[Call]:
 
 @lru_cache(maxsize=1)
 def _layers_seen(_facts: SourceFacts) -> dict[Call, list[Call]]:
-    """Of the models that were asked about: rules ask about the same ones again and again."""
+    """Cache of one program: the layers of each model that was asked about."""
     return {}
 
 
@@ -160,7 +160,7 @@ def _added(facts: SourceFacts, model: Call) -> list[Value]:
 
 @lru_cache(maxsize=1)
 def _adding_calls(facts: SourceFacts) -> dict[int, list[Call]]:
-    """Of `add`, by the id of the model."""
+    """The calls of `add`, by the id of the model."""
     found: dict[int, list[Call]] = {}
     for call in facts.method_calls("add"):
         for model in {id(option) for option in options(call.receiver)}:

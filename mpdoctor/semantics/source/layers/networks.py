@@ -36,7 +36,7 @@ def is_network(value: Value | None) -> bool:
 
 
 def _behind_tensor(tensor: Value) -> list[Call]:
-    """Of `network.output` and `network.get_layer("block1_conv2").output`."""
+    """The networks whose tensor this is: `network.output`, `network.get_layer("block1_conv2").output`."""
     holder = tensor.of if isinstance(tensor, Attribute) and tensor.name in OUTPUTS else None
     found = []
     for option in options(holder):

@@ -23,7 +23,7 @@ def activations_of(facts: SourceFacts, value: Value | None, depth: int = 0, in_g
 
 
 def activations_of_outputs(facts: SourceFacts, model: Value | None, depth: int = 0, in_graph: bool = False) -> set[str]:
-    """The same of what a model gives, whoever calls it."""
+    """The activations whose results are the outputs of a model, whoever calls it."""
     return set().union(*(_activations_of_model(facts, option, depth, in_graph) for option in options(model)))
 
 

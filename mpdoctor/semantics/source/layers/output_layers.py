@@ -34,7 +34,7 @@ _PLACES = ("tensorflow", "tensorflow.nn", "tensorflow.math", "keras.ops", "keras
 
 
 def output_layers(facts: SourceFacts, model: Call, depth: int = 0) -> list[Call]:
-    """The calls that made the layers whose outputs are the model's; [] where they cannot all be told."""
+    """The calls that made the layers whose outputs are the model's; [] where one of them is not known."""
     if depth > MOST_NESTED:
         return []
     original = _cloned(model)
@@ -88,7 +88,8 @@ def activation_of(layer: LayerFacts) -> str:
 
 
 def sixteen_bit_output(facts: SourceFacts, layer: Call) -> str | None:
-    """The 16-bit dtype that the output of this layer may have, None if it has none for certain or nobody knows."""
+    """The 16-bit dtype that the output of this layer may have; None if it has none for certain, or that is not
+    known."""
     if not isinstance(layer.callee, Api) or layer.open:
         return None
     given = layer.keyword("dtype")

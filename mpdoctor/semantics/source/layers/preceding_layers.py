@@ -13,7 +13,7 @@ LONGEST = 200
 
 
 def layers_of_sequential(facts: SourceFacts, model: Call) -> list[Value]:
-    """What a Sequential holds, in order; [] where that is not certain."""
+    """The layers of a Sequential, in order; [] where that is not certain."""
     given = model.argument(0, "layers")
     if given is not None and (not isinstance(given, Collection) or given.open):
         return []
@@ -28,8 +28,8 @@ def layers_of_sequential(facts: SourceFacts, model: Call) -> list[Value]:
 
 
 def rows(facts: SourceFacts, last: str) -> Iterator[tuple[Call, list[Call]]]:
-    """Every layer of this library class (`keras.layers.…`), with those that its input came through, the Input first.
-    Only where each of them is certain."""
+    """Every layer of this library class (`keras.layers.…`), with the layers before it from the Input on. Only where
+    each of them is certain."""
     for call in facts.calls:
         if isinstance(call.callee, Call) and is_call_of(call.callee, last):
             before = _before(call.argument(0, "inputs"))

@@ -15,7 +15,7 @@ from mpdoctor.semantics.source.programs.running_functions import functions_aroun
 
 
 class UnreadOutputs:
-    """Of one model: the tensors that no loss is computed from, and the layers that give nothing else."""
+    """The tensors of one model that no loss is computed from, and the layers that give nothing else."""
 
     def __init__(self, facts: SourceFacts, model: Call) -> None:
         self.tensors: list[Value] = []
@@ -59,7 +59,7 @@ def _is_output_of(value: Value, own: ClassFacts) -> bool:
 
 
 def _structures(facts: SourceFacts, model: Call) -> Iterator[Value]:
-    """What the model returns."""
+    """The structures that the model returns."""
     if is_functional(model):
         yield from options(model.argument(1, "outputs"))
         return

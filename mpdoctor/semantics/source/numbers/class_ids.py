@@ -62,7 +62,7 @@ def _casts_in_line(ids: Value) -> Iterator[Call]:
 
 
 def _joined(ids: Value) -> tuple[Value, ...]:
-    """What the ids are put together of, side by side."""
+    """The values that ids are concatenated from."""
     last = list(_chain(ids))[-1:]
     parts = [value.argument(0) for value in last if isinstance(value, Call) and function_named(value) in JOINING]
     return tuple(item for part in parts if isinstance(part, Collection) and part.kind != "dict" for item in part.items)
@@ -142,7 +142,7 @@ def _units(facts: SourceFacts, model: Value) -> int:
 
 
 def _units_of_itself(facts: SourceFacts, model: Instance) -> int:
-    """Of `self(images)` in a method of a model."""
+    """The number of outputs of `self(images)` in a method of a model."""
     call = model.of.find_method("call") if model.of.kind == "model" else None
     return _units_of_outputs([event.value for event in facts.returns_of(call)]) if call is not None else 0
 

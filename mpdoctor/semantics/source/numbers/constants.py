@@ -72,7 +72,7 @@ def _number(value: Value, depth: int) -> float | None:
     if isinstance(value, Parameter):
         return _number(value.default, depth + 1) if value.default is not None else None
     if isinstance(value, Operation) and value.operator == "-" and len(value.operands) == 1:
-        inner = _one(value.operands[0], depth)
+        inner = _single_number(value.operands[0], depth)
         return None if inner is None else -inner
     if isinstance(value, Api) and value.name in OF_PYTHON:
         return OF_PYTHON[value.name]
@@ -85,15 +85,15 @@ def _number(value: Value, depth: int) -> float | None:
 
 
 def _number_from_call(call: Call, depth: int) -> float | None:
-    """Of `tf.constant(1e-9)` and `np.float32(1e-9)`, of `limit.astype(…)` and `limit.item()`."""
+    """The number in `tf.constant(1e-9)`, `np.float32(1e-9)`, `limit.astype(…)` or `limit.item()`."""
     if is_api(call.callee, *MADE):
-        return _one(call.argument(0) or call.keyword("value") or call.keyword("x"), depth)
+        return _single_number(call.argument(0) or call.keyword("value") or call.keyword("x"), depth)
     if call.method in ("astype", "item") and call.receiver is not None:
-        return _one(call.receiver, depth)
+        return _single_number(call.receiver, depth)
     return None
 
 
-def _one(value: Value | None, depth: int) -> float | None:
+def _single_number(value: Value | None, depth: int) -> float | None:
     found = numbers_from_value(value, depth + 1)
     return found[0] if len(found) == 1 else None
 

@@ -73,7 +73,7 @@ def _stops(facts: SourceFacts, user: User, depth: int) -> bool:
 
 @lru_cache(maxsize=1)
 def _users(facts: SourceFacts) -> dict[int, list[User]]:
-    """What is made of each value directly, by the value's id: the program holds the values, so that no id comes
+    """The values computed directly from each value, by its id. The program holds all values, so that no id comes
     twice."""
     found: dict[int, list[User]] = {}
     events: tuple[User, ...] = (*facts.operations, *facts.calls, *facts.writes, *facts.returns)

@@ -139,8 +139,9 @@ def _is_in_training(
     precision: Precision,
     steps: frozenset[int],
 ) -> bool:
-    """In a loss or metric, in a train_step, under a GradientTape or beside one in the same function (`steps`), or in a
-    function that one of these calls, and not in the `call()` of a layer, of which MP202 speaks."""
+    """Whether code runs in a training outside of layers: in a loss or metric, in a train_step, under a GradientTape or
+    beside one in the same function (`steps`), or in a function that one of these calls. The `call()` of a layer is
+    MP202's."""
     method = method_around(facts, context)
     is_in_metric = method is not None and method.owner is not None and method.owner.kind == "metric"
     if is_in_metric or any(id(function) in precision.roles for function in behind):

@@ -43,7 +43,7 @@ def guards(facts: SourceFacts) -> Iterator[Guard]:
 
 
 def divisors(facts: SourceFacts) -> Iterator[Value]:
-    """What is divided by; of `tf.math.rsqrt(x)` what stands under the root."""
+    """Everything that is divided by; for `tf.math.rsqrt(x)` the value under the root."""
     return (value for use, value, _ in _uses(facts) if use in (DIVISOR, RECIPROCAL_ROOT))
 
 
@@ -101,7 +101,7 @@ def _in_operations(facts: SourceFacts) -> Iterator[tuple[str, Value, User]]:
         if operation.operator == "/" and len(operation.operands) == 2:
             yield DIVISOR, operation.operands[1], operation
         elif operation.operator == "**" and len(operation.operands) == 2:
-            use = _of_power(operation.operands[1])
+            use = _kind_of_power(operation.operands[1])
             if use is not None:
                 yield use, operation.operands[0], operation
 
@@ -114,7 +114,7 @@ def _in_calls(facts: SourceFacts) -> Iterator[tuple[str, Value, User]]:
             yield DIVISOR, divisor, call
         elif name == "reciprocal" and first is not None:
             yield DIVISOR, first, call
-        elif name in _POWERS and (use := _of_power(call.argument(1, "y"))) is not None:
+        elif name in _POWERS and (use := _kind_of_power(call.argument(1, "y"))) is not None:
             yield use, call.argument(0, "x") or call, call
         elif name == "log" and first is not None:
             yield LOG, first, call
@@ -122,8 +122,8 @@ def _in_calls(facts: SourceFacts) -> Iterator[tuple[str, Value, User]]:
             yield (ROOT if name == "sqrt" else RECIPROCAL_ROOT), first, call
 
 
-def _of_power(exponent: Value | None) -> str | None:
-    """What a power of this exponent is of its base."""
+def _kind_of_power(exponent: Value | None) -> str | None:
+    """How a power with this exponent uses its base: as a divisor or under a root; None for others."""
     number = known(exponent)
     return _EXPONENTS.get(number) if isinstance(number, (int, float)) else None
 
@@ -206,7 +206,7 @@ def _bounds(value: Value, positions: dict[str, tuple[int, ...]]) -> Iterator[Val
 
 
 def _opened(value: Value | None, depth: int = 0) -> Iterator[Value]:
-    """What a value may be, behind reshapes and the like."""
+    """The values that a value may be, with reshapes and the like taken off."""
     for option in options(value):
         if depth < 6 and isinstance(option, Item):
             yield from _opened(option.of, depth + 1)
@@ -217,7 +217,7 @@ def _opened(value: Value | None, depth: int = 0) -> Iterator[Value]:
 
 
 def _factors(value: Value, depth: int = 0) -> Iterator[Value]:
-    """Of a divisor that is a product: each is divided by."""
+    """The factors of a divisor that is a product: each of them is divided by."""
     for part in _opened(value):
         if isinstance(part, Operation) and part.operator == "*" and len(part.operands) == 2 and depth < MOST_FACTORS:
             for operand in part.operands:

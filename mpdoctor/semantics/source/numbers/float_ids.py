@@ -80,7 +80,7 @@ def numbers_before(facts: SourceFacts, tensor: Value) -> tuple[Value, ...]:
 
 
 def _is_float_input(tensor: Value) -> bool:
-    """Of several tensors a layer of the user's may hand on any."""
+    """Whether it is an Input of floats. Of several tensors a layer of the user's may hand on any."""
     return is_call_of(tensor, "keras.Input") and gives_floats(tensor)
 
 

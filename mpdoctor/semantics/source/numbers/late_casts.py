@@ -37,7 +37,7 @@ class Rounded(NamedTuple):
 
 
 def rounded_outputs(facts: SourceFacts, model: Value | None) -> list[Rounded | None]:
-    """Of each output of a model; None for one that is not rounded, or of which that is not certain."""
+    """For each output of a model how it is rounded; None for one that is not, or not certainly."""
     return [_rounded(facts, steps) for steps in _steps_to_outputs(facts, model)]
 
 

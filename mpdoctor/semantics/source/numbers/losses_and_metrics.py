@@ -86,7 +86,7 @@ def loss_dtype(call: Call, facts: SourceFacts, dtypes: Dtypes, returned: Returne
 
 
 def prediction_of(call: Call) -> Value | None:
-    """What a call of a loss is told to compare with the labels; None for other calls."""
+    """What a call of a loss compares with the labels; None for other calls."""
     if call.method in WITH_LOGITS and isinstance(call.callee, Api):
         return call.argument(1, "logits")
     if is_api(call.callee, *CROSS_ENTROPIES):
@@ -159,8 +159,8 @@ def _for_outputs(given: Value) -> list[tuple[object, Value]]:
 
 
 def roles_from_facts(facts: SourceFacts, of_model: Dtypes, of_output: OfOutput, dtypes: Dtypes) -> Roles:
-    """By the id of a loss or metric function of the user's: the dtypes of the labels and of the predictions that
-    it is given, as tried in Keras 3.15 and tf_keras 2.21."""
+    """For each loss or metric function of the user's, by its id: the dtypes of the labels and predictions that it is
+    given. Measured in Keras 3.15 and tf_keras 2.21."""
     roles: Roles = {}
     _add_losses(roles, facts, of_model, of_output)
     _add_metrics(roles, facts, of_model, of_output)
@@ -169,7 +169,7 @@ def roles_from_facts(facts: SourceFacts, of_model: Dtypes, of_output: OfOutput, 
 
 
 def _add_losses(roles: Roles, facts: SourceFacts, of_model: Dtypes, of_output: OfOutput) -> None:
-    """Of compile(): the loss, and in Keras 2 the losses by name of an output."""
+    """Add the losses of compile(), in Keras 2 also those for named outputs."""
     is_keras3 = facts.keras.is_keras3
     for call, loss in compiled(facts, 1, "loss"):
         function = function_of(loss, "call")
@@ -184,7 +184,7 @@ def _add_losses(roles: Roles, facts: SourceFacts, of_model: Dtypes, of_output: O
 
 
 def _add_metrics(roles: Roles, facts: SourceFacts, of_model: Dtypes, of_output: OfOutput) -> None:
-    """Of compile(): those for every output, and those for one."""
+    """Add the metrics of compile(), for all outputs and for single ones."""
     is_keras3 = facts.keras.is_keras3
     for metric, of in _metrics(facts, of_model, of_output):
         function = function_of(metric, "update_state")
@@ -217,7 +217,7 @@ def _add_called_losses(roles: Roles, facts: SourceFacts, dtypes: Dtypes) -> None
 
 
 def _remember(roles: Roles, function: FunctionFacts, role: Role) -> None:
-    """Of several uses the one in 16 bits counts."""
+    """Keep the role of a function; of several roles one in 16 bits counts."""
     if id(function) not in roles or role.prediction in HALF:
         roles[id(function)] = role
 

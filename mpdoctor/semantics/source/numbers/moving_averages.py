@@ -34,8 +34,8 @@ def moving_averages(facts: SourceFacts) -> Iterator[MovingAverage]:
 
 
 def end_for_ones(decay: float, dtype: str) -> float:
-    """Where the average of ones comes to rest that starts at 0 (1 but for rounding), each step rounded to "float16" or
-    "bfloat16" to nearest even. TensorFlow 2.21 on a CPU comes to the same numbers."""
+    """The value at which the moving average of ones that starts at 0 stops (1 but for rounding), with each step rounded
+    to "float16" or "bfloat16", to nearest even. TensorFlow 2.21 on a CPU gives the same numbers."""
     rounded = _ROUNDED[dtype]
     old_part, new_part = rounded(decay), rounded(1 - decay)
     average, before = new_part, 0.0
@@ -60,7 +60,7 @@ def _decay_of_assigned(value: Value, variable: Value) -> float | None:
 
 
 def _decay_of_parts(old: Value, new: Value, variable: Value) -> float | None:
-    """Of `decay * v` and `(1 - decay) * x`."""
+    """The decay in `decay * v` and `(1 - decay) * x`; None for other values."""
     factors = _factors(old)
     decay = _one_number([factor for factor in factors if not _reads(factor, variable)])
     if len(factors) != 2 or decay is None or not any(_reads(factor, variable) for factor in factors):
@@ -70,12 +70,12 @@ def _decay_of_parts(old: Value, new: Value, variable: Value) -> float | None:
 
 
 def _decay_of_added(step: Value, variable: Value) -> float | None:
-    """Of `(1 - decay) * (x - v)`."""
+    """The decay in `(1 - decay) * (x - v)`; None for other values."""
     return _decay_of_step(step, lambda difference: _reads(difference.operands[1], variable))
 
 
 def _decay_of_subtracted(step: Value, variable: Value) -> float | None:
-    """Of `(1 - decay) * (v - x)`."""
+    """The decay in `(1 - decay) * (v - x)`; None for other values."""
     return _decay_of_step(step, lambda difference: _reads(difference.operands[0], variable))
 
 

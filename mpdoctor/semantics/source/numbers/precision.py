@@ -67,7 +67,7 @@ class Precision:
         self._forget()
 
     def _forget(self) -> None:
-        """What was asked before the roles were known may have another answer now."""
+        """Empty the caches: what was asked before the roles were known may have another answer."""
         self._in_call = dtypes_told(self.facts.keras, partial(self._told, in_call=True))
         self._outside = dtypes_told(self.facts.keras, partial(self._told, in_call=False))
 
@@ -108,11 +108,11 @@ class Precision:
         return found
 
     def _of_features(self, model: Call) -> str | None:
-        """Of a network of keras.applications and of a model of its inner tensors."""
+        """The dtype of the outputs of a network of keras.applications, or of a model of its inner tensors."""
         return _agreed(self.of_layer(network) for network in networks_behind(model))
 
     def _remembered(self, asked: ClassFacts | Call, answer: Callable[[], str | None]) -> str | None:
-        """What was found of a class or a model; None while it is looked for."""
+        """The cached dtype of a class or a model; None while it is being looked for."""
         if id(asked) not in self._models:
             self._models[id(asked)] = None
             self._nested += 1
@@ -143,8 +143,8 @@ class Precision:
         return _agreed(self._in_call(event.value) for event in self.facts.returns_of(call))
 
     def _of_one_output(self, item: Item) -> str | None:
-        """Of one of several outputs, `boxes, logits = model(x)`, as the class of the model returns them, or as a
-        functional model is given them."""
+        """The dtype of one of several outputs, as in `boxes, logits = model(x)`: by what the model's class returns, or
+        by the outputs of a functional model."""
         number, made = known(item.index), item.of.callee if isinstance(item.of, Call) else None
         if type(number) is int and isinstance(made, Call) and is_functional(made):
             return _agreed(self._of_output(layer) for layer in layers_of_output(made, number))
@@ -170,7 +170,7 @@ class Precision:
         return self.of_layer(layer) if is_sure or name[0].startswith("keras.applications") else None
 
     def of_lambda_layer(self, layer: Call) -> str | None:
-        """What its function returns, where that is one of the user's own."""
+        """The dtype that the layer's function returns, where that is one of the user's own."""
         functions = [option.of if isinstance(option, Defined) else None for option in options(layer.argument(0))]
         returned = [self.facts.returns_of(of) if isinstance(of, FunctionFacts) else () for of in functions]
         return _agreed(self._in_call(event.value) for events in returned for event in events) if all(returned) else None
@@ -205,7 +205,7 @@ class Precision:
         )
 
     def _of_call(self, call: Call, in_call: bool) -> str | None:
-        """Of a function of TensorFlow's, a loss, a layer or a model that is called."""
+        """The dtype of the result of a function of TensorFlow, a loss, a layer or a model."""
         met = tensors_met(call)
         if met:
             return None if any(self._may_be_wide(part, in_call) for part in met) else self._of_meeting(met, in_call)
@@ -220,7 +220,7 @@ class Precision:
         return call is not None and any(may_be_weight(event.value) for event in self.facts.returns_of(call))
 
     def _returned(self, function: FunctionFacts) -> str | None:
-        """By a loss of the program's own, of what it is given."""
+        """The dtype that a function of the user's returns, as a loss of the program does for its arguments."""
         if self._nested > MOST_NESTED:
             return None
         self._nested += 1
@@ -245,8 +245,8 @@ class Precision:
         return found if in_call or found not in HALF else "float32"
 
     def _of_meeting(self, met: Sequence[Value], in_call: bool) -> str | None:
-        """What a 16-bit tensor meets is 16-bit too, or the line raises; what a float32 one meets of the data is
-        float32."""
+        """The dtype of an operation's result: a tensor combined with a 16-bit one is 16-bit too, or the line raises;
+        combined with float32 data it is float32."""
         dtypes = self._in_call if in_call else self._outside
         found = {dtypes(operand) for operand in met if not isinstance(operand, Known)}
         if found == {"float32", DATA}:
@@ -281,7 +281,8 @@ class Precision:
         return self._policies[id(owner)]
 
     def of_layer(self, layer: Call) -> str | None:
-        """What a built-in layer computes in, by its own `dtype` or by the policy in force where it is made."""
+        """The dtype in which a built-in layer computes, by its own `dtype` or by the policy in force where it is
+        made."""
         given = layer.keyword("dtype")
         if given is not None and known(given) is not None and not is_policy_in_force(given):
             return _sixteen_bits_of(policies_named(given))

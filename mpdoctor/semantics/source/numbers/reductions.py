@@ -37,7 +37,7 @@ def reductions(facts: SourceFacts) -> Iterator[Reduction]:
     for call, name in functions_called(facts):
         value = _first(call)
         if value is not None:
-            yield from _of_call(call, name, value)
+            yield from _reductions_of_call(call, name, value)
     for call in facts.calls_of("tensorflow.image.total_variation"):
         value = _first(call)
         if value is not None:
@@ -49,9 +49,9 @@ def reductions(facts: SourceFacts) -> Iterator[Reduction]:
                 yield operation, SQUARE, base
 
 
-def _of_call(call: Call, name: str, value: Value) -> Iterator[Reduction]:
+def _reductions_of_call(call: Call, name: str, value: Value) -> Iterator[Reduction]:
     if name in SUMS:
-        yield from _of_sum(call, value)
+        yield from _reductions_of_sum(call, value)
     elif name == "l2_loss" or (name in NORMS and _is_wide(call) and not _fits(value, squared=True)):
         yield call, NORM, value
     elif name == "square" and _has_large_factor(value):
@@ -66,7 +66,7 @@ def _of_call(call: Call, name: str, value: Value) -> Iterator[Reduction]:
         yield call, GRAM, value
 
 
-def _of_sum(call: Call, value: Value) -> Iterator[Reduction]:
+def _reductions_of_sum(call: Call, value: Value) -> Iterator[Reduction]:
     if any(function_named(option) == "exp" for option in options(value)):
         yield from _unbounded(call, value)
     elif _is_wide(call) and not _fits(value, squared=False) and not _is_reduced(value):
@@ -120,7 +120,7 @@ def _reshaped(value: Value | None, depth: int = 0) -> Iterator[Value | None]:
 
 
 def _is_reduced(value: Value) -> bool:
-    """What was reduced before, and the losses of single examples, are few."""
+    """Whether a value was reduced before, or holds the losses of single examples, so that it is few numbers."""
     waiting = [*options(value)]
     seen = {id(part) for part in waiting}
     for current in waiting:
@@ -142,7 +142,7 @@ def _one_is_reduced(value: Value) -> bool:
 
 
 def _in_its_shape(value: Value) -> tuple[Value, ...]:
-    """What it is computed from, number by number, in this shape or another."""
+    """The values that this one is computed from element by element, in the same shape or another."""
     if isinstance(value, Operation):
         tensors = tuple(operand for operand in value.operands if not isinstance(operand, Known))
         kept = tuple(tensor for tensor in tensors if not _is_spread(tensor)) if value.operator == "-" else ()

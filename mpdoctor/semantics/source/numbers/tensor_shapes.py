@@ -43,9 +43,9 @@ ELEMENTWISE = (
 def shape_of(
     facts: SourceFacts, value: Value | None, depth: int = 0, found: dict[int, Shape | None] | None = None
 ) -> Shape | None:
-    """None where it is not known; of a value that is one of several, where they are not alike. In a loop it is that of
-    the first time. `found`: of the values that were asked about on the way, and of the parameters of an own layer. Each
-    residual connection leads to what is before it twice."""
+    """The shape of a tensor; None where it is not known, or where a value may be one of several with different shapes.
+    In a loop it is that of the first round. `found`: the shapes of values that were asked about on the way, since each
+    residual connection leads twice to what is before it, and of the parameters of an own layer."""
     found = {} if found is None else found
     if depth > DEEPEST:
         return None
@@ -78,7 +78,7 @@ def _one_shape(facts: SourceFacts, value: Value, depth: int, found: dict[int, Sh
 def _shape_of_called(
     facts: SourceFacts, call: Call, layer: Call, depth: int, found: dict[int, Shape | None]
 ) -> Shape | None:
-    """Of what a layer, one of the user's own or a Sequential puts out."""
+    """The shape of the output of a layer, one of the user's own or a Sequential."""
     if class_of(layer) is not None:
         return _shape_of_own(facts, call, layer, depth, found)
     given = _shape_given(facts, layer, call.argument(0, "query"), depth + 1, found)
@@ -92,7 +92,7 @@ def _shape_of_called(
 def _shape_of_own(
     facts: SourceFacts, call: Call, layer: Call, depth: int, found: dict[int, Shape | None]
 ) -> Shape | None:
-    """Of what the `call()` of a user's own layer returns for what it is given here, where all returns are alike."""
+    """The shape that the `call()` of a user's own layer returns for these inputs, if all its returns agree."""
     own = class_of(layer)
     function = own.find_method("call") if own is not None else None
     returned = [] if function is None else [end.value for end in facts.returns_of(function)]
@@ -111,7 +111,7 @@ def _is_of(part: Value, function: FunctionFacts | None) -> TypeGuard[Parameter]:
 
 
 def _broadcast(shapes: list[Shape | None]) -> Shape | None:
-    """Of what numbers of these shapes are added or multiplied to; None where one of them is not known."""
+    """The shape to which these shapes broadcast; None where one of them is not known."""
     sides = [shape for shape in shapes if shape is not None]
     if len(sides) < len(shapes) or not sides:
         return None
@@ -139,7 +139,7 @@ def _shape_given(
 
 
 def shape_of_input(value: Call) -> Shape | None:
-    """Of what stands for the input of a model."""
+    """The shape of an `Input`; None for anything else."""
     if not is_call_of(value, *INPUTS) or value.open:
         return None
     shape = _written(value.argument(0, "shape") or value.keyword("input_shape"))
@@ -152,7 +152,7 @@ def first_shape(layer: Call) -> Shape | None:
 
 
 def shape_of_layer(layer: Call, given: Shape | None) -> Shape | None:
-    """Of what a layer puts out, where it keeps the positions."""
+    """The shape of a layer's output, for layers that keep the positions; else None."""
     name = layer_name(layer)
     if given is None or layer.open or layer.keyword("data_format") is not None:
         return None
@@ -175,7 +175,7 @@ def _keeps_positions(layer: Call) -> bool:
 
 
 def _written(shape: Value | None) -> Shape | None:
-    """As it stands there; -1, and what is not known, is None."""
+    """The shape as it is written out; -1 and unknown sizes are None."""
     if not isinstance(shape, Collection) or shape.open:
         return None
     return tuple(map(_size, shape.items))
@@ -208,7 +208,7 @@ def _shapes_named(facts: SourceFacts, named: Value) -> Iterator[Shape]:
 
 
 def _shapes_within(facts: SourceFacts, tensor: Value | None, depth: int = 0) -> Iterator[Shape]:
-    """Those of a tensor in a layer's `call(x)`, for each tensor that the layer is given as its first input."""
+    """The shapes of a tensor in a layer's `call(x)`, one for each first input that the layer is called with."""
     inputs = [part for part in walk(tensor) if isinstance(part, Parameter) and part.index == 1 and _is_of_call(part)]
     first = inputs[0] if inputs else tensor if isinstance(tensor, Parameter) and _is_of_call(tensor) else None
     outer = [None] if first is None else _shapes_of_parameter(facts, first, depth)
@@ -235,13 +235,13 @@ def _shapes_of_parameter(facts: SourceFacts, parameter: Parameter, depth: int) -
 
 
 def _makings_that_call(facts: SourceFacts, owner: ClassFacts, function: FunctionFacts | None) -> list[Call]:
-    """Of a class and those below it, whose `call()` is this one."""
+    """The calls that make an instance of this class, or of a subclass, whose `call()` is this function."""
     makings = [(made, class_of(made)) for made in facts.makings_of(owner)]
     return [made for made, own in makings if own is not None and own.find_method("call") is function]
 
 
 def shapes_in_sequential(facts: SourceFacts, model: Call) -> Iterator[tuple[Call, Shape | None]]:
-    """Each layer of a Sequential, with the shape of what it is given."""
+    """Each layer of a Sequential, with the shape of its input."""
     shape: Shape | None = None
     for layer in layers_of_sequential(facts, model):
         if not isinstance(layer, Call):

@@ -19,22 +19,22 @@ ELSEWHERE = ("mean", "stddev", "minval", "maxval", "loc", "scale", "low", "high"
 
 
 class Bound(NamedTuple):
-    """At most so many numbers, none of a larger magnitude."""
+    """At most `numbers` elements, each of a magnitude of at most `largest`."""
 
     numbers: int
     largest: float
 
 
 def bound_of(value: Value | None, depth: int = 0) -> Bound | None:
-    """None where the text does not say it."""
+    """The bound that the source shows for a value; None where it shows none."""
     if depth > DEEPEST:
         return None
-    bounds = [_of_one(option, depth) for option in options(value)]
+    bounds = [_bound_of_value(option, depth) for option in options(value)]
     found = [bound for bound in bounds if bound is not None]
     return _joined(found) if found and len(found) == len(bounds) else None
 
 
-def _of_one(value: Value, depth: int) -> Bound | None:
+def _bound_of_value(value: Value, depth: int) -> Bound | None:
     if isinstance(value, Known):
         is_number = isinstance(value.value, (int, float)) and not isinstance(value.value, bool)
         return Bound(1, abs(float(value.value))) if is_number else None
@@ -45,13 +45,13 @@ def _of_one(value: Value, depth: int) -> Bound | None:
             return None
         return Bound(sum(item.numbers for item in held), max(item.largest for item in held))
     if isinstance(value, Operation):
-        return _of_operation(value, depth)
+        return _bound_of_operation(value, depth)
     if isinstance(value, Item):
         return bound_of(value.of, depth + 1) if _adds_an_axis(value) else None
     if isinstance(value, Call) and isinstance(value.callee, Api):
         if is_api(value.callee, *MADE):
             return bound_of(value.argument(0), depth + 1)
-        return _of_filled(value, public_name(value.callee.name).rpartition(".")[2])
+        return _bound_of_filled(value, public_name(value.callee.name).rpartition(".")[2])
     return None
 
 
@@ -61,7 +61,7 @@ def _adds_an_axis(value: Item) -> bool:
     return any((isinstance(place, Known) and place.value is None) or is_api(place, *NEW_AXIS) for place in places)
 
 
-def _of_operation(value: Operation, depth: int) -> Bound | None:
+def _bound_of_operation(value: Operation, depth: int) -> Bound | None:
     left, *rest = (bound_of(operand, depth + 1) for operand in value.operands)
     right = rest[0] if rest else Bound(1, 0.0)
     if left is None or right is None or value.operator not in ("+", "-", "*"):
@@ -70,7 +70,7 @@ def _of_operation(value: Operation, depth: int) -> Bound | None:
     return Bound(left.numbers * right.numbers, largest)  # by broadcasting, at most
 
 
-def _of_filled(call: Call, name: str) -> Bound | None:
+def _bound_of_filled(call: Call, name: str) -> Bound | None:
     if (
         name not in FILLED
         or any(call.keyword(keyword) is not None for keyword in ELSEWHERE)

@@ -1,5 +1,5 @@
-"""How many values a mean is made of, where the program's text says so; and sums over what a model puts out as a short
-row for each example, which are over few, whatever the batch."""
+"""How many values a mean is taken over, where the source shows it; and sums over a short row for each example of a
+model's output, which are over few values, whatever the batch."""
 
 from __future__ import annotations
 
@@ -96,7 +96,8 @@ def is_over_short_rows(facts: SourceFacts, context: Context, summed: Value) -> b
 
 
 def _is_made_one_by_one(value: Value) -> bool:
-    """Of parameters and numbers alone; not squares, which a single large error makes infinite."""
+    """Whether the value is computed element by element from parameters and numbers, without squares: a single large
+    error makes a square infinite."""
     waiting = [*options(value)]
     for part in waiting:
         if len(waiting) > MOST_PARTS:

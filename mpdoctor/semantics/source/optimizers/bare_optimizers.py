@@ -22,7 +22,7 @@ def is_bare(optimizer: Value | None, is_open: bool) -> bool:
 
 
 def is_left_bare(facts: SourceFacts, optimizer: Value | None, is_open: bool = False) -> bool:
-    """The same, and the program assigns it no `loss_scale_factor` either."""
+    """Whether an optimizer is bare, and the program assigns it no `loss_scale_factor` either."""
     if not is_bare(optimizer, is_open):
         return False
     assigned = [write.of for write in writes(facts, ("loss_scale_factor",))] if optimizer is not None else []

@@ -49,7 +49,7 @@ ARGUMENT = {"clip_by_global_norm": "global_clipnorm", "clip_by_norm": "clipnorm"
 
 
 def limits(value: Value) -> tuple[Value, ...] | None:
-    """What a call clips at; None if it clips nothing."""
+    """The limit that a call clips at; None if it clips nothing."""
     arguments = limit_arguments(value)
     if not isinstance(value, Call) or not arguments:
         return None

@@ -18,7 +18,7 @@ MEANS = ("jax.lax.pmean", "jax.lax.psum")  # over devices: gradients as they are
 
 
 def stateless_steps(facts: SourceFacts) -> Iterator[tuple[Call, list[Value]]]:
-    """Each call that applies gradients as JAX took them, with the losses that the differentiated function returns."""
+    """Each call that applies gradients taken by JAX, with the losses that the differentiated function returns."""
     for apply in facts.method_calls(STATELESS_APPLY):
         losses = [] if apply.context.guarded else _differentiated(facts, apply.argument(1, "grads"))
         if losses and apply.receiver is not None:
@@ -26,7 +26,8 @@ def stateless_steps(facts: SourceFacts) -> Iterator[tuple[Call, list[Value]]]:
 
 
 def steps_behind_backward(facts: SourceFacts) -> Iterator[tuple[Call, list[Value]]]:
-    """Each call that applies what `loss.backward()` has left in the variables, with the losses of that function."""
+    """Each call that applies the gradients that `loss.backward()` has stored in the variables, with the losses of that
+    function."""
     for apply in facts.method_calls(*APPLYING) if any(facts.method_calls("backward")) else ():
         parts = list(until_gradients(given_to(apply)))
         if apply.context.guarded or not any(isinstance(part, Attribute) and part.name == "grad" for part in parts):

@@ -58,9 +58,8 @@ KEEPING_NUMBERS = (
 
 @lru_cache(maxsize=1)
 def applied_gradients(facts: SourceFacts) -> tuple[tuple[Call, Call], ...]:
-    """Every (apply call, tape.gradient call) where the one applies what the other gave. Guarded ones are left out, and
-    those of a base class whose subclasses say what is differentiated. A dozen rules ask, for one program after the
-    other."""
+    """Every (apply call, tape.gradient call) where the first applies the result of the second. Left out are guarded
+    calls, and those in a base class whose subclasses decide what is differentiated. Cached: a dozen rules ask."""
     return tuple(_applied_gradients(facts))
 
 
@@ -79,8 +78,8 @@ def _applied_gradients(facts: SourceFacts) -> Iterator[tuple[Call, Call]]:
 
 
 def accumulated_gradients(facts: SourceFacts) -> Iterator[tuple[Call, Call]]:
-    """The same by way of variables: gradients that are added up in them as they are, where they come from a tape, and
-    applied elsewhere."""
+    """Like `applied_gradients`, for gradients that a tape gives, that are summed in variables as they are, and applied
+    elsewhere."""
     added = [
         (call, options(call.receiver))
         for call in facts.method_calls("assign_add")
@@ -148,7 +147,7 @@ def _receivers_at(facts: SourceFacts, call: Call) -> list[Value]:
 
 
 def target(gradient: Call) -> Value | None:
-    """What a tape differentiates."""
+    """The value that a tape differentiates."""
     return gradient.argument(0, "target")
 
 

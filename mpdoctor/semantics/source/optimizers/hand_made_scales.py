@@ -80,13 +80,13 @@ def _operands(product: Value) -> tuple[Value, ...]:
 
 
 def _factor(loss: Value | None) -> int | None:
-    """By which a loss is multiplied on every path; None of one that is not."""
+    """The number that a loss is multiplied by, if it is the same on every path; else None."""
     factors = {_one_factor(option) for option in options(loss)}
     return factors.pop() if len(factors) == 1 else None
 
 
 def _written_setting(facts: SourceFacts, loss: Value | None) -> str:
-    """`args.scale`"""
+    """The text of the setting that the loss is multiplied by, such as `args.scale`; "" where there is none."""
     factors = (operand for option in options(loss) for operand in _operands(option) if scale_by_hand(operand))
     settings = (choice for factor in factors for choice in options(factor) if is_from_command_line(choice))
     return next((text_at(facts, setting.location) for setting in settings), "")

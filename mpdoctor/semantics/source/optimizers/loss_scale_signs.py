@@ -21,7 +21,8 @@ def may_be_scaled(loss: Value | None) -> bool:
 
 
 def may_be_scaled_in(facts: SourceFacts, loss: Value | None) -> bool:
-    """The same, where functions of the user's that were not followed on the way to the loss may scale it as well."""
+    """Whether a loss may have been scaled, also inside functions of the user's that were not followed on the way to
+    it."""
     if loss is None:
         return True
     answers = _answers(facts)
@@ -32,8 +33,8 @@ def may_be_scaled_in(facts: SourceFacts, loss: Value | None) -> bool:
 
 @lru_cache(maxsize=1)
 def _answers(facts: SourceFacts) -> dict[int, tuple[Value, bool]]:
-    """Of `may_be_scaled_in`, by the id of the loss: it is asked of each pair of a loss and a call that applies
-    gradients. The loss is kept, so that nothing else gets its id."""
+    """Cache of `may_be_scaled_in` by the id of the loss: it is asked for each pair of a loss and an apply call. The
+    loss is kept too, so that no other value gets its id."""
     return {}
 
 
@@ -70,16 +71,16 @@ def is_scaled_by(loss: Value | None, *methods: str) -> bool:
 
 def _scales(value: Value) -> bool:
     if isinstance(value, Call):
-        by_hand = value.method in ("multiply", "scalar_mul") and _by_hand(value.arguments(slice(2)))
+        by_hand = value.method in ("multiply", "scalar_mul") and _is_scale_by_hand(value.arguments(slice(2)))
         return by_hand or _is_name_of_scaling(value.method)
     if isinstance(value, Attribute):
         return _is_name_of_scaling(value.name)
     if isinstance(value, Parameter):
         return _is_name_of_scaling(value.name)
-    return isinstance(value, Operation) and value.operator == "*" and _by_hand(value.operands)
+    return isinstance(value, Operation) and value.operator == "*" and _is_scale_by_hand(value.operands)
 
 
-def _by_hand(factors: tuple[Value, ...]) -> bool:
+def _is_scale_by_hand(factors: tuple[Value, ...]) -> bool:
     return any(scale_by_hand(factor) is not None for factor in factors)
 
 

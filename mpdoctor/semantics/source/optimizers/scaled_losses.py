@@ -45,7 +45,7 @@ def _is_mean(quotient: Operation) -> bool:
 
 
 def _added_up(value: Value) -> Value | None:
-    """What a loop adds to a number, `total += loss`; None where it is something else."""
+    """The summand of a loop's `total += loss`; None for anything else."""
     choices = [option for option in options(value) if not isinstance(option, (Known, Earlier))]
     if len(choices) != 1 or not isinstance(choices[0], Operation) or choices[0].operator != "+":
         return None
@@ -83,7 +83,7 @@ def _targets(gradient: Call) -> list[Value]:
 
 
 def _averaged(value: Value) -> Value | None:
-    """What a mean or a sum is taken of, or what is multiplied or divided by something that is no loss scale."""
+    """The argument of a mean or a sum, or the factor beside one that is no loss scale."""
     if isinstance(value, Call):
         return value.argument(0) if isinstance(value.callee, Api) and value.method in AVERAGING else None
     if not isinstance(value, Operation) or value.operator not in ("*", "/") or divided_by_scale(value):

@@ -79,8 +79,8 @@ def is_of_scaled_loss(facts: SourceFacts, gradient: Call, also: Context | None =
 
 
 def unscaled_losses_of_layers(facts: SourceFacts, gradient: Call) -> Iterator[Call | Operation]:
-    """Of a sum that a tape differentiates, and of which a part was scaled: the model's own `losses`, or what is
-    computed of its weights alone, added as they are."""
+    """The unscaled terms of a sum that a tape differentiates while another term is scaled: the model's own `losses`, or
+    something computed from its weights alone."""
     terms = list(_terms(target(gradient)))
     if not any(is_scaled_by(term, *SCALING) for term in terms):
         return
@@ -91,7 +91,7 @@ def unscaled_losses_of_layers(facts: SourceFacts, gradient: Call) -> Iterator[Ca
 
 
 def _terms(value: Value | None) -> Iterator[Value]:
-    """Of a sum, each once, where nothing else can stand in their place."""
+    """The terms of a sum, each once, if each of them is certain."""
     waiting, seen = [value], set[int]()
     while waiting:
         choices = options(waiting.pop())
@@ -236,7 +236,7 @@ def _is_passed_on(value: Value) -> bool:
 
 
 def _inside(value: Value) -> tuple[Value, ...]:
-    """What a cast, a `float(…)` or a `.numpy()` is about."""
+    """The argument of a cast, a `float(…)` or a `.numpy()`."""
     assert isinstance(value, Call)
     return (value.receiver,) if isinstance(value.callee, Attribute) and value.receiver else value.arguments(slice(1))
 

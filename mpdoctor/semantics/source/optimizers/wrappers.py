@@ -34,7 +34,7 @@ def wrapper_calls(facts: SourceFacts) -> Iterator[Call]:
 
 
 def inner_argument(call: Call) -> Value | None:
-    """What a call that makes a wrapper is given to wrap (`optimizer` is the argument's name up to TensorFlow 2.3)."""
+    """The optimizer that a call wraps (`optimizer` is the argument's name up to TensorFlow 2.3)."""
     return call.argument(0, "inner_optimizer") or call.keyword("optimizer")
 
 
@@ -146,7 +146,7 @@ def compiles_of(facts: SourceFacts, model: Value) -> list[Call]:
 
 @lru_cache(maxsize=1)
 def _compiles_by_model(facts: SourceFacts) -> dict[int, tuple[Value, list[Call]]]:
-    """By the id of the model, as far as it was asked for."""
+    """Cache of one program: the compile calls of each model that was asked about, by its id."""
     return {}
 
 

@@ -59,7 +59,7 @@ def non_numeric_content(facts: SourceFacts, value: Value) -> str | None:
 
 
 def _content_of_array(array: Call) -> str | None:
-    """Of np.array(…) and the like: by its dtype, else by what it is made from."""
+    """What np.array(…) and the like hold: by the dtype, else by what they are made from."""
     dtype, content = array.argument(1, "dtype"), array.argument(0)
     name = known(dtype)
     if dtype is None or name is None:
@@ -144,7 +144,8 @@ def _text_columns(facts: SourceFacts, value: Value | None, taken: Read | Call | 
 
 
 def _columns_filled_with_text(facts: SourceFacts, tables: list[Value], taken: Read | Call | None) -> Iterator[object]:
-    """By what a program writes to them before the table, the first of these, is taken as an array."""
+    """The names of the columns in which the program writes text before the table, the first of `tables`, is taken as an
+    array."""
     if taken is None or _may_be_changed_elsewhere(facts, tables[-1]):
         return
     for write in facts.writes:
@@ -166,7 +167,8 @@ def _leaves_tables(callee: Value) -> bool:
 
 
 def _columns_made_of_text(table: Call) -> Iterator[object]:
-    """By what they are written out from, or by the dtype that a reader is given for them."""
+    """The names of the columns that hold text from the start: by what the table is written out from, or by the dtypes
+    that the reader is given."""
     if is_api(table.callee, WRITTEN_OUT):
         yield from (name for name, column in _entries(table.argument(0, "data")) if _holds_text(column))
     elif is_api(table.callee, READ):

@@ -32,7 +32,7 @@ def runs_in_float32_alone(facts: SourceFacts, location: Location | None) -> bool
 
 @lru_cache(maxsize=1)
 def _contexts(facts: SourceFacts) -> Mapping[Location, list[Context]]:
-    """Those of all calls and operations, by place."""
+    """The contexts of all calls and operations, by their place."""
     found: dict[Location, list[Context]] = {}
     events: Iterable[Call | Operation] = chain(facts.calls, facts.operations)
     for event in events:
@@ -46,7 +46,8 @@ def _is_excluded(context: Context, settings: list[Places]) -> bool:
 
 @lru_cache(maxsize=1)
 def _settings(facts: SourceFacts) -> list[Places] | None:
-    """Where the program asks for 16 bits; None where it may do so elsewhere, or for what nobody knows."""
+    """The places at which the program asks for 16 bits; None where it may do so elsewhere, or where a setting is not
+    known."""
     if facts.assume_mixed or facts.mixed_elsewhere or facts.incomplete or next(rewrites(facts), None) is not None:
         return None
     found: list[Places] = []
@@ -66,7 +67,7 @@ def _asked_for(call: Call, given: Value | None) -> list[Places]:
 
 
 def _said_in(policy: Value) -> Places:
-    """Of a policy that a call makes, the call's too."""
+    """The contexts in which a policy is chosen: of the value itself, and of the call that makes it."""
     if isinstance(policy, Call):
         names = [name for name in options(policy.argument(0, "name")) if isinstance(name, Said)]
         return (policy.context, *(name.context for name in names[:1] if len(names) == 1))

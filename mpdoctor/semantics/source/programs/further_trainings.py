@@ -28,11 +28,11 @@ def not_examined(sources: Iterable[SourceFacts], trainings: Iterable[TrainingFac
     again = [place for place in dict.fromkeys(further) if place in done]
     if not done or not further:
         return ""
-    told = [f"the training{'s' if len(others) > 1 else ''} at {_listed(others)}"] if others else []
-    told += [f"what {_listed(again)} train{'s' if len(again) == 1 else ''} when it is run again"] if again else []
+    clauses = [f"the training{'s' if len(others) > 1 else ''} at {_listed(others)}"] if others else []
+    clauses += [f"what {_listed(again)} train{'s' if len(again) == 1 else ''} when it is run again"] if again else []
     how = "" if all_fits else "; --all-fits looks at each fit()"
     was = f"that at {_listed(done)} was" if len(done) == 1 else f"those at {_listed(done)} were"
-    return f"{' and '.join(told)}: only {was}{how}"
+    return f"{' and '.join(clauses)}: only {was}{how}"
 
 
 def mixed_precision_follows(sources: Iterable[SourceFacts], trainings: Iterable[TrainingFacts]) -> bool:
@@ -60,8 +60,8 @@ def _done(trainings: Iterable[TrainingFacts]) -> list[Place]:
 
 
 def _further(source: SourceFacts, done: list[Place], all_fits: bool) -> Iterator[Place]:
-    """Of this file, where the program trains a model of Keras' after the first training that was looked at; after the
-    last one where those before were passed over."""
+    """The trainings in this file after the first one that was examined; after the last one, if those before it were
+    passed over."""
     calls = _trainings(source)
     seen = [call for call in calls if _place(call) in done]
     if not all_fits:
@@ -79,7 +79,7 @@ def _further(source: SourceFacts, done: list[Place], all_fits: bool) -> Iterator
 
 
 def _trainings(source: SourceFacts) -> list[Call]:
-    """Of Keras' models, where the program gets to, in this file."""
+    """The calls in this file that train a Keras model and that the program reaches."""
     return [call for call in source.method_calls(*TRAINS) if call.context.reached and _is_of_model(source, call)]
 
 
@@ -98,7 +98,7 @@ def _distinct(places: Iterable[Location | None]) -> list[Place]:
 
 def _listed(places: list[Place]) -> str:
     """train.py:12, 34 and 56"""
-    told = [f"{path}:{line}" for path, line in places[:1]]
-    told += [f"{line}" if path == places[0][0] else f"{path}:{line}" for path, line in places[1:MOST]]
-    told += [f"{len(places) - MOST} more"] if len(places) > MOST else []
-    return told[0] if len(told) == 1 else f"{', '.join(told[:-1])} and {told[-1]}"
+    parts = [f"{path}:{line}" for path, line in places[:1]]
+    parts += [f"{line}" if path == places[0][0] else f"{path}:{line}" for path, line in places[1:MOST]]
+    parts += [f"{len(places) - MOST} more"] if len(places) > MOST else []
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"

@@ -1,4 +1,4 @@
-"""What a call gives back whose function was not followed from there, and what a strategy makes of each replica's."""
+"""The values that a call returns if its function was not followed from there; also through a strategy's `reduce`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def given_back(facts: SourceFacts, value: Value | None, deepest: int = MOST_CALL
 
 
 def _given_back(facts: SourceFacts, value: Value | None, owners: tuple[Value, ...], deepest: int) -> Iterator[Value]:
-    """The same; `owners` are the objects that a parameter's method may belong to."""
+    """Like `given_back`; `owners` are the objects that a parameter's method may belong to."""
     seen = set[int]()
     waiting = [(option, owners, deepest) for option in options(value)]
     for option, owners, left in waiting:

@@ -55,7 +55,7 @@ def _is_built_on(facts: SourceFacts, model: Call, load: Call) -> bool:
 
 
 def _orders(facts: SourceFacts, load: Call) -> list[LayerOrder | None]:
-    """That the layers in the file may have; None for one that is not known."""
+    """The orders that the layers in the file may have; None for one that is not known."""
     found: list[LayerOrder | None] = []
     for writer in writers_of(facts, load):
         found += orders_of(facts, writer) or [None]
@@ -63,7 +63,8 @@ def _orders(facts: SourceFacts, load: Call) -> list[LayerOrder | None]:
 
 
 class _LoadedLayers:
-    """Of one loaded model, by their positions in the model that was saved (`order`: None where those are not known)."""
+    """The layers of one loaded model by their positions in the model that was saved (`order`: None where those are not
+    known)."""
 
     def __init__(self, facts: SourceFacts, load: Call, order: LayerOrder | None) -> None:
         self._facts, self._load, self._order = facts, load, order
@@ -111,7 +112,7 @@ class _LoadedLayers:
         return self._behind(value.of) if value.name in _OUTPUTS and self._held(value.of) is not None else None
 
     def _behind(self, layer: Value) -> frozenset[int]:
-        """What the output of a layer is made of."""
+        """The tensors that the output of a layer is computed from."""
         held = self._held(layer)
         if held is None or layer is self._load or self._order is None:
             return frozenset() if held is None else self._all
@@ -139,7 +140,7 @@ class _LoadedLayers:
         return frozenset(numbers[at]) if isinstance(at, slice) else frozenset()
 
     def _layers_of(self, model: Value | None) -> frozenset[int] | None:
-        """Of a model: the loaded one, or one between its input and one of its tensors."""
+        """The layers of the loaded model, or of a model between its input and one of its tensors."""
         if model is self._load:
             return self._all
         last = self._inner_output(model) if isinstance(model, Call) and is_call_of(model, "keras.Model") else None
@@ -192,7 +193,7 @@ class _LoadedLayers:
         return self.taken_by(model) if isinstance(model, Call) else frozenset()
 
     def _settings(self, model: Call) -> Iterator[Write]:
-        """Of `trainable`, of anything that holds layers of the loaded model with weights."""
+        """The assignments of `trainable` to objects that hold layers with weights of the loaded model."""
         trained = [call.order for call in self._facts.method_calls(*_FITTING) if model in options(call.receiver)]
         for write in self._facts.writes:
             is_before = not trained or write.order < max(trained)

@@ -46,7 +46,8 @@ def _is_made_by_call(call: Call) -> bool:
 
 
 def _is_made_text(method: str, given: tuple[Value, ...]) -> bool:
-    """Of a method of a column: `astype(str)`, `map(str)`, `fillna("none")`, `replace({"m": "male"})`."""
+    """Whether this method of a column makes it text: `astype(str)`, `map(str)`, `fillna("none")`, `replace({"m":
+    "male"})`."""
     if len(given) == 1 and method in ("astype", "map", "apply"):
         is_named = method == "astype" and known(given[0]) in ("str", "string")
         return is_named or is_api(given[0], "builtins.str")

@@ -26,7 +26,7 @@ def functions_around(facts: SourceFacts, context: Context) -> list[FunctionFacts
 
 @lru_cache(maxsize=1)
 def _functions_around(_facts: SourceFacts) -> dict[Context, list[FunctionFacts | None]]:
-    """What was asked for one program: rule after rule asks about the same contexts."""
+    """Cache of one program: rule after rule asks about the same contexts."""
     return {}
 
 
@@ -42,7 +42,7 @@ def method_around(facts: SourceFacts, context: Context) -> FunctionFacts | None:
 
 @lru_cache(maxsize=1)
 def contexts_of_calls(facts: SourceFacts) -> dict[Location, Context]:
-    """In which context the call at each place stands."""
+    """The context of the call at each place."""
     return {call.location: call.context for call in facts.calls}
 
 

@@ -1,4 +1,4 @@
-"""Which `if`s of a program ask about different things, so that the arm of each may be taken with that of the other."""
+"""Whether two `if`s of a program ask about independent things, so that both arms may be taken in one run."""
 
 from __future__ import annotations
 

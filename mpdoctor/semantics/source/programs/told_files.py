@@ -1,4 +1,4 @@
-"""What a program tells the others of the model files that it writes."""
+"""The model files that a program writes, in the form in which the other programs of a project get them."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from mpdoctor.semantics.source.programs.saved_files import is_doubtful, is_load_
 
 
 def files_told(facts: SourceFacts) -> tuple[SavedFile, ...]:
-    """What the events say for `SourceFacts.files_saved`. A model that was loaded from the same file leaves it as it
-    is."""
+    """The value of `SourceFacts.files_saved`, from the events. A model that was loaded from the same file leaves it as
+    it is."""
     found = {}
     for where, model, save in saves(facts):
         path = text_of(where)
         made = [option for option in options(model) if not is_load_of(option, where)]
         if path and (made or model is None):
-            found[_told(facts, path, where, made, save)] = True
+            found[_saved_file(facts, path, where, made, save)] = True
     return tuple(found)
 
 
-def _told(facts: SourceFacts, path: str, where: Value, made: list[Value], save: Call) -> SavedFile:
+def _saved_file(facts: SourceFacts, path: str, where: Value, made: list[Value], save: Call) -> SavedFile:
     models = [model for model in made if isinstance(model, Call)]
     seen = {policies_inside(facts, model) for model in models}
     is_clear = len(models) == len(made) and len(seen) == 1

@@ -161,7 +161,8 @@ def _results(facts: SourceFacts, function: FunctionFacts) -> Iterator[tuple[Valu
 
 
 def _ids_at(dataset: Value, place: int) -> set[int]:
-    """Of what a dataset takes one part of its elements from; where it does not say so, of all that it is made of."""
+    """The ids of the values from which a dataset takes the part at `place` of its elements; where it does not show
+    that, of all that it is made of."""
     sources = [*behind(dataset)]
     pairs = [made for made in sources if isinstance(made, Collection) and made.kind == "tuple"]
     if pairs:
@@ -212,7 +213,7 @@ def _parts_of_call(call: Call) -> tuple[Value, ...]:
 
 
 def _leaves(value: Value | None, seen: set[int] | None = None) -> Iterator[Value]:
-    """Each array, tensor or text in a structure, once: it may be in it many times."""
+    """Each array, tensor or text in a structure, once, however often it occurs."""
     seen = set() if seen is None else seen
     for option in options(value):
         if id(option) in seen:

@@ -44,7 +44,7 @@ def _mentioned(facts: SourceFacts) -> Iterator[Value | None]:
 
 
 def _asks_for_none(test: Value) -> bool:
-    """`policy is not None`"""
+    """Whether the test compares with None, as `policy is not None` does."""
     is_comparison = isinstance(test, Operation) and test.operator in ("is", "is not")
     return is_comparison and any(known(operand) is None for operand in test.parts)
 
@@ -84,6 +84,6 @@ def is_name_before(text: str, may_be_constant: bool) -> bool:
 
 
 def text_before(facts: SourceFacts, place: Location) -> str:
-    """What stands on the line before an expression; "" where the file is not at hand."""
+    """The text on the line before an expression; "" where the file is not at hand."""
     lines = facts.lines_of(place.path)
     return lines[place.line - 1][: place.column - 1].strip() if place.line <= len(lines) else ""

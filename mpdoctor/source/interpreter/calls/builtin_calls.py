@@ -11,7 +11,7 @@ from mpdoctor.program.command_line import default_of_setting
 from mpdoctor.program.events import Call
 from mpdoctor.program.instances import class_of
 from mpdoctor.program.user_definitions import ClassFacts, Defined, FunctionFacts
-from mpdoctor.program.values import MISSING, Api, Attribute, Collection, Known, Value, known, options
+from mpdoctor.program.values import MISSING, Api, Attribute, Collection, Known, Value, is_api, known, options
 from mpdoctor.source.constant_folding import constant_from_call, constant_from_numbers, value_from_method
 from mpdoctor.source.interpreter.assignments import remember_keyword
 from mpdoctor.source.interpreter.attributes import Super, attribute_of, store_attribute
@@ -31,6 +31,7 @@ from mpdoctor.source.interpreter.calls.container_calls import (
 from mpdoctor.source.interpreter.calls.container_methods import call_method_of_container
 from mpdoctor.source.interpreter.calls.entered_by_hand import enter_by_hand
 from mpdoctor.source.interpreter.containers import chained, contents_of
+from mpdoctor.source.interpreter.name_lookup import find
 from mpdoctor.source.interpreter.settings.command_line import arguments_as_dictionary, remember_argument
 from mpdoctor.source.interpreter.settings.data_classes import as_dictionary, copy_with
 from mpdoctor.source.interpreter.settings.keras_epsilon import EPSILON, epsilon_of_keras
@@ -61,7 +62,7 @@ _ON_CONTAINERS: dict[str, Callable[[tuple[Value, ...], Keywords, Location], Valu
 def call_builtin(
     state: State, name: str, args: tuple[Value, ...], keywords: Keywords, is_open: bool, location: Location
 ) -> Value | None:
-    """What a function of Python itself gives; None for those that need no knowledge."""
+    """The result of a function of Python itself; None for functions that need no special treatment."""
     match name:
         case "builtins.super":
             return _call_super(state, args, location)
@@ -103,8 +104,8 @@ def _call_globals(state: State, location: Location) -> Value:
 def call_library(
     state: State, name: str, args: tuple[Value, ...], keywords: Keywords, is_open: bool, location: Location
 ) -> Value | None:
-    """What a library's function gives that the interpreter follows itself: a tree of settings, a module by its name, a
-    copy of a dataclass."""
+    """The result of a library's function that the interpreter follows itself: a tree of settings, a module by its name,
+    a copy of a dataclass. None for others."""
     copied = None if is_open else copy_with(state, name, args, keywords, location)
     copied = copied or as_dictionary(state, name, args, location)
     if copied is not None:
@@ -123,7 +124,7 @@ def call_library(
 
 
 def _module_named(state: State, args: tuple[Value, ...], keywords: Keywords, location: Location) -> Value | None:
-    """`importlib.import_module("keras")`"""
+    """The module that `importlib.import_module("keras")` returns."""
     name = known(args[0]) if len(args) == 1 else None
     return api_from_name(name, location) if isinstance(name, str) else None
 
@@ -185,7 +186,7 @@ def _call_setattr(state: State, args: tuple[Value, ...], location: Location) -> 
 
 
 def _call_on_numbers(name: str, args: tuple[Value, ...], location: Location) -> Value | None:
-    """`sum(sizes.values())`, `max(2, width)`"""
+    """The result of `sum(sizes.values())` or `max(2, width)` for known numbers."""
     given = contents_of(args[0]) if len(args) == 1 else Collection(location, "tuple", args)
     constant = constant_from_numbers(name, given)
     return None if constant is MISSING else Known(location, constant)
@@ -238,19 +239,25 @@ def call_known_method(state: State, callee: Attribute, call: Call, node: ast.Cal
 
 
 def _keys_written_out(state: State, node: ast.Call) -> set[str]:
-    """Of `**{"dtype": "float32", **kwargs}` and `**dict(kwargs, dtype="float32")`, and of a name that got such a
-    dict."""
-    handed_on = [keyword.value for keyword in node.keywords if keyword.arg is None]
-    keys = [key for value in handed_on if isinstance(value, ast.Dict) for key in value.keys]
-    written = {key.value for key in keys if isinstance(key, ast.Constant) and isinstance(key.value, str)}
-    made = [value for value in handed_on if isinstance(value, ast.Call) and ast.unparse(value.func) == "dict"]
-    written |= {keyword.arg for value in made for keyword in value.keywords if keyword.arg is not None}
-    names = [value.id for value in handed_on if isinstance(value, ast.Name)]
-    return written.union(*(_keys_of_local_dict(state, name) for name in names))
+    """The keys written out in what a call unpacks: `f(**{"dtype": "float32", **kwargs})`."""
+    return set().union(*(_keys_unpacked(state, keyword.value) for keyword in node.keywords if keyword.arg is None))
+
+
+def _keys_unpacked(state: State, node: ast.expr) -> set[str]:
+    """The keys written out in `{"dtype": "float32", **kwargs}` or `dict(kwargs, dtype="float32")`, or in the dict that
+    a local name holds."""
+    match node:
+        case ast.Dict(keys=keys):
+            return {key.value for key in keys if isinstance(key, ast.Constant) and isinstance(key.value, str)}
+        case ast.Call(func=ast.Name(id=name) as function) if is_api(find(state, name, function), "builtins.dict"):
+            return {keyword.arg for keyword in node.keywords if keyword.arg is not None}
+        case ast.Name(id=name):
+            return _keys_of_local_dict(state, name)
+    return set()
 
 
 def _keys_of_local_dict(state: State, name: str) -> set[str]:
-    """Those that do not come from the function's own `**kwargs`."""
+    """The keys of the dict that a local name holds, without those that come from the function's own `**kwargs`."""
     held, function = state.scope.find(name), state.frame.function
     if not isinstance(held, Collection) or function is None:
         return set()
@@ -260,8 +267,8 @@ def _keys_of_local_dict(state: State, name: str) -> set[str]:
 
 
 def _remember_base_arguments_of(state: State, own: ClassFacts, keywords: Keywords, node: ast.Call) -> None:
-    """Only what is written out, here or before (`kwargs["dtype"] = …`): what else `**kwargs` hands on differs from
-    one instance to the next."""
+    """Remember the arguments that a class gives to its base's `__init__`, but only those written out, in the call or
+    before it (`kwargs["dtype"] = …`): the others in `**kwargs` differ from instance to instance."""
     written = {keyword.arg for keyword in node.keywords} | _keys_written_out(state, node)
     handed_on = any(keyword.arg is None for keyword in node.keywords)
     own_keywords = state.frame.keywords_set if handed_on else {}

@@ -65,7 +65,7 @@ def inlinable_function(state: State, callee: Value, args: tuple[Value, ...], key
 
 
 def closure_of(state: State, function: Defined) -> Closure | None:
-    """Of a function of the user's own; None of a class."""
+    """The closure of a function of the user's; None for a class."""
     if isinstance(function.closure, Closure):
         return function.closure
     return state.closures.get(id(function.of))
@@ -90,7 +90,7 @@ def is_given_one_of_several(callee: Value, given: Either) -> bool:
 
 
 def _run_in_replicas(state: State, callee: Attribute, args: tuple[Value, ...], keywords: Keywords) -> Inlinable | None:
-    """strategy.run(function, args=…)"""
+    """The function that `strategy.run(function, args=…)` runs, with these arguments."""
     if callee.name not in _RUNS or not args or not isinstance(args[0], Defined):
         return None
     named = dict(keywords)

@@ -54,6 +54,8 @@ _MAY_HOLD_FUNCTIONS = (Defined, Call, Collection, Either)
 
 
 def evaluate_call(state: State, node: ast.Call, dropped: bool = False) -> Value:
+    """The value of a call; records it, and inlines the user's own function. `dropped`: the value is used for
+    nothing."""
     function = node.func
     if isinstance(function, ast.Attribute):
         callee = evaluate_attribute(state, function, is_called=True)
@@ -84,7 +86,7 @@ def _call_each(
     dropped: bool,
     node: ast.Call,
 ) -> Value:
-    """What any of several functions gives."""
+    """The joined results of any of several functions."""
     results, outer = [], state.context
     for number, choice in enumerate(callee.options):
         state.context = where_chosen(state, outer, node, callee, number)
@@ -199,7 +201,7 @@ def _inline(
 def _followed(
     state: State, callee: Api, args: tuple[Value, ...], keywords: Keywords, is_open: bool, location: Location
 ) -> Value | None:
-    """What a function of Python or of a library gives, where that is known."""
+    """The result of a function of Python or of a library, if it is known."""
     if callee.root == "builtins":
         return call_builtin(state, callee.name, args, keywords, is_open, location)
     followed = call_library(state, callee.name, args, keywords, is_open, location)

@@ -1,4 +1,4 @@
-"""In which arm of an `if` one of several functions runs, where a name may hold any of them."""
+"""The arm of an `if` in which each of several functions runs, where a name may hold any of them."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from mpdoctor.source.interpreter.state.interpreter_state import State
 
 
 def where_chosen(state: State, context: Context, node: ast.Call, callee: Either, number: int) -> Context:
-    """Of `step = a if fast else b` each function runs on a path of its own, as if it stood in an `if`; a loop over
-    functions may run them one after the other."""
+    """The context in which one of several possible functions runs. After `step = a if fast else b`, each runs on a path
+    of its own, as if it stood in an `if`; a loop over functions may run them one after the other."""
     if not all(_is_own_function(state, choice) for choice in callee.options):
         return context
     chosen = _arms_of_choice(state, callee)

@@ -40,8 +40,8 @@ def filtered(args: tuple[Value, ...], location: Location) -> Value | None:
 
 
 def next_of(args: tuple[Value, ...], location: Location) -> Value | None:
-    """Of a generator of the user's own, any of what it gives; of `iter(…)` as well, since others may have taken the
-    first."""
+    """The result of `next(…)`: any value that a generator of the user's gives. The same for `iter(…)`, since the first
+    elements may have been taken already."""
     if not args:
         return None
     given = args[0]
@@ -64,7 +64,7 @@ def in_order(args: tuple[Value, ...], keywords: Keywords, location: Location) ->
 
 
 def added_up(args: tuple[Value, ...], location: Location) -> Value | None:
-    """`sum(lists, [])`"""
+    """The result of `sum(lists, [])`."""
     lists = contents_of(args[0]) if len(args) == 2 and isinstance(args[1], Collection) else None
     return chained(location, (args[1], *lists.items)) if isinstance(lists, Collection) and not lists.open else None
 
@@ -77,7 +77,7 @@ def queue_of(args: tuple[Value, ...], keywords: Keywords, location: Location) ->
 
 
 def copied(args: tuple[Value, ...]) -> Value | None:
-    """`copy.copy(settings)`"""
+    """The result of `copy.copy(settings)`."""
     return args[0] if args and isinstance(args[0], (Collection, Known)) else None
 
 
@@ -92,7 +92,7 @@ def mapping_of(args: tuple[Value, ...], location: Location) -> Value | None:
 
 
 def sequence_of(kind: str, args: tuple[Value, ...], location: Location) -> Value | None:
-    """`list(…)` and `tuple(…)`."""
+    """The result of `list(…)` or `tuple(…)`."""
     if not args:
         return Collection(location, kind)
     given = contents_of(args[0])
@@ -112,7 +112,7 @@ def dict_of(args: tuple[Value, ...], keywords: Keywords, is_open: bool, location
 
 
 def _dict_given(given: Value, location: Location) -> Collection | None:
-    """Of another dict, or of pairs that are all known."""
+    """The dict that `dict(given)` makes: of another dict, or of pairs that are all known."""
     held = contents_of(given)
     if not isinstance(held, Collection) or held.uniform:
         return None

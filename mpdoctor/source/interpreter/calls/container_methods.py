@@ -24,7 +24,7 @@ def call_method_of_container(
     name, holder = method.name, node.func.value if isinstance(node.func, ast.Attribute) else None
     if holder is None:
         of, holder = _held_now(state, of, method)
-    given = _of_dict(of, name, call) if of.kind == "dict" else _of_list(of, name, call)
+    given = _result_of_dict(of, name, call) if of.kind == "dict" else _result_of_list(of, name, call)
     if name in _CHANGING.get(of.kind, ()) and holder is not None:
         adds_behind = of.kind == "list" and name in ("append", "extend")
         is_certain = not state.context.loops and not call.open and (adds_behind or not of.uniform)
@@ -44,7 +44,7 @@ def _held_now(state: State, of: Collection, method: Attribute) -> tuple[Collecti
     return (now[0], holder) if len(now) == 1 else (of, None)
 
 
-def _of_dict(of: Collection, method: str, call: Call) -> Value | None:
+def _result_of_dict(of: Collection, method: str, call: Call) -> Value | None:
     if method == "copy":
         return of
     if method in ("get", "pop", "setdefault") and call.args:
@@ -56,8 +56,8 @@ def _of_dict(of: Collection, method: str, call: Call) -> Value | None:
 
 
 def _got(of: Collection, key: Value, method: str, call: Call) -> Value | None:
-    """What `get` gives for one of the values that its key may be. `names.get(name, name)` gives that value again only
-    where it is no key; `pop` without a default raises where there is no such key."""
+    """The result of `get`, `pop` or `setdefault` for one of the values that its key may be. `names.get(name, name)`
+    gives that value again only where it is no key; `pop` without a default raises where there is no such key."""
     found = item_of(Collection(of.location, "dict", of.items, of.keys, of.open, uniform=of.uniform), key, call.location)
     default = call.argument(1) or Known(call.location, None)
     default = key if key in options(default) else default
@@ -69,7 +69,7 @@ def _got(of: Collection, key: Value, method: str, call: Call) -> Value | None:
     return found if certain or is_needed else joined((found, default))
 
 
-def _of_list(of: Collection, method: str, call: Call) -> Value | None:
+def _result_of_list(of: Collection, method: str, call: Call) -> Value | None:
     match method:
         case "copy":
             return of
@@ -88,34 +88,38 @@ def _of_list(of: Collection, method: str, call: Call) -> Value | None:
 
 
 def _index(of: Collection, call: Call) -> Value | None:
-    """Of a text or a number among others that are all known."""
+    """The result of `index` for a text or number in a list whose elements are all known."""
     held, wanted = [known(item) for item in of.items], known(call.argument(0))
     is_known = not of.open and len(call.args) == 1 and all(type(value) in (str, int) for value in (*held, wanted))
     return Known(call.location, held.index(wanted)) if is_known and wanted in held else None
 
 
 def _changed_dict(of: Collection, method: str, call: Call, is_certain: bool) -> Collection:
+    """A dict after a method that changes it."""
     key = known(call.args[0]) if call.args else MISSING
-    if method == "clear" and is_certain:
-        return of.with_entries((), (), False)
-    if method == "update":
-        given = dict_of(call.args, call.keywords, call.open, call.location)
-        return _updated(of, given, is_certain) if isinstance(given, Collection) else _opened(of)
-    if method == "setdefault" and key is not MISSING and not call.open and not of.uniform:
-        is_new = of.entry(key) is None
-        added = call.argument(1) or Known(call.location, None)
-        is_open = of.open or not is_certain
-        return of.with_entries((*of.keys, call.args[0]), (*of.items, added), is_open) if is_new else of
-    if not is_certain or key is MISSING:
-        return _opened(of)
-    if method == "pop":
-        kept = [i for i, name in enumerate(of.keys) if known(name) != key]
-        return of.with_entries(tuple(of.keys[i] for i in kept), tuple(of.items[i] for i in kept), of.open)
+    match method:
+        case "clear" if is_certain:
+            return of.with_entries((), (), False)
+        case "update":
+            given = dict_of(call.args, call.keywords, call.open, call.location)
+            return _updated(of, given, is_certain) if isinstance(given, Collection) else _opened(of)
+        case "setdefault" if key is not MISSING and not call.open and not of.uniform:
+            return _with_default(of, call, is_certain) if of.entry(key) is None else of
+        case "pop" if is_certain and key is not MISSING:
+            kept = [place for place, name in enumerate(of.keys) if known(name) != key]
+            return of.with_entries(tuple(of.keys[i] for i in kept), tuple(of.items[i] for i in kept), of.open)
     return _opened(of)
 
 
+def _with_default(of: Collection, call: Call, is_certain: bool) -> Collection:
+    """The dict after `setdefault` for a key that it does not have."""
+    added = call.argument(1) or Known(call.location, None)
+    return of.with_entries((*of.keys, call.args[0]), (*of.items, added), of.open or not is_certain)
+
+
 def _updated(of: Collection, given: Collection, is_certain: bool) -> Collection:
-    """In a loop, or by a call that unpacks what is not known, each key may still hold what it held before."""
+    """The dict after `update(given)`. Where the update is not certain, in a loop or with unknown keys, each key may
+    still hold its old value."""
     keys, items = (*of.keys, *given.keys), (*of.items, *given.items)
     if not is_certain:
         return of.with_entries(keys, items, True)
@@ -124,7 +128,7 @@ def _updated(of: Collection, given: Collection, is_certain: bool) -> Collection:
 
 
 def _changed(of: Collection, method: str, call: Call, is_certain: bool) -> Collection:
-    """Of a list or a set."""
+    """A list or set after a method that changes it."""
     if of.kind == "list" and method == "append" and call.args:
         return _appended(of, call.args[0], is_certain)
     if of.kind == "list" and method == "extend" and call.args and isinstance(call.args[0], Collection):
@@ -144,7 +148,7 @@ def _appended(of: Collection, value: Value, is_certain: bool) -> Collection:
 
 
 def _changed_items(items: list[Value], method: str, call: Call) -> list[Value] | None:
-    """None where nobody knows which elements are there afterwards, or in which order."""
+    """The elements after the method; None where it is not known which there are, or in which order."""
     place = known(call.args[0]) if call.args else -1
     match method:
         case "clear":

@@ -1,4 +1,4 @@
-"""Context managers that a call enters and not a `with`: they surround what comes after it, until a call leaves them."""
+"""Context managers entered by a call instead of a `with`: they surround all that follows, until a call leaves them."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ Apply = Callable[[Value, tuple[Value, ...]], Value]  # calls the first with the 
 
 
 def result_of_higher_order(state: State, call: Call, apply: Apply) -> Value | None:
-    """What such a function gives; None where it is another function, or what it is given cannot be followed."""
+    """The result of such a function; None for other functions, or where what it is given cannot be followed."""
     if call.open or not isinstance(call.callee, Api) or not call.args:
         return None
     name = call.callee.name
@@ -131,7 +131,7 @@ def _repeated(state: State, make: Callable[[], Value]) -> Value:
 
 
 def _elements(value: Value) -> tuple[Value, ...] | None:
-    """Of a list, tuple or dict that is known as a whole, and not too long."""
+    """The elements of a list, tuple or dict that is fully known and not too long; else None."""
     if not isinstance(value, Collection) or value.open or value.kind == "set" or len(value.items) > MOST_ELEMENTS:
         return None
     return value.items

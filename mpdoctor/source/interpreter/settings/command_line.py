@@ -47,7 +47,7 @@ def remember_argument(state: State, call: Call) -> None:
 
 
 def remember_flag(state: State, call: Call) -> None:
-    """`flags.DEFINE_string("policy", "mixed_float16", …)`"""
+    """Remember the default of `flags.DEFINE_string("policy", "mixed_float16", …)`."""
     if not _defines_flag(call):
         return
     name, default = known(call.argument(0, "name")), call.argument(1, "default")
@@ -63,7 +63,7 @@ def default_of_variable(call: Call) -> Value | None:
 
 
 def default_of_argument(state: State, of: Value, name: str, location: Location) -> Value | None:
-    """Of `args.policy`, and of `POLICY.value` where a flag was kept under a name of its own."""
+    """The default of `args.policy`, or of `POLICY.value` where a flag has a name of its own."""
     if name == "value" and isinstance(of, Call) and _defines_flag(of):
         default = of.argument(1, "default")
         return default if is_told(default) else None
@@ -84,7 +84,7 @@ def arguments_as_dictionary(state: State, args: tuple[Value, ...], location: Loc
 
 
 def defaults_of_command(facts: FunctionFacts) -> dict[str, Value]:
-    """Of a function that click or typer calls with what the command line says: its parameters' defaults."""
+    """The parameters of a function that click or typer calls with command-line arguments, with their defaults."""
     found: dict[str, Value] = {}
     is_command = False
     for decorator in facts.decorators:
@@ -104,7 +104,7 @@ def defaults_of_command(facts: FunctionFacts) -> dict[str, Value]:
 
 
 def default_of_flag(state: State, value: Value) -> Value | None:
-    """Of `FLAGS.policy`"""
+    """The default of `FLAGS.policy`."""
     if not isinstance(value, Api) or FLAGS not in value.name:
         return None
     return state.flags.get(value.name.partition(FLAGS)[2])

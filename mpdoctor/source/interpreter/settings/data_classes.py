@@ -26,7 +26,7 @@ def default_of_field(value: Value) -> Value:
 
 
 def factory_of_field(value: Value) -> Value | None:
-    """What makes the value of such a field anew, for each object."""
+    """The function that makes the field's value for each object."""
     if not isinstance(value, Call) or not is_api(value.callee, *FIELD):
         return None
     return value.keyword("default_factory") or value.keyword("factory")
@@ -76,7 +76,7 @@ def is_enumeration(own: ClassFacts) -> bool:
 
 
 def member_by_value(own: ClassFacts, args: tuple[Value, ...]) -> Value | None:
-    """`Precision("float16")`"""
+    """The member that `Precision("float16")` returns."""
     is_certain = len(args) == 1 and isinstance(args[0], Known) and is_enumeration(own)
     held = own.attributes.values() if is_certain else ()
     return next((member for member in held if known(member) == known(args[0])), None)
@@ -115,5 +115,6 @@ def as_dictionary(state: State, name: str, args: tuple[Value, ...], location: Lo
 
 
 def is_enumeration_member(value: Value) -> bool:
-    """Of a constant `.value` is asked for where it is a member of an enumeration, and nowhere else."""
+    """Whether a constant on which `.value` is read counts as a member of an enumeration: constants have no such
+    attribute otherwise."""
     return isinstance(value, Known) and isinstance(value.value, (str, int, float))

@@ -13,7 +13,7 @@ BY_DEFAULT = 1e-7
 
 
 def epsilon_of_keras(state: State, name: str, args: tuple[Value, ...], location: Location) -> Value | None:
-    """What a call of one of the two gives. Anything may have been set where an `if` stands around it."""
+    """The result of `epsilon()` or `set_epsilon(…)`. Under an `if` any value may have been set."""
     if public_name(name) == _READ:
         return state.flags.get(_READ) or Known(location, BY_DEFAULT)
     is_certain = len(args) == 1 and not state.context.branches

@@ -25,7 +25,7 @@ def keep_items(state: State, instance: Value, args: tuple[Value, ...], keywords:
 
 
 def keep_attributes(state: State, updated: Value, call: Call) -> None:
-    """`self.__dict__.update(settings)`"""
+    """Keep the attributes that `self.__dict__.update(settings)` sets."""
     is_own = isinstance(updated, Attribute) and updated.name == "__dict__" and class_of(updated.of) is not None
     if is_own and isinstance(updated, Attribute) and call.method == "update":
         _keep(state, updated.of, _named(call.args, call.keywords))

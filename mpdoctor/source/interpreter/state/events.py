@@ -31,7 +31,7 @@ class Events:
 
     @property
     def stretches(self) -> tuple[list[Any], ...]:
-        """Of each kind of event, in the order of the fields."""
+        """The list of each kind of event, in the order of the fields."""
         return (self.uses, self.calls, self.reads, self.writes, self.operations, self.withs, self.returns)
 
 

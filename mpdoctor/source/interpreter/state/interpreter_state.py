@@ -22,7 +22,7 @@ from mpdoctor.source.reading import Source
 
 @dataclass(eq=False, repr=False, slots=True)
 class Position:
-    """Where the interpreter is in a program, to come back to."""
+    """A place of the interpreter in a program, to which it can return."""
 
     module: Module
     scope: Scope

@@ -33,7 +33,7 @@ class Scope:
     redirected: dict[str, Scope] = field(default_factory=dict)
 
     def find(self, name: str) -> Value | None:
-        """What Python's lookup would find: class bodies are seen only from themselves."""
+        """The value that Python's lookup finds for a name: class bodies are only seen from within."""
         scope: Scope | None = self
         while scope is not None:
             if name in scope.redirected:
@@ -55,7 +55,7 @@ class Scope:
 
     @property
     def enclosing_function(self) -> Scope:
-        """Where functions defined here look names up."""
+        """The scope in which functions defined here look names up: classes are skipped."""
         scope = self
         while scope.is_class and scope.parent is not None:
             scope = scope.parent
@@ -118,13 +118,15 @@ class Module(Value):
 
     @cached_property
     def policy_calls(self) -> list[Call]:
-        """Where its own top level sets the global policy. Ask when it has been walked."""
+        """The calls by which the module's own top level sets the global policy. Only complete after the module was
+        walked."""
         return [call for call in self.events.calls if sets_policy(call)]
 
 
 @dataclasses.dataclass(eq=False, slots=True)
 class Written:
-    """That a function wrote an attribute of an object last, on a straight line; what that held before from others."""
+    """An attribute that a function was the last to write, on a path without branches. `before`: what it held from
+    others."""
 
     frame: Frame
     before: Value | None
@@ -133,7 +135,7 @@ class Written:
 
 @dataclasses.dataclass(eq=False, slots=True)
 class Import:
-    """That a module imports another of the program's own, where it first does."""
+    """The first import of another module of the program by a module."""
 
     module: Module
     context: Context

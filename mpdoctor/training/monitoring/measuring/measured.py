@@ -54,8 +54,8 @@ def most_of(parts: list[MeasuredPart]) -> list[MeasuredPart]:
 
 
 def exponents_from(counts: list[int]) -> tuple[tuple[int, int], ...]:
-    """Of counts by biased exponent, as `exponents_of` has them: those of normal numbers, from the first that there are
-    to the last."""
+    """(exponent, count) from counts by biased exponent (see `exponents_of`): those of normal numbers, from the first
+    that occurs to the last."""
     there = [at for at, count in enumerate(counts[: EXPONENTS - 1]) if at and count]
     return tuple((at - BIAS, counts[at]) for at in range(there[0], there[-1] + 1)) if there else ()
 
@@ -65,7 +65,8 @@ def _short(number: float) -> float:
 
 
 class Thinned:
-    """Of measured steps fewer are written the more there were: after so many bytes one of two, one of four, …"""
+    """Decides which measured steps are written: fewer the more bytes were written, then every second, every fourth,
+    …"""
 
     def __init__(self) -> None:
         self._seen, self._bytes, self._each = 0, 0, 1

@@ -45,7 +45,7 @@ class MeasuredStep:
         self._graphs: list[Any] = []
 
     def __call__(self, *args: Any, **kwargs: Any) -> OnDevice:
-        """Raises NotMeasured, and whatever the step raises when it is traced."""
+        """Measure one step. Raises NotMeasured, and whatever the step raises when it is traced."""
         graph = self._function.get_concrete_function(args, kwargs).graph
         if not any(graph is known for known in self._graphs):
             if len(self._graphs) >= MOST_TRACES:
@@ -55,11 +55,11 @@ class MeasuredStep:
         written = self._written[id(graph)]
         before = [tf.identity(tf.raw_ops.ReadVariableOp(resource=handle, dtype=dtype)) for handle, dtype in written]
         try:
-            told = self._function(args, kwargs)
+            numbers = self._function(args, kwargs)
         finally:
             for (handle, _), value in zip(written, before):
                 tf.raw_ops.AssignVariableOp(resource=handle, value=value)
-        return OnDevice(*told)
+        return OnDevice(*numbers)
 
     def _measured(self, args: Any, kwargs: Any) -> tuple[Any, Any, Any]:
         """Traced: the step with its layers and optimizers watched."""
@@ -71,7 +71,7 @@ class MeasuredStep:
             self._step(*args, **kwargs)
         if not seen.gradients:
             raise NotMeasured("gives no gradients to the optimizer that is watched")
-        return seen.told(self._exponents)
+        return seen.numbers_of_parts(self._exponents)
 
 
 def _traced(function: Callable[..., Any]) -> Any:
@@ -109,7 +109,8 @@ class Watched:
         return output
 
     def _tensors(self, output: Any) -> Iterator[Any]:
-        """Those of the graph itself: what a loop or a branch computes cannot be had outside of it."""
+        """The floating-point tensors of the graph itself: those inside a loop or a branch cannot be read from
+        outside."""
         for tensor in tf.nest.flatten(output):
             if isinstance(tensor, tf.Tensor) and tensor.dtype.is_floating and tensor.graph is self.graph:
                 yield tensor
@@ -127,7 +128,7 @@ class Watched:
 
         return take
 
-    def told(self, exponents: bool) -> tuple[Any, Any, Any]:
+    def numbers_of_parts(self, exponents: bool) -> tuple[Any, Any, Any]:
         """(texts of three, numbers of four, counts of exponents), a row for each layer in the order of its return and
         for each gradient."""
         layers = [(name, "layer", dtype, tensors) for name, (dtype, tensors) in self.layers.items()]

@@ -12,8 +12,8 @@ from mpdoctor.training.monitoring.measuring.measured_step import MeasuredStep, N
 
 
 class Measuring:
-    """Each `every`-th step; with None there is nothing to do, and `is_due` never says so. `tell` is given what was
-    measured, `end` the reason why no more will be; `exponents`: whether they are counted."""
+    """Measures every `every`-th step; with None it does nothing and `is_due` is always False. `tell` receives what was
+    measured, `end` the reason why measuring ends; `exponents`: whether they are counted."""
 
     def __init__(
         self, every: int | None, tell: Callable[[Measured], None], end: Callable[[str], None], exponents: bool
@@ -27,7 +27,7 @@ class Measuring:
         return self.every is not None and step % self.every == 0
 
     def refuse_calls(self, iterator: Any, steps: int) -> None:
-        """Of a fit whose calls take so many steps from this iterator."""
+        """End measuring where a call of the fit takes several steps, or where its iterator is not a plain one."""
         if steps != 1:
             self.end("is one of several that are taken at once (steps_per_execution)")
         elif not isinstance(iterator, tf.data.Iterator):
@@ -42,16 +42,16 @@ class Measuring:
                 self._made_of = step
             self._waiting.append((number, self._made(*args, **kwargs)))
         except Exception as error:  # whatever the user's step raises in a trace, and whatever a device does
-            self.end(said(error))
+            self.end(error_text(error))
 
     def read(self) -> None:
-        """What has waited: the device has gone on since."""
+        """Read the step that was measured: the device has gone on since."""
         waiting, self._waiting = self._waiting, []
         for number, on_device in waiting:
             try:
                 measured = measured_from(number, on_device)
             except Exception as error:
-                self.end(said(error))
+                self.end(error_text(error))
                 return
             self._tell(measured)
 
@@ -60,7 +60,7 @@ class Measuring:
         self._end(why)
 
 
-def said(error: Exception) -> str:
+def error_text(error: Exception) -> str:
     if isinstance(error, NotMeasured):
         return str(error)
     lines = str(error).strip().splitlines() or [""]
@@ -83,7 +83,7 @@ def refuse_what_cannot_be_measured(step: Callable[..., Any], optimizers: list[An
 
 
 def _variables_of(optimizer: Any) -> Iterator[Any]:
-    """Those that each optimizer has from its first step on."""
+    """Variables that every optimizer has from its first step on."""
     for holder in (optimizer, getattr(optimizer, "inner_optimizer", None)):
         variable = getattr(holder, "iterations", None)
         if variable is not None:
@@ -106,7 +106,7 @@ def scale_still_to_come(optimizer: Any) -> Any:
 
 
 def measured_from(step: int, on_device: OnDevice) -> Measured:
-    """Read from the device."""
+    """What was measured of a step, read from the device."""
     parts: dict[str, list[MeasuredPart]] = {"layer": [], "gradient": []}
     for texts, numbers, counts in zip(*(tensor.numpy() for tensor in on_device)):
         name, kind, dtype = (text.decode("utf-8", "replace") for text in texts)

@@ -43,7 +43,7 @@ def _counts(tensor: Any) -> Any:
 
 
 def dense(value: Any) -> Any:
-    """Of a gradient by rows the rows that it has."""
+    """The tensor itself; for a sparse gradient the rows that it has."""
     return value.values if isinstance(value, tf.IndexedSlices) else value
 
 

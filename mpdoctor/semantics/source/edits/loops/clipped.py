@@ -139,7 +139,7 @@ def _name_of(target: ast.expr) -> str | None:
 
 
 def _unclipped(value: ast.expr, clip: str) -> str | None:
-    """What the statement clips, as it is written but for blanks."""
+    """The text of what the statement clips, without its blanks."""
     same = ast.unparse(ast.parse(clip, mode="eval"))
     if isinstance(value, ast.Call) and ast.unparse(value) == same and value.args:
         return ast.unparse(value.args[0])

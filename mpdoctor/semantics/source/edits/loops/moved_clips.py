@@ -15,8 +15,8 @@ from mpdoctor.semantics.source.optimizers.gradients import UNSCALING
 
 
 def clipped_behind_branch(facts: SourceFacts, clip: Location) -> list[Edit] | None:
-    """Of `gradients = clip(gradients)` and right behind it `if mixed: gradients = unscale(gradients)`. None of other
-    statements: what stands between them may use the norm."""
+    """The edits that move `gradients = clip(gradients)` behind the `if mixed: gradients = unscale(gradients)` that
+    directly follows it. None for other statements: one in between may use the norm."""
     for block in _blocks(tree_of(facts)):
         for first, second in pairwise(block):
             if _holds(first, clip) and isinstance(second, ast.If) and _are_clip_and_unscaling(first, second):

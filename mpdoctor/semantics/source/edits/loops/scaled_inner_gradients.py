@@ -25,7 +25,7 @@ def scaled_inner_gradient(facts: SourceFacts, inner: Call) -> list[Edit | list[E
     if tf is None or not around:
         return [None]
     call, *holders = around
-    gradient = _of_single_source(call, holders[0]) if isinstance(call, ast.Call) else None
+    gradient = _with_single_source(call, holders[0]) if isinstance(call, ast.Call) else None
     if gradient is None or not isinstance(call, ast.Call) or not isinstance(call.args[0], ast.Name):
         return [None]
     holder = holders[1] if gradient is holders[0] else holders[0]
@@ -37,7 +37,7 @@ def scaled_inner_gradient(facts: SourceFacts, inner: Call) -> list[Edit | list[E
     ]
 
 
-def _of_single_source(call: ast.Call, holder: ast.AST) -> ast.expr | None:
+def _with_single_source(call: ast.Call, holder: ast.AST) -> ast.expr | None:
     """`tape.gradient(score, x)`, and `tape.gradient(score, [x])[0]`; None of anything else."""
     if len(call.args) != 2 or call.keywords:
         return None

@@ -88,7 +88,8 @@ def zeroed_behind(facts: SourceFacts, apply: Call) -> Edit | None:
 
 
 def _text_of_store(written: ast.expr | None) -> str:
-    """Of `apply(sums, …)`, `apply_gradients(zip(opt.get_unscaled_gradients(sums), …))`; "" of anything else."""
+    """The list of gradient sums in `apply(sums, …)` or `apply_gradients(zip(opt.get_unscaled_gradients(sums), …))`, as
+    text; "" for anything else."""
     if isinstance(written, ast.Call):
         inner = called(written) in (*APPLYING, "zip", "list", UNSCALING) and written.args
         return _text_of_store(written.args[0]) if inner else ""

@@ -103,7 +103,8 @@ def _made_under(tree: ast.Module, call: ast.Call, tape: str) -> Block:
 
 
 def _blocks_around(tree: ast.Module, call: ast.Call) -> Iterator[tuple[Block, int]]:
-    """Of the innermost function, from the outermost on: a block, and which of its statements holds the call."""
+    """The blocks around a call within its innermost function, outermost first, each with the index of the statement
+    that contains the call."""
     found: list[tuple[Block, int]] = []
     blocks: list[Block] = [tree.body]
     while blocks:

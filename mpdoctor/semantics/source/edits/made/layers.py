@@ -70,7 +70,7 @@ def _source(source_at: SourceAt, path: str, layer: str) -> SourceFacts:
 
 @lru_cache(maxsize=16)
 def tree_of(facts: SourceFacts) -> ast.Module | None:
-    """None where Python can't read it."""
+    """The file's syntax tree; None where Python can't read it."""
     try:
         return ast.parse(facts.text)
     except (SyntaxError, ValueError, RecursionError):
@@ -114,7 +114,7 @@ def _making(facts: SourceFacts, layer: MadeLayer) -> list[ast.Call]:
     line, tree = layer.made_at.line, tree_of(facts)
     assert tree is not None
     around = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and node.lineno <= line <= _end(node)]
-    fitting = _of_its_class(around, layer, tree)
+    fitting = _calls_of_class(around, layer, tree)
     named = [call for call in fitting if _name_given(call) == layer.path.rsplit("/", 1)[-1]]
     nearest = max((call.lineno for call in fitting), default=0)
     found = named or [call for call in fitting if call.lineno == nearest]
@@ -126,8 +126,9 @@ def _making(facts: SourceFacts, layer: MadeLayer) -> list[ast.Call]:
     return found
 
 
-def _of_its_class(calls: list[ast.Call], layer: MadeLayer, tree: ast.Module) -> list[ast.Call]:
-    """By its name; where none has it, of any class, which may be imported under another name; else of a variable."""
+def _calls_of_class(calls: list[ast.Call], layer: MadeLayer, tree: ast.Module) -> list[ast.Call]:
+    """The calls of the layer's class by its name; without any, calls of classes under any name, which may be an alias;
+    without any, calls of variables."""
     return (
         [call for call in calls if called(call) == layer.class_name]
         or [call for call in calls if called(call)[:1].isupper()]
@@ -185,8 +186,8 @@ def _class(facts: SourceFacts, name: str, line: int = 0) -> ast.ClassDef | None:
 
 
 def _in_class(facts: SourceFacts, own: ast.ClassDef, dtype: str, layer: MadeLayer) -> Edit | None:
-    """Where its `__init__` hands no dtype on: at the call of the class above it, for all that are made of it. None
-    where the dtype may be given to the class."""
+    """The edit of a class whose `__init__` hands no dtype on: at the call of its base's `__init__`, so for all
+    instances. None where the class takes a dtype."""
     initializer = next((m for m in own.body if isinstance(m, ast.FunctionDef) and m.name == "__init__"), None)
     if initializer is None:
         return _in_base(facts, own, dtype, layer)
@@ -219,7 +220,7 @@ def _in_base(facts: SourceFacts, own: ast.ClassDef, dtype: str, layer: MadeLayer
 
 
 def _calls_above(initializer: ast.FunctionDef) -> Iterator[ast.Call]:
-    """`super().__init__(…)`, `Layer.__init__(self, …)`."""
+    """The calls of the base's `__init__`: `super().__init__(…)`, `Layer.__init__(self, …)`."""
     for node in ast.walk(initializer):
         if isinstance(node, ast.Call) and called(node) == "__init__":
             yield node
@@ -244,7 +245,7 @@ def _with_dtype(facts: SourceFacts, call: ast.Call, dtype: str, layer: MadeLayer
 
 
 def _put_last(facts: SourceFacts, call: Location, argument: str) -> Edit | None:
-    """Behind `*args` and `**kwargs`, of which nobody knows what is in them."""
+    """The edit that adds an argument behind all others, `*args` and `**kwargs` included, whose contents are unknown."""
     written = written_at(facts, call)
     if written is None or not written.arguments:
         return None

@@ -85,6 +85,6 @@ def _is_named(call: ast.Call, argument: str) -> bool:
 
 
 def _says_no_scale(call: ast.Call) -> bool:
-    """Of a LossScaleOptimizer: behind the optimizer inside stands `dynamic` in Keras 2 and the scale in Keras 3, and
-    `loss_scale` is an object in TensorFlow 2.4."""
+    """Whether a call of LossScaleOptimizer leaves the scale to its default. The second positional argument is `dynamic`
+    in Keras 2 and the scale in Keras 3; in TensorFlow 2.4 `loss_scale` is an object."""
     return len(call.args) < 2 and not any(keyword.arg in (None, "loss_scale") for keyword in call.keywords)

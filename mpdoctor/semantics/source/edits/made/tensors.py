@@ -1,4 +1,4 @@
-"""Edits where a tensor is made: it is made in another dtype, instead of cast to it behind."""
+"""Edits that make a tensor in the right dtype, instead of casting it afterwards."""
 
 from __future__ import annotations
 

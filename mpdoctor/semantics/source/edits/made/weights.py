@@ -26,7 +26,8 @@ _FLOAT32 = ("float32", "tensorflow.float32", "numpy.float32")
 
 
 def as_added_weight(facts: SourceFacts, variable: Call) -> Edit | None:
-    """None where it is not kept in an attribute of the layer, or is made of something that no initializer makes."""
+    """The edit that makes the raw variable a weight. None where the variable is not kept in an attribute of the layer,
+    or its value is one that no initializer makes."""
     holder, name = _attribute(facts, variable)
     text = text_of(facts, variable.location)
     made = _WrittenCall.read(text) if text is not None and holder and not variable.open else None
@@ -100,7 +101,7 @@ def _is_float32(dtype: Value) -> bool:
 
 
 def _shape_and_initializer(facts: SourceFacts, value: Value | None, made: _WrittenCall) -> tuple[str, str]:
-    """As the program may write them; "" for what it cannot."""
+    """The shape and the initializer as source text for `add_weight`; "" for what cannot be written."""
     number, initial = known(value), made.initial
     if isinstance(number, (int, float)) and not isinstance(number, bool):
         return "()", _constant(facts, number)
