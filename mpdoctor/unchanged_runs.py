@@ -1,7 +1,8 @@
-"""Checks of source that say again what an earlier one said: its questions to the system all have the same answers.
+"""Checks of source files that have not changed: the diagnosis of an earlier run, if all its questions to the system
+(`project/asked_of_system.py`) still have the same answers.
 
-What is kept of a run is one file in the user's cache directory: the answers, and the diagnosis. It is signed, as the
-cache of the source stage is, and what this user's mpdoctor has not written itself is never looked at.
+A run is kept as one file in the user's cache directory, with its answers and its diagnosis. It is signed, as the cache
+of the source stage is: what this user's mpdoctor has not written itself is never read.
 """
 
 from __future__ import annotations
@@ -41,19 +42,17 @@ _ROWS = Rows(
 
 
 def diagnosis_of_files(settings: Settings, diagnose: Callable[[], Diagnosis]) -> Diagnosis:
-    """What `diagnose` says, or said of the same files, and of all else that it asked for.
-
-    settings
-        See `Settings.is_of_files`."""
+    """The kept diagnosis of an unchanged run, else that of `diagnose`, which is then kept. Only runs are kept of which
+    `Settings.is_of_files` is true."""
     place = users_cache_place() if settings.cache and settings.is_of_files else None
     if place is None:
         return diagnose()
     kept = KeptRun(place.directory, place.key_file, settings)
-    return kept.diagnosis() or kept.of(diagnose)
+    return kept.diagnosis() or kept.record(diagnose)
 
 
 class KeptRun:
-    """What is kept of the last run with these settings in this working directory."""
+    """The file of the last run with these settings in this working directory."""
 
     def __init__(self, directory: Path, key: Path, settings: Settings) -> None:
         """`key`: the file that holds it, outside of the directory."""
@@ -65,7 +64,7 @@ class KeptRun:
         self._key, self._purpose = Key(key), made_by()
 
     def diagnosis(self) -> Diagnosis | None:
-        """None where any answer has changed, or nothing is kept."""
+        """The kept diagnosis; None if any answer has changed, or nothing is kept."""
         key = self._key.find()
         kept = signed_bytes(self._file, key, self._purpose) if key is not None else None
         if kept is None:
@@ -74,15 +73,16 @@ class KeptRun:
         is_same = files == self._files and are_answered_as(answers)
         return _ROWS.value(diagnosis) if is_same else None
 
-    def of(self, diagnose: Callable[[], Diagnosis]) -> Diagnosis:
+    def record(self, diagnose: Callable[[], Diagnosis]) -> Diagnosis:
+        """The diagnosis that `diagnose` returns, which is kept."""
         with recorded() as record:
             diagnosis = diagnose()
         self._keep(record, diagnosis)
         return diagnosis
 
     def _keep(self, record: Record, diagnosis: Diagnosis) -> None:
-        """A run that was not the same all the time, or that broke, is not kept; nor is one whose file can't be written:
-        the next one takes longer, and says the same."""
+        """Write the file, unless a file changed during the run, a rule broke, or the file can't be written: the next
+        run then takes longer, with the same result."""
         if not record.is_steady or diagnosis.crashed:
             return
         try:

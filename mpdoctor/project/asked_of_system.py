@@ -1,7 +1,7 @@
-"""What a run asks of the file system and of its environment variables, with a record of the answers: while all of them
-stay the same, so does what the run says.
+"""Questions to the file system and to the environment variables, with a record of the answers: as long as all answers
+are the same, a run finds the same.
 
-Whatever a judgement of source rests on is asked through here.
+Everything that findings in source depend on is asked through this module.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from mpdoctor.project.regular_files import LARGEST, bytes_from_file
 
 StrPath = str | Path
 Answer = str | bool | list[str] | dict[str, bool] | None
-"""As JSON has it. Of bytes their digest; of a refusal "error " and the system's number for it."""
+"""A value as JSON has it. For bytes it is their digest, for a refusal "error " and the system's number of it."""
 
 
 class Record:
@@ -38,7 +38,7 @@ class Record:
         self.is_steady = self.is_steady and noted == answer
 
     def asked_of_modules(self, directory: StrPath) -> dict[str, bool]:
-        """By name, for whoever asks for many names of one directory: what is put in is noted."""
+        """The answers to `ModuleNames` by name, to which further ones are added."""
         found = self._answers_to("modules").setdefault(os.fspath(directory), {})
         assert isinstance(found, dict)
         return found
@@ -56,7 +56,7 @@ _of_thread = _OfThread()
 
 @contextmanager
 def recorded() -> Iterator[Record]:
-    """The questions of this thread, as long as it lasts."""
+    """Record the questions of this thread, as long as the context lasts."""
     before, _of_thread.record = _of_thread.record, Record()
     try:
         yield _of_thread.record
@@ -77,12 +77,12 @@ def is_file(path: StrPath) -> bool:
 
 
 def is_file_of_at_most(size: int, path: StrPath) -> bool:
-    """`size`: in bytes."""
+    """Whether it is a regular file of at most `size` bytes."""
     return _is(f"is_file_of_at_most {size}", path)
 
 
 def is_there(path: StrPath) -> bool:
-    """Of a link: whether what it leads to is there."""
+    """Whether a file or a directory is there; for a link, whether its target is."""
     return _is("is_there", path)
 
 
@@ -108,8 +108,8 @@ def environment_variable(name: str) -> str | None:
 
 
 def names_like(patterns: tuple[str, ...], directory: StrPath, in_any_case: bool = False) -> list[str]:
-    """What in a directory has a name like one of these patterns of the shell, in order. `in_any_case`: they are written
-    in small letters, the names may be in any.
+    """The sorted names in a directory that match one of these patterns of the shell. `in_any_case`: the patterns are in
+    small letters, the names may be in capital ones.
 
     Raises OSError."""
     question = "\n".join(("names_in_any_case" if in_any_case else "names", *patterns))
@@ -123,8 +123,8 @@ def names_like(patterns: tuple[str, ...], directory: StrPath, in_any_case: bool 
 
 
 class ModuleNames:
-    """What a directory holds, without the suffix of Python's files; nothing where it can't be listed. Noted is only
-    what was asked for: what else is put there changes nothing."""
+    """The names in a directory, without the suffix of Python's files; none where it can't be listed. Only the names
+    that are asked for are recorded: other files in the directory change nothing."""
 
     def __init__(self, directory: StrPath) -> None:
         record = _of_thread.record
@@ -137,7 +137,7 @@ class ModuleNames:
 
 
 def bytes_of(path: StrPath, largest: int = LARGEST) -> bytes:
-    """All that a regular file holds.
+    """The content of a regular file.
 
     Raises OSError, as `bytes_from_file` does."""
     question = f"bytes {largest}"
@@ -165,8 +165,9 @@ def _note(question: str, about: StrPath, answer: Answer) -> None:
 
 
 def _answer(question: str, about: str, told: Answer = None) -> Answer:
-    """What is noted of the same question now. `told`: what was noted then, which for modules says which were asked
-    for. Raises KeyError for what is no question."""
+    """The answer of the system now. `told`: the recorded one, which for modules says which names were asked for.
+
+    Raises KeyError for an unknown question."""
     if question in _PLAIN:
         return _PLAIN[question](about)
     if question == "modules":

@@ -1,4 +1,4 @@
-"""Names of files by patterns as the shell has them."""
+"""File names that match patterns of the shell."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from functools import cache
 
 @cache
 def any_of(patterns: tuple[str, ...]) -> Callable[[str], object]:
-    """Whether a name is one of these patterns, which most names are to the letter."""
+    """A function that tells whether a name matches one of these patterns, most of which are plain names."""
     names = {pattern for pattern in patterns if not set(pattern) & set("*?[")}
     wild = [translate(pattern) for pattern in patterns if pattern not in names]
     fits = re.compile("|".join(wild)).match if wild else names.__contains__

@@ -27,8 +27,8 @@ class CachePlace(NamedTuple):
 
 
 def users_cache_place() -> CachePlace | None:
-    """The directory for what programs can make again, and the key's file among the user's data; None for a user without a
-    home."""
+    """The directory for what programs can make again, and the file of the key, among the user's data. None for a user
+    without a home."""
     from platformdirs import user_cache_path, user_data_path
 
     try:
@@ -55,7 +55,7 @@ def made_by() -> str:
 
 
 def remove_oldest(directory: Path, suffix: str) -> None:
-    """Forget the files with this suffix that were not written for longest, and what killed runs have left.
+    """Remove the files with this suffix that were not written for longest, and what killed runs have left.
 
     Raises OSError."""
     files = [(entry.name, Path(entry.path), entry.stat(follow_symlinks=False)) for entry in os.scandir(directory)]
@@ -69,7 +69,7 @@ def remove_oldest(directory: Path, suffix: str) -> None:
 
 
 def name_from_texts(*texts: str) -> str:
-    """32 hexadecimal digits."""
+    """A name of 32 hexadecimal digits, the same for the same texts."""
     found = blake2b(digest_size=16)
     for text in texts:
         found.update(text.encode(errors="surrogatepass") + b"\0")

@@ -102,8 +102,8 @@ class Settings:
 
     @property
     def is_of_files(self) -> bool:
-        """Whether only files are read, and which ones is known. One program brings others along, and what was handed
-        over in place of a file lies in none."""
+        """Whether only known files on the disk are read: no program that brings others along, and no text that was
+        handed over in place of a file."""
         is_program = self.is_about_one and self.targets[0].kind != "directory"
         return self.static and not (is_program or self.unsaved or self.edited) and all(map(_is_read, self.targets))
 

@@ -261,5 +261,5 @@ def test_what_others_have_written_is_not_believed(project: Path, tmp_path: Path)
 def test_it_is_kept_where_it_can_be_written(project: Path, tmp_path: Path) -> None:
     run = KeptRun(tmp_path / "plain.txt" / "below", tmp_path / "key" / "cache.key", settings())
     (tmp_path / "plain.txt").write_text("")
-    assert run.of(lambda: said_anew(settings())) == said_anew(settings())
+    assert run.record(lambda: said_anew(settings())) == said_anew(settings())
     assert run.diagnosis() is None
