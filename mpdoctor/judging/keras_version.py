@@ -50,7 +50,8 @@ def keras_of_target(
 ) -> JudgedBy:
     """`--keras` or the configuration, which say what `keras` and `tf.keras` are, and cannot make Keras 3 of a file
     that imports tf_keras; else what ran; else what the files of the Python say that `--python` names, likewise; else
-    what the text itself says; else what the environment says, the project asks for, or is installed; else Keras 3.
+    what the text itself says; else what the environment says, the project asks for, what asks for it in the folder of
+    an imported file, or is installed; else Keras 3.
     `facts`: those of all targets, because a file of one may import a file of another; `paths`: which of them are this
     target's."""
     ran = [run.keras for run in runs if run.keras is not None]
@@ -74,9 +75,12 @@ def _keras_of_environment(
     asked_for = _asked_for_around(target)
     usual = asked_for or _keras_from_versions(release_beside("keras"), release_beside("tensorflow"), BESIDE) or Keras()
     if target.kind != "directory":
-        return JudgedBy(usual, is_guessed=asked_for is None)
-    trained = _trained_in_cloud(paths, facts) if asked_for is None else {}
-    others = {**trained, **_asked_for_nearer(paths, usual), **declared}
+        imported = [used for path in paths if path in facts for used in facts[path].imports]
+        handed_on = next(iter(_asked_for_nearer(imported, usual).values()), None) if asked_for is None else None
+        return JudgedBy(handed_on or usual, is_guessed=asked_for is None and handed_on is None)
+    nearer = _asked_for_nearer(paths, usual)
+    guessed = {**_trained_in_cloud(paths, facts), **_of_imported(paths, facts, nearer)} if asked_for is None else {}
+    others = {**guessed, **nearer, **declared}
     started = _started_with_tf_keras(paths, facts, usual) if usual.is_keras3 else None
     return JudgedBy(started or usual, others, is_guessed=asked_for is None and started is None)
 
@@ -115,6 +119,14 @@ def _asked_for_nearer(paths: Sequence[str], usual: Keras) -> dict[str, Keras]:
         if keras is not None and keras != usual:
             others[path] = keras
     return others
+
+
+def _of_imported(
+    paths: Sequence[str], facts: Mapping[str, SourceFacts], nearer: Mapping[str, Keras]
+) -> dict[str, Keras]:
+    """The files that import one for which its own folder asks: a package with requirements of its own, say."""
+    importing = ((path, used) for path in reversed(paths) if path in facts for used in reversed(facts[path].imports))
+    return {path: nearer[used] for path, used in importing if used in nearer}
 
 
 def _declared(sources: Iterable[SourceFacts]) -> dict[str, Keras]:
