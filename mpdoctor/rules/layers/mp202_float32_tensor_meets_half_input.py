@@ -63,7 +63,12 @@ from mpdoctor.semantics.live.errors.error_texts import evidence_of, place_of_fai
 from mpdoctor.semantics.source.edits.expressions import safe_fix
 from mpdoctor.semantics.source.edits.made.layers import location_of
 from mpdoctor.semantics.source.edits.made.tensors import is_said_at, made_in
-from mpdoctor.semantics.source.edits.met_operands import cast_where_it_meets, dtype_written, pairs_that_meet
+from mpdoctor.semantics.source.edits.met_operands import (
+    cast_where_it_meets,
+    dtype_written,
+    pairs_that_meet,
+    with_elements,
+)
 from mpdoctor.semantics.source.edits.names import cast
 from mpdoctor.semantics.source.edits.uses import meets_float32_elsewhere
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
@@ -120,7 +125,7 @@ def _finding(
 def _as_it_meets(facts: SourceFacts, event: Call | Operation, wide: Value) -> str:
     """How a tensor is written where it is combined, and where it was made if that is another line; "" without a text
     of one line."""
-    written = next((node for value, node in pairs_that_meet(facts, event) if value is wide), None)
+    written = next((node for value, node in with_elements(pairs_that_meet(facts, event)) if value is wide), None)
     text = text_at(facts, location_of(facts, written)) if written is not None else ""
     is_elsewhere = (wide.location.path, wide.location.line) != (event.location.path, event.location.line)
     made = f" (made in {place_of(facts, wide.location, event.location)})" if is_elsewhere and text else ""
