@@ -55,7 +55,8 @@ def keras_of_target(
     2. the examiner, which has seen the Keras that ran;
     3. the packages of the interpreter that `--python` names (with the same exception);
     4. the text of the target's files;
-    5. the environment, the project's files, the Keras installed beside mpdoctor;
+    5. the environment, the project's files, those in the folder of an imported file, the Keras installed beside
+       mpdoctor;
     6. Keras 3.
 
     `facts`: of all targets, because a file of one may import a file of another; `paths`: this target's files."""
@@ -81,9 +82,12 @@ def _keras_of_environment(
     asked_for = _asked_for_around(target)
     usual = asked_for or _keras_from_versions(release_beside("keras"), release_beside("tensorflow"), BESIDE) or Keras()
     if target.kind != "directory":
-        return JudgedBy(usual, is_guessed=asked_for is None)
-    trained = _trained_in_cloud(paths, facts) if asked_for is None else {}
-    others = {**trained, **_asked_for_nearer(paths, usual), **declared}
+        imported = [used for path in paths if path in facts for used in facts[path].imports]
+        handed_on = next(iter(_asked_for_nearer(imported, usual).values()), None) if asked_for is None else None
+        return JudgedBy(handed_on or usual, is_guessed=asked_for is None and handed_on is None)
+    nearer = _asked_for_nearer(paths, usual)
+    guessed = {**_trained_in_cloud(paths, facts), **_of_imported(paths, facts, nearer)} if asked_for is None else {}
+    others = {**guessed, **nearer, **declared}
     started = _started_with_tf_keras(paths, facts, usual) if usual.is_keras3 else None
     return JudgedBy(started or usual, others, is_guessed=asked_for is None and started is None)
 
@@ -122,6 +126,17 @@ def _asked_for_nearer(paths: Sequence[str], usual: Keras) -> dict[str, Keras]:
         if keras is not None and keras != usual:
             others[path] = keras
     return others
+
+
+def _of_imported(
+    paths: Sequence[str], facts: Mapping[str, SourceFacts], nearer: Mapping[str, Keras]
+) -> dict[str, Keras]:
+    """The Keras of files that import a file whose own folder asks for one, a package with its own requirements say.
+    `nearer`: for each file what its folder asks for."""
+    if not nearer:
+        return {}
+    importing = ((path, used) for path in reversed(paths) if path in facts for used in reversed(facts[path].imports))
+    return {path: nearer[used] for path, used in importing if used in nearer}
 
 
 def _declared(sources: Iterable[SourceFacts]) -> dict[str, Keras]:

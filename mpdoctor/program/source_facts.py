@@ -30,7 +30,12 @@ from mpdoctor.program.call_index import CallIndex
 from mpdoctor.program.context import Context
 from mpdoctor.program.dtypes.program_dtypes import ProgramDtypes
 from mpdoctor.program.events import Call, Event, Operation, Read, Return, Use, With, Write
-from mpdoctor.program.mixed_precision_signs import signs_for_imports, signs_of_mixed_precision
+from mpdoctor.program.mixed_precision_signs import (
+    REWRITING_GRAPHS,
+    shows_16_bits,
+    signs_for_imports,
+    signs_of_mixed_precision,
+)
 from mpdoctor.program.policies_in_force import PoliciesInForce
 from mpdoctor.program.policy_settings import UNSURE, PolicyName
 from mpdoctor.program.saved_file import SavedFile
@@ -228,7 +233,17 @@ class SourceFacts:
     @property
     def shows_mixed_precision(self) -> bool:
         """Whether rules apply for which code is only wrong if it computes in 16 bits."""
-        return self.assume_mixed or self.mixed_elsewhere or bool(self.mixed_precision_signs)
+        return (
+            self.assume_mixed
+            or self.mixed_elsewhere
+            or (bool(self.mixed_precision_signs) and not self._only_rewrites_graphs)
+        )
+
+    @cached_property
+    def _only_rewrites_graphs(self) -> bool:
+        """Whether its loss is scaled for TensorFlow's rewriting of graphs, and nothing else shows 16 bits."""
+        rewrites = any(True for _ in self.calls_named(*REWRITING_GRAPHS))
+        return rewrites and not shows_16_bits(self.calls, self.uses)
 
     @cached_property
     def _policies(self) -> PoliciesInForce:

@@ -89,6 +89,11 @@ class Known(Value):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
+class Answer(Known):
+    """True or False as an `except` sets it that is prepared for a missing part of a library: `HAS_CONTRIB = False`."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class Api(Value):
     """A library's name, e.g. `tf.keras.layers.Dense`.
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from mpdoctor.program.context import Context
 from mpdoctor.program.dtypes.dtype_names import NAMES
 from mpdoctor.program.events import Call
-from mpdoctor.program.values import Api, Known, Unknown, Value, is_api, known
+from mpdoctor.program.values import Answer, Api, Known, Unknown, Value, is_api, known, walk
 from mpdoctor.source.syntax_nodes import nodes_in
 
 UNKNOWN = Unknown()
@@ -149,13 +149,18 @@ def _asks_for_wrapper(value: Value) -> bool:
     return isinstance(kind, Api) and kind.name.rpartition(".")[2] in WRAPPER_CLASSES
 
 
+def is_answer(value: Value) -> bool:
+    """Whether it tells, or may tell, that a part of a library could not be imported."""
+    return any(isinstance(part, Answer) for part in walk(value))
+
+
 def _comes_from_asking(value: Value) -> bool:
     """Whether a value was computed from an answer. An answer lies near: what takes many steps is data."""
     waiting, seen = [value], {value}
     for part in itertools.islice(waiting, _NEAR):  # which grows; without `walk`, as it is asked at each test
         made_of = part.parts
         if not made_of:
-            if isinstance(part, Api) and _is_of_an_answer(part.name):
+            if isinstance(part, Answer) or (isinstance(part, Api) and _is_of_an_answer(part.name)):
                 return True
         elif len(waiting) < _NEAR and not (isinstance(part, Call) and _is_idle(part)):
             for further in made_of:

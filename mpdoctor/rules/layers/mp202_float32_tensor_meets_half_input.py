@@ -61,15 +61,21 @@ from mpdoctor.program.values import Api, Value
 from mpdoctor.semantics.live.errors.dtype_error_causes import has_a_reason_of_its_own, mismatch_in_call
 from mpdoctor.semantics.live.errors.error_texts import evidence_of, place_of_failure
 from mpdoctor.semantics.source.edits.expressions import safe_fix
+from mpdoctor.semantics.source.edits.made.layers import location_of
 from mpdoctor.semantics.source.edits.made.tensors import is_said_at, made_in
-from mpdoctor.semantics.source.edits.met_operands import cast_where_it_meets, dtype_written, pairs_that_meet
+from mpdoctor.semantics.source.edits.met_operands import (
+    cast_where_it_meets,
+    dtype_written,
+    pairs_that_meet,
+    with_elements,
+)
 from mpdoctor.semantics.source.edits.names import cast
 from mpdoctor.semantics.source.edits.uses import meets_float32_elsewhere
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
 from mpdoctor.semantics.source.layers.layer_variables import RAW, is_raw_variable_of_layer, is_weight
 from mpdoctor.semantics.source.layers.mixed_operands import is_half, may_raise, mixed_operands, origin
 from mpdoctor.semantics.source.layers.parameters_left_out import taken_instead
-from mpdoctor.semantics.wording import quoted, text_at
+from mpdoctor.semantics.wording import place_of, quoted, text_at
 
 SEVERITY = Severity.ERROR
 FIXES = ("safe",)
@@ -79,6 +85,16 @@ FAILS_IN = ("model", "training")
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
     if not facts.shows_mixed_precision:
         return
+    meetings = list(_meetings(facts))
+    raising = {id(event) for event, *_ in meetings}
+    for event, operands, wide, name in meetings:
+        if id(wide) not in raising:  # nothing comes of a line that raises
+            yield _finding(facts, event, operands, wide, name)
+
+
+def _meetings(facts: SourceFacts) -> Iterator[tuple[Call | Operation, tuple[Value, ...], Value, str]]:
+    """What combines a float32 tensor with a 16-bit one, all that it combines, that tensor, and the name of the argument
+    in whose place it stands where that is not given, else ""."""
     for event, met in mixed_operands(facts):
         instead = [taken_instead(facts, operand) for operand in met]
         operands = tuple(taken[1] if taken else operand for taken, operand in zip(instead, met, strict=True))
@@ -86,8 +102,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         if wide is None or not may_raise(facts, (event, operands)) or asks_for_dtype(event.context):
             continue
         if any(is_half(facts, operand, event.context) for operand in operands):
-            name = next((taken[0] for taken in instead if taken and taken[1] is wide), "")
-            yield _finding(facts, event, operands, wide, name)
+            yield event, operands, wide, next((taken[0] for taken in instead if taken and taken[1] is wide), "")
 
 
 def _finding(
@@ -95,7 +110,7 @@ def _finding(
 ) -> Finding:
     """`name`: of the argument in whose place the float32 tensor stands where it is not given, else ""."""
     text, dtype = text_at(facts, wide.location), _dtype_of_input(facts, event, operands)
-    made = quoted(facts, wide.location, event.location) or "A tensor made here"
+    made = quoted(facts, wide.location, event.location) or _as_it_meets(facts, event, wide) or "A tensor made here"
     side = f"`{name}`, where it is not given," if name else made
     if isinstance(wide, Call) and is_weight(wide):  # of `add_weight(…, autocast=False)`
         side = "A weight that is made without autocast"
@@ -105,6 +120,16 @@ def _finding(
         event.location,
         fix=_fix(facts, event, operands, dtype) if dtype else None,
     )
+
+
+def _as_it_meets(facts: SourceFacts, event: Call | Operation, wide: Value) -> str:
+    """How a tensor is written where it is combined, and where it was made if that is another line; "" without a text
+    of one line."""
+    written = next((node for value, node in with_elements(pairs_that_meet(facts, event)) if value is wide), None)
+    text = text_at(facts, location_of(facts, written)) if written is not None else ""
+    is_elsewhere = (wide.location.path, wide.location.line) != (event.location.path, event.location.line)
+    made = f" (made in {place_of(facts, wide.location, event.location)})" if is_elsewhere and text else ""
+    return f"`{text}`{made}" if text else ""
 
 
 def in_failure(failure: FailureFacts) -> Iterator[Finding]:

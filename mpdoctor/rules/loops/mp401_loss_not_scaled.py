@@ -50,8 +50,9 @@ def step(x, y):
 All. In Keras 2 the calls are `get_scaled_loss` inside the tape and `get_unscaled_gradients` before applying. In
 Keras 3 an optimizer with its own `loss_scale_factor` divides in the same way. The same holds for a part of the
 loss: `scaled + sum(model.losses)` moved a regularized weight by 3e-05 instead of 1 (TensorFlow 2.10 and 2.21).
-`stateless_apply` divides the gradients that JAX has computed as well. Under mixed_bfloat16 nothing becomes zero: in
-Keras 2 a loop that neither scales nor unscales is right there, and not reported.
+`stateless_apply` divides the gradients that JAX has computed as well. Under mixed_bfloat16, and where no layer
+computes in 16 bits, nothing becomes zero: in Keras 2 a loop that neither scales nor unscales is right there, and not
+reported.
 
 ## Where users met it
 keras-team/keras#19244, keras-team/keras#19479, keras-team/keras#20894, keras-team/keras-io#524.
@@ -65,7 +66,7 @@ from mpdoctor.facts.training import TrainingFacts
 from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Value, walk
+from mpdoctor.program.values import Value, options, walk
 from mpdoctor.semantics.source.edits.expressions import argument_at, put_around, text_of, unsafe_fix
 from mpdoctor.semantics.source.edits.loops.scaled_losses import loss_scaled
 from mpdoctor.semantics.source.layers.float16_layers import nothing_is_float16
@@ -83,6 +84,7 @@ from mpdoctor.semantics.source.optimizers.gradients import (
     target,
     unscaled_on_the_way,
 )
+from mpdoctor.semantics.source.optimizers.idle_wrappers import idle_wrappers
 from mpdoctor.semantics.source.optimizers.loss_scale_signs import may_be_scaled_in
 from mpdoctor.semantics.source.optimizers.scaling import unscaled_losses_of_layers
 from mpdoctor.semantics.source.optimizers.wrappers import starting_scale_in_words
@@ -105,12 +107,20 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         if unscaled_on_the_way(apply, gradient) or is_taken_in_the_other_arm(apply, gradient):
             continue  # the gradients may have been multiplied by hand
         unscales = calls_on_the_way(apply, "get_unscaled_gradients")
-        if not facts.keras.is_keras3 and not unscales and nothing_is_float16(facts):
+        if not facts.keras.is_keras3 and not unscales and _loses_nothing(facts, apply):
             continue  # nothing is divided, and no gradient is lost (MP309)
         fix = _fix(facts, apply, gradient, unscales)
         yield Finding(
             _message(facts, apply, how, unscales), _help(facts, apply, gradient, unscales), apply.location, fix=fix
         )
+
+
+def _loses_nothing(facts: SourceFacts, apply: Call) -> bool:
+    """Whether nothing here computes in float16, where gradients would become zero."""
+    idle = [wrapper for wrapper, _ in idle_wrappers(facts)]
+    applied_with = options(apply.receiver)
+    idles = bool(idle) and all(any(option is wrapper for wrapper in idle) for option in applied_with)
+    return idles or nothing_is_float16(facts)
 
 
 def _without_tape(facts: SourceFacts) -> Iterator[Finding]:

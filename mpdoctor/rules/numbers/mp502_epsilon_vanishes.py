@@ -212,6 +212,8 @@ def _bounds_that_vanish(facts: SourceFacts) -> Iterator[Finding]:
         distance = 1 - max(numbers_from_value(number))
         if dtype is not None and 0 < distance <= BELOW_ONE[dtype] and not asks_for_dtype(user.context):
             of_probability = use in (LOG, DIVISOR)
+            if not of_probability and (not has_gradient(user) or is_stopped_behind(facts, user)):
+                continue
             then = f"so `1 - p` can be 0 here: {WITHOUT_GUARD[use]}" if of_probability else AT_ONE.format(use)
             loss = ", or use the loss that works on logits" if of_probability else ""
             yield Finding(

@@ -38,58 +38,22 @@ from collections.abc import Iterator
 from mpdoctor.facts.layer import LayerFacts
 from mpdoctor.facts.model import ModelFacts
 from mpdoctor.finding import Finding, Fix, Severity
-from mpdoctor.knowledge.layer_kinds import WEIGHT_LISTS
 from mpdoctor.knowledge.wrapper_api import OF_WRAPPER
-from mpdoctor.program.dtypes.dtype_names import GLOBAL_POLICY
 from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.tests_of_a_project import is_test
-from mpdoctor.program.values import Api, Attribute, Value, is_api, known, options, walk
+from mpdoctor.program.values import options
 from mpdoctor.semantics.source.edits.expressions import unsafe_fix
 from mpdoctor.semantics.source.edits.statements import passed_on
-from mpdoctor.semantics.source.layers.float16_layers import may_give_float16, policy_without_float16
-from mpdoctor.semantics.source.optimizers.gradients import applied_gradients
-from mpdoctor.semantics.source.optimizers.wrappers import policies_of_model, wrapper_calls
-from mpdoctor.semantics.source.programs.models import is_model
-from mpdoctor.semantics.source.programs.running_functions import functions_around
+from mpdoctor.semantics.source.optimizers.idle_wrappers import idle_wrappers
 from mpdoctor.semantics.wording import listed
 
 SEVERITY = Severity.WARNING
 FIXES = ("unsafe",)
-TRAINING = ("fit", "train_on_batch", "fit_generator")
-# A program that calls one of these may have float16 layers that this file does not show.
-MAY_BRING_FLOAT16 = (
-    "load_model",
-    "model_from_json",
-    "model_from_config",
-    "from_config",
-    "load",
-    "KerasLayer",
-    "from_pretrained",
-    "set_experimental_options",
-    "enable_mixed_precision_graph_rewrite",
-    "deserialize",
-    "from_preset",
-)
-LOADS_DATA = (
-    "numpy.load",
-    "json.load",
-    "yaml.load",
-    "yaml.safe_load",
-    "tensorflow.data.Dataset.load",
-    "tensorflow_datasets.load",
-)
-OF_POLICIES = ("dtype_policy", "_dtype_policy", "compute_dtype")
-LIBRARIES = ("builtins", "os", "sys", "argparse", "absl", "numpy", "tensorflow", "keras", "tf_keras")
 HELP = "Set the policy `mixed_float16` before the layers are made, or leave the LossScaleOptimizer out."
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
-    calls = [call for call in wrapper_calls(facts) if _is_certain(facts, call)]
-    policy = policy_without_float16(facts) if calls and not _may_bring_float16(facts) else None
-    for call in calls if policy is not None else ():
-        if call.context.branches if policy else not _is_trained(facts, call):
-            continue
+    for call, policy in idle_wrappers(facts):
         reason = f"under the policy {policy}" if policy else "no policy is ever set, so"
         yield Finding(
             f"This LossScaleOptimizer has nothing to do: {reason} no layer computes in float16.",
@@ -119,39 +83,6 @@ def _asked_for(facts: SourceFacts, wrapper: Call) -> list[str]:
     return list(dict.fromkeys(f"`{read.name}`" for read in reads if read.name in OF_WRAPPER))
 
 
-def _is_certain(facts: SourceFacts, call: Call) -> bool:
-    """Whether it may be reached, and no `if` around it asks for the policy: where none is ever set, others do not
-    matter. A test tries on purpose what is of no use."""
-    asked = (part for branch in call.context.branches for part in walk(branch.test))
-    running = (call.context.function, *functions_around(facts, call.context))
-    is_certain = call.context.reached and not call.context.guarded and not any(map(is_test, running))
-    return is_certain and not any(map(_is_about_policies, asked))
-
-
-def _is_about_policies(value: Value) -> bool:
-    """`global_policy()`, `layer.dtype_policy`, "mixed_float16"; and a library's function that may have set one."""
-    if isinstance(value, Attribute):
-        return value.name in OF_POLICIES
-    text = known(value)
-    names_one = isinstance(text, str) and "float16" in text
-    is_foreign = isinstance(value, Api) and value.root not in LIBRARIES
-    return names_one or is_foreign or is_api(value, *GLOBAL_POLICY)
-
-
-def _may_bring_float16(facts: SourceFacts) -> bool:
-    """Whether float16 may come from other files, from a loaded model, or from the dtype or policy of a layer."""
-    if facts.is_imported or facts.mixed_elsewhere or facts.assume_mixed or facts.incomplete:
-        return True
-    if any(write.name in OF_POLICIES for write in facts.writes):
-        return True
-    return any(_may_load_layers(call) or may_give_float16(call) for call in facts.calls)
-
-
-def _may_load_layers(call: Call) -> bool:
-    loads_data = isinstance(call.callee, Api) and call.callee.is_(*LOADS_DATA)
-    return call.method in MAY_BRING_FLOAT16 and not loads_data
-
-
 def in_model(model: ModelFacts) -> Iterator[Finding]:
     wrapper = model.wrapper
     if wrapper is None or not model.may_train or not model.layers or model.graphs_rewritten:
@@ -170,42 +101,3 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
 def _dtypes(layer: LayerFacts) -> set[str]:
     of_variables = (dtype for dtype, *_ in layer.variables)
     return {layer.compute_dtype, layer.variable_dtype, *layer.output_dtypes, *of_variables}
-
-
-def _is_trained(facts: SourceFacts, wrapper: Call) -> bool:
-    """Whether a model that was made without any policy is compiled with this wrapper and trained, or trained by it in a
-    loop."""
-    return _is_compiled_and_trained(facts, wrapper) or _is_applied(facts, wrapper)
-
-
-def _is_compiled_and_trained(facts: SourceFacts, wrapper: Call) -> bool:
-    for call in facts.method_calls("compile"):
-        compiles_with_it = any(option is wrapper for option in options(call.argument(0, "optimizer")))
-        if compiles_with_it and call.given and _is_made_without_policy(facts, call.receiver):
-            trained = (option for fit in facts.method_calls(*TRAINING) for option in options(fit.receiver))
-            if any(known is model for known in trained for model in options(call.receiver)):
-                return True
-    return False
-
-
-def _is_applied(facts: SourceFacts, wrapper: Call) -> bool:
-    """Whether the program is seen to apply gradients with it, all of models that were made without any policy."""
-    trained = [
-        weights.of
-        for apply, gradient in applied_gradients(facts)
-        if _is_run(apply) and all(option is wrapper for option in options(apply.receiver))
-        for weights in walk(gradient.argument(1, "sources"))
-        if isinstance(weights, Attribute) and weights.name in WEIGHT_LISTS
-    ]
-    return bool(trained) and all(_is_made_without_policy(facts, model) for model in trained)
-
-
-def _is_run(call: Call) -> bool:
-    """Whether it stands at the top level of the script, or in a function that is called from there."""
-    return call.context.reached and (call.context.function is None or bool(call.context.callers))
-
-
-def _is_made_without_policy(facts: SourceFacts, model: Value | None) -> bool:
-    return bool(options(model)) and all(
-        is_model(option) and policies_of_model(facts, option) == frozenset((None,)) for option in options(model)
-    )

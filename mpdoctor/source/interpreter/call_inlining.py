@@ -59,6 +59,8 @@ def inline_call(
     is_context = closure.is_generator and _is_decorated_by(closure.facts, "contextlib.contextmanager")
     frame = _execute_body(state, closure, names, at_yield if is_context else None)
     state.context = context.still_inside(state.context)
+    if frame.raises_where_missing:
+        state.context = state.context.but(guarded=True)
     if at_end is not None:
         at_end(frame.names)
     if closure.is_generator:

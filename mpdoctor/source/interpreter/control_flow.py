@@ -10,6 +10,7 @@ from mpdoctor.program.events import Call
 from mpdoctor.program.values import MISSING, Collection, Earlier, Known, Unknown, Value, is_api, known, options
 from mpdoctor.source.existence_checks import (
     guarded_in_arm,
+    is_answer,
     is_guarding_handler,
     is_main_test,
     may_prune,
@@ -19,7 +20,7 @@ from mpdoctor.source.interpreter.assignments import assign
 from mpdoctor.source.interpreter.containers import element_of, iterated
 from mpdoctor.source.interpreter.dispatch import evaluate, execute_block
 from mpdoctor.source.interpreter.expressions import evaluate_test
-from mpdoctor.source.interpreter.hidden_failures import TryNode, hiding_handlers
+from mpdoctor.source.interpreter.hidden_failures import TryNode, answers_of_imports, hiding_handlers
 from mpdoctor.source.interpreter.questions import question_of_arm
 from mpdoctor.source.interpreter.state.interpreter_state import State
 from mpdoctor.source.interpreter.state.scopes import merged_names
@@ -61,6 +62,8 @@ def execute_if(state: State, node: ast.If) -> bool:
         branch = Branch(way.statement, way.taken, way.test, state.frame.ends_program, way.parts, way.question)
         guards = guarded_in_arm(outer, branch.taken, question)
         state.context = state.context.but(**guards, branches=(*outer.branches, branch))
+        if branch.only and len(outer.branches) == len(state.frame.entered.branches) and is_answer(test):
+            state.frame.raises_where_missing = True
     return True
 
 
@@ -208,7 +211,7 @@ def execute_try(state: State, node: TryNode) -> bool:
         guarded = outer.guarded or is_guarding_handler(handler)
         state.context = state.context.but(guarded=guarded, branches=(*outer.branches, Branch(id(handler), True)))
         if execute_block(state, handler.body):
-            ends.append(state.scope.names)
+            ends.append(state.scope.names | answers_of_imports(node, handler, after_body, state.scope.names))
         state.context = outer
     state.scope.names = merged_names(ends) if ends else anywhere
     return execute_block(state, node.finalbody) and bool(ends)

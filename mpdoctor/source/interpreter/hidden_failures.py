@@ -8,7 +8,7 @@ import sys
 from mpdoctor.facts.location import Location
 from mpdoctor.program.instances import class_of
 from mpdoctor.program.user_definitions import Defined
-from mpdoctor.program.values import Api
+from mpdoctor.program.values import Answer, Api, Value, known
 from mpdoctor.source.existence_checks import is_guarding_handler
 from mpdoctor.source.interpreter.state.interpreter_state import State
 from mpdoctor.source.interpreter.state.scopes import Closure, Scope
@@ -17,6 +17,7 @@ MOST_FOLLOWED = 3  # functions of the user's own that tell, called in one anothe
 _TELLING = frozenset(("info", "debug", "warning", "warn", "exception", "print", "print_exc", "echo", "secho"))
 _TELLING_NAMES = ("print", "pprint", "warn", "print_exc")
 _ASIDE = ("warnings", "logging", "traceback", "gc", "time")  # modules of Python's that set nothing of a training
+LIBRARIES = ("tensorflow", "keras", "tf_keras")
 _STREAMS = ("sys.stderr", "sys.stdout", "stderr", "stdout")
 
 if sys.version_info >= (3, 11):
@@ -141,3 +142,26 @@ def _own_method(state: State, of: str, name: str, scope: Scope, inside: Closure 
 
 def _closure_of(state: State, function: object) -> Closure | None:
     return None if function is None else state.closures.get(id(function))
+
+
+def answers_of_imports(
+    node: TryNode, handler: ast.ExceptHandler, after_body: dict[str, Value], after_handler: dict[str, Value]
+) -> dict[str, Value]:
+    """The names that tell whether a `try` could import what it wants of TensorFlow or Keras: one constant at its end,
+    the opposite one at the end of its `except`."""
+    if not is_guarding_handler(handler) or not any(map(_imports_framework, node.body)):
+        return {}
+    opposite = {
+        name: value
+        for name, value in after_handler.items()
+        if isinstance(known(value), bool) and known(after_body.get(name)) is (not known(value))
+    }
+    return {name: Answer(value.location, known(value)) for name, value in opposite.items()}
+
+
+def _imports_framework(statement: ast.stmt) -> bool:
+    if isinstance(statement, ast.ImportFrom):
+        modules = [statement.module or ""]
+    else:
+        modules = [alias.name for alias in statement.names] if isinstance(statement, ast.Import) else []
+    return any(module.partition(".")[0] in LIBRARIES for module in modules)

@@ -359,6 +359,30 @@ def test_what_a_cloud_trains_with(here: Path, files: dict[str, str], kerases: di
     assert {path: others.get(path, diagnosis.targets[0].keras).version for path in kerases} == kerases
 
 
+USING = "import tensorflow as tf\nfrom library import wrap\n" + LOOP
+LIBRARY = {"library/__init__.py": "import tensorflow as tf\n", "scripts/train.py": USING}
+PINNED = {**LIBRARY, "library/requirements.txt": "tensorflow==2.10.1\n"}
+
+# files, the Keras of the script
+IMPORTED = {
+    "in the folder of what it imports": (PINNED, "2.10.1"),
+    "for another": ({**PINNED, "scripts/train.py": LOOP.replace("wrap", "other")}, "2.15"),
+    "for itself": ({**PINNED, "scripts/requirements.txt": "tensorflow==2.9.0\n"}, "2.9.0"),
+    "for the project": ({**PINNED, "requirements.txt": "tensorflow==2.17.0\n"}, "3.15.1"),
+    "nowhere": (LIBRARY, "2.15"),
+}
+
+
+@pytest.mark.parametrize(("files", "version"), IMPORTED.values(), ids=IMPORTED)
+@pytest.mark.parametrize("target", [".", "scripts/train.py"])
+def test_a_package_of_the_project_asks_for_a_release(
+    here: Path, files: dict[str, str], version: str, target: str
+) -> None:
+    diagnosis = said_of(here, {**files, "pyproject.toml": ""}, target)
+    others = {path: keras for keras, paths in diagnosis.targets[0].other_keras for path in paths}
+    assert others.get("scripts/train.py", diagnosis.targets[0].keras).version == version
+
+
 # files, the last sentence of the message
 REASONS = {
     "nothing": ({"a.py": LOOP}, "The project does not say which TensorFlow it needs, and"),

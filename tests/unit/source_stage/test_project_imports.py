@@ -190,3 +190,24 @@ def test_what_tells_of_an_imported_file_that_it_computes_in_16_bits(
     for name, text in {"unit.py": UNIT, "importer.py": IMPORTS + importer}.items():
         (tmp_path / name).write_text(text)
     assert (("unit.py", "MP502") in told(tmp_path, alone=False)) is is_mixed
+
+
+RATES = """
+import keras
+class Rate(keras.callbacks.Callback):
+    def on_epoch_end(self, epoch, logs=None):
+        print(self.model.optimizer.lr)
+class Longer(Rate):
+    pass
+class Quiet(keras.callbacks.Callback):
+    pass
+"""
+
+
+@pytest.mark.parametrize(("used", "codes"), [("Rate()", ["MP301"]), ("Longer()", ["MP301"]), ("Quiet()", [])])
+def test_a_callback_of_an_imported_file_matters_to_the_programs_that_make_it(
+    tmp_path: Path, used: str, codes: list[str]
+) -> None:
+    script = SCRIPT.replace("model.fit(", f"from mine.rates import *\nrate = {used}\nmodel.fit(")
+    directory = written(tmp_path, DECLARED | {"scripts/train.py": script, "mine/rates.py": RATES}, "mine/")
+    assert [code for name, code in told(directory, alone=True) if name == "rates.py"] == codes

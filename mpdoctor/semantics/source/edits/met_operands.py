@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from mpdoctor.finding import Edit
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Item, Value
+from mpdoctor.program.values import Collection, Item, Value
 from mpdoctor.semantics.source.edits.made.layers import location_of
 from mpdoctor.semantics.source.edits.names import cast
 from mpdoctor.semantics.source.edits.nodes_by_place import nodes_at
@@ -30,6 +30,15 @@ def pairs_that_meet(facts: SourceFacts, event: Call | Operation) -> list[Pair]:
     if isinstance(node, ast.AugAssign):
         return list(zip(event.operands, (node.target, node.value), strict=False))
     return []
+
+
+def with_elements(pairs: list[Pair]) -> Iterator[Pair]:
+    """The pairs, and those of the elements of a list: `tf.concat([x, zeros], axis=-1)`."""
+    for value, node in pairs:
+        yield value, node
+        if isinstance(value, Collection) and isinstance(node, ast.List | ast.Tuple):
+            same = len(value.items) == len(node.elts) and not value.open
+            yield from zip(value.items, node.elts, strict=True) if same else ()
 
 
 def cast_where_it_meets(facts: SourceFacts, wide: Value, pairs: list[Pair], dtype: str) -> list[Edit] | None:

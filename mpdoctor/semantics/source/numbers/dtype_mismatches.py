@@ -59,8 +59,9 @@ def _dtype_mismatches(facts: SourceFacts) -> Iterator[DtypeMismatch]:
         if _is_in_training(facts, event.context, functions_behind(*operands), precision, steps):
             around = (event.context.function, *functions_around(facts, event.context))
             behind = [*functions_behind(half, wide), *around]
+            of_loss = any(_is_loss(function, precision) for function in functions_behind(half))
             in_metric = any(function is not None and _is_metric(function, precision) for function in behind)
-            yield DtypeMismatch(event, half, half_dtype, wide, wide_dtype, in_metric)
+            yield DtypeMismatch(event, half, half_dtype, wide, wide_dtype, in_metric and not of_loss)
 
 
 def _is_without_policy(facts: SourceFacts, context: Context) -> bool:
@@ -104,6 +105,13 @@ def _is_metric(function: FunctionFacts, precision: Precision) -> bool:
     if role is not None:
         return role.is_metric
     return function.owner is not None and function.owner.kind == "metric"
+
+
+def _is_loss(function: FunctionFacts, precision: Precision) -> bool:
+    """Whether Keras hands it predictions as a loss: what it gives on to a function that is a metric as well is a
+    loss's."""
+    role = precision.roles.get(id(function))
+    return role is not None and not role.is_metric
 
 
 class FunctionsBehind:

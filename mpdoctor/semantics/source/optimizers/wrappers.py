@@ -191,7 +191,8 @@ def _wrapped_by_compile(facts: SourceFacts, value: Value, event: Event, certain:
         return ()
     found: list[Value] = []
     for model in options(value.of):
-        if not is_model(model) and not _is_mixed_into_models(facts, model) and not _is_model_of_callback(model):
+        is_of_callback = _is_model_of_callback(model) and _may_be_used(facts, model)
+        if not is_model(model) and not _is_mixed_into_models(facts, model) and not is_of_callback:
             return ()
         calls = compiles_of(facts, model)
         behind = [] if calls else _compiles_behind(facts, model)
@@ -263,6 +264,13 @@ def _is_model_of_callback(value: Value) -> bool:
         return False
     owner = class_of(value.of)
     return owner is not None and owner.kind == "callback"
+
+
+def _may_be_used(facts: SourceFacts, model: Value) -> bool:
+    """Whether the program makes the callback whose `self.model` it is, or has it in its own file: of those that an
+    imported file defines a program needs some."""
+    owner = class_of(model.of) if isinstance(model, Attribute) else None
+    return owner is not None and (owner.location.path == facts.path or bool(facts.makings_of(owner)))
 
 
 def _has_own_compile(model: Value) -> bool:

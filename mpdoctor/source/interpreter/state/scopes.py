@@ -172,8 +172,9 @@ class Closure:
 @dataclasses.dataclass(eq=False, slots=True)
 class Frame:
     """One function that is being executed. `returns` fills up, and so does `yields`, each with the number of loops
-    around it; `exits` collects the names at each break and
-    continue; `ends_program` tells whether the block that ended last did so by raising or exiting; `keywords_set` holds
+    around it; `exits` collects the names at each break and continue; `ends_program` tells whether the block that ended
+    last did so by raising or exiting; `raises_where_missing` whether the function raises, whatever else it does, where
+    a part of a library could not be imported; `keywords_set` holds
     what the function itself puts into its `**keywords`; `at_yield` runs where it yields: the body of a `with`, of which
     the function is the context manager; `entered` is the context in which it began; `names` are its own when it has
     ended; `caller` is what called it, where the program is seen to."""
@@ -184,6 +185,7 @@ class Frame:
     exits: list[list[dict[str, Value]]] = field(default_factory=list)
     yields: list[tuple[Value, int]] = field(default_factory=list)
     ends_program: bool = False
+    raises_where_missing: bool = False
     keywords_set: dict[str, Value] = field(default_factory=dict)
     at_yield: Callable[[Value], None] | None = None
     names: dict[str, Value] = field(default_factory=dict)
