@@ -15,7 +15,7 @@ _TOLD_FROM_OUTSIDE = ("sys.argv", "os.environ")
 LOADING_SETTINGS = (
     *("json.load", "json.loads", "yaml.safe_load", "yaml.load", "yaml.full_load", "yaml.unsafe_load"),
     *("tomllib.load", "tomllib.loads", "tomli.load", "tomli.loads", "toml.load", "toml.loads"),
-    "omegaconf.OmegaConf.load",
+    *("omegaconf.OmegaConf.load", "hydra.main"),
 )
 _OF_TEXTS = ("f-string", "+")
 _OPTIONS_OF_CLICK = ("click.option", "click.argument")

@@ -13,7 +13,7 @@ from mpdoctor.facts.frozen import dataclass
 
 JSON, TOML = ".json", ".toml"
 ENDINGS = (JSON, TOML, ".yaml", ".yml")
-UNREAD = object()  # a part that is written in a way which is not read here
+UNREAD: Any = object()  # a part that is written in a way which is not read here
 LARGEST = 100_000  # bytes
 _MOST_LINES = 2000
 _DEEPEST = 20
@@ -29,7 +29,10 @@ _FLOAT = re.compile(r"[-+]?(([0-9][0-9_]*)?\.[0-9_]+|[0-9][0-9_]*\.)([eE][-+][0-
 _ENTRY = re.compile(
     r"""(?P<key>"[^"\\]*"|'[^']*'|[^\s\-?:,\[\]{}#&*!|>'"%@`][^:#]*?|-[\w-]+)\s*:(?:\s+(?P<rest>.*))?"""
 )
+_NESTED = re.compile(r"""[\[\]{}'"&*!|>:#]""")
 _COMMENT = re.compile(r"(?:^|\s)#.*$")
+_PLACED_ELSEWHERE = "@package"  # Hydra's, in a comment
+_REFERENCE = "${"  # to another setting
 _STARTS_NO_PLAIN_TEXT = tuple("&*!|>%@`[]{},?")
 
 
@@ -89,7 +92,7 @@ def settings_in(text: str, ending: str) -> Any:
 
 def _from_yaml(text: str) -> Any:
     written = text.splitlines()
-    if len(written) > _MOST_LINES or "\t" in text:
+    if len(written) > _MOST_LINES or "\t" in text or _PLACED_ELSEWHERE in text:
         return UNREAD
     lines = [(len(line) - len(line.lstrip(" ")), line.strip()) for line in map(_without_comment, written)]
     lines = [(indent, line) for indent, line in lines if line]
@@ -136,16 +139,22 @@ def _is_below(line: tuple[int, str], indent: int) -> bool:
 
 
 def _list(lines: list[tuple[int, str]], start: int, indent: int) -> tuple[Any, int]:
-    """A list of plain values; what it holds of mappings is not read."""
+    """A list of plain values, and of mappings with one key on a line of their own; of others nothing is read."""
     items, at = [], start
     while at < len(lines) and lines[at][0] == indent and lines[at][1].startswith("-"):
         text = lines[at][1][1:].strip()
         at += 1
-        is_plain = bool(text) and not _ENTRY.fullmatch(text) and not text.startswith("- ")
-        items.append(_scalar(text) if is_plain else UNREAD)
+        items.append(_item(text))
         while at < len(lines) and lines[at][0] > indent:
             items[-1], at = UNREAD, at + 1
     return items, at
+
+
+def _item(text: str) -> Any:
+    entry = _ENTRY.fullmatch(text)
+    if entry is not None:
+        return {_scalar(entry["key"]): _scalar(entry["rest"])} if entry["rest"] else UNREAD
+    return _scalar(text) if text and not text.startswith("- ") else UNREAD
 
 
 def _behind(lines: list[tuple[int, str]], start: int, indent: int) -> int:
@@ -158,16 +167,30 @@ def _behind(lines: list[tuple[int, str]], start: int, indent: int) -> int:
 def _scalar(text: str) -> Any:
     if text in _WORDS:
         return _WORDS[text]
+    if _REFERENCE in text:
+        return UNREAD
     if text[0] in "'\"":
-        inside = text[1:-1]
-        is_simple = len(text) > 1 and text[-1] == text[0] and text[0] not in inside and "\\" not in inside
-        return inside if is_simple else UNREAD
+        return _quoted(text)
     if text.startswith("[") and text.endswith("]"):
-        parts = [part.strip() for part in text[1:-1].split(",")]
-        is_flat = not set(text[1:-1]) & set("[]{}'\"&*!|>:#")
-        return [_scalar(part) for part in parts if part] if is_flat else UNREAD
+        return _flow_list(text[1:-1])
     if text.startswith(_STARTS_NO_PLAIN_TEXT) or ": " in text or text.endswith(":") or " #" in text:
         return UNREAD
+    return _number_or_text(text)
+
+
+def _quoted(text: str) -> Any:
+    inside = text[1:-1]
+    is_simple = len(text) > 1 and text[-1] == text[0] and text[0] not in inside and "\\" not in inside
+    return inside if is_simple else UNREAD
+
+
+def _flow_list(inside: str) -> Any:
+    if _NESTED.search(inside):
+        return UNREAD
+    return [_scalar(part.strip()) for part in inside.split(",") if part.strip()]
+
+
+def _number_or_text(text: str) -> Any:
     if _WHOLE.fullmatch(text):
         return int(text.replace("_", ""))
     if _FLOAT.fullmatch(text):

@@ -144,3 +144,42 @@ def test_what_is_remembered_hangs_on_files_of_imported_modules(project: Path) ->
     assert codes(project, own_settings=settings, main=text) == ["MP201"]
     (project / "right.yaml").write_text("precision: float32\n")
     assert codes(project, own_settings=settings, main=text) == []
+
+
+HYDRA = """
+import hydra
+from omegaconf import DictConfig
+@hydra.main(version_base=None, config_path="hydra", config_name="{name}")
+def main(cfg: DictConfig):
+    keras.config.set_dtype_policy({policy})
+if __name__ == "__main__":
+    main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "policy", "found"),
+    [
+        ("plain", "cfg.precision", ["MP104"]),
+        ("plain", 'cfg["precision"]', ["MP104"]),
+        ("plain", "cfg.amp.precision", []),
+        ("groups", "cfg.train.precision", ["MP104"]),
+        ("groups", "cfg.train.eval_precision", []),
+        ("groups", 'OmegaConf.to_container(cfg)["train"]["precision"]', ["MP104"]),
+        ("groups", "cfg.other.precision", []),
+        ("missing", "cfg.precision", []),
+        ("global_package", "cfg.precision", []),
+    ],
+)
+def test_what_hydra_gives_the_main_function(project: Path, name: str, policy: str, found: list[str]) -> None:
+    held = {
+        "plain.yaml": "precision: mixed_fp16\namp:\n  precision: mixed_float16\n",
+        "groups.yaml": "defaults:\n  - train: small\n  - other: unknown\n  - _self_\n",
+        "train/small.yaml": "precision: mixed_fp16\neval_precision: ${train.precision}\n",
+        "other/unknown.yaml": "# @package _global_\nprecision: mixed_fp16\n",
+        "global_package.yaml": "defaults:\n  - other@_global_: unknown\nprecision: float32\n",
+    }
+    for file, text in held.items():
+        (project / "hydra" / file).parent.mkdir(exist_ok=True, parents=True)
+        (project / "hydra" / file).write_text(text)
+    assert codes(project, main=HYDRA.format(name=name, policy=policy)) == found

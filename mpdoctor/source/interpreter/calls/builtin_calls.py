@@ -154,6 +154,7 @@ _OF_PYTHON: dict[str, Callable[[State, tuple[Value, ...], Keywords, Location], V
     "importlib.import_module": _module_named,
     "collections.defaultdict": _default_dict,
     "json.loads": _loaded,
+    "omegaconf.OmegaConf.to_container": lambda state, args, keywords, location: mapping_of(args[:1], location),
 }
 
 

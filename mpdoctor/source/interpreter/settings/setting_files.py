@@ -5,6 +5,7 @@ What the file says is one of two things that a setting may be: who runs the prog
 from __future__ import annotations
 
 import os
+from collections import ChainMap
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from mpdoctor.program.command_line import LOADING_SETTINGS, without_command_line
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.values import Api, Attribute, Collection, Item, Known, Unknown, Value, is_api, known
 from mpdoctor.source.interpreter.state.interpreter_state import State
+from mpdoctor.source.interpreter.state.scopes import Closure, Module
 from mpdoctor.source.joining import joined
 from mpdoctor.source.plain_settings import ENDINGS, UNREAD
 
@@ -21,6 +23,7 @@ _JOINING = ("os.path.join", *_PATHS)
 _SAME = ("os.path.abspath", "os.path.realpath", "os.path.normpath", "os.path.expanduser", "os.fspath", "builtins.str")
 _SAME_METHODS = ("resolve", "absolute", "expanduser", "as_posix")
 _READING = ("read", "read_text", "read_bytes", "open")
+_HYDRA = "hydra.main"
 _DEEPEST = 12
 _MOST_SETTINGS = 400
 
@@ -35,6 +38,48 @@ def settings_loaded(state: State, name: str, args: tuple[Value, ...], location: 
     if not isinstance(held, dict) or _size(held) > _MOST_SETTINGS:
         return None
     return _value_of(held, place, Unknown(location))
+
+
+def settings_of_hydra(state: State, closure: Closure) -> dict[str, Value]:
+    """Of a function under `@hydra.main(config_path="conf", config_name="config")`: its parameter."""
+    for decorator in closure.facts.decorators:
+        if not isinstance(decorator, Call) or not is_api(decorator.callee, _HYDRA) or not closure.facts.parameters:
+            continue
+        place, name = decorator.argument(0, "config_path"), known(decorator.argument(1, "config_name"))
+        directory = _path_from([_directory_of(_file_of(state, closure.module)), _path_of(state, place)])
+        if directory is None or not isinstance(name, str):
+            continue
+        held = _composed(state, directory, name)
+        if isinstance(held, dict) and _size(held) <= _MOST_SETTINGS:
+            api = Api(decorator.location, _HYDRA)
+            return {closure.facts.parameters[0]: _value_of(held, api, Unknown(decorator.location))}
+    return {}
+
+
+def _composed(state: State, directory: str, name: str) -> Any:
+    """A file, and in its `defaults` one of each group, under the group's name."""
+    held = _held_below(state, directory, name)
+    chosen = held.get("defaults", []) if isinstance(held, dict) else UNREAD
+    if not isinstance(chosen, list):
+        return UNREAD
+    if not all(isinstance(choice, dict) or choice == "_self_" for choice in chosen):
+        return UNREAD
+    found = {key: value for key, value in held.items() if key != "defaults"}
+    groups = ((group, option) for choice in chosen if isinstance(choice, dict) for group, option in choice.items())
+    for group, option in groups:
+        inside = _held_below(state, directory, f"{group}/{option}") if str(group).isidentifier() else UNREAD
+        found[group] = _merged(found.get(group, {}), inside)
+    return found
+
+
+def _merged(own: Any, inside: Any) -> Any:
+    is_whole = isinstance(inside, dict) and isinstance(own, dict) and "defaults" not in inside
+    return dict(ChainMap(inside, own)) if is_whole else UNREAD
+
+
+def _held_below(state: State, directory: str, name: str) -> Any:
+    file = name if name.endswith(ENDINGS) else f"{name}.yaml"
+    return _held_in(state, os.path.join(directory, file))  # noqa: PTH118
 
 
 def _held_in(state: State, path: str) -> Any:
@@ -122,11 +167,16 @@ def _outer_directory(state: State, item: Item, depth: int) -> str | None:
 
 def _file_of_module(state: State, value: Value) -> str | None:
     """Of `__file__`, whichever module it was taken from."""
-    here = state.module
-    if here.scope.names.get("__file__") is value and here not in state.modules.values():
-        return None if here.root is None else str(here.root / Path(here.source.path).name)
-    found = (path for path, module in state.modules.items() if module.scope.names.get("__file__") is value)
-    return next(map(str, found), None)
+    modules = (state.module, *state.modules.values())
+    found = (module for module in modules if module.scope.names.get("__file__") is value)
+    return next((_file_of(state, module) for module in found), None)
+
+
+def _file_of(state: State, module: Module) -> str | None:
+    imported = next((path for path, other in state.modules.items() if other is module), None)
+    if imported is not None or module.root is None:
+        return None if imported is None else str(imported)
+    return str(module.root / Path(module.source.path).name)
 
 
 def _directory_of(path: str | None) -> str | None:
