@@ -44,6 +44,7 @@ from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import ClassFacts
 from mpdoctor.program.values import Api, Value, known, options, walk
 from mpdoctor.semantics.source.edits.expressions import literal_replaced, replaced, safe_fix
+from mpdoctor.semantics.source.programs.asked_settings import asked_about
 from mpdoctor.semantics.source.programs.branches import is_ruled_out
 
 SEVERITY = Severity.ERROR
@@ -85,7 +86,7 @@ def _policies_given(facts: SourceFacts) -> Iterator[tuple[Call, Value, bool]]:
             to_layer = dtype is not None and _makes_a_layer(call.callee)
             choices = options(dtype if to_layer else _policy_given(facts, call))
             for given in choices:
-                if len(choices) == 1 or not _is_asked_about(given, call):
+                if len(choices) == 1 or not (_is_asked_about(given, call) or id(given) in asked_about(facts)):
                     yield call, given, to_layer
     for call, given in _dtypes_of_own_layers(facts):
         yield call, given, True

@@ -1,0 +1,43 @@
+"""Defaults of settings that the program asks about before it uses them: `if args.precision in NAMES:`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+
+from mpdoctor.knowledge.dtypes.result_dtypes import COMPARISONS
+from mpdoctor.program.command_line import is_from_command_line
+from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.values import Api, Attribute, Collection, Item, Known, Value, options
+
+MATCHING = ("re.match", "re.fullmatch", "re.search")
+_OF_TABLES = ("get", "index")
+
+
+@lru_cache(maxsize=1)
+def asked_about(facts: SourceFacts) -> frozenset[int]:
+    """The ids of the constants that a setting has by default, where the program compares the setting with something,
+    matches its text, or looks it up in a table: what the default says may be a name of the program's own."""
+    return frozenset(id(default) for asked in _asked(facts) for default in _defaults_in(asked))
+
+
+def _asked(facts: SourceFacts) -> Iterator[Value | None]:
+    for operation in facts.operations:
+        if operation.operator in COMPARISONS:
+            yield from operation.operands
+    for call in facts.calls:
+        if isinstance(call.callee, Attribute):
+            is_of_table = call.method in _OF_TABLES and isinstance(call.callee.of, (Collection, Attribute, Item))
+            yield call.callee.of
+            yield call.argument(0) if is_of_table else None
+        elif isinstance(call.callee, Api) and call.callee.name in MATCHING:
+            yield call.argument(1, "string")
+
+
+def _defaults_in(asked: Value | None) -> Iterator[Value]:
+    """Of a setting, or of a part of its text."""
+    while isinstance(asked, Item):
+        asked = asked.of
+    choices = options(asked)
+    if len(choices) > 1 and any(map(is_from_command_line, choices)):
+        yield from (choice for choice in choices if isinstance(choice, Known))
