@@ -51,6 +51,7 @@ from mpdoctor.semantics.source.edits.expressions import argument_replaced, liter
 from mpdoctor.semantics.source.edits.policies import policy_instead
 from mpdoctor.semantics.source.edits.statements import without_statement
 from mpdoctor.semantics.source.layers.untrained_models import is_in_untrained_model
+from mpdoctor.semantics.source.programs.asked_settings import is_asked_about
 from mpdoctor.semantics.source.programs.branches import is_ruled_out
 from mpdoctor.semantics.source.programs.running_functions import functions_around, surrounding
 from mpdoctor.semantics.source.programs.tests_without_training import TRAINING, is_in_test_without_training
@@ -80,7 +81,8 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     for call in () if _only_predicts(facts) else _calls_that_may_give_a_dtype(facts):
         given, role = _dtype_given(facts, call)
         policies = policies_named(given) or (policies_set_by(call) if call in facts.policy_calls else ())
-        policy = next((named for named in policies if named in PURE_HALF), None)
+        halves = (named for named in policies if named in PURE_HALF)
+        policy = next((named for named in halves if not is_asked_about(facts, given, named)), None)
         if policy is not None and not _is_right(facts, call, given, role):
             yield Finding(
                 f'"{policy}" as {role} keeps the weights in 16 bits: '

@@ -8,7 +8,7 @@ from functools import lru_cache
 from mpdoctor.knowledge.dtypes.result_dtypes import COMPARISONS
 from mpdoctor.program.command_line import is_from_command_line
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Api, Attribute, Collection, Item, Known, Value, options
+from mpdoctor.program.values import Api, Attribute, Collection, Item, Known, Value, known, options
 
 MATCHING = ("re.match", "re.fullmatch", "re.search")
 _OF_TABLES = ("get", "index")
@@ -19,6 +19,12 @@ def asked_about(facts: SourceFacts) -> frozenset[int]:
     """The ids of the constants that a setting has by default, where the program compares the setting with something,
     matches its text, or looks it up in a table: what the default says may be a name of the program's own."""
     return frozenset(id(default) for asked in _asked(facts) for default in _defaults_in(asked))
+
+
+def is_asked_about(facts: SourceFacts, given: Value | None, default: str) -> bool:
+    """Whether the program asks about a setting that is this text by default, which it then gives as `given`."""
+    choices = options(given)
+    return len(choices) > 1 and any(known(choice) == default and id(choice) in asked_about(facts) for choice in choices)
 
 
 def _asked(facts: SourceFacts) -> Iterator[Value | None]:
