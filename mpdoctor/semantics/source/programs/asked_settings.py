@@ -1,7 +1,8 @@
-"""Defaults of settings that the program asks about before it uses them: `if args.precision in NAMES:`."""
+"""Texts that are names of the program's own: it asks about them before it uses them, `if args.precision in NAMES:`."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from functools import lru_cache
 
@@ -25,6 +26,26 @@ def is_asked_about(facts: SourceFacts, given: Value | None, default: str) -> boo
     """Whether the program asks about a setting that is this text by default, which it then gives as `given`."""
     choices = options(given)
     return len(choices) > 1 and any(known(choice) == default and id(choice) in asked_about(facts) for choice in choices)
+
+
+def is_own_name(facts: SourceFacts, given: Value | None, name: str) -> bool:
+    """Whether what is `given` may be this text or another one, and the program knows the text for a name of its own: it
+    compares it with something, or it is a key of a table."""
+    choices = options(given)
+    if len(choices) < 2 or not any(known(choice) == name for choice in choices):
+        return False
+    asks = _asking_for(name)
+    texts = (facts.text, *facts.texts_beside.values())
+    return any(asks.search(text) for text in texts if name in text)
+
+
+@lru_cache(maxsize=64)
+def _asking_for(name: str) -> re.Pattern[str]:
+    """`== "fp16"`, `in ("bf16", "fp16")`, `case "fp16"`, `"fp16" in` and the key of a table, `"fp16": …`"""
+    quoted = f"(?:\"{re.escape(name)}\"|'{re.escape(name)}')"
+    before = r"(?:[=!]=[ \t]*|\bin[ \t]*[(\[{][^)\]}]*|^[ \t]*case\b[^:\n]*)"
+    behind = r"[ \t]*(?:[=!]=|in\b|not[ \t]+in\b|:(?!=))"
+    return re.compile(f"{before}{quoted}|{quoted}{behind}", re.MULTILINE)
 
 
 def _asked(facts: SourceFacts) -> Iterator[Value | None]:
