@@ -32,8 +32,9 @@ _ENTRY = re.compile(
 _NESTED = re.compile(r"""[\[\]{}'"&*!|>:#]""")
 _COMMENT = re.compile(r"(?:^|\s)#.*$")
 _PLACED_ELSEWHERE = "@package"  # Hydra's, in a comment
+_MERGING = "<<"
 _REFERENCE = "${"  # to another setting
-_STARTS_NO_PLAIN_TEXT = tuple("&*!|>%@`[]{},?")
+_STARTS_NO_PLAIN_TEXT = tuple("&*!|>%@`[]{},?#")
 
 
 @dataclass(frozen=True)
@@ -114,13 +115,13 @@ def _block(lines: list[tuple[int, str]], start: int, depth: int) -> tuple[Any, i
     indent, first = lines[start]
     if depth > _DEEPEST:
         return UNREAD, _behind(lines, start, indent)
-    if first == "-" or first.startswith("- "):
+    if _is_item(first):
         return _list(lines, start, indent)
     held: dict[Any, Any] = {}
     at = start
     while at < len(lines) and lines[at][0] == indent:
         entry = _ENTRY.fullmatch(lines[at][1])
-        if entry is None:
+        if entry is None or entry["key"] == _MERGING:
             return UNREAD, _behind(lines, start, indent)
         key, rest = _scalar(entry["key"]), entry["rest"] or ""
         at += 1
@@ -135,13 +136,17 @@ def _block(lines: list[tuple[int, str]], start: int, depth: int) -> tuple[Any, i
 
 def _is_below(line: tuple[int, str], indent: int) -> bool:
     """A list may stand as far to the left as the key that holds it."""
-    return line[0] > indent or (line[0] == indent and (line[1] == "-" or line[1].startswith("- ")))
+    return line[0] > indent or (line[0] == indent and _is_item(line[1]))
+
+
+def _is_item(line: str) -> bool:
+    return line == "-" or line.startswith("- ")
 
 
 def _list(lines: list[tuple[int, str]], start: int, indent: int) -> tuple[Any, int]:
     """A list of plain values, and of mappings with one key on a line of their own; of others nothing is read."""
     items, at = [], start
-    while at < len(lines) and lines[at][0] == indent and lines[at][1].startswith("-"):
+    while at < len(lines) and lines[at][0] == indent and _is_item(lines[at][1]):
         text = lines[at][1][1:].strip()
         at += 1
         items.append(_item(text))
@@ -154,7 +159,7 @@ def _item(text: str) -> Any:
     entry = _ENTRY.fullmatch(text)
     if entry is not None:
         return {_scalar(entry["key"]): _scalar(entry["rest"])} if entry["rest"] else UNREAD
-    return _scalar(text) if text and not text.startswith("- ") else UNREAD
+    return UNREAD if not text or _is_item(text) else _scalar(text)
 
 
 def _behind(lines: list[tuple[int, str]], start: int, indent: int) -> int:

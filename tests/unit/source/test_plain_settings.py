@@ -96,6 +96,7 @@ def _agrees(read: Any, said: Any) -> bool:
         ("a: 1\n  b: 2\n c: 3\n", ".yaml"),
         ("\ta: 1\n", ".yaml"),
         ("{a: 1}", ".yaml"),
+        ("a: &base\n  b: 1\nc:\n  <<: *base\n<<: {d: 1}\n", ".yaml"),
         ("{not json", ".json"),
         ("a = = 1", ".toml"),
     ],
@@ -105,9 +106,15 @@ def test_what_is_not_read(text: str, ending: str) -> None:
     assert found is UNREAD or found == {"a": UNREAD}
 
 
-@pytest.mark.parametrize("value", ["0x10", "012", "1:30", ".inf", "2026-11-28", "!!str 3", "*base", "a: b", "'it''s'"])
+@pytest.mark.parametrize(
+    "value", ["0x10", "012", "1:30", ".inf", "2026-11-28", "!!str 3", "*base", "a: b", "'it''s'", "#'b'"]
+)
 def test_a_value_that_is_not_read(value: str) -> None:
     assert settings_in(f"a: {value}\nb: 2\n", ".yaml") == {"a": UNREAD, "b": 2}
+
+
+def test_lists_in_lists_and_keys_behind_them() -> None:
+    assert settings_in("a:\n- -\n- 1\n-w: 2\nb:\n  - - 3\n", ".yaml") == {"a": [UNREAD, 1], "-w": 2, "b": [UNREAD]}
 
 
 def test_json_and_toml() -> None:
