@@ -11,6 +11,12 @@ PARSING = ("parse_args", "parse_known_args", "parse_intermixed_args")
 FLAGS = ".flags.FLAGS."
 ENVIRONMENT = ("os.environ.get", "os.getenv")
 _TOLD_FROM_OUTSIDE = ("sys.argv", "os.environ")
+# What gives the settings that a file holds.
+LOADING_SETTINGS = (
+    *("json.load", "json.loads", "yaml.safe_load", "yaml.load", "yaml.full_load", "yaml.unsafe_load"),
+    *("tomllib.load", "tomllib.loads", "tomli.load", "tomli.loads", "toml.load", "toml.loads"),
+    *("omegaconf.OmegaConf.load", "hydra.main"),
+)
 _OF_TEXTS = ("f-string", "+")
 _OPTIONS_OF_CLICK = ("click.option", "click.argument")
 _MOST_NESTED = 6  # forty lines of `text += text` hold the first 2^40 times
@@ -18,12 +24,12 @@ _MOST_NESTED = 6  # forty lines of `text += text` hold the first 2^40 times
 
 def is_from_command_line(value: Value, depth: int = 0) -> bool:
     """Whether it is `args.lr` of what argparse gives, absl's `FLAGS.lr` and `LR.value`, `os.environ.get("LR")`,
-    `sys.argv[1]`, `settings.get("lr", 0.1)`, a parameter of a function that click or typer calls, a text that is made
-    of one of these, or what a table of the program holds for it."""
+    `sys.argv[1]`, what a file of settings says, `settings.get("lr", 0.1)`, a parameter of a function that click or
+    typer calls, a text that is made of one of these, or what a table of the program holds for it."""
     if isinstance(value, Api):
         return FLAGS in value.name
     if isinstance(value, Item):
-        if is_api(value.of, *_TOLD_FROM_OUTSIDE):
+        if is_api(value.of, *_TOLD_FROM_OUTSIDE, *LOADING_SETTINGS):
             return True
         return isinstance(value.of, Collection) and value.index is not None and is_from_command_line(value.index, depth)
     if isinstance(value, Operation) and value.operator in _OF_TEXTS:

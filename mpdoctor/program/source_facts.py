@@ -112,6 +112,9 @@ class SourceFacts:
     float32_classes
         Where those classes of this file and its imports are defined that the whole project makes in float32 only. The
         pipeline sets it.
+    settings_read
+        The files of settings that this file or one that it imports may read, by absolute path, with the digests of
+        their bytes, "" where there is none.
     texts_beside
         Of a whole program: the texts of its files, by path. `for_file` sets it.
     package
@@ -161,6 +164,7 @@ class SourceFacts:
     files_saved: tuple[SavedFile, ...] = ()
     files_saved_elsewhere: tuple[SavedFile, ...] = ()
     float32_classes: tuple[Location, ...] = ()
+    settings_read: tuple[tuple[str, str], ...] = ()
     texts_beside: Mapping[str, str] = field(default_factory=dict, repr=False)
     package: str = ""
     incomplete: bool = False

@@ -12,6 +12,7 @@ from mpdoctor.project.asked_of_system import bytes_of, is_file, is_file_of_at_mo
 from mpdoctor.project.project_folder import Marks, import_roots, link_out
 from mpdoctor.source.names import LIBRARIES
 from mpdoctor.source.package_paths import AddedDirectories, directories_added_by
+from mpdoctor.source.plain_settings import NO_SETTINGS, SettingsFile, settings_file
 from mpdoctor.source.reading import Source, source_from_text
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ class Files:
         self._added: dict[tuple[Path, str], tuple[tuple[int, AddedDirectories], ...]] = {}  # by root and package
         self._import_roots: dict[Path, tuple[Path, ...]] = {}
         self._marks: dict[Path, Marks] = {}
+        self._settings: dict[Path, SettingsFile] = {}
         self.passed_over: dict[Path, None] = {}  # links out of the project, by which imports would go
 
     def source(self, path: Path, shown_as: str) -> Source | Problem:
@@ -55,6 +57,13 @@ class Files:
     def holds(self, path: Path) -> bool:
         """Whether this file was parsed already."""
         return path in self._sources
+
+    def settings(self, path: Path, root: Path) -> SettingsFile:
+        """A file of settings in the project of a directory."""
+        if path not in self._settings:
+            is_outside = link_out(str(path), str(root)) is not None
+            self._settings[path] = NO_SETTINGS if is_outside else settings_file(path, self._bytes_of)
+        return self._settings[path]
 
     def find(self, root: Path, dotted: str) -> Path | None:
         """The file of a module below a directory: `a.b` is a/b.py or a/b/__init__.py, or lies in a directory that

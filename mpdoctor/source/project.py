@@ -4,6 +4,7 @@ with it, in which order, or by how many processes."""
 from __future__ import annotations
 
 import dataclasses
+from collections import ChainMap
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
@@ -45,7 +46,14 @@ class Project:
                     self._load(state, imported, "")
             within_bounds(state, module, execute_module)
             execute_the_rest(state, module)
-            return facts_from_module(module, _policies_from_import_on)
+            facts = facts_from_module(module, _policies_from_import_on)
+            return dataclasses.replace(facts, settings_read=self._settings_read(path))
+
+    def _settings_read(self, path: Path) -> tuple[tuple[str, str], ...]:
+        """By this file and by all that it imports."""
+        modules = map(self._state.modules.get, self._outlines.imported_by(path))
+        read = [module.settings_read for module in modules if module is not None]
+        return tuple(sorted(ChainMap(self._state.walk.settings_read, *read).items()))
 
     def as_walked(self, path: Path) -> AbstractContextManager[None]:
         """Imported classes hold what this file made of them as long as this is entered."""
@@ -67,6 +75,7 @@ def _execute_imported(state: State, source: Source, path: Path, dotted: str) -> 
     with _apart(state):
         module = state.modules[path] = new_module(state, source, path, name, None)
         within_bounds(state, module, execute_module)
+        module.settings_read.update(state.walk.settings_read)
     return module
 
 

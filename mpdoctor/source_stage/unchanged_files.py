@@ -90,10 +90,21 @@ class IncrementalResults:
         digest = self._digest(path, walked)
         if self._cache is None or digest is None:
             return None
-        return self._cache.find(path, self._shown.get(path, ""), digest, walked)
+        entry = self._cache.find(path, self._shown.get(path, ""), digest, walked)
+        return entry if entry is not None and _reads_the_same(entry.facts) else None
 
     def _digest(self, path: Path, walked: bool) -> bytes | None:
         """A digest of everything that the result for a file depends on; None where results of the file are not kept."""
         if self._texts.is_passing(path) or path not in self._outlines or path.suffix != SUFFIX:
             return None
         return self._outlines.digests[path] if walked else self._outlines[path].digest
+
+
+def _reads_the_same(facts: SourceFacts) -> bool:
+    """Whether the files of settings that it read are as they were."""
+    if not facts.settings_read:
+        return True
+    from mpdoctor.project.regular_files import bytes_from_file
+    from mpdoctor.source.plain_settings import digest_of_settings  # of which few programs read any
+
+    return all(digest_of_settings(Path(path), bytes_from_file) == digest for path, digest in facts.settings_read)

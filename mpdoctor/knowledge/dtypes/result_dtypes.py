@@ -133,6 +133,15 @@ KEEPING = _words(
     embedding_lookup extract_patches reverse_sequence avg_pool1d max_pool1d local_response_normalization
     central_crop crop_to_bounding_box pad_to_bounding_box resize_with_crop_or_pad random_flip_left_right random_crop
     rgb_to_grayscale grayscale_to_rgb
+    adjoint trace diagonal normalize conj frame overlap_and_add fftshift ifftshift
+    crelu celu glu mish exponential linear hard_shrink hard_silu hard_swish hard_tanh soft_shrink tanh_shrink threshold
+    sparse_plus sparse_sigmoid sparsemax squareplus
+    adjust_brightness adjust_gamma random_brightness random_flip_up_down stateless_random_flip_left_right
+    stateless_random_flip_up_down sobel_edges total_variation reciprocal_no_nan segment_prod guarantee_const
+    absolute fabs amax amin arccos arccosh arcsin arcsinh arctan arctanh cbrt conjugate copy deg2rad rad2deg exp2 log2
+    log10 sinc trunc nancumprod nancumsum nanpercentile nanprod nanquantile nanvar
+    array_split hsplit vsplit dsplit diagflat take_along_axis get_item extract_sequences fold unfold
+    adaptive_average_pool adaptive_max_pool average_pool layer_normalization rms_normalization
     """
 )
 
@@ -177,6 +186,24 @@ JOINING: dict[str, slice] = {
     "conv2d": slice(0, 2),
     "conv3d": slice(0, 2),
     "depthwise_conv2d": slice(0, 2),
+    "convolution": slice(0, 2),
+    "truediv": slice(0, 2),
+    "realdiv": slice(0, 2),
+    "truncatediv": slice(0, 2),
+    "floordiv": slice(0, 2),
+    "xlog1py": slice(0, 2),
+    "accumulate_n": slice(0, 1),
+    "true_divide": slice(0, 2),
+    "floor_divide": slice(0, 2),
+    "fmax": slice(0, 2),
+    "fmin": slice(0, 2),
+    "vdot": slice(0, 2),
+    "conv": slice(0, 2),
+    "conv_transpose": slice(0, 2),
+    "depthwise_conv": slice(0, 2),
+    "hstack": slice(0, 1),
+    "vstack": slice(0, 1),
+    "dstack": slice(0, 1),
 }
 
 INTEGER_LAYERS = _words(

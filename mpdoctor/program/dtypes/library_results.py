@@ -30,7 +30,7 @@ from mpdoctor.program.values import Api, Known, Value, known, options
 
 Returned = Callable[[FunctionFacts], Sequence[Value]]
 WIDE = ("float32", "float64", "int32", "int64", "bool")
-_OF_TENSORS = ("tensorflow", "keras.ops")
+_OF_TENSORS = ("tensorflow", "tensorflow.signal", "keras.ops")
 # Modules whose functions treat dtypes as those of another one do.
 _ALIKE = {
     **dict.fromkeys(("tensorflow.nn", "tensorflow.math", "tensorflow.linalg", "tensorflow.image"), "tensorflow"),

@@ -44,6 +44,7 @@ from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import ClassFacts
 from mpdoctor.program.values import Api, Value, known, options, walk
 from mpdoctor.semantics.source.edits.expressions import literal_replaced, replaced, safe_fix
+from mpdoctor.semantics.source.programs.asked_settings import asked_about, is_own_name
 from mpdoctor.semantics.source.programs.branches import is_ruled_out
 
 SEVERITY = Severity.ERROR
@@ -83,9 +84,10 @@ def _policies_given(facts: SourceFacts) -> Iterator[tuple[Call, Value, bool]]:
     for call, dtype in _calls_that_name(facts):
         if isinstance(call.callee, Api) and not call.context.guarded and not is_ruled_out(call.context):
             to_layer = dtype is not None and _makes_a_layer(call.callee)
-            choices = options(dtype if to_layer else _policy_given(facts, call))
+            named = dtype if to_layer else _policy_given(facts, call)
+            choices = options(named)
             for given in choices:
-                if len(choices) == 1 or not _is_asked_about(given, call):
+                if len(choices) == 1 or not _is_asked_about(facts, call, named, given):
                     yield call, given, to_layer
     for call, given in _dtypes_of_own_layers(facts):
         yield call, given, True
@@ -124,9 +126,13 @@ def _calls_that_name(facts: SourceFacts) -> Iterator[tuple[Call, Value | None]]:
             yield call, dtype
 
 
-def _is_asked_about(given: Value, call: Call) -> bool:
-    """Whether an `if` around the call tests this same value: the default of a flag may mean "no policy"."""
-    return any(value is given for branch in call.context.branches for value in walk(branch.test))
+def _is_asked_about(facts: SourceFacts, call: Call, named: Value | None, given: Value) -> bool:
+    """Whether an `if` around the call tests this same value: the default of a flag may mean "no policy"; or the program
+    asks about it elsewhere, and it is a name of its own."""
+    if any(value is given for branch in call.context.branches for value in walk(branch.test)):
+        return True
+    name = known(given)
+    return isinstance(name, str) and (id(given) in asked_about(facts) or is_own_name(facts, named, name))
 
 
 def _makes_a_layer(api: Api) -> bool:

@@ -51,6 +51,7 @@ from mpdoctor.semantics.source.edits.expressions import argument_replaced, liter
 from mpdoctor.semantics.source.edits.policies import policy_instead
 from mpdoctor.semantics.source.edits.statements import without_statement
 from mpdoctor.semantics.source.layers.untrained_models import is_in_untrained_model
+from mpdoctor.semantics.source.programs.asked_settings import is_asked_about, is_own_name
 from mpdoctor.semantics.source.programs.branches import is_ruled_out
 from mpdoctor.semantics.source.programs.running_functions import functions_around, surrounding
 from mpdoctor.semantics.source.programs.tests_without_training import TRAINING, is_in_test_without_training
@@ -80,7 +81,8 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     for call in () if _only_predicts(facts) else _calls_that_may_give_a_dtype(facts):
         given, role = _dtype_given(facts, call)
         policies = policies_named(given) or (policies_set_by(call) if call in facts.policy_calls else ())
-        policy = next((named for named in policies if named in PURE_HALF), None)
+        halves = (named for named in policies if named in PURE_HALF)
+        policy = next((named for named in halves if not _is_asked_about(facts, given, named)), None)
         if policy is not None and not _is_right(facts, call, given, role):
             yield Finding(
                 f'"{policy}" as {role} keeps the weights in 16 bits: '
@@ -91,6 +93,13 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
                 call.location,
                 fix=_fix(facts, call, given, policy, role),
             )
+
+
+def _is_asked_about(facts: SourceFacts, given: Value | None, policy: str) -> bool:
+    made = options(given)
+    names = [call.argument(0, "name") for call in made if isinstance(call, Call) and is_api(call.callee, POLICY)]
+    asked = (name for name in (given, *names) if name is not None)
+    return any(is_asked_about(facts, name, policy) or is_own_name(facts, name, policy) for name in asked)
 
 
 def _is_right(facts: SourceFacts, call: Call, given: Value | None, role: str) -> bool:

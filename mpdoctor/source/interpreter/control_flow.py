@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from mpdoctor.program.context import Branch
 from mpdoctor.program.events import Call
-from mpdoctor.program.values import MISSING, Collection, Earlier, Known, Unknown, Value, is_api, known, options
+from mpdoctor.program.values import MISSING, Collection, Earlier, Known, Unknown, Value, is_api, known
 from mpdoctor.source.existence_checks import (
     guarded_in_arm,
     is_answer,
@@ -22,6 +22,7 @@ from mpdoctor.source.interpreter.dispatch import evaluate, execute_block
 from mpdoctor.source.interpreter.expressions import evaluate_test
 from mpdoctor.source.interpreter.hidden_failures import TryNode, answers_of_imports, hiding_handlers
 from mpdoctor.source.interpreter.questions import question_of_arm
+from mpdoctor.source.interpreter.ruled_out import leave_out
 from mpdoctor.source.interpreter.state.interpreter_state import State
 from mpdoctor.source.interpreter.state.scopes import merged_names
 from mpdoctor.source.joining import joined, without_earlier
@@ -46,7 +47,7 @@ def execute_if(state: State, node: ast.If) -> bool:
         asked = question_of_arm(state, node.test, test, taken)
         branch = Branch(id(node), taken, test, parts=parts[taken], question=asked)
         state.scope.names = dict(before)
-        _leave_out(state, node.test, taken)
+        leave_out(state, node.test, taken)
         guards = guarded_in_arm(outer, taken, question)
         state.context = state.context.but(**guards, branches=(*outer.branches, branch))
         if execute_block(state, body):
@@ -65,19 +66,6 @@ def execute_if(state: State, node: ast.If) -> bool:
         if branch.only and len(outer.branches) == len(state.frame.entered.branches) and is_answer(test):
             state.frame.raises_where_missing = True
     return True
-
-
-def _leave_out(state: State, test: ast.expr, taken: bool) -> None:
-    """In an arm of `if name == "…":`, remove the constants that the name cannot stand for there."""
-    if not isinstance(test, ast.Compare) or not isinstance(test.left, ast.Name) or len(test.ops) != 1:
-        return
-    asked, value = test.comparators[0], state.scope.names.get(test.left.id)
-    if not isinstance(test.ops[0], (ast.Eq, ast.NotEq)) or not isinstance(asked, ast.Constant) or value is None:
-        return
-    is_equal = taken is isinstance(test.ops[0], ast.Eq)
-    left = [held for held in options(value) if not isinstance(held, Known) or (held.value == asked.value) is is_equal]
-    if 0 < len(left) < len(options(value)):
-        state.scope.names[test.left.id] = joined(left)
 
 
 def execute_for(state: State, node: ast.For | ast.AsyncFor) -> bool:

@@ -11,7 +11,7 @@ from mpdoctor.program.events import Call
 from mpdoctor.program.instances import class_of
 from mpdoctor.program.user_definitions import ClassFacts, Defined, FunctionFacts
 from mpdoctor.program.values import Api, Attribute, Value, options
-from mpdoctor.source.interpreter.call_inlining import SETTING_UP
+from mpdoctor.source.interpreter.call_inlining import SETTING_UP, inline_call
 from mpdoctor.source.interpreter.calls.callees import TRANSPARENT, closure_of
 from mpdoctor.source.interpreter.calls.calls import call_value
 from mpdoctor.source.interpreter.containers import spread_out
@@ -156,8 +156,7 @@ def execute_class(state: State, node: ast.ClassDef) -> bool:
     """Execute the body of a class, and bind the class with its bases, methods and kind."""
     decorators = [evaluate(state, decorator) for decorator in node.decorator_list]
     bases, _, _ = spread_out(state, node.bases)
-    for keyword in node.keywords:
-        evaluate(state, keyword.value)
+    given = [(keyword.arg, evaluate(state, keyword.value)) for keyword in node.keywords]
     location = state.module.source.name_after(node, "class", node.name)
     own = state.module.facts_of_nodes.get(id(node))
     if not isinstance(own, ClassFacts):
@@ -181,11 +180,23 @@ def execute_class(state: State, node: ast.ClassDef) -> bool:
     closures = state.module.closures
     closures[first:] = sorted(closures[first:], key=_setting_up_first)
     value = Defined(location, own)
+    _tell_base(state, own, value, given)
     for decorator in reversed(decorators):
         if isinstance(decorator, Defined) and isinstance(decorator.of, FunctionFacts):
             call_value(state, decorator, (value,), location)  # it may keep the class somewhere
     state.bind(node.name, value)
     return True
+
+
+def _tell_base(state: State, own: ClassFacts, value: Defined, given: list[tuple[str | None, Value]]) -> None:
+    """Python calls `__init_subclass__` of the nearest base, which may keep the class somewhere."""
+    telling = (base.methods.get("__init_subclass__") for base in own.lineage() if base is not own)
+    facts = next((method for method in telling if method is not None), None)
+    closure = state.closures.get(id(facts)) if facts is not None else None
+    if closure is not None:
+        keywords = tuple((name, argument) for name, argument in given if name is not None and name != "metaclass")
+        is_open = any(name is None for name, _ in given)
+        inline_call(state, closure, (value,), keywords, is_open, value.location)
 
 
 def _kind(bases: tuple[Value, ...]) -> str | None:

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.instances import is_call_of
-from mpdoctor.program.values import Api, Collection, Earlier, Known, Value, options
+from mpdoctor.program.values import Api, Collection, Earlier, Known, Value, known, options
 from mpdoctor.semantics.source.optimizers.gradients import target
-from mpdoctor.semantics.source.optimizers.scaling import PASSING_ON, divided_by_scale
+from mpdoctor.semantics.source.optimizers.scaling import FEWEST, PASSING_ON, divided_by_scale
 
 MOST_TARGETS = 40
 AVERAGING = ("reduce_mean", "mean", "reduce_sum", "sum")
 
 
 def scaling_of(value: Value, scaled: list[Call], in_list: bool = False) -> Call | None:
-    """The call that scaled this loss, seen through casts, `float(…)`, `.numpy()`, running sums and means. For a mean of
-    a list, also written `sum(losses) / len(losses)`, the call that scaled its first loss."""
+    """The call that scaled this loss, seen through casts, `float(…)`, `.numpy()`, running sums, means and small factors
+    (`loss / steps`). For a mean of a list, also written `sum(losses) / len(losses)`, the call that scaled its first
+    loss."""
     for _ in range(6):
-        if isinstance(value, Operation) and value.operator == "/" and _is_mean(value):
-            value = value.operands[0]
+        value = _without_factor(value)
         value = _added_up(value) or value
         if not isinstance(value, Call):
             found = [] if in_list else [scaling_of(item, scaled, in_list=True) for item in _kept_in(value)]
@@ -36,6 +36,23 @@ def converted(value: Value, conversions: tuple[str, ...] = PASSING_ON) -> Value 
     if not isinstance(value, Call) or value.method not in conversions:
         return None
     return value.receiver if not isinstance(value.callee, Api) else value.argument(0)
+
+
+def _without_factor(value: Value) -> Value:
+    """What a mean, or a number that is too small for a loss scale, is made of; else the value itself."""
+    if not isinstance(value, Operation) or len(value.operands) != 2:
+        return value
+    left, right = value.operands
+    if value.operator == "/" and (_is_mean(value) or _is_small(right)):
+        return left
+    if value.operator == "*" and (_is_small(left) or _is_small(right)):
+        return right if _is_small(left) else left
+    return value
+
+
+def _is_small(factor: Value) -> bool:
+    number = known(factor)
+    return isinstance(number, (int, float)) and 1 / FEWEST < number < FEWEST
 
 
 def _is_mean(quotient: Operation) -> bool:

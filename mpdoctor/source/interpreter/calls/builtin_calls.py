@@ -36,6 +36,7 @@ from mpdoctor.source.interpreter.settings.command_line import arguments_as_dicti
 from mpdoctor.source.interpreter.settings.data_classes import as_dictionary, copy_with
 from mpdoctor.source.interpreter.settings.keras_epsilon import EPSILON, epsilon_of_keras
 from mpdoctor.source.interpreter.settings.own_dicts import keep_attributes, keep_items
+from mpdoctor.source.interpreter.settings.setting_files import settings_loaded
 from mpdoctor.source.interpreter.settings.trees import TREES, value_from_json
 from mpdoctor.source.interpreter.state.interpreter_state import State
 from mpdoctor.source.interpreter.state.recording import record_read, record_use, record_write
@@ -116,6 +117,9 @@ def call_library(
         return dict_of(args, keywords, is_open, location)
     if is_open:
         return None
+    loaded = settings_loaded(state, name, args, location)
+    if loaded is not None:
+        return loaded
     if name in _OF_PYTHON and args:
         return _OF_PYTHON[name](state, args, keywords, location)
     if name in _ON_CONTAINERS:
@@ -151,6 +155,7 @@ _OF_PYTHON: dict[str, Callable[[State, tuple[Value, ...], Keywords, Location], V
     "importlib.import_module": _module_named,
     "collections.defaultdict": _default_dict,
     "json.loads": _loaded,
+    "omegaconf.OmegaConf.to_container": lambda state, args, keywords, location: mapping_of(args[:1], location),
 }
 
 

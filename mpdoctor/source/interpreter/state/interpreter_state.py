@@ -75,6 +75,8 @@ class Walk:
         The places of calls whose result the program drops.
     last_order, modules_read
         The event behind which the walk ends; modules that it has read so far.
+    settings_read
+        The files of settings that the program may read, with the digests of their bytes.
     """
 
     guarded: bool = False
@@ -99,6 +101,7 @@ class Walk:
     dropped: set[Location] = field(default_factory=set)
     last_order: int = MOST_EVENTS
     modules_read: int = 0
+    settings_read: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(eq=False, repr=False, slots=True)

@@ -93,6 +93,8 @@ class Module(Value):
     main_blocks
         Bodies of `if __name__ == "__main__"` that were left out because the module was imported. `main_runs`: the
         runs (`Context.run`) in which they were executed all the same.
+    settings_read
+        Where its top level was walked by itself: see `Walk.settings_read`.
     """
 
     name: str = ""
@@ -115,6 +117,7 @@ class Module(Value):
     main_runs: set[int] = field(default_factory=set)
     incomplete: list[bool] = field(default_factory=list)
     breakdowns: list[Breakdown] = field(default_factory=list)
+    settings_read: dict[str, str] = field(default_factory=dict)
 
     @cached_property
     def policy_calls(self) -> list[Call]:

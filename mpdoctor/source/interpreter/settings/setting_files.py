@@ -1,0 +1,207 @@
+"""Settings that a program reads from a file which lies beside it, as `yaml.safe_load(open("config.yaml"))` does.
+
+What the file says is one of two things that a setting may be: who runs the program may write another one into it."""
+
+from __future__ import annotations
+
+import os
+from collections import ChainMap
+from pathlib import Path
+from typing import Any
+
+from mpdoctor.facts.location import Location
+from mpdoctor.program.command_line import LOADING_SETTINGS, without_command_line
+from mpdoctor.program.events import Call, Operation
+from mpdoctor.program.values import Api, Attribute, Collection, Item, Known, Unknown, Value, is_api, known
+from mpdoctor.source.interpreter.state.interpreter_state import State
+from mpdoctor.source.interpreter.state.scopes import Closure, Module
+from mpdoctor.source.joining import joined
+from mpdoctor.source.plain_settings import ENDINGS, UNREAD
+
+_PATHS = ("pathlib.Path", "pathlib.PurePath")
+_JOINING = ("os.path.join", *_PATHS)
+_SAME = ("os.path.abspath", "os.path.realpath", "os.path.normpath", "os.path.expanduser", "os.fspath", "builtins.str")
+_SAME_METHODS = ("resolve", "absolute", "expanduser", "as_posix")
+_READING = ("read", "read_text", "read_bytes", "open")
+_HYDRA = "hydra.main"
+_DEEPEST = 12
+_MOST_SETTINGS = 400
+
+
+def settings_loaded(state: State, name: str, args: tuple[Value, ...], location: Location) -> Value | None:
+    """What a function gives that loads a file of settings; None where the file is not known, or is not at hand."""
+    place = Api(location, name)
+    if not args or not is_api(place, *LOADING_SETTINGS):
+        return None
+    path = _path_of(state, _file_read(args[0]))
+    held = UNREAD if path is None or not path.endswith(ENDINGS) else _held_in(state, path)
+    if not isinstance(held, dict) or _size(held) > _MOST_SETTINGS:
+        return None
+    return _value_of(held, place, Unknown(location))
+
+
+def settings_of_hydra(state: State, closure: Closure) -> dict[str, Value]:
+    """Of a function under `@hydra.main(config_path="conf", config_name="config")`: its parameter."""
+    for decorator in closure.facts.decorators:
+        if not isinstance(decorator, Call) or not is_api(decorator.callee, _HYDRA) or not closure.facts.parameters:
+            continue
+        place, name = decorator.argument(0, "config_path"), known(decorator.argument(1, "config_name"))
+        directory = _path_from([_directory_of(_file_of(state, closure.module)), _path_of(state, place)])
+        if directory is None or not isinstance(name, str):
+            continue
+        held = _composed(state, directory, name)
+        if isinstance(held, dict) and _size(held) <= _MOST_SETTINGS:
+            api = Api(decorator.location, _HYDRA)
+            return {closure.facts.parameters[0]: _value_of(held, api, Unknown(decorator.location))}
+    return {}
+
+
+def _composed(state: State, directory: str, name: str) -> Any:
+    """A file, and in its `defaults` one of each group, under the group's name."""
+    held = _held_below(state, directory, name)
+    chosen = held.get("defaults", []) if isinstance(held, dict) else UNREAD
+    if not isinstance(chosen, list):
+        return UNREAD
+    if not all(isinstance(choice, dict) or choice == "_self_" for choice in chosen):
+        return UNREAD
+    found = {key: value for key, value in held.items() if key != "defaults"}
+    groups = ((group, option) for choice in chosen if isinstance(choice, dict) for group, option in choice.items())
+    for group, option in groups:
+        inside = _held_below(state, directory, f"{group}/{option}") if str(group).isidentifier() else UNREAD
+        found[group] = _merged(found.get(group, {}), inside)
+    return found
+
+
+def _merged(own: Any, inside: Any) -> Any:
+    is_whole = isinstance(inside, dict) and isinstance(own, dict) and "defaults" not in inside
+    return dict(ChainMap(inside, own)) if is_whole else UNREAD
+
+
+def _held_below(state: State, directory: str, name: str) -> Any:
+    file = name if name.endswith(ENDINGS) else f"{name}.yaml"
+    return _held_in(state, os.path.join(directory, file))  # noqa: PTH118
+
+
+def _held_in(state: State, path: str) -> Any:
+    """A program is started in its own directory, or in that of its project."""
+    root = state.module.root
+    if root is None:
+        return UNREAD
+    found = {}
+    for directory in (root, *state.files.import_roots(root)):
+        place = Path(os.path.normpath(directory / path))
+        file = state.files.settings(place, directory)
+        state.walk.settings_read[str(place)] = file.digest
+        if file.digest:
+            found[place] = file.held
+    return found.popitem()[1] if len(found) == 1 else UNREAD
+
+
+def _file_read(value: Value, depth: int = 0) -> Value:
+    """The path behind `open(path)`, `path.open()`, `path.read_text()` and `file.read()`."""
+    if not isinstance(value, Call) or depth > _DEEPEST:
+        return value
+    if isinstance(value.callee, Attribute) and value.method in _READING:
+        return _file_read(value.callee.of, depth + 1)
+    opened = value.argument(0, "file") if is_api(value.callee, "builtins.open", "io.open") else None
+    return value if opened is None else _file_read(opened, depth + 1)
+
+
+def _path_of(state: State, value: Value | None, depth: int = 0) -> str | None:
+    choices = without_command_line(value) if value is not None else ()
+    if len(choices) != 1 or depth > _DEEPEST:
+        return None
+    value, deeper = choices[0], depth + 1
+    if isinstance(value, Known):
+        return value.value if isinstance(value.value, str) else None
+    if isinstance(value, Attribute):
+        return _directory_of(_path_of(state, value.of, deeper)) if value.name == "parent" else None
+    if isinstance(value, Item):
+        return _outer_directory(state, value, deeper)
+    if isinstance(value, Operation):
+        return _path_of_operation(state, value, deeper)
+    if isinstance(value, Call):
+        return _path_of_call(state, value, deeper)
+    return _file_of_module(state, value)
+
+
+def _path_of_operation(state: State, operation: Operation, depth: int) -> str | None:
+    parts = [_path_of(state, operand, depth) for operand in operation.operands]
+    if operation.operator == "/":
+        return _path_from(parts)
+    texts = [part for part in parts if part is not None]
+    is_text = operation.operator in ("+", "f-string") and len(texts) == len(parts)
+    return "".join(texts) if is_text else None
+
+
+def _path_of_call(state: State, call: Call, depth: int) -> str | None:
+    given = [_path_of(state, argument, depth) for argument in call.args]
+    if call.open or call.keywords:
+        return None
+    if isinstance(call.callee, Api):
+        if call.callee.is_("os.path.dirname") and len(given) == 1:
+            return _directory_of(given[0])
+        if call.callee.is_(*_SAME) and len(given) == 1:
+            return given[0]
+        return _path_from(given) if call.callee.is_(*_JOINING) else None
+    if not isinstance(call.callee, Attribute):
+        return None
+    path = _path_of(state, call.callee.of, depth)
+    if call.method == "joinpath":
+        return _path_from([path, *given])
+    if call.method == "with_name":
+        return _path_from([_directory_of(path), *given])
+    return path if call.method in _SAME_METHODS else None
+
+
+def _outer_directory(state: State, item: Item, depth: int) -> str | None:
+    """`path.parents[1]`"""
+    count = known(item.index)
+    if not isinstance(item.of, Attribute) or item.of.name != "parents" or not isinstance(count, int):
+        return None
+    path = _path_of(state, item.of.of, depth)
+    for _ in range(min(count, _DEEPEST) + 1):
+        path = _directory_of(path)
+    return path
+
+
+def _file_of_module(state: State, value: Value) -> str | None:
+    """Of `__file__`, whichever module it was taken from."""
+    modules = (state.module, *state.modules.values())
+    found = (module for module in modules if module.scope.names.get("__file__") is value)
+    return next((_file_of(state, module) for module in found), None)
+
+
+def _file_of(state: State, module: Module) -> str | None:
+    imported = next((path for path, other in state.modules.items() if other is module), None)
+    if imported is not None or module.root is None:
+        return None if imported is None else str(imported)
+    return str(module.root / Path(module.source.path).name)
+
+
+def _directory_of(path: str | None) -> str | None:
+    return None if path is None else os.path.dirname(path)  # noqa: PTH120 - paths are texts here
+
+
+def _path_from(parts: list[str | None]) -> str | None:
+    texts = [part for part in parts if part is not None]
+    return os.path.join(*texts) if texts and len(texts) == len(parts) else None  # noqa: PTH118
+
+
+def _size(held: Any, depth: int = 0) -> int:
+    if depth > _DEEPEST:
+        return _MOST_SETTINGS
+    inner = held.values() if isinstance(held, dict) else held if isinstance(held, list) else ()
+    return 1 + sum(_size(item, depth + 1) for item in inner)
+
+
+def _value_of(held: Any, place: Api, key: Value) -> Value:
+    if isinstance(held, dict):
+        keys = tuple(Known(place.location, name) for name in held)
+        items = (_value_of(item, place, name) for name, item in zip(keys, held.values(), strict=True))
+        return Collection(place.location, "dict", tuple(items), keys)
+    if isinstance(held, list):
+        return Collection(place.location, "list", tuple(_value_of(item, place, key) for item in held))
+    if held is UNREAD:
+        return Unknown(place.location)
+    return joined((Known(place.location, held), Item(place.location, place, key)))
