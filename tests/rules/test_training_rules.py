@@ -10,6 +10,7 @@ import pytest
 from samples import good_steps, layer, model, steps_from_finiteness, training
 
 from mpdoctor.facts.causes.hidden_overflow import HiddenOverflowFacts
+from mpdoctor.facts.causes.inner_gradients import InnerGradientFacts
 from mpdoctor.facts.divergence import DivergenceFacts, TriedLayer
 from mpdoctor.facts.layer import SettingsFacts
 from mpdoctor.facts.location import Location
@@ -105,6 +106,11 @@ def hidden(name: str, is_healed: bool = True) -> dict[str, Any]:
     layers, lines = ("square", "head"), (Location("train.py", 12), None)
     facts = HiddenOverflowFacts("square", "Square", operation(name), 0.42, layers, lines, is_healed)
     return {"hidden_overflow": facts}
+
+
+def inner(flushed: int, apart: float = 0.2) -> dict[str, Any]:
+    """The gradient of a gradient penalty."""
+    return {"inner_gradients": (InnerGradientFacts(Location("train.py", 31), 512, flushed, apart),)}
 
 
 LABELS = "SparseSoftmaxCrossEntropyWithLogits"
@@ -268,6 +274,11 @@ def parted(half: float, rounded: float | None, single: float = 0.01, **more: Any
 
 # (code, id, facts, what the message or the help holds; SILENT: the rule says nothing)
 TABLE: list[tuple[str, str, dict[str, Any], tuple[str, ...] | str]] = [
+    ("MP413", "zeros", inner(96), ("96 zeros among the 512 numbers", "Scale its target inside the inner tape")),
+    ("MP413", "not-finite", inner(0, math.inf), ("is inf or NaN, and not so in float32",)),
+    ("MP413", "a-few-zeros", inner(3), SILENT),
+    ("MP413", "far-from-float32", inner(0, 0.3), SILENT),
+    ("MP413", "none", {}, SILENT),
     (
         "MP315",
         "the-second-replica-alone",
