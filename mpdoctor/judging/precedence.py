@@ -147,8 +147,6 @@ def _explains_by_its_rule(primary: Finding, finding: Finding, are_tied: Ties) ->
     nearness = _rule(primary).explains.get(finding.code)
     if nearness in ON_ONE_LINE:
         return _same_line(primary, finding) and (nearness == "line" or finding.evidence.get("at_zero") is True)
-    if nearness == "edits":
-        return finding.fix is not None and primary.fix is not None and finding.fix.edits == primary.fix.edits
     if nearness == "training" and finding.stage != "training":
         return False  # the source shows a place of its own
     return nearness is not None and _same_model(primary, finding, are_tied)

@@ -65,7 +65,7 @@ from mpdoctor.semantics.wording import text_at
 
 SEVERITY = Severity.ERROR
 FIXES = ("unsafe",)
-EXPLAINS = {"MP504": "edits", "MP907": "line", "MP912": "model"}
+EXPLAINS = {"MP907": "line", "MP912": "model"}
 CONFIRMED_LIVE = True
 LARGEST_SCALE = 32768  # the largest power of two that float16 holds
 _CANNOT_GROW = f"scale can never grow past {LARGEST_SCALE} because its gradients start from the scale in float16"

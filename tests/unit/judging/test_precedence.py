@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.remedies import RemedyFacts
-from mpdoctor.finding import AlsoSeen, Edit, Finding, Fix, Severity
+from mpdoctor.finding import AlsoSeen, Finding, Severity
 from mpdoctor.judging.precedence import Candidates, explains, merged_findings
 from mpdoctor.rules.registry import all_rules, codes_and_names
 
@@ -36,7 +36,7 @@ def seen(code: str, line: int | None = 5, stage: str = "source", **more: Any) ->
 PAIRS = [
     pytest.param(left, right, nearness, id=f"{left}-{right}")
     for left, right, nearness in EXPLAINED
-    if nearness not in ("training", "zero", "edits")
+    if nearness not in ("training", "zero")
 ]
 
 
@@ -78,17 +78,6 @@ def test_what_a_zero_broke_is_explained_on_its_line_and_what_was_too_large_is_no
     assert not explains(broken, seen(left))
 
 
-@pytest.mark.parametrize(("left", "right"), [pair for *pair, nearness in EXPLAINED if nearness == "edits"])
-def test_what_the_same_edits_mend_is_one_defect_wherever_it_is_seen(left: str, right: str) -> None:
-    fix, other = (Fix("Cast it", False, (Edit(Location("train.py", line, 9), "tf.cast("),)) for line in (3, 4))
-    speaker = seen(left, 9, fix=fix)
-    for given_order in ([speaker, seen(right, 5, fix=fix)], [seen(right, 5, fix=fix), speaker]):
-        assert codes(merged_findings(given_order)) == [left]
-    for apart in ([speaker, seen(right, 9, fix=other)], [seen(left, 9), seen(right, 9)]):
-        assert sorted(codes(merged_findings(apart))) == sorted([left, right])
-    assert not explains(seen(right, 5, fix=fix), speaker)
-
-
 @pytest.mark.parametrize(("left", "right", "nearness"), PAIRS)
 def test_right_never_explains_left(left: str, right: str, nearness: str) -> None:
     assert not explains(seen(right), seen(left))
@@ -127,7 +116,7 @@ def test_no_circle_of_explanations() -> None:
 
 def test_every_rule_explains_rules_that_there_are() -> None:
     assert {right for _, right, _ in EXPLAINED} <= {code for code, _ in codes_and_names()}
-    assert {nearness for *_, nearness in EXPLAINED} == {"line", "model", "training", "zero", "edits"}
+    assert {nearness for *_, nearness in EXPLAINED} == {"line", "model", "training", "zero"}
 
 
 # --- what ran away ----------------------------------------------------------------------------------------------
