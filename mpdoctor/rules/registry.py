@@ -57,8 +57,9 @@ class Rule:
     they must be. `is_confirmed_live` (CONFIRMED_LIVE): a live finding without a line, or on another one, confirms the
     one in the source. `never_raises` (NEVER_RAISES): it costs digits or time and explains no error on its line.
     `says_that_it_raised`, `says_that_no_model_came`: it tells how the program ended, and not why.
-    `causes_divergence` (CAUSES_DIVERGENCE): it is why weights ran away. `tells_of_divergence` (TELLS_OF_DIVERGENCE): it
-    tells that they did; of several that do the one with the smallest number is the primary, 0 of none that does.
+    `causes_divergence` (CAUSES_DIVERGENCE): it is why weights ran away, unless the finding's own evidence says False
+    under this name. `tells_of_divergence` (TELLS_OF_DIVERGENCE): it tells that they did; of several that do the one
+    with the smallest number is the primary, 0 of none that does.
     `is_never_what_if`: a float32 program has the defect as well, whatever policy it is forced to.
     `shows_in_forced_loops` (SHOWS_IN_FORCED_LOOPS): the source of a custom loop in float32 shows that it would have the
     defect under mixed_float16, and its run under that policy does not.

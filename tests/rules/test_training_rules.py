@@ -101,6 +101,10 @@ def broken(name: str, **more: Any) -> dict[str, Any]:
     return {"culprit": dataclasses.replace(facts, operation=operation(name, **more))}
 
 
+def in_first_step(name: str, **more: Any) -> CulpritFacts:
+    return dataclasses.replace(broken(name, **more)["culprit"], step=0)
+
+
 def hidden(name: str, is_healed: bool = True) -> dict[str, Any]:
     """An overflow for which no step was skipped."""
     layers, lines = ("square", "head"), (Location("train.py", 12), None)
@@ -981,6 +985,12 @@ TABLE: list[tuple[str, str, dict[str, Any], tuple[str, ...] | str]] = [
     ),
     (
         "MP907",
+        "broken-weights-in-the-first-step",
+        {"culprit": in_first_step("ReadVariableOp", in_float32=None), "steps": in_loss("Log")["steps"]},
+        ("in the very first step", "what the step itself assigns to weights"),
+    ),
+    (
+        "MP907",
         "an-update-that-breaks-the-weights",
         {
             "steps": tuple(
@@ -1089,6 +1099,18 @@ TABLE: list[tuple[str, str, dict[str, Any], tuple[str, ...] | str]] = [
     ("MP906", "factor", flushed(1.0, uses_loss_scale_factor=True, dynamic=False), ("`loss_scale_factor=2.0**13`",)),
     ("MP906", "experimental", flushed(1.0, dynamic=False, model=EXPERIMENTAL), ("`loss_scale=2.0**13`",)),
     ("MP906", "experimental-default", flushed(1.0, model=EXPERIMENTAL), ('`loss_scale="dynamic"`, which starts at',)),
+    (
+        "MP906",
+        "a-loss-that-is-never-scaled",
+        flushed(1.0, scale_dependence=dependence(0.0, loss=0.0)),
+        ("Without a loss scale", "Multiply the loss by the loss scale of the optimizer"),
+    ),
+    (
+        "MP906",
+        "a-loss-that-is-scaled",
+        flushed(1.0, scale_dependence=dependence(0.0, loss=1.0)),
+        ("At the loss scale 2^2", "from 2^9 to 2^17"),
+    ),
     ("MP906", "no-scale", flushed(1.0, scale=None), ("Without a loss scale", "LossScaleOptimizer(optimizer)")),
     (
         "MP906",

@@ -6,6 +6,10 @@ Where the outputs hardly depend on the inputs, its values become zero (a gradien
 and came out right when its target was scaled and the result divided again). Where they depend strongly, its
 values are inf. The penalty, `(norm - 1)²` or a sum of squares, is then computed from zeros or NaN.
 
+In many critics it is neither: then nothing is lost. A check that trains the program runs the last batch once more in
+float32 and compares. Where the gradient is the same, this is advice; where the batch takes none, or cannot be run in
+float32, nobody knows, and it stays a warning.
+
 ## Flagged
 ```python
 # keras: 3
