@@ -19,6 +19,7 @@ from mpdoctor.examiner.protocol.event_kinds import (
     FitEnded,
     Graph,
     HiddenOverflow,
+    InnerGradients,
     KerasUsed,
     Mended,
     Model,
@@ -52,6 +53,8 @@ from mpdoctor.progress import Progress
 
 # Stages.
 WITH_BUDGET = ("comparing with float32", "training in float32 as well", "trying remedies", "training once more")
+
+OfTraining = Remedies | TrainedAgain | Reference | HiddenOverflow | InnerGradients
 
 
 @dataclass
@@ -94,7 +97,7 @@ class Seen:
         match event:
             case Stage() | Steps():
                 self._take_progress(event, progress)
-            case Remedies() | TrainedAgain() | Reference() | HiddenOverflow():
+            case Remedies() | TrainedAgain() | Reference() | HiddenOverflow() | InnerGradients():
                 self._take_what_became_of_training(event)
             case Model() | ModelBuilt() | ModelSeen() | Training() | FitEnded():
                 self._take_model_or_training(event)
@@ -160,7 +163,7 @@ class Seen:
                 self.steps = done
                 progress.steps(done, total)
 
-    def _take_what_became_of_training(self, event: Remedies | TrainedAgain | Reference | HiddenOverflow) -> None:
+    def _take_what_became_of_training(self, event: OfTraining) -> None:
         number = event.training
         if not -len(self.trainings) <= number < 0:
             self.passed_over += 1
@@ -175,6 +178,8 @@ class Seen:
                 self.trainings[number] = replace(training, reference=reference)
             case HiddenOverflow(_, overflow):
                 self.trainings[number] = replace(training, hidden_overflow=overflow)
+            case InnerGradients(_, gradients):
+                self.trainings[number] = replace(training, inner_gradients=gradients)
             case _:
                 _assert_never(event)
 

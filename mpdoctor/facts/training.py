@@ -7,6 +7,7 @@ import math
 from mpdoctor.facts.causes.culprits import CulpritFacts, GradientCulpritFacts, TensorFacts
 from mpdoctor.facts.causes.growth import GrowthFacts
 from mpdoctor.facts.causes.hidden_overflow import HiddenOverflowFacts
+from mpdoctor.facts.causes.inner_gradients import InnerGradientFacts
 from mpdoctor.facts.causes.operations import FLOAT16_LIMIT, UNCOUNTABLE, NamedOperand, OperationFacts, excuse_of
 from mpdoctor.facts.causes.scale_dependence import SOME, ScaleDependenceFacts
 from mpdoctor.facts.causes.standstill import StandstillFacts
@@ -150,6 +151,9 @@ class TrainingFacts:
         Its steps against their float32 twins; None where nobody asked.
     hidden_overflow
         A layer in which a result overflows although no step is skipped for it; None where none was seen.
+    inner_gradients
+        Those that its last batch takes while another tape records, beside float32's; () where none is taken, or nobody
+        knows what they are in float32.
     uses_loss_scale_factor
         Keras 3's `loss_scale_factor`: a fixed scale without any check for finite gradients.
     """
@@ -188,6 +192,7 @@ class TrainingFacts:
     second: SecondTrainingFacts | None = None
     reference: ReferenceFacts | None = None
     hidden_overflow: HiddenOverflowFacts | None = None
+    inner_gradients: tuple[InnerGradientFacts, ...] = ()
 
     def moment(self, step: int, preposition: str = "in") -> str:
         """When that was, in words: steps count from 0 here, and from 1 for readers."""

@@ -174,7 +174,8 @@ def _tells_why_weights_ran_away(primary: Finding, finding: Finding) -> bool:
     if not presented.tells_of_divergence or not _ran_away(finding):
         return False
     is_first = 0 < cause.tells_of_divergence < presented.tells_of_divergence
-    return cause.causes_divergence or (is_first and _ran_away(primary))
+    causes_it = cause.causes_divergence and primary.evidence.get("causes_divergence", True)
+    return causes_it or (is_first and _ran_away(primary))
 
 
 def _told_by(finding: Finding) -> str:

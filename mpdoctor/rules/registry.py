@@ -22,6 +22,7 @@ from typing import Any, Literal
 
 from mpdoctor import rules
 from mpdoctor.facts.frozen import dataclass
+from mpdoctor.facts.training import TrainingFacts
 from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import Crashed, Finding, Severity
 from mpdoctor.program.breakdown import breakdown_from_error
@@ -56,11 +57,14 @@ class Rule:
     they must be. `is_confirmed_live` (CONFIRMED_LIVE): a live finding without a line, or on another one, confirms the
     one in the source. `never_raises` (NEVER_RAISES): it costs digits or time and explains no error on its line.
     `says_that_it_raised`, `says_that_no_model_came`: it tells how the program ended, and not why.
-    `causes_divergence` (CAUSES_DIVERGENCE): it is why weights ran away. `tells_of_divergence` (TELLS_OF_DIVERGENCE): it
-    tells that they did; of several that do the one with the smallest number is the primary, 0 of none that does.
+    `causes_divergence` (CAUSES_DIVERGENCE): it is why weights ran away, unless the finding's own evidence says False
+    under this name. `tells_of_divergence` (TELLS_OF_DIVERGENCE): it tells that they did; of several that do the one
+    with the smallest number is the primary, 0 of none that does.
     `is_never_what_if`: a float32 program has the defect as well, whatever policy it is forced to.
     `shows_in_forced_loops` (SHOWS_IN_FORCED_LOOPS): the source of a custom loop in float32 shows that it would have the
     defect under mixed_float16, and its run under that policy does not.
+    `in_light_of` (a function of this name): what is left of a finding in the source once a training has been measured,
+    `in_light_of(finding, training)`; the finding itself where the training says nothing about it.
     `fixes` (FIXES): whether its findings in the source may carry edits that are "safe" (the program means the same, or
     raised before), or "unsafe"."""
 
@@ -82,6 +86,7 @@ class Rule:
     is_never_what_if: bool = False
     shows_in_forced_loops: bool = False
     fixes: tuple[str, ...] = ()
+    in_light_of: Callable[[Finding, TrainingFacts], Finding] | None = None
 
     @property
     def speaks_of_the_error(self) -> bool:
@@ -192,6 +197,7 @@ def _rule_from_module(module: ModuleType, match: re.Match[str]) -> Rule:
         is_never_what_if=getattr(module, "NEVER_WHAT_IF", False),
         shows_in_forced_loops=getattr(module, "SHOWS_IN_FORCED_LOOPS", False),
         fixes=getattr(module, "FIXES", ()),
+        in_light_of=getattr(module, "in_light_of", None),
     )
 
 

@@ -158,6 +158,16 @@ def test_a_right_model_gives_no_finding(facts: ModelFacts) -> None:
         (["MP107", "MP201"], "body (Dense) are float16", model(layer("body", "float16"), HALF_HEAD)),
         (
             ["MP107"],
+            "The weights of first and second (Dense) are float16",
+            model(
+                layer("first", "float16", made_at=None),
+                layer("second", "float16", made_at=None),
+                HEAD,
+                policy="float16",
+            ),
+        ),
+        (
+            ["MP107"],
             "The weights of body and middle",
             model(
                 layer("body", "float16"), layer("middle", "float16"), HEAD, policy="float16", global_policy="float16"

@@ -10,6 +10,7 @@ import pytest
 from samples import good_steps, layer, model, steps_from_finiteness, training
 
 from mpdoctor.facts.causes.hidden_overflow import HiddenOverflowFacts
+from mpdoctor.facts.causes.inner_gradients import InnerGradientFacts
 from mpdoctor.facts.divergence import DivergenceFacts, TriedLayer
 from mpdoctor.facts.layer import SettingsFacts
 from mpdoctor.facts.location import Location
@@ -100,11 +101,20 @@ def broken(name: str, **more: Any) -> dict[str, Any]:
     return {"culprit": dataclasses.replace(facts, operation=operation(name, **more))}
 
 
+def in_first_step(name: str, **more: Any) -> CulpritFacts:
+    return dataclasses.replace(broken(name, **more)["culprit"], step=0)
+
+
 def hidden(name: str, is_healed: bool = True) -> dict[str, Any]:
     """An overflow for which no step was skipped."""
     layers, lines = ("square", "head"), (Location("train.py", 12), None)
     facts = HiddenOverflowFacts("square", "Square", operation(name), 0.42, layers, lines, is_healed)
     return {"hidden_overflow": facts}
+
+
+def inner(flushed: int, apart: float = 0.2) -> dict[str, Any]:
+    """The gradient of a gradient penalty."""
+    return {"inner_gradients": (InnerGradientFacts(Location("train.py", 31), 512, flushed, apart),)}
 
 
 LABELS = "SparseSoftmaxCrossEntropyWithLogits"
@@ -268,6 +278,11 @@ def parted(half: float, rounded: float | None, single: float = 0.01, **more: Any
 
 # (code, id, facts, what the message or the help holds; SILENT: the rule says nothing)
 TABLE: list[tuple[str, str, dict[str, Any], tuple[str, ...] | str]] = [
+    ("MP413", "zeros", inner(96), ("96 zeros among the 512 numbers", "Scale its target inside the inner tape")),
+    ("MP413", "not-finite", inner(0, math.inf), ("is inf or NaN, and not so in float32",)),
+    ("MP413", "a-few-zeros", inner(3), SILENT),
+    ("MP413", "far-from-float32", inner(0, 0.3), SILENT),
+    ("MP413", "none", {}, SILENT),
     (
         "MP315",
         "the-second-replica-alone",
@@ -970,6 +985,12 @@ TABLE: list[tuple[str, str, dict[str, Any], tuple[str, ...] | str]] = [
     ),
     (
         "MP907",
+        "broken-weights-in-the-first-step",
+        {"culprit": in_first_step("ReadVariableOp", in_float32=None), "steps": in_loss("Log")["steps"]},
+        ("in the very first step", "what the step itself assigns to weights"),
+    ),
+    (
+        "MP907",
         "an-update-that-breaks-the-weights",
         {
             "steps": tuple(
@@ -1078,6 +1099,18 @@ TABLE: list[tuple[str, str, dict[str, Any], tuple[str, ...] | str]] = [
     ("MP906", "factor", flushed(1.0, uses_loss_scale_factor=True, dynamic=False), ("`loss_scale_factor=2.0**13`",)),
     ("MP906", "experimental", flushed(1.0, dynamic=False, model=EXPERIMENTAL), ("`loss_scale=2.0**13`",)),
     ("MP906", "experimental-default", flushed(1.0, model=EXPERIMENTAL), ('`loss_scale="dynamic"`, which starts at',)),
+    (
+        "MP906",
+        "a-loss-that-is-never-scaled",
+        flushed(1.0, scale_dependence=dependence(0.0, loss=0.0)),
+        ("Without a loss scale", "Multiply the loss by the loss scale of the optimizer"),
+    ),
+    (
+        "MP906",
+        "a-loss-that-is-scaled",
+        flushed(1.0, scale_dependence=dependence(0.0, loss=1.0)),
+        ("At the loss scale 2^2", "from 2^9 to 2^17"),
+    ),
     ("MP906", "no-scale", flushed(1.0, scale=None), ("Without a loss scale", "LossScaleOptimizer(optimizer)")),
     (
         "MP906",

@@ -20,12 +20,15 @@ class GradientTapes:
         What a tape was asked to differentiate last.
     sources
         By what a tape was ever asked to differentiate, by identity.
+    took_inner
+        Whether a tape was ever asked by anything but variables: of a gradient penalty the inner one is.
     """
 
     def __init__(self, losses: Callable[[], Losses]) -> None:
         self._losses = losses
         self.differentiated: tf.Tensor | None = None
         self.sources: set[int] = set()
+        self.took_inner = False
         self._failed_in: BaseException | None = None
 
     def install(self) -> None:
@@ -47,7 +50,9 @@ class GradientTapes:
 
         self._losses().differentiated(target, sources)
         self.differentiated = target
-        self.sources.update(map(id, tf.nest.flatten(sources)))
+        flat = tf.nest.flatten(sources)
+        self.sources.update(map(id, flat))
+        self.took_inner = self.took_inner or any(not hasattr(source, "assign") for source in flat)
         return original(tape, target, sources, *args, **kwargs)
 
     def leave(

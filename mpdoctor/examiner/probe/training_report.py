@@ -10,6 +10,7 @@ from mpdoctor.examiner.probe.training_facts import names_of_optimizers, trained_
 from mpdoctor.examiner.probe.tried_remedies import tried_remedies
 from mpdoctor.examiner.protocol.event_kinds import Remedies, TrainedAgain
 from mpdoctor.examiner.reference.hidden_overflows import tell_hidden_overflows
+from mpdoctor.examiner.reference.inner_gradients import tell_inner_gradients
 from mpdoctor.examiner.reference.unmoved_weights import tell_lost_gradients
 from mpdoctor.examiner.second_training.second_training import SHARE
 from mpdoctor.facts.failure import FailureFacts
@@ -45,6 +46,7 @@ def report_training(training: Training, ended: str, failure: FailureFacts | None
         events.training(training_facts(training, observed, model, name, ended, failure))
     if failure is None and ended != "budget":
         tell_hidden_overflows(training.session, training.replay, observed_optimizers)
+        tell_inner_gradients(training.session, training.replay, observed_optimizers)
     if training.reference is not None:
         run_again = functools.partial(_run_again, training)
         training.reference.tell(observed_optimizers, failure, optimizers.all, run_again)

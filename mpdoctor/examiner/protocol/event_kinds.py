@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Literal, Union, get_args
 
 from mpdoctor.facts.causes.hidden_overflow import HiddenOverflowFacts
+from mpdoctor.facts.causes.inner_gradients import InnerGradientFacts
 from mpdoctor.facts.examination import TimingFacts
 from mpdoctor.facts.failure import FailureFacts, MendedFacts
 from mpdoctor.facts.fit_ending import EndingFacts
@@ -154,6 +155,14 @@ class HiddenOverflow:
 
 
 @dataclass(frozen=True)
+class InnerGradients:
+    """What 16 bits lose of gradients that are taken while another tape records. `training`: as in Remedies."""
+
+    training: int
+    facts: tuple[InnerGradientFacts, ...]
+
+
+@dataclass(frozen=True)
 class FitEnded:
     """How the end of the fit() of the last trainings went."""
 
@@ -246,6 +255,7 @@ Event = Union[
     Remedies,
     TrainedAgain,
     HiddenOverflow,
+    InnerGradients,
     Reference,
     FitEnded,
     TrainingStatus,

@@ -42,6 +42,7 @@ class Passage(NamedTuple):
     unscaled_calls: int
     loss_dtype: str  # of the loss that is scaled, "" where none is
     too_large: float | None  # that loss, where it is finite and the scaled one is not
+    added_up: Norms  # of all that tapes gave for a variable, where more than one did
 
 
 class GradientCatcher:
@@ -67,6 +68,7 @@ class GradientCatcher:
         self._arrived: Norms = {}
         self._applied: Norms = {}
         self._taped: list[tuple[float, Norms]] = []
+        self._sums: dict[str, tuple[int, tf.Tensor]] = {}  # how many tapes gave what in all
         self._unscaled_calls, self._loss_dtype = 0, ""
         self._too_large: float | None = None
 
@@ -119,7 +121,16 @@ class GradientCatcher:
         named = [hasattr(variable, "name") and hasattr(variable, "assign") for variable in variables]
         if all(named):
             self._taped.append((loss, self._norms(tf.nest.flatten(gradients), variables)))
+            self._add_up(tf.nest.flatten(gradients), variables)
         return gradients
+
+    def _add_up(self, gradients: list[tf.Tensor], variables: list[KerasVariable]) -> None:
+        for gradient, variable in zip(gradients, variables):
+            path = self._keras.path(variable)
+            times, total = self._sums.get(path, (0, gradient))
+            if gradient is not None:
+                dense = tf.convert_to_tensor(total) + tf.convert_to_tensor(gradient) if times else gradient
+                self._sums[path] = times + 1, dense
 
     def _scale(
         self,
@@ -160,6 +171,7 @@ class GradientCatcher:
             self._unscaled_calls,
             self._loss_dtype,
             self._too_large,
+            {path: float(tf.norm(_dense_values(total))) for path, (times, total) in self._sums.items() if times > 1},
         )
         self._clear()
         return passage
@@ -239,29 +251,36 @@ def _exponents(low: float, high: float, at_low: Norms, at_high: Norms) -> tuple[
     )
 
 
-def _quotients(scale: float, passage: Passage) -> list[float]:
-    """For each variable: the gradient handed to the outermost optimizer divided by the tape's, with calls of
+def _quotients(scale: float, passage: Passage, taped: Norms) -> list[float]:
+    """For each variable: the gradient handed to the outermost optimizer divided by the tape's (`taped`), with calls of
     get_unscaled_gradients taken out."""
-    known = [path for path in passage.applied if passage.taped.get(path) and passage.applied[path]]
+    known = [path for path in passage.applied if taped.get(path) and passage.applied[path]]
     unscaling = scale**passage.unscaled_calls
-    return [passage.applied[path] / passage.taped[path] * unscaling for path in known]
+    return [passage.applied[path] / taped[path] * unscaling for path in known]
 
 
 def _constant_divisor(low: float, high: float, at_low: Passage, at_high: Passage) -> float | None:
-    quotients = _quotients(low, at_low) + _quotients(high, at_high)
+    quotients = _quotients(low, at_low, at_low.taped) + _quotients(high, at_high, at_high.taped)
     divisor = 1 / quotients[0] if quotients else 1.0
     is_same = all(abs(quotient * divisor - 1) < EQUAL for quotient in quotients)
     return divisor if is_same and abs(divisor - 1) > EQUAL else None
 
 
 def _is_divided(scale: float, passage: Passage) -> bool:
-    quotients = sorted(_quotients(scale, passage))
+    quotients = sorted(_quotients(scale, passage, passage.taped))
     return bool(quotients) and quotients[len(quotients) // 2] < scale**-0.5
 
 
 def _on_the_way(scale: float, passage: Passage) -> str:
     """What happened between the tape and the outermost optimizer besides get_unscaled_gradients."""
-    quotients = _quotients(scale, passage)
+    way = _way(scale, _quotients(scale, passage, passage.taped))
+    if way != "changed" or not passage.added_up:
+        return way
+    way = _way(scale, _quotients(scale, passage, passage.added_up))
+    return "added up" if way == "changed" else way
+
+
+def _way(scale: float, quotients: list[float]) -> str:
     if all(abs(quotient - 1) < EQUAL for quotient in quotients):
         return ""
     return "divided" if all(abs(quotient * scale - 1) < EQUAL for quotient in quotients) else "changed"

@@ -28,7 +28,8 @@ class ScaleDependenceFacts:
         How often get_unscaled_gradients is called in a step.
     on_the_way
         What the training code itself does with the gradients between the tape and the optimizer: "divided" by just
-        the loss scale, "changed" otherwise (clipped), "" nothing.
+        the loss scale, "changed" otherwise (clipped), "" nothing; "added up" where several tapes gave gradients of one
+        variable, which are neither applied as they are nor divided.
     divided_by
         The number by which the training code divides all gradients on that way, the same at both loss scales; None
         where there is no such number.

@@ -81,6 +81,10 @@ LEARNT_NAN = "`adapt()` has learnt NaN: it squares in float16, where 256² is in
 LARGEST_HALF, SMALLEST_NORMAL = 65504.0, 6.1e-5
 OF_BYTES = (1 / 256, 1 / 100)  # the scales for bytes: 1/255, 1/127.5, 1/128
 HELP = 'Give it `dtype="float32"`; the next layer casts its output.'
+PUTS_OUT_MORE = (
+    'Give it `dtype="float32"`, and keep what it puts out within 65504: the next layer casts that to float16. A mask '
+    "is made with numbers such as -1e4."
+)
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
@@ -97,7 +101,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         fix = unsafe_fix('Give it dtype="float32"', in_float32(facts, call))
         if outside is not None:
             message = f"{name} computes in float16, and {outside}"
-            yield Finding(message, HELP, call.location, severity=Severity.WARNING, fix=fix)
+            yield Finding(message, _help(outside), call.location, severity=Severity.WARNING, fix=fix)
         else:
             yield Finding(_message(name, dtype), HELP, call.location, fix=fix)
 
@@ -115,12 +119,16 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
             f"{layer.class_name} computes in float16, and {outside}"
             if outside
             else _message(layer.class_name, layer.compute_dtype),
-            HELP,
+            _help(outside),
             layer.made_at,
             layer=layer.path,
             severity=Severity.WARNING if outside else None,
             evidence={"policy": layer.policy},
         )
+
+
+def _help(outside: str | None) -> str:
+    return PUTS_OUT_MORE if outside == BEYOND["scale"] else HELP
 
 
 def _is_half_preprocessing(model: ModelFacts, layer: LayerFacts) -> bool:

@@ -92,7 +92,7 @@ from mpdoctor.semantics.wording import receiver_text
 
 SEVERITY = Severity.ERROR
 FIXES = ("unsafe",)
-EXPLAINS = {"MP912": "model"}
+EXPLAINS = {"MP906": "model", "MP908": "model", "MP912": "model"}
 CONFIRMED_LIVE = True
 
 

@@ -70,6 +70,7 @@ from mpdoctor.semantics.source.edits.expressions import argument_at, expression_
 from mpdoctor.semantics.source.edits.loops.scaled_losses import unscaled_at_tape, zeroed_behind
 from mpdoctor.semantics.source.edits.made.layers import called
 from mpdoctor.semantics.source.optimizers.attribute_access import same_object
+from mpdoctor.semantics.source.optimizers.clipping import is_divided_by_its_size
 from mpdoctor.semantics.source.optimizers.gradients import (
     TRANSPARENT_ROOTS,
     UNSCALING,
@@ -93,6 +94,10 @@ from mpdoctor.semantics.wording import receiver_text
 SEVERITY = Severity.WARNING
 FIXES = ("unsafe",)
 EXPLAINS = {"MP912": "model"}
+AVERAGE_INSIDE = (
+    "Leave the average to the optimizer inside (`SGD(momentum=0.9)`, `Adam(beta_1=0.9)`), which is given gradients "
+    "that are unscaled and finite."
+)
 SET_BACK = (
     "Set the variables back to zero after each time that they are applied, `variable.assign(tf.zeros_like(variable))`: "
     "then all gradients in them carry the same scale."
@@ -117,12 +122,17 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
                     f"`{call.method}` adds up gradients that are still multiplied by the loss scale, and "
                     f"`{(apply or kept or call).method}` may change the scale after each of them: the sum mixes "
                     "several scales, and an overflow stays in it.",
-                    _help_for_step(facts, apply) if apply is not None else SET_BACK,
+                    _help_for_step(facts, apply) if apply is not None else _help_for_kept(call),
                     call.location,
                     fix=_fix_of_step(facts, call, apply, gradient)
                     if apply is not None
                     else _fix_by_setting_back(facts, call, kept),
                 )
+
+
+def _help_for_kept(kept: Call) -> str:
+    """An average is meant to persist."""
+    return SET_BACK if _is_sum(kept) else AVERAGE_INSIDE
 
 
 def _help_for_step(facts: SourceFacts, apply: Call) -> str:
@@ -279,7 +289,8 @@ def _holds_no_scaled(value: Value) -> bool:
     """Whether it is made of gradients and is independent of their scale."""
     if isinstance(value, Attribute):
         return value.name in OF_NO_SCALE
-    return unscales(value) or divided_by_scale(value) or (isinstance(value, Call) and value.method in AT_ANY_SCALE)
+    is_same = isinstance(value, Call) and value.method in AT_ANY_SCALE
+    return is_same or unscales(value) or divided_by_scale(value) or is_divided_by_its_size(value)
 
 
 def _each_time(apply: Call, kept: Call) -> bool:

@@ -6,6 +6,10 @@ Where the outputs hardly depend on the inputs, its values become zero (a gradien
 and came out right when its target was scaled and the result divided again). Where they depend strongly, its
 values are inf. The penalty, `(norm - 1)²` or a sum of squares, is then computed from zeros or NaN.
 
+In many critics it is neither: then nothing is lost. A check that trains the program runs the last batch once more in
+float32 and compares. Where the gradient is the same, this is advice; where the batch takes none, or cannot be run in
+float32, nobody knows, and it stays a warning.
+
 ## Flagged
 ```python
 # keras: 3
@@ -57,8 +61,12 @@ tensorflow/tensorflow#48662, tensorflow/neural-structured-learning#96.
 
 from __future__ import annotations
 
+import dataclasses
+import math
 from collections.abc import Iterator
 
+from mpdoctor.facts.causes.inner_gradients import InnerGradientFacts
+from mpdoctor.facts.training import TrainingFacts
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.policy_settings import UNSURE
@@ -74,6 +82,10 @@ from mpdoctor.semantics.source.programs.branches import exclude_each_other, is_f
 
 SEVERITY = Severity.WARNING
 FIXES = ("unsafe",)
+HELP = (
+    "Scale its target inside the inner tape, or scale `output_gradients`, and divide the gradient by the same number "
+    'in float32. Or give the layers that it runs through `dtype="float32"`.'
+)
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
@@ -90,12 +102,56 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
                 "This inner gradient runs through float16 layers without a loss scale: values below 3e-08 become zero "
                 "in "
                 "the penalty that is computed from it.",
-                "Scale its target inside the inner tape, or scale `output_gradients`, and divide the gradient by the "
-                "same "
-                'number in float32. Or give the layers that it runs through `dtype="float32"`.',
+                HELP,
                 inner.location,
                 fix=unsafe_fix("Scale the inner gradient by 1024", *scaled_inner_gradient(facts, inner)),
             )
+
+
+def in_training(training: TrainingFacts) -> Iterator[Finding]:
+    for line in dict.fromkeys(seen.location for seen in training.inner_gradients if seen.location is not None):
+        lost = [seen for seen in training.inner_gradients if seen.location == line and seen.is_lost]
+        if lost:
+            yield Finding(
+                f"In the last batch of the short training this inner gradient {_lost(lost[0])}: it runs through "
+                "float16 layers without a loss scale.",
+                HELP,
+                line,
+                model=training.model.id,
+                evidence={"numbers": lost[0].numbers, "flushed": lost[0].flushed, "apart": lost[0].apart},
+            )
+
+
+def in_light_of(finding: Finding, training: TrainingFacts) -> Finding:
+    """Advice where the training's last batch was run once more in float32 and nothing is lost of the gradient."""
+    place = finding.location
+    on_line = [
+        seen
+        for seen in training.inner_gradients
+        if place and seen.location and (seen.location.path, seen.location.line) == (place.path, place.line)
+    ]
+    if not on_line or not all(seen.is_kept for seen in on_line):
+        return finding
+    worst = max(on_line, key=lambda seen: seen.apart)
+    return dataclasses.replace(
+        finding,
+        message="This inner gradient runs through float16 layers without a loss scale. It came to no harm in the last "
+        f"batch of the short training: {_kept(worst)}. Where it falls below 3e-08, it becomes zero.",
+        severity=Severity.INFO,
+        fix=None,
+        evidence={**finding.evidence, "numbers": worst.numbers, "flushed": worst.flushed, "apart": worst.apart},
+    )
+
+
+def _kept(seen: InnerGradientFacts) -> str:
+    zeros = f", and {seen.flushed} of its {seen.numbers} numbers became zero" if seen.flushed else ""
+    return f"it is {seen.apart:.2%} from what float32 computes{zeros}"
+
+
+def _lost(seen: InnerGradientFacts) -> str:
+    if math.isfinite(seen.apart):
+        return f"has {seen.flushed} zeros among the {seen.numbers} numbers that are not zero in float32"
+    return "is inf or NaN, and not so in float32"
 
 
 def _runs_in_float16(facts: SourceFacts, inner: Call) -> bool:

@@ -52,6 +52,8 @@ FIXES = ("safe", "unsafe")
 SOMEWHERE_LOST = frozenset().union(*LOST.values())
 SOMEWHERE_OWN = frozenset().union(*OWN.values())
 UNSET = ("None", "False", "0.99")  # values of the inner optimizer that make reading the wrapper's attribute harmless
+CAUSES_DIVERGENCE = True
+LIMITS = ("clipnorm", "clipvalue", "global_clipnorm")  # without which updates are larger than the program wants them
 RENAMED = {"lr": "learning_rate"}  # Keras 3 optimizers have no `lr`; the wrapper does pass `learning_rate` on
 
 
@@ -75,7 +77,7 @@ def _set_on_wrapper(facts: SourceFacts) -> Iterator[Finding]:
             f"{goes_on if goes_on is not None else 'its own value'}.",
             _help_for_write(facts, write, of, value, on_condition=not of_wrapper),
             write.location,
-            evidence={"attribute": write.name, "inner_value": goes_on},
+            evidence={"attribute": write.name, "inner_value": goes_on, "causes_divergence": write.name in LIMITS},
             fix=_fix(facts, write) if of_wrapper else None,
         )
 
@@ -128,7 +130,7 @@ def _read_from_wrapper(facts: SourceFacts) -> Iterator[Finding]:
             f"{name_of_optimizer(inside[0])} has {held}.",
             f"Read it from the inner optimizer: `{of}.inner_optimizer.{read.name}`.",
             read.location,
-            evidence={"attribute": read.name, "inner_value": held},
+            evidence={"attribute": read.name, "inner_value": held, "causes_divergence": False},
             fix=unsafe_fix("Read it from the inner optimizer", of_inner_optimizer(facts, read)),
         )
 
@@ -155,6 +157,7 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
                 evidence={
                     "attribute": write.name,
                     "wrapper_value": write.value,
+                    "causes_divergence": write.name in LIMITS,
                     "inner_value": write.inner_value,
                 },
             )

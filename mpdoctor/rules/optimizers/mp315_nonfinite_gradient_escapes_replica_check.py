@@ -41,6 +41,7 @@ Found by measuring; there is no report on GitHub.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 
 from mpdoctor.facts.model import ModelFacts
@@ -114,6 +115,18 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
             "replicas": sorted({replica for n in escaped for replica in training.steps[n].nonfinite_replicas}),
             "gradient": training.steps[escaped[0]].first_nonfinite,
         },
+    )
+
+
+def in_light_of(finding: Finding, training: TrainingFacts) -> Finding:
+    """Advice where the strategy found one device: what one machine lacks another one may have."""
+    model = training.model
+    if model.replicas > 1 or training.replicas > 1 or f"tensorflow.distribute.{model.strategy}" not in STRATEGIES:
+        return finding
+    return dataclasses.replace(
+        finding,
+        message=f"{finding.message} On this machine the strategy has one device, so that nothing escapes here.",
+        severity=Severity.INFO,
     )
 
 

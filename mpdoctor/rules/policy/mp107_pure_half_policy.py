@@ -159,9 +159,11 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
         return
     for pure_layer in _pure_layers(model):
         by_policy = model.policy_set and pure_layer.policy == model.global_policy
-        alike = [layer.path for layer in model.layers if layer.policy == pure_layer.policy and _trainable_half(layer)]
+        pure = [layer for layer in model.layers if layer.policy == pure_layer.policy and _trainable_half(layer)]
+        together = by_policy or pure_layer.made_at is None
+        alike = [layer.path for layer in pure if by_policy or not together or _is_told_with(layer, pure_layer)]
         yield Finding(
-            f"The weights of {listed(alike) if by_policy else pure_layer.path} ({pure_layer.class_name}) are "
+            f"The weights of {listed(alike) if together else pure_layer.path} ({pure_layer.class_name}) are "
             f"{pure_layer.variable_dtype}: updates smaller than a weight's last bit are lost.",
             f'Use "mixed_{pure_layer.policy}", which computes in {pure_layer.policy} and keeps float32 weights.',
             None if by_policy else pure_layer.made_at,
@@ -196,7 +198,13 @@ def _pure_layers(model: ModelFacts) -> list[LayerFacts]:
     ]
     if model.policy_set and model.global_policy in PURE_HALF:
         return [layer for layer in pure if layer.policy != model.global_policy] + pure[:1]
-    return pure
+    return [layer for n, layer in enumerate(pure) if not any(_is_told_with(layer, first) for first in pure[:n])]
+
+
+def _is_told_with(layer: LayerFacts, first: LayerFacts) -> bool:
+    """Whether one finding tells of both: layers of one class and policy that no line of the user's makes."""
+    have_no_line = layer.made_at is None and first.made_at is None
+    return have_no_line and (layer.class_name, layer.policy) == (first.class_name, first.policy)
 
 
 def _trainable_half(layer: LayerFacts) -> bool:

@@ -99,7 +99,7 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
     if not lost and not turned:
         return
     begins = next((step.begins for step in reference.steps if step.begins), "")
-    scale, room = reference.steps[-1].loss_scale, reference.room
+    scale, room = _scale_of_gradients(training, reference), reference.room
     yield Finding(
         _story(lost, scale, reference, begins) if lost else _turned_story(turned, scale, reference),
         _remedy(training, room, scale),
@@ -115,6 +115,13 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
             **({"cosines": turned} if turned else {}),
         },
     )
+
+
+def _scale_of_gradients(training: TrainingFacts, reference: ReferenceFacts) -> float | None:
+    """None where the program never multiplies its loss by the scale that its optimizer has."""
+    depends = training.scale_dependence
+    is_never_scaled = depends is not None and depends.loss is not None and not depends.is_scaled
+    return None if is_never_scaled else reference.steps[-1].loss_scale
 
 
 def _is_by_scale(training: TrainingFacts) -> bool:
@@ -189,6 +196,8 @@ def _story(lost: dict[str, float], scale: float | None, reference: ReferenceFact
 
 def _remedy(training: TrainingFacts, room: ScaleRoom | None, scale: float | None) -> str:
     if scale is None:
+        if training.reference is not None and training.reference.steps[-1].loss_scale is not None:
+            return "Multiply the loss by the loss scale of the optimizer before it is differentiated."
         return "Give the optimizer a loss scale: `LossScaleOptimizer(optimizer)`."
     if room is None:
         return "Raise the loss scale. (No other scale was tried.)"

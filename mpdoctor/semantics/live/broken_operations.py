@@ -174,8 +174,8 @@ def _remedy_of_source(operation: OperationFacts, in_float32: str) -> str:
         return f"Find the NaN or inf in the {given}: `tf.debugging.assert_all_finite({given}, '{given}')`."
     if operation.name in READING:
         return (
-            "Check its initial value and the steps before. A dynamic loss scale skips a step whose gradients are inf "
-            "or NaN."
+            "Check its initial value, the steps before, and what a step assigns to weights by itself. A dynamic loss "
+            "scale skips a step whose gradients are inf or NaN, and checks nothing else."
         )
     if operation.constant is not None and not operation.masked:
         return _remedy_of_constant(operation.constant, in_float32)

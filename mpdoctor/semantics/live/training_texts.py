@@ -170,6 +170,12 @@ def remedy_from_culprit(training: TrainingFacts) -> str:
         return remedy_of_growth(training)
     found, loss = training.gradient_culprit, training.loss_culprit
     if training.culprit is not None and is_of_weights(training.culprit.operation):
+        if training.culprit.step == 0:
+            return (
+                "A weight is inf or NaN in the very first step, before the layer is called. Check its initial value, "
+                "and what the step itself assigns to weights before it calls the model again: gradients of a scaled "
+                "loss are inf now and then, and only what the optimizer applies is checked."
+            )
         return (
             "A weight is inf or NaN before the step begins. Check its initial value and the earlier steps: a learning "
             "rate that is too high, an epsilon that is 0 in float16, or gradients that are applied without a check."

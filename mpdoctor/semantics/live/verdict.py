@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from statistics import median
 
 from mpdoctor.facts.training import OperationFacts, StepFacts, TrainingFacts
 from mpdoctor.finding import Probe, Verdict
@@ -14,6 +15,8 @@ from mpdoctor.semantics.live.verdict_meanings import (
     SMALLEST_NORMAL,
 )
 
+FEWEST_LOSSES = 3  # in a third of the steps
+GROWN = 2.0  # times as large: from batch to batch a loss differs less
 DEPENDS_BEYOND = 0.5  # an exponent nearer to 0 than this is 0, measured on a batch
 
 
@@ -88,7 +91,18 @@ def _verdict_of_updates(training: TrainingFacts) -> tuple[Verdict, str]:
     seen = training.scale_dependence
     depends = seen is not None and abs(seen.median) > DEPENDS_BEYOND
     but = "; but the size of the updates depends on the loss scale" if depends else ""
-    return Verdict.HEALTHY, _settled_after(training.steps) + but
+    return Verdict.HEALTHY, _settled_after(training.steps) + but + _but_its_loss_grew(training)
+
+
+def _but_its_loss_grew(training: TrainingFacts) -> str:
+    """In words, where the one loss of a program did: those of a GAN grow by turns. "" where it did not, or may be less
+    than 0."""
+    losses = [step.loss for step in training.steps if step.loss is not None and math.isfinite(step.loss)]
+    third = len(losses) // 3
+    if training.name or third < FEWEST_LOSSES or min(losses) <= 0:
+        return ""
+    first, last = median(losses[:third]), median(losses[-third:])
+    return f"; but the loss grew, in the median from {first:.3g} to {last:.3g}" if last > GROWN * first else ""
 
 
 def _late_steps(training: TrainingFacts) -> tuple[StepFacts, ...]:

@@ -143,6 +143,17 @@ def test_weights_that_ran_away_are_told_once(findings: list[str], presented: lis
     assert len(merged_findings(two_models)) == 2
 
 
+@pytest.mark.parametrize(
+    ("evidence", "presented"),
+    [
+        ({"attribute": "global_clipnorm", "causes_divergence": True}, ["MP302"]),
+        ({"attribute": "epsilon", "causes_divergence": False}, ["MP302", "MP902"]),
+    ],
+)
+def test_a_limit_that_is_lost_explains_weights_that_ran_away(evidence: dict[str, Any], presented: list[str]) -> None:
+    assert codes(merged_findings([seen("MP302", 12, evidence=evidence), ran_away("MP902", 20)])) == presented
+
+
 def test_what_was_also_seen_does_not_tell_the_story_again() -> None:
     story = "The training diverges: the largest weight went from 0.5 to 21."
     first = ran_away("MP904", 20, message=f"The output is not finite. {story}")

@@ -41,6 +41,12 @@ def history(applied: str, scale: float = 32768.0, loss: float | None = 0.5) -> t
     return tuple(steps)
 
 
+def rising(by: float, first: float = 1.0) -> tuple[StepFacts, ...]:
+    """50 applied steps whose loss is so many times larger in each; a first one below 0 stays the only one."""
+    steps = tuple(StepFacts(32768.0, True, None, by**number) for number in range(50))
+    return (dataclasses.replace(steps[0], loss=first), *steps[1:])
+
+
 def floored(applied: str) -> tuple[StepFacts, ...]:
     """The same at Keras 2's floor of 1."""
     return tuple(dataclasses.replace(step, loss_scale=max(step.loss_scale or 1.0, 1.0)) for step in history(applied))
@@ -329,6 +335,10 @@ TABLE: list[tuple[str, tuple[StepFacts, ...], dict[str, Any], Verdict, str]] = [
         Verdict.HEALTHY,
         "50 steps, none skipped; but the size of the updates depends on the loss scale",
     ),
+    ("the-loss-grew", rising(1.1), {}, Verdict.HEALTHY, "; but the loss grew, in the median from 2.05 to 52.3"),
+    ("the-loss-grew-a-little", rising(1.005), {}, Verdict.HEALTHY, "50 steps, none skipped"),
+    ("one-of-a-gan", rising(1.1), {"name": "generator"}, Verdict.HEALTHY, "50 steps, none skipped"),
+    ("below-zero", rising(1.1, -1.0), {}, Verdict.HEALTHY, "50 steps, none skipped"),
     (
         "depends-a-little",
         history("+" * 50),
@@ -347,7 +357,8 @@ def test_a_history_gets_its_verdict(
 ) -> None:
     found, why = verdict_from_training(training(steps, **facts))
     assert (found, words in why) == (verdict, True), why
-    assert ("depends on the loss scale" in why) == ("depends on the loss scale" in words)
+    for more in ("depends on the loss scale", "the loss grew"):
+        assert (more in why) == (more in words)
 
 
 def test_every_verdict_is_reached_and_defined_by_numbers() -> None:

@@ -7,8 +7,8 @@ from typing import TypeGuard
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.memoize import asked_once
 from mpdoctor.program.user_definitions import Parameter
-from mpdoctor.program.values import Attribute, Collection, Item, Known, Value, is_api, options
-from mpdoctor.semantics.source.optimizers.gradients import KEEPING_NUMBERS
+from mpdoctor.program.values import Attribute, Collection, Item, Known, Value, is_api, known, options
+from mpdoctor.semantics.source.optimizers.gradients import KEEPING_NUMBERS, is_gradient_call, until_gradients
 from mpdoctor.semantics.source.optimizers.scaling import DIVIDING, DIVIDING_OPS, MULTIPLYING
 
 # Function → the positions of the limits, and their names.
@@ -43,6 +43,7 @@ MEASURING = (
 INVERTING = ("tensorflow.rsqrt", "keras.ops.rsqrt", "tensorflow.reciprocal", "keras.ops.reciprocal")
 CHOOSING = ("tensorflow.where", "keras.ops.where")
 PASSING = ("builtins.list", "builtins.tuple", "tensorflow.cast", "keras.ops.cast", "tensorflow.convert_to_tensor")
+SMALLEST_LIMIT = 1e-3  # a smaller number keeps a divisor from 0
 LARGEST_LIMIT = 1000  # a larger number may have been chosen for scaled gradients
 # What to give the inner optimizer instead.
 ARGUMENT = {"clip_by_global_norm": "global_clipnorm", "clip_by_norm": "clipnorm", "clip_by_average_norm": "clipnorm"}
@@ -73,7 +74,7 @@ def argument_for(call: Call) -> str:
 def cuts_by_norm(value: Value, gradient: Call) -> TypeGuard[Operation | Call]:
     """Whether it makes gradients smaller by their own size: `g / tf.maximum(1.0, norm / limit)`,
     `g * tf.minimum(1.0, limit / norm)`, `g / norm`."""
-    operator, operands = _product(value)
+    operator, operands = operator_and_operands(value)
     if len(operands) != 2:
         return False
     left, right = operands
@@ -99,7 +100,7 @@ def is_bound(value: Value) -> TypeGuard[Call]:
     return isinstance(value, Call) and is_api(value.callee, *BOUNDS)
 
 
-def _product(value: Value) -> tuple[str, tuple[Value, ...]]:
+def operator_and_operands(value: Value) -> tuple[str, tuple[Value, ...]]:
     """("/" or "*", both operands) of an operation or of a call that divides or multiplies."""
     if isinstance(value, Operation):
         return value.operator, value.operands
@@ -119,7 +120,7 @@ def _is_gradient(value: Value, gradient: Call) -> bool:
 def _is_one_gradient(value: Value, gradient: Call) -> bool:
     if value is gradient:
         return True
-    operator, operands = _product(value)
+    operator, operands = operator_and_operands(value)
     if operator:
         gradients = [part for part in operands if _is_gradient(part, gradient)]
         return operator in ("*", "/") and len(gradients) == 1 and sum(map(_is_number, operands)) == 1
@@ -146,7 +147,7 @@ def _is_one_size(value: Value, gradient: Call) -> bool:
 
 def _grown(value: Value) -> tuple[Value, ...]:
     """What an operation adds, multiplies or raises, but for numbers; of `size / number` the size."""
-    operator, operands = _product(value)
+    operator, operands = operator_and_operands(value)
     sizes = tuple(part for part in operands if not _is_number(part))
     is_divided = operator in ("/", "**") and sizes == operands[:1]
     return sizes if len(operands) == 2 and (operator in ("+", "*") or is_divided) else ()
@@ -160,7 +161,7 @@ def _is_limit(value: Value, gradient: Call) -> bool:
 
 
 def _is_one_limit(value: Value, gradient: Call) -> bool:
-    operator, operands = _product(value)
+    operator, operands = operator_and_operands(value)
     if operator:
         return operator == "/" and len(operands) == 2 and _is_number(operands[0]) and _is_size(operands[1], gradient)
     if isinstance(value, Call) and is_api(value.callee, *INVERTING):
@@ -180,3 +181,36 @@ def _is_number(value: Value) -> bool:
     if isinstance(value, Call) and is_api(value.callee, *KEEPING_NUMBERS):
         return all(map(_is_number, value.arguments(slice(1))))
     return isinstance(value, Operation) and all(map(_is_number, value.operands))
+
+
+def is_divided_by_its_size(value: Value) -> bool:
+    """Whether a gradient is divided by one, as in `g / norm` and `g * (radius / norm)`: whatever both were multiplied
+    by is gone. Not in `g / tf.maximum(1.0, norm)`."""
+    operator, operands = operator_and_operands(value)
+    if len(operands) != 2:
+        return False
+    left, right = operands
+    if operator == "/":
+        return _holds_gradient(left) and _is_plain_size(right)
+    pairs = ((left, right), (right, left)) if operator == "*" else ()
+    return any(_holds_gradient(one) and _is_over_size(factor) for one, factor in pairs)
+
+
+def _is_over_size(factor: Value) -> bool:
+    if isinstance(factor, Call) and is_api(factor.callee, *INVERTING):
+        return _is_plain_size(factor)
+    operator, operands = operator_and_operands(factor)
+    if operator != "/" or len(operands) != 2:
+        return False
+    return not _holds_gradient(operands[0]) and _is_plain_size(operands[1])
+
+
+def _is_plain_size(value: Value) -> bool:
+    parts = list(until_gradients(value))
+    numbers = (known(given) for part in parts if is_bound(part) for given in part.arguments(slice(2)))
+    is_bounded = any(isinstance(number, (int, float)) and number >= SMALLEST_LIMIT for number in numbers)
+    return not is_bounded and any(isinstance(part, Call) and is_gradient_call(part) for part in parts)
+
+
+def _holds_gradient(value: Value) -> bool:
+    return any(isinstance(part, Call) and is_gradient_call(part) for part in until_gradients(value))

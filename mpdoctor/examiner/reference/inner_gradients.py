@@ -1,0 +1,126 @@
+"""Gradients that a step takes while another tape records, a gradient penalty's say: what 16 bits lose of them. Costs
+nothing where a program takes none."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Callable, NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from mpdoctor.examiner.process.patching import replace_for_now
+from mpdoctor.examiner.process.user_code import own_location
+from mpdoctor.examiner.protocol.event_kinds import InnerGradients
+from mpdoctor.examiner.reference.measurement import ReferenceMeasurement
+from mpdoctor.examiner.reference.twin_steps import NotComparable, with_sublayers
+from mpdoctor.examiner.replay.magnitudes import array_from_tensor, is_floating
+from mpdoctor.facts.causes.inner_gradients import InnerGradientFacts
+from mpdoctor.facts.location import Location
+
+if TYPE_CHECKING:
+    from mpdoctor.examiner.probe.observed_optimizer import ObservedOptimizer
+    from mpdoctor.examiner.reference.twin_steps import KeptStep, StepRunner
+    from mpdoctor.examiner.replay.step_replay import StepReplay
+    from mpdoctor.examiner.session import Session
+
+HALF = "float16"  # bfloat16 has float32's range
+SHARE = 0.25  # of --budget
+
+
+class InnerGradient(NamedTuple):
+    """One call's, its tensors in one row."""
+
+    at: Location | None
+    numbers: np.ndarray
+
+
+class InnerGradientWatch:
+    """While it is entered: the gradients that are taken under another tape that records."""
+
+    def __init__(self) -> None:
+        self.found: list[InnerGradient] = []
+        self._open: list[tf.GradientTape] = []
+        self._release: list[Callable[[], None]] = []
+
+    def __enter__(self) -> InnerGradientWatch:
+        self._release = [
+            replace_for_now(tf.GradientTape, "__enter__", self._begin),
+            replace_for_now(tf.GradientTape, "__exit__", self._end),
+            replace_for_now(tf.GradientTape, "gradient", self._differentiate),
+        ]
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        while self._release:
+            self._release.pop()()
+
+    def _begin(self, original: Callable[..., object], tape: tf.GradientTape) -> object:
+        self._open.append(tape)
+        return original(tape)
+
+    def _end(self, original: Callable[..., object], tape: tf.GradientTape, *error: object) -> object:
+        self._open = [one for one in self._open if one is not tape]
+        return original(tape, *error)
+
+    def _differentiate(
+        self, original: Callable[..., object], tape: tf.GradientTape, *args: object, **kwargs: object
+    ) -> object:
+        gradients = original(tape, *args, **kwargs)
+        if any(other is not tape for other in self._open):
+            self.found.append(InnerGradient(own_location(), _in_one_row(gradients)))
+        return gradients
+
+
+def tell_inner_gradients(session: Session, look: StepReplay, told: list[ObservedOptimizer]) -> None:
+    """Of the trainings that were told last, by their last batch."""
+    if not session.tapes.took_inner or not session.watch.saw((HALF,)):
+        return
+    for place, observed in enumerate(told):
+        session.events.stage("comparing with float32")
+        measurement = ReferenceMeasurement(look, session.watch, len(observed.steps), SHARE * session.request.budget)
+        try:
+            with measurement.last_step(observed) as (runner, kept):
+                found = _compared(observed, runner, kept)
+        except NotComparable:  # nobody knows what it is in float32
+            continue
+        if found:
+            session.events.send(InnerGradients(place - len(told), found))
+
+
+def _compared(observed: ObservedOptimizer, runner: StepRunner, kept: KeptStep) -> tuple[InnerGradientFacts, ...]:
+    """The step as it is, and with all layers in float32. () where the two take different gradients, or two of float32
+    are not the same. Raises NotComparable."""
+    with InnerGradientWatch() as half:
+        layers = with_sublayers(observed.keras, runner.run(kept).seen.layers.values())
+    if not half.found:
+        return ()
+    with InnerGradientWatch() as single:
+        runner.run(kept, layers)
+    shapes = [[(one.at, one.numbers.size) for one in run.found] for run in (half, single)]
+    if shapes[0] != shapes[1]:
+        return ()
+    return tuple(_facts(one, other) for one, other in zip(half.found, single.found))
+
+
+def _facts(half: InnerGradient, single: InnerGradient) -> InnerGradientFacts:
+    present = single.numbers != 0
+    return InnerGradientFacts(
+        half.at,
+        int(np.count_nonzero(present)),
+        int(np.count_nonzero(present & (half.numbers == 0))),
+        _apart(half.numbers, single.numbers),
+    )
+
+
+def _apart(half: np.ndarray, single: np.ndarray) -> float:
+    if not np.isfinite(single).all():
+        return 0.0  # no 16 bits did that
+    norm = float(np.linalg.norm(single))
+    distance = float(np.linalg.norm(half - single))
+    return distance / norm if norm and np.isfinite(distance) else 0.0 if not distance else float("inf")
+
+
+def _in_one_row(gradients: object) -> np.ndarray:
+    tensors = [tf.convert_to_tensor(g) for g in tf.nest.flatten(gradients) if g is not None]
+    rows = [array_from_tensor(tensor).ravel().astype(np.float64) for tensor in tensors if is_floating(tensor)]
+    return np.concatenate(rows) if rows else np.zeros(0)
