@@ -48,9 +48,9 @@ def imported(arguments: list[str], directory: Path) -> list[str]:
     [
         (["--version"], 8),
         (["explain", "MP201"], 139),
-        (["rules"], 362),
-        (["check", "--static", "--output-format=concise", "mixed.py"], 458),
-        (["check", "--static", "--output-format=concise", "."], 469),
+        (["rules"], 363),
+        (["check", "--static", "--output-format=concise", "mixed.py"], 460),
+        (["check", "--static", "--output-format=concise", "."], 471),
         (["check", "--static", "--output-format=concise", "plain"], 192),
     ],
     ids=lambda given: " ".join(given) if isinstance(given, list) else str(given),
