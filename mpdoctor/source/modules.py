@@ -12,11 +12,11 @@ from mpdoctor.project.asked_of_system import bytes_of, is_file, is_file_of_at_mo
 from mpdoctor.project.project_folder import Marks, import_roots, link_out
 from mpdoctor.source.names import LIBRARIES
 from mpdoctor.source.package_paths import AddedDirectories, directories_added_by
-from mpdoctor.source.plain_settings import NO_SETTINGS, SettingsFile, settings_file
 from mpdoctor.source.reading import Source, source_from_text
 
 if TYPE_CHECKING:
     from mpdoctor.source.kept_sources import KeptSources
+    from mpdoctor.source.plain_settings import SettingsFile
 
 NOTEBOOK = ".ipynb"
 LARGEST = 3_000_000  # bytes of a file that is still read as a module
@@ -60,6 +60,8 @@ class Files:
 
     def settings(self, path: Path, root: Path) -> SettingsFile:
         """A file of settings in the project of a directory."""
+        from mpdoctor.source.plain_settings import NO_SETTINGS, settings_file  # of which few programs read any
+
         if path not in self._settings:
             is_outside = link_out(str(path), str(root)) is not None
             self._settings[path] = NO_SETTINGS if is_outside else settings_file(path, self._bytes_of)

@@ -48,9 +48,9 @@ def imported(arguments: list[str], directory: Path) -> list[str]:
     [
         (["--version"], 8),
         (["explain", "MP201"], 139),
-        (["rules"], 362),
-        (["check", "--static", "--output-format=concise", "mixed.py"], 460),
-        (["check", "--static", "--output-format=concise", "."], 474),
+        (["rules"], 363),
+        (["check", "--static", "--output-format=concise", "mixed.py"], 462),
+        (["check", "--static", "--output-format=concise", "."], 476),
         (["check", "--static", "--output-format=concise", "plain"], 197),
     ],
     ids=lambda given: " ".join(given) if isinstance(given, list) else str(given),

@@ -11,7 +11,6 @@ from mpdoctor.program.user_definitions import Defined, FunctionFacts, Instance, 
 from mpdoctor.program.values import Api, Collection, Known, Value, options
 from mpdoctor.source.interpreter.dispatch import evaluate, execute_block
 from mpdoctor.source.interpreter.settings.command_line import defaults_of_command
-from mpdoctor.source.interpreter.settings.setting_files import settings_of_hydra
 from mpdoctor.source.interpreter.state.interpreter_state import State
 from mpdoctor.source.interpreter.state.recording import record_return
 from mpdoctor.source.interpreter.state.scopes import Closure, Frame, Keywords, Scope
@@ -140,7 +139,10 @@ def inline_uncalled(state: State, closure: Closure, keywords: Keywords = ()) -> 
     for name, default in defaults_of_command(closure.facts).items():
         if name in names:
             names[name] = joined((default, names[name]))
-    names |= settings_of_hydra(state, closure)
+    if _is_decorated_by(closure.facts, "hydra.main"):
+        from mpdoctor.source.interpreter.settings.setting_files import settings_of_hydra  # few programs use it
+
+        names |= settings_of_hydra(state, closure)
     _execute_body(state, closure, names)
     state.context = context
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from mpdoctor.facts.location import Location
 from mpdoctor.knowledge.api_names import public_name
-from mpdoctor.program.command_line import default_of_setting
+from mpdoctor.program.command_line import LOADING_SETTINGS, default_of_setting
 from mpdoctor.program.events import Call
 from mpdoctor.program.instances import class_of
 from mpdoctor.program.user_definitions import ClassFacts, Defined, FunctionFacts
@@ -36,7 +36,6 @@ from mpdoctor.source.interpreter.settings.command_line import arguments_as_dicti
 from mpdoctor.source.interpreter.settings.data_classes import as_dictionary, copy_with
 from mpdoctor.source.interpreter.settings.keras_epsilon import EPSILON, epsilon_of_keras
 from mpdoctor.source.interpreter.settings.own_dicts import keep_attributes, keep_items
-from mpdoctor.source.interpreter.settings.setting_files import settings_loaded
 from mpdoctor.source.interpreter.settings.trees import TREES, value_from_json
 from mpdoctor.source.interpreter.state.interpreter_state import State
 from mpdoctor.source.interpreter.state.recording import record_read, record_use, record_write
@@ -117,14 +116,21 @@ def call_library(
         return dict_of(args, keywords, is_open, location)
     if is_open:
         return None
-    loaded = settings_loaded(state, name, args, location)
-    if loaded is not None:
-        return loaded
-    if name in _OF_PYTHON and args:
-        return _OF_PYTHON[name](state, args, keywords, location)
+    if public_name(name) in LOADING_SETTINGS:
+        from mpdoctor.source.interpreter.settings.setting_files import settings_loaded  # few programs read any
+
+        return settings_loaded(state, name, args, location) or _of_python(state, name, args, keywords, location)
+    if name in _OF_PYTHON:
+        return _of_python(state, name, args, keywords, location)
     if name in _ON_CONTAINERS:
         return _ON_CONTAINERS[name](args, keywords, location)
     return _tree_of_settings(args, keywords, location) if name in TREES else None
+
+
+def _of_python(
+    state: State, name: str, args: tuple[Value, ...], keywords: Keywords, location: Location
+) -> Value | None:
+    return _OF_PYTHON[name](state, args, keywords, location) if args and name in _OF_PYTHON else None
 
 
 def _module_named(state: State, args: tuple[Value, ...], keywords: Keywords, location: Location) -> Value | None:
