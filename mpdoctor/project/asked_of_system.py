@@ -64,6 +64,12 @@ def recorded() -> Iterator[Record]:
         _of_thread.record = before
 
 
+def note_change() -> None:
+    """Note that a file was found changed during the run."""
+    if _of_thread.record is not None:
+        _of_thread.record.is_steady = False
+
+
 def are_answered_as(answers: Mapping[str, Mapping[str, Answer]]) -> bool:
     """Whether the system answers all of these questions now as it did then."""
     each = ((question, about, told) for question, by_path in answers.items() for about, told in by_path.items())
@@ -147,7 +153,7 @@ def bytes_of(path: StrPath, largest: int = LARGEST) -> bytes:
         _note(question, path, _refusal(error))
         raise
     if _of_thread.record is not None:
-        _note(question, path, _digest(found))
+        _note(question, path, digest_of(found))
     return found
 
 
@@ -210,7 +216,7 @@ _PLAIN: dict[str, Callable[[str], Answer]] = {
 }
 _SIZED: dict[str, Callable[[str, int], Answer]] = {
     "is_file_of_at_most": _is_file_of_at_most,
-    "bytes": lambda path, largest: _digest(bytes_from_file(path, largest)),
+    "bytes": lambda path, largest: digest_of(bytes_from_file(path, largest)),
 }
 
 
@@ -218,7 +224,8 @@ def _refusal(error: OSError) -> str:
     return f"error {error.errno}"
 
 
-def _digest(content: bytes) -> str:
+def digest_of(content: bytes) -> str:
+    """The digest of a file's content, in hexadecimal digits."""
     from hashlib import blake2b  # it brings OpenSSL, which a check of one program does without
 
     return blake2b(content, digest_size=16).hexdigest()

@@ -18,12 +18,14 @@ def link_out(path: str, start: str) -> str | None:
     """The link by which a path below a folder comes to what does not belong to that folder's project, None where it
     stays. Links between the packages of one repository stay in it; what Git keeps for itself belongs to nobody's."""
     link = _link_in(path, start)
-    if link is None:
-        return None
+    return None if link is None or is_in_project(path, start) else link
+
+
+def is_in_project(path: str, start: str) -> bool:
+    """Whether a path, wherever its links lead, lies in the project around a folder, and not in what Git keeps there."""
     root = _project_around(real_path(start))
     real = Path(real_path(path))
-    stays = real.is_relative_to(root) and REPOSITORY not in real.relative_to(root).parts
-    return None if stays else link
+    return real.is_relative_to(root) and REPOSITORY not in real.relative_to(root).parts
 
 
 class Marks(NamedTuple):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from mpdoctor.program.source_facts import Problem
 from mpdoctor.project.asked_of_system import bytes_of, is_file, is_file_of_at_most
-from mpdoctor.project.project_folder import Marks, import_roots, link_out
+from mpdoctor.project.project_folder import Marks, import_roots, is_in_project, link_out
 from mpdoctor.source.names import LIBRARIES
 from mpdoctor.source.package_paths import AddedDirectories, directories_added_by
 from mpdoctor.source.reading import Source, source_from_text
@@ -59,12 +59,12 @@ class Files:
         return path in self._sources
 
     def settings(self, path: Path, root: Path) -> SettingsFile:
-        """A file of settings in the project of a directory."""
+        """A file of settings in the project around a directory: what lies elsewhere is nothing to quote."""
         from mpdoctor.source.plain_settings import NO_SETTINGS, settings_file  # of which few programs read any
 
         if path not in self._settings:
-            is_outside = link_out(str(path), str(root)) is not None
-            self._settings[path] = NO_SETTINGS if is_outside else settings_file(path, self._bytes_of)
+            is_inside = is_in_project(str(path), str(root))
+            self._settings[path] = settings_file(path, self._bytes_of) if is_inside else NO_SETTINGS
         return self._settings[path]
 
     def find(self, root: Path, dotted: str) -> Path | None:

@@ -19,13 +19,14 @@ from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import Crashed, Finding
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.progress import Progress, SilentProgress
+from mpdoctor.project.asked_of_system import note_change
 from mpdoctor.source.import_graph import Outlines
 from mpdoctor.source_stage.file_texts import FileTexts
 from mpdoctor.source_stage.judged_files import Judged
 from mpdoctor.source_stage.pool import WorkerPool
 from mpdoctor.source_stage.process_count import most_processes
 from mpdoctor.source_stage.saved_files import SavedFiles, users_of_files
-from mpdoctor.source_stage.unchanged_files import IncrementalResults, look_from_cache
+from mpdoctor.source_stage.unchanged_files import IncrementalResults, look_from_cache, reads_the_same_settings
 from mpdoctor.source_stage.version_guards import guarded_files
 from mpdoctor.source_stage.worker import Task, crash_from_breakdown, policies_by_importers
 
@@ -238,6 +239,8 @@ class SourceStage:
         for path, (facts, is_mixed) in self._workers.all_do(method, new, self._size_of):
             self._take(path, facts, is_mixed)
             self._memory.keep(path, facts, is_mixed, walked=method == "walk")
+            if not reads_the_same_settings(facts):  # asked by another process, and again by this one, which may record
+                note_change()
             if not self._with_imports:  # how many files a program brings is known when they have been read
                 self._progress.steps(len(self._facts), len(self._files))
 

@@ -91,7 +91,7 @@ class IncrementalResults:
         if self._cache is None or digest is None:
             return None
         entry = self._cache.find(path, self._shown.get(path, ""), digest, walked)
-        return entry if entry is not None and _reads_the_same(entry.facts) else None
+        return entry if entry is not None and reads_the_same_settings(entry.facts) else None
 
     def _digest(self, path: Path, walked: bool) -> bytes | None:
         """A digest of everything that the result for a file depends on; None where results of the file are not kept."""
@@ -100,11 +100,10 @@ class IncrementalResults:
         return self._outlines.digests[path] if walked else self._outlines[path].digest
 
 
-def _reads_the_same(facts: SourceFacts) -> bool:
-    """Whether the files of settings that it read are as they were."""
+def reads_the_same_settings(facts: SourceFacts) -> bool:
+    """Whether the files of settings that the program reads are as they were when it was walked."""
     if not facts.settings_read:
         return True
-    from mpdoctor.project.regular_files import bytes_from_file
-    from mpdoctor.source.plain_settings import digest_of_settings  # of which few programs read any
+    from mpdoctor.source.plain_settings import settings_digest  # of which few programs read any
 
-    return all(digest_of_settings(Path(path), bytes_from_file) == digest for path, digest in facts.settings_read)
+    return all(settings_digest(Path(path)) == digest for path, digest in facts.settings_read)

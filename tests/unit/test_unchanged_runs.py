@@ -39,6 +39,9 @@ PROJECT = {
     "old/requirements.txt": "tensorflow==2.10.1\n",
     "old/train.py": SCOPE,
     "old/explored.ipynb": json.dumps(NOTEBOOK),
+    "conf/run.yaml": "policy: mixed_float16\n",
+    "configured.py": "import yaml\n"
+    + HALF_OUTPUT.replace('"mixed_float16"', "yaml.safe_load(open('conf/run.yaml'))['policy']"),
     "docker/Dockerfile": "FROM python:3.11\n",
     "quiet.py": HALF_OUTPUT.replace('"softmax")', '"softmax")]  # mpdoctor: ignore[MP201]').replace(")])", ")"),
 }
@@ -135,6 +138,8 @@ def link(name: str, to: str) -> Callable[[Path], object]:
 CHANGES: dict[str, Callable[[Path], object]] = {
     "a file": write("nets/blocks.py", "import keras\n\n\ndef block(x):\n    return x\n"),
     "a file of the same size": lambda project: write("plain.py", "import jso\n")(project),
+    "a file of settings": write("conf/run.yaml", "policy: float32\n"),
+    "a file of settings less": lambda project: (project / "conf" / "run.yaml").unlink(),
     "a new file": write("new.py", HALF_OUTPUT),
     "a file less": lambda project: (project / "quiet.py").unlink(),
     "an ignore comment": write("quiet.py", HALF_OUTPUT),

@@ -113,6 +113,20 @@ def test_silent_where_the_setting_is_right_or_unknown(project: Path, text: str) 
     assert codes(project, main=f"import sys\n{text}\n{SET}") == []
 
 
+@pytest.mark.parametrize("place", ["../outside.yaml", "{above}/outside.yaml", "linked.yaml", ".git/inside.yaml"])
+def test_what_lies_outside_of_the_project_is_not_read(project: Path, place: str) -> None:
+    """The name of a policy is quoted: a script may not have a check quote from any file of the machine."""
+    inner = project / "project"
+    for directory in (inner, inner / ".git"):
+        directory.mkdir()
+        (directory / "inside.yaml").write_text("precision: mixed_fp16\n")
+    (project / "outside.yaml").write_text("precision: mixed_fp16\n")
+    (inner / "linked.yaml").symlink_to(project / "outside.yaml")
+    text = 'settings = yaml.safe_load(open("{}"))\nkeras.config.set_dtype_policy(settings["precision"])\n'
+    assert codes(inner, main=text.format("inside.yaml")) == ["MP104"]
+    assert codes(inner, main=text.format(place.format(above=project))) == []
+
+
 def test_of_two_files_that_may_be_meant_none_is_believed(project: Path) -> None:
     (project / "package" / "__init__.py").write_text("")
     text = 'settings = yaml.safe_load(open("twice.yaml"))\nkeras.config.set_dtype_policy(settings["precision"])\n'

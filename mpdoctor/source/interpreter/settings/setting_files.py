@@ -26,6 +26,7 @@ _READING = ("read", "read_text", "read_bytes", "open")
 _HYDRA = "hydra.main"
 _DEEPEST = 12
 _MOST_SETTINGS = 400
+_REFERENCE = "${"  # to another setting, as Hydra has it
 
 
 def settings_loaded(state: State, name: str, args: tuple[Value, ...], location: Location) -> Value | None:
@@ -202,6 +203,7 @@ def _value_of(held: Any, place: Api, key: Value) -> Value:
         return Collection(place.location, "dict", tuple(items), keys)
     if isinstance(held, list):
         return Collection(place.location, "list", tuple(_value_of(item, place, key) for item in held))
-    if held is UNREAD:
+    is_plain = held is None or isinstance(held, (str, int, float))  # YAML has dates as well
+    if not is_plain or (isinstance(held, str) and _REFERENCE in held):
         return Unknown(place.location)
     return joined((Known(place.location, held), Item(place.location, place, key)))
