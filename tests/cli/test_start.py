@@ -48,7 +48,7 @@ def imported(arguments: list[str], directory: Path) -> list[str]:
     [
         (["--version"], 8),
         (["explain", "MP201"], 139),
-        (["rules"], 362),
+        (["rules"], 363),
         (["check", "--static", "--output-format=concise", "mixed.py"], 458),
         (["check", "--static", "--output-format=concise", "."], 469),
         (["check", "--static", "--output-format=concise", "plain"], 192),
