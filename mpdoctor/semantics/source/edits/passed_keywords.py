@@ -28,7 +28,10 @@ def passing_keywords(facts: SourceFacts, constructor: FunctionFacts, given: froz
         return None
     defaults = [node for node in (*takes.defaults, *takes.kw_defaults) if node is not None]
     passed = [*above.args, *(word.value for word in above.keywords)]
-    return [_put_behind(facts, [*taken, *defaults]), _put_behind(facts, passed) if passed else _put_in(facts, above)]
+    return [
+        _put_behind(facts, [*taken, *defaults], taken[-1]),
+        _put_behind(facts, passed) if passed else _put_in(facts, above),
+    ]
 
 
 def _definition(facts: SourceFacts, constructor: FunctionFacts) -> ast.FunctionDef | None:
@@ -46,11 +49,21 @@ def _call_above(definition: ast.FunctionDef) -> ast.Call | None:
     return calls[0] if len(calls) == 1 and not has_name else None
 
 
-def _put_behind(facts: SourceFacts, nodes: Sequence[ast.arg | ast.expr]) -> Edit:
-    """The edit that adds `**kwargs` behind the last of these nodes, and before a comma that may follow."""
+def _put_behind(facts: SourceFacts, nodes: Sequence[ast.arg | ast.expr], last: ast.arg | None = None) -> Edit:
+    """The edit that adds `**kwargs` behind the last of these nodes, and before a comma that may follow; on a line of its
+    own where the `last` parameter has one."""
     places = [location_of(facts, node) for node in nodes]
     line, column = max((place.end_line, place.end_column) for place in places)
-    return Edit(Location(facts.path, line, column, line, column), f", {KEYWORDS}")
+    space = _indentation_of_own_line(facts, location_of(facts, last), line, column) if last is not None else None
+    separator = " " if space is None else f"\n{space}"
+    return Edit(Location(facts.path, line, column, line, column), f",{separator}{KEYWORDS}")
+
+
+def _indentation_of_own_line(facts: SourceFacts, begin: Location, end_line: int, end_column: int) -> str | None:
+    """Of a parameter that stands on a line alone, without a comment."""
+    text = facts.lines[begin.line - 1] if begin.line == end_line else ""
+    space, rest = text[: begin.column - 1], text[end_column - 1 :]
+    return space if space and space.isspace() and rest.strip() in ("", ",") else None
 
 
 def _put_in(facts: SourceFacts, call: ast.Call) -> Edit:
