@@ -50,8 +50,8 @@ def _call_above(definition: ast.FunctionDef) -> ast.Call | None:
 
 
 def _put_behind(facts: SourceFacts, nodes: Sequence[ast.arg | ast.expr], last: ast.arg | None = None) -> Edit:
-    """The edit that adds `**kwargs` behind the last of these nodes, and before a comma that may follow; on a line of its
-    own where the `last` parameter has one."""
+    """The edit that adds `**kwargs` behind the last of these nodes, and before a comma that may follow; on a line of
+    its own where the `last` parameter has one."""
     places = [location_of(facts, node) for node in nodes]
     line, column = max((place.end_line, place.end_column) for place in places)
     space = _indentation_of_own_line(facts, location_of(facts, last), line, column) if last is not None else None
@@ -60,7 +60,7 @@ def _put_behind(facts: SourceFacts, nodes: Sequence[ast.arg | ast.expr], last: a
 
 
 def _indentation_of_own_line(facts: SourceFacts, begin: Location, end_line: int, end_column: int) -> str | None:
-    """Of a parameter that stands on a line alone, without a comment."""
+    """The indentation of a parameter that stands on a line alone, without a comment; None of any other."""
     text = facts.lines[begin.line - 1] if begin.line == end_line else ""
     space, rest = text[: begin.column - 1], text[end_column - 1 :]
     return space if space and space.isspace() and rest.strip() in ("", ",") else None
