@@ -20,7 +20,6 @@ from mpdoctor.facts.examination import ExaminationFacts
 from mpdoctor.facts.frozen import dataclass
 from mpdoctor.finding import Crashed, Diagnosis, Finding, Probe, Skipped, Stage, TargetReport
 from mpdoctor.judging.keras_version import JudgedBy, keras_of_target
-from mpdoctor.judging.measured_findings import in_light_of_runs
 from mpdoctor.judging.older_keras_code import findings_of_source, told_once
 from mpdoctor.judging.outcome import brings_nothing, exit_code, stages_of_target, unknown_policies
 from mpdoctor.judging.precedence import Ties, merged_findings, of_one_program, tied_by_imports
@@ -191,7 +190,7 @@ def _judge(
     """Run all chosen rules over the target's source and over what its runs showed."""
     source, keras, gone = findings_of_source(stage.judge, stage.facts, paths, keras, settings)
     judged = [
-        *in_light_of_runs(source, runs),
+        *(_in_light_of_runs(source, runs) if runs else source),
         *_findings_of_forced_loop(target, keras, runs, settings),
         *(
             spelled(item, stage.facts, run.keras or keras.usual)
@@ -205,6 +204,13 @@ def _judge(
         keras,
         [dataclasses.replace(f, target=target.id) for f in gone if settings.chooses(f.code, f.name)],
     )
+
+
+def _in_light_of_runs(source: list[Finding | Crashed], runs: list[ExaminationFacts]) -> Iterator[Finding | Crashed]:
+    """The findings in the source as the measurements of the runs leave them."""
+    from mpdoctor.judging.measured_findings import in_light_of_runs  # a check that runs nothing does without it
+
+    return in_light_of_runs(source, runs)
 
 
 def _findings_of_forced_loop(

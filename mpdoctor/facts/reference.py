@@ -7,6 +7,7 @@ from typing import Literal
 
 from mpdoctor.facts.divergence import DivergenceFacts
 from mpdoctor.facts.frozen import dataclass
+from mpdoctor.facts.location import Location
 
 RELEVANT = 1e-4  # of the norm of the whole gradient: below, a variable's numbers are noise (a bias before a BatchNorm)
 FLUSHED_TOO_MUCH = 0.05  # share of a variable's gradient
@@ -210,3 +211,33 @@ def cosine_text(cosine: float) -> str:
         if float(text) < 1 and abs(float(text) - cosine) <= (1 - cosine) / 2:
             return text
     return f"{cosine:.6g}"
+
+
+@dataclass(frozen=True)
+class InnerGradientFacts:
+    """A gradient that is taken while another tape records, a gradient penalty's say, beside the same in float32: of one
+    batch, from the same weights and the same random numbers.
+
+    location
+        The user's line that takes it.
+    numbers
+        How many of its numbers are not 0 in float32.
+    flushed
+        How many of these are 0 in 16 bits.
+    apart
+        Norm of the difference from float32's, by the norm of the latter; inf where it is finite in float32 alone.
+    """
+
+    location: Location | None
+    numbers: int
+    flushed: int
+    apart: float
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether 16 bits hold it. Nothing is known of one that is 0 in float32 as well."""
+        return self.numbers > 0 and self.flushed < FLUSHED_TOO_MUCH * self.numbers and self.apart < FAR
+
+    @property
+    def is_lost(self) -> bool:
+        return self.flushed >= FLUSHED_TOO_MUCH * max(self.numbers, 1) or not math.isfinite(self.apart)

@@ -7,7 +7,6 @@ import math
 from mpdoctor.facts.causes.culprits import CulpritFacts, GradientCulpritFacts, TensorFacts
 from mpdoctor.facts.causes.growth import GrowthFacts
 from mpdoctor.facts.causes.hidden_overflow import HiddenOverflowFacts
-from mpdoctor.facts.causes.inner_gradients import InnerGradientFacts
 from mpdoctor.facts.causes.operations import FLOAT16_LIMIT, UNCOUNTABLE, NamedOperand, OperationFacts, excuse_of
 from mpdoctor.facts.causes.scale_dependence import SOME, ScaleDependenceFacts
 from mpdoctor.facts.causes.standstill import StandstillFacts
@@ -16,7 +15,7 @@ from mpdoctor.facts.fit_ending import NotMeasured
 from mpdoctor.facts.frozen import dataclass
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.model import ModelFacts
-from mpdoctor.facts.reference import ReferenceFacts
+from mpdoctor.facts.reference import InnerGradientFacts, ReferenceFacts
 from mpdoctor.facts.remedies import RemedyFacts
 
 LEAPT, ROSE = 10.0, 100.0  # times what the weights began with in one leap, and times the first loss the next one is

@@ -10,12 +10,18 @@ import pytest
 from samples import good_steps, layer, model, steps_from_finiteness, training
 
 from mpdoctor.facts.causes.hidden_overflow import HiddenOverflowFacts
-from mpdoctor.facts.causes.inner_gradients import InnerGradientFacts
 from mpdoctor.facts.divergence import DivergenceFacts, TriedLayer
 from mpdoctor.facts.layer import SettingsFacts
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.model import CallFacts, OptimizerFacts
-from mpdoctor.facts.reference import ComparedStep, LayerRange, ReferenceFacts, ScaleRoom, VariableFidelity
+from mpdoctor.facts.reference import (
+    ComparedStep,
+    InnerGradientFacts,
+    LayerRange,
+    ReferenceFacts,
+    ScaleRoom,
+    VariableFidelity,
+)
 from mpdoctor.facts.remedies import RemedyFacts
 from mpdoctor.facts.training import (
     CulpritFacts,

@@ -11,13 +11,12 @@ from dataclasses import dataclass
 from typing import Literal, Union, get_args
 
 from mpdoctor.facts.causes.hidden_overflow import HiddenOverflowFacts
-from mpdoctor.facts.causes.inner_gradients import InnerGradientFacts
 from mpdoctor.facts.examination import TimingFacts
 from mpdoctor.facts.failure import FailureFacts, MendedFacts
 from mpdoctor.facts.fit_ending import EndingFacts
 from mpdoctor.facts.machine.environment import EnvironmentFacts
 from mpdoctor.facts.model import ModelFacts
-from mpdoctor.facts.reference import ReferenceFacts
+from mpdoctor.facts.reference import InnerGradientFacts, ReferenceFacts
 from mpdoctor.facts.remedies import RemedyFacts
 from mpdoctor.facts.saved.file import OutputFacts
 from mpdoctor.facts.saved.graph import SavedGraphFacts

@@ -14,8 +14,8 @@ from mpdoctor.examiner.protocol.event_kinds import InnerGradients
 from mpdoctor.examiner.reference.measurement import ReferenceMeasurement
 from mpdoctor.examiner.reference.twin_steps import NotComparable, with_sublayers
 from mpdoctor.examiner.replay.magnitudes import array_from_tensor, is_floating
-from mpdoctor.facts.causes.inner_gradients import InnerGradientFacts
 from mpdoctor.facts.location import Location
+from mpdoctor.facts.reference import InnerGradientFacts
 
 if TYPE_CHECKING:
     from mpdoctor.examiner.probe.observed_optimizer import ObservedOptimizer

@@ -65,7 +65,7 @@ import dataclasses
 import math
 from collections.abc import Iterator
 
-from mpdoctor.facts.causes.inner_gradients import InnerGradientFacts
+from mpdoctor.facts.reference import InnerGradientFacts
 from mpdoctor.facts.training import TrainingFacts
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.program.events import Call, Operation

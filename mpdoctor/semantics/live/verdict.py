@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from statistics import median
 
 from mpdoctor.facts.training import OperationFacts, StepFacts, TrainingFacts
 from mpdoctor.finding import Probe, Verdict
@@ -101,7 +100,7 @@ def _but_its_loss_grew(training: TrainingFacts) -> str:
     third = len(losses) // 3
     if training.name or third < FEWEST_LOSSES or min(losses) <= 0:
         return ""
-    first, last = median(losses[:third]), median(losses[-third:])
+    first, last = (sorted(some)[third // 2] for some in (losses[:third], losses[-third:]))
     return f"; but the loss grew, in the median from {first:.3g} to {last:.3g}" if last > GROWN * first else ""
 
 

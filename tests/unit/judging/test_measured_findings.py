@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from samples import good_steps, model, training
 
-from mpdoctor.facts.causes.inner_gradients import InnerGradientFacts
 from mpdoctor.facts.examination import ExaminationFacts
 from mpdoctor.facts.location import Location
+from mpdoctor.facts.reference import InnerGradientFacts
 from mpdoctor.finding import Crashed, Edit, Finding, Fix, Severity
 from mpdoctor.judging.measured_findings import in_light_of_runs
 from mpdoctor.rules.registry import all_rules

@@ -335,7 +335,7 @@ TABLE: list[tuple[str, tuple[StepFacts, ...], dict[str, Any], Verdict, str]] = [
         Verdict.HEALTHY,
         "50 steps, none skipped; but the size of the updates depends on the loss scale",
     ),
-    ("the-loss-grew", rising(1.1), {}, Verdict.HEALTHY, "; but the loss grew, in the median from 2.05 to 52.3"),
+    ("the-loss-grew", rising(1.1), {}, Verdict.HEALTHY, "; but the loss grew, in the median from 2.14 to 54.8"),
     ("the-loss-grew-a-little", rising(1.005), {}, Verdict.HEALTHY, "50 steps, none skipped"),
     ("one-of-a-gan", rising(1.1), {"name": "generator"}, Verdict.HEALTHY, "50 steps, none skipped"),
     ("below-zero", rising(1.1, -1.0), {}, Verdict.HEALTHY, "50 steps, none skipped"),
