@@ -12,7 +12,8 @@ from mpdoctor.rules.registry import rule_with_code
 def in_light_of_runs(
     items: Iterable[Finding | Crashed], runs: Iterable[ExaminationFacts]
 ) -> Iterator[Finding | Crashed]:
-    """Of runs under the policy that the program sets itself: what is true under a forced one says nothing about it."""
+    """The findings as the trainings leave them. Only runs under the policy that the program sets itself count: what is
+    true under a forced one says nothing about it."""
     trainings = [training for run in runs if not run.forced_policy for training in run.trainings]
     for item in items:
         look = rule_with_code(item.code).in_light_of if trainings and isinstance(item, Finding) else None

@@ -39,8 +39,8 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp201/flagged_own_train_step mp204/flagged_raw_variable mp208/flagged_made_by_a_function
         mp211/flagged_decorated_call mp216/flagged_in_own_layer mp304/clean_wrapping_optimizer
         mp306/clean_dropped_at_once mp310/flagged_where_it_is_not_wrapped_yet
-        mp401/clean_functions_in_functions mp401/flagged_torch mp404/flagged_asked_by_hasattr
-        mp405/flagged_asked_by_hasattr mp409/clean_through_functions mp409/flagged_kept_by_a_metric
+        mp401/clean_functions_in_functions mp401/clean_switch_that_is_off mp401/flagged_torch
+        mp404/flagged_asked_by_hasattr mp405/flagged_asked_by_hasattr mp409/clean_through_functions mp409/flagged_kept_by_a_metric
         mp409/flagged_methods mp410/flagged_made_by_one_function mp412/flagged_callback
     """,
     "in_inner_functions": """
@@ -60,7 +60,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp110/flagged_handler_of_its_own mp116/flagged_never_used mp201/flagged_chained_stages
         mp202/clean_carried_through_a_loop mp202/clean_dtype_in_a_named_dictionary mp306/flagged_in_turn
         mp406/clean_others_have_their_own_scale mp409/flagged_kept_by_a_metric mp413/flagged_class
-        mp413/flagged_policy_behind_a_flag mp502/clean_stopped_behind
+        mp413/flagged_policy_behind_a_flag mp502/clean_angle_that_is_counted mp502/clean_stopped_behind
     """,
     "mixed_in": """
         mp104/flagged_method_of_an_enumeration mp203/flagged_linear_from_the_guide mp212/flagged_state_given_back

@@ -117,19 +117,24 @@ def test_a_rule_file_makes_no_class_and_compiles_no_pattern(path: Path) -> None:
     assert not [node for node in ast.walk(tree) if isinstance(node, ast.Attribute) and node.attr == "compile"]
 
 
+def forget_rules() -> None:
+    for known in (registry.all_rules, registry._files):
+        known.cache_clear()
+
+
 def test_a_rule_file_that_registers_nothing_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "family" / "mp999_says_nothing.py"
     path.parent.mkdir()
     (path.parent / "__init__.py").write_text("")
     path.write_text('"""It has documentation and looks at nothing."""\n')
     monkeypatch.setattr(registry.rules, "__path__", [*registry.rules.__path__, str(tmp_path)])
-    registry.all_rules.cache_clear()
+    forget_rules()
     try:
         with pytest.raises(AttributeError, match="mp999_says_nothing"):
             registry.all_rules()
     finally:
         monkeypatch.undo()
-        registry.all_rules.cache_clear()
+        forget_rules()
         for name in [name for name in sys.modules if name.startswith("mpdoctor.rules.family")]:
             del sys.modules[name]
 
@@ -140,12 +145,12 @@ def test_two_files_with_one_code_fail(tmp_path: Path, monkeypatch: pytest.Monkey
     (path.parent / "__init__.py").write_text("")
     path.write_text('"""Docs."""\nSEVERITY = None\ndef in_source(facts): return []\n')
     monkeypatch.setattr(registry.rules, "__path__", [*registry.rules.__path__, str(tmp_path)])
-    registry.all_rules.cache_clear()
+    forget_rules()
     try:
         with pytest.raises(ImportError, match="MP101"):
             registry.all_rules()
     finally:
         monkeypatch.undo()
-        registry.all_rules.cache_clear()
+        forget_rules()
         for name in [name for name in sys.modules if name.startswith("mpdoctor.rules.family")]:
             del sys.modules[name]

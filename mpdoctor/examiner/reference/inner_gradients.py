@@ -72,7 +72,7 @@ class InnerGradientWatch:
 
 
 def tell_inner_gradients(session: Session, look: StepReplay, told: list[ObservedOptimizer]) -> None:
-    """Of the trainings that were told last, by their last batch."""
+    """Measure, by its last batch, the inner gradients of each training that was reported last, and send them."""
     if not session.tapes.took_inner or not session.watch.saw((HALF,)):
         return
     for place, observed in enumerate(told):

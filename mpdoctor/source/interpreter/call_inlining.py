@@ -61,6 +61,8 @@ def inline_call(
     state.context = context.still_inside(state.context)
     if frame.raises_where_missing:
         state.context = state.context.but(guarded=True)
+        if len(context.branches) == len(state.frame.entered.branches):  # whatever else the caller does
+            state.frame.raises_where_missing = True
     if at_end is not None:
         at_end(frame.names)
     if closure.is_generator:

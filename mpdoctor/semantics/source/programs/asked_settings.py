@@ -62,7 +62,7 @@ def _asked(facts: SourceFacts) -> Iterator[Value | None]:
 
 
 def _defaults_in(asked: Value | None) -> Iterator[Value]:
-    """Of a setting, or of a part of its text."""
+    """The constants that a setting may be by default, asked about as a whole or in a part of its text."""
     while isinstance(asked, Item):
         asked = asked.of
     choices = options(asked)

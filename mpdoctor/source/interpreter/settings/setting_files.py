@@ -42,7 +42,7 @@ def settings_loaded(state: State, name: str, args: tuple[Value, ...], location: 
 
 
 def settings_of_hydra(state: State, closure: Closure) -> dict[str, Value]:
-    """Of a function under `@hydra.main(config_path="conf", config_name="config")`: its parameter."""
+    """The parameter of a function under `@hydra.main(config_path="conf", config_name="config")`, by its name."""
     for decorator in closure.facts.decorators:
         if not isinstance(decorator, Call) or not is_api(decorator.callee, _HYDRA) or not closure.facts.parameters:
             continue
@@ -167,7 +167,7 @@ def _outer_directory(state: State, item: Item, depth: int) -> str | None:
 
 
 def _file_of_module(state: State, value: Value) -> str | None:
-    """Of `__file__`, whichever module it was taken from."""
+    """The file behind `__file__`, whichever module it was taken from."""
     modules = (state.module, *state.modules.values())
     found = (module for module in modules if module.scope.names.get("__file__") is value)
     return next((_file_of(state, module) for module in found), None)
