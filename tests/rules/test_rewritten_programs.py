@@ -40,8 +40,8 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp211/flagged_decorated_call mp216/flagged_in_own_layer mp304/clean_wrapping_optimizer
         mp306/clean_dropped_at_once mp310/flagged_where_it_is_not_wrapped_yet
         mp401/clean_functions_in_functions mp401/clean_switch_that_is_off mp401/flagged_torch
-        mp404/flagged_asked_by_hasattr mp405/flagged_asked_by_hasattr mp409/clean_through_functions mp409/flagged_kept_by_a_metric
-        mp409/flagged_methods mp410/flagged_made_by_one_function mp412/flagged_callback
+        mp404/flagged_asked_by_hasattr mp405/flagged_asked_by_hasattr mp409/clean_through_functions
+        mp409/flagged_kept_by_a_metric mp409/flagged_methods mp410/flagged_made_by_one_function mp412/flagged_callback
     """,
     "in_inner_functions": """
         mp104/clean_each_dtype_in_its_arm mp105/flagged_in_a_method_of_a_library
