@@ -7,7 +7,7 @@ import ast
 from mpdoctor.facts.location import Location
 from mpdoctor.program.values import Collection, Item, Known, Unknown, Value, known, options
 from mpdoctor.source.interpreter.attributes import name_of_item, store_attribute
-from mpdoctor.source.interpreter.changed_containers import put_back, with_item
+from mpdoctor.source.interpreter.changed_containers import put_back, put_back_everywhere, with_item
 from mpdoctor.source.interpreter.dispatch import evaluate
 from mpdoctor.source.interpreter.state.interpreter_state import State
 from mpdoctor.source.interpreter.state.recording import record_write
@@ -38,7 +38,7 @@ def assign(state: State, target: ast.expr, value: Value, augmented: bool = False
         remember_keyword(state, target.value, index, value)
         for choice in options(of):
             if isinstance(choice, Collection):
-                put_back(state, target.value, choice, with_item(state, choice, index, value))
+                put_back_everywhere(state, target.value, choice, with_item(state, choice, index, value))
         if (name := name_of_item(of, index)) is not None:
             store_attribute(state, of, name, value)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from mpdoctor.program.instances import class_of
 from mpdoctor.program.user_definitions import ClassFacts, Defined, Instance
 from mpdoctor.program.values import Collection, Known, Unknown, Value, known, options
 from mpdoctor.source.interpreter.attributes import attribute_of
@@ -31,6 +32,18 @@ def put_back(state: State, holder: ast.expr, old: Value, new: Value) -> None:
         for choice in options(kept(state, container)):
             if isinstance(choice, Collection) and index is not None:
                 put_back(state, container, choice, with_item(state, choice, index, new))
+
+
+def put_back_everywhere(state: State, holder: ast.expr, old: Collection, new: Collection) -> None:
+    """The same, and where a function holds the container under another name or in an attribute of its objects:
+    `self.settings = settings`, and then `settings["dtype"] = …`."""
+    put_back(state, holder, old, new)
+    names = state.scope.names
+    for name in [name for name, value in names.items() if value is old]:
+        state.bind(name, new)
+    for held in [state.attributes.get(id(value), {}) for value in names.values() if class_of(value) is not None]:
+        for attribute in [attribute for attribute, value in held.items() if value is old]:
+            state.walk.side_effects.set(held, attribute, new)
 
 
 def _written_entry(holder: ast.expr) -> tuple[ast.expr, ast.expr] | None:

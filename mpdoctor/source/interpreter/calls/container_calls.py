@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 from mpdoctor.facts.location import Location
 from mpdoctor.program.events import Call
 from mpdoctor.program.values import Collection, Known, Value, is_api, known
@@ -78,7 +80,10 @@ def queue_of(args: tuple[Value, ...], keywords: Keywords, location: Location) ->
 
 def copied(args: tuple[Value, ...]) -> Value | None:
     """The result of `copy.copy(settings)`."""
-    return args[0] if args and isinstance(args[0], (Collection, Known)) else None
+    given = args[0] if args else None
+    if isinstance(given, Collection):
+        return dataclasses.replace(given)  # another one, which may be changed alone
+    return given if isinstance(given, Known) else None
 
 
 def mapping_of(args: tuple[Value, ...], location: Location) -> Value | None:

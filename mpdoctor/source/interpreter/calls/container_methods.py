@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 
 from mpdoctor.program.events import Call
 from mpdoctor.program.values import MISSING, Attribute, Collection, Known, Unknown, Value, known, options
@@ -46,7 +47,7 @@ def _held_now(state: State, of: Collection, method: Attribute) -> tuple[Collecti
 
 def _result_of_dict(of: Collection, method: str, call: Call) -> Value | None:
     if method == "copy":
-        return of
+        return dataclasses.replace(of)
     if method in ("get", "pop", "setdefault") and call.args:
         got = [_got(of, key, method, call) for key in options(call.args[0])]
         return joined(got) if None not in got else None
@@ -72,7 +73,7 @@ def _got(of: Collection, key: Value, method: str, call: Call) -> Value | None:
 def _result_of_list(of: Collection, method: str, call: Call) -> Value | None:
     match method:
         case "copy":
-            return of
+            return dataclasses.replace(of)
         case "pop" if of.kind == "list":
             return item_of(of, call.argument(0) or Known(call.location, -1), call.location)
         case "popleft":
