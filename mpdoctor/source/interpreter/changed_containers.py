@@ -9,6 +9,7 @@ from mpdoctor.program.user_definitions import ClassFacts, Defined, Instance
 from mpdoctor.program.values import Collection, Known, Unknown, Value, known, options
 from mpdoctor.source.interpreter.attributes import attribute_of
 from mpdoctor.source.interpreter.state.interpreter_state import State
+from mpdoctor.source.interpreter.state.scopes import Scope
 from mpdoctor.source.joining import joined, tells_of_all, without_none
 
 _MOST_ELEMENTS = 12
@@ -35,15 +36,20 @@ def put_back(state: State, holder: ast.expr, old: Value, new: Value) -> None:
 
 
 def put_back_everywhere(state: State, holder: ast.expr, old: Collection, new: Collection) -> None:
-    """The same, and where a function holds the container under another name or in an attribute of its objects:
-    `self.settings = settings`, and then `settings["dtype"] = …`."""
+    """`put_back`, and also wherever a function and those around it hold the container under another name, or in an
+    attribute of their objects: `self.settings = settings`, and then `settings["dtype"] = …`."""
     put_back(state, holder, old, new)
-    names = state.scope.names
-    for name in [name for name, value in names.items() if value is old]:
-        state.bind(name, new)
-    for held in [state.attributes.get(id(value), {}) for value in names.values() if class_of(value) is not None]:
-        for attribute in [attribute for attribute, value in held.items() if value is old]:
-            state.walk.side_effects.set(held, attribute, new)
+    scope: Scope | None = state.scope
+    while scope is not None:
+        for name in [name for name, value in scope.names.items() if value is old]:
+            if scope is state.scope or not state.context.reached:
+                state.bind(name, new)
+            else:
+                state.walk.side_effects.set(scope.names, name, new)
+        for held in [state.attributes.get(id(value), {}) for value in scope.names.values() if class_of(value)]:
+            for attribute in [attribute for attribute, value in held.items() if value is old]:
+                state.walk.side_effects.set(held, attribute, new)
+        scope = scope.parent
 
 
 def _written_entry(holder: ast.expr) -> tuple[ast.expr, ast.expr] | None:
