@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -35,10 +36,11 @@ class JudgedBy:
         return self.others.get(path, self.usual)
 
     def by_keras(self) -> tuple[tuple[Keras, tuple[str, ...]], ...]:
-        """The others, and the files of each."""
+        """The Kerases other than the usual one, and the files of each."""
         files: dict[Keras, list[str]] = {}
         for path, keras in self.others.items():
-            files.setdefault(keras, []).append(path)
+            if dataclasses.replace(keras, because=self.usual.because) != self.usual:
+                files.setdefault(keras, []).append(path)
         return tuple((keras, tuple(paths)) for keras, paths in files.items())
 
 

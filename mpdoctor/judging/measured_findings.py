@@ -1,4 +1,5 @@
-"""Findings in the source about what a training of the same program has measured: what is left of them then."""
+"""Findings in the source, revised by what a training of the same program has measured: a warning may become advice, or
+get numbers."""
 
 from __future__ import annotations
 

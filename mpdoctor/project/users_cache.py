@@ -1,4 +1,4 @@
-"""Where what earlier runs have said is kept: a directory of the user's own, and apart from it the key that signs."""
+"""The user's cache directory, which keeps results of earlier runs, and the file of the key that signs them."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Gradients that a step takes while another tape records, a gradient penalty's say: what 16 bits lose of them. Costs
-nothing where a program takes none."""
+"""Inner gradients, which a step takes while another tape records (in a gradient penalty, say): those of the last batch,
+run again in float16 and in float32, are compared. Costs nothing in a program without any."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Of the constants that a name may stand for those that it does not stand for in one arm of an `if`, by what that asks:
-`if name == "…":`, `if name in table:`, `if name.endswith("…"):`."""
+"""The test of an `if` rules out constants: in each arm a name keeps only those of its possible constants for which the
+test leads there (`if name == "…":`, `if name in table:`, `if name.endswith("…"):`)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ _OF_PYTHON = frozenset(("len", "str", "isinstance", "bool"))
 
 
 def leave_out(state: State, test: ast.expr, taken: bool) -> dict[str, Value]:
-    """What the names stood for that are left fewer constants."""
+    """Remove from the names in a test the constants for which it does not lead to this arm.
+
+    Returns the earlier values of these names, by name."""
     names, before = state.scope.names, dict[str, Value]()
     several = [node.id for node in _names_in(test) if _may_be_several(names.get(node.id))]
     for name in dict.fromkeys(several):
@@ -47,7 +49,7 @@ def _may_come_here(state: State, test: ast.expr, taken: bool, name: str, choice:
 
 
 def _names_in(test: ast.expr) -> list[ast.Name]:
-    """The names that a test asks about; none where it does more than to compare. Remembered on the node."""
+    """The names in a test that only compares; [] if evaluating it again might change something. Kept on the node."""
     found: list[ast.Name] | None = getattr(test, "asked_about", None)
     if found is None:
         calls = [node for node in ast.walk(test) if isinstance(node, ast.Call) and _is_plain_call(node)]

@@ -1,4 +1,5 @@
-"""Texts that are names of the program's own: it asks about them before it uses them, `if args.precision in NAMES:`."""
+"""Settings that the program compares or looks up before it uses them (`if args.precision in NAMES:`): their texts are
+names of its own, and no policies or dtypes of Keras."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Settings that a program reads from a file which lies beside it, as `yaml.safe_load(open("config.yaml"))` does.
+"""Settings that a program reads from a file of its project, as `yaml.safe_load(open("config.yaml"))` does.
 
-What the file says is one of two things that a setting may be: who runs the program may write another one into it."""
+A value from such a file counts as a default: another one is possible too, as the user may change the file."""
 
 from __future__ import annotations
 
