@@ -12,7 +12,8 @@ from mpdoctor.program.events import Call
 from mpdoctor.program.instances import class_of
 from mpdoctor.program.user_definitions import ClassFacts, Defined, FunctionFacts
 from mpdoctor.program.values import MISSING, Api, Attribute, Collection, Known, Value, is_api, known, options
-from mpdoctor.source.constant_folding import constant_from_call, constant_from_numbers, value_from_method
+from mpdoctor.source.constant_folding import constant_from_call, constant_from_numbers
+from mpdoctor.source.constant_folding.texts import value_from_method
 from mpdoctor.source.interpreter.assignments import remember_keyword
 from mpdoctor.source.interpreter.attributes import Super, attribute_of, store_attribute
 from mpdoctor.source.interpreter.call_inlining import inline_call

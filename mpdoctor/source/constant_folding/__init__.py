@@ -5,16 +5,14 @@ from __future__ import annotations
 import ast
 import math
 import operator
-import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
-from mpdoctor.facts.location import Location
 from mpdoctor.program.dtypes.compared_dtypes import compared_dtypes
 from mpdoctor.program.values import MISSING, Api, Collection, Known, Value
+from mpdoctor.source.constant_folding.texts import LONGEST, size_of, text_filled
 
 _MOST_ELEMENTS = 1000  # of lists that are put together
-_LONGEST = 10_000  # characters of a text, or bits of a number, that is still worth knowing
 
 OPERATORS: dict[type[ast.AST], str] = {
     ast.Add: "+",
@@ -74,14 +72,9 @@ _UNARY: dict[str, Callable[[Any], Any]] = {
     "~": operator.invert,
     "not": operator.not_,
 }
-_LONGEST_CHANGED = 100
-_OF_TEXTS = ("lower", "upper", "strip", "format", "replace", "removeprefix", "removesuffix", "startswith", "endswith")
 _FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     f"builtins.{function.__name__}": function for function in (float, int, str, bool, len)
 }
-_TAKING_APART = ("split", "rsplit", "partition", "rpartition")
-_PLAIN_SIGNS = re.compile(r"(?:[^%]|%[sd%])*")
-_PLAIN_FIELDS = re.compile(r"(?:[^{}]|\{\w*\})*")
 _NUMBERS = {
     "math.pi": math.pi,
     "math.e": math.e,
@@ -101,7 +94,7 @@ def folded_binary(symbol: str, left: Value, right: Value) -> Value | None:
     """The constant or the longer list that an operator makes of two, None where it is not certain (or would
     raise)."""
     if symbol == "%" and isinstance(left, Known) and isinstance(left.value, str):
-        return _filled(left, right)
+        return text_filled(left, right)
     if isinstance(left, Api) or isinstance(right, Api):
         return compared_dtypes(symbol, left, right)
     if isinstance(left, Known) and isinstance(right, Known):
@@ -112,18 +105,6 @@ def folded_binary(symbol: str, left: Value, right: Value) -> Value | None:
     if symbol == "+" and isinstance(left, Collection) and isinstance(right, Collection):
         return _put_together(left, right)
     return (_repeated(left, right) or _repeated(right, left)) if symbol == "*" else None
-
-
-def _filled(text: Known, given: Value) -> Value | None:
-    """The result of `"mixed_float%d" % 16`."""
-    parts = given.items if isinstance(given, Collection) and given.kind == "tuple" and not given.open else (given,)
-    plain = tuple(part.value for part in parts if isinstance(part, Known) and _is_short(part.value))
-    if len(plain) < len(parts) or not _is_short(text.value) or not _PLAIN_SIGNS.fullmatch(text.value):
-        return None
-    try:
-        return Known(text.location, text.value % plain)
-    except (TypeError, ValueError):
-        return None
 
 
 def _is_among(symbol: str, left: Known, right: Collection) -> Value | None:
@@ -199,79 +180,13 @@ def constant_from_numbers(name: str, held: Value | None) -> Any:
     return made if is_told(made) else MISSING
 
 
-def value_from_method(
-    of: Known, name: str, arguments: tuple[Value, ...], keywords: tuple[tuple[str, Value], ...], location: Location
-) -> Value | None:
-    """What a method of a text gives: a text, or a list of its parts; None where it is not certain."""
-    if name == "join" and len(arguments) == 1 and isinstance(of.value, str):
-        return _joined(of.value, arguments[0], location)
-    if name in _TAKING_APART and not keywords and isinstance(of.value, str) and _is_short(of.value):
-        return _taken_apart(of.value, name, arguments, location)
-    constant = _constant_from_method(of.value, name, arguments, keywords)
-    return None if constant is MISSING else Known(location, constant)
-
-
-def _joined(between: str, held: Value, location: Location) -> Value | None:
-    """The result of `"_".join(["mixed", "float16"])`."""
-    if not isinstance(held, Collection) or held.open or held.uniform or held.kind not in ("list", "tuple"):
-        return None
-    texts = [item.value for item in held.items if isinstance(item, Known) and isinstance(item.value, str)]
-    if len(texts) < len(held.items) or not all(map(_is_short, (between, *texts))):
-        return None
-    made = between.join(texts)
-    return Known(location, made) if len(made) <= _LONGEST else None
-
-
-def _taken_apart(text: str, name: str, arguments: tuple[Value, ...], location: Location) -> Value | None:
-    """The result of `"mixed_float16".split("_")`."""
-    given = [argument.value for argument in arguments if isinstance(argument, Known)]
-    if len(given) < len(arguments):
-        return None
-    try:
-        parts = getattr(text, name)(*given)
-    except (TypeError, ValueError):
-        return None
-    kind = "list" if isinstance(parts, list) else "tuple"
-    return Collection(location, kind, tuple(Known(location, part) for part in parts))
-
-
-def _is_short(constant: Any) -> bool:
-    """Whether a text or number is small enough to be computed with."""
-    return isinstance(constant, (str, int, float)) and _size(constant) <= _LONGEST_CHANGED
-
-
-def _constant_from_method(
-    of: Any, name: str, arguments: tuple[Value, ...], keywords: Iterable[tuple[str, Value]]
-) -> Any:
-    """ "Adam".lower(), "model-{}.keras".format(3), name.startswith("mixed"), of constants; MISSING where it is not
-    certain."""
-    given = dict(keywords)
-    is_known = all(isinstance(value, Known) for value in (*arguments, *given.values()))
-    if not isinstance(of, str) or len(of) > _LONGEST_CHANGED or name not in _OF_TEXTS or not is_known:
-        return MISSING
-    plain = [value.value for value in arguments if isinstance(value, Known)]
-    named = {key: value.value for key, value in given.items() if isinstance(value, Known)}
-    if any(
-        not isinstance(argument, (str, int)) or _size(argument) > _LONGEST_CHANGED
-        for argument in (*plain, *named.values())
-    ):
-        return MISSING
-    if name == "format" and not _PLAIN_FIELDS.fullmatch(of):
-        return MISSING  # widths and attributes
-    try:
-        made = getattr(of, name)(*plain, **named)
-    except (TypeError, ValueError, LookupError):
-        return MISSING
-    return made if isinstance(made, bool) or (isinstance(made, str) and len(made) <= _LONGEST) else MISSING
-
-
 def _computed(symbol: str, left: Any, right: Any) -> Any:
     if symbol == "**":
         return _power(left, right)
     function = _BINARY.get(symbol)
     if function is None or (symbol in ("%", "*") and not (_is_number(left) and _is_number(right))):
         return MISSING  # text formatting and repetition
-    if _size(left) > _LONGEST or _size(right) > _LONGEST:
+    if size_of(left) > LONGEST or size_of(right) > LONGEST:
         return MISSING
     try:
         result = function(left, right)
@@ -283,7 +198,7 @@ def _computed(symbol: str, left: Any, right: Any) -> Any:
 def _power(left: Any, right: Any) -> Any:
     if not (_is_number(left) and _is_number(right)) or isinstance(left, complex) or isinstance(right, complex):
         return MISSING
-    if isinstance(left, int) and isinstance(right, int) and abs(right) * max(left.bit_length(), 1) > _LONGEST:
+    if isinstance(left, int) and isinstance(right, int) and abs(right) * max(left.bit_length(), 1) > LONGEST:
         return MISSING
     try:
         result = left**right
@@ -299,9 +214,3 @@ def is_told(constant: Any) -> bool:
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float, complex))
-
-
-def _size(value: Any) -> int:
-    if isinstance(value, int):
-        return value.bit_length()
-    return len(value) if isinstance(value, (str, bytes)) else 0
