@@ -13,7 +13,7 @@ from mpdoctor.examiner.capture.layer_calls import dtype_name, flat_tensors
 from mpdoctor.examiner.capture.open_call import OpenCall
 from mpdoctor.examiner.exceptions import first_line
 from mpdoctor.examiner.reference.same_draws import same_draws, seed_put_back
-from mpdoctor.examiner.replay.step_observer import mapped
+from mpdoctor.examiner.replay.marked_tensors import mapped
 from mpdoctor.examiner.second_training.second_training import NotTried
 from mpdoctor.knowledge.half_dtypes import HALF
 

@@ -7,7 +7,7 @@ that the way back has come there: so a gradient is known to belong to this layer
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Callable, NamedTuple
+from typing import TYPE_CHECKING, Callable, NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -15,10 +15,10 @@ import tensorflow as tf
 from mpdoctor.examiner.capture.layer_calls import dtype_name
 from mpdoctor.examiner.capture.layer_hooks import LayerHooks
 from mpdoctor.examiner.capture.open_call import OpenCall
-from mpdoctor.examiner.keras.private_state import give_mask, mask_of
 from mpdoctor.examiner.process.patching import replace_for_now
 from mpdoctor.examiner.process.user_code import class_location, own_location
 from mpdoctor.examiner.replay.magnitudes import array_from_tensor, is_eager, is_floating, state_of
+from mpdoctor.examiner.replay.marked_tensors import mapped, with_gradient_seen
 from mpdoctor.examiner.replay.op_trace import OperationTrace
 from mpdoctor.facts.training import FLOAT16_LIMIT, TensorFacts
 
@@ -280,28 +280,3 @@ def _dense(gradient: tf.Tensor) -> tf.Tensor:
 
 def _is_bad_variable(variable: KerasVariable) -> bool:
     return bool(state_of(tf.convert_to_tensor(variable)))
-
-
-def mapped(change: Callable[[tf.Tensor], object], structure: Any) -> Any:
-    """The structure with `change` applied to every tensor in plain lists, tuples and dicts. Other containers are the
-    user's own and stay."""
-    if type(structure) is dict:
-        return {key: mapped(change, value) for key, value in structure.items()}
-    if type(structure) in (list, tuple):
-        return type(structure)(mapped(change, value) for value in structure)
-    return change(structure)
-
-
-def with_gradient_seen(tensor: tf.Tensor, came_back: Callable[[tf.Tensor], tf.Tensor]) -> tf.Tensor:
-    """The tensor with its numbers and mask. On the way back `came_back` gets its gradient, and returns the one to hand
-    on."""
-
-    @tf.custom_gradient  # type: ignore[untyped-decorator]
-    def passing(values: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
-        return tf.raw_ops.Identity(input=values), came_back
-
-    marked = passing(tensor)
-    mask = mask_of(tensor)
-    if mask is not None:
-        give_mask(marked, mask)
-    return marked
