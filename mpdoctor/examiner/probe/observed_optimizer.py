@@ -12,7 +12,16 @@ from mpdoctor.examiner.capture.loss_hooks import Losses
 from mpdoctor.examiner.capture.optimizers.optimizer_chain import learning_rate
 from mpdoctor.examiner.keras.own_wrapper import is_own
 from mpdoctor.examiner.keras.step_record import Record, Row
+from mpdoctor.examiner.probe.failing_step import FailingStep
+from mpdoctor.examiner.probe.loss_rises import LossRises
 from mpdoctor.examiner.probe.training_call import TrainingCall
+from mpdoctor.examiner.probe.weight_copies import (
+    are_initialized,
+    copies_of,
+    differs,
+    largest_magnitude,
+    put_back_for_now,
+)
 from mpdoctor.examiner.process.user_code import own_location
 from mpdoctor.examiner.replay.variable_snapshot import Snapshot
 from mpdoctor.facts.fit_ending import NotMeasured
@@ -33,33 +42,10 @@ if TYPE_CHECKING:
     from mpdoctor.examiner.replay.overflow_watch import SeenOverflow
 
 
-RISE = 2.0  # times the loss before
-MOST_RISES = 40
-
-
-class FailingStep:
-    """A step that failed, to be repeated from the state before it; and of the batches since, the one with the largest
-    magnitudes."""
-
-    def __init__(self, repeat: Callable[[], object], state: Snapshot) -> None:
-        self.repeat, self.state = repeat, state
-        self.repeat_largest: Callable[[], object] | None = None
-        self._largest = 0.0
-
-    def note_batch(self, given: object, repeat: Callable[[], object] | None) -> None:
-        """What a later step was given, and what repeats it."""
-        numbers = [
-            tensor for tensor in tf.nest.flatten(given) if isinstance(tensor, tf.Tensor) and tensor.dtype.is_floating
-        ]
-        largest = largest_magnitude([tensor for tensor in numbers if hasattr(tensor, "numpy")])
-        if repeat is not None and self._largest < largest < math.inf:
-            self.repeat_largest, self._largest = repeat, largest
-
-
 class ObservedOptimizer:
     """What is known of one outermost optimizer.
 
-    entry
+    training_call
         The training call through which its gradients arrived.
     repeat
         Repeats the call that took its last step; None in a loop that only the user's own code can drive.
@@ -113,7 +99,7 @@ class ObservedOptimizer:
         self.gradient_culprit: GradientCulpritFacts | None = None
         self.dependence: ScaleDependenceFacts | None = None
         self.standstill: StandstillFacts | None = None
-        self.rises: list[tuple[int, float, float]] = []  # (step, loss, largest weight)
+        self._rises = LossRises()
         self.overflows: list[SeenOverflow] = []
         self.derivatives: tuple[tuple[str, float], ...] = ()  # exponents by differentiation
         self.not_looked: list[tuple[NotMeasured, str]] = []
@@ -206,7 +192,7 @@ class ObservedOptimizer:
             self.remember_weights()
         elif self.replicas == 1:  # the graph has not run yet
             with tf.init_scope():
-                if _are_initialized(self.variables):
+                if are_initialized(self.variables):
                     self.remember_weights()
                     if self.machine is None and not self._before_step:
                         self.keep_weights_before_step(self.variables)
@@ -246,44 +232,37 @@ class ObservedOptimizer:
         )
 
     def note_growth(self) -> None:
-        """Note how large the weights are after a step whose loss has risen, or is the first that is not finite. Other
-        steps cost nothing."""
-        first, last = self.steps[0].loss, self.steps[-1].loss
-        if first is None or last is None or not self._weights or len(self.rises) >= MOST_RISES:
-            return
-        before = self.rises[-1][1] if self.rises else first
-        left_at_once = not self.rises and math.isfinite(first) and not math.isfinite(last)
-        if left_at_once or 0 < before * RISE <= last < math.inf:
-            largest = largest_magnitude([variable for variable, _ in self._weights])
-            self.rises.append((len(self.steps) - 1, math.inf if left_at_once else last, largest))
+        """Note how large the weights are, where the loss has risen."""
+        self._rises.note(self.steps, [variable for variable, _ in self._weights])
 
     @property
     def growth(self) -> GrowthFacts | None:
-        if not self.rises:
+        """How the weights grew while the loss rose; None where it never did."""
+        if not self._rises.all:
             return None
         start = largest_magnitude([weight for _, weight in self._weights])
-        return GrowthFacts(start, tuple(self.rises), learning_rate(self.innermost))
+        return GrowthFacts(start, tuple(self._rises.all), learning_rate(self.innermost))
 
     # --- its weights ----------------------------------------------------------------------------------------------
     def remember_weights(self, variables: list[KerasVariable] | None = None) -> None:
         """Copy the weights before the first step, or as early as they exist."""
         if not self._weights:
-            self._weights = _copies(variables or self.variables)
+            self._weights = copies_of(variables or self.variables)
             self._weights_from = len(self.steps)
 
     def keep_weights_before_step(self, variables: list[KerasVariable]) -> None:
-        self._before_step = _copies(variables)
+        self._before_step = copies_of(variables)
 
     @contextmanager
     def weights_of_last_step(self) -> Iterator[None]:
         """The weights that the last step started from, where it has moved them although it failed."""
-        with _put_back_for_now(self._before_step):
+        with put_back_for_now(self._before_step):
             yield
 
     @contextmanager
     def weights_of_start(self) -> Iterator[None]:
         """The weights that its first step started from."""
-        with _put_back_for_now(self._weights):
+        with put_back_for_now(self._weights):
             yield
 
     def keep_failing_step(self, state: Snapshot) -> None:
@@ -305,52 +284,15 @@ class ObservedOptimizer:
 
     def has_moved(self) -> bool:
         """Whether any weight differs from what was remembered."""
-        return any(_differs(variable, old) for variable, old in self._weights)
+        return any(differs(variable, old) for variable, old in self._weights)
 
     def unmoved_weights(self) -> list[KerasVariable]:
         """The weights that no step moved while others moved; [] where none moved, which is looked into elsewhere."""
         if not self.weights_changed():
             return []
-        return [variable for variable, old in self._weights if not _differs(variable, old)]
+        return [variable for variable, old in self._weights if not differs(variable, old)]
 
     def weights_finite(self) -> bool | None:
         if not self._weights:
             return None
         return all(bool(tf.reduce_all(tf.math.is_finite(tf.identity(v)))) for v, _ in self._weights)
-
-
-def _differs(variable: KerasVariable, old: tf.Tensor) -> bool:
-    return bool(tf.reduce_any(tf.not_equal(tf.identity(variable), old)))
-
-
-def largest_magnitude(tensors: list[tf.Tensor]) -> float:
-    """inf where one is not finite."""
-    largest = max((float(tf.reduce_max(tf.abs(tf.cast(tf.identity(t), tf.float32)))) for t in tensors), default=0.0)
-    return largest if math.isfinite(largest) else math.inf
-
-
-def _are_initialized(variables: list[KerasVariable]) -> bool:
-    """Whether all variables have values. Those made in a graph have none, or an empty array, until it runs."""
-    try:
-        return all(tuple(tf.identity(variable).shape) == tuple(variable.shape) for variable in variables)
-    except tf.errors.FailedPreconditionError:
-        return False
-
-
-def _copies(variables: list[KerasVariable]) -> list[tuple[KerasVariable, tf.Tensor]]:
-    return [(variable, tf.identity(variable)) for variable in variables]
-
-
-@contextmanager
-def _put_back_for_now(copies: list[tuple[KerasVariable, tf.Tensor]]) -> Iterator[None]:
-    now = _copies([variable for variable, _ in copies])
-    _put_back(copies)
-    try:
-        yield
-    finally:
-        _put_back(now)
-
-
-def _put_back(copies: list[tuple[KerasVariable, tf.Tensor]]) -> None:
-    for variable, value in copies:
-        variable.assign(value)
