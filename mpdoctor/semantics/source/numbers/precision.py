@@ -12,22 +12,17 @@ from mpdoctor.program.context import Context
 from mpdoctor.program.dtypes.dtype_names import AUTOCAST, VARIABLE, is_policy_in_force
 from mpdoctor.program.dtypes.layer_results import may_be_weight
 from mpdoctor.program.dtypes.library_results import tensors_met
-from mpdoctor.program.dtypes.tensor_dtypes import dtypes_told, policies_named
+from mpdoctor.program.dtypes.tensor_dtypes import dtypes_told
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.instances import class_of, is_call_of
-from mpdoctor.program.policy_settings import UNSURE, PolicyName
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import ClassFacts, Defined, FunctionFacts, Instance, Parameter
 from mpdoctor.program.values import Api, Attribute, Collection, Item, Known, Value, known, options, walk
-from mpdoctor.semantics.source.layers.call_dtypes import (
-    lambda_layers,
-    layer_whose_policy_it_is,
-    policies_of_instances,
-)
+from mpdoctor.semantics.source.layers.call_dtypes import lambda_layers
+from mpdoctor.semantics.source.layers.layer_dtypes import LayerDtypes, dtype_under, sixteen_bits_of
 from mpdoctor.semantics.source.layers.model_layers import layer_name
 from mpdoctor.semantics.source.layers.networks import networks_behind
 from mpdoctor.semantics.source.layers.output_layers import (
-    SIXTEEN_BITS,
     answers_in_compute_dtype,
     is_functional,
     layers_of_output,
@@ -56,7 +51,8 @@ class Precision:
     def __init__(self, facts: SourceFacts) -> None:
         self.facts = facts
         self._forget()
-        self._policies: dict[int, frozenset[str]] = {}
+        self._layers = LayerDtypes(facts)
+        self.of_layer = self._layers.of_layer
         self._models: dict[int, str | None] = {}
         self._nested = 0
         self._lambdas = dict(lambda_layers(facts))
@@ -241,7 +237,7 @@ class Precision:
     def _of_weight(self, holder: Value, in_call: bool) -> str | None:
         own = class_of(holder)
         found = self.of_layer(holder) if isinstance(holder, Call) and own is None else None
-        found = _sixteen_bits_of(self._policies_of(own)) if own is not None else found
+        found = sixteen_bits_of(self._layers.policies_of(own)) if own is not None else found
         return found if in_call or found not in HALF else "float32"
 
     def _of_meeting(self, met: Sequence[Value], in_call: bool) -> str | None:
@@ -264,59 +260,22 @@ class Precision:
     def _under_policy(self, value: Value, found: str, in_call: bool) -> str | None:
         owner = _owner(value)
         if isinstance(value, Attribute) and isinstance(value.of, Call) and is_policy_in_force(value.of):
-            return self._of_policies(self.facts.policies_at(value.of)) if found == AUTOCAST else "float32"
+            return dtype_under(self.facts.policies_at(value.of)) if found == AUTOCAST else "float32"
         if owner is None:
             layer = value.callee if isinstance(value, Call) else None
             return self.of_layer(layer) if isinstance(layer, Call) and found == AUTOCAST else None
         if owner.kind not in ("layer", "model"):
             return "float32" if isinstance(value, Call) else None  # a metric's own variables
-        policies = self._policies_of(owner)
+        policies = self._layers.policies_of(owner)
         if found == VARIABLE or (isinstance(value, Call) and not in_call):
             return next((policy for policy in policies if policy in HALF), "float32")
-        return _sixteen_bits_of(policies)
-
-    def _policies_of(self, owner: ClassFacts) -> frozenset[str]:
-        if id(owner) not in self._policies:
-            self._policies[id(owner)] = policies_of_instances(self.facts, owner)
-        return self._policies[id(owner)]
-
-    def of_layer(self, layer: Call) -> str | None:
-        """The dtype in which a built-in layer computes, by its own `dtype` or by the policy in force where it is
-        made."""
-        given = layer.keyword("dtype")
-        if given is not None and known(given) is not None and not is_policy_in_force(given):
-            return _sixteen_bits_of(policies_named(given))
-        outer = layer_whose_policy_it_is(given)
-        if outer is not None:
-            return _sixteen_bits_of(self._policies_of(outer))
-        if layer.open:
-            return None
-        inner = layer.argument(0, "layer")
-        if is_call_of(layer, "keras.layers.TimeDistributed", "keras.layers.Bidirectional"):
-            return self.of_layer(inner) if isinstance(inner, Call) else None
-        policies = self.facts.policies_at(layer)
-        named = [policy for policy in policies if isinstance(policy, str)]
-        if not named and self.facts.assume_mixed:
-            return "float16"
-        owner = layer.context.owner
-        if not named and UNSURE in policies and owner is not None and owner.kind in ("layer", "model"):
-            return _sixteen_bits_of(self._policies_of(owner))
-        return self._of_policies(policies)
-
-    def _of_policies(self, policies: tuple[PolicyName, ...]) -> str | None:
-        named = [policy for policy in policies if isinstance(policy, str)]
-        return _sixteen_bits_of(named) if named or UNSURE in policies else "float32"
+        return sixteen_bits_of(policies)
 
 
 @lru_cache(maxsize=1)
 def precision_of(facts: SourceFacts) -> Precision:
     """The rules of this family ask about one program after the other."""
     return Precision(facts)
-
-
-def _sixteen_bits_of(policies: Iterable[str]) -> str | None:
-    found = {SIXTEEN_BITS.get(policy, policy) for policy in policies}
-    return next((dtype for dtype in HALF if dtype in found), "float32" if found == {"float32"} else None)
 
 
 def _agreed(dtypes: Iterable[str | None]) -> str | None:

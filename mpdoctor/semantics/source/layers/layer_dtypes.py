@@ -1,0 +1,67 @@
+"""The dtype in which a layer computes: by its own `dtype`, or by the policy in force where it is made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from mpdoctor.knowledge.half_dtypes import HALF
+from mpdoctor.program.dtypes.dtype_names import is_policy_in_force
+from mpdoctor.program.dtypes.tensor_dtypes import policies_named
+from mpdoctor.program.events import Call
+from mpdoctor.program.instances import is_call_of
+from mpdoctor.program.policy_settings import UNSURE, PolicyName
+from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.user_definitions import ClassFacts
+from mpdoctor.program.values import known
+from mpdoctor.semantics.source.layers.call_dtypes import layer_whose_policy_it_is, policies_of_instances
+from mpdoctor.semantics.source.layers.output_layers import SIXTEEN_BITS
+
+
+class LayerDtypes:
+    """Answers for the layers of one program."""
+
+    def __init__(self, facts: SourceFacts) -> None:
+        self.facts = facts
+        self._policies: dict[int, frozenset[str]] = {}
+
+    def policies_of(self, owner: ClassFacts) -> frozenset[str]:
+        """The policies under which the program makes layers of one of the user's classes."""
+        if id(owner) not in self._policies:
+            self._policies[id(owner)] = policies_of_instances(self.facts, owner)
+        return self._policies[id(owner)]
+
+    def of_layer(self, layer: Call) -> str | None:
+        """The dtype in which a built-in layer computes, by its own `dtype` or by the policy in force where it is
+        made."""
+        given = layer.keyword("dtype")
+        if given is not None and known(given) is not None and not is_policy_in_force(given):
+            return sixteen_bits_of(policies_named(given))
+        outer = layer_whose_policy_it_is(given)
+        if outer is not None:
+            return sixteen_bits_of(self.policies_of(outer))
+        if layer.open:
+            return None
+        inner = layer.argument(0, "layer")
+        if is_call_of(layer, "keras.layers.TimeDistributed", "keras.layers.Bidirectional"):
+            return self.of_layer(inner) if isinstance(inner, Call) else None
+        policies = self.facts.policies_at(layer)
+        named = [policy for policy in policies if isinstance(policy, str)]
+        if not named and self.facts.assume_mixed:
+            return "float16"
+        owner = layer.context.owner
+        if not named and UNSURE in policies and owner is not None and owner.kind in ("layer", "model"):
+            return sixteen_bits_of(self.policies_of(owner))
+        return dtype_under(policies)
+
+
+def dtype_under(policies: tuple[PolicyName, ...]) -> str | None:
+    """The dtype of what is computed under one of these global policies; None where it is not certain."""
+    named = [policy for policy in policies if isinstance(policy, str)]
+    return sixteen_bits_of(named) if named or UNSURE in policies else "float32"
+
+
+def sixteen_bits_of(policies: Iterable[str]) -> str | None:
+    """The 16-bit dtype in which a layer of one of these policies computes, or else float32; None where that is not
+    certain."""
+    found = {SIXTEEN_BITS.get(policy, policy) for policy in policies}
+    return next((dtype for dtype in HALF if dtype in found), "float32" if found == {"float32"} else None)
