@@ -12,6 +12,8 @@ from mpdoctor.cli.streams import Color
 if TYPE_CHECKING:
     from mpdoctor.facts.versions import Keras
 
+LOOPS = "loop"  # in place of a rule
+
 
 def explain(
     rule: Annotated[
@@ -32,14 +34,15 @@ def explain(
     import sys
 
     from mpdoctor.cli.streams import fail, has_color, prose_width, write
-    from mpdoctor.cli.texts.loop_page import NAME, markdown_of_loops
     from mpdoctor.cli.texts.rule_texts import colored_markdown, markdown_from_rule, near_match
     from mpdoctor.rules.registry import rule_by_code_or_name
 
     found = rule_by_code_or_name(rule)
     if found is not None:
         markdown = markdown_from_rule(found)
-    elif rule.lower() == NAME:
+    elif rule.lower() == LOOPS:
+        from mpdoctor.cli.texts.loop_page import markdown_of_loops
+
         markdown = markdown_of_loops(_keras(keras))
     else:
         fail(f"there is no rule {rule!r}.{near_match(rule)} `mpdoctor rules` lists them all.")

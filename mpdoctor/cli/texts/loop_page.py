@@ -5,7 +5,6 @@ from __future__ import annotations
 from mpdoctor.facts.versions import Keras
 from mpdoctor.knowledge.correct_loops import FEATURES, correct_loop
 
-NAME = "loop"
 NOT_TOGETHER = "xla"  # with several replicas
 SCALING = {
     True: (
