@@ -13,7 +13,8 @@ from mpdoctor.finding import Diagnosis, Edit, Finding
 from mpdoctor.fixes.choices import Choice, Sources
 from mpdoctor.fixes.notebooks import edited_notebook
 from mpdoctor.fixes.texts import chosen_together, decoded, edited
-from mpdoctor.program.source_facts import Problem, SourceFacts
+from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.source_record import Problem
 from mpdoctor.progress import Progress
 from mpdoctor.project.regular_files import bytes_from_file
 from mpdoctor.settings.options import Settings

@@ -8,7 +8,8 @@ from mpdoctor.facts.location import lines_of
 from mpdoctor.finding import Diagnosis, Finding
 from mpdoctor.fixes.choices import Sources, with_findings
 from mpdoctor.fixes.git import answer, changed_lines, content_at
-from mpdoctor.program.source_facts import Problem, SourceFacts
+from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.source_record import Problem
 from mpdoctor.settings.options import Settings
 from mpdoctor.source.notebooks import SUFFIX, source_from_notebook
 from mpdoctor.source.reading import text_from_bytes

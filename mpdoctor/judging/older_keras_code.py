@@ -19,7 +19,8 @@ from mpdoctor.judging.keras_version import JudgedBy
 from mpdoctor.judging.precedence import merged_findings
 from mpdoctor.judging.what_if import chosen_codes
 from mpdoctor.knowledge.keras_modules import last_tensorflow_with, may_import_keras_2
-from mpdoctor.program.source_facts import Problem, SourceFacts
+from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.source_record import Problem
 from mpdoctor.semantics.wording import listed
 from mpdoctor.settings.options import Settings
 from mpdoctor.source.keras2_signs import module_of_sign, sign_of_import

@@ -13,7 +13,7 @@ from mpdoctor.fixes.notebooks import cell_texts
 from mpdoctor.fixes.rounds import CHANGED, NOTEBOOK, EditedFile, edited_bytes, read, says
 from mpdoctor.fixes.texts import decoded, spans_of_edits, touch
 from mpdoctor.mending.layered_text import LayeredText
-from mpdoctor.program.source_facts import Problem
+from mpdoctor.program.source_record import Problem
 from mpdoctor.project.regular_files import bytes_from_file
 
 Kept = Collection[int]  # numbers of the proposals that stand in the text

@@ -18,18 +18,16 @@ no reason to report it twice (findings at one location are merged).
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import field
 from functools import cached_property
 from typing import Any, Iterator, Mapping
 
 from mpdoctor.facts.frozen import dataclass
-from mpdoctor.facts.location import Cells, Location, lines_of
-from mpdoctor.facts.versions import Keras, KerasPackage
-from mpdoctor.program.breakdown import Breakdown
+from mpdoctor.facts.location import Location, lines_of
+from mpdoctor.facts.versions import Keras
 from mpdoctor.program.call_index import CallIndex
 from mpdoctor.program.context import Context
 from mpdoctor.program.dtypes.program_dtypes import ProgramDtypes
-from mpdoctor.program.events import Call, Event, Operation, Read, Return, Use, With, Write
+from mpdoctor.program.events import Call, Event, Return
 from mpdoctor.program.mixed_precision_signs import (
     REWRITING_GRAPHS,
     shows_16_bits,
@@ -38,7 +36,7 @@ from mpdoctor.program.mixed_precision_signs import (
 )
 from mpdoctor.program.policies_in_force import PoliciesInForce
 from mpdoctor.program.policy_settings import UNSURE, PolicyName
-from mpdoctor.program.saved_file import SavedFile
+from mpdoctor.program.source_record import SourceRecord
 from mpdoctor.program.user_definitions import ClassFacts, FunctionFacts
 from mpdoctor.program.values import Value
 
@@ -47,144 +45,9 @@ _OF_EVENTS = ("_call_index", "_returns_by_function", "_dtypes_by_keras")
 _OF_EVENTS_AND_TEXT = frozenset(("lines", "mixed_precision_signs", *_OF_EVENTS))
 
 
-@dataclass(frozen=True)
-class Problem:
-    """Why a file could not be read or understood, in one plain sentence.
-
-    remedy
-        What to do, a clause that goes on with "then check again"; "" where the line itself is to be mended.
-    """
-
-    message: str
-    location: Location
-    remedy: str = ""
-
-
 @dataclass(frozen=True, eq=False, slots=False)  # for what is worked out when it is asked for
-class SourceFacts:
-    """One program (or module) as its text tells it. Everything is in program order.
-
-    path
-        As shown to the user. `text` is its source.
-    uses, calls, reads, writes, operations, withs, returns
-        The events. `calls` holds the calls of the user's own functions as well.
-    classes, functions
-        Those of this file, nested ones and methods included.
-    imports
-        Paths, as shown, of the first-party files that it imports, also through others.
-    certain_imports, guarded_imports
-        Those that it imports itself: of the second it asks first whether that works (see `Context.guarded`).
-    keras
-        The Keras to judge by; the pipeline sets it.
-    declared_keras
-        What the text itself says: "tf_keras" (it sets TF_USE_LEGACY_KERAS before importing TensorFlow, or
-        imports only tf_keras), "keras" (it imports what only Keras 3 has), or None.
-    sign_of_keras2
-        What it imports or calls for certain that Keras 2 has or takes, and that fails in Keras 3, as a clause: "calls
-        `Adam(lr=…)`"; else "".
-    assume_mixed
-        `--assume-mixed`. The pipeline sets it.
-    mixed_elsewhere
-        True if a first-party file that imports this one, also through others, shows mixed precision.
-    is_imported
-        True if this is a file that another target imports, so that its callers and the policy are decided
-        elsewhere.
-    is_guarded
-        True if whatever imports this file asks first whether that works: it is written for one library version of
-        several, and all of its events are guarded.
-    makings
-        Set where the events are left out: of the user's layers and models that are made, where the class is defined,
-        and whether each is given float32.
-    policies_set
-        Set where the events are left out: the names of the global policies that they set for certain, and None for one
-        that is not known, or is set on some path only.
-    policies_unknown
-        Set where the events are left out: where the program sets a global policy whose name it gets from outside, from
-        a file that it reads, say.
-    policies_elsewhere
-        `policies_set` of the first-party files that import this one, also through others. The pipeline sets it.
-    shows_16_bits, rewrites_graphs
-        Set where the events are left out; see `mixed_precision_signs`.
-    files_saved
-        Set where the events are left out: the model files that they write.
-    files_saved_elsewhere
-        `files_saved` of the project's other programs, as far as this one may mean the same files. The pipeline sets it.
-    float32_classes
-        Where those classes of this file and its imports are defined that the whole project makes in float32 only. The
-        pipeline sets it.
-    settings_read
-        The files of settings that this file or one that it imports may read, by absolute path, with the digests of
-        their bytes, "" where there is none.
-    texts_beside
-        Of a whole program: the texts of its files, by path. `for_file` sets it.
-    package
-        The dotted package that the file belongs to, "" for a file of its own: "keras.src.layers" for a file of Keras.
-    incomplete
-        True if the program is so large that the source stage stopped half-way.
-    unreadable
-        Set, and everything else empty, if the text is no Python that can be read.
-    cells
-        Of a notebook: where its cells begin in `text`, which holds the code of all of them, in order.
-    broken_cells
-        Of a notebook: the cells that are no Python; the others were read.
-    passed_over
-        Set, and everything else empty, if there was nothing to read: a notebook in another language, or a link that
-        leads out of the project.
-    breakdowns
-        Where mpdoctor itself broke on this file (then everything else is empty), or on one that it imports.
-    """
-
-    path: str = ""
-    text: str = field(default="", repr=False)
-    uses: tuple[Use, ...] = ()
-    calls: tuple[Call, ...] = ()
-    reads: tuple[Read, ...] = ()
-    writes: tuple[Write, ...] = ()
-    operations: tuple[Operation, ...] = ()
-    withs: tuple[With, ...] = ()
-    returns: tuple[Return, ...] = ()
-    classes: tuple[ClassFacts, ...] = ()
-    functions: tuple[FunctionFacts, ...] = ()
-    imports: tuple[str, ...] = ()
-    certain_imports: tuple[str, ...] = ()
-    guarded_imports: tuple[str, ...] = ()
-    keras: Keras = field(default_factory=Keras)
-    declared_keras: KerasPackage | None = None
-    sign_of_keras2: str = ""
-    assume_mixed: bool = False
-    mixed_elsewhere: bool = False
-    is_imported: bool = False
-    is_guarded: bool = False
-    makings: tuple[tuple[Location, bool], ...] = ()
-    policies_set: tuple[str | None, ...] = ()
-    policies_unknown: tuple[Location, ...] = ()
-    policies_elsewhere: tuple[str | None, ...] = ()
-    shows_16_bits: bool = False
-    rewrites_graphs: bool = False
-    files_saved: tuple[SavedFile, ...] = ()
-    files_saved_elsewhere: tuple[SavedFile, ...] = ()
-    float32_classes: tuple[Location, ...] = ()
-    settings_read: tuple[tuple[str, str], ...] = ()
-    texts_beside: Mapping[str, str] = field(default_factory=dict, repr=False)
-    package: str = ""
-    incomplete: bool = False
-    unreadable: Problem | None = None
-    cells: Cells = ()
-    broken_cells: tuple[Problem, ...] = ()
-    passed_over: str = ""
-    breakdowns: tuple[Breakdown, ...] = ()
-
-    @property
-    def is_broken(self) -> bool:
-        """Whether nothing is known of it because mpdoctor itself broke on it."""
-        return any(breakdown.path == self.path for breakdown in self.breakdowns)
-
-    @property
-    def is_blank(self) -> bool:
-        """Whether there is nothing for a rule to look at: the file can be read, and was not walked, or is empty."""
-        events = self.uses, self.calls, self.reads, self.writes, self.operations, self.withs, self.returns
-        problems = self.unreadable or self.broken_cells or self.breakdowns
-        return not (any(events) or self.classes or self.functions or problems)
+class SourceFacts(SourceRecord):
+    """One program (or module) as its text tells it, and what its events answer. Everything is in program order."""
 
     def to_judge(self, changes: Mapping[str, Any]) -> SourceFacts:
         """A copy with these fields changed to what is known once the other files were read. Cached results that depend

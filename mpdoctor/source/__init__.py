@@ -17,7 +17,8 @@ from types import MappingProxyType
 
 from mpdoctor.facts.location import Location
 from mpdoctor.program.collector import without_garbage_collection
-from mpdoctor.program.source_facts import Problem, SourceFacts
+from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.source_record import Problem
 from mpdoctor.project.project_folder import LEADS_OUT
 from mpdoctor.source.modules import Files
 from mpdoctor.source.reading import Source, source_from_text

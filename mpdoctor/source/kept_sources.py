@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from threading import Lock
 
-from mpdoctor.program.source_facts import Problem
+from mpdoctor.program.source_record import Problem
 from mpdoctor.source.reading import Source
 
 MOST_BYTES = 4_000_000  # of source: its trees take some 20 times as much

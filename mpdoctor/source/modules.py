@@ -7,7 +7,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from mpdoctor.program.source_facts import Problem
+from mpdoctor.program.source_record import Problem
 from mpdoctor.project.asked_of_system import bytes_of, is_file, is_file_of_at_most
 from mpdoctor.project.project_folder import Marks, import_roots, is_in_project, link_out
 from mpdoctor.source.names import LIBRARIES

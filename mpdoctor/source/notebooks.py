@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from mpdoctor.facts.location import Location, lines_of
-from mpdoctor.program.source_facts import Problem
+from mpdoctor.program.source_record import Problem
 from mpdoctor.source.reading import Source, problem_of_many_parts, tree_from_text
 
 SUFFIX = ".ipynb"

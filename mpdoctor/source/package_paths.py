@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from mpdoctor.facts.frozen import dataclass
-from mpdoctor.program.source_facts import Problem
+from mpdoctor.program.source_record import Problem
 from mpdoctor.source.reading import text_from_bytes, tree_from_text
 
 _PATH = "__path__"

@@ -17,7 +17,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from mpdoctor.facts.location import Cells, Location, lines_of
-from mpdoctor.program.source_facts import Problem
+from mpdoctor.program.source_record import Problem
 from mpdoctor.project.asked_of_system import bytes_of, is_link
 
 # Type parameters, `class Box[T]:` and `def first[T](…)`, and `type Name = …`.

@@ -17,7 +17,8 @@ from mpdoctor.finding import Crashed
 from mpdoctor.program.breakdown import Breakdown, breakdown_from_error
 from mpdoctor.program.collector import without_garbage_collection
 from mpdoctor.program.mixed_precision_signs import REWRITING_GRAPHS, shows_16_bits
-from mpdoctor.program.source_facts import Problem, SourceFacts
+from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.source_record import Problem
 from mpdoctor.source import facts_with_cells, facts_without_walking, program_with_imports, source_or_problem
 from mpdoctor.source.import_graph import Outlines
 from mpdoctor.source.modules import Files

@@ -48,7 +48,7 @@ def imported(arguments: list[str], directory: Path) -> list[str]:
     [
         (["--version"], 8),
         (["explain", "MP201"], 140),
-        (["rules"], 365),
+        (["rules"], 371),
         (["check", "--static", "--output-format=concise", "mixed.py"], 469),
         (["check", "--static", "--output-format=concise", "."], 485),
         (["check", "--static", "--output-format=concise", "plain"], 199),

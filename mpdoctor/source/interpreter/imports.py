@@ -11,7 +11,7 @@ from pathlib import Path
 
 from mpdoctor.facts.location import Location
 from mpdoctor.program.breakdown import breakdown_from_error
-from mpdoctor.program.source_facts import Problem
+from mpdoctor.program.source_record import Problem
 from mpdoctor.program.values import Known, Unknown, Value
 from mpdoctor.source.interpreter.dispatch import execute_block
 from mpdoctor.source.interpreter.name_lookup import library_name

@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mpdoctor import source
-from mpdoctor.program.source_facts import Problem, SourceFacts
+from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.source_record import Problem
 from mpdoctor.program.values import walk
 from mpdoctor.rules.examination import mp001_source_not_readable
 from mpdoctor.source import facts_from_file, facts_from_text
