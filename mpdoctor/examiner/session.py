@@ -6,7 +6,6 @@ from __future__ import annotations
 import functools
 import os
 import traceback
-from dataclasses import replace
 from types import ModuleType
 from typing import TYPE_CHECKING
 
@@ -25,7 +24,8 @@ from mpdoctor.examiner.hooks.training_methods import TrainingMethods, training_c
 from mpdoctor.examiner.process import autograph_files
 from mpdoctor.examiner.process.import_hooks import ImportHooks, if_library
 from mpdoctor.examiner.process.patching import replace_method
-from mpdoctor.examiner.protocol.event_kinds import Crashed, Environment, Failure, FilesWritten, KerasUsed, StandInsUsed
+from mpdoctor.examiner.process.reported_environment import ReportedEnvironment
+from mpdoctor.examiner.protocol.event_kinds import Crashed, Failure, FilesWritten, KerasUsed, StandInsUsed
 from mpdoctor.examiner.protocol.events import Events
 from mpdoctor.examiner.protocol.request import Request
 from mpdoctor.examiner.stand_ins.install import StandIns
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from mpdoctor.examiner.probe.predicting.predictions import Predictions
     from mpdoctor.examiner.probe.timed.layer_scopes import LayerScopes
     from mpdoctor.examiner.probe.training import Training
-    from mpdoctor.facts.machine.environment import EnvironmentFacts
 
 
 class Session:
@@ -63,13 +62,11 @@ class Session:
         self.keras: KerasAdapter | None = None
         self.training: Training | None = None
         self.new_training: type[Training]
-        self._devices: tuple[DeviceFacts, ...] | None = None
         self.half_given_to_saved: PartFacts | None = None  # a SavedModel's function of float32 that took 16 bits
         self.files_written: list[str] = []
         self._adapters: list[KerasAdapter] = []
         self._losses: Losses | None = None
-        self._environment: EnvironmentFacts | None = None
-        self.run_as = ""  # the command by which Python runs the script, where it is not `python FILE`
+        self.environment = ReportedEnvironment(events)
         self._predictions: Predictions | None = None
         self.trained_models: list[KerasModel | None] = []  # of trainings that have ended
 
@@ -89,10 +86,7 @@ class Session:
 
     def _tensorflow_imported(self, module: ModuleType) -> None:
         """Up to 2.5 TensorFlow holds its Keras itself; from 2.6 on it comes as a package of its own."""
-        from mpdoctor.examiner.process.environment import environment_of_interpreter, with_tensorflow
-
-        self._environment = with_tensorflow(environment_of_interpreter(), module)
-        self._tell_environment()
+        self.environment.note_tensorflow(module)
         if tuple(int(number) for number in module.__version__.split(".")[:2]) < (2, 6):
             self._keras_imported(module)
 
@@ -180,31 +174,12 @@ class Session:
     def has_predicted(self) -> bool:
         return self._predictions is not None and self._predictions.any
 
-    def _tell_environment(self) -> None:
-        """Variables may be set, and devices be known, later than TensorFlow is imported."""
-        from mpdoctor.examiner.process.environment import as_of_now
-
-        if self._environment is not None:
-            now = as_of_now(self._environment, self._devices or ())
-            self.events.send(Environment(replace(now, run_as=self.run_as)))
-
-    def _tell_environment_at_end(self) -> None:
-        """Report the environment at the end, also of a program that made no model."""
-        try:
-            if self._environment is not None and self._devices is None:
-                from mpdoctor.examiner.process.devices import devices_from_tensorflow
-
-                self._devices = devices_from_tensorflow(program_has_computed=False)
-            self._tell_environment()
-        except Exception as error:
-            self.broke(error)
-
     # --- what the program does ----------------------------------------------------------------------------
     def begins_to_train(self) -> None:
         """A process that dies while it trains can tell nothing more."""
         self.events.begin_to_train()
         self.devices()
-        self._tell_environment()
+        self.environment.report()
 
     def end_training(self) -> None:
         """The program goes on, to its next training."""
@@ -263,11 +238,7 @@ class Session:
 
     # --- what a model's facts need beside the model -------------------------------------------------------------
     def devices(self) -> tuple[DeviceFacts, ...]:
-        if self._devices is None:
-            from mpdoctor.examiner.process.devices import devices_from_tensorflow
-
-            self._devices = devices_from_tensorflow(program_has_computed=True)
-        return self._devices
+        return self.environment.devices(program_has_computed=True)
 
     def policies_of_others(self, keras: KerasAdapter) -> tuple[OtherPolicyFacts, ...]:
         """The policies that the program set in other Kerases than this one."""
@@ -301,7 +272,10 @@ class Session:
         if self.keras is not None:
             self.events.send(KerasUsed(self.keras.facts))
         self.tell_predictions()
-        self._tell_environment_at_end()
+        try:
+            self.environment.report_at_end()
+        except Exception as error:
+            self.broke(error)
         self.events.send(FilesWritten(tuple(sorted(set(self.files_written))[:50])))
         self.events.end()
         os._exit(0)

@@ -39,7 +39,7 @@ def run_script(session: Session) -> None:
     tree = _tree_of_file(path)
     of_package = package_module(path, tree)
     if of_package is not None:
-        session.run_as = f"python -m {of_package.name.replace('.__main__', '')}"
+        session.environment.run_as = f"python -m {of_package.name.replace('.__main__', '')}"
         spec = importlib.util.spec_from_file_location(of_package.name, path)
         module.__dict__.update(__spec__=spec, __package__=of_package.package)
         import_package(of_package)
