@@ -44,20 +44,19 @@ leondgarse/keras_cv_attention_models#122, keras-team/keras-core#815.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import lru_cache
 
 from mpdoctor.facts.location import Location
 from mpdoctor.finding import Finding, Fix, Severity
-from mpdoctor.knowledge.dtypes.result_dtypes import DEFAULTS, JOINING, KEEPING
+from mpdoctor.knowledge.dtypes.result_dtypes import DEFAULTS
 from mpdoctor.knowledge.half_dtypes import HALF, HALF_POLICIES
 from mpdoctor.program.context import Context
 from mpdoctor.program.dtypes.dtype_names import AUTOCAST
 from mpdoctor.program.dtypes.tensor_dtypes import dtype_named, policies_named
-from mpdoctor.program.events import Call, Operation
+from mpdoctor.program.events import Call
 from mpdoctor.program.policy_settings import policies_set_by
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Defined, FunctionFacts, Parameter
-from mpdoctor.program.values import Api, Attribute, Collection, Item, Value, options, walk
+from mpdoctor.program.values import Api, Attribute, Value, options, walk
 from mpdoctor.semantics.source.edits.expressions import argument_replaced, safe_fix, unsafe_fix
 from mpdoctor.semantics.source.edits.names import cast_around
 from mpdoctor.semantics.source.layers.call_dtypes import NOT_CALLED, policies_of_instances
@@ -65,6 +64,7 @@ from mpdoctor.semantics.source.layers.casts import casts, is_cast, is_cast_to
 from mpdoctor.semantics.source.layers.mixed_operands import may_raise, mixed_operands
 from mpdoctor.semantics.source.layers.model_layers import layer_name, policies_set
 from mpdoctor.semantics.source.layers.output_layers import SIXTEEN_BITS
+from mpdoctor.semantics.source.numbers.combined_values import combined_ids, deciding_parts
 from mpdoctor.semantics.source.numbers.precision import precision_of
 from mpdoctor.semantics.source.optimizers.gradients import is_tape
 from mpdoctor.semantics.source.programs.running_functions import functions_around, method_around, surrounding
@@ -141,21 +141,10 @@ def _runs_under_a_tape(context: Context) -> bool:
 def _cast_beside_an_output(facts: SourceFacts, context: Context, operands: tuple[Value, ...]) -> Iterator[Value]:
     """What gives one operand its 16 bits, where another has them by the policy, and by no name."""
     precision = precision_of(facts)
-    behind = {operand: _deciding(operand) for operand in operands if precision.half(operand, context)}
+    behind = {operand: deciding_parts(operand) for operand in operands if precision.half(operand, context)}
     by_name = [parts for parts in behind.values() if any(facts.dtype_of(part) in HALF for part in parts)]
     if len(by_name) < len(behind) and not precision.runs_in_call(context):
         yield from (part for parts in by_name for part in parts)
-
-
-def _deciding(value: Value) -> list[Value]:
-    """The parts of a value that decide its dtype, as far as the nearest casts."""
-    waiting, seen = [*options(value)], set[int]()
-    for part in waiting:
-        if id(part) not in seen and not is_cast(part):
-            inner = part.operands if isinstance(part, Operation) else _kept(part)
-            waiting += [choice for held in inner for choice in options(held)]
-        seen.add(id(part))
-    return waiting
 
 
 def _can_be_switched(facts: SourceFacts) -> bool:
@@ -183,32 +172,8 @@ def _made(facts: SourceFacts) -> Iterator[tuple[Call, str, Value]]:
     for call in facts.calls_of(*MAKERS):
         given = call.argument(_dtype_position(call), "dtype")
         dtype = dtype_named(given, facts.keras) if given is not None else None
-        if given is not None and dtype in HALF and id(call) in _combined(facts):
+        if given is not None and dtype in HALF and id(call) in combined_ids(facts):
             yield call, dtype, given
-
-
-@lru_cache(maxsize=1)
-def _combined(facts: SourceFacts) -> frozenset[int]:
-    """The ids of the values that are operands of an operation, directly or through a function that keeps their
-    dtype."""
-    joining = [call for call in facts.calls if isinstance(call.callee, Api) and call.method in JOINING]
-    waiting = [operand for operation in facts.operations for operand in operation.operands]
-    waiting += [operand for call in joining for operand in call.arguments(JOINING[call.method])]
-    waiting += [operand for _, operands in mixed_operands(facts) for operand in operands]
-    found: set[int] = set()
-    for value in waiting:
-        for option in options(value):
-            if id(option) not in found:
-                found.add(id(option))
-                waiting += _kept(option)
-    return frozenset(found)
-
-
-def _kept(value: Value) -> tuple[Value, ...]:
-    if isinstance(value, (Item, Collection)):
-        return value.parts
-    keeps = isinstance(value, Call) and isinstance(value.callee, Api) and value.method in KEEPING
-    return value.arguments(slice(1)) if keeps and isinstance(value, Call) else ()
 
 
 def _dtype_position(call: Call) -> int | None:
@@ -282,7 +247,7 @@ def _is_in_a_layer_of_any_dtype(facts: SourceFacts, call: Call) -> bool:
     if method.name in NOT_CALLED and (method.name not in SETTING_UP or is_cast(call)):
         return False
     is_helper = method not in surrounding(facts, call.context.function)
-    if is_helper and id(call) not in _combined(facts):
+    if is_helper and id(call) not in combined_ids(facts):
         return False  # a mask, say, that is handed on to a layer which casts it
     fixed = policies_named(owner.base_argument("dtype"))
     return not fixed and any(policy in SIXTEEN_BITS for policy in policies_of_instances(facts, owner))

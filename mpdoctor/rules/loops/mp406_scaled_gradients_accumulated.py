@@ -64,15 +64,20 @@ from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.knowledge.wrapper_api import APPLYING
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.user_definitions import Defined, FunctionFacts
-from mpdoctor.program.values import Api, Attribute, Collection, Item, Value, walk
+from mpdoctor.program.values import Attribute, Value
 from mpdoctor.semantics.source.edits.expressions import argument_at, expression_written, put_behind, unsafe_fix
 from mpdoctor.semantics.source.edits.loops.scaled_losses import unscaled_at_tape, zeroed_behind
 from mpdoctor.semantics.source.edits.made.layers import called
 from mpdoctor.semantics.source.optimizers.attribute_access import same_object
 from mpdoctor.semantics.source.optimizers.clipping import is_divided_by_its_size
+from mpdoctor.semantics.source.optimizers.gradient_sums import (
+    adds_up,
+    are_new,
+    holders_of,
+    is_made_from,
+    may_be_set_back,
+)
 from mpdoctor.semantics.source.optimizers.gradients import (
-    TRANSPARENT_ROOTS,
     UNSCALING,
     applied_gradients,
     given_to,
@@ -109,7 +114,6 @@ AT_ANY_SCALE = (
 )
 OF_NO_SCALE = ("indices", "dense_shape", "shape", "dtype")  # attributes of a gradient, of a table's rows as well
 KEEPING = ("assign_add", "assign_sub", "assign")
-HANDED_ON = (*APPLYING, UNSCALING, "build", "append", "all_reduce")  # methods that do not change variables
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
@@ -196,70 +200,14 @@ def _is_sum(kept: Call) -> bool:
 def _applied_and_kept(facts: SourceFacts, gradient: Call, kept: Call) -> Iterator[Call]:
     """The calls of a LossScaleOptimizer that apply the variables in which gradients are added up, where those variables
     are never set back to zero."""
-    stores = _stores(kept.receiver)
-    if not stores or not _adds_up(kept, stores):
+    holders = holders_of(kept.receiver)
+    if not holders or not adds_up(kept, holders):
         return
     for apply in facts.method_calls(*APPLYING):
-        if may_not_run(facts, apply.context) or not _is_made_from(given_to(apply), stores) or _is_new(stores, apply):
+        if may_not_run(facts, apply.context) or not is_made_from(given_to(apply), holders) or are_new(holders, apply):
             continue
-        if applied_by_its_scaler(facts, apply, gradient) and not _set_back(facts, stores, kept):
+        if applied_by_its_scaler(facts, apply, gradient) and not may_be_set_back(facts, holders, kept):
             yield apply
-
-
-def _is_new(stores: tuple[Value, ...], apply: Call) -> bool:
-    """Whether new variables are made each time before they are applied. A list of them is filled in its own loop."""
-    filling = int(isinstance(stores[-1], Collection) and stores[-1].open)
-    made = [call.context for call in walk(stores[-1]) if isinstance(call, Call)]
-    depth = len(apply.context.callers)
-    return any(
-        context.run == apply.context.run
-        and context.callers[:depth] == apply.context.callers
-        and context.loops - max(filling, context.comprehensions) >= apply.context.loops
-        for context in made
-    )
-
-
-def _stores(variable: Value | None) -> tuple[Value, ...]:
-    """The values that hold a variable: itself, and the list that it is an item of. () for an argument, which the caller
-    may set back to zero."""
-    found = []
-    while isinstance(variable, (Item, Call, Attribute, Collection)):
-        found.append(variable)
-        if not isinstance(variable, Item):
-            return tuple(found)
-        variable = variable.of
-    return ()
-
-
-def _adds_up(kept: Call, stores: tuple[Value, ...]) -> bool:
-    return kept.method != "assign" or _is_made_from(kept.argument(0), stores)
-
-
-def _is_made_from(value: Value | None, stores: tuple[Value, ...]) -> bool:
-    return any(part is store or _same_attribute(part, store) for part in walk(value) for store in stores)
-
-
-def _same_attribute(one: Value, other: Value) -> bool:
-    return isinstance(one, Attribute) and isinstance(other, Attribute) and same_object(one, other)
-
-
-def _set_back(facts: SourceFacts, stores: tuple[Value, ...], kept: Call) -> bool:
-    """Whether anything else may change the variables: another assignment, or a function that they are passed to."""
-    for call in facts.calls:
-        if call.location == kept.location:
-            continue
-        if call.method.startswith("assign") and _is_made_from(call.receiver, stores):
-            return True
-        is_library = isinstance(call.callee, Api) and call.callee.root in TRANSPARENT_ROOTS
-        is_known = is_library or _runs(call, kept.context.function)
-        if not is_known and call.method not in HANDED_ON and any(_is_made_from(value, stores) for value in call.given):
-            return True
-    return any(_is_made_from(write.of, stores) for write in facts.writes)
-
-
-def _runs(call: Call, function: FunctionFacts | None) -> bool:
-    """Whether it calls the function in which the variables are changed: what that does has been looked at."""
-    return function is not None and isinstance(call.callee, Defined) and call.callee.of is function
 
 
 def _applied_each_time(facts: SourceFacts, gradient: Call, kept: Call) -> Iterator[Call]:

@@ -65,7 +65,7 @@ from mpdoctor.finding import AlsoSeen, Finding, Fix, Severity
 from mpdoctor.knowledge.api_names import public_name
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Api, Value, is_api, known, options, walk
+from mpdoctor.program.values import Api, Value, is_api, options, walk
 from mpdoctor.semantics.source.edits.expressions import unsafe_fix, with_keyword
 from mpdoctor.semantics.source.edits.named_numbers import number_replaced
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
@@ -86,6 +86,7 @@ from mpdoctor.semantics.source.numbers.epsilon_guards import (
     guards,
     upper_bounds,
 )
+from mpdoctor.semantics.source.numbers.normalizing_functions import NORMALIZING, OF_BACKEND, is_by_squares
 from mpdoctor.semantics.source.numbers.precision import precision_of
 from mpdoctor.semantics.wording import expression_at
 
@@ -125,14 +126,6 @@ OF_QUOTIENT = (
     "`log_softmax(logits)`. `divide_no_nan` does not help here: the logarithm of its 0 is -inf."
 )
 AT_ONE = "and the gradient of `{}` at 1 is infinite"
-# Function → the place, the name and the default of its epsilon, and up to which it protects against nothing. The bound
-# of `normalize` is for the norm: its reciprocal must not be infinite.
-NORMALIZING = {
-    "l2_normalize": (2, "epsilon", 1e-12, VANISHES),
-    "normalize": (3, "epsilon", 1e-7, NO_RECIPROCAL),
-    "batch_normalization": (5, "variance_epsilon", 1e-3, VANISHES),
-}
-OF_BACKEND = "keras.backend.l2_normalize"
 INSTEAD_OF_BACKEND = "Call `tf.math.l2_normalize` instead: that of the Keras backend takes no epsilon."
 OF_NORMALIZING = {
     "l2_normalize": (
@@ -284,7 +277,7 @@ def _normalizing(facts: SourceFacts) -> Iterator[Finding]:
     """Functions that add their epsilon themselves: tf.math.l2_normalize, ops.normalize, tf.nn.batch_normalization."""
     precision = precision_of(facts)
     for call, name in functions_called(facts):
-        if name not in NORMALIZING or asks_for_dtype(call.context) or call.open or not _is_by_squares(call, name):
+        if name not in NORMALIZING or asks_for_dtype(call.context) or call.open or not is_by_squares(call, name):
             continue
         place, keyword, default, vanishes = NORMALIZING[name]
         given = call.argument(place, keyword)
@@ -301,9 +294,3 @@ def _normalizing(facts: SourceFacts) -> Iterator[Finding]:
                 if is_replaced
                 else None,
             )
-
-
-def _is_by_squares(call: Call, name: str) -> bool:
-    """`ops.normalize` divides by a root of squares unless it is told another order."""
-    order = call.argument(2, "order") if name == "normalize" else None
-    return order is None or known(order) == 2

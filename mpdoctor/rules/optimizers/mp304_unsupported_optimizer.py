@@ -51,6 +51,7 @@ from mpdoctor.program.instances import class_of
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import ClassFacts, Defined
 from mpdoctor.program.values import Api, Known, Value
+from mpdoctor.semantics.live.errors.optimizer_errors import described_object, refusal_of_constructor, step_method_lacked
 from mpdoctor.semantics.source.edits.expressions import argument_at, put_around, put_behind, safe_fix
 from mpdoctor.semantics.source.edits.names import keras_name
 from mpdoctor.semantics.source.optimizers.optimizer_requirements import keyword_refused, lacked_by_class, package_of
@@ -123,7 +124,7 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
 def in_failure(failure: FailureFacts) -> Iterator[Finding]:
     """Values that cannot be wrapped, and custom optimizers that fail in their constructor or at their first step."""
     yield from _nothing_to_wrap(failure)
-    step = _lacking_step(failure)
+    step = step_method_lacked(failure)
     if step in STEPS:
         yield Finding(
             f"The custom optimizer lacks `{step}`, which Keras calls at every step.",
@@ -132,7 +133,7 @@ def in_failure(failure: FailureFacts) -> Iterator[Finding]:
             else f"Define `{step}` in its class.",
             failure.location,
         )
-    problem = _problem_of_constructor(failure) if failure.exception == "TypeError" else None
+    problem = refusal_of_constructor(failure) if failure.exception == "TypeError" else None
     if problem is not None:
         in_keras3 = failure.keras is not None and failure.keras.is_keras3
         passed_on = "learning_rate=learning_rate, name=name" if in_keras3 else "name=name"
@@ -151,7 +152,7 @@ def _nothing_to_wrap(failure: FailureFacts) -> Iterator[Finding]:
     wrapped = wrapped or re.search(r"'(\w+)' object has no attribute 'loss_scale_factor'", by_wrapper)
     if wrapped is not None:
         yield Finding(
-            f"LossScaleOptimizer needs an optimizer of {keras.package}, and is given {_in_words(wrapped[1])}.",
+            f"LossScaleOptimizer needs an optimizer of {keras.package}, and is given {described_object(wrapped[1])}.",
             "Make the optimizer first, of the same Keras: `LossScaleOptimizer(keras.optimizers.Adam())`.",
             failure.location,
         )
@@ -162,33 +163,6 @@ def _nothing_to_wrap(failure: FailureFacts) -> Iterator[Finding]:
             "Wrap an optimizer of the Keras that trains the model: `LossScaleOptimizer(keras.optimizers.Adam())`.",
             failure.location,
         )
-
-
-def _lacking_step(failure: FailureFacts) -> str:
-    """The method or attribute that Keras did not find on a custom optimizer; "" where it raised for another reason."""
-    if failure.inside != "optimizer" or failure.raised_by_program:
-        return ""
-    if re.search(r"'\w+' object has no attribute '_learning_rate'", failure.said_by_library):
-        return "_learning_rate"
-    return failure.frames[-1].function if failure.exception == "NotImplementedError" and failure.frames else ""
-
-
-def _problem_of_constructor(failure: FailureFacts) -> str | None:
-    """Why Keras' optimizer base class refused the arguments of its constructor."""
-    said = failure.said_by_library
-    missing = re.search(r"Optimizer\w*\.__init__\(\) missing \d+ required .*'(\w+)'", said)
-    refused = re.search(r"(\w+) is not a valid argument, kwargs should be empty\s+for `optimizer_exp", said)
-    if missing:
-        return f"its base class needs the argument `{missing[1]}`"
-    return f"its base class takes no `{refused[1]}`, so the class has to store it itself" if refused else None
-
-
-def _in_words(given: str) -> str:
-    """A description of the object that Keras' message shows, without its address."""
-    made_of = re.match(r"<(?:class ')?(?:\w+\.)*(\w+)(?:'| object)", given)
-    if made_of is None:
-        return f"`{given}`"
-    return f"the class `{made_of[1]}` itself" if given.startswith("<class") else f"a `{made_of[1]}`"
 
 
 def _problem(facts: SourceFacts, inner: Value, call: Call, holder: Value | None) -> tuple[str, str] | None:

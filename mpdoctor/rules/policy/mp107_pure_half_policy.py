@@ -53,9 +53,8 @@ from mpdoctor.semantics.source.edits.statements import without_statement
 from mpdoctor.semantics.source.layers.untrained_models import is_in_untrained_model
 from mpdoctor.semantics.source.programs.asked_settings import is_asked_about, is_own_name
 from mpdoctor.semantics.source.programs.branches import is_ruled_out
-from mpdoctor.semantics.source.programs.running_functions import functions_around, surrounding
-from mpdoctor.semantics.source.programs.tests_without_training import TRAINING, is_in_test_without_training
-from mpdoctor.semantics.source.programs.using_scripts import is_compiled_to_be_used
+from mpdoctor.semantics.source.programs.predicting_programs import only_predicts
+from mpdoctor.semantics.source.programs.tests_without_training import is_in_test_without_training
 from mpdoctor.semantics.wording import listed
 
 SEVERITY = Severity.WARNING
@@ -65,20 +64,15 @@ FLOATX = "floatx"
 GLOBAL_POLICY = "the global policy"
 POLICY = "keras.mixed_precision.Policy"
 SHOWING = ("builtins.print", *NAMING_POLICY, POLICY)
-CUSTOM_GRADIENT = "tensorflow.custom_gradient"
 VARIABLE_CREATOR = "tensorflow.variable_creator_scope"
 PURE_HALF = ("float16", "bfloat16")
 ADDING = ("add_weight", "add_variable")
 OWN_DTYPES = ("dtype_policy", "_dtype_policy", "dtype", "compute_dtype", "variable_dtype")
 EMPTY = ("Layer", "Wrapper", "TFSMLayer")  # classes of Keras' that have no weights of their own
-_PREDICTING = (
-    *("predict", "predict_on_batch", "generate", "load_weights", "set_weights"),
-    *("save_weights", "save_to_preset"),  # of a program that trains nothing, and converts the weights of another
-)
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
-    for call in () if _only_predicts(facts) else _calls_that_may_give_a_dtype(facts):
+    for call in () if only_predicts(facts) else _calls_that_may_give_a_dtype(facts):
         given, role = _dtype_given(facts, call)
         policies = policies_named(given) or (policies_set_by(call) if call in facts.policy_calls else ())
         halves = (named for named in policies if named in PURE_HALF)
@@ -252,51 +246,7 @@ def _is_given_its_dtype(layer: Call) -> bool:
     return isinstance(given, Attribute) and given.name in OWN_DTYPES and class_of(given.of) is not None
 
 
-def _only_predicts(facts: SourceFacts) -> bool:
-    """Whether the program loads or predicts and certainly does not train: then 16-bit weights do no harm."""
-    trains = any(
-        not _is_of_an_override(facts, call) and not _is_custom(facts, call) for call in facts.method_calls(*TRAINING)
-    )
-    compiled = (call for call in _compiled_by_choice(facts) if not is_compiled_to_be_used(facts, call))
-    trains = trains or any(map(_is_for_training, compiled))
-    return not trains and any(True for _ in facts.method_calls(*_PREDICTING))
-
-
-def _is_of_an_override(facts: SourceFacts, call: Call) -> bool:
-    """`super().fit(…)` in a model's own `fit`: it trains when somebody calls that, and another file may."""
-    function, receiver = call.context.function, call.receiver
-    is_super = isinstance(receiver, Call) and is_api(receiver.callee, "builtins.super")
-    return is_super and function is not None and function.name == call.method and not facts.is_imported
-
-
-def _is_custom(facts: SourceFacts, gradient: Call) -> bool:
-    """Whether it computes one operation's gradient, in a function that `tf.custom_gradient` decorates."""
-    functions = (gradient.context.function, *functions_around(facts, gradient.context))
-    around = (outer for function in functions for outer in surrounding(facts, function))
-    return any(is_api(decorator, CUSTOM_GRADIENT) for function in around for decorator in function.decorators)
-
-
-def _compiled_by_choice(facts: SourceFacts) -> list[Call]:
-    """The places that compile models, without constructors: KerasHub's constructors compile each object, whatever it is
-    for."""
-    compiling = list(facts.method_calls("compile"))
-    in_constructors = {call.location for call in compiling if _is_in_constructor(facts, call)}
-    return [call for call in compiling if in_constructors.isdisjoint((call.location, *call.context.callers))]
-
-
-def _is_in_constructor(facts: SourceFacts, call: Call) -> bool:
-    functions = filter(None, (call.context.function, *functions_around(facts, call.context)))
-    return any(function.owner is not None and function.name == "__init__" for function in functions)
-
-
 def _makes_variables_its_own_way(facts: SourceFacts) -> bool:
     """Whether a variable creator may give the weights another dtype than floatx. It makes the variables of Keras 2
     (float32 under "float16", measured in tf_keras 2.21 and 2.10.1), and not those of Keras 3 (float16)."""
     return not facts.keras.is_keras3 and any(True for _ in facts.calls_of(VARIABLE_CREATOR))
-
-
-def _is_for_training(compiling: Call) -> bool:
-    """Whether a model is compiled with an optimizer or a loss, or with arguments that are not known. KerasHub's models
-    are also compiled with a sampler alone, to generate text."""
-    given = {name for name, _ in compiling.keywords}
-    return bool(compiling.args) or compiling.open or not given or bool(given & {"optimizer", "loss"})
