@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, Callable
 from mpdoctor.examiner.replay.variable_snapshot import all_have_values
 
 if TYPE_CHECKING:
-    from mpdoctor.examiner.probe.training import Training
     from mpdoctor.examiner.probe.training_call import TrainingCall
+    from mpdoctor.examiner.probe.training_under_way import TrainingUnderWay
 
 
 def fit_until_mended(
-    training: Training, fit: Callable[..., object], training_call: TrainingCall, shortened: dict[str, Any]
+    training: TrainingUnderWay, fit: Callable[..., object], training_call: TrainingCall, shortened: dict[str, Any]
 ) -> object:
     """Keras 3 calls model, loss and metrics once before the first step. A generator has given its first batches
     then, and is not begun again."""
@@ -31,7 +31,7 @@ def fit_until_mended(
 
 
 def step_until_mended(
-    training: Training, training_call: TrainingCall, run: Callable[[object], object], batch: object
+    training: TrainingUnderWay, training_call: TrainingCall, run: Callable[[object], object], batch: object
 ) -> object:
     """Take a step. An error ends the training; under a forced policy only if float32 is no help."""
     mender = training.session.mender

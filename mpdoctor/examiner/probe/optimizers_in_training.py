@@ -12,14 +12,14 @@ from mpdoctor.facts.training import StepFacts
 
 if TYPE_CHECKING:
     from mpdoctor.examiner.keras.adapter import KerasOptimizer, KerasVariable
-    from mpdoctor.examiner.probe.training import Training
+    from mpdoctor.examiner.probe.training_under_way import TrainingUnderWay
 
 
 class OptimizersInTraining:
     """`all`: in the order in which they were met. Until gradients arrive, the one given to compile() may be idle: then
     it is passed over."""
 
-    def __init__(self, training: Training) -> None:
+    def __init__(self, training: TrainingUnderWay) -> None:
         self._training = training
         self.all: list[ObservedOptimizer] = []
 

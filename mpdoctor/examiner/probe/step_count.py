@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Callable, NamedTuple
 
 if TYPE_CHECKING:
     from mpdoctor.examiner.probe.observed_optimizer import ObservedOptimizer
-    from mpdoctor.examiner.probe.training import Training
+    from mpdoctor.examiner.probe.training_under_way import TrainingUnderWay
 
 
 CALLS_A_STEP = 20  # train functions that may run for one step of the optimizer, as with accumulated gradients
@@ -24,7 +24,7 @@ class Again(NamedTuple):
 class StepCount:
     """`calls`: how many calls of a train function, or of a loop's own one, have ended."""
 
-    def __init__(self, training: Training) -> None:
+    def __init__(self, training: TrainingUnderWay) -> None:
         self._training = training
         self.calls = 0
         self._reported = self._first_step_at = 0.0

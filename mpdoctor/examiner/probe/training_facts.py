@@ -18,11 +18,11 @@ from mpdoctor.facts.training import GrowthFacts, TrainingFacts
 
 if TYPE_CHECKING:
     from mpdoctor.examiner.keras.adapter import KerasModel, KerasOptimizer
-    from mpdoctor.examiner.probe.training import Training
+    from mpdoctor.examiner.probe.training_under_way import TrainingUnderWay
 
 
 def trained_models(
-    training: Training, observed_optimizers: list[ObservedOptimizer]
+    training: TrainingUnderWay, observed_optimizers: list[ObservedOptimizer]
 ) -> list[tuple[ModelFacts, ModelFacts]]:
     """For each optimizer (the model to be told of, the model of its steps); they differ where the model is a part of
     one that was given to fit(): the whole has been judged, and the part is only shown."""
@@ -42,11 +42,11 @@ def trained_models(
     return told
 
 
-def _holder(training: Training, observed: ObservedOptimizer) -> KerasModel | None:
+def _holder(training: TrainingUnderWay, observed: ObservedOptimizer) -> KerasModel | None:
     return smallest_model(training.keras, observed.variables)
 
 
-def _model_facts(training: Training, observed: ObservedOptimizer, model: KerasModel | None) -> ModelFacts:
+def _model_facts(training: TrainingUnderWay, observed: ObservedOptimizer, model: KerasModel | None) -> ModelFacts:
     training_call = observed.training_call
     optimizer = _outermost(training, observed)
     facts = model_from_live(training.session, training.keras, model, optimizer, training_call.call, training_call.data)
@@ -54,7 +54,7 @@ def _model_facts(training: Training, observed: ObservedOptimizer, model: KerasMo
     return facts if training.made_up_loss is None else replace(facts, compiled=False, optimizer=(), loss="")
 
 
-def _outermost(training: Training, observed: ObservedOptimizer) -> KerasOptimizer | None:
+def _outermost(training: TrainingUnderWay, observed: ObservedOptimizer) -> KerasOptimizer | None:
     """What the program applies gradients with, where a wrapper is to be seen inside of it."""
     outer = observed.around
     if outer is None or not holds(training.keras, outer.optimizer, observed.optimizer):
@@ -75,7 +75,7 @@ def names_of_optimizers(models: list[ModelFacts], observed_optimizers: list[Obse
 
 
 def training_facts(
-    training: Training,
+    training: TrainingUnderWay,
     observed: ObservedOptimizer,
     model: ModelFacts,
     name: str,
@@ -118,7 +118,7 @@ def training_facts(
     )
 
 
-def _growth(training: Training, observed: ObservedOptimizer) -> GrowthFacts | None:
+def _growth(training: TrainingUnderWay, observed: ObservedOptimizer) -> GrowthFacts | None:
     calls, growth = training.session.scaling_calls.made, observed.growth
     kept = observed.keras.unscaling_methods() and calls["scaled"] and not calls["unscaled"]
     return replace(growth, scaled_gradients=True) if growth is not None and kept else growth

@@ -18,11 +18,11 @@ from mpdoctor.facts.model import ModelFacts
 
 if TYPE_CHECKING:
     from mpdoctor.examiner.probe.observed_optimizer import ObservedOptimizer
-    from mpdoctor.examiner.probe.training import Training
+    from mpdoctor.examiner.probe.training_under_way import TrainingUnderWay
     from mpdoctor.examiner.second_training.played_steps import PlayedStep
 
 
-def report_training(training: Training, ended: str, failure: FailureFacts | None) -> None:
+def report_training(training: TrainingUnderWay, ended: str, failure: FailureFacts | None) -> None:
     """Sends what was seen of every optimizer, at the end of a training."""
     events, optimizers = training.session.events, training.optimizers
     training.replay.end_trial()
@@ -56,7 +56,7 @@ def report_training(training: Training, ended: str, failure: FailureFacts | None
         _try_remedies(training, observed_optimizers)
 
 
-def _try_remedies(training: Training, told: list[ObservedOptimizer]) -> None:
+def _try_remedies(training: TrainingUnderWay, told: list[ObservedOptimizer]) -> None:
     """Try remedies for the trainings that were reported last. These were sent before, so that a process which hangs or
     dies in a trial has reported them."""
     events, healed = training.session.events, {}
@@ -73,7 +73,7 @@ def _try_remedies(training: Training, told: list[ObservedOptimizer]) -> None:
     training.second.give_up("the training is over")
 
 
-def _run_again(training: Training, step: PlayedStep) -> None:
+def _run_again(training: TrainingUnderWay, step: PlayedStep) -> None:
     """A call of the first training; one that holds a whole loop ends itself."""
     if training.is_loop:
         training.graph_stop.begin_again()
@@ -85,7 +85,7 @@ def _run_again(training: Training, step: PlayedStep) -> None:
             raise
 
 
-def _name_among_all(training: Training, model: ModelFacts, name: str) -> str:
+def _name_among_all(training: TrainingUnderWay, model: ModelFacts, name: str) -> str:
     """The name of a training, with the line of its call where several fit() of the program are looked at."""
     place, request = model.call.location, training.session.request
     if not (request.all_fits or request.passes_float32) or place is None:

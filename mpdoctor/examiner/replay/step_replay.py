@@ -30,7 +30,7 @@ from mpdoctor.facts.training import ScaleDependenceFacts
 if TYPE_CHECKING:
     from mpdoctor.examiner.keras.adapter import KerasOptimizer, KerasVariable
     from mpdoctor.examiner.probe.observed_optimizer import ObservedOptimizer
-    from mpdoctor.examiner.probe.training import Training
+    from mpdoctor.examiner.probe.training_under_way import TrainingUnderWay
 
 
 FOREIGN_TRIES = 3
@@ -41,11 +41,11 @@ AGREE = 0.5  # two batches move an exponent by less than this; where the slope i
 class StepReplay:
     """What repeated steps show; each learner is told what was seen of it.
 
-    `training` is the Training that is looked at. `holds_weights` is true while steps run that must move nothing.
+    `training` is the one that is looked at. `holds_weights` is true while steps run that must move nothing.
     `own_optimizers` are the probe's, and no part of the training.
     """
 
-    def __init__(self, training: Training) -> None:
+    def __init__(self, training: TrainingUnderWay) -> None:
         self._training = training
         self.holds_weights = False
         self.own_optimizers: list[KerasOptimizer] = []
