@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn, TypeVar
+from typing import TYPE_CHECKING, NoReturn
 
 import typer
 
@@ -88,8 +88,6 @@ if TYPE_CHECKING:
     from mpdoctor.settings.options import Settings
     from mpdoctor.settings.pyproject import Configuration
 
-Given = TypeVar("Given")
-
 
 class CheckHelp(HelpInGroups):
     groups = (EXAMINED, TRAINING, FILES, RULES, FIXES, REPORTS, STATUS, RUN)
@@ -164,6 +162,7 @@ def check(
     Exit status: 0 nothing at or above --fail-on, 1 findings, 2 the target could not be examined, 3 mpdoctor
     itself failed.
     """
+    from mpdoctor.cli.options.examined_targets import target_named, usable_targets
     from mpdoctor.cli.options.selection import chosen_files, chosen_rules, configuration_for, keras_chosen, not_excluded
     from mpdoctor.project.targets import TargetError, walked
     from mpdoctor.settings.options import Settings
@@ -178,12 +177,13 @@ def check(
     wishes = Wishes(fix, unsafe_fixes, diff, add_ignores, baseline, write_baseline, since)
     wishes.refuse_what_does_not_fit(output)
     try:
-        examined, not_examined = _usable(dict.fromkeys(targets or ["."]), lambda text: _target(text, stdin_filename))
+        named = dict.fromkeys(targets or ["."])
+        examined, not_examined = usable_targets(named, lambda text: target_named(text, stdin_filename))
         configured = configuration_for(config, examined, isolated)
         configured = chosen_rules(configured, select, extend_select, ignore, extend_ignore, per_file_ignores)
         configured = chosen_files(configured, examined, exclude, extend_exclude)
         kept = not_excluded(examined, configured) if force_exclude else examined
-        examined, empty = _usable(kept, lambda target: walked(target, configured.exclude))
+        examined, empty = usable_targets(kept, lambda target: walked(target, configured.exclude))
         judged_by = keras_chosen(keras, configured)
     except (TargetError, ConfigurationError, ValueError) as error:
         fail(str(error))
@@ -247,32 +247,6 @@ def _recorded_batch(run: Path, examined: Sequence[Target], static: bool) -> Path
     from mpdoctor.cli.options.recorded_batch import recorded_batch
 
     return recorded_batch(run, examined, static)
-
-
-def _target(text: str, stdin_filename: str) -> Target:
-    """The target that the text names, or standard input for "-". Raises TargetError."""
-    import sys
-
-    from mpdoctor.project.targets import STDIN, target_from_content, target_from_text
-
-    return target_from_content(sys.stdin.buffer.read(), stdin_filename) if text == STDIN else target_from_text(text)
-
-
-def _usable(given: Collection[Given], target_from: Callable[[Given], Target]) -> tuple[tuple[Target, ...], list[str]]:
-    """The targets that can be examined, and of the others why not.
-
-    Raises TargetError where none is left."""
-    from mpdoctor.project.targets import TargetError
-
-    usable, refused = [], []
-    for asked in given:
-        try:
-            usable.append(target_from(asked))
-        except TargetError as error:
-            refused.append(error)
-    if refused and not usable:
-        raise refused[0]
-    return tuple(usable), [str(error) for error in refused]
 
 
 def _show(settings: Settings, configured: Configuration, show_settings: bool, show_files: bool) -> NoReturn:
