@@ -23,6 +23,7 @@ from mpdoctor.project.asked_of_system import note_change
 from mpdoctor.source.import_graph import Outlines
 from mpdoctor.source_stage.file_texts import FileTexts
 from mpdoctor.source_stage.judged_files import Judged
+from mpdoctor.source_stage.made_layers import float32_classes
 from mpdoctor.source_stage.pool import WorkerPool
 from mpdoctor.source_stage.process_count import most_processes
 from mpdoctor.source_stage.saved_files import SavedFiles, users_of_files
@@ -126,7 +127,7 @@ class SourceStage:
         self._saved_files = SavedFiles(facts, self._policies)
         mixed = set() if _only_rewrites_graphs(facts) else self._mixed & together
         self._reached = {imported for path in mixed for imported in self._facts[path].imports}
-        self._float32_classes = _float32_classes(facts)
+        self._float32_classes = float32_classes(facts)
 
     def judge(self, keras: Callable[[str], Keras], codes: frozenset[str], paths: Collection[str]) -> Judged:
         """What the rules of these codes find in these files (paths as shown), each by its own Keras."""
@@ -288,16 +289,3 @@ def _only_rewrites_graphs(sources: Iterable[SourceFacts]) -> bool:
     optimizer goes with that, and layers compute in float32 as far as their code can tell."""
     facts = list(sources)
     return any(of_file.rewrites_graphs for of_file in facts) and not any(of_file.shows_16_bits for of_file in facts)
-
-
-def _float32_classes(sources: Iterable[SourceFacts]) -> Mapping[str, list[Location]]:
-    """The places of the classes that all of these files instantiate in float32 only, by path as shown."""
-    made: dict[Location, bool] = {}
-    for facts in sources:
-        for place, in_float32 in facts.makings:
-            made[place] = made.get(place, True) and in_float32
-    found: dict[str, list[Location]] = {}
-    for place, is_always in made.items():
-        if is_always:
-            found.setdefault(place.path, []).append(place)
-    return found

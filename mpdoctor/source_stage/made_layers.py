@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+
 from mpdoctor.facts.location import Location
 from mpdoctor.program.dtypes.tensor_dtypes import policies_named
 from mpdoctor.program.events import Call
@@ -35,3 +37,16 @@ def _made_in_float32(facts: SourceFacts, making: Call, own: ClassFacts) -> bool 
     if policies == {None} and not making.context.reached:
         return None
     return policies <= {None, "float32"}
+
+
+def float32_classes(sources: Iterable[SourceFacts]) -> Mapping[str, list[Location]]:
+    """The places of the classes that all of these files instantiate in float32 only, by path as shown."""
+    made: dict[Location, bool] = {}
+    for facts in sources:
+        for place, in_float32 in facts.makings:
+            made[place] = made.get(place, True) and in_float32
+    found: dict[str, list[Location]] = {}
+    for place, is_always in made.items():
+        if is_always:
+            found.setdefault(place.path, []).append(place)
+    return found

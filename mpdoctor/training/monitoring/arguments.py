@@ -38,3 +38,8 @@ def refuse_what_cannot_be(path: Any, stop_when: Any, replay: Any, keep_batch: An
                 f'"optimizer" must be an optimizer itself, or a list of them, but got: {optimizer!r}. Give the one '
                 "that your loop calls: LossScaleMonitor(optimizer=optimizer)."
             )
+
+
+def listed(value: Any) -> list[Any]:
+    """What was given, as a list: [] for None, and one object as a list of it."""
+    return [] if value is None else list(value) if isinstance(value, (list, tuple)) else [value]

@@ -9,7 +9,7 @@ import functools
 import os
 from typing import Any, Callable
 
-from mpdoctor.training.monitoring.arguments import checked_steps, refuse_what_cannot_be
+from mpdoctor.training.monitoring.arguments import checked_steps, listed, refuse_what_cannot_be
 from mpdoctor.training.monitoring.fit_steps import FitSteps
 from mpdoctor.training.monitoring.kept_batch import keep_batch, path_of_batch
 from mpdoctor.training.monitoring.measuring.measuring import Measuring
@@ -71,13 +71,13 @@ class LossScaleMonitor:
         model: Any = None,
     ) -> None:
         every, measure_every = checked_steps(every, measure_every)
-        refuse_what_cannot_be(path, stop_when, replay, keep_batch, _listed(optimizer))
+        refuse_what_cannot_be(path, stop_when, replay, keep_batch, listed(optimizer))
         self.path, self.every, self.stop_when = path, every, stop_when
         self.replay, self.keep_batch = replay, keep_batch
         self.stopped = False
         self.warnings: list[str] = []
         self.model: Any = None
-        self._models = _listed(model)
+        self._models = listed(model)
         self._untold: tuple[WatchedSeries, Trouble] | None = None
         self._recording = Recording(path, log_dir, every)
         self._measuring = Measuring(
@@ -86,7 +86,7 @@ class LossScaleMonitor:
         self._fit: FitSteps | None = None
         self._has_stepped = False  # before that, variables are still being made
         self._at_epoch: dict[int, int] = {}
-        self._loop_optimizers = _listed(optimizer)
+        self._loop_optimizers = listed(optimizer)
         self._batch: tuple[Callable[..., Any], Any, Any] | None = None
 
     # --- a fit --------------------------------------------------------------------------------------------------------
@@ -296,7 +296,3 @@ def _nothing(*_: Any, **__: Any) -> None:
 
 
 _nothing._is_default = True  # type: ignore[attr-defined]  # of Keras 3: a hook that need not be waited for
-
-
-def _listed(value: Any) -> list[Any]:
-    return [] if value is None else list(value) if isinstance(value, (list, tuple)) else [value]
