@@ -50,7 +50,7 @@ def imported(arguments: list[str], directory: Path) -> list[str]:
         (["explain", "MP201"], 140),
         (["rules"], 371),
         (["check", "--static", "--output-format=concise", "mixed.py"], 469),
-        (["check", "--static", "--output-format=concise", "."], 485),
+        (["check", "--static", "--output-format=concise", "."], 490),
         (["check", "--static", "--output-format=concise", "plain"], 199),
     ],
     ids=lambda given: " ".join(given) if isinstance(given, list) else str(given),
