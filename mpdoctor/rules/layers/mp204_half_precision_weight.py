@@ -58,6 +58,7 @@ from mpdoctor.program.dtypes.dtype_names import AUTOCAST, is_policy_in_force
 from mpdoctor.program.dtypes.tensor_dtypes import dtype_named, policies_named
 from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.user_definitions import ClassFacts
 from mpdoctor.program.values import Attribute, Value, known
 from mpdoctor.semantics.source.edits.expressions import unsafe_fix, without_keyword
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype, policies_of_instances
@@ -158,13 +159,10 @@ def _half_dtype(facts: SourceFacts, weight: Call) -> str | None:
     named = dtype_named(given, facts.keras) or _computed_in_by_policy(given)
     if named in HALF:
         return named
-    if named != AUTOCAST or not facts.shows_mixed_precision:
-        return None
-    return next(
-        (
-            MIXED[policies_of_instance]
-            for policies_of_instance in sorted(policies_of_instances(facts, owner))
-            if policies_of_instance in MIXED
-        ),
-        None,
-    )
+    return _compute_dtype_of(facts, owner) if named == AUTOCAST and facts.shows_mixed_precision else None
+
+
+def _compute_dtype_of(facts: SourceFacts, owner: ClassFacts) -> str | None:
+    """The 16-bit dtype in which the program's layers of this class compute, by their mixed policy."""
+    policies = sorted(policies_of_instances(facts, owner))
+    return next((MIXED[policy] for policy in policies if policy in MIXED), None)

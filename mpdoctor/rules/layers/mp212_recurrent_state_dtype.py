@@ -192,16 +192,20 @@ def _states_returned(returned: Return) -> Value | None:
 
 def _cast_in_list(facts: SourceFacts, returned: Return, dtype: str) -> Fix | None:
     """The edit that casts each state in `return output, [state, …]`."""
-    nodes = [node for node in ast.walk(tree_of(facts) or ast.Module([], [])) if isinstance(node, ast.Return)]
-    values = [node.value for node in nodes if node.lineno == returned.location.line]
-    written = values[0] if len(values) == 1 else None
-    listed = written.elts[1] if isinstance(written, ast.Tuple) and len(written.elts) == 2 else None
-    if not isinstance(listed, (ast.List, ast.Tuple)) or returned.location.path != facts.path:
-        return None
-    edits = [cast(facts, location_of(facts, state), dtype) for state in listed.elts]
+    edits = [cast(facts, location_of(facts, state), dtype) for state in _states_written(facts, returned)]
     if not edits or not all(edits):
         return None
     return safe_fix("Cast the state to the layer's dtype", [edit for around in edits for edit in around or ()])
+
+
+def _states_written(facts: SourceFacts, returned: Return) -> list[ast.expr]:
+    """The states as `return output, [state, …]` writes them out; [] where they are not written so in this file."""
+    tree = tree_of(facts) if returned.location.path == facts.path else None
+    nodes = (node for node in ast.walk(tree or ast.Module([], [])) if isinstance(node, ast.Return))
+    values = [node.value for node in nodes if node.lineno == returned.location.line]
+    written = values[0] if len(values) == 1 else None
+    listed = written.elts[1] if isinstance(written, ast.Tuple) and len(written.elts) == 2 else None
+    return listed.elts if isinstance(listed, (ast.List, ast.Tuple)) else []
 
 
 def _cell_with_initial_state(context: Context) -> ClassFacts | None:

@@ -44,7 +44,7 @@ from mpdoctor.program.dtypes.tensor_dtypes import dtype_named
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.instances import has_method, is_call_of
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.user_definitions import Parameter
+from mpdoctor.program.user_definitions import FunctionFacts, Parameter
 from mpdoctor.program.values import Item, Value, known, options, walk
 from mpdoctor.semantics.live.errors.error_texts import evidence_of
 from mpdoctor.semantics.source.layers.layer_policies import half_dtype_of_layer
@@ -186,18 +186,25 @@ def _fed_as_floats(facts: SourceFacts, call: Call, embedding: Call, ids: Value |
         for fit in facts.method_calls("fit", "train_on_batch")
         if fit.receiver is not None and has_method(fit.receiver, method)
     ]
-    makings = [made for made in facts.makings_of(method.owner) if has_method(made, method)]
-    dtypes = {half_dtype_of_layer(facts, made) for made in makings} if len(makings) == 1 else set()
-    dtype = next(iter(dtypes), None)
-    if dtype is None or rows <= EXACT[dtype] or not fits or not all(_gives_float_array(facts, fit) for fit in fits):
+    model = _only_making(facts, method)
+    dtype = half_dtype_of_layer(facts, model) if model is not None else None
+    if model is None or dtype is None or rows <= EXACT[dtype]:
+        return
+    if not fits or not all(_gives_float_array(facts, fit) for fit in fits):
         return
     yield Finding(
-        f"`{layer_name(makings[0])}` casts the float array given to `{fits[0].method}` to {dtype}, which is exact only "
+        f"`{layer_name(model)}` casts the float array given to `{fits[0].method}` to {dtype}, which is exact only "
         f"up to {EXACT[dtype]}: of the {rows} ids of this Embedding, those above are rounded to other ids.",
         'Pass the ids as integers, `x.astype("int32")`, in an input separate from float features. Keras never '
         "casts integers.",
         call.location,
     )
+
+
+def _only_making(facts: SourceFacts, method: FunctionFacts) -> Call | None:
+    """The call that makes the model whose method this is; None where the program makes none or several."""
+    makings = [made for made in facts.makings_of(method.owner) if has_method(made, method)] if method.owner else []
+    return makings[0] if len(makings) == 1 else None
 
 
 def _first_input(facts: SourceFacts, ids: Value | None) -> Parameter | None:

@@ -49,6 +49,7 @@ from mpdoctor.knowledge.wrapper_delegation import CLASSIC, NEW
 from mpdoctor.program.events import Call
 from mpdoctor.program.instances import class_of
 from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.user_definitions import FunctionFacts
 from mpdoctor.program.values import MISSING, Value, known
 from mpdoctor.semantics.source.edits.attributes import of_inner_optimizer
 from mpdoctor.semantics.source.edits.expressions import safe_fix
@@ -143,14 +144,21 @@ def _how_it_is_lost(keras: Keras, optimizer: Value, call: Call) -> str | None:
     method = own.find_method("apply_gradients") if own is not None else None
     if own is None or method is None:
         return None
-    taken = [name for name in method.parameters[2:] if not name.startswith("*") and name not in TAKEN_BY_WRAPPERS]
-    second = method.parameters[2] if len(call.args) > 1 and len(method.parameters) > 2 else ""
-    name = second if second in taken else next((name for name, _ in call.keywords if name in taken), "")
-    given = call.argument(1) if name == second else call.keyword(name)
+    name, by_position = _argument_for_optimizer(method, call)
+    given = call.argument(1) if by_position else call.keyword(name)
     if not name or (known(given) is not MISSING and known(given) == known(method.defaults.get(name))):
         return None
     kept = f"{own.name} keeps its default" if name in method.defaults else f"{own.name} raises TypeError"
-    return _way(keras, optimizer, name, by_position=name == second, kept=kept)
+    return _way(keras, optimizer, name, by_position=by_position, kept=kept)
+
+
+def _argument_for_optimizer(method: FunctionFacts, call: Call) -> tuple[str, bool]:
+    """(the name of an argument that the optimizer's own `apply_gradients` takes and no wrapper knows, whether it is
+    given by its position); "" where the call gives none."""
+    taken = [name for name in method.parameters[2:] if not name.startswith("*") and name not in TAKEN_BY_WRAPPERS]
+    second = method.parameters[2] if len(call.args) > 1 and len(method.parameters) > 2 else ""
+    name = second if second in taken else next((name for name, _ in call.keywords if name in taken), "")
+    return name, name == second
 
 
 def _way(keras: Keras, optimizer: Value, name: str, by_position: bool, kept: str) -> str | None:
