@@ -10,6 +10,7 @@ from mpdoctor.examiner.exceptions import Unusable
 MOST_MESSAGES = 4_000_000  # the SavedModel of an EfficientNetB0 holds 300,000
 MOST_FIELDS = 12_000_000
 NUMBER, EIGHT_BYTES, SIZED, GROUP, END_OF_GROUP, FOUR_BYTES = range(6)  # as the lowest bits of a field's tag say
+SIZES = {FOUR_BYTES: 4, EIGHT_BYTES: 8}  # of a field's number
 
 Table = Dict[int, Any]  # number of a field that holds messages -> the table of these
 
@@ -45,13 +46,13 @@ def counted(content: bytes, descriptor: Any) -> tuple[int, int]:
                 tag = content[place]
                 place += 1
                 if tag > 127:
-                    tag, place = _varint(content, place - 1)
+                    tag, place = varint(content, place - 1)
                 kind = tag & 7
                 if kind == SIZED:
                     size = content[place]
                     place += 1
                     if size > 127:
-                        size, place = _varint(content, place - 1)
+                        size, place = varint(content, place - 1)
                     below = table.get(tag >> 3)
                     if below is not None:
                         messages += 1
@@ -62,10 +63,8 @@ def counted(content: bytes, descriptor: Any) -> tuple[int, int]:
                     while content[place] > 127:
                         place += 1
                     place += 1
-                elif kind == FOUR_BYTES:
-                    place += 4
-                elif kind == EIGHT_BYTES:
-                    place += 8
+                elif kind in SIZES:
+                    place += SIZES[kind]
                 elif kind > FOUR_BYTES:
                     break
         except IndexError:  # cut off
@@ -73,8 +72,8 @@ def counted(content: bytes, descriptor: Any) -> tuple[int, int]:
     return messages, fields
 
 
-def _varint(content: bytes, place: int) -> tuple[int, int]:
-    """(number, the place behind it)."""
+def varint(content: bytes, place: int) -> tuple[int, int]:
+    """(the number that begins at this place, the place behind it). Raises IndexError where the bytes end before it."""
     number = shift = 0
     while True:
         byte = content[place]

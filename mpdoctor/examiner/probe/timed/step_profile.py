@@ -14,6 +14,7 @@ import shutil
 import time
 from typing import TYPE_CHECKING, Any, Callable, Iterator
 
+from mpdoctor.examiner.saved.counted_messages import varint
 from mpdoctor.facts.examination import LayerTime, OperationTime, ProfileFacts
 
 if TYPE_CHECKING:
@@ -149,28 +150,17 @@ def _fields(message: bytes) -> Iterator[tuple[int, Any]]:
     """(number, value) of each: an integer, or bytes."""
     place = 0
     while place < len(message):
-        key, place = _varint(message, place)
+        key, place = varint(message, place)
         kind = key & 7
         if kind == 0:
-            value, place = _varint(message, place)
+            value, place = varint(message, place)
             yield key >> 3, value
             continue
         if kind == 2:
-            length, place = _varint(message, place)
+            length, place = varint(message, place)
         elif kind in (1, 5):
             length = 8 if kind == 1 else 4
         else:
             raise NotProfiled("what TensorFlow's profiler wrote is not understood")
         yield key >> 3, message[place : place + length]
         place += length
-
-
-def _varint(message: bytes, place: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        byte = message[place]
-        place += 1
-        value |= (byte & 127) << shift
-        shift += 7
-        if byte < 128:
-            return value, place
