@@ -126,6 +126,13 @@ class NoModel(Exception):
     """The program ended and no Keras model is alive."""
 
 
+def _stage_of_error(session: Session, error: BaseException) -> During:
+    """What the program was doing when it raised."""
+    if session.training is not None or session.tapes.left_a_tape(error):
+        return "training"
+    return "loading" if session.request.kind in SAVED else "script"
+
+
 def _say_how_it_ended(session: Session, error: BaseException, seconds: float) -> None:
     if isinstance(error, SystemExit) and session.training is None:
         _say_it_exited(session, error)
@@ -140,11 +147,7 @@ def _say_how_it_ended(session: Session, error: BaseException, seconds: float) ->
             FailureFacts("exited", "script", exit_code=0, message="The script ended.", caught=caught_exceptions())
         )
         return
-    during: During
-    if session.training is not None or session.tapes.left_a_tape(error):
-        during = "training"
-    else:
-        during = "loading" if session.request.kind in SAVED else "script"
+    during = _stage_of_error(session, error)
     failure = failure_under_watch(
         session,
         error,

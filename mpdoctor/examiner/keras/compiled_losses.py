@@ -76,20 +76,23 @@ def _casts(function: FunctionType, position: Any) -> bool:
         tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
     except (OSError, SyntaxError):  # no file has it, or it is a lambda in the middle of a line
         return False
-    names = list(function.__code__.co_varnames[: function.__code__.co_argcount])
-    predictions = set() if position is None else set(names[position : position + 1])
-    if position is None:
-        assigned = (node for node in ast.walk(tree) if isinstance(node, ast.Assign) and _is_call_of_self(node.value))
-        predictions = {target.id for node in assigned for target in node.targets if isinstance(target, ast.Name)}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and _name_of(node.func) == "cast" and len(node.args) == 2:
-            argument, dtype = node.args
-            is_prediction = (isinstance(argument, ast.Name) and argument.id in predictions) or (
-                position is None and _is_call_of_self(argument)
-            )
-            if is_prediction and "float32" in ast.dump(dtype):
-                return True
-    return False
+    predictions = _names_of_prediction(tree, function, position)
+    calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call) and _name_of(node.func) == "cast")
+    widened = (call.args[0] for call in calls if len(call.args) == 2 and "float32" in ast.dump(call.args[1]))
+    return any(
+        (isinstance(argument, ast.Name) and argument.id in predictions)
+        or (position is None and _is_call_of_self(argument))
+        for argument in widened
+    )
+
+
+def _names_of_prediction(tree: ast.AST, function: FunctionType, position: Any) -> set[str]:
+    """The names that the prediction has in the function: of its parameter, or of what a call of `self` is assigned
+    to."""
+    if position is not None:
+        return set(function.__code__.co_varnames[: function.__code__.co_argcount][position : position + 1])
+    assigned = (node for node in ast.walk(tree) if isinstance(node, ast.Assign) and _is_call_of_self(node.value))
+    return {target.id for node in assigned for target in node.targets if isinstance(target, ast.Name)}
 
 
 def _is_call_of_self(node: ast.AST) -> bool:

@@ -18,6 +18,7 @@ from mpdoctor.facts.model import ModelFacts
 
 if TYPE_CHECKING:
     from mpdoctor.examiner.probe.observed_optimizer import ObservedOptimizer
+    from mpdoctor.examiner.probe.optimizers_in_training import OptimizersInTraining
     from mpdoctor.examiner.probe.training_under_way import TrainingUnderWay
     from mpdoctor.examiner.second_training.played_steps import PlayedStep
 
@@ -26,8 +27,7 @@ def report_training(training: TrainingUnderWay, ended: str, failure: FailureFact
     """Sends what was seen of every optimizer, at the end of a training."""
     events, optimizers = training.session.events, training.optimizers
     training.replay.end_trial()
-    stepped = [observed for observed in optimizers.active if observed.steps]  # not those that were merely traced
-    observed_optimizers = stepped or optimizers.active or optimizers.all[:1] or [optimizers.unadopted()]
+    observed_optimizers = _reported_optimizers(optimizers)
     if ended == "budget" and optimizers.rounds(training.count.calls) < training.wanted:
         for observed in observed_optimizers:
             observed.not_looked.append(
@@ -44,16 +44,34 @@ def report_training(training: TrainingUnderWay, ended: str, failure: FailureFact
     for observed, (_, model), name in zip(observed_optimizers, models, names):
         name = _name_among_all(training, model, name)
         events.training(training_facts(training, observed, model, name, ended, failure))
-    if failure is None and ended != "budget":
+    looks_closer = failure is None and ended != "budget"
+    _compare_with_float32(training, observed_optimizers, failure, looks_closer)
+    if failure is None:
+        _try_remedies(training, observed_optimizers)
+
+
+def _reported_optimizers(optimizers: OptimizersInTraining) -> list[ObservedOptimizer]:
+    """The optimizers that took steps, not those that were merely traced; else what there is of optimizers, one at
+    least."""
+    stepped = [observed for observed in optimizers.active if observed.steps]
+    return stepped or optimizers.active or optimizers.all[:1] or [optimizers.unadopted()]
+
+
+def _compare_with_float32(
+    training: TrainingUnderWay,
+    observed_optimizers: list[ObservedOptimizer],
+    failure: FailureFacts | None,
+    looks_closer: bool,
+) -> None:
+    """Report what the training loses against float32: of `--reference` the whole comparison, else gradients alone."""
+    if looks_closer:
         tell_hidden_overflows(training.session, training.replay, observed_optimizers)
         tell_inner_gradients(training.session, training.replay, observed_optimizers)
     if training.reference is not None:
         run_again = functools.partial(_run_again, training)
-        training.reference.tell(observed_optimizers, failure, optimizers.all, run_again)
-    elif failure is None and ended != "budget":
+        training.reference.tell(observed_optimizers, failure, training.optimizers.all, run_again)
+    elif looks_closer:
         tell_lost_gradients(training.session, training.replay, observed_optimizers)
-    if failure is None:
-        _try_remedies(training, observed_optimizers)
 
 
 def _try_remedies(training: TrainingUnderWay, told: list[ObservedOptimizer]) -> None:
