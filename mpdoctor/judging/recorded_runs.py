@@ -68,7 +68,9 @@ def verdict_from_series(series: RunSeries) -> tuple[Verdict, str]:
     last, lost = series.rows[-1], _skipped_at_end(series.rows)
     if lost >= FEWEST_SKIPS:
         since = f"the last {lost:,} of {series.steps:,} steps were skipped"
-        return _verdict_of_skipping(series, last.scale), f"{since}; the loss scale {_lies(series, last.scale)}"
+        return _verdict_of_skipping(
+            series, last.scale
+        ), f"{since}; the loss scale {_state_of_scale(series, last.scale)}"
     if series.floor is None and series.is_dynamic and not LOST_SCALE <= last.scale < math.inf:
         return Verdict.COLLAPSING, f"the loss scale went to {last.scale:.3g}, where gradients below 1 lose their digits"
     unexplained = series.skipped - _explained(series)
@@ -89,7 +91,7 @@ def _verdict_of_skipping(series: RunSeries, scale: float) -> Verdict:
     return Verdict.COLLAPSING if scale < 1 or math.isinf(scale) else Verdict.OVERFLOWING
 
 
-def _lies(series: RunSeries, scale: float) -> str:
+def _state_of_scale(series: RunSeries, scale: float) -> str:
     if series.floor is not None and scale <= series.floor:
         return f"is at its floor of {series.floor:g}"
     return f"is {scale:.3g}"

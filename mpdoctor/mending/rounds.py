@@ -53,10 +53,18 @@ class State:
 
 @dataclass
 class Course:
-    """What came of it. `tried`: proposals that brought nothing; `stopped`: what ended the program with some of those,
-    and neither before nor after; `hindered`: why something was no edit, or could not be
-    made; `rounds`: how often edits were made and the program examined with them; `examinations`: all of them, those
-    with edits left out included."""
+    """The outcome of mending a program.
+
+    rounds, examinations
+        How often edits were made and the program examined with them, and all examinations, those with edits left out
+        included.
+    tried
+        Proposals that brought nothing.
+    stopped
+        What ended the program with some of those, and neither before nor after.
+    hindered
+        Why a proposal was no edit, or could not be made.
+    """
 
     before: State
     after: State
@@ -68,8 +76,8 @@ class Course:
 
 
 class Mending:
-    """One program. `examine` runs it, `read` looks at its source alone; either is given what stands in the edited
-    files."""
+    """The mend loop for one program. `examine` runs the program, `read` looks at its source alone; either is given the
+    contents of the edited files."""
 
     def __init__(self, draft: Draft, examine: Examine, read: Examine, propose: Propose) -> None:
         self._draft, self._examine, self._read, self._propose = draft, examine, read, propose

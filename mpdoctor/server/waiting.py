@@ -25,7 +25,8 @@ class Waiting:
         self._since = 0.0
 
     def ask(self, uri: str) -> int:
-        """What was known of a text counts no more. The number of this question, for `asked`."""
+        """Note that the text has changed, so that what was known of it counts no more. Returns the number of this
+        question, to be compared with `asked` when the answer is there."""
         self._asked[uri] = self.asked(uri) + 1
         self._since = time.monotonic()
         return self._asked[uri]
@@ -55,7 +56,8 @@ class Waiting:
             waiting.pop(uri, None)
 
     async def each(self) -> AsyncIterator[str]:
-        """One after the other, also those that come up meanwhile, to whoever asks first; to others nothing."""
+        """The URIs of the waiting texts, one after the other, with those that come up meanwhile. Only one caller at a
+        time gets them: for any other the iteration is empty."""
         if self._is_at_work:
             return
         self._is_at_work = True
@@ -67,7 +69,7 @@ class Waiting:
             self._is_at_work = False
 
     async def _next(self) -> str | None:
-        """None where all were closed meanwhile."""
+        """The next text; None where all were closed meanwhile."""
         while not self._first and (left := self._left_to_wait) > 0:
             await asyncio.sleep(min(left, QUIET / 10))
         uri = next(iter(self._first or self._last), None)

@@ -10,7 +10,8 @@ from mpdoctor.training.scaling import all_finite, in_every_replica
 
 
 class Keras3Accumulation:
-    """For an optimizer around another one that sums gradients."""
+    """The part of a LossScaleOptimizer that is needed where the optimizer inside sums gradients up over several
+    steps."""
 
     inner_optimizer: Any
     _trainable_variables: Any

@@ -24,7 +24,9 @@ class CompareFormat(str, Enum):
 
 
 def policies_from_text(text: str) -> tuple[str, ...]:
-    """Two or more, each once. Raises ValueError with a sentence for the user."""
+    """The policies that the text of `--policies` names: two or more, each once.
+
+    Raises ValueError with a sentence for the user."""
     named = tuple(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
     unknown = [name for name in named if name not in POLICIES]
     if unknown:

@@ -31,8 +31,9 @@ _PLACES = tuple(
 
 
 def inside_from_frames(frames: Iterable[Frame]) -> str:
-    """The innermost of them that is known; "" for none. A metric may be made of a loss, and is a metric then. Where
-    Keras calls a `compute_loss` of the program's own, it adds up nothing itself."""
+    """The part of Keras or TensorFlow that raised: the innermost one among these frames; "" where none is known. A
+    metric may be made of a loss, and is a metric then. Where Keras calls a `compute_loss` of the program's own, it adds
+    up nothing itself."""
     found = ""
     is_overridden = False
     for frame in reversed(list(frames)):

@@ -9,7 +9,7 @@ import tensorflow as tf
 from tensorflow.python.ops.resource_variable_ops import ResourceVariable
 
 MARK = "mpdoctor has seen enough steps"
-MOST_LEARNERS = 16
+MOST_OPTIMIZERS = 16
 
 
 class InGraphStop:
@@ -19,12 +19,12 @@ class InGraphStop:
 
     def __init__(self) -> None:
         with tf.init_scope(), tf.device("CPU:0"):
-            self._done = ResourceVariable([math.inf] * MOST_LEARNERS, trainable=False, name="mpdoctor_done")
+            self._done = ResourceVariable([math.inf] * MOST_OPTIMIZERS, trainable=False, name="mpdoctor_done")
             self._deadline = ResourceVariable(math.inf, dtype=tf.float64, trainable=False, name="mpdoctor_deadline")
 
     def join(self, number: int) -> None:
         """From now on the steps of this optimizer count, too."""
-        if number < MOST_LEARNERS:
+        if number < MOST_OPTIMIZERS:
             with tf.init_scope():
                 self._done.scatter_nd_update([[number]], [0.0])
 
@@ -34,7 +34,7 @@ class InGraphStop:
             self._deadline.assign(time.time() + seconds)
 
     def begin_again(self) -> None:
-        """No optimizer has taken a step."""
+        """Count the steps of every optimizer anew, from 0."""
         with tf.init_scope():
             self._done.assign(tf.where(tf.math.is_inf(self._done), self._done, tf.zeros_like(self._done)))
 
@@ -44,7 +44,7 @@ class InGraphStop:
         in_time = tf.timestamp() < self._deadline.read_value()
         checked = tf.debugging.Assert(tf.logical_and(more, in_time), [MARK])
         with tf.control_dependencies([checked]):
-            if number >= MOST_LEARNERS:
+            if number >= MOST_OPTIMIZERS:
                 return tf.no_op()
             counted = self._done.scatter_nd_add([[number]], [1.0])
         return tf.group(checked) if counted is None else counted

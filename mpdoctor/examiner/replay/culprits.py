@@ -182,7 +182,7 @@ def _place(frames: list[TensorFacts], frame: TensorFacts) -> int:
 
 
 def _distinct(frames: list[TensorFacts]) -> list[TensorFacts]:
-    """A model that puts out what its last layer did says nothing new."""
+    """The frames without those that repeat the one before: a model puts out what its last layer did."""
     kept: list[TensorFacts] = []
     for frame in frames:
         if not kept or (frame.largest, frame.shape, frame.dtype) != (kept[-1].largest, kept[-1].shape, kept[-1].dtype):

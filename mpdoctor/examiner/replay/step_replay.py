@@ -39,7 +39,7 @@ AGREE = 0.5  # two batches move an exponent by less than this; where the slope i
 
 
 class StepReplay:
-    """What repeated steps show; each learner is told what was seen of it.
+    """What repeated steps show; each observed optimizer is told what was seen of it.
 
     `training` is the one that is looked at. `holds_weights` is true while steps run that must move nothing.
     `own_optimizers` are the probe's, and no part of the training.
@@ -51,7 +51,7 @@ class StepReplay:
         self.own_optimizers: list[KerasOptimizer] = []
         self._search = CulpritSearch(training.session.watch, self.repeating)
         self._trial: EagerTrial | None = None
-        self._derivatives: dict[int, ScaleDerivative] = {}  # by learner
+        self._derivatives: dict[int, ScaleDerivative] = {}  # by the id of the observed optimizer
         self._tried: set[int] = set()  # optimizers of an eager loop that had their trial
 
     @property

@@ -38,7 +38,7 @@ Repeating = Callable[[], ContextManager[Any]]
 def look_at_standstill(
     observed: ObservedOptimizer, watch: LayerHooks, repeating: Repeating, aside: Callable[[KerasOptimizer], None]
 ) -> None:
-    """Tell the learner. `aside(optimizer)` makes known that this one is the probe's own."""
+    """Tell the observed optimizer. `aside(optimizer)` makes known that this one is the probe's own."""
     facts = StandstillFacts(learning_rate(observed.innermost), _schedule(observed.innermost))
     observed.standstill = facts
     if observed.repeat is None:

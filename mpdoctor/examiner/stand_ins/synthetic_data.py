@@ -79,7 +79,7 @@ def _names_of_outputs(model: KerasModel, outputs: list[tf.TensorSpec]) -> list[s
 
 
 def _losses_of_outputs(loss: LossNames, names: list[str], count: int) -> list[str]:
-    """ "" where there is none."""
+    """The name of the loss of each output; "" for an output without one."""
     if isinstance(loss, str):
         return [loss] * count
     found = [loss.get(name, "") for name in names] if isinstance(loss, dict) else loss
@@ -145,7 +145,7 @@ def _label(generator: tf.random.Generator, spec: tf.TensorSpec, samples: int, lo
 
 
 def _samples(specs: list[tf.TensorSpec]) -> int:
-    """How many are made; Unusable where one of them is too large."""
+    """How many samples are made. Raises Unusable where a single one is too large."""
     numbers = sum(math.prod(_shape(spec, 1)) for spec in specs)
     if numbers > MOST_NUMBERS:
         raise Unusable(
@@ -160,7 +160,8 @@ def _shape(spec: tf.TensorSpec, samples: int) -> list[int]:
 
 
 def _smallest_vocabulary(model: KerasModel) -> int | None:
-    """Ids are drawn within the smallest Embedding, so that they fit whichever layer they reach."""
+    """The rows of the smallest Embedding, within which ids are drawn, so that they fit whichever layer they reach; None
+    where the model has none."""
     sizes = [int(layer.input_dim) for layer in layers_inside(model) if type(layer).__name__ == "Embedding"]
     return min(sizes) if sizes else None
 

@@ -33,7 +33,7 @@ _state = {"installed": False, "closed": False}
 
 
 class FileLeftOut(PermissionError):
-    """Something would have been written."""
+    """Raised in the place of what would have created, changed or removed a file."""
 
     def __init__(self, path: object) -> None:
         super().__init__(f"mpdoctor lets nothing be written here: {path}")
@@ -42,8 +42,8 @@ class FileLeftOut(PermissionError):
 
 @contextmanager
 def no_files(keras: KerasAdapter) -> Iterator[None]:
-    """What Python, h5py, TensorFlow's file functions and checkpoints write. Temporary files that are new stay allowed:
-    autograph needs them."""
+    """While this context is active, Python, h5py, TensorFlow's file functions and checkpoints raise FileLeftOut in the
+    place of writing. New temporary files stay allowed: autograph needs them."""
     import tensorflow as tf
 
     if not _state["installed"]:

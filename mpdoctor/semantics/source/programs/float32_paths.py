@@ -54,19 +54,19 @@ def _settings(facts: SourceFacts) -> list[Places] | None:
     for call in facts.policy_calls:
         if not policies_set_by(call):
             return None
-        found += _asked_for(call, call.argument(0, "policy") or call.keyword("dtype_policy"))
+        found += _places_of_half_policies(call, call.argument(0, "policy") or call.keyword("dtype_policy"))
     for call in facts.calls:
-        found += _asked_for(call, call.keyword("dtype")) if call.keywords else []
+        found += _places_of_half_policies(call, call.keyword("dtype")) if call.keywords else []
     return found
 
 
-def _asked_for(call: Call, given: Value | None) -> list[Places]:
-    """One for each 16-bit policy that the call may be given."""
+def _places_of_half_policies(call: Call, given: Value | None) -> list[Places]:
+    """The places that have to be reached for the call to set 16 bits, for each 16-bit policy that it may be given."""
     halves = (option for option in options(given) if any(name in HALF_POLICIES for name in policies_named(option)))
-    return [(call.context, *_said_in(half)) for half in halves]
+    return [(call.context, *_contexts_of_choice(half)) for half in halves]
 
 
-def _said_in(policy: Value) -> Places:
+def _contexts_of_choice(policy: Value) -> Places:
     """The contexts in which a policy is chosen: of the value itself, and of the call that makes it."""
     if isinstance(policy, Call):
         names = [name for name in options(policy.argument(0, "name")) if isinstance(name, Said)]

@@ -137,7 +137,7 @@ def _stands_on(call: ast.Call, line: int) -> bool:
 
 
 def _function_around(facts: SourceFacts, line: int) -> ast.AST | None:
-    """The innermost one; the whole file where none is around."""
+    """The innermost function around a line; the tree of the whole file where the line is in none."""
     tree = tree_of(facts)
     around = [
         node
