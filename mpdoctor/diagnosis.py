@@ -20,7 +20,7 @@ from mpdoctor.facts.examination import ExaminationFacts
 from mpdoctor.facts.frozen import dataclass
 from mpdoctor.finding import Crashed, Diagnosis, Finding, Probe, Skipped, Stage, TargetReport
 from mpdoctor.judging.keras_version import JudgedBy, keras_of_target
-from mpdoctor.judging.older_keras_code import findings_of_source, told_once
+from mpdoctor.judging.older_keras_code import findings_of_source, in_one_finding
 from mpdoctor.judging.outcome import brings_nothing, exit_code, stages_of_target, unknown_policies
 from mpdoctor.judging.precedence import Ties, merged_findings, of_one_program, tied_by_imports
 from mpdoctor.judging.shown_findings import in_reading_order, presented, rule_summaries
@@ -137,7 +137,7 @@ def _examine(
     judged = _judge(target, stage, paths, keras, runs, settings)
     all_findings = without_needless(merged_findings(with_what_if_marked(judged.findings), _ties(target, stage)), runs)
     left = suppressions.left_of(f for f in all_findings if settings.chooses(f.code, f.name))
-    left += told_once(suppressions.left_of(judged.gone), stage.facts, keras)
+    left += in_one_finding(suppressions.left_of(judged.gone), stage.facts, keras)
     shown_run = run_to_show(runs)
     last = shown_run or ExaminationFacts()
     return _Examined(

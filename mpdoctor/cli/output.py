@@ -188,8 +188,8 @@ def _rendered(diagnosis: Diagnosis, form: OutputFormat, **look: Any) -> str | No
         return report_from_diagnosis(diagnosis, form.value, **look)
     except Exception:
         write(report_from_diagnosis(diagnosis, OutputFormat.concise.value), sys.stderr)
-        told = (f"mpdoctor: the {form.value} reporter broke:", *traceback.format_exc().split("\n"))
-        write(lines_for_a_log(told), sys.stderr)
+        lines = (f"mpdoctor: the {form.value} reporter broke:", *traceback.format_exc().split("\n"))
+        write(lines_for_a_log(lines), sys.stderr)
         return None
 
 
@@ -218,5 +218,5 @@ def _write_asides(diagnosis: Diagnosis, output: Output) -> None:
         counted = lines_for_a_log(statistics_from_findings(diagnosis.findings))
         write(f"\n{counted}" if shown_to_people else counted, sys.stdout if shown_to_people else sys.stderr)
     if not shown_to_people:
-        told = (f"mpdoctor: {broken.code} broke in {broken.where}: {broken.error}" for broken in diagnosis.crashed)
-        write(lines_for_a_log(told), sys.stderr)
+        messages = (f"mpdoctor: {broken.code} broke in {broken.where}: {broken.error}" for broken in diagnosis.crashed)
+        write(lines_for_a_log(messages), sys.stderr)

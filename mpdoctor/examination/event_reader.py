@@ -136,7 +136,7 @@ def _list_reader(kind: Any, converter: Any) -> Callable[[Any, Any], Any]:
     """cattrs would take a text for a list of letters."""
     of, *others = kind.__args__
     if others == [...]:
-        return lambda told, _: tuple(converter.structure(item, of) for item in _of_type(told, list))
+        return lambda items, _: tuple(converter.structure(item, of) for item in _of_type(items, list))
 
     def read(value: Any, _: Any) -> Any:
         return tuple(

@@ -61,10 +61,10 @@ class _Signature:
     def __get__(self, _: Any, cls: Any) -> Any:
         import inspect
 
-        told = inspect.signature(_init(cls))
+        signature = inspect.signature(_init(cls))
         hints = {field.name: field.type for field in dataclasses.fields(cls)}
-        parameters = list(told.parameters.values())[1:]
-        return told.replace(
+        parameters = list(signature.parameters.values())[1:]
+        return signature.replace(
             parameters=[parameter.replace(annotation=hints[parameter.name]) for parameter in parameters]
         )
 

@@ -179,7 +179,7 @@ def _sign_of_keras2(file: SourceFacts) -> str:
     return "" if isinstance(tree, Problem) else sign_of_import(tree)
 
 
-def told_once(gone: Sequence[Finding], facts: Mapping[str, SourceFacts], guessed: JudgedBy) -> list[Finding]:
+def in_one_finding(gone: Sequence[Finding], facts: Mapping[str, SourceFacts], guessed: JudgedBy) -> list[Finding]:
     """One finding for all lines that Keras 3 no longer runs, at the first of them; the others are seen beside it.
     `guessed.usual`: the Keras 3 that nothing asks for."""
     if not gone:
@@ -215,12 +215,12 @@ def _what_is_gone(count: int, named: str) -> str:
 def _why_guessed(gone: Sequence[Finding], guessed: JudgedBy) -> str:
     """A sentence: what the project says of its TensorFlow, which is not enough, and by which Keras the files were
     judged therefore."""
-    from mpdoctor.project.keras_pins import ranges_around, release_told_around
+    from mpdoctor.project.keras_pins import ranges_around, release_in_prose_around
 
     files = list(dict.fromkeys(finding.location.path for finding in gone if finding.location is not None))
     folders = dict.fromkeys(Path(path).parent for path in files)
     ranges = list(dict.fromkeys(sentence for folder in folders for sentence in ranges_around(folder)))
-    in_prose = None if ranges else next(filter(None, map(release_told_around, folders)), None)
+    in_prose = None if ranges else next(filter(None, map(release_in_prose_around, folders)), None)
     said = "The project does not say which TensorFlow it needs"
     if ranges:
         said = f"{listed(ranges)}, which {'allows' if len(ranges) == 1 else 'allow'} Keras 3 as well"

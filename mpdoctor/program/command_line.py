@@ -51,7 +51,7 @@ def default_of_setting(call: Call) -> Value | None:
         isinstance(call.callee, Attribute) and call.callee.name == "get" and isinstance(known(call.argument(0)), str)
     )
     default = call.argument(1, "default") if is_get else None
-    return default if is_told(default) else None
+    return default if is_text_or_number(default) else None
 
 
 def is_command(function: FunctionFacts) -> bool:
@@ -69,7 +69,7 @@ def is_command_of_typer(decorator: Call) -> bool:
     return decorator.method == "command" and is_instance_of(decorator.receiver, "typer.Typer")
 
 
-def is_told(default: Value | None) -> bool:
+def is_text_or_number(default: Value | None) -> bool:
     """Whether it is a text or a number that is known."""
     return type(known(default)) in (str, int, float)
 

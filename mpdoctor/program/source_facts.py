@@ -138,11 +138,11 @@ class SourceFacts(SourceRecord):
         found = self.policies_at(event)
         return found if found != (UNSURE,) else tuple(name or UNSURE for name in self.policies_elsewhere) or found
 
-    def policies_told(self) -> tuple[str | None, ...]:
+    def policies_from_events(self) -> tuple[str | None, ...]:
         """What the events say for `policies_set`."""
         return self._policies.policies_set()
 
-    def unknown_policies_told(self) -> tuple[Location, ...]:
+    def unknown_policies_from_events(self) -> tuple[Location, ...]:
         """What the events say for `policies_unknown`."""
         return self._policies.unknown()
 

@@ -42,7 +42,7 @@ class KerasOfFolders:
     def __init__(self) -> None:
         self._declared: dict[Path, Keras | None] = {}
         self._prose: dict[Path, _Prose | None] = {}
-        self._told: dict[Path, Keras | None] = {}
+        self._by_folder: dict[Path, Keras | None] = {}
         self._pins: dict[Path, list[Pin]] = {}
 
     def declared(self, here: Path) -> Keras | None:
@@ -51,10 +51,12 @@ class KerasOfFolders:
 
     def named_in_prose(self, here: Path) -> Keras | None:
         """The Keras that its prose says to install, within what those files allow."""
-        if here not in self._told:
+        if here not in self._by_folder:
             prose = _nearest(here, self._prose, _prose_of_folder)
-            self._told[here] = keras_from_pins([*prose.pins, *self._pins_up_to(prose.folder, here)]) if prose else None
-        return self._told[here]
+            self._by_folder[here] = (
+                keras_from_pins([*prose.pins, *self._pins_up_to(prose.folder, here)]) if prose else None
+            )
+        return self._by_folder[here]
 
     def ranges(self, here: Path) -> list[str]:
         """What the nearest files say of the releases of TensorFlow and Keras that say anything of them."""
@@ -123,7 +125,7 @@ def ranges_around(near: Path) -> list[str]:
     return KerasOfFolders().ranges(_whole(near))
 
 
-def release_told_around(near: Path) -> tuple[str, str] | None:
+def release_in_prose_around(near: Path) -> tuple[str, str] | None:
     """The nearest page around a directory that names a release of TensorFlow, and its words."""
     return _nearest(_whole(near), {}, release_in_prose)
 

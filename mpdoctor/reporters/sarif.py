@@ -96,8 +96,12 @@ def _invocation(diagnosis: Diagnosis) -> dict[str, Any]:
 
 
 def _notification(level: str, text: str, about: str, place: Location | None = None) -> dict[str, Any]:
-    told: dict[str, Any] = {"level": level, "message": _message(text), "descriptor": {"id": about or "mpdoctor"}}
-    return {**told, "locations": [_location(place)]} if place else told
+    notification: dict[str, Any] = {
+        "level": level,
+        "message": _message(text),
+        "descriptor": {"id": about or "mpdoctor"},
+    }
+    return {**notification, "locations": [_location(place)]} if place else notification
 
 
 def _result(finding: Finding, numbers: dict[str, int], seen: _Seen) -> dict[str, Any]:

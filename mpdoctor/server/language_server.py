@@ -43,7 +43,7 @@ class Server(LanguageServer):
         self.waiting = Waiting()
         self._checks: dict[str, tuple[int, Checked]] = {}  # with the number of the question that was answered
         self._published: dict[str, Checked] = {}
-        self._told = ""
+        self._last_message = ""
         self._walks = 0  # since the last collection of garbage
         self._kept = KeptSources()
         threading.stack_size(STACK)
@@ -144,7 +144,7 @@ class Server(LanguageServer):
             self._tell(str(error))
             return None
         assert isinstance(check, Checked)
-        self._told = ""
+        self._last_message = ""
         self._walks += 1
         for crash in check.diagnosis.crashed if check.diagnosis is not None else ():
             self._log(f"{crash.code} broke in {crash.where}: {crash.error}")
@@ -152,8 +152,8 @@ class Server(LanguageServer):
 
     def _tell(self, message: str) -> None:
         """Show a message in the editor, once and not at each key press."""
-        if message != self._told:
-            self._told = message
+        if message != self._last_message:
+            self._last_message = message
             self.window_show_message(lsp.ShowMessageParams(lsp.MessageType.Error, f"mpdoctor: {message}"))
 
     def _log(self, message: str) -> None:

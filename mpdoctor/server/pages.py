@@ -15,10 +15,10 @@ def page_of_findings(check: Checked, findings: Iterable[Finding]) -> str:
     for finding in findings:
         parts.setdefault(finding.code, []).append(f"{finding.message}\n\n{finding.help}")
     pages = []
-    for code, told in parts.items():
+    for code, parts_of_rule in parts.items():
         rule = rules[code]
         link = f"\n\n[{rule.url}]({rule.url})" if rule.url else ""
-        pages.append("\n\n".join([f"# {code} {rule.name}", *told, "---", rule.help_markdown]) + link)
+        pages.append("\n\n".join([f"# {code} {rule.name}", *parts_of_rule, "---", rule.help_markdown]) + link)
     return "\n\n---\n\n".join(pages)
 
 

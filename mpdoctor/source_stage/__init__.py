@@ -165,12 +165,12 @@ class SourceStage:
 
     def _judging(self, tasks: Mapping[Path, Task]) -> Iterator[tuple[Path, Judged]]:
         """Judge the files, with progress. Judging before all files are read shows as files that are not read yet."""
-        is_told = len(tasks) > 1 and self._is_read
-        if is_told:
+        shows_progress = len(tasks) > 1 and self._is_read
+        if shows_progress:
             self._progress.stage("judging the source")
         for done, (path, said) in enumerate(self._workers.judge(tasks), 1):
             yield path, said
-            if is_told:
+            if shows_progress:
                 self._progress.steps(done, len(tasks))
 
     def save(self) -> None:

@@ -11,7 +11,7 @@ from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import ClassFacts, Defined, Parameter
 
 
-def makings_told(facts: SourceFacts) -> tuple[tuple[Location, bool], ...]:
+def makings_from_events(facts: SourceFacts) -> tuple[tuple[Location, bool], ...]:
     """What the events say for `SourceFacts.makings`: where the class is defined, and whether all are in float32."""
     found: dict[Location, bool] = {}
     for call in facts.calls:

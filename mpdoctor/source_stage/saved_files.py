@@ -19,12 +19,12 @@ class SavedFiles:
     def __init__(self, project: Collection[SourceFacts], policies: Mapping[str, tuple[str | None, ...]]) -> None:
         files = [(of, _as_reached(file, policies.get(of.path, ()))) for of in project for file in of.files_saved]
         reached = {file.saved_at for _, file in files if file.is_reached}
-        self._told = [(of.path, file) for of, file in files if file.is_reached or file.saved_at not in reached]
+        self._written = [(of.path, file) for of, file in files if file.is_reached or file.saved_at not in reached]
 
     def written_beside(self, facts: SourceFacts) -> tuple[SavedFile, ...]:
         """What other files write, of which this one may mean the same: the path stands in a file that it imports, or
         in its own text, and they lie in one directory."""
-        found = (file for program, file in self._told if program != facts.path and _may_mean(facts, program, file))
+        found = (file for program, file in self._written if program != facts.path and _may_mean(facts, program, file))
         return tuple(dict.fromkeys(found))
 
 

@@ -23,7 +23,7 @@ from mpdoctor.source import facts_with_cells, facts_without_walking, program_wit
 from mpdoctor.source.import_graph import Outlines
 from mpdoctor.source.modules import Files
 from mpdoctor.source_stage.judged_files import Judged, ToldOfProgram, findings_of_file, located_in
-from mpdoctor.source_stage.made_layers import makings_told
+from mpdoctor.source_stage.made_layers import makings_from_events
 
 if TYPE_CHECKING:
     from mpdoctor.source.kept_sources import KeptSources
@@ -234,17 +234,17 @@ def policies_by_importers(project: Iterable[SourceFacts]) -> dict[str, tuple[str
 
 
 def _without_events(facts: SourceFacts) -> SourceFacts:
-    from mpdoctor.semantics.source.programs.told_files import files_told
+    from mpdoctor.semantics.source.programs.written_files import saved_files_from_events
 
-    makings, policies = makings_told(facts), facts.policies_told()
+    makings, policies = makings_from_events(facts), facts.policies_from_events()
     return dataclasses.replace(
         facts,
         makings=makings,
         policies_set=policies,
-        policies_unknown=facts.unknown_policies_told(),
+        policies_unknown=facts.unknown_policies_from_events(),
         shows_16_bits=bool(facts.mixed_precision_signs) and shows_16_bits(facts.calls, facts.uses),
         rewrites_graphs=any(True for _ in facts.calls_named(*REWRITING_GRAPHS)),
-        files_saved=files_told(facts),
+        files_saved=saved_files_from_events(facts),
         uses=(),
         calls=(),
         reads=(),

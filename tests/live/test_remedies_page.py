@@ -15,7 +15,7 @@ from mpdoctor.rules.registry import all_rules
 pytestmark = pytest.mark.fast
 
 PAGE = (Path(__file__).parents[2] / "docs" / "accuracy.md").read_text(encoding="utf-8")
-TRIED = ("remedies=remedies_as_told(training)", "remedy in training.remedies")
+TRIED = ("remedies=remedies_to_report(training)", "remedy in training.remedies")
 COLUMNS = 4
 
 

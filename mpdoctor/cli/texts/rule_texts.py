@@ -37,7 +37,7 @@ def markdown_table_from_rules(rules: Iterable[Rule]) -> str:
 
 
 def json_from_rules(rules: Iterable[Rule]) -> str:
-    told = [
+    sections = [
         {
             "code": rule.code,
             "name": rule.name,
@@ -52,7 +52,7 @@ def json_from_rules(rules: Iterable[Rule]) -> str:
         }
         for rule in rules
     ]
-    return json.dumps(told, indent=2) + "\n"
+    return json.dumps(sections, indent=2) + "\n"
 
 
 def terminal_table_from_rules(rules: Iterable[Rule], width: int, color: bool) -> str:
@@ -64,11 +64,11 @@ def terminal_table_from_rules(rules: Iterable[Rule], width: int, color: bool) ->
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
     for rule in rules:
-        told = Text(rule.name, style="bold").append(f"  {', '.join(_stages_and_fix(rule))}\n", style="not bold dim")
+        entry = Text(rule.name, style="bold").append(f"  {', '.join(_stages_and_fix(rule))}\n", style="not bold dim")
         table.add_row(
             Text(rule.code, style="bold"),
             Text(rule.severity.value, style=COLORS[rule.severity]),
-            told.append(rule.summary, style="not bold"),
+            entry.append(rule.summary, style="not bold"),
         )
     return _text_from_renderable(table, width, color)
 

@@ -85,7 +85,7 @@ def failure_from_exception(error: BaseException, during: During, **known: Any) -
     text = _text(error)
     frames = _frames(error, text)
     own = [frame for frame in frames if frame.own]
-    told = FailureFacts(
+    facts = FailureFacts(
         kind="raised",
         during=during,
         exception=_raised_in_python(text) or type(error).__name__,
@@ -96,7 +96,7 @@ def failure_from_exception(error: BaseException, during: During, **known: Any) -
         missing_module_in="" if not own else folder_of_missing_module(error, own[-1].path),
         raised_by_program=bool(frames) and frames[-1].own and frames[-1].text.startswith(("raise", "assert")),
     )
-    return replace(told, **known)
+    return replace(facts, **known)
 
 
 def all_frames(error: BaseException) -> list[Frame]:

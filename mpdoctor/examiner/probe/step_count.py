@@ -83,14 +83,14 @@ class StepCount:
 
     def _note_steps(self, moved: list[ObservedOptimizer], now: float) -> None:
         training = self._training
-        told = training.optimizers.active
+        stepped = training.optimizers.active
         for observed in moved:
             observed.note_growth()
-            if observed in told:
+            if observed in stepped:
                 training.replay.look_for_culprit(observed, training.wanted)
             if training.reference is not None:
                 training.reference.note(observed)
-        training.replay.compare_foreign_scales([observed for observed in moved if observed in told])
+        training.replay.compare_foreign_scales([observed for observed in moved if observed in stepped])
         if now - self._reported > 0.1:
             self._reported = now
             training.session.events.steps(min(self._rounds(), training.wanted), training.wanted)

@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 def trained_models(
     training: TrainingUnderWay, observed_optimizers: list[ObservedOptimizer]
 ) -> list[tuple[ModelFacts, ModelFacts]]:
-    """For each optimizer (the model to be told of, the model of its steps); they differ where the model is a part of
+    """For each optimizer (the model to be reported, the model of its steps); they differ where the model is a part of
     one that was given to fit(): the whole has been judged, and the part is only shown."""
     if len(observed_optimizers) == 1:
         (observed,) = observed_optimizers
         whole = _model_facts(training, observed, observed.training_call.model or _holder(training, observed))
         return [(whole, whole)]
-    told: list[tuple[ModelFacts, ModelFacts]] = []
+    models: list[tuple[ModelFacts, ModelFacts]] = []
     names: dict[str, KerasModel | None] = {}
     for observed in observed_optimizers:
         model = _holder(training, observed)
@@ -38,8 +38,8 @@ def trained_models(
         while names.setdefault(facts.id, model) is not model:  # two models may have one name
             facts = replace(facts, id=facts.id + "'")
         is_part = observed.training_call.model not in (None, model)
-        told.append((replace(facts, call=CallFacts("none"), compiled=False) if is_part else facts, facts))
-    return told
+        models.append((replace(facts, call=CallFacts("none"), compiled=False) if is_part else facts, facts))
+    return models
 
 
 def _holder(training: TrainingUnderWay, observed: ObservedOptimizer) -> KerasModel | None:

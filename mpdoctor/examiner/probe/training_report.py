@@ -39,8 +39,9 @@ def report_training(training: TrainingUnderWay, ended: str, failure: FailureFact
         training.replay.look_at_standstill(observed_optimizers)
     models = trained_models(training, observed_optimizers)
     names = names_of_optimizers([of_steps for _, of_steps in models], observed_optimizers)
-    for told, _ in sorted(models, key=lambda pair: len(pair[0].optimizer)):  # the last one told of a model counts
-        events.model_seen(told)
+    by_optimizers = sorted((model for model, _ in models), key=lambda model: len(model.optimizer))
+    for model in by_optimizers:  # of the facts that are sent of one model, the last count
+        events.model_seen(model)
     for observed, (_, model), name in zip(observed_optimizers, models, names):
         name = _name_among_all(training, model, name)
         events.training(training_facts(training, observed, model, name, ended, failure))
@@ -74,20 +75,20 @@ def _compare_with_float32(
         tell_lost_gradients(training.session, training.replay, observed_optimizers)
 
 
-def _try_remedies(training: TrainingUnderWay, told: list[ObservedOptimizer]) -> None:
+def _try_remedies(training: TrainingUnderWay, reported: list[ObservedOptimizer]) -> None:
     """Try remedies for the trainings that were reported last. These were sent before, so that a process which hangs or
     dies in a trial has reported them."""
     events, healed = training.session.events, {}
-    for place, observed in enumerate(told):
+    for place, observed in enumerate(reported):
         tried = tried_remedies(training.replay, training.session, observed)
         if tried.remedies:
-            events.send(Remedies(place - len(told), tried.remedies))
+            events.send(Remedies(place - len(reported), tried.remedies))
         if tried.healing:
             healed[observed] = tried.healing
     if healed and training.session.request.second_training:
         events.stage("training once more")
         for observed, facts in training.second.train(healed, functools.partial(_run_again, training)).items():
-            events.send(TrainedAgain(told.index(observed) - len(told), facts))
+            events.send(TrainedAgain(reported.index(observed) - len(reported), facts))
     training.second.give_up("the training is over")
 
 

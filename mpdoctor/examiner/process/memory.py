@@ -36,8 +36,8 @@ def left_on_machine() -> int | None:
     tell."""
     try:
         with open("/proc/meminfo", encoding="ascii") as file:
-            told = dict(line.split(":", 1) for line in file)
-        return sum(1024 * int(told[name].split()[0]) for name in ("MemAvailable", "SwapFree"))
+            fields = dict(line.split(":", 1) for line in file)
+        return sum(1024 * int(fields[name].split()[0]) for name in ("MemAvailable", "SwapFree"))
     except (OSError, ValueError, KeyError, IndexError):
         return None
 

@@ -68,11 +68,11 @@ def _array(file: IO[bytes], size: int) -> np.ndarray:
     start = file.read(len(_MAGIC) + 2)
     length = int.from_bytes(start[len(_MAGIC) :], "little")
     header = file.read(length) if start.startswith(_MAGIC) and length <= _LONGEST_HEADER else b""
-    told = _HEADER.fullmatch(header)
-    if told is None:
+    match = _HEADER.fullmatch(header)
+    if match is None:
         raise NotKeptArrays("holds an array that is none of numbers, or of another format than numpy.savez writes")
-    dtype = np.dtype(told[1].decode())
-    shape = tuple(int(extent) for extent in re.findall(rb"\d+", told[3]))
+    dtype = np.dtype(match[1].decode())
+    shape = tuple(int(extent) for extent in re.findall(rb"\d+", match[3]))
     if math.prod(shape) * dtype.itemsize != size - len(start) - len(header):
         raise NotKeptArrays("holds an array of another length than it says")
-    return np.frombuffer(file.read(), dtype).reshape(shape, order="F" if told[2] == b"True" else "C")
+    return np.frombuffer(file.read(), dtype).reshape(shape, order="F" if match[2] == b"True" else "C")

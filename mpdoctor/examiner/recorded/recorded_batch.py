@@ -80,5 +80,5 @@ def _in_order(names: dict[str, np.ndarray], prefix: str) -> list[str]:
 
 
 def _shapes(shapes: list[tuple[int, ...]]) -> str:
-    told = ", ".join(str(shape) for shape in shapes[:6])
-    return told + (f" and {len(shapes) - 6} more" if len(shapes) > 6 else "") or "none"
+    listed = ", ".join(str(shape) for shape in shapes[:6])
+    return listed + (f" and {len(shapes) - 6} more" if len(shapes) > 6 else "") or "none"

@@ -71,11 +71,11 @@ class InnerGradientWatch:
         return gradients
 
 
-def tell_inner_gradients(session: Session, look: StepReplay, told: list[ObservedOptimizer]) -> None:
+def tell_inner_gradients(session: Session, look: StepReplay, reported: list[ObservedOptimizer]) -> None:
     """Measure, by its last batch, the inner gradients of each training that was reported last, and send them."""
     if not session.tapes.took_inner or not session.watch.saw((HALF,)):
         return
-    for place, observed in enumerate(told):
+    for place, observed in enumerate(reported):
         session.events.stage("comparing with float32")
         measurement = ReferenceMeasurement(look, session.watch, len(observed.steps), SHARE * session.request.budget)
         try:
@@ -84,7 +84,7 @@ def tell_inner_gradients(session: Session, look: StepReplay, told: list[Observed
         except NotComparable:  # nobody knows what it is in float32
             continue
         if found:
-            session.events.send(InnerGradients(place - len(told), found))
+            session.events.send(InnerGradients(place - len(reported), found))
 
 
 def _compared(observed: ObservedOptimizer, runner: StepRunner, kept: KeptStep) -> tuple[InnerGradientFacts, ...]:

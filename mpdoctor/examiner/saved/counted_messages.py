@@ -15,16 +15,16 @@ SIZES = {FOUR_BYTES: 4, EIGHT_BYTES: 8}  # of a field's number
 Table = Dict[int, Any]  # number of a field that holds messages -> the table of these
 
 
-def parsed(content: bytes, message_class: Any, told: str, advice: str) -> Any:
-    """The message in these bytes. `told` is the file's name and `advice` what to do about it, for the error's words.
+def parsed(content: bytes, message_class: Any, shown_as: str, advice: str) -> Any:
+    """The message in these bytes. `shown_as` is the file's name, and `advice` what to do about it, for an error.
 
     Raises Unusable where there are more messages or fields in it than in any model, DecodeError where it is none."""
     messages, fields = counted(content, message_class.DESCRIPTOR)
     for count, most, what in ((messages, MOST_MESSAGES, "messages"), (fields, MOST_FIELDS, "fields")):
         if count > most:
             raise Unusable(
-                f"{told} holds more than {most:,} {what}, which is as many as mpdoctor reads: no model has so many. "
-                f"{advice}"
+                f"{shown_as} holds more than {most:,} {what}, which is as many as mpdoctor reads: no model has so "
+                f"many. {advice}"
             )
     message = message_class()
     message.ParseFromString(content)

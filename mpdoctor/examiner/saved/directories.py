@@ -60,11 +60,11 @@ class SavedDirectory:
     def _metadata_beside(self, package: str) -> list[str]:
         from google.protobuf.message import DecodeError
 
-        told = f"{self.name}/{METADATA}"
+        shown_as = f"{self.name}/{METADATA}"
         try:
-            metadata = parsed(self.metadata or b"", _metadata_class(package), told, "Save the model again.")
+            metadata = parsed(self.metadata or b"", _metadata_class(package), shown_as, "Save the model again.")
         except DecodeError:
-            raise Unusable(f"{told} is damaged. Save the model again.") from None
+            raise Unusable(f"{shown_as} is damaged. Save the model again.") from None
         return [node.metadata for node in metadata.nodes]
 
     def _embedded_metadata(self) -> Iterator[str]:
@@ -80,11 +80,11 @@ def saved_directory_from_path(path: str) -> SavedDirectory:
     from tensorflow.core.protobuf import saved_model_pb2
 
     name = os.path.basename(os.path.normpath(path))
-    content, told = _content(os.path.join(path, GRAPH), name, LARGEST_GRAPH), f"{name}/{GRAPH}"
+    content, shown_as = _content(os.path.join(path, GRAPH), name, LARGEST_GRAPH), f"{name}/{GRAPH}"
     try:
-        saved_model = parsed(content, saved_model_pb2.SavedModel, told, EXPORT_AGAIN)
+        saved_model = parsed(content, saved_model_pb2.SavedModel, shown_as, EXPORT_AGAIN)
     except DecodeError:
-        raise Unusable(f"{told} {_other_kind(content, told)}. {EXPORT_AGAIN}") from None
+        raise Unusable(f"{shown_as} {_other_kind(content, shown_as)}. {EXPORT_AGAIN}") from None
     _refuse_many_nodes(saved_model, name)
     graphs = [
         meta_graph
@@ -93,7 +93,7 @@ def saved_directory_from_path(path: str) -> SavedDirectory:
     ]
     serving = [graph for graph in graphs if "serve" in graph.meta_info_def.tags]
     if not graphs:
-        raise Unusable(f"{told} {_other_kind(content, told)}. {EXPORT_AGAIN}")
+        raise Unusable(f"{shown_as} {_other_kind(content, shown_as)}. {EXPORT_AGAIN}")
     beside = os.path.join(path, METADATA)
     metadata = _content(beside, name, LARGEST_METADATA) if os.path.lexists(beside) else None
     return SavedDirectory(path, (serving or graphs)[0], tuple(saved_model.meta_graphs), metadata)
@@ -117,20 +117,20 @@ def _refuse_many_nodes(saved_model: Any, name: str) -> None:
 
 
 def _content(path: str, name: str, most: int) -> bytes:
-    told = f"{name}/{os.path.basename(path)}"
+    shown_as = f"{name}/{os.path.basename(path)}"
     try:
         known = os.stat(path)
         if not stat.S_ISREG(known.st_mode):
-            raise Unusable(f"{told} is no regular file. {EXPORT_AGAIN}")
+            raise Unusable(f"{shown_as} is no regular file. {EXPORT_AGAIN}")
         if known.st_size > most:
-            raise Unusable(f"{told} has {known.st_size:,} bytes: that of no model does, so it was not opened.")
+            raise Unusable(f"{shown_as} has {known.st_size:,} bytes: that of no model does, so it was not opened.")
         with open(path, "rb") as file:
             return file.read(most)
     except OSError as error:
-        raise Unusable(f"{told} can't be read: {error.strerror}.") from None
+        raise Unusable(f"{shown_as} can't be read: {error.strerror}.") from None
 
 
-def _other_kind(content: bytes, told: str) -> str:
+def _other_kind(content: bytes, shown_as: str) -> str:
     from google.protobuf.message import DecodeError
     from tensorflow.core.framework import graph_pb2
 
@@ -139,7 +139,7 @@ def _other_kind(content: bytes, told: str) -> str:
     if content.startswith(b"version https://git-lfs"):
         return "is a pointer of Git LFS and not the file itself (git lfs pull fetches it)"
     try:
-        graph = parsed(content, graph_pb2.GraphDef, told, EXPORT_AGAIN)
+        graph = parsed(content, graph_pb2.GraphDef, shown_as, EXPORT_AGAIN)
     except DecodeError:
         return "is damaged, or no SavedModel"
     if any(node.op for node in graph.node):

@@ -142,8 +142,8 @@ def _range_of_constant(node: tf.compat.v1.NodeDef) -> Range:
     try:
         values = tf.make_ndarray(tensor).astype("float64")
     except (TypeError, ValueError) as error:
-        told = f"of the constant {node.name[:LONGEST_NAME]!r} TensorFlow says {str(error)!r}"
-        raise Unusable(f"The graph is damaged: {told}. {EXPORT_AGAIN}") from None
+        problem = f"of the constant {node.name[:LONGEST_NAME]!r} TensorFlow says {str(error)!r}"
+        raise Unusable(f"The graph is damaged: {problem}. {EXPORT_AGAIN}") from None
     return (float(values.min()), float(values.max())) if values.size else ANYTHING
 
 

@@ -227,15 +227,15 @@ def _refuse_foreign_files(directory: SavedDirectory) -> None:
                 )
     for folder in ("assets", "variables"):
         for path in _files_below(os.path.join(directory.path, folder)):
-            told = f"{directory.name}/{os.path.relpath(path, directory.path)}"
+            shown_as = f"{directory.name}/{os.path.relpath(path, directory.path)}"
             place = os.path.realpath(path)
             if os.path.commonpath([place, root]) != root:
                 raise Unusable(
-                    f"{told} is a link that leads out of {directory.name}. Copy the directory together with what its "
-                    f"links name: cp -rL {directory.name} COPY"
+                    f"{shown_as} is a link that leads out of {directory.name}. Copy the directory together with what "
+                    f"its links name: cp -rL {directory.name} COPY"
                 )
             if not os.path.isdir(place) and not _is_regular(place):
-                raise Unusable(f"{told} is no regular file. Save the model again.")
+                raise Unusable(f"{shown_as} is no regular file. Save the model again.")
 
 
 def _files_below(folder: str) -> Iterator[str]:

@@ -88,7 +88,10 @@ class SecondTraining:
         except NotTried as reason:
             return {optimizer: SecondTrainingFacts(paths, not_tried=str(reason)) for optimizer in healed}
         seconds = time.monotonic() - began
-        return {optimizer: replace(told, layers=paths, seconds=seconds) for optimizer, told in facts.items()}
+        return {
+            optimizer: replace(training_facts, layers=paths, seconds=seconds)
+            for optimizer, training_facts in facts.items()
+        }
 
     def _trained(
         self,

@@ -39,7 +39,7 @@ class StandIns:
     def __init__(self, folder: str, tell: Callable[[list[str]], None]) -> None:
         self._folder = folder
         self._tell_all = tell
-        self._told: list[str] = []
+        self._reported: list[str] = []
         self._silent_servers: set[str] = set()
         self._random_weights: set[str] = set()
         self.data = False
@@ -124,9 +124,9 @@ class StandIns:
         module.__dict__["load"] = load_or_stand_in
 
     def _tell(self, title: str) -> None:
-        if title not in self._told:
-            self._told.append(title)
-            self._tell_all(self._told)
+        if title not in self._reported:
+            self._reported.append(title)
+            self._tell_all(self._reported)
 
 
 @contextlib.contextmanager

@@ -66,8 +66,8 @@ def end_beyond_memory(session: Session) -> None:
 
     def end() -> None:
         name = os.path.basename(os.path.normpath(path))
-        told = f"{name} was given up: it took more than {most / 2**30:,.1f} GiB of memory, {limit}"
-        session.fail(FailureFacts("unusable", "loading", message=told))
+        problem = f"{name} was given up: it took more than {most / 2**30:,.1f} GiB of memory, {limit}"
+        session.fail(FailureFacts("unusable", "loading", message=problem))
         session.events.end()
         os._exit(0)
 

@@ -73,7 +73,7 @@ def dtype_of(
     return _Dtypes(keras, remembered=remembered, first_round=first_round, returned=returned).of(value, 0)
 
 
-def dtypes_told(keras: Keras | None, told: Told) -> Callable[[Value | None], str | None]:
+def dtypes_with(keras: Keras | None, told: Told) -> Callable[[Value | None], str | None]:
     """`dtype_of`, for a caller who knows more: `told(value, found)` is asked about every value on the way, the
     innermost first, and gives its dtype, or the one that a dtype names (`self.compute_dtype`). The function
     remembers its answers."""

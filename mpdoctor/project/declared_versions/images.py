@@ -54,11 +54,11 @@ def _instructions(text: str) -> Iterator[str]:
     is given to the build from outside is not known, and stays as it is written."""
     said: dict[str, str] = {}
     for line in text.replace("\\\n", " ").splitlines():
-        told = re.sub(r"\$(?:\{(\w+)(?::?-([^}]*))?\}|(\w+))", lambda name: _variable(name, said), line.strip())
-        for name, value in re.findall(r"(\w+)=(\"[^\"]*\"|'[^']*'|\S+)", told) if _DEFINES.match(told) else ():
+        replaced = re.sub(r"\$(?:\{(\w+)(?::?-([^}]*))?\}|(\w+))", lambda name: _variable(name, said), line.strip())
+        for name, value in re.findall(r"(\w+)=(\"[^\"]*\"|'[^']*'|\S+)", replaced) if _DEFINES.match(replaced) else ():
             if len(value) <= _LONGEST:  # forty lines of `ENV A=$A$A` say a text of 2^40 characters
                 said[name] = value.strip("\"'")
-        yield told
+        yield replaced
 
 
 def _variable(name: re.Match[str], said: Mapping[str, str]) -> str:

@@ -126,12 +126,12 @@ def _dtypes(run: PolicyRun, look: Style) -> Iterator[str]:
     dtypes = Counter(layer.compute_dtype for layer in layers.values())
     if len(dtypes) < 2:
         return
-    told = []
+    sentences = []
     for dtype, number in dtypes.most_common():
         names = [layer.path for layer in layers.values() if layer.compute_dtype == dtype]
         named = f" ({look.listed(names, MOST_NAMED)})" if dtype != dtypes.most_common(1)[0][0] else ""
-        told.append(f"{count(number, 'layer')} in {dtype}{named}")
-    yield f"Computes {', '.join(told)}."
+        sentences.append(f"{count(number, 'layer')} in {dtype}{named}")
+    yield f"Computes {', '.join(sentences)}."
 
 
 def _operations(compared: Compared, run: PolicyRun, look: Style) -> Iterator[str]:

@@ -41,12 +41,12 @@ class ColouredLine:
 def coloured(lines: Sequence[ExcerptLine]) -> list[ColouredLine]:
     """The lines are read together: a string may begin in one and end in another."""
     kinds = iter(_kinds("\n".join(line.text for line in lines)))
-    told = []
+    coloured = []
     for line in lines:
         parts = (_parts(text, kinds) for text in (line.before, line.marked, line.after))
-        told.append(ColouredLine(line.number, *parts))
+        coloured.append(ColouredLine(line.number, *parts))
         next(kinds, None)  # the end of the line
-    return told
+    return coloured
 
 
 def _parts(text: str, kinds: Iterator[str]) -> tuple[Part, ...]:

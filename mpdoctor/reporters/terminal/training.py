@@ -34,7 +34,7 @@ def paragraph_from_probe(probe: Probe, look: Style, *, short: bool) -> Paragraph
     """`short`: right under a headline that tells the verdict."""
     training = probe.training
     lines: Paragraph = [] if short and probe.verdict in GOOD else [_heading(probe, look)]
-    lines.append(indented(Text(circumstances(training, look, steps_told=not lines), style="dim", overflow="fold")))
+    lines.append(indented(Text(circumstances(training, look, without_steps=not lines), style="dim", overflow="fold")))
     if training.data == "synthetic":
         lines.append(_line("made up", Text(made_up(training, look), overflow="fold")))
     lines += _loss_scale(probe, look)

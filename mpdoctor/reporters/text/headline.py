@@ -12,7 +12,7 @@ from mpdoctor.facts.training import TrainingFacts
 from mpdoctor.facts.written_numbers import number_text
 from mpdoctor.finding import Diagnosis, Finding, Probe, Severity, TargetReport, Verdict
 from mpdoctor.knowledge.half_dtypes import HALF
-from mpdoctor.reporters.text.reference import told_fidelity
+from mpdoctor.reporters.text.reference import fidelity_in_words
 from mpdoctor.reporters.text.style import Style, count
 
 GOOD, OPEN = (Verdict.HEALTHY, Verdict.SETTLING), (Verdict.INCONCLUSIVE,)
@@ -204,7 +204,7 @@ def _training_text(probe: Probe, look: Style) -> list[str]:
     steps = count(len(probe.training.steps), f"{dtype} step")
     verdict = f"verdict {probe.verdict.value}"
     reference = probe.training.reference
-    fidelities = [] if reference is None else [told_fidelity(reference, look, worst) for worst in (True, False)]
+    fidelities = [] if reference is None else [fidelity_in_words(reference, look, worst) for worst in (True, False)]
     parts = [f"; {steps}, {verdict}, {fidelity}" for fidelity in dict.fromkeys(fidelities) if fidelity]
     parts += [f"; {verdict}, {fidelity}" for fidelity in fidelities[1:] if fidelity]
     return [*parts, f"; {steps} on the {device}, {verdict}", f"; {steps}, {verdict}", f"; {verdict}"]

@@ -12,7 +12,7 @@ from mpdoctor.reporters.text.style import Style
 MOST = 3
 
 
-def told_fidelity(reference: ReferenceFacts, look: Style, worst: bool = True) -> str:
+def fidelity_in_words(reference: ReferenceFacts, look: Style, worst: bool = True) -> str:
     """ "gradient fidelity 0.9997 (worst: conv/kernel 0.98)"; "" where it was not measured."""
     fidelity, variable = reference.fidelity, reference.worst_variable
     if fidelity is None:
@@ -59,7 +59,7 @@ def _compared(reference: ReferenceFacts, look: Style) -> str:
     steps = look.listed([str(step.step + 1) for step in reference.steps])
     with_tf32 = ", with float32 multiplied in TF32 on this GPU" if reference.in_tf32 else ""
     compared = f"step{'s' if len(reference.steps) > 1 else ''} {steps} compared{with_tf32}"
-    fidelity = told_fidelity(reference, look)
+    fidelity = fidelity_in_words(reference, look)
     return f"{fidelity}; {compared}" if fidelity else f"{compared}: in {reference.dtype} no gradient was finite"
 
 

@@ -12,14 +12,16 @@ from mpdoctor.reporters.text.style import Style, count
 ENDED = {"budget": "the time of --budget was spent", "script": "the script's own loop ended there"}
 
 
-def circumstances(training: TrainingFacts, look: Style, *, steps_told: bool = False) -> str:
+def circumstances(training: TrainingFacts, look: Style, *, without_steps: bool = False) -> str:
+    """What was trained, on what and for how long, in one line. `without_steps`: where the line above has the steps and
+    the device."""
     if training.prediction is not None:
         return _circumstances_of_prediction(training, training.prediction, look)
     done, wanted = len(training.steps), training.steps_wanted
     steps = count(done, "step") if done == wanted else f"{done} of {count(wanted, 'step')}"
     device, policy = look.name(training.device, 24), look.name(training.policy, 24)
-    parts = [steps if not steps_told or done < wanted else "", _call(training, look), *_data(training)]
-    parts += [policy] if steps_told else [device, policy]
+    parts = [steps if not without_steps or done < wanted else "", _call(training, look), *_data(training)]
+    parts += [policy] if without_steps else [device, policy]
     if training.ended in ENDED and done < wanted:
         parts.append(ENDED[training.ended])
     return look.dot.join(filter(None, parts))

@@ -147,8 +147,8 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
 
 def _needless(roles: list[str]) -> str:
     """Why the cast is needless: Keras casts features itself, and labels only lose digits."""
-    told = ["Keras itself casts the input of the first layer"] if set(roles) - {"labels"} else []
-    return ", and ".join([*told, *(["labels lose digits and gain nothing"] if "labels" in roles else [])])
+    reasons = ["Keras itself casts the input of the first layer"] if set(roles) - {"labels"} else []
+    return ", and ".join([*reasons, *(["labels lose digits and gain nothing"] if "labels" in roles else [])])
 
 
 def _cast_to_half(value: Value, policies: tuple[object, ...]) -> str | None:

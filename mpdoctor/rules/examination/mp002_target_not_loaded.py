@@ -118,10 +118,10 @@ def _exited(failure: FailureFacts) -> Finding:
 
 def _wanting(failure: FailureFacts, missing: tuple[MissingArgument, ...]) -> Finding:
     names = [f"`{argument.name}`" for argument in missing]
-    told = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+    listed_names = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
     return Finding(
         f"The script ended itself with exit code {failure.exit_code} before any training call, because it was not "
-        f"given {told}.",
+        f"given {listed_names}.",
         f"Give it after `--`: `{command_with(missing, failure)}`"
         if len(missing) == 1
         else f"Give them after `--`: `{command_with(missing, failure)}`",

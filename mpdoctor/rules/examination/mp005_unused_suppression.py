@@ -51,13 +51,13 @@ def in_suppression(facts: SuppressionFacts) -> Iterator[Finding]:
     useless = [*facts.unknown, *facts.unused]
     if not useless:
         return
-    told = [f"there is no rule {_listed_selectors(facts.unknown)}"] if facts.unknown else []
+    problems = [f"there is no rule {_listed_selectors(facts.unknown)}"] if facts.unknown else []
     if facts.unused:
-        told.append(f"{_listed_selectors(facts.unused)} {_is(facts.unused)} not found {_place_in_words(facts)}")
+        problems.append(f"{_listed_selectors(facts.unused)} {_is(facts.unused)} not found {_place_in_words(facts)}")
     yield Finding(
-        f"This `{ignore}` comment suppresses nothing: {', and '.join(told)}."
+        f"This `{ignore}` comment suppresses nothing: {', and '.join(problems)}."
         if len(useless) == len(comment.selectors)
-        else f"Part of this `{ignore}` comment suppresses nothing: {', and '.join(told)}.",
+        else f"Part of this `{ignore}` comment suppresses nothing: {', and '.join(problems)}.",
         _help(facts, useless),
         comment.location,
         evidence={"unused": list(facts.unused), "unknown": list(facts.unknown)},

@@ -82,17 +82,17 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         met = next(
             (pair for pair in _operations_by_operand(facts).get(id(call), ()) if _meets(facts, pair, call)), None
         )
-        told = f"`{name}` is the dtype of the layer's weights, which is float32 under a mixed policy"
+        problem = f"`{name}` is the dtype of the layer's weights, which is float32 under a mixed policy"
         if met is not None:
             yield _finding(
-                f"{told}. The layer computes in 16 bits, and combining the two raises.",
+                f"{problem}. The layer computes in 16 bits, and combining the two raises.",
                 call,
                 safe_fix(FIX, _edit(facts, call)),
                 Severity.ERROR,
                 _also_combined_at(met, call),
             )
         elif runs_in_layer(facts, call.context) and _widens_half(facts, call):
-            message = f"{told}: this is computed in float32, while the rest of the layer is 16-bit."
+            message = f"{problem}: this is computed in float32, while the rest of the layer is 16-bit."
             yield _finding(message, call, unsafe_fix(FIX, _edit(facts, call)))
 
 

@@ -86,21 +86,23 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     if not facts.shows_mixed_precision:
         return
     losses = _loss_functions(facts)
-    told = list(_casts_by_name(facts, losses))
-    for call, dtype, given, is_loss in told:
-        together = [cast for cast, *_, in_loss in told if in_loss and cast.context.function is call.context.function]
+    casts_by_name = list(_casts_by_name(facts, losses))
+    for call, dtype, given, is_loss in casts_by_name:
+        together = [
+            cast for cast, *_, in_loss in casts_by_name if in_loss and cast.context.function is call.context.function
+        ]
         in_helper = is_loss and not _stands_in_a_loss(facts, call, losses)
         fix = None if in_helper else _fix_in_loss(facts, together) if is_loss else _fix(facts, call)
         yield _finding(dtype, is_cast(call), _instead(facts, call, dtype, given, is_loss), call.location, fix)
-    yield from _in_steps(facts, {call.location for call, *_ in told})
+    yield from _in_steps(facts, {call.location for call, *_ in casts_by_name})
 
 
-def _in_steps(facts: SourceFacts, told: set[Location]) -> Iterator[Finding]:
+def _in_steps(facts: SourceFacts, reported: set[Location]) -> Iterator[Finding]:
     """A finding for each cast at a place that has none yet: a loss that is followed from each of its calls holds the
     same cast many times."""
     met = {call.location: dtype for call, dtype in _met_in_steps(facts)}
     for place, dtype in met.items():
-        if place not in told:
+        if place not in reported:
             yield _finding(dtype, True, HELP_IN_STEP, place, None)
 
 

@@ -114,10 +114,10 @@ def _is_asked_for(model: ModelFacts, layer: LayerFacts) -> bool:
     such as a MultiHeadAttention or a Bidirectional."""
     is_mixed = model.policy_set and model.global_policy.startswith("mixed_")
     holding = (outer for outer in model.layers if layer.path.startswith(f"{outer.path}/"))
-    return is_mixed and not layer.is_model and any(map(_is_told, (layer, *holding)))
+    return is_mixed and not layer.is_model and any(map(_is_given_float32, (layer, *holding)))
 
 
-def _is_told(layer: LayerFacts) -> bool:
+def _is_given_float32(layer: LayerFacts) -> bool:
     return layer.given_dtype and not layer.is_model and not layer.made_by and layer.compute_dtype not in HALF
 
 

@@ -67,9 +67,9 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
         half = next((dtype for dtype in layer.input_dtypes if dtype in HALF), None)
         if half is None or not _gives_float32(layer) or _is_of_library(layer) or _is_wanted(layer, model):
             continue
-        told = _promotion(layer, half)
-        if told is not None:
-            message, help = told
+        promotion = _promotion(layer, half)
+        if promotion is not None:
+            message, help = promotion
             evidence = {"input_dtypes": list(layer.input_dtypes), "output_dtypes": list(layer.output_dtypes)}
             yield Finding(message, help, layer.made_at, layer=layer.path, evidence=evidence)
 

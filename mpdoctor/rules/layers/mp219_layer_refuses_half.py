@@ -162,8 +162,8 @@ def _finding_of_part(failure: FailureFacts, part: PartFacts) -> Finding:
 
 
 def _is_of_precision(failure: FailureFacts) -> bool:
-    told = mismatch_of_precisions(failure) or half_given_for_float32(failure) or half_added_to_float32(failure)
-    return told is not None and failure.layer is None
+    mismatch = mismatch_of_precisions(failure) or half_given_for_float32(failure) or half_added_to_float32(failure)
+    return mismatch is not None and failure.layer is None
 
 
 def _capital(text: str) -> str:

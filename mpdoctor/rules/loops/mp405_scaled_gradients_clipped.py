@@ -99,7 +99,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         if isinstance(clip, Operation) or not limits(clip):
             yield _cut_by_hand(facts, clip, unscaling, scale)
             continue
-        told = (
+        problem = (
             f"`{clip.method}` clips gradients that are still multiplied by the loss scale, so its limit is {scale} "
             "times too low"
         )
@@ -109,7 +109,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             setting = f"`{argument_for(clip)}={_limit(facts, clip)}`"
             inside = f"to the optimizer inside, which clips after unscaling ({setting}), and delete this line."
             yield Finding(
-                f"{told}; `{unscaling.method}` then divides the clipped gradients by the scale.",
+                f"{problem}; `{unscaling.method}` then divides the clipped gradients by the scale.",
                 f"Scale the limit as well: `{scaled[0].text}`. Or give it {inside}"
                 if scaled
                 else f"Give the limit {inside}",
@@ -118,7 +118,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             )
         else:
             yield Finding(
-                f"{told}: they are unscaled only afterwards.",
+                f"{problem}: they are unscaled only afterwards.",
                 f"Move this line after `{UNSCALING}`.",
                 clip.location,
                 fix=_unscaled_first(facts, clip, unscaling, gradient),
@@ -129,15 +129,17 @@ def _cut_by_hand(facts: SourceFacts, cut: Call | Operation, unscaling: Call, sca
     """A limit that the program computes with itself."""
     still = "while they are still multiplied by the loss scale"
     if isinstance(cut, Call) and is_bound(cut):
-        told = f"`{cut.method}` clips gradients {still}, so its limit is {scale} times too low"
+        problem = f"`{cut.method}` clips gradients {still}, so its limit is {scale} times too low"
         argument, otherwise = "clipvalue", "multiply the limits"
     else:
-        told = f"These gradients are clipped by their norm {still}, which makes that norm {scale} times too large"
+        problem = f"These gradients are clipped by their norm {still}, which makes that norm {scale} times too large"
         argument, otherwise = "global_clipnorm", "divide the norm"
     if not facts.keras.is_keras3:
-        return Finding(f"{told}: they are unscaled only afterwards.", f"Move this after `{UNSCALING}`.", cut.location)
+        return Finding(
+            f"{problem}: they are unscaled only afterwards.", f"Move this after `{UNSCALING}`.", cut.location
+        )
     return Finding(
-        f"{told}; `{unscaling.method}` then divides what is left by the scale.",
+        f"{problem}; `{unscaling.method}` then divides what is left by the scale.",
         f"Leave it to the optimizer inside, which clips after unscaling (`{argument}=…`), or {otherwise} by "
         "the same optimizer's `scale_loss(1.0)`.",
         cut.location,

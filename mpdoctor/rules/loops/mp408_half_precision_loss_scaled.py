@@ -124,13 +124,13 @@ def _finding(facts: SourceFacts, call: Call) -> Finding:
     infinite = f"multiplied by the loss scale of {starting_scale_in_words(call.receiver)} it is inf {_from(scale)}"
     factor = _factor(facts, call)
     if factor is not None:
-        told = f"multiplied by the `loss_scale_factor` of {factor:.15g} it is inf {_from(factor)}"
+        consequence = f"multiplied by the `loss_scale_factor` of {factor:.15g} it is inf {_from(factor)}"
     elif facts.keras.is_keras3:  # in a built optimizer the scale is a variable, and the product float32
-        told = f"the {_CANNOT_GROW}, and until the optimizer is built it is scaled to inf {_from(scale)}"
+        consequence = f"the {_CANNOT_GROW}, and until the optimizer is built it is scaled to inf {_from(scale)}"
     else:
-        told = infinite if is_fixed(call.receiver) else f"{infinite}, and the {_CANNOT_GROW}"
+        consequence = infinite if is_fixed(call.receiver) else f"{infinite}, and the {_CANNOT_GROW}"
     return Finding(
-        f"This loss is float16: {told}.",
+        f"This loss is float16: {consequence}.",
         "Compute it in float32: cast the predictions, `tf.cast(predictions, tf.float32)`. "
         f"`{call.method}(tf.cast({text}, tf.float32))` alone keeps the scaled loss finite, and no more.",
         call.location,

@@ -71,7 +71,7 @@ from mpdoctor.semantics.source.optimizers.scaling import SCALING, divided_by_sca
 from mpdoctor.semantics.source.optimizers.wrappers import is_fixed, starting_scale
 from mpdoctor.semantics.source.programs.branches import exclude_each_other
 from mpdoctor.semantics.source.programs.given_back import given_back
-from mpdoctor.semantics.source.programs.shown_values import logs, says_scaled, told_in
+from mpdoctor.semantics.source.programs.shown_values import logs, says_scaled, values_shown
 from mpdoctor.semantics.wording import place_of
 
 SEVERITY = Severity.WARNING
@@ -85,12 +85,12 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         return
     gradients = [call for call in facts.method_calls("gradient") if is_gradient_call(call)]
     returns = _losses_returned(facts, scaled, gradients)
-    logs = [(log, loss) for told, log in _logged(facts) if (loss := _loss_logged(told, log, scaled, gradients))]
+    logs = [(log, loss) for logged, log in _logged(facts) if (loss := _loss_logged(logged, log, scaled, gradients))]
     for returned, loss in returns.items():
-        if not _is_told_already(returned.context, returns):
+        if not _is_reported_already(returned.context, returns):
             yield _finding("is returned", loss, returned.location)
     for log, loss in logs:
-        if not _is_told_already(log.context, returns):
+        if not _is_reported_already(log.context, returns):
             yield _finding(_how_logged(facts, loss, log), loss, log.location)
 
 
@@ -103,9 +103,9 @@ def _losses_returned(facts: SourceFacts, scaled: list[Call], gradients: list[Cal
     }
 
 
-def _loss_logged(told: Iterable[Value], log: Call, scaled: list[Call], gradients: list[Call]) -> Call | None:
+def _loss_logged(logged: Iterable[Value], log: Call, scaled: list[Call], gradients: list[Call]) -> Call | None:
     """The first scaled loss of which the program takes a gradient, and of which nobody asks for the scaled one."""
-    found = (loss for value in told if (loss := scaling_of(value, scaled)) and not _asks_its_caller(loss, log))
+    found = (loss for value in logged if (loss := scaling_of(value, scaled)) and not _asks_its_caller(loss, log))
     losses = (loss for loss in found if not exclude_each_other(loss.context, log.context))
     return next((loss for loss in losses if gradients_of_loss(loss, gradients)), None)
 
@@ -116,7 +116,7 @@ def _returned(facts: SourceFacts, scaled: list[Call]) -> Iterator[tuple[Call, Re
     count, nor do unscaled ones where the program has no caller. So is one that is returned beside the unscaled loss."""
     unscaled = {id(loss) for call in scaled for loss in options(call.argument(0))}
     for returned in facts.returns:
-        values = list(told_in(returned.value))
+        values = list(values_shown(returned.value))
         found = (loss for value in values if (loss := scaling_of(value, scaled)))
         losses = [loss for loss in found if not exclude_each_other(loss.context, returned.context)]
         if not losses or any(id(value) in unscaled for value in values):
@@ -162,7 +162,7 @@ def _logged(facts: SourceFacts) -> Iterator[tuple[list[Value], Call]]:
     for log in facts.calls:
         if logs(log) and not says_scaled(log):
             wholes = (whole for given in log.given for whole in given_back(facts, given))
-            parts = (part for whole in wholes for part in told_in(whole))
+            parts = (part for whole in wholes for part in values_shown(whole))
             yield [value for part in parts for value in _seen_through(facts, part)], log
 
 
@@ -199,7 +199,7 @@ def _is_taken_before(gradient: Call, returned: Return) -> bool:
     return inside and len(theirs.callers) > len(mine.callers) and gradient.order < returned.order
 
 
-def _is_told_already(context: Context, returns: Iterable[Return]) -> bool:
+def _is_reported_already(context: Context, returns: Iterable[Return]) -> bool:
     """Whether it is in a caller of a function whose `return` is already reported."""
     depth = len(context.callers)
     return any(

@@ -59,7 +59,7 @@ from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.semantics.live.broken_operations import ADDING, SUMS, broke, is_overflow
 from mpdoctor.semantics.live.hidden_overflows import finding_of_hidden_overflow
-from mpdoctor.semantics.live.second_training import remedies_as_told
+from mpdoctor.semantics.live.second_training import remedies_to_report
 from mpdoctor.semantics.live.tried_remedies import after_trials
 from mpdoctor.semantics.source.edits.expressions import expression_written, holds, replaced, unsafe_fix
 from mpdoctor.semantics.source.edits.layers import in_float32
@@ -195,7 +195,7 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
         operation.location or training.model.call.location,
         model=training.model.id,
         evidence={"operation": operation.name, "in_float32": operation.in_float32},
-        remedies=remedies_as_told(training),
+        remedies=remedies_to_report(training),
     )
 
 

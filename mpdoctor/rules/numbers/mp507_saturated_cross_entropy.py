@@ -231,11 +231,11 @@ def _findings(
         return
     usual = "sigmoid" if entropy.startswith("binary") else "softmax"
     activation = next(iter(activations - {""}), usual) if len(activations - {""}) == 1 else usual
-    told = f"This cross-entropy is computed from {dtype} probabilities"
+    problem = f"This cross-entropy is computed from {dtype} probabilities"
     if late:
-        told = f"This {activation} gives {dtype} probabilities, to which the later cast to float32 adds no digits"
+        problem = f"This {activation} gives {dtype} probabilities, to which the later cast to float32 adds no digits"
     yield Finding(
-        f"{told}, and the largest below 1 is {LAST_BELOW_ONE[dtype]}: where the model is confident, the loss "
+        f"{problem}, and the largest below 1 is {LAST_BELOW_ONE[dtype]}: where the model is confident, the loss "
         "saturates and the gradient is lost.",
         HELP.format(activation),
         location,

@@ -51,7 +51,7 @@ from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.knowledge.api_names import kind_of_class, public_name
 from mpdoctor.knowledge.half_dtypes import HALF
-from mpdoctor.program.dtypes.tensor_dtypes import dtypes_told
+from mpdoctor.program.dtypes.tensor_dtypes import dtypes_with
 from mpdoctor.program.events import Call
 from mpdoctor.program.instances import class_of
 from mpdoctor.program.source_facts import SourceFacts
@@ -153,7 +153,7 @@ def _keeps_dtype(facts: SourceFacts, regularizer: Value) -> bool:
         is_output = isinstance(value, Parameter) and value.function is function and value.name in given
         return HALF[0] if is_output else found
 
-    dtype = dtypes_told(facts.keras, told)
+    dtype = dtypes_with(facts.keras, told)
     returned = [dtype(event.value) for event in facts.returns_of(function)]
     return bool(returned) and all(found == HALF[0] for found in returned)
 

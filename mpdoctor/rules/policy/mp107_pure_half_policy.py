@@ -155,7 +155,7 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
         by_policy = model.policy_set and pure_layer.policy == model.global_policy
         pure = [layer for layer in model.layers if layer.policy == pure_layer.policy and _trainable_half(layer)]
         together = by_policy or pure_layer.made_at is None
-        alike = [layer.path for layer in pure if by_policy or not together or _is_told_with(layer, pure_layer)]
+        alike = [layer.path for layer in pure if by_policy or not together or _shares_a_finding_with(layer, pure_layer)]
         yield Finding(
             f"The weights of {listed(alike) if together else pure_layer.path} ({pure_layer.class_name}) are "
             f"{pure_layer.variable_dtype}: updates smaller than a weight's last bit are lost.",
@@ -192,10 +192,12 @@ def _pure_layers(model: ModelFacts) -> list[LayerFacts]:
     ]
     if model.policy_set and model.global_policy in PURE_HALF:
         return [layer for layer in pure if layer.policy != model.global_policy] + pure[:1]
-    return [layer for n, layer in enumerate(pure) if not any(_is_told_with(layer, first) for first in pure[:n])]
+    return [
+        layer for n, layer in enumerate(pure) if not any(_shares_a_finding_with(layer, first) for first in pure[:n])
+    ]
 
 
-def _is_told_with(layer: LayerFacts, first: LayerFacts) -> bool:
+def _shares_a_finding_with(layer: LayerFacts, first: LayerFacts) -> bool:
     """Whether one finding tells of both: layers of one class and policy that no line of the user's makes."""
     have_no_line = layer.made_at is None and first.made_at is None
     return have_no_line and (layer.class_name, layer.policy) == (first.class_name, first.policy)

@@ -76,7 +76,7 @@ ABOUT_IMPORTS = ("builtins.ImportError", "builtins.ModuleNotFoundError")
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
-    told: set[Location] = set()
+    reported: set[Location] = set()
     for call in (*half_policy_calls(facts), *_calls_with_unknown_policies(facts)):
         device = _device_call_before(facts, call)
         use = None if device is None else _use_of_devices_before(facts, device)
@@ -86,9 +86,9 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         hidden_by = "except" if call.context.swallowed is not None else _suppressing(call)
         if hidden_by and not _is_whole_program(facts, call):
             place = call.context.swallowed
-            if place is not None and place in told:
+            if place is not None and place in reported:
                 continue  # another arm sets it, and the same change helps
-            told |= {place} if place is not None else set()
+            reported |= {place} if place is not None else set()
             where = f" ({place_of(facts, place, call.location)})" if place is not None else ""
             yield Finding(
                 f"If setting the policy fails, `{hidden_by}`{where} hides it, and the whole training runs in float32.",

@@ -60,7 +60,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         return
     used = used_values(facts)
     for policy in made:
-        place = _told_at(facts, policy) if id(policy) not in used else None
+        place = _reported_at(facts, policy) if id(policy) not in used else None
         if place is not None:
             name = policies_named(policy.argument(0, "name"))[0]
             yield Finding(
@@ -101,7 +101,7 @@ def _builds_models(facts: SourceFacts) -> bool:
     return any(is_model(call) or layer_name(call) for call in facts.calls) or any(facts.method_calls(*TRAINING))
 
 
-def _told_at(facts: SourceFacts, policy: Call) -> Location | None:
+def _reported_at(facts: SourceFacts, policy: Call) -> Location | None:
     """The place at which an unused policy is reported: where `name = Policy(…)` or a bare statement makes it; if a
     function of another file makes it, where that is called.
 

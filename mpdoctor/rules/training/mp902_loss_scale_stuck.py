@@ -61,7 +61,7 @@ from collections.abc import Iterator
 
 from mpdoctor.facts.training import TrainingFacts
 from mpdoctor.finding import Finding, Severity, Verdict
-from mpdoctor.semantics.live.second_training import remedies_as_told
+from mpdoctor.semantics.live.second_training import remedies_to_report
 from mpdoctor.semantics.live.training_texts import culprit_evidence, remedy_from_culprit, why_from_culprit
 from mpdoctor.semantics.live.verdict import verdict_from_training
 
@@ -83,5 +83,5 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
         training.model.call.location,
         model=training.model.id,
         evidence=culprit_evidence(training),
-        remedies=remedies_as_told(training),
+        remedies=remedies_to_report(training),
     )

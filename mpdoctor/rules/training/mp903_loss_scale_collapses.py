@@ -64,7 +64,7 @@ from collections.abc import Iterator
 
 from mpdoctor.facts.training import TrainingFacts
 from mpdoctor.finding import Finding, Severity, Verdict
-from mpdoctor.semantics.live.second_training import remedies_as_told
+from mpdoctor.semantics.live.second_training import remedies_to_report
 from mpdoctor.semantics.live.training_texts import (
     culprit_evidence,
     evidence_of_growth,
@@ -94,7 +94,7 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
         training.model.call.location,
         model=training.model.id,
         evidence=evidence_of_growth(training) if upwards else culprit_evidence(training),
-        remedies=remedies_as_told(training),
+        remedies=remedies_to_report(training),
     )
 
 

@@ -86,7 +86,7 @@ from mpdoctor.semantics.live.broken_operations import (
     is_overflow,
 )
 from mpdoctor.semantics.live.hidden_overflows import finding_of_hidden_overflow
-from mpdoctor.semantics.live.second_training import remedies_as_told
+from mpdoctor.semantics.live.second_training import remedies_to_report
 from mpdoctor.semantics.live.training_texts import (
     FLOAT16_LIMIT,
     evidence_of_growth,
@@ -117,7 +117,12 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
     if hidden is not None and hidden.operation.name not in SUMS:  # those are MP503
         yield finding_of_hidden_overflow(training)
     culprit = training.culprit
-    if culprit is None or not culprit.inputs_finite or training.broken_by_device or _is_told_otherwise(culprit):
+    if (
+        culprit is None
+        or not culprit.inputs_finite
+        or training.broken_by_device
+        or _is_reported_by_another_rule(culprit)
+    ):
         return
     overflow, operation = culprit.overflow, culprit.operation
     place = (operation.location if operation else None) or overflow.location
@@ -139,7 +144,7 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
             **evidence_of_growth(training),
         },
         also_seen=_made(overflow) if place is not overflow.location else (),
-        remedies=remedies_as_told(training),
+        remedies=remedies_to_report(training),
     )
 
 
@@ -169,7 +174,7 @@ def _made(overflow: TensorFacts) -> tuple[AlsoSeen, ...]:
     return (AlsoSeen("MP904", "training", f"Layer `{overflow.layer}` is made here.", made.path, made.line),)
 
 
-def _is_told_otherwise(culprit: CulpritFacts) -> bool:
+def _is_reported_by_another_rule(culprit: CulpritFacts) -> bool:
     """Whether another rule reports it: not float16, an input too large from the start (MP601), or a weight that an
     earlier step broke."""
     operation = culprit.operation

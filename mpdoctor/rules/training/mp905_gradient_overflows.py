@@ -59,7 +59,7 @@ from typing import Any
 
 from mpdoctor.facts.training import TrainingFacts
 from mpdoctor.finding import Finding, Severity, Verdict
-from mpdoctor.semantics.live.second_training import remedies_as_told
+from mpdoctor.semantics.live.second_training import remedies_to_report
 from mpdoctor.semantics.live.training_texts import (
     culprit_evidence,
     evidence_of_growth,
@@ -90,23 +90,23 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
         return
     beyond, grown = skips_beyond_float16(training), _skips_by_growth(training)
     if beyond:
-        told = _rest_of_scale(training, len(beyond)) + _first_to_break(training, beyond)
+        cause = _rest_of_scale(training, len(beyond)) + _first_to_break(training, beyond)
         remedy = _remedy_below_one(training)
     elif grown:
-        told, remedy = _growth(training, len(grown)), _remedy_of_growth(training)
+        cause, remedy = _growth(training, len(grown)), _remedy_of_growth(training)
     else:
         skips = _skips_without_reason(training)
-        told = _goes_on(training, skips) + _what_broke(training, skips)
+        cause = _goes_on(training, skips) + _what_broke(training, skips)
         remedy = _remedy(training)
     found = training.gradient_culprit
     yield Finding(
-        told,
+        cause,
         remedy,
         training.model.call.location if grown else line_of_gradient(training),
         model=training.model.id,
         layer=found.layer if found and found.layer and not grown else None,
         evidence=_evidence(training, by_growth=bool(grown) and not beyond),
-        remedies=remedies_as_told(training),
+        remedies=remedies_to_report(training),
     )
 
 

@@ -63,7 +63,7 @@ from mpdoctor.facts.training import OperationFacts, TrainingFacts
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.semantics.live.broken_operations import GIVEN, broke, is_at_zero
 from mpdoctor.semantics.live.gradients_without_check import gradient_was_applied, optimizer_of, rule_of_foreign_scale
-from mpdoctor.semantics.live.second_training import remedies_as_told
+from mpdoctor.semantics.live.second_training import remedies_to_report
 from mpdoctor.semantics.live.training_texts import (
     evidence_of_growth,
     line_of,
@@ -98,7 +98,7 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
             **evidence_of_growth(training),
             **({"told_by": told_by} if (told_by := rule_of_foreign_scale(training)) else {}),
         },
-        remedies=remedies_as_told(training),
+        remedies=remedies_to_report(training),
     )
 
 

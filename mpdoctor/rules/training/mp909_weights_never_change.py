@@ -108,36 +108,36 @@ def _no_rate(training: TrainingFacts, seen: StandstillFacts) -> tuple[str, str]:
 
 
 def _no_gradient(training: TrainingFacts, seen: StandstillFacts) -> tuple[str, str]:
-    told = f" Every gradient is 0, even with the loss multiplied by {seen.most:.2g}, so this is no underflow."
+    measured = f" Every gradient is 0, even with the loss multiplied by {seen.most:.2g}, so this is no underflow."
     if seen.overflow is not None and is_overflow(seen.overflow):
-        return _divided_by_infinity(training, seen.overflow, told)
+        return _divided_by_infinity(training, seen.overflow, measured)
     if seen.reaches_output is False:
         return (
-            f"{told} It is already 0 where the loss passes it to the model.",
+            f"{measured} It is already 0 where the loss passes it to the model.",
             "Check the loss: it passes no gradient back to the predictions. Rounding, argmax, a comparison, a factor "
             "of 0 and a mean of 65520 or more float16 numbers pass none.",
         )
     if seen.layer and seen.puts_out_zeros:
         return (
-            f"{told} A gradient reaches the output of layer `{seen.layer}` ({seen.layer_class}), which is 0 for the "
-            "whole batch, and ends there.",
+            f"{measured} A gradient reaches the output of layer `{seen.layer}` ({seen.layer_class}), which is 0 for "
+            "the whole batch, and ends there.",
             f"Check the input of `{seen.layer}`: an activation such as ReLU that is 0 everywhere passes no gradient "
             "back. Other initial weights, a smaller learning rate, or `leaky_relu` keep it from being 0.",
         )
     if seen.layer:
         return (
-            f"{told} A gradient reaches the output of layer `{seen.layer}` ({seen.layer_class}), and ends there.",
+            f"{measured} A gradient reaches the output of layer `{seen.layer}` ({seen.layer_class}), and ends there.",
             f"Check the code of `{seen.layer}`: tf.stop_gradient, rounding, argmax and a saturated activation pass no "
             "gradient back.",
         )
-    return told, LOOK
+    return measured, LOOK
 
 
-def _divided_by_infinity(training: TrainingFacts, overflow: OperationFacts, told: str) -> tuple[str, str]:
+def _divided_by_infinity(training: TrainingFacts, overflow: OperationFacts, measured: str) -> tuple[str, str]:
     where = "In the loss" if overflow.where == "loss" else "In a layer"
     line = line_of(overflow, training.model.call.location)
     return (
-        f"{told} {where} {broke(overflow)}{line}: inf in float16. A division by inf passes no gradient back.",
+        f"{measured} {where} {broke(overflow)}{line}: inf in float16. A division by inf passes no gradient back.",
         f"{remedy_from_operation(overflow)} {NOT_TRIED}",
     )
 
@@ -146,25 +146,28 @@ def _flushed(training: TrainingFacts, seen: StandstillFacts) -> tuple[str, str]:
     scale = training.steps[-1].loss_scale
     lifting = (scale or 1.0) * (seen.factor or 1.0)
     at = "Without a loss scale" if scale is None else f"At the loss scale of {scale:g}"
-    told = f" {at} every gradient is 0, and at {lifting:g} some are not: gradients below 3e-8 become 0 in float16."
+    measured = f" {at} every gradient is 0, and at {lifting:g} some are not: gradients below 3e-8 become 0 in float16."
     if scale is None:
-        return told, "Scale the loss: `LossScaleOptimizer(optimizer)`, which mixed_float16's compile() does by itself."
+        return (
+            measured,
+            "Scale the loss: `LossScaleOptimizer(optimizer)`, which mixed_float16's compile() does by itself.",
+        )
     if scale < DEFAULT and lifting <= DEFAULT:
-        return told, "Leave the scale out: the default of 32768 lifts these gradients into float16's range."
+        return measured, "Leave the scale out: the default of 32768 lifts these gradients into float16's range."
     return (
-        told,
+        measured,
         f"Raise the scale, initial_scale={lifting:g}, or make the loss itself larger: a mean instead of a tiny factor.",
     )
 
 
 def _rounded_away(model: ModelFacts, seen: StandstillFacts) -> tuple[str, str]:
     digit = "" if seen.half_digit is None else f", where half of the last digit is {seen.half_digit:.2g}"
-    told = f" The largest update, {seen.update:.2g}, is that of `{seen.variable}`, which is {seen.dtype}{digit}:"
-    told += " the update is rounded away."
+    measured = f" The largest update, {seen.update:.2g}, is that of `{seen.variable}`, which is {seen.dtype}{digit}:"
+    measured += " the update is rounded away."
     if seen.dtype in HALF:
-        return told, _in_float32(model, seen)
+        return measured, _in_float32(model, seen)
     rate = "" if seen.learning_rate is None else f": {seen.learning_rate:.3g} is too small for these weights"
-    return told, f"Raise the learning rate{rate}."
+    return measured, f"Raise the learning rate{rate}."
 
 
 def _in_float32(model: ModelFacts, seen: StandstillFacts) -> str:

@@ -54,7 +54,7 @@ def contradiction(training: TrainingFacts) -> str:
     return ""
 
 
-def remedies_as_told(training: TrainingFacts) -> tuple[RemedyFacts, ...]:
+def remedies_to_report(training: TrainingFacts) -> tuple[RemedyFacts, ...]:
     """The remedies that were tried; one that the second training contradicts counts as failed."""
     why = contradiction(training)
     if not why:

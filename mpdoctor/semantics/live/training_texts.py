@@ -21,7 +21,7 @@ from mpdoctor.semantics.live.broken_operations import (
     says_where_to_look,
 )
 from mpdoctor.semantics.live.gradients_without_check import remedy_without_scale, rule_of_foreign_scale
-from mpdoctor.semantics.live.second_training import remedies_as_told
+from mpdoctor.semantics.live.second_training import remedies_to_report
 from mpdoctor.semantics.live.tried_remedies import NOT_TRIED, after_trials
 from mpdoctor.semantics.source.layers.output_layers import activation_of, half_output
 
@@ -233,7 +233,7 @@ def remedy_after_trials(training: TrainingFacts, operation: OperationFacts, laye
     text, beside = remedy_from_operation(operation, to_give), beside_float32(operation)
     if beside is not None:
         return after_trials(training, text, beside, in_layers=training.loss_culprit is None)
-    tried = (remedy for remedy in remedies_as_told(training) if remedy.kind != "smaller-scale")
+    tried = (remedy for remedy in remedies_to_report(training) if remedy.kind != "smaller-scale")
     healed = any(remedy.tried == "healed" for remedy in tried)
     if healed:
         return f"{after_trials(training, text)} Not tried: {text}"
@@ -288,7 +288,7 @@ def remedy_from_gradient(training: TrainingFacts, found: GradientCulpritFacts) -
 def _layers_healed(training: TrainingFacts) -> bool:
     """Whether the trials showed that it breaks without any loss scale, which the step of an eager loop does not
     show."""
-    return any(remedy.kind == "float32-layers" and remedy.tried == "healed" for remedy in remedies_as_told(training))
+    return any(remedy.kind == "float32-layers" and remedy.tried == "healed" for remedy in remedies_to_report(training))
 
 
 def in_words(tensor: TensorFacts) -> str:

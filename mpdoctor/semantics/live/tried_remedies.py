@@ -7,7 +7,7 @@ from pathlib import PurePath
 
 from mpdoctor.facts.remedies import RemedyFacts
 from mpdoctor.facts.training import TrainingFacts
-from mpdoctor.semantics.live.second_training import contradiction, remedies_as_told, trained_again
+from mpdoctor.semantics.live.second_training import contradiction, remedies_to_report, trained_again
 from mpdoctor.semantics.wording import listed
 
 MOST_NAMED = 6
@@ -18,18 +18,18 @@ COUNTED = {1: "it", 2: "both", 3: "all three", 4: "all four"}
 def after_trials(training: TrainingFacts, text: str, beside: str = "", *, in_layers: bool = True) -> str:
     """The help of a finding. `text` is its help where nothing was tried; `beside` an alternative to more precision, as
     a clause that begins with a verb; `in_layers` tells whether `text` is about layers."""
-    remedies = [remedy for remedy in remedies_as_told(training) if remedy.kind != "smaller-scale"]
+    remedies = [remedy for remedy in remedies_to_report(training) if remedy.kind != "smaller-scale"]
     healed = [remedy for remedy in remedies if remedy.tried == "healed"]
     if healed:
-        told = " Or: ".join(_healed(training, remedy) for remedy in healed)
-        return f"{told}{untried(beside)}"
+        sentence = " Or: ".join(_healed(training, remedy) for remedy in healed)
+        return f"{sentence}{untried(beside)}"
     failed = [remedy for remedy in remedies if remedy.tried == "failed"]
     if failed:
         if not in_layers:
-            told = "; ".join(_reason_of_failure(training, remedy) for remedy in failed)
-            return f"{text} That was not tried. Tried outside of the loss, without success: {told}."
-        told = " ".join(_failed(training, remedy) for remedy in failed)
-        return f"{told}{untried(beside)}"
+            sentence = "; ".join(_reason_of_failure(training, remedy) for remedy in failed)
+            return f"{text} That was not tried. Tried outside of the loss, without success: {sentence}."
+        sentence = " ".join(_failed(training, remedy) for remedy in failed)
+        return f"{sentence}{untried(beside)}"
     not_tried = next(iter(remedies), None)
     return f"{text} {NOT_TRIED}" if not_tried is None else f"{text} (Not tried: {not_tried.reason}.)"
 
@@ -69,7 +69,7 @@ def _healed(training: TrainingFacts, remedy: RemedyFacts) -> str:
         alone = f" {fewer} alone {'is' if len(remedy.not_enough) == 1 else 'are'} not enough{at}."
         if remedy.reason:
             alone = f" With {fewer} alone, {remedy.reason}, more than a quarter of float16's largest number."
-    again = f" {told}" if (told := trained_again(training)) else ""
+    again = f" {outcome}" if (outcome := trained_again(training)) else ""
     return f'Give {names} dtype="float32": with {number} in float32 {finite} finite (tried).{alone}{again}'
 
 

@@ -165,7 +165,7 @@ def constant_from_call(name: str, arguments: tuple[Value, ...]) -> Any:
         made = function(argument.value)
     except (TypeError, ValueError, OverflowError):
         return MISSING
-    return made if is_told(made) else MISSING
+    return made if is_computable(made) else MISSING
 
 
 def constant_from_numbers(name: str, held: Value | None) -> Any:
@@ -177,7 +177,7 @@ def constant_from_numbers(name: str, held: Value | None) -> Any:
     if not numbers or len(numbers) < len(given):
         return MISSING
     made = sum(numbers) if name == "builtins.sum" else max(numbers) if name == "builtins.max" else min(numbers)
-    return made if is_told(made) else MISSING
+    return made if is_computable(made) else MISSING
 
 
 def _computed(symbol: str, left: Any, right: Any) -> Any:
@@ -192,7 +192,7 @@ def _computed(symbol: str, left: Any, right: Any) -> Any:
         result = function(left, right)
     except (TypeError, ValueError, ArithmeticError):
         return MISSING
-    return result if is_told(result) else MISSING
+    return result if is_computable(result) else MISSING
 
 
 def _power(left: Any, right: Any) -> Any:
@@ -204,10 +204,10 @@ def _power(left: Any, right: Any) -> Any:
         result = left**right
     except (ArithmeticError, ValueError):
         return MISSING
-    return result if is_told(result) else MISSING
+    return result if is_computable(result) else MISSING
 
 
-def is_told(constant: Any) -> bool:
+def is_computable(constant: Any) -> bool:
     """Whether rules can compute with a constant: they use floats, of which the largest is below 2^1024."""
     return not isinstance(constant, int) or constant.bit_length() < 1024
 

@@ -8,7 +8,7 @@ from mpdoctor.knowledge.half_dtypes import HALF_POLICIES
 from mpdoctor.program.context import Branch, Said
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.values import MISSING, Collection, Either, Item, Known, Unknown, Value, known, options
-from mpdoctor.source.constant_folding import OPERATORS, folded_binary, folded_unary, is_told
+from mpdoctor.source.constant_folding import OPERATORS, folded_binary, folded_unary, is_computable
 from mpdoctor.source.existence_checks import asks_whether_it_works, guarded_in_arm, may_prune, question_of
 from mpdoctor.source.interpreter.assignments import assign
 from mpdoctor.source.interpreter.containers import contents_of, element_of, spread_out, united
@@ -28,7 +28,7 @@ def evaluate_constant(state: State, node: ast.Constant) -> Value:
         if isinstance(known, str) and known in HALF_POLICIES:
             value = Said(place, known, state.context)
         else:
-            value = Known(place, known) if is_told(known) else Unknown(place)
+            value = Known(place, known) if is_computable(known) else Unknown(place)
         node.known = value  # type: ignore[attr-defined]
     return value
 

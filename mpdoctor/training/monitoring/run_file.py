@@ -61,10 +61,10 @@ class Series:
         self.rows += 1
         if self.rows % ROWS_BEFORE_COARSER == 0:
             self.span = max(2 * self.span, 64)
-        told: list[Any] = [self.number, self.step, row.skipped, number_in_json(row.scale)]
+        fields: list[Any] = [self.number, self.step, row.skipped, number_in_json(row.scale)]
         if not row.low == row.high == row.scale:
-            told += [number_in_json(row.low), number_in_json(row.high)]
-        return as_line(told)
+            fields += [number_in_json(row.low), number_in_json(row.high)]
+        return as_line(fields)
 
 
 class RunFile:
@@ -81,11 +81,11 @@ class RunFile:
             self._end(error)
         self._written_at = time.monotonic()
 
-    def start(self, number: int, told: dict[str, Any]) -> int:
+    def start(self, number: int, fields: dict[str, Any]) -> int:
         """A series begins; the number of the step before its first. It is 0, or what an earlier start has reached."""
         step = self._series[number].step if number in self._series else self._steps_before().get(number, 0)
         self._series[number] = Series(number, step)
-        self._append(as_line({"mpdoctor_run": VERSION, "series": number, "step": step, **told}))
+        self._append(as_line({"mpdoctor_run": VERSION, "series": number, "step": step, **fields}))
         return step
 
     def _steps_before(self) -> dict[int, int]:
@@ -192,11 +192,11 @@ def _steps_in(path: Path) -> dict[int, int]:
 def _row_in(line: bytes) -> tuple[int, int] | None:
     """(series, last step) of a row or of a start; None for any other line."""
     try:
-        told = json.loads(line)
+        fields = json.loads(line)
     except ValueError:
         return None
-    if isinstance(told, dict) and "mpdoctor_run" in told:
-        told = [told.get("series"), told.get("step")]
-    if isinstance(told, list) and len(told) >= 2 and all(type(number) is int for number in told[:2]):
-        return told[0], told[1]
+    if isinstance(fields, dict) and "mpdoctor_run" in fields:
+        fields = [fields.get("series"), fields.get("step")]
+    if isinstance(fields, list) and len(fields) >= 2 and all(type(number) is int for number in fields[:2]):
+        return fields[0], fields[1]
     return None

@@ -32,7 +32,7 @@ class Summaries:
         self._writer: Any = None
         self._log_dir = "" if log_dir is None else os.fspath(log_dir)
         if log_dir is not None:
-            with self._told_once():
+            with self._warning_once():
                 self._writer = tf.summary.create_file_writer(self._log_dir)
         self._scalar = kind_of_summary("scalars", SCALAR)
         self._histogram = kind_of_summary("histograms", TENSOR, ABOUT_EXPONENTS)
@@ -42,7 +42,7 @@ class Summaries:
         return self._writer is not None
 
     @contextlib.contextmanager
-    def _told_once(self) -> Iterator[None]:
+    def _warning_once(self) -> Iterator[None]:
         try:
             yield
         except tf.errors.OpError as error:
@@ -57,14 +57,14 @@ class Summaries:
         if self._writer is None:
             return
         of = f"_{series.number}" if series.number else ""
-        with self._told_once(), self._writer.as_default():
+        with self._warning_once(), self._writer.as_default():
             self._write_number(f"loss_scale{of}", series.scale, series.step)
             self._write_number(f"skipped_steps{of}", series.skipped, series.step)
 
     def write_measured(self, measured: Measured) -> None:
         if self._writer is None:
             return
-        with self._told_once(), self._writer.as_default():
+        with self._warning_once(), self._writer.as_default():
             for kind, parts in (("activations", measured.layers), ("gradients", measured.gradients)):
                 for part in parts:
                     for quantity in ("largest", "not_finite", "zero", "subnormal"):
@@ -82,5 +82,5 @@ class Summaries:
 
     def flush(self) -> None:
         if self._writer is not None:
-            with self._told_once():
+            with self._warning_once():
                 self._writer.flush()

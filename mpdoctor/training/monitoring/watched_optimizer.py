@@ -87,8 +87,8 @@ class WatchedOptimizer:
         return getattr(self.optimizer, "step_counter", None) if counter is None else counter
 
     def skipped(self, steps: int, before: Reading, after: Reading) -> int:
-        """How many of the `steps` between two readings were skipped. Exact for up to `steps_told` steps; for more of
-        them in Keras 2, as many as the counter allows."""
+        """How many of the `steps` between two readings were skipped. Exact for up to `steps_until_reading` steps; for
+        more of them in Keras 2, as many as the counter allows."""
         reached = after.applied - before.applied
         if self.counts_applied and not self.accumulates:
             return 0 if self._went_on(reached, before, after) else min(max(steps - reached, 0), steps)
@@ -118,10 +118,10 @@ class WatchedOptimizer:
             return False
         return (after.scale, after.counter or 0) == (before.scale, counter + applied)
 
-    def steps_told(self, reading: Reading) -> int | None:
-        """After how many steps the next reading still tells exactly how many were skipped, and what the scale did;
-        None: any number. In Keras 2 that holds while the scale can neither reach its floor nor grow before the last
-        step, in Keras 3 while it cannot grow after it was halved."""
+    def steps_until_reading(self, reading: Reading) -> int | None:
+        """The most steps after which the next reading still shows exactly how many were skipped, and what the scale
+        did; None: any number. In Keras 2 that holds while the scale can neither reach its floor nor grow before the
+        last step, in Keras 3 while it cannot grow after it was halved."""
         if not self.is_dynamic:
             return None
         if self.counts_applied and not self.accumulates:

@@ -33,8 +33,8 @@ class WatchedSeries:
         self._until = self._next()
 
     def _next(self) -> int:
-        told = self.watched.steps_told(self.reading)
-        return self.every if told is None else min(self.every, told)
+        steps = self.watched.steps_until_reading(self.reading)
+        return self.every if steps is None else min(self.every, steps)
 
     @property
     def scale(self) -> float:

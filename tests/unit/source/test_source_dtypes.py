@@ -12,7 +12,7 @@ from described import PRELUDE, facts_of, shown
 from mpdoctor.facts.versions import Keras
 from mpdoctor.knowledge.dtypes.result_dtypes import DEFAULTS
 from mpdoctor.program.dtypes.array_dtypes import is_array
-from mpdoctor.program.dtypes.tensor_dtypes import dtype_named, dtype_of, dtypes_told, policies_named
+from mpdoctor.program.dtypes.tensor_dtypes import dtype_named, dtype_of, dtypes_with, policies_named
 from mpdoctor.program.events import Call
 from mpdoctor.program.values import Value
 
@@ -370,7 +370,7 @@ def test_a_value_that_doubles_is_judged_in_time() -> None:
 def test_a_caller_who_knows_more_is_asked_on_the_way() -> None:
     value = shown(f"{SETUP}model = keras.Sequential()\nprint(tf.square(model(f)) * 2 + tf.cast(i, model(f).dtype))")
     assert dtype_of(value, KERAS3) is None
-    of = dtypes_told(KERAS3, lambda asked, found: found or ("float16" if is_call_of_model(asked) else None))
+    of = dtypes_with(KERAS3, lambda asked, found: found or ("float16" if is_call_of_model(asked) else None))
     assert of(value) == "float16"
 
 

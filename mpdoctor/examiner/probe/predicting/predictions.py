@@ -207,7 +207,7 @@ class Predictions:
         from mpdoctor.examiner.capture.model_facts import model_from_live
         from mpdoctor.examiner.probe.training_facts import device
 
-        told = []
+        facts = []
         for key, seen in self._seen.items():
             if trained is not None and (not seen.nonfinite or any(seen.model is model for model in trained)):
                 continue
@@ -221,7 +221,7 @@ class Predictions:
             loss = None if seen.culprits is None else seen.culprits.loss
             excuse = excuse_of(layer.operation if layer is not None else loss, seen.nan)
             prediction = PredictionFacts(seen.by, self._calls[key], seen.numbers, seen.nonfinite, seen.nan, excuse)
-            told.append(
+            facts.append(
                 TrainingFacts(
                     model=model,
                     data="stand-in" if session.stand_ins.data else "real",
@@ -235,7 +235,7 @@ class Predictions:
                     prediction=prediction,
                 )
             )
-        return told
+        return facts
 
 
 def _arguments(

@@ -43,7 +43,7 @@ class FitEnd:
         self._not_looked: list[tuple[NotMeasured, str]] = []
         self._left_out: list[str] = []
         self._walls = ExitStack()
-        self._told = False
+        self._is_reported = False
         self._saving: object | None = None
 
     def watch(self, arguments: dict[str, Any], kept: list[object]) -> None:
@@ -98,7 +98,7 @@ class FitEnd:
 
     def _wait(self, seconds: float) -> None:
         time.sleep(seconds)
-        if not self._told:
+        if not self._is_reported:
             self._not_looked.append(("fit", f"the end of fit(), which took longer than {seconds:g} seconds"))
             self.tell()
             self._session.finish()
@@ -114,15 +114,15 @@ class FitEnd:
             self.tell(failure if failure.location else replace(failure, location=self._called_at))
 
     def tell(self, failure: FailureFacts | None = None) -> None:
-        if self._told:
+        if self._is_reported:
             return
-        self._told = True
+        self._is_reported = True
         self._walls.close()
         self._session.events.send(FitEnded(EndingFacts(failure, tuple(self._not_looked))))
 
     def end(self) -> None:
         """fit() came to its end."""
-        self.tell(None if self._told or self._saving is None else self._failure_of_saving(self._saving))
+        self.tell(None if self._is_reported or self._saving is None else self._failure_of_saving(self._saving))
 
     def _failure_of_saving(self, checkpoint: object) -> FailureFacts | None:
         try:

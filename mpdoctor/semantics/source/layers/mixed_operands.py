@@ -13,7 +13,7 @@ from mpdoctor.knowledge.half_dtypes import HALF
 from mpdoctor.program.context import Context
 from mpdoctor.program.dtypes.dtype_names import AUTOCAST
 from mpdoctor.program.dtypes.python_numbers import is_number
-from mpdoctor.program.dtypes.tensor_dtypes import dtypes_told
+from mpdoctor.program.dtypes.tensor_dtypes import dtypes_with
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.instances import is_call_of
 from mpdoctor.program.source_facts import SourceFacts
@@ -226,7 +226,7 @@ def _dtypes_in_lambdas(facts: SourceFacts) -> Callable[[Value | None], str | Non
     def told(value: Value, found: str | None) -> str | None:
         return AUTOCAST if _is_input_of_function(value, layers) else found
 
-    return dtypes_told(facts.keras, told)
+    return dtypes_with(facts.keras, told)
 
 
 def _is_tensor(facts: SourceFacts, parameter: Parameter) -> bool:

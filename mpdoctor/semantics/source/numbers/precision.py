@@ -12,7 +12,7 @@ from mpdoctor.program.context import Context
 from mpdoctor.program.dtypes.dtype_names import AUTOCAST, VARIABLE, is_policy_in_force
 from mpdoctor.program.dtypes.layer_results import may_be_weight
 from mpdoctor.program.dtypes.library_results import tensors_met
-from mpdoctor.program.dtypes.tensor_dtypes import dtypes_told
+from mpdoctor.program.dtypes.tensor_dtypes import dtypes_with
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.instances import class_of, is_call_of
 from mpdoctor.program.source_facts import SourceFacts
@@ -64,8 +64,8 @@ class Precision:
 
     def _forget(self) -> None:
         """Empty the caches: what was asked before the roles were known may have another answer."""
-        self._in_call = dtypes_told(self.facts.keras, partial(self._told, in_call=True))
-        self._outside = dtypes_told(self.facts.keras, partial(self._told, in_call=False))
+        self._in_call = dtypes_with(self.facts.keras, partial(self._dtype_known_better, in_call=True))
+        self._outside = dtypes_with(self.facts.keras, partial(self._dtype_known_better, in_call=False))
 
     def dtype(self, value: Value | None, context: Context) -> str | None:
         return self._in_call(value) if self.runs_in_call(context) else self._outside(value)
@@ -171,7 +171,7 @@ class Precision:
         returned = [self.facts.returns_of(of) if isinstance(of, FunctionFacts) else () for of in functions]
         return _agreed(self._in_call(event.value) for events in returned for event in events) if all(returned) else None
 
-    def _told(self, value: Value, found: str | None, in_call: bool) -> str | None:
+    def _dtype_known_better(self, value: Value, found: str | None, in_call: bool) -> str | None:
         if found in (AUTOCAST, VARIABLE):
             return self._under_policy(value, found, in_call)
         if found is not None:

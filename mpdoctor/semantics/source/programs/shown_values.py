@@ -16,7 +16,7 @@ REPORTING = ("update_state", "add_scalar", "set_postfix", "set_description")
 TELLING = ("debug", "info", "warning")
 
 
-def told_in(value: Value) -> Iterator[Value]:
+def values_shown(value: Value) -> Iterator[Value]:
     """The value itself; for a dict, a list, a tuple or a dataclass the values in it, except under a key that says
     "scaled"."""
     waiting, seen = [*options(value)], set[int]()

@@ -12,7 +12,7 @@ from mpdoctor.program.command_line import (
     defines_flag,
     is_command_of_typer,
     is_option_of_click,
-    is_told,
+    is_text_or_number,
     parsing_call,
 )
 from mpdoctor.program.events import Call
@@ -37,7 +37,9 @@ def remember_argument(state: State, call: Call) -> None:
         return
     given = call.keywords if call.method == "set_defaults" else ((_name_of(call), call.keyword("default")),)
     for name, default in given:
-        if is_told(default) and _is_kept(call, default) and name and known(call.keyword("required")) is not True:
+        if not name or known(call.keyword("required")) is True:
+            continue
+        if is_text_or_number(default) and _is_kept(call, default):
             assert default is not None
             held = state.attributes.get(id(parser))
             if held is None:
@@ -51,7 +53,7 @@ def remember_flag(state: State, call: Call) -> None:
     if not _defines_flag(call):
         return
     name, default = known(call.argument(0, "name")), call.argument(1, "default")
-    if isinstance(name, str) and is_told(default):
+    if isinstance(name, str) and is_text_or_number(default):
         assert default is not None
         state.walk.side_effects.set(state.flags, name, default)
 
@@ -59,14 +61,14 @@ def remember_flag(state: State, call: Call) -> None:
 def default_of_variable(call: Call) -> Value | None:
     """The default in `os.environ.get("POLICY", "mixed_float16")`"""
     default = call.argument(1, "default") if is_api(call.callee, *ENVIRONMENT) else None
-    return default if is_told(default) else None
+    return default if is_text_or_number(default) else None
 
 
 def default_of_argument(state: State, of: Value, name: str, location: Location) -> Value | None:
     """The default of `args.policy`, or of `POLICY.value` where a flag has a name of its own."""
     if name == "value" and isinstance(of, Call) and _defines_flag(of):
         default = of.argument(1, "default")
-        return default if is_told(default) else None
+        return default if is_text_or_number(default) else None
     parsed = parsing_call(of)
     parser = None if parsed is None else _parser_of(parsed.receiver)
     return None if parser is None else state.attributes.get(id(parser), {}).get(name)
@@ -91,14 +93,14 @@ def defaults_of_command(facts: FunctionFacts) -> dict[str, Value]:
         if not isinstance(decorator, Call):
             continue
         default = decorator.keyword("default")
-        if is_option_of_click(decorator) and is_told(default) and _is_kept(decorator, default):
+        if is_option_of_click(decorator) and is_text_or_number(default) and _is_kept(decorator, default):
             assert default is not None
             found[_name_in_click(decorator)] = default
         is_command = is_command or is_command_of_typer(decorator)
     for name, given in facts.defaults.items():
         is_option = isinstance(given, Call) and is_api(given.callee, *_TYPED)
         default = given.argument(0, "default") if isinstance(given, Call) and is_option else given
-        if (is_option or is_command) and default is not None and is_told(default):
+        if (is_option or is_command) and default is not None and is_text_or_number(default):
             found[name] = default
     return found
 

@@ -14,7 +14,7 @@ from mpdoctor.semantics.source.optimizers.wrappers import compiles_of
 from mpdoctor.semantics.source.programs.saved_files import is_doubtful, is_load_of, saves, text_of
 
 
-def files_told(facts: SourceFacts) -> tuple[SavedFile, ...]:
+def saved_files_from_events(facts: SourceFacts) -> tuple[SavedFile, ...]:
     """The value of `SourceFacts.files_saved`, from the events. A model that was loaded from the same file leaves it as
     it is."""
     found = {}
