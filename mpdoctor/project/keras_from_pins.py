@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from mpdoctor.facts.versions import Keras
 from mpdoctor.project.declared_versions.pins import ADDONS, KERAS, PROBABILITY, TENSORFLOW, Pin
+from mpdoctor.project.declared_versions.version_ranges import PlainRange
 from mpdoctor.project.python_environments import release_beside
-from mpdoctor.project.version_ranges import PlainRange
 
 if TYPE_CHECKING:
     from packaging.specifiers import SpecifierSet

@@ -47,11 +47,11 @@ def imported(arguments: list[str], directory: Path) -> list[str]:
     ("arguments", "most"),
     [
         (["--version"], 8),
-        (["explain", "MP201"], 140),
-        (["rules"], 371),
-        (["check", "--static", "--output-format=concise", "mixed.py"], 469),
+        (["explain", "MP201"], 142),
+        (["rules"], 375),
+        (["check", "--static", "--output-format=concise", "mixed.py"], 472),
         (["check", "--static", "--output-format=concise", "."], 490),
-        (["check", "--static", "--output-format=concise", "plain"], 199),
+        (["check", "--static", "--output-format=concise", "plain"], 201),
     ],
     ids=lambda given: " ".join(given) if isinstance(given, list) else str(given),
 )

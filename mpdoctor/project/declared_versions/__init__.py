@@ -21,8 +21,8 @@ from mpdoctor.project.declared_versions.pins import (
     pins_from_requirement,
     text_of,
 )
+from mpdoctor.project.declared_versions.written_texts import text_from_expression
 from mpdoctor.project.toml import table_from_toml
-from mpdoctor.project.written_texts import text_from_expression
 
 _LOCKS = ("uv.lock", "poetry.lock", "pdm.lock")
 _CONDA = ("environment*.y*ml", "conda*.y*ml", "env.y*ml")

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from mpdoctor.facts.frozen import dataclass
 from mpdoctor.project.asked_of_system import bytes_of, names_like
+from mpdoctor.project.declared_versions.version_ranges import PlainRange, plain_requirement
 from mpdoctor.project.regular_files import LARGEST
-from mpdoctor.project.version_ranges import PlainRange, plain_requirement
 
 if TYPE_CHECKING:
     from packaging.specifiers import SpecifierSet

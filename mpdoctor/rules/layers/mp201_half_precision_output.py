@@ -56,7 +56,7 @@ from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Defined, FunctionFacts, Instance, Parameter
 from mpdoctor.program.values import Api, Attribute, Item, Value, is_api, known, options
 from mpdoctor.semantics.source.edits.expressions import unsafe_fix
-from mpdoctor.semantics.source.edits.outputs import output_in_float32
+from mpdoctor.semantics.source.edits.float32.outputs import output_in_float32
 from mpdoctor.semantics.source.layers.output_activations import activations_of_outputs
 from mpdoctor.semantics.source.layers.output_layers import (
     activation_of,

@@ -53,7 +53,7 @@ from mpdoctor.finding import Finding, Severity
 from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Value, options
-from mpdoctor.semantics.source.edits.losses_in_float32 import loss_in_float32
+from mpdoctor.semantics.source.edits.float32.losses import loss_in_float32
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_other_dtype
 from mpdoctor.semantics.source.numbers.precision import precision_of
 from mpdoctor.semantics.source.optimizers.gradients import applied_gradients, factor_of, target

@@ -72,7 +72,7 @@ from mpdoctor.semantics.source.edits.expressions import (
     unsafe_fix,
     without_keyword,
 )
-from mpdoctor.semantics.source.edits.losses_in_float32 import loss_in_float32
+from mpdoctor.semantics.source.edits.float32.losses import loss_in_float32
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
 from mpdoctor.semantics.source.layers.casts import is_cast
 from mpdoctor.semantics.source.layers.output_layers import half_output

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from packaging.requirements import InvalidRequirement, Requirement
 
-from mpdoctor.project.version_ranges import plain_requirement
+from mpdoctor.project.declared_versions.version_ranges import plain_requirement
 
 pytestmark = pytest.mark.fast
 

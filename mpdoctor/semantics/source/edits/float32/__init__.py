@@ -1,0 +1,1 @@
+"""Edits by which a loss, an output or a softmax is computed in float32."""
