@@ -72,14 +72,8 @@ FAILS_IN = ("model", "training")
 EXPLAINS = {"MP202": "line"}
 CONFIRMED_LIVE = True
 RECURRENT = (
-    "keras.layers.LSTM",
-    "keras.layers.GRU",
-    "keras.layers.SimpleRNN",
-    "keras.layers.RNN",
-    "keras.layers.Bidirectional",
-    "keras.layers.ConvLSTM1D",
-    "keras.layers.ConvLSTM2D",
-    "keras.layers.ConvLSTM3D",
+    *("keras.layers.LSTM", "keras.layers.GRU", "keras.layers.SimpleRNN", "keras.layers.RNN"),
+    *("keras.layers.Bidirectional", "keras.layers.ConvLSTM1D", "keras.layers.ConvLSTM2D", "keras.layers.ConvLSTM3D"),
 )
 CELLS = ("keras.layers.LSTMCell", "keras.layers.GRUCell", "keras.layers.SimpleRNNCell", "keras.layers.StackedRNNCells")
 STATEFUL_BROKEN_UNTIL = {"keras": (3, 8), "tf.keras": (2, 7)}
@@ -110,9 +104,7 @@ def _states_of_cells(facts: SourceFacts) -> Iterator[Finding]:
     """User's cells in 16 bits whose `get_initial_state` returns a float32 state."""
     for returned in facts.returns:
         cell = _cell_with_initial_state(returned.context)
-        if cell is None or not any(
-            policies_of_instance in SIXTEEN_BITS for policies_of_instance in policies_of_instances(facts, cell)
-        ):
+        if cell is None or SIXTEEN_BITS.keys().isdisjoint(policies_of_instances(facts, cell)):
             continue
         state = _first_float32(facts, _spread(returned.value))
         if state is not None and not asks_for_dtype(returned.context):
