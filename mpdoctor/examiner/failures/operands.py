@@ -57,9 +57,7 @@ def _operands(name: str, frame: FrameType) -> Iterator[OperandFacts]:
 def _tensors(value: object) -> list[tf.Tensor]:
     """Classes have a `dtype` too, and what autograph puts in place of an unset name has every attribute."""
     return [
-        flat_tensor
-        for flat_tensor in flat_tensors(value)
-        if not isinstance(flat_tensor, type) and str(dtype_name(flat_tensor)) in _DTYPES
+        tensor for tensor in flat_tensors(value) if not isinstance(tensor, type) and str(dtype_name(tensor)) in _DTYPES
     ]
 
 

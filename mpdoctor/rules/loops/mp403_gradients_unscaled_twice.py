@@ -126,11 +126,7 @@ def _fix(facts: SourceFacts, division: Value) -> Fix | None:
 
 def _divisions_by_hand(facts: SourceFacts, apply: Call, gradient: Call, numbers: tuple[float, ...]) -> Iterator[Value]:
     """The divisions by the loss scale between the tape and the apply call, unless something multiplies by it again."""
-    ways = [
-        until_gradient
-        for until_gradient in until_gradients(given_to(apply))
-        if holds_gradient(until_gradient, gradient)
-    ]
+    ways = [origin for origin in until_gradients(given_to(apply)) if holds_gradient(origin, gradient)]
     if any(multiplied_by_scale(part, numbers) for way in ways for part in with_mapped(facts, way)):
         return
     for way in ways:
@@ -172,8 +168,8 @@ def _unscaled_before(facts: SourceFacts, unscaling: Call | Operation, numbers: t
 def _unscaled_in(
     facts: SourceFacts, value: Value | None, numbers: tuple[float, ...], only_calls: bool
 ) -> Iterator[Value]:
-    for until_gradient in until_gradients(value):
-        for part in with_mapped(facts, until_gradient):
+    for origin in until_gradients(value):
+        for part in with_mapped(facts, origin):
             if unscales(part) or (not only_calls and divided_by_scale(part, numbers)):
                 yield part
 

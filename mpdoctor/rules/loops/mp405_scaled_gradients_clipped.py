@@ -187,10 +187,10 @@ def _clips_scaled(facts: SourceFacts, value: Value | None, gradient: Call) -> It
     """The calls that clip these gradients before they are unscaled, at a limit that does not depend on the scale."""
     if not is_of_scaled_loss(facts, gradient):
         return
-    for until_gradient in until_gradients(value, unscales):
-        if not holds_gradient(until_gradient, gradient, through_unscaling=False) or _may_be_unscaled(until_gradient):
+    for part in until_gradients(value, unscales):
+        if not holds_gradient(part, gradient, through_unscaling=False) or _may_be_unscaled(part):
             continue
-        for cut in with_mapped(facts, until_gradient):
+        for cut in with_mapped(facts, part):
             if not isinstance(cut, (Call, Operation)) or may_not_run(facts, cut.context):
                 continue
             if not is_of_scaled_loss(facts, gradient, cut.context):
@@ -201,7 +201,7 @@ def _clips_scaled(facts: SourceFacts, value: Value | None, gradient: Call) -> It
 
 def _may_be_unscaled(value: Value) -> bool:
     """Whether the gradients are unscaled on another path to the same call."""
-    return any(unscales(until_gradient) for until_gradient in until_gradients(value))
+    return any(unscales(part) for part in until_gradients(value))
 
 
 def _cuts(value: Value, gradient: Call) -> bool:

@@ -224,13 +224,9 @@ def _applied_each_time(facts: SourceFacts, gradient: Call, kept: Call) -> Iterat
 
 def _scaled_gradients(facts: SourceFacts, call: Call) -> Iterator[Call]:
     """The gradients of a scaled loss that a variable is given without unscaling."""
-    for until_gradient in until_gradients(call.argument(0, "delta"), _holds_no_scaled):
-        if (
-            isinstance(until_gradient, Call)
-            and is_gradient_call(until_gradient)
-            and is_of_scaled_loss(facts, until_gradient)
-        ):
-            yield until_gradient
+    for part in until_gradients(call.argument(0, "delta"), _holds_no_scaled):
+        if isinstance(part, Call) and is_gradient_call(part) and is_of_scaled_loss(facts, part):
+            yield part
 
 
 def _holds_no_scaled(value: Value) -> bool:

@@ -120,9 +120,9 @@ def _fix(facts: SourceFacts, scaling: list[Call], call: Call, optimizer: str) ->
 
 def _dividing(facts: SourceFacts, apply: Call, gradient: Call) -> Iterator[Call]:
     """The calls that divide this gradient by a loss scale; in Keras 2 applying it is not one of them."""
-    for until_gradient in until_gradients(given_to(apply)):
-        if isinstance(until_gradient, Call) and unscales(until_gradient) and holds_gradient(until_gradient, gradient):
-            yield until_gradient
+    for part in until_gradients(given_to(apply)):
+        if isinstance(part, Call) and unscales(part) and holds_gradient(part, gradient):
+            yield part
     if facts.keras.is_keras3:
         yield apply
 

@@ -135,7 +135,7 @@ def _checks_scaled_gradients(facts: SourceFacts, call: Call) -> bool:
     """Whether the loss may be scaled where this is checked, and not only in the other branch of an `if`."""
     return any(
         scales(facts, scaling) and not exclude_each_other(call.context, scaling.context)
-        for until_gradient in until_gradients(call.argument(0))
-        if isinstance(until_gradient, Call) and is_gradient_call(until_gradient)
-        for scaling in scaling_calls(target(until_gradient))
+        for part in until_gradients(call.argument(0))
+        if isinstance(part, Call) and is_gradient_call(part)
+        for scaling in scaling_calls(target(part))
     )

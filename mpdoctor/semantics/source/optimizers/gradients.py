@@ -67,14 +67,14 @@ def _applied_gradients(facts: SourceFacts) -> Iterator[tuple[Call, Call]]:
     for apply in facts.method_calls(*APPLYING):
         if may_not_run(facts, apply.context):
             continue
-        for until_gradient in until_gradients(given_to(apply)):
+        for part in until_gradients(given_to(apply)):
             if (
-                is_gradient_call(until_gradient)
-                and isinstance(until_gradient, Call)
-                and not may_not_run(facts, until_gradient.context)
-                and not _is_nothing(target(until_gradient))
+                is_gradient_call(part)
+                and isinstance(part, Call)
+                and not may_not_run(facts, part.context)
+                and not _is_nothing(target(part))
             ):
-                yield apply, until_gradient
+                yield apply, part
 
 
 def accumulated_gradients(facts: SourceFacts) -> Iterator[tuple[Call, Call]]:
@@ -205,17 +205,12 @@ def is_taken_in_the_other_arm(apply: Call, gradient: Call) -> bool:
 
 def calls_on_the_way(apply: Call, method: str) -> bool:
     """Whether the gradients pass through a method of this name before they are applied."""
-    return any(
-        isinstance(until_gradient, Call) and until_gradient.method == method
-        for until_gradient in until_gradients(given_to(apply))
-    )
+    return any(isinstance(part, Call) and part.method == method for part in until_gradients(given_to(apply)))
 
 
 def _has_unscaled(apply: Call) -> bool:
     """Whether the optimizer that applies the gradients has unscaled them: no bare optimizer can (Keras 2)."""
-    receivers = [
-        until_gradient.receiver for until_gradient in until_gradients(given_to(apply)) if unscales(until_gradient)
-    ]
+    receivers = [part.receiver for part in until_gradients(given_to(apply)) if unscales(part)]
     return any(
         receiver is not None and apply.receiver is not None and same_object(receiver, apply.receiver)
         for receiver in receivers

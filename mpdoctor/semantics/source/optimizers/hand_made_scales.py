@@ -40,7 +40,7 @@ def never_divided(facts: SourceFacts) -> Iterator[tuple[Call, int, str]]:
         factor = _factor(target(gradient))
         if factor is None or optimizer_scales(facts, apply) is not None or unscaled_on_the_way(apply, gradient):
             continue
-        if any(_clips(until_gradient) for until_gradient in until_gradients(apply)):
+        if any(_clips(part) for part in until_gradients(apply)):
             continue
         if _is_plain(facts, apply, factor) and any(applied_in_float16(facts, target(gradient), apply)):
             yield apply, factor, _written_setting(facts, target(gradient))

@@ -214,7 +214,7 @@ def with_mapped(facts: SourceFacts, value: Value) -> Iterator[Value]:
 def holds_gradient(value: Value | None, gradient: Call, through_unscaling: bool = True) -> bool:
     """Whether a value was made from these gradients, before anybody unscaled them if `through_unscaling` is False."""
     stop = None if through_unscaling else _is_unscaled
-    return any(until_gradient is gradient for until_gradient in until_gradients(value, stop))
+    return any(part is gradient for part in until_gradients(value, stop))
 
 
 def _is_unscaled(value: Value) -> bool:
