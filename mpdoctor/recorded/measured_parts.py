@@ -29,6 +29,7 @@ class MeasuredParts:
         return tuple(part for kind in KINDS.values() for part in self._parts.values() if part.kind == kind)
 
     def take(self, step: int, record: dict[str, object]) -> bool:
+        """Add a measured step. False where its record is none that can be read, and then nothing was added."""
         seen = [_parts(record.get(name), kind, step) for name, kind in KINDS.items()]
         if any(parts is None for parts in seen):
             return False
@@ -38,6 +39,8 @@ class MeasuredParts:
         return True
 
     def _add(self, part: MeasuredPart, step: int) -> None:
+        """Join what one step measured of a layer or a gradient to what earlier steps did: the last, and the
+        extremes."""
         key = part.kind, part.name
         known = self._parts.get(key)
         if known is None:

@@ -105,6 +105,8 @@ def learning_rates(optimizers: Iterable[KerasOptimizer]) -> Rates:
 
 
 def _rate_of(optimizer: KerasOptimizer) -> float | None:
+    """The learning rate that the program gave as a number or variable; None for a schedule, or where replicas
+    differ."""
     rate = given_learning_rate(optimizer)
     if callable(rate) or not hasattr(rate, "dtype"):
         return None

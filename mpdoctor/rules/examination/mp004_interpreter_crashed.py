@@ -60,6 +60,7 @@ def in_failure(failure: FailureFacts) -> Iterator[Finding]:
 
 
 def _how(failure: FailureFacts) -> str:
+    """How the process ended, as a clause."""
     if failure.signal is None:
         return f"it called os._exit with exit code {failure.exit_code}"
     name = next((s.name for s in signal.Signals if s == failure.signal), f"signal {failure.signal}")

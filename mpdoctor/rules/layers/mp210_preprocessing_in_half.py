@@ -211,6 +211,7 @@ def _is_output_of_layer(value: Value) -> bool:
 
 
 def _made_from(value: Value) -> tuple[Value, ...]:
+    """The values that this one was made from directly."""
     if isinstance(value, Item):
         return (value.of,)
     if isinstance(value, Collection):

@@ -168,6 +168,7 @@ def _unscaled_before(facts: SourceFacts, unscaling: Call | Operation, numbers: t
 def _unscaled_in(
     facts: SourceFacts, value: Value | None, numbers: tuple[float, ...], only_calls: bool
 ) -> Iterator[Value]:
+    """The calls and divisions by which the gradients in a value were unscaled. `only_calls`: without divisions."""
     for origin in until_gradients(value):
         for part in with_mapped(facts, origin):
             if unscales(part) or (not only_calls and divided_by_scale(part, numbers)):

@@ -162,6 +162,7 @@ def _argument_for_optimizer(method: FunctionFacts, call: Call) -> tuple[str, boo
 
 
 def _way(keras: Keras, optimizer: Value, name: str, by_position: bool, kept: str) -> str | None:
+    """How the wrapper of this Keras treats the argument; None where it may arrive."""
     kinds = kinds_of_wrapper(optimizer, keras)
     if keras.is_keras3:
         return f"takes no `{name}`: this call raises TypeError."

@@ -110,6 +110,7 @@ def _entry_at(of: Collection, index: Value, location: Location) -> Value:
 
 
 def _entry_of(of: Collection, index: Known, location: Location) -> Value:
+    """What a container holds under an index or key that is known."""
     try:
         entry = of.entry(index.value)
     except TypeError:  # a key that cannot be compared
@@ -249,6 +250,7 @@ def element_of(iterable: Value, location: Location) -> Value:
 
 
 def _element_of(iterable: Value, location: Location) -> Value:
+    """What a loop over an iterable gets each time: of `enumerate` and `zip` a tuple of elements."""
     if isinstance(iterable, Call) and isinstance(iterable.callee, Api) and iterable.args:
         name = iterable.callee.name
         if name == "builtins.enumerate":

@@ -41,6 +41,8 @@ def evaluate_binary(state: State, node: ast.BinOp) -> Value:
 def operation_on(
     state: State, node: ast.expr | ast.stmt, symbol: str, left: Value, right: Value, augmented: bool = False
 ) -> Value:
+    """The result of an operator: a constant or container where that can be computed, else an Operation, which is
+    recorded."""
     if symbol == "|" and isinstance(left, Collection) and isinstance(right, Collection):
         return united(state.place(node), left, right)
     if symbol == "+" and (_is_one_of_several(left, right) or _is_one_of_several(right, left)):

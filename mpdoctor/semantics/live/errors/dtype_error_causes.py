@@ -74,6 +74,7 @@ def _as_computed(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def _given_to(node: ast.AST, operation: str) -> list[ast.expr]:
+    """The operands of the operation in a syntax node; [] for a node that is another operation."""
     if isinstance(node, ast.BinOp):
         return [node.left, node.right] if _SIGNS.get(type(node.op).__name__) == operation else []
     if isinstance(node, ast.AugAssign):

@@ -84,6 +84,7 @@ def _users(facts: SourceFacts) -> dict[int, list[User]]:
 
 
 def _used_by(event: User) -> Iterator[Value]:
+    """The values that an event uses: its operands or arguments, and what they are items of or hold."""
     given: tuple[Value, ...]
     if isinstance(event, Operation):
         given = event.operands

@@ -129,6 +129,7 @@ def _kind_of_power(exponent: Value | None) -> str | None:
 
 
 def _guards_in(use: str, value: Value | None, user: User) -> Iterator[Guard]:
+    """The small numbers that keep a value away from 0: a lower bound of it, or a term that is added to it."""
     for part in _opened(value):
         for number in _bounds(part, _LOWER):
             yield use, BOUND, number, part, user

@@ -64,6 +64,7 @@ def _steps_to_outputs(facts: SourceFacts, model: Value | None, depth: int = 0) -
 
 
 def _steps_to(facts: SourceFacts, tensor: Value | None, depth: int = 0) -> Iterator[Call]:
+    """The calls and layers that a tensor has gone through, the last first."""
     for _ in range(MOST_STEPS):
         if not isinstance(tensor, Call):
             return

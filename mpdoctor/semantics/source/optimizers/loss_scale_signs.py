@@ -39,6 +39,8 @@ def _answers(facts: SourceFacts) -> dict[int, tuple[Value, bool]]:
 
 
 def _may_be_scaled_in(facts: SourceFacts, loss: Value) -> bool:
+    """Whether anything that a loss was made from may have scaled it, the functions of the user's that compute it
+    included."""
     waiting, seen = [loss], set[int]()
     for item in waiting:
         parts = list(walk(item))

@@ -151,6 +151,7 @@ def _compiles_by_model(facts: SourceFacts) -> dict[int, tuple[Value, list[Call]]
 
 
 def _compiles_of(facts: SourceFacts, model: Value) -> list[Call]:
+    """The `compile()` calls of a model; [] where its class has a `compile()` of its own."""
     found = []
     own = class_of(model)
     for call in facts.method_calls("compile"):

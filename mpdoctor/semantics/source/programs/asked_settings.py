@@ -50,6 +50,7 @@ def _asking_for(name: str) -> re.Pattern[str]:
 
 
 def _asked(facts: SourceFacts) -> Iterator[Value | None]:
+    """The values that the program compares, looks up in a table or matches with a pattern."""
     for operation in facts.operations:
         if operation.operator in COMPARISONS:
             yield from operation.operands

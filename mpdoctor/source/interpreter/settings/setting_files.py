@@ -109,6 +109,7 @@ def _file_read(value: Value, depth: int = 0) -> Value:
 
 
 def _path_of(state: State, value: Value | None, depth: int = 0) -> str | None:
+    """The path that a value names, where all of it is written out or follows from the module's own; None otherwise."""
     choices = without_command_line(value) if value is not None else ()
     if len(choices) != 1 or depth > _DEEPEST:
         return None
@@ -197,6 +198,7 @@ def _size(held: Any, depth: int = 0) -> int:
 
 
 def _value_of(held: Any, place: Api, key: Value) -> Value:
+    """What a file of settings holds, as a value of the program; Unknown for what is no plain value."""
     if isinstance(held, dict):
         keys = tuple(Known(place.location, name) for name in held)
         items = (_value_of(item, place, name) for name, item in zip(keys, held.values(), strict=True))
