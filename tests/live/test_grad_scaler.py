@@ -19,7 +19,7 @@ SCRIPT = ROOT / "tests" / "support" / "live_grad_scaler.py"
 @pytest.mark.slow
 @needs_keras("3")
 @pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="there is no torch: pip install '.[torch]'")
-def test_it_moves_its_scale_and_skips_the_same_steps(pytestconfig: pytest.Config) -> None:
+def test_our_wrapper_moves_its_scale_and_skips_steps_as_torchs_grad_scaler_does(pytestconfig: pytest.Config) -> None:
     seed = str(pytestconfig.option.sample_seed % 2**31)
     done = subprocess.run(
         [sys.executable, str(SCRIPT), "--sequences", "40", "--seed", seed],

@@ -118,7 +118,7 @@ def test_why_there_is_no_time(tmp_path: Path, text: str, reason: str) -> None:
     "environment",
     [pytest.param(known, marks=needs_environment(known), id=known.keras) for known in ENVIRONMENTS[:-1]],
 )
-def test_in_every_keras(tmp_path: Path, environment: Environment) -> None:
+def test_steps_are_timed_in_every_keras(tmp_path: Path, environment: Environment) -> None:
     text = FIT if environment.keras in ("2.4", "tf_keras") else LOOP
     seen = timed(tmp_path, text, "mixed_float16", environment.python, legacy=environment.keras == "tf_keras")
     looks_right(seen, "fit" if text is FIT else "loop", True)

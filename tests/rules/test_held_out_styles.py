@@ -48,7 +48,7 @@ def test_what_is_wrong_is_found_and_what_is_right_is_left_alone(path: Path) -> N
 
 
 @pytest.mark.parametrize("folder", ["second", "fourth"])
-def test_so_it_is_in_a_notebook(folder: str) -> None:
+def test_a_notebook_gets_the_findings_of_its_marks(folder: str) -> None:
     path = HERE / folder / "mp201_notebook.ipynb"
     read = facts_from_file(path, str(path))
     for keras in marks_from_source(read.text).keras:

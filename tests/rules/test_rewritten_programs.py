@@ -113,7 +113,7 @@ WAYS = (*REWRITES, *STYLES)
 
 
 @pytest.mark.parametrize("rewrite", WAYS, ids=lambda rewrite: rewrite.__name__)
-def test_it_says_the_same(rewrite: Callable[[ast.Module], bool], sample: Sample) -> None:
+def test_a_rewritten_fixture_gets_the_same_findings(rewrite: Callable[[ast.Module], bool], sample: Sample) -> None:
     known = NOT_FOLLOWED.get(rewrite.__name__, "").split()
     programs = [path for path in PROGRAMS if f"{path.parent.name}/{path.stem}" not in known]
     wrong = {path: said for path in sample(programs, 60) if (said := difference(path, rewrite))}

@@ -257,7 +257,7 @@ def test_code_that_a_check_is_given_writes_nothing(saved_models, tmp_path: Path)
 
 @needs_tensorflow
 @pytest.mark.slow
-def test_without_the_wall_it_writes(saved_models, tmp_path: Path) -> None:
+def test_without_confinement_the_saved_code_writes_files(saved_models, tmp_path: Path) -> None:
     """So that the test above can fail."""
     arguments = with_writer(saved_models("3"), tmp_path)
     done = check_without(CONFINEMENT, *arguments, directory=tmp_path, environment={"HOME": str(tmp_path)})

@@ -150,7 +150,9 @@ def waits(x):
         ("with tf.GradientTape() as tape: apply()", False),
     ],
 )
-def test_the_call_of_a_step(line: str, again: bool, call: Callable[[], Any], tmp_path: Any) -> None:
+def test_the_call_that_took_a_step_can_be_repeated(
+    line: str, again: bool, call: Callable[[], Any], tmp_path: Any
+) -> None:
     seen: list[Any] = []
     space: dict[str, Any] = {"call": call, "seen": seen}
     exec(compile(SCRIPT, str(tmp_path / "train.py"), "exec"), space)

@@ -66,7 +66,7 @@ def compiled(path: Path, text: str) -> dict[str, Any]:
         ("<ipython-input-1>", False),
     ],
 )
-def test_is_own(filename: str, own: bool) -> None:
+def test_files_of_installed_packages_are_not_the_users_own(filename: str, own: bool) -> None:
     assert is_own(filename) is own
 
 

@@ -60,7 +60,9 @@ GIVEN: list[tuple[tuple[Any, ...], dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("args", "keywords"), GIVEN)
-def test_they_are_made_shown_copied_and_sent_alike(args: tuple[Any, ...], keywords: dict[str, Any]) -> None:
+def test_instances_are_made_shown_copied_and_pickled_like_the_standard_librarys(
+    args: tuple[Any, ...], keywords: dict[str, Any]
+) -> None:
     ours, theirs = Ours(*args, **keywords), Theirs(*args, **keywords)
     assert asdict(ours) == asdict(theirs)
     assert repr(ours) == repr(theirs).replace("Theirs", "Ours")

@@ -100,7 +100,7 @@ def test_a_program_that_repeats_the_question_is_not_quoted(project: Path) -> Non
     assert refused(project, python).startswith(f"{python} is not a Python: it does not answer like one. ")
 
 
-def test_what_is_no_program_is_told(project: Path) -> None:
+def test_a_python_option_that_names_no_python_is_refused(project: Path) -> None:
     text = project / "text"
     text.write_text("no program")
     assert refused(project, project / "none").startswith(f"{project / 'none'} does not exist. ")

@@ -111,7 +111,7 @@ def told(report: str) -> str:
     return "".join(report.split())
 
 
-def test_people_are_told_what_else_is_left() -> None:
+def test_the_terminal_says_how_much_more_there_is() -> None:
     """Further sights, what was not done, trainings."""
     shown = report_from_diagnosis(asides(300), "terminal")
     assert shown.count("\n") < 500

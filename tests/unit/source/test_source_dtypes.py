@@ -285,7 +285,7 @@ UNCERTAIN = [
 
 
 @pytest.mark.parametrize("expression", UNCERTAIN)
-def test_silent_where_it_is_not_certain(expression: str) -> None:
+def test_a_dtype_that_is_not_certain_is_none(expression: str) -> None:
     assert dtype_of(shown(f"{SETUP}print({expression})")) is None
 
 

@@ -30,7 +30,7 @@ SPELLINGS = [
 
 
 @pytest.mark.parametrize(("spelled", "canonical"), SPELLINGS)
-def test_roots_become_one(spelled: str, canonical: str) -> None:
+def test_every_way_to_import_keras_becomes_one_root(spelled: str, canonical: str) -> None:
     assert canonical_name(spelled) == canonical
 
 

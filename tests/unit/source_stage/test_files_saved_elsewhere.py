@@ -233,7 +233,7 @@ def test_nothing_is_said_where_it_is_right_or_not_known(tmp_path: Path, name: st
     assert expected(CLEAN[name]) == set() == told(written(tmp_path, CLEAN[name]))
 
 
-def test_it_is_told_alone_where_the_other_script_is_not_looked_at(tmp_path: Path) -> None:
+def test_nothing_is_reported_where_the_script_that_writes_the_file_is_not_read(tmp_path: Path) -> None:
     files = written(tmp_path, FLAGGED["float32, then mixed"])
     assert told({tmp_path / "second.py": "second.py"}) == set() != told(files)
 

@@ -82,7 +82,7 @@ def test_every_report_tells_of_it_and_none_quotes_it(project: Path) -> None:
     [("../two/shared.py", True), ("train.py", False), ("e.py", False), ("../none.py", False), ("../two", False)],
     ids=["of another package", "seen anyway", "a circle", "nowhere", "a directory"],
 )
-def test_links_that_stay(project: Path, target: str, is_read: bool) -> None:
+def test_links_within_the_repository_are_followed_to_code(project: Path, target: str, is_read: bool) -> None:
     """Within a repository one package may use another's files. What is no file of code is no matter."""
     (project / "one" / "e.py").symlink_to(target)
     done = check("--static", "one", directory=project)
