@@ -79,20 +79,24 @@ def _culprits_without_operation(
     if in_batch and not (facts.given == "constant" and facts.masked):
         return Culprits(loss=replace(facts, given=in_batch))
     if root is None:
-        first = next((call for call in observer.calls if call.output is not None and call.output.nonfinite), None)
-        root = None if first is None else observer.trace.first_of(first)
-        if root is not None:
-            _forget_line_of_call(root, None)
-        return (
-            Culprits()
-            if root is None or root.layer is None
-            else Culprits(layer=_layer(keras, observer, watch, root, step))
-        )
+        first = _operation_of_first_layer(observer)
+        if first is None or first.layer is None:
+            return Culprits()
+        return Culprits(layer=_layer(keras, observer, watch, first, step))
     is_weight = observer.had_bad_weight and not facts.masked
     root.facts = replace(facts, name="ReadVariableOp", given="") if is_weight else replace(facts, given="constant")
     if root.layer is None:
         return Culprits(loss=root.facts)
     return Culprits(layer=_layer(keras, observer, watch, root, step))
+
+
+def _operation_of_first_layer(observer: StepObserver) -> Operation | None:
+    """The operation that stands for the first layer whose output was not finite, without a line of its own."""
+    call = next((call for call in observer.calls if call.output is not None and call.output.nonfinite), None)
+    operation = None if call is None else observer.trace.first_of(call)
+    if operation is not None:
+        _forget_line_of_call(operation, None)
+    return operation
 
 
 def _layer(keras: KerasAdapter, observer: StepObserver, watch: LayerHooks, root: Operation, step: int) -> CulpritFacts:

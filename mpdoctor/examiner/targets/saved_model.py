@@ -157,21 +157,25 @@ def _refuse_foreign_names(
         of_keras = names_looked_up(session.hooked_keras.module) if foreign else of_keras
         foreign = [name for name in foreign if name.module or name.name in of_keras]
     unknown = [name for name in foreign if not is_given(session.hooked_keras, name, objects)]
-    if not unknown:
-        return
-    listed = _shortened_list([f"`{name}`" for name in unknown])
-    few = len(unknown) == 1
     if any(is_of_the_platform(name.module) or name.name in of_keras for name in unknown):
         raise Unusable(
-            f"{saved.name} names {listed}, which {'is' if few else 'are'} not on the list of Keras' layers, losses, "
-            f"optimizers and other parts of a model. {TRUST}"
+            f"{saved.name} names {_shortened_list([f'`{name}`' for name in unknown])}, which "
+            f"{'is' if len(unknown) == 1 else 'are'} not on the list of Keras' layers, losses, optimizers and other "
+            f"parts of a model. {TRUST}"
         )
+    if unknown:
+        raise Unusable(_how_to_give(unknown, saved, session.request.custom_objects))
+
+
+def _how_to_give(unknown: list[ForeignName], saved: SavedFile, given: str | None) -> str:
+    """What a saved file needs that Keras has not, and the option that names where it is defined. `given`: the
+    `--custom-objects` of this check."""
+    few = len(unknown) == 1
     module = unknown[0].module if unknown[0].module not in ("", "__main__") else "MODULE"
-    given = session.request.custom_objects
-    raise Unusable(
-        f"{saved.name} needs {listed}, which {'is' if few else 'are'} none of Keras' own"
-        f"{f' and not in {given}' if given else ''}. Name the module that defines {'it' if few else 'them'}: "
-        f"--custom-objects {module}"
+    return (
+        f"{saved.name} needs {_shortened_list([f'`{name}`' for name in unknown])}, which {'is' if few else 'are'} none "
+        f"of Keras' own{f' and not in {given}' if given else ''}. Name the module that defines "
+        f"{'it' if few else 'them'}: --custom-objects {module}"
     )
 
 
