@@ -84,5 +84,5 @@ def _from_yaml(text: str) -> Any:
         if _PLACED_ELSEWHERE in text or any(isinstance(e, yaml.AliasEvent) for e in yaml.parse(text, Loader=loader)):
             return UNREAD
         return yaml.load(text, Loader=loader)
-    except (yaml.YAMLError, OverflowError):
-        return UNREAD
+    except (yaml.YAMLError, ArithmeticError, LookupError, AttributeError):
+        return UNREAD  # `!!bool maybe` is a KeyError, `!!timestamp never` an AttributeError

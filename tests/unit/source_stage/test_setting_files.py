@@ -197,3 +197,24 @@ def test_what_hydra_gives_the_main_function(project: Path, name: str, policy: st
         (project / "hydra" / file).parent.mkdir(exist_ok=True, parents=True)
         (project / "hydra" / file).write_text(text)
     assert codes(project, main=HYDRA.format(name=name, policy=policy)) == found
+
+
+@pytest.mark.parametrize(
+    ("file", "content"),
+    [
+        ("odd.yaml", "precision: !!bool maybe\n"),
+        ("odd.yaml", "precision: 2001-01-01\n2001-01-02: {a: ~}\n"),
+        ("odd.yaml", "precision: 1" + ":1" * 3000),  # base 60: a number of more digits than Python writes
+        ("odd.toml", "precision = 0x" + "f" * 90_000),
+        ("odd.json", '{"precision": 1e999}'),
+        ("\\0.yaml", ""),
+        ("\\ud800.yaml", ""),
+    ],
+)
+def test_no_setting_and_no_name_of_a_file_ends_a_check(project: Path, file: str, content: str) -> None:
+    if content:
+        (project / file).write_text(content)
+    reader = {"yaml": "yaml.safe_load", "toml": "tomllib.load", "json": "json.load"}[file.rpartition(".")[2]]
+    text = f'settings = {reader}(open("{file}"))\nkeras.config.set_dtype_policy(settings["precision"])\n'
+    text += 'keras.layers.Dense(settings["precision"], activation=str(settings["precision"]))\n'
+    assert codes(project, main=f'{text}keras.config.set_dtype_policy("mixed_fp16")') == ["MP104"]

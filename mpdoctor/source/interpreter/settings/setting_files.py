@@ -13,6 +13,7 @@ from mpdoctor.facts.location import Location
 from mpdoctor.program.command_line import LOADING_SETTINGS, without_command_line
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.values import Api, Attribute, Collection, Item, Known, Unknown, Value, is_api, known
+from mpdoctor.source.constant_folding import is_told
 from mpdoctor.source.interpreter.state.interpreter_state import State
 from mpdoctor.source.interpreter.state.scopes import Closure, Module
 from mpdoctor.source.joining import joined
@@ -86,7 +87,7 @@ def _held_below(state: State, directory: str, name: str) -> Any:
 def _held_in(state: State, path: str) -> Any:
     """A program is started in its own directory, or in that of its project."""
     root = state.module.root
-    if root is None:
+    if root is None or not path.isprintable():  # a NUL in a path is an error to the system
         return UNREAD
     found = {}
     for directory in (root, *state.files.import_roots(root)):
@@ -200,12 +201,16 @@ def _size(held: Any, depth: int = 0) -> int:
 def _value_of(held: Any, place: Api, key: Value) -> Value:
     """What a file of settings holds, as a value of the program; Unknown for what is no plain value."""
     if isinstance(held, dict):
-        keys = tuple(Known(place.location, name) for name in held)
+        keys = tuple(Known(place.location, name) if _is_plain(name) else Unknown(place.location) for name in held)
         items = (_value_of(item, place, name) for name, item in zip(keys, held.values(), strict=True))
         return Collection(place.location, "dict", tuple(items), keys)
     if isinstance(held, list):
         return Collection(place.location, "list", tuple(_value_of(item, place, key) for item in held))
-    is_plain = held is None or isinstance(held, (str, int, float))  # YAML has dates as well
-    if not is_plain or (isinstance(held, str) and _REFERENCE in held):
+    if not _is_plain(held) or (isinstance(held, str) and _REFERENCE in held):
         return Unknown(place.location)
     return joined((Known(place.location, held), Item(place.location, place, key)))
+
+
+def _is_plain(held: Any) -> bool:
+    """Whether rules can compute with it; YAML has dates as well."""
+    return held is None or (isinstance(held, (str, int, float)) and is_told(held))
