@@ -40,6 +40,8 @@ _DEEPEST = 40
 
 def policies_by_name(value: Value | None, named: Callable[[Value], str | None]) -> tuple[str, ...]:
     """See `policies_named` in tensor_dtypes. `named`: the dtype that a value denotes."""
+    if isinstance(value, Known):  # nearly always
+        return (value.value,) if isinstance(value.value, str) and value.value else ()
     found = [_policy_named(option, named) for option in options(value)]
     return tuple(dict.fromkeys(name for name in found if name)) if all(found) else ()
 

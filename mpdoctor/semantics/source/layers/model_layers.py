@@ -27,11 +27,10 @@ COPIES = ("keras.models.clone_model", "keras.models.load_model", "keras.models.m
 PARTS_OF_MODELS = ("input", "inputs", "output", "outputs", "layers", "get_layer")
 
 
-def half_policy_calls(facts: SourceFacts) -> Iterator[Call]:
+@lru_cache(maxsize=1)
+def half_policy_calls(facts: SourceFacts) -> tuple[Call, ...]:
     """The calls that may set a 16-bit global policy, by a name that the program says (floatx is not among them)."""
-    for call in facts.policy_calls:
-        if any(name in HALF_POLICIES for name in policies_set(call)):
-            yield call
+    return tuple(call for call in facts.policy_calls if not set(HALF_POLICIES).isdisjoint(policies_set(call)))
 
 
 def policies_set(call: Call) -> tuple[str, ...]:
