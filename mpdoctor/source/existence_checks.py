@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from mpdoctor.program.context import Context
 from mpdoctor.program.dtypes.dtype_names import NAMES
-from mpdoctor.program.events import Call
-from mpdoctor.program.values import Answer, Api, Known, Unknown, Value, is_api, known, walk
+from mpdoctor.program.events import Call, Operation
+from mpdoctor.program.values import Answer, Api, Collection, Known, Unknown, Value, is_api, known, walk
 from mpdoctor.source.syntax_nodes import nodes_in
 
 UNKNOWN = Unknown()
@@ -80,15 +80,18 @@ def arm_of_wrapper(test: ast.expr, value: Value) -> bool | None:
     the optimizer's type. None where the test, or the value that it stands for (`scales = isinstance(…)`), asks for
     anything else."""
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-        inside = arm_of_wrapper(test.operand, UNKNOWN)
+        inside = arm_of_wrapper(test.operand, value.operands[0] if isinstance(value, Operation) else UNKNOWN)
         return None if inside is None else not inside
     if isinstance(test, ast.BoolOp):
         decides = isinstance(test.op, ast.And)
         return decides if decides in (arm_of_wrapper(value, UNKNOWN) for value in test.values) else None
-    if isinstance(test, ast.Call):
-        is_asked = isinstance(test.func, ast.Name) and test.func.id == "isinstance" and len(test.args) == 2
-        return True if is_asked and _is_wrapper_class(test.args[1]) else None
-    return True if _asks_for_wrapper(value) else None
+    return True if _is_written_question(test) or _asks_for_wrapper(value) else None
+
+
+def _is_written_question(test: ast.expr) -> bool:
+    """Whether it reads `isinstance(…, LossScaleOptimizer)`."""
+    is_asked = isinstance(test, ast.Call) and isinstance(test.func, ast.Name) and test.func.id == "isinstance"
+    return isinstance(test, ast.Call) and is_asked and len(test.args) == 2 and _is_wrapper_class(test.args[1])
 
 
 def arm_that_scales(test: ast.expr, value: Value) -> bool | None:
@@ -146,7 +149,9 @@ def _is_wrapper_class(kind: ast.expr) -> bool:
 def _asks_for_wrapper(value: Value) -> bool:
     """Whether it is the answer of `isinstance(optimizer, LossScaleOptimizer)`."""
     kind = value.argument(1) if isinstance(value, Call) and is_api(value.callee, "builtins.isinstance") else None
-    return isinstance(kind, Api) and kind.name.rpartition(".")[2] in WRAPPER_CLASSES
+    kinds = kind.items if isinstance(kind, Collection) else (kind,)
+    names = [kind.name.rpartition(".")[2] if isinstance(kind, Api) else "" for kind in kinds]
+    return bool(names) and all(name in WRAPPER_CLASSES for name in names)
 
 
 def is_answer(value: Value) -> bool:

@@ -93,8 +93,12 @@ def _with_replaced_choice(value: Value | None, old: Value, new: Value) -> Value:
 
 
 def _replace_attribute(state: State, holder: Value, name: str, old: Value, new: Value) -> None:
-    for held in (state.attributes.get(id(holder)), _attributes_of_class(holder, name)):
-        if held is not None and name in held:
+    of_object, of_class = state.attributes.get(id(holder), {}), _attributes_of_class(holder, name) or {}
+    if name not in of_object and old not in options(of_class.get(name)):  # a property may read it
+        behind = next((other for other, value in of_object.items() if value is old), None)
+        name, of_class = (name, of_class) if behind is None else (behind, {})
+    for held in (of_object, of_class):
+        if name in held:
             state.walk.side_effects.set(held, name, _with_replaced_choice(held[name], old, new))
             written = state.walk.written.get((id(held), name))
             if written is not None:

@@ -244,6 +244,21 @@ def _given_by_object(state: State, of: Value) -> Value:
     return of if element is None else Collection(place, "list", (element,), (), True, uniform=True)
 
 
+def elements_in_turn(iterable: Value, location: Location) -> tuple[Value, ...]:
+    """What a `for` over a value binds, round by round; () where that is not known, or where there is no round."""
+    if isinstance(iterable, Collection):
+        return () if iterable.open or iterable.kind not in ("list", "tuple") else iterable.items
+    if not isinstance(iterable, Call) or not isinstance(iterable.callee, Api) or iterable.open or not iterable.args:
+        return ()
+    name, several = iterable.callee.name, [elements_in_turn(argument, location) for argument in iterable.args]
+    if name == "builtins.zip":
+        return tuple(Collection(location, "tuple", together) for together in zip(*several, strict=False))
+    if name == "builtins.enumerate" and len(several) == 1:
+        pairs = ((Known(location, number), element) for number, element in enumerate(several[0]))
+        return tuple(Collection(location, "tuple", pair) for pair in pairs)
+    return several[0][::-1] if name == "builtins.reversed" else ()
+
+
 def element_of(iterable: Value, location: Location) -> Value:
     """One element of a value, as a `for` over it binds it."""
     return joined(_element_of(contents_of(choice), location) for choice in _without_empty_lists(iterable))

@@ -17,7 +17,7 @@ from mpdoctor.source.existence_checks import (
     question_of,
 )
 from mpdoctor.source.interpreter.assignments import assign
-from mpdoctor.source.interpreter.containers import element_of, iterated
+from mpdoctor.source.interpreter.containers import element_of, elements_in_turn, iterated
 from mpdoctor.source.interpreter.dispatch import evaluate, execute_block
 from mpdoctor.source.interpreter.expressions import evaluate_test
 from mpdoctor.source.interpreter.hidden_failures import TryNode, answers_of_imports, hiding_handlers
@@ -70,8 +70,9 @@ def execute_if(state: State, node: ast.If) -> bool:
 
 def execute_for(state: State, node: ast.For | ast.AsyncFor) -> bool:
     iterable = iterated(state, evaluate(state, node.iter))
-    if _calls_each(node, iterable):
-        return _execute_for_each(state, node, iterable)
+    in_turn = elements_in_turn(iterable, state.place(node.target))
+    if 0 < len(in_turn) <= MOST_CALLED_IN_TURN and _calls_each(node, in_turn):
+        return _execute_for_each(state, node, in_turn)
     element = element_of(iterable, state.place(node.target))
     _execute_loop(state, node, lambda: assign(state, node.target, element), _is_never_empty(iterable))
     return True
@@ -95,19 +96,15 @@ def _counts(numbers: list[int]) -> bool:
     return len(numbers) < 4 and numbers[2:] != [0] and len(range(*numbers)) > 0
 
 
-def _calls_each(node: ast.For | ast.AsyncFor, iterable: Value) -> bool:
+def _calls_each(node: ast.For | ast.AsyncFor, elements: tuple[Value, ...]) -> bool:
     """A loop over a few known elements that leaves none out, and calls each, `for wrap in (LossScaleOptimizer,
     Lookahead): optimizer = wrap(optimizer)`, has it called, `x = applied(layer, x)`, or yields something for each."""
-    if not isinstance(iterable, Collection) or iterable.open or not 0 < len(iterable.items) <= MOST_CALLED_IN_TURN:
-        return False
-    if iterable.kind not in ("list", "tuple"):
-        return False
     names = {inner.id for inner in nodes_in([node.target]) if isinstance(inner, ast.Name)}
     inside = nodes_in(node.body)
     if any(isinstance(inner, (ast.Break, ast.Continue)) for inner in inside):
         return False
     called = (inner.func.id for inner in inside if isinstance(inner, ast.Call) and isinstance(inner.func, ast.Name))
-    hands_over = any(not isinstance(item, Known) for item in iterable.items) and _hands_over_each(node, names)
+    hands_over = any(not isinstance(element, Known) for element in elements) and _hands_over_each(node, names)
     return not names.isdisjoint(called) or hands_over or any(isinstance(inner, ast.Yield) for inner in inside)
 
 
@@ -122,8 +119,8 @@ def _hands_over_each(node: ast.For | ast.AsyncFor, names: set[str]) -> bool:
     return False
 
 
-def _execute_for_each(state: State, node: ast.For | ast.AsyncFor, iterable: Value) -> bool:
-    for element in iterable.items if isinstance(iterable, Collection) else ():
+def _execute_for_each(state: State, node: ast.For | ast.AsyncFor, elements: tuple[Value, ...]) -> bool:
+    for element in elements:
         assign(state, node.target, element)
         if not execute_block(state, node.body):
             return False

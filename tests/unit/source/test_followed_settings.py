@@ -76,6 +76,12 @@ VALUES = [
     ("parser.add_argument('--a', default='d')\nx = f'c{parser.parse_args().a}'", "'cd' | …"),
     ("parser.add_argument('--a', default='d')\nx = 'c' + parser.parse_args().a", "'cd' | …"),
     ("parser.add_argument('--a', default='d')\nx = parser.parse_args().a.upper()", "'D' | …"),
+    # a container that a property reads
+    (
+        "class C:\n    def __init__(self):\n        self._kept = {}\n    @property\n    def kept(self):\n"
+        "        return self._kept\nc = C()\nc.kept.update(a=1)\nx = c._kept['a']",
+        "1",
+    ),
     # settings that are given one by one
     ("s = argparse.Namespace()\ns.a = 1\ns.a = 2\nx = s.a", "2"),
     ("s = argparse.Namespace()\ns.a = 1\nif f(): s.a = 2\nx = s.a", "1 | 2"),
