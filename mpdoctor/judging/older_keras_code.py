@@ -23,6 +23,7 @@ from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.source_record import Problem
 from mpdoctor.semantics.wording import listed
 from mpdoctor.settings.options import Settings
+from mpdoctor.source.existence_checks import LOOP_METHODS
 from mpdoctor.source.keras2_signs import module_of_sign, sign_of_import
 from mpdoctor.source.reading import tree_from_text
 
@@ -59,10 +60,19 @@ def findings_of_source(
         return chosen, keras, []
     all_are_older = len(older) == len(paths)
     by = JudgedBy(next(iter(older.values())) if all_are_older else keras.usual, {**keras.others, **older})
-    again = judge(by.of, codes, tuple(older))
+    again = [_without_removed_names(item, older) for item in judge(by.of, codes, tuple(older))]
     in_older = [item for item in chosen if isinstance(item, Finding) and _path_of(item) in older]
     rest = [item for item in chosen if isinstance(item, Crashed) or _path_of(item) not in older]
     return [*rest, *again], by, _only_in_guessed_keras(merged_findings(in_older), again, facts, tuple(older))
+
+
+def _without_removed_names(item: Finding | Crashed, older: Mapping[str, Keras]) -> Finding | Crashed:
+    """The finding without edits that write what Keras 3 has removed, unless the file uses such names already: in a file
+    that runs in Keras 3 but for a call elsewhere, they would be the next error."""
+    if isinstance(item, Crashed) or item.fix is None or older[_path_of(item) or ""].because == BECAUSE:
+        return item
+    writes_them = any(name in edit.text for edit in item.fix.edits for name in LOOP_METHODS)
+    return dataclasses.replace(item, fix=None) if writes_them else item
 
 
 def _path_of(finding: Finding) -> str | None:

@@ -445,3 +445,29 @@ def test_a_file_of_tf_keras_itself_is_judged_by_it(here: Path) -> None:
     files = {**package, "tf_keras/src/loss_scale_optimizer.py": optimizer, "tf_keras/src/engine/loop.py": OWN_LOOP}
     said = said_of(here, files, select=("MP407",))
     assert [finding.code for finding in said.findings] == []
+
+
+UNSCALED = MIXED + (
+    "model = tf.keras.Sequential([tf.keras.Input((4,)), tf.keras.layers.Dense(1)])\n"
+    "opt = tf.keras.optimizers.SGD(0.1)\n"
+    "def step(x, y):\n"
+    "    with tf.GradientTape() as tape:\n"
+    "        loss = tf.reduce_mean((model(x) - y) ** 2)\n"
+    "    opt.apply_gradients(zip(tape.gradient(loss, model.trainable_variables), model.trainable_variables))\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("more", "is_offered"),
+    [
+        ("tf.keras.optimizers.SGD(lr=0.1)\n", False),
+        ("tf.keras.mixed_precision.LossScaleOptimizer(opt).get_scaled_loss(0.0)\n", True),
+    ],
+)
+def test_no_edit_writes_what_keras_3_lacks_where_a_call_alone_tells_of_keras_2(
+    here: Path, more: str, is_offered: bool
+) -> None:
+    diagnosis = said_of(here, {"train.py": UNSCALED + more})
+    (finding,) = [finding for finding in diagnosis.findings if finding.code == "MP106"]
+    assert diagnosis.targets[0].keras.version == "2.15"
+    assert (finding.fix is not None) is is_offered
