@@ -53,7 +53,7 @@ from mpdoctor.finding import Finding, Severity
 from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Value, options
-from mpdoctor.semantics.source.edits.float32.losses import loss_in_float32
+from mpdoctor.semantics.source.edits.float32.losses import losses_in_float32
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_other_dtype
 from mpdoctor.semantics.source.numbers.precision import precision_of
 from mpdoctor.semantics.source.optimizers.gradients import applied_gradients, factor_of, target
@@ -108,7 +108,7 @@ def _finding_of_product(facts: SourceFacts, product: Value, loss: Value | None, 
         f"Compute `{text}` in float32 from the predictions on, without a cast to 16 bits, and multiply by the scale as "
         "it is.",
         product.location,
-        fix=loss_in_float32(facts, product),
+        fix=losses_in_float32(facts, [product]),
     )
 
 
@@ -134,7 +134,7 @@ def _finding(facts: SourceFacts, call: Call) -> Finding:
         "Compute it in float32: cast the predictions, `tf.cast(predictions, tf.float32)`. "
         f"`{call.method}(tf.cast({text}, tf.float32))` alone keeps the scaled loss finite, and no more.",
         call.location,
-        fix=loss_in_float32(facts, given) if given is not None else None,
+        fix=losses_in_float32(facts, [given]) if given is not None else None,
     )
 
 

@@ -72,7 +72,7 @@ from mpdoctor.semantics.source.edits.expressions import (
     unsafe_fix,
     without_keyword,
 )
-from mpdoctor.semantics.source.edits.float32.losses import loss_in_float32
+from mpdoctor.semantics.source.edits.float32.losses import gives_probabilities, half_predictions, losses_in_float32
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
 from mpdoctor.semantics.source.layers.casts import is_cast
 from mpdoctor.semantics.source.layers.output_layers import half_output
@@ -80,6 +80,7 @@ from mpdoctor.semantics.source.numbers.losses_and_metrics import compiled
 from mpdoctor.semantics.source.numbers.precision import Precision, precision_of
 from mpdoctor.semantics.source.optimizers.gradients import applied_gradients, target
 from mpdoctor.semantics.source.optimizers.hand_made_scales import scaled_by_hand
+from mpdoctor.semantics.wording import listed
 
 SEVERITY = Severity.WARNING
 FIXES = ("unsafe",)
@@ -88,6 +89,10 @@ SCALING = ("scale_loss", "get_scaled_loss")
 REDUCING = ("reduce_mean", "reduce_sum", "mean", "sum", "compute_average_loss")
 OF_ONE_NUMBER = ("sqrt", "negative", "abs")
 MOST_NESTED = 6
+HELP = 'Cast the predictions first: `tf.cast(predictions, tf.float32)`, or give the last layer `dtype="float32"`.'
+HELP_WITH_PROBABILITIES = (
+    'Give the last layer `dtype="float32"`: to what its softmax or sigmoid has rounded, a later cast adds no digits.'
+)
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
@@ -101,11 +106,15 @@ def _differentiated(facts: SourceFacts, precision: Precision) -> Iterator[Findin
     for _, call in applied_gradients(facts):
         if asks_for_dtype(call.context):
             continue
-        for part, half in _outermost([*_halves(precision, _unscaled(target(call)), call.context)]):
+        halves = list(_outermost([*_halves(precision, _unscaled(target(call)), call.context)]))
+        fix = losses_in_float32(facts, [part for part, _ in halves])
+        for part, half in halves:
             casts = [summand for summand in (part, *_parts(part)) if summand is not None and is_cast(summand)]
             is_cast_down = any(precision.half(cast, call.context) for cast in casts)
-            said = _finding_of_cast if is_cast_down else _finding
-            yield said(half, part.location, loss_in_float32(facts, part))
+            if is_cast_down:
+                yield _finding_of_cast(half, part.location, fix)
+            else:
+                yield _finding(half, part.location, fix, _help(facts, part))
 
 
 def _compiled(facts: SourceFacts, precision: Precision) -> Iterator[Finding]:
@@ -116,7 +125,8 @@ def _compiled(facts: SourceFacts, precision: Precision) -> Iterator[Finding]:
         for returned in _returned(facts, loss):
             dtype = precision.half(returned.value, returned.context)
             if dtype is not None:
-                yield _finding(dtype, returned.location, loss_in_float32(facts, returned.value))
+                fix = losses_in_float32(facts, [returned.value])
+                yield _finding(dtype, returned.location, fix, _help(facts, returned.value))
 
 
 def _outermost(parts: list[tuple[Value, str]]) -> Iterator[tuple[Value, str]]:
@@ -161,13 +171,25 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
         yield _finding(dtype, None)
 
 
-def _finding(dtype: str, location: Location | None, fix: Fix | None = None) -> Finding:
+def _finding(dtype: str, location: Location | None, fix: Fix | None = None, advice: str = HELP) -> Finding:
     return Finding(
         f"This loss is computed in {dtype}, the dtype of the predictions: {_what_it_holds(dtype)}.",
-        'Cast the predictions first: `tf.cast(predictions, tf.float32)`, or give the last layer `dtype="float32"`.',
+        advice,
         location,
         fix=fix,
     )
+
+
+def _help(facts: SourceFacts, loss: Value) -> str:
+    """The advice in the names of the program, where it has names for the predictions."""
+    if gives_probabilities(facts, loss):
+        return HELP_WITH_PROBABILITIES
+    predictions = half_predictions(facts, loss)
+    if not predictions:
+        return HELP
+    named = listed([f"`{prediction}`" for prediction in predictions])
+    layers = "the last layer" if len(predictions) == 1 else "the layers that they come from"
+    return f'Cast {named} first: `tf.cast({predictions[0]}, tf.float32)`, or give {layers} `dtype="float32"`.'
 
 
 def _finding_of_cast(dtype: str, location: Location | None, fix: Fix | None) -> Finding:

@@ -1,9 +1,10 @@
-"""The edits that compute a loss in float32: casts around its 16-bit predictions, and instead of casts to 16 bits."""
+"""The edits that compute a loss in float32: casts around its 16-bit predictions, or of the elements of several, last
+layers in float32 where those give probabilities, and other dtypes instead of casts to 16 bits."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from mpdoctor.finding import Edit, Fix
 from mpdoctor.knowledge.half_dtypes import HALF
@@ -12,41 +13,110 @@ from mpdoctor.program.dtypes.tensor_dtypes import dtype_named
 from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Parameter
-from mpdoctor.program.values import Attribute, Item, Value
-from mpdoctor.semantics.source.edits.expressions import argument_at, argument_replaced, put_around, unsafe_fix
+from mpdoctor.program.values import Attribute, Item, Value, known
+from mpdoctor.semantics.source.edits.expressions import argument_at, argument_replaced, put_around, text_of, unsafe_fix
 from mpdoctor.semantics.source.edits.made.layers import location_of, tree_of
 from mpdoctor.semantics.source.edits.names import cast, cast_around
-from mpdoctor.semantics.source.edits.statements import line_before
+from mpdoctor.semantics.source.edits.outputs import output_in_float32
+from mpdoctor.semantics.source.edits.statements import line_before, line_behind
 from mpdoctor.semantics.source.layers.casts import is_cast
+from mpdoctor.semantics.source.layers.output_activations import activations_of
+from mpdoctor.semantics.source.layers.output_layers import output_layers
+from mpdoctor.semantics.source.numbers.late_casts import PROBABILITIES
 from mpdoctor.semantics.source.numbers.precision import Precision, precision_of
 from mpdoctor.semantics.source.programs.models import is_model
 
 LOSSES_OF_LAYERS = "losses"  # of a model or of a layer
+LONGEST_NAME = 40  # characters of what advice quotes
 
 
-def loss_in_float32(facts: SourceFacts, loss: Value) -> Fix | None:
-    """The edits that compute every part of the loss in float32: the predictions, cast after the model or in the loss
-    function, the sum of `model.losses`, and any cast to 16 bits."""
-    precision, around = precision_of(facts), cast_around(facts)
-    if around is None:
+def losses_in_float32(facts: SourceFacts, losses: Sequence[Value]) -> Fix | None:
+    """The edits that compute each of the losses, summands of one, in float32: the predictions, cast after the model or
+    in the loss function, the sum of `model.losses`, and any cast to 16 bits."""
+    around = cast_around(facts)
+    parts = dict.fromkeys(part for loss in losses for part in _parts_of_loss(facts, loss))
+    if around is None or any(map(_cannot_be_cast, parts)):
         return None
-    edits: list[Edit | list[Edit] | None] = []
-    waiting, seen = [loss], {id(loss)}
-    for part in waiting:
-        if is_model(part):
-            continue  # a part of the model itself
-        if _cannot_be_cast(precision, part):
-            return None
-        if isinstance(part, Call) and _sums_losses_of_layers(part):
-            edits.append(_cast_each(facts, part, around))
-        elif isinstance(part, Call) and precision.of_model(part.callee) in HALF:
-            edits.append(cast(facts, part.location))
-        else:
-            edits += _edits_in_part(facts, part, around)
-            waiting += [inner for inner in part.parts if id(inner) not in seen]
-            seen.update(map(id, part.parts))
+    edits = [edit for part in parts for edit in _edits_of_part(facts, part, around)]
     found = [edit for edit in edits if edit != []]
     return unsafe_fix("Compute the loss in float32", *found) if found else None
+
+
+def half_predictions(facts: SourceFacts, loss: Value) -> list[str]:
+    """What the file calls the 16-bit outputs of models from which a loss is computed: `model(x)`, or `mean` where
+    `mean, spread = model(x)`. [] where one of them has no short name there."""
+    precision, names = precision_of(facts), dict[str, None]()
+    for part in _parts_of_loss(facts, loss):
+        if _is_half_output(precision, part):
+            name = _unpacked_into(facts, part) if isinstance(part, Item) else text_of(facts, part.location)
+            if not name or len(name) > LONGEST_NAME or "\n" in name:
+                return []
+            names[name] = None
+    return list(names)
+
+
+def gives_probabilities(facts: SourceFacts, loss: Value) -> bool:
+    """Whether a model's output from which a loss is computed comes straight out of a softmax or sigmoid."""
+    outputs = (part for part in _parts_of_loss(facts, loss) if _is_half_output(precision_of(facts), part))
+    return any(not activations_of(facts, output).isdisjoint(PROBABILITIES) for output in outputs)
+
+
+def _parts_of_loss(facts: SourceFacts, loss: Value) -> Iterator[Value]:
+    """The loss, and what it is computed from, as far as the outputs of models."""
+    precision, waiting, seen = precision_of(facts), [loss], {id(loss)}
+    for part in waiting:  # which grows
+        if is_model(part):
+            continue  # a part of the model itself
+        yield part
+        is_whole = _is_half_output(precision, part) or (isinstance(part, Call) and _sums_losses_of_layers(part))
+        if not is_whole and not _cannot_be_cast(part):
+            waiting += [inner for inner in part.parts if id(inner) not in seen]
+            seen.update(map(id, part.parts))
+
+
+def _is_half_output(precision: Precision, part: Value) -> bool:
+    """Whether it is what a model gives, or one of several outputs of it, in 16 bits."""
+    made = part.of if isinstance(part, Item) else part
+    return isinstance(made, Call) and precision.of_model(made.callee) in HALF
+
+
+def _edits_of_part(facts: SourceFacts, part: Value, around: tuple[str, str]) -> Iterator[Edit | list[Edit] | None]:
+    precision = precision_of(facts)
+    if isinstance(part, Call) and _sums_losses_of_layers(part):
+        yield _cast_each(facts, part, around)
+    elif not _is_half_output(precision, part):
+        yield from _edits_in_part(facts, part, around)
+    elif isinstance(part, Item):
+        yield _cast_behind_unpacking(facts, part, around)
+    elif isinstance(part, Call):
+        yield _probabilities_in_float32(facts, part) or cast(facts, part.location)
+
+
+def _probabilities_in_float32(facts: SourceFacts, prediction: Call) -> list[Edit] | None:
+    """The edits of a model's last layers, where these end in a softmax or sigmoid: a cast would come behind the
+    rounding, and hide from Keras 3 the logits from which it computes a cross-entropy. None where they are not known."""
+    if not isinstance(prediction.callee, Call) or activations_of(facts, prediction).isdisjoint(PROBABILITIES):
+        return None
+    edits = [output_in_float32(facts, layer) for layer in output_layers(facts, prediction.callee)]
+    return [edit for of_layer in edits for edit in of_layer or ()] if None not in edits else None
+
+
+def _cast_behind_unpacking(facts: SourceFacts, output: Item, around: tuple[str, str]) -> Edit | None:
+    name = _unpacked_into(facts, output)
+    return line_behind(facts, output.of.location, f"{name} = {name.join(around)}") if name else None
+
+
+def _unpacked_into(facts: SourceFacts, output: Item) -> str:
+    """`mean` for the first output of a model in `mean, spread = model(x)`; "" where it is not unpacked into names."""
+    number, place = known(output.index), output.of.location
+    for node in ast.walk(tree_of(facts) or ast.Module([], [])):
+        if isinstance(node, ast.Assign) and location_of(facts, node.value) == place and isinstance(number, int):
+            (target, *others) = node.targets
+            names = target.elts if isinstance(target, ast.Tuple) and not others else []
+            is_plain = all(isinstance(name, ast.Name) for name in names)
+            name = names[number] if is_plain and -len(names) <= number < len(names) else None
+            return name.id if isinstance(name, ast.Name) else ""
+    return ""
 
 
 def _edits_in_part(facts: SourceFacts, part: Value, around: tuple[str, str]) -> Iterator[Edit | list[Edit] | None]:
@@ -58,13 +128,12 @@ def _edits_in_part(facts: SourceFacts, part: Value, around: tuple[str, str]) -> 
         yield argument_replaced(facts, part.location, "dtype", 1, wide)
 
 
-def _cannot_be_cast(precision: Precision, part: Value) -> bool:
+def _cannot_be_cast(part: Value) -> bool:
     if isinstance(part, Call) and is_cast(part) and _is_compute_dtype(part.argument(1, "dtype")):
         return True  # the numbers that it is added to may be of that dtype as well
-    if isinstance(part, Attribute):
-        return part.name == LOSSES_OF_LAYERS  # in a list with others, or one after the other
-    # one of several outputs: a cast around the call would stack them
-    return isinstance(part, Item) and isinstance(part.of, Call) and precision.of_model(part.of.callee) in HALF
+    return (
+        isinstance(part, Attribute) and part.name == LOSSES_OF_LAYERS
+    )  # in a list with others, or one after the other
 
 
 def _is_compute_dtype(given: Value | None) -> bool:
