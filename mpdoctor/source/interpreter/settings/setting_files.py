@@ -13,7 +13,7 @@ from mpdoctor.facts.location import Location
 from mpdoctor.program.command_line import LOADING_SETTINGS, without_command_line
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.values import Api, Attribute, Collection, Item, Known, Unknown, Value, is_api, known
-from mpdoctor.source.constant_folding import is_told
+from mpdoctor.source.constant_folding import is_computable
 from mpdoctor.source.interpreter.state.interpreter_state import State
 from mpdoctor.source.interpreter.state.scopes import Closure, Module
 from mpdoctor.source.joining import joined
@@ -213,4 +213,4 @@ def _value_of(held: Any, place: Api, key: Value) -> Value:
 
 def _is_plain(held: Any) -> bool:
     """Whether rules can compute with it; YAML has dates as well."""
-    return held is None or (isinstance(held, (str, int, float)) and is_told(held))
+    return held is None or (isinstance(held, (str, int, float)) and is_computable(held))
