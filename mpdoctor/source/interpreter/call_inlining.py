@@ -228,7 +228,9 @@ def _bound_names(
     if arguments.vararg is not None:
         node = arguments.vararg
         place = closure.module.source.location(node)
-        if is_open is None:
+        if is_open is None and closure.stands_for is not None:
+            names[node.arg] = _taken_by_method(closure.facts, len(positional), place)
+        elif is_open is None:
             names[node.arg] = Parameter(place, node.arg, -1, closure.facts)
         else:
             names[node.arg] = Collection(place, "tuple", args[len(positional) :], (), is_open)
@@ -241,3 +243,12 @@ def _bound_names(
             keys = tuple(Known(place, name) for name in given)
             names[node.arg] = Collection(place, "dict", tuple(given.values()), keys, is_open)
     return names
+
+
+def _taken_by_method(method: FunctionFacts, first: int, place: Location) -> Collection:
+    """What a method takes by position from this one on, in the `*args` of the function that stands in its place."""
+    ending = next((index for index, name in enumerate(method.parameters) if name.startswith("*")), None)
+    is_open = ending is not None and not method.parameters[ending].startswith("**")
+    taken = list(enumerate(method.parameters[:ending]))[first:]
+    items = [Parameter(place, name, index, method, method.defaults.get(name)) for index, name in taken]
+    return Collection(place, "tuple", tuple(items), (), is_open)

@@ -28,7 +28,7 @@ def execute_def(state: State, node: ast.FunctionDef | ast.AsyncFunctionDef) -> b
     decorators = tuple(evaluate(state, decorator) for decorator in node.decorator_list)
     closure = _closure(state, node, node.name, decorators, "async def" if _is_async(node) else "def")
     value: Value = Defined(closure.facts.location, closure.facts, closure=closure)
-    is_accessor = False
+    is_accessor, written, method = False, dict(zip(map(id, decorators), node.decorator_list, strict=True)), closure
     for decorator in reversed(decorators):
         name = decorator.name if isinstance(decorator, Api) else ""
         if name == "builtins.staticmethod":
@@ -40,16 +40,23 @@ def execute_def(state: State, node: ast.FunctionDef | ast.AsyncFunctionDef) -> b
         elif isinstance(decorator, Attribute) and decorator.name in ("setter", "deleter", "getter"):
             is_accessor = True
         elif not _is_transparent(decorator):
-            value = _decorated(state, decorator, value, closure)
+            value = _decorated(state, decorator, value, method, written[id(decorator)])
+            method = _method_in(state, value) or method
     if not is_accessor:
         state.bind(node.name, value)
         if state.owner is not None and state.scope.is_class:
             assert isinstance(state.owner.methods, dict)
-            state.owner.methods[node.name] = closure.facts
+            state.owner.methods[node.name] = method.facts
     return True
 
 
-def _decorated(state: State, decorator: Value, value: Value, closure: Closure) -> Value:
+def _method_in(state: State, value: Value) -> Closure | None:
+    """The method of the class at hand that a value is."""
+    of = value.of if isinstance(value, Defined) and state.scope.is_class else None
+    return state.closures.get(id(of)) if isinstance(of, FunctionFacts) and of.owner is state.owner else None
+
+
+def _decorated(state: State, decorator: Value, value: Value, closure: Closure, written: ast.expr) -> Value:
     """The result of a decorator of the user's own for a function; of other decorators the result is not known."""
     if _is_own(decorator):
         made = call_value(state, decorator, (value,), closure.facts.location)
@@ -63,8 +70,32 @@ def _decorated(state: State, decorator: Value, value: Value, closure: Closure) -
         if not state.scope.is_class and (isinstance(made, Defined) or _is_called(made)):
             closure.is_wrapped = True
             return made
+        method = None if wrapper is None else _method_from_wrapper(state, wrapper, closure, written)
+        if method is not None:
+            closure.is_wrapped = True
+            return Defined(closure.facts.location, method.facts, closure=method)
     closure.is_inlinable = False
     return Call(closure.facts.location, decorator, (value,), (), state.context, state.next_order())
+
+
+def _method_from_wrapper(state: State, wrapper: Closure, of: Closure, decorator: ast.expr) -> Closure | None:
+    """The method that a decorator puts in another one's place: the wrapper's body under the other one's name, in its
+    class, and called with what that one takes. None for a wrapper that is no plain function of the object itself."""
+    parameters = wrapper.node.args.args
+    is_special = of.is_static or of.is_classmethod or of.is_property or of.facts.name in SETTING_UP
+    if not state.scope.is_class or isinstance(wrapper.node, ast.Lambda) or wrapper.is_generator:
+        return None
+    if is_special or not (parameters or wrapper.node.args.vararg):
+        return None
+    facts = state.module.facts_of_nodes.get(id(decorator))
+    if not isinstance(facts, FunctionFacts):
+        facts = dataclasses.replace(of.facts, changed_by=[])
+        state.walk.side_effects.set(state.module.facts_of_nodes, id(decorator), facts)
+    method = dataclasses.replace(wrapper, facts=facts, is_wrapper=True, stands_for=of)
+    if id(facts) not in state.closures:
+        state.module.closures.append(method)
+    state.closures[id(facts)] = method
+    return method
 
 
 def _hands_on(wrapper: Closure) -> bool:

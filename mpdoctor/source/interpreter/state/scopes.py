@@ -150,7 +150,8 @@ class Closure:
     """A function of the user's, ready to be inlined: its tree, and where it looks names up. `is_plain` is True if it
     was executed and named nothing of TensorFlow or Keras, `is_wrapped` if a decorator of the user's own put another
     function in its place, `is_wrapper` if it is such another one, `is_guarded` if it is defined behind a guard (see
-    `Context.guarded`): without what is asked for there is no such function."""
+    `Context.guarded`): without what is asked for there is no such function. `stands_for`: the method in whose place a
+    decorator has put it."""
 
     facts: FunctionFacts
     node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
@@ -166,6 +167,7 @@ class Closure:
     is_wrapped: bool = False
     is_wrapper: bool = False
     is_guarded: bool = False
+    stands_for: Closure | None = None
 
     def is_same(self, other: Closure) -> bool:
         """Whether both are one function: of one `def`, and of the same run of what is around it."""
