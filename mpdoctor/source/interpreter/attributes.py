@@ -7,6 +7,7 @@ from dataclasses import field
 
 from mpdoctor.facts.frozen import dataclass
 from mpdoctor.facts.location import Location
+from mpdoctor.program.command_line import parsing_call
 from mpdoctor.program.events import Call
 from mpdoctor.program.instances import class_of
 from mpdoctor.program.user_definitions import ClassFacts, Defined, FunctionFacts, Instance
@@ -15,7 +16,7 @@ from mpdoctor.source.interpreter.call_inlining import SETTING_UP, inline_call
 from mpdoctor.source.interpreter.dispatch import evaluate
 from mpdoctor.source.interpreter.imports import name_in_module
 from mpdoctor.source.interpreter.name_lookup import find, library_name
-from mpdoctor.source.interpreter.settings.command_line import default_of_argument, default_of_flag
+from mpdoctor.source.interpreter.settings.command_line import argument_written, default_of_argument, default_of_flag
 from mpdoctor.source.interpreter.settings.data_classes import is_enumeration, is_enumeration_member
 from mpdoctor.source.interpreter.settings.own_dicts import item_as_attribute
 from mpdoctor.source.interpreter.settings.trees import is_empty_tree, kept_by_name
@@ -123,7 +124,7 @@ def _attribute_of_object(state: State, of: Value, name: str, location: Location)
     elif is_empty_tree(of):
         found = state.attributes.get(id(of), {}).get(name)
     else:
-        found = kept_by_name(of, name)
+        found = kept_by_name(of, name) or argument_written(state, of, name)
     default = default_of_argument(state, of, name, location) if found is None else None
     return found if default is None else joined((default, Attribute(location, of, name)))
 
@@ -230,6 +231,9 @@ def store_attribute(state: State, of: Value, name: str, value: Value) -> None:
         if isinstance(choice, Call) and is_empty_tree(choice):
             held = _attributes_of(state, choice)
             state.walk.side_effects.set(held, name, value if is_straight else _either(held.get(name), value))
+        if (parsed := parsing_call(choice)) is not None:
+            before = None if is_straight else attribute_of(state, choice, name, value.location)
+            state.walk.side_effects.set(_attributes_of(state, parsed), name, _either(before, value))
         if own is None:
             continue
         state.walk.set_up.add(id(own))

@@ -41,6 +41,8 @@ def remember_argument(state: State, call: Call) -> None:
             continue
         if is_text_or_number(default) and _is_kept(call, default):
             assert default is not None
+            const = call.keyword("const") if known(call.keyword("action")) == "store_const" else None
+            default = joined((default, const)) if const is not None and is_told(const) else default
             held = state.attributes.get(id(parser))
             if held is None:
                 held = state.walk.side_effects.created({})
@@ -74,6 +76,12 @@ def default_of_argument(state: State, of: Value, name: str, location: Location) 
     return None if parser is None else state.attributes.get(id(parser), {}).get(name)
 
 
+def argument_written(state: State, of: Value, name: str) -> Value | None:
+    """What the program itself has put into `args.policy`; None where it leaves that as the command line has it."""
+    parsed = parsing_call(of)
+    return None if parsed is None else state.attributes.get(id(parsed), {}).get(name)
+
+
 def arguments_as_dictionary(state: State, args: tuple[Value, ...], location: Location) -> Collection | None:
     """`vars(parser.parse_args())`: the arguments that have a default, and what else there may be."""
     parsed = parsing_call(args[0]) if len(args) == 1 else None
@@ -81,8 +89,9 @@ def arguments_as_dictionary(state: State, args: tuple[Value, ...], location: Loc
     if parser is None:
         return None
     held = state.attributes.get(id(parser), {})
-    items = tuple(joined((default, Attribute(location, args[0], name))) for name, default in held.items())
-    return Collection(location, "dict", items, tuple(Known(location, name) for name in held), open=True)
+    told = {name: joined((default, Attribute(location, args[0], name))) for name, default in held.items()}
+    told |= state.attributes.get(id(parsed), {})
+    return Collection(location, "dict", tuple(told.values()), tuple(Known(location, name) for name in told), open=True)
 
 
 def defaults_of_command(facts: FunctionFacts) -> dict[str, Value]:
