@@ -100,6 +100,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
     "in_class_attributes": """
         mp202/flagged_attention_helper mp309/flagged_policy_asked_by_its_name
         mp310/flagged_asked_of_the_settings mp410/clean_made_by_one_function
+        mp502/flagged_structured_settings
     """,
     "inlined": """
         mp115/flagged_given_by_function

@@ -140,8 +140,10 @@ def _module_named(state: State, args: tuple[Value, ...], keywords: Keywords, loc
     return api_from_name(name, location) if isinstance(name, str) else None
 
 
-def _loaded(state: State, args: tuple[Value, ...], keywords: Keywords, location: Location) -> Value | None:
-    return value_from_json(known(args[0]), location)
+def _merged(state: State, args: tuple[Value, ...], keywords: Keywords, location: Location) -> Value | None:
+    from mpdoctor.source.interpreter.calls.structured_settings import merged_settings  # few programs use it
+
+    return merged_settings(state, args, location)
 
 
 def _default_dict(state: State, args: tuple[Value, ...], keywords: Keywords, location: Location) -> Value | None:
@@ -161,7 +163,9 @@ def _default_dict(state: State, args: tuple[Value, ...], keywords: Keywords, loc
 _OF_PYTHON: dict[str, Callable[[State, tuple[Value, ...], Keywords, Location], Value | None]] = {
     "importlib.import_module": _module_named,
     "collections.defaultdict": _default_dict,
-    "json.loads": _loaded,
+    "json.loads": lambda state, args, keywords, location: value_from_json(known(args[0]), location),
+    "omegaconf.OmegaConf.merge": _merged,
+    "omegaconf.OmegaConf.structured": _merged,
     "omegaconf.OmegaConf.to_container": lambda state, args, keywords, location: mapping_of(args[:1], location),
 }
 
@@ -232,6 +236,10 @@ def call_known_method(state: State, callee: Attribute, call: Call, node: ast.Cal
     settings that are not written out."""
     of = callee.of
     remember_argument(state, call)
+    if callee.name == "store":
+        from mpdoctor.source.interpreter.calls.structured_settings import remember_stored  # few programs use it
+
+        remember_stored(state, call)
     if callee.name == "setdefault" and len(call.args) == 2 and isinstance(node.func, ast.Attribute):
         remember_keyword(state, node.func.value, call.args[0], call.args[1])
     keep_attributes(state, of, call)

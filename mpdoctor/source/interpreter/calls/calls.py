@@ -30,7 +30,7 @@ from mpdoctor.source.interpreter.calls.callees import (
 from mpdoctor.source.interpreter.calls.changed_arguments import put_back_arguments
 from mpdoctor.source.interpreter.calls.chosen_functions import where_chosen
 from mpdoctor.source.interpreter.calls.container_calls import columns_of
-from mpdoctor.source.interpreter.calls.higher_order_calls import result_of_higher_order
+from mpdoctor.source.interpreter.calls.higher_order_calls import result_of_higher_order, run_command
 from mpdoctor.source.interpreter.containers import ITERATING, contents_of, element_of, iterated
 from mpdoctor.source.interpreter.dispatch import evaluate
 from mpdoctor.source.interpreter.expressions import evaluate_keywords, evaluate_positional
@@ -141,6 +141,7 @@ def _call(
         special = _special_result(state, callee, call, node)
         if special is not None:
             return special
+        run_command(state, callee)
         _inline_handed_over(state, callee, call)
     return call if gives is None else gives
 

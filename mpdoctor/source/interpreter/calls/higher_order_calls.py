@@ -1,5 +1,5 @@
 """Functions that call at once the function that they are given, for each element: functools.reduce, map,
-tf.nest.map_structure, tf.while_loop and tf.scan."""
+tf.nest.map_structure, tf.while_loop and tf.scan; and what Hydra and click make of a function that they call."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from collections.abc import Callable
 from mpdoctor.facts.location import Location
 from mpdoctor.program.events import Call
 from mpdoctor.program.user_definitions import Defined
-from mpdoctor.program.values import Api, Collection, Value, options
+from mpdoctor.program.values import Api, Collection, Value, is_api, options
+from mpdoctor.source.interpreter.call_inlining import inline_uncalled
+from mpdoctor.source.interpreter.calls.callees import closure_of
 from mpdoctor.source.interpreter.containers import element_of
 from mpdoctor.source.interpreter.state.interpreter_state import State
 from mpdoctor.source.joining import joined
@@ -135,3 +137,18 @@ def _elements(value: Value) -> tuple[Value, ...] | None:
     if not isinstance(value, Collection) or value.open or value.kind == "set" or len(value.items) > MOST_ELEMENTS:
         return None
     return value.items
+
+
+def run_command(state: State, callee: Value) -> None:
+    """Follow the function that Hydra or click calls with what the command line says, where the program calls it."""
+    command = callee
+    while isinstance(command, Call) and len(command.args) == 1 and _makes_command(command.callee):
+        command = command.args[0]
+    closure = closure_of(state, command) if command is not callee and isinstance(command, Defined) else None
+    if closure is not None and id(closure.facts) not in state.walk.executed:
+        inline_uncalled(state, closure)
+
+
+def _makes_command(decorator: Value) -> bool:
+    maker = decorator.callee if isinstance(decorator, Call) else decorator
+    return is_api(maker, "hydra.main", "click.command", "click.option", "click.argument")

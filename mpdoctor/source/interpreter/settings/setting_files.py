@@ -14,6 +14,7 @@ from mpdoctor.program.command_line import LOADING_SETTINGS, without_command_line
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.values import Api, Attribute, Collection, Item, Known, Unknown, Value, is_api, known
 from mpdoctor.source.constant_folding import is_computable
+from mpdoctor.source.interpreter.settings.structured import STORED, as_defaults
 from mpdoctor.source.interpreter.state.interpreter_state import State
 from mpdoctor.source.interpreter.state.scopes import Closure, Module
 from mpdoctor.source.joining import joined
@@ -48,6 +49,9 @@ def settings_of_hydra(state: State, closure: Closure) -> dict[str, Value]:
         if not isinstance(decorator, Call) or not is_api(decorator.callee, _HYDRA) or not closure.facts.parameters:
             continue
         place, name = decorator.argument(0, "config_path"), known(decorator.argument(1, "config_name"))
+        if (stored := state.flags.get(f"{STORED}{name}")) is not None:
+            api = Api(decorator.location, _HYDRA)
+            return {closure.facts.parameters[0]: as_defaults(state, stored, api, Known(decorator.location, name))}
         directory = _path_from([_directory_of(_file_of(state, closure.module)), _path_of(state, place)])
         if directory is None or not isinstance(name, str):
             continue
