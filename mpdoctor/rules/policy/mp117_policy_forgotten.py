@@ -162,23 +162,23 @@ def _is_built_again(facts: SourceFacts, model: Call, clearing: Call, setting: Ca
     policies = policies_inside(facts, model) - {"float32"}
     if not setting.order < model.order < clearing.order or not policies or not policies <= set(HALF_POLICIES):
         return False
-    places = [_place_in(facts, call) for call in (setting, model, clearing)]
-    later = [_place_in(facts, call) for call in half_policy_calls(facts) if call.order > clearing.order]
+    places = [_places_in(facts, call) for call in (setting, model, clearing)]
+    later = [_places_in(facts, call) for call in half_policy_calls(facts) if call.order > clearing.order]
     tree = tree_of(facts)
-    if tree is None or None in places:
+    if tree is None or not all(places):
         return False
     loops = (node for node in ast.walk(tree) if isinstance(node, (ast.For, ast.While)))
     return any(
-        [_is_in(loop, place) for place in places] == [False, True, True]
-        and not any(_is_in(loop, place) for place in later)
+        [_is_in(loop, around) for around in places] == [False, True, True]
+        and not any(_is_in(loop, around) for around in later)
         for loop in loops
     )
 
 
-def _place_in(facts: SourceFacts, call: Call) -> Location | None:
-    """The place of a call in this file, or of the call whose function makes it."""
-    return next((place for place in (*call.context.callers, call.location) if place.path == facts.path), None)
+def _places_in(facts: SourceFacts, call: Call) -> list[Location]:
+    """The places in this file of a call, and of the calls whose functions make it."""
+    return [place for place in (*call.context.callers, call.location) if place.path == facts.path]
 
 
-def _is_in(loop: ast.For | ast.While, place: Location | None) -> bool:
-    return place is not None and loop.lineno < place.line <= (loop.end_lineno or loop.lineno)
+def _is_in(loop: ast.For | ast.While, places: list[Location]) -> bool:
+    return any(loop.lineno < place.line <= (loop.end_lineno or loop.lineno) for place in places)
