@@ -44,14 +44,14 @@ from mpdoctor.program.events import Call, Read
 from mpdoctor.program.instances import class_of
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Instance
-from mpdoctor.program.values import Api, Attribute, Collection, options, walk
+from mpdoctor.program.values import Api, Attribute, Collection, is_api, options, walk
 from mpdoctor.semantics.source.edits.attributes import attribute_renamed
 from mpdoctor.semantics.source.edits.expressions import argument_at, call_of, put_around, replaced, safe_fix, text_of
 from mpdoctor.semantics.source.optimizers.attribute_access import reads
 from mpdoctor.semantics.source.optimizers.scaling import SCALING, scales
 from mpdoctor.semantics.source.optimizers.wrappers import WRAPPER, wrapped
 from mpdoctor.semantics.source.programs.running_functions import functions_around, surrounding
-from mpdoctor.semantics.wording import receiver_text, text_at
+from mpdoctor.semantics.wording import place_of, receiver_text, text_at
 
 SEVERITY = Severity.ERROR
 FIXES = ("safe",)
@@ -66,6 +66,7 @@ LEAVES_UNBUILT = ("scale_loss", "print", "isinstance", "type", "id", "repr", "st
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
     yield from _called(facts)
+    yield from _called_by_another_name(facts)
     if facts.keras.is_keras3:
         yield from _not_built(facts)
         yield from _before_the_first_update(facts)
@@ -109,6 +110,37 @@ def _called(facts: SourceFacts) -> Iterator[Finding]:
             read.location,
             fix=_uncalled(facts, read, right),
         )
+
+
+def _called_by_another_name(facts: SourceFacts) -> Iterator[Finding]:
+    """`scale = optimizer.loss_scale`, and later `scale()`, where the program does not ask whether it can be called."""
+    for call in facts.method_calls(*NUMBERS):
+        number = call.callee
+        is_written = (call.location.line, call.location.column) == (number.location.line, number.location.column)
+        if is_written or not isinstance(number, Attribute) or call.context.guarded or _asks_first(call):
+            continue
+        exists = not (facts.keras.is_keras3 and number.name == "loss_scale")
+        if exists and wrapped(facts, number.of, call):
+            read = text_at(facts, number.location)
+            yield Finding(
+                f"This calls `{read}` ({place_of(facts, number.location, call.location)}), which is a number, not a "
+                "method: it raises.",
+                "Use the number as it is, without the parentheses.",
+                call.location,
+                fix=_without_parentheses(facts, call),
+            )
+
+
+def _asks_first(call: Call) -> bool:
+    tests = (value for branch in call.context.branches for value in walk(branch.test))
+    return any(isinstance(test, Call) and is_api(test.callee, "builtins.callable") for test in tests)
+
+
+def _without_parentheses(facts: SourceFacts, call: Call) -> Fix | None:
+    text = text_of(facts, call.location)
+    if text is None or not text.endswith("()") or not text[:-2].isidentifier():
+        return None
+    return safe_fix("Leave out the parentheses", replaced(facts, call.location, text[:-2]))
 
 
 def _uncalled(facts: SourceFacts, read: Read, name: str) -> Fix | None:
