@@ -47,7 +47,13 @@ from mpdoctor.semantics.source.edits.statements import line_behind, statement_at
 from mpdoctor.semantics.source.layers.model_layers import TRAINING, layer_name, policies_set
 from mpdoctor.semantics.source.programs.graph_rewrites import rewrites
 from mpdoctor.semantics.source.programs.models import is_model
-from mpdoctor.semantics.source.programs.used_values import is_name_before, returned_to, text_before, used_values
+from mpdoctor.semantics.source.programs.used_values import (
+    attributes_unread,
+    is_name_before,
+    returned_to,
+    text_before,
+    used_values,
+)
 
 SEVERITY = Severity.WARNING
 FIXES = ("unsafe",)
@@ -58,9 +64,10 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     made = [call for call in facts.calls_of(POLICY) if _makes_half_policy(call)]
     if not made or facts.is_imported or not _builds_models(facts) or _is_mixed_anyway(facts):
         return
-    used = used_values(facts)
+    unread = attributes_unread(facts)
+    used = used_values(facts, unread)
     for policy in made:
-        place = _reported_at(facts, policy) if id(policy) not in used else None
+        place = _reported_at(facts, policy, unread) if id(policy) not in used else None
         if place is not None:
             name = policies_named(policy.argument(0, "name"))[0]
             yield Finding(
@@ -101,9 +108,9 @@ def _builds_models(facts: SourceFacts) -> bool:
     return any(is_model(call) or layer_name(call) for call in facts.calls) or any(facts.method_calls(*TRAINING))
 
 
-def _reported_at(facts: SourceFacts, policy: Call) -> Location | None:
-    """The place at which an unused policy is reported: where `name = Policy(…)` or a bare statement makes it; if a
-    function of another file makes it, where that is called.
+def _reported_at(facts: SourceFacts, policy: Call, unread: frozenset[str]) -> Location | None:
+    """The place at which an unused policy is reported: where `name = Policy(…)`, `self.name = Policy(…)` or a bare
+    statement makes it; if a function of another file makes it, where that is called.
 
     None for others: a policy in a list, a class or a module's constant may be used from elsewhere. A policy made by a
     function of a file that is not at hand is judged by that function alone."""
@@ -113,6 +120,10 @@ def _reported_at(facts: SourceFacts, policy: Call) -> Location | None:
     if not facts.lines_of(made.path):
         return made if policy.context.function is not None and not facts.incomplete else None
     place = returned_to(facts, policy)
+    holder, _, written = text_before(facts, place).removesuffix("=").partition(".")
+    attribute = written.partition(":")[0].strip()
+    if holder == "self" and attribute in unread and not attribute.isupper():
+        return made if place.path == made.path else place
     if place is not made and _is_dropped(facts, place):
         return made if place.path == made.path else place
     may_be_constant = place is not made or policy.context.function is None

@@ -6,16 +6,18 @@ from collections.abc import Iterator
 
 from mpdoctor.facts.location import Location
 from mpdoctor.program.events import Call, Operation
-from mpdoctor.program.instances import is_call_of
+from mpdoctor.program.instances import class_of, is_call_of
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Api, Attribute, Value, known, options
 
 NULLCONTEXT = "contextlib.nullcontext"
+_READING_ANY = ("builtins.getattr", "builtins.vars", "dataclasses.asdict", "operator.attrgetter", "copy.copy")
 
 
-def used_values(facts: SourceFacts) -> set[int]:
-    """The ids of the values that the program uses for more than printing or logging."""
-    waiting = list(_mentioned(facts))
+def used_values(facts: SourceFacts, unread: frozenset[str] = frozenset()) -> set[int]:
+    """The ids of the values that the program uses for more than printing or logging, or for keeping them in attributes
+    with the names `unread`."""
+    waiting = list(_mentioned(facts, unread))
     seen: set[int] = set()
     for value in waiting:
         for option in options(value):
@@ -25,7 +27,25 @@ def used_values(facts: SourceFacts) -> set[int]:
     return seen
 
 
-def _mentioned(facts: SourceFacts) -> Iterator[Value | None]:
+def attributes_unread(facts: SourceFacts) -> frozenset[str]:
+    """The names of attributes that methods of the program's own plain classes set and nothing reads; none where the
+    program reads attributes whose names it does not write out."""
+    written = {write.name for write in facts.writes if class_of(write.of) is not None}
+    read = {read.name for read in facts.reads}
+    calls = facts.calls_of(*_READING_ANY) if written - read else ()
+    if "__dict__" in read or any(not isinstance(known(call.argument(1)), str) for call in calls):
+        return frozenset()
+    of_others = {name for own in facts.classes if any(own.library_bases()) for name in own.attributes}
+    in_bodies = {
+        name
+        for own in facts.classes
+        for name, value in own.attributes.items()
+        if any(isinstance(option, Call) and option.context.function is None for option in options(value))
+    }
+    return frozenset(written - read - of_others - in_bodies)
+
+
+def _mentioned(facts: SourceFacts, unread: frozenset[str]) -> Iterator[Value | None]:
     """The values that are called, passed, computed with, stored or returned, except in text that is only shown."""
     for call in facts.calls:
         if not _only_shows(call):
@@ -35,12 +55,12 @@ def _mentioned(facts: SourceFacts) -> Iterator[Value | None]:
         if not _makes_text(operation) and not _asks_for_none(operation):
             yield from operation.operands
     for write in facts.writes:
-        yield from (write.value, write.index)
+        yield from () if write.name in unread else (write.value, write.index)
     # The result of a function whose calls were followed is seen again where it is used.
     yield from (returned.value for returned in facts.returns if not returned.context.callers)
     yield from (opened.value for opened in facts.withs if not is_call_of(opened.value, NULLCONTEXT))
     for own in facts.classes:
-        yield from own.attributes.values()
+        yield from (value for name, value in own.attributes.items() if name not in unread)
 
 
 def _asks_for_none(test: Value) -> bool:
