@@ -6,6 +6,7 @@ import posixpath
 from collections.abc import Iterator
 
 from mpdoctor.knowledge.half_dtypes import HALF_POLICIES
+from mpdoctor.program.command_line import without_command_line
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.instances import is_call_of
 from mpdoctor.program.policy_settings import UNSURE, PolicyName
@@ -90,9 +91,9 @@ def written_elsewhere(facts: SourceFacts, load: Call) -> list[SavedFile]:
 
 
 def _writers_in_other_arms(facts: SourceFacts, load: Call, there: list[tuple[Value | None, Call]]) -> list[Call]:
-    """The models that an earlier run may have left in the file, by a path that is written out: one of them is saved or
-    made where the program does not load, and all are known, under a policy or under none. A model that was loaded from
-    the file leaves it as it is."""
+    """The models that an earlier run may have left in the file, by a path that is written out, if only as an argument's
+    default: one of them is saved or made where the program does not load, and all are known, under a policy or under
+    none. A model that was loaded from the file leaves it as it is."""
     path = _path_of(load)
     written = [(model, save) for value, save in there for model in options(value) if not is_load_of(model, path)]
     made = [model for model, _ in written if isinstance(model, Call)]
@@ -103,7 +104,7 @@ def _writers_in_other_arms(facts: SourceFacts, load: Call, there: list[tuple[Val
         for context in (save.context, model.context)
     )
     is_clear = len(made) == len(written) and not any(is_doubtful(policies_inside(facts, model)) for model in made)
-    return made if is_clear and text_of(path) and any(apart) else []
+    return made if is_clear and text_of(_where_nothing_is_told(path)) and any(apart) else []
 
 
 def is_load_of(model: Value, path: Value | None) -> bool:
@@ -161,13 +162,21 @@ def _is_one_attribute(one: Value, other: Value) -> bool:
 
 
 def ending_of(path: Value | None) -> str:
-    """The last part of a path, as far as it is written out: "model.keras" for `os.path.join(out, "model.keras")`."""
+    """The last part of a path, as far as it is written out: "model.keras" for `os.path.join(out, "model.keras")`, and
+    for an argument with this default."""
+    path = _where_nothing_is_told(path)
     while path is not None and not isinstance(path, Known):
         path = _without_str(path)
         parts = path.args if isinstance(path, Call) and isinstance(path.callee, Api) else ()
         parts = path.operands if isinstance(path, Operation) else parts
-        path = parts[-1] if parts else None
+        path = _where_nothing_is_told(parts[-1]) if parts else None
     return path.value if isinstance(path, Known) and isinstance(path.value, str) else ""
+
+
+def _where_nothing_is_told(path: Value | None) -> Value | None:
+    """A path, or of an argument of the command line its default."""
+    choices = without_command_line(path)
+    return choices[0] if len(choices) == 1 else path
 
 
 def text_of(path: Value | None) -> str:
