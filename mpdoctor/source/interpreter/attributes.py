@@ -51,7 +51,10 @@ def evaluate_attribute(state: State, node: ast.Attribute, is_called: bool = Fals
         value = _read_attribute(state, value, read, is_called and read is node)
     if not is_called and isinstance(value, Attribute) and isinstance(value.of, Collection):
         state.walk.methods_by_name[id(value)] = (value, node.value)
-    return value
+    is_known = (
+        not state.frame.otherwise or not isinstance(value, Known) or ast.unparse(node) not in state.frame.otherwise
+    )
+    return value if is_known else Unknown(value.location)
 
 
 def _library_attribute(state: State, root: Api, dotted: list[ast.Attribute]) -> Value:
@@ -70,9 +73,8 @@ def _or_default_of_flag(state: State, value: Value) -> Value:
 def _read_attribute(state: State, of: Value, node: ast.Attribute, is_called: bool) -> Value:
     location = state.place(node)
     if not isinstance(of, (Either, Api, Module)):
-        name_at = state.module.source.attribute_name(node)
         value = attribute_of(state, of, node.attr, location, is_called)
-        record_read(state, of, node.attr, location, name_at, is_called)
+        record_read(state, of, node.attr, location, state.module.source.attribute_name(node), is_called)
         return value
     found, others = [], []
     of = without_none(of)

@@ -21,7 +21,7 @@ from mpdoctor.source.interpreter.containers import element_of, elements_in_turn,
 from mpdoctor.source.interpreter.dispatch import evaluate, execute_block
 from mpdoctor.source.interpreter.expressions import evaluate_test
 from mpdoctor.source.interpreter.hidden_failures import TryNode, answers_of_imports, hiding_handlers
-from mpdoctor.source.interpreter.questions import question_of_arm
+from mpdoctor.source.interpreter.questions import asked_otherwise, question_of_arm
 from mpdoctor.source.interpreter.ruled_out import leave_out
 from mpdoctor.source.interpreter.state.interpreter_state import State
 from mpdoctor.source.interpreter.state.scopes import merged_names
@@ -41,6 +41,7 @@ def execute_if(state: State, node: ast.If) -> bool:
             state.module.main_blocks.append(node.body)
         return execute_block(state, node.body if certain else node.orelse)
     before, outer, question = state.scope.names, state.context, question_of(node.test, test)
+    otherwise = state.frame.otherwise
     ends: list[dict[str, Value]] = []
     branches = []
     for taken, body in ((True, node.body), (False, node.orelse)):
@@ -50,16 +51,18 @@ def execute_if(state: State, node: ast.If) -> bool:
         leave_out(state, node.test, taken)
         guards = guarded_in_arm(outer, taken, question)
         state.context = state.context.but(**guards, branches=(*outer.branches, branch))
+        state.frame.otherwise = otherwise | asked_otherwise(node.test, test, taken)
         if execute_block(state, body):
             ends.append(state.scope.names)
             branches.append(branch)
-        state.context = outer
+        state.context, state.frame.otherwise = outer, otherwise
     if not ends:
         state.scope.names = before
         return False
     state.scope.names = merged_names(ends)
     if len(ends) == 1:  # what follows is the rest of the other arm
         (way,) = branches
+        state.frame.otherwise = otherwise | asked_otherwise(node.test, test, way.taken)
         branch = Branch(way.statement, way.taken, way.test, state.frame.ends_program, way.parts, way.question)
         guards = guarded_in_arm(outer, branch.taken, question)
         state.context = state.context.but(**guards, branches=(*outer.branches, branch))

@@ -13,7 +13,7 @@ from mpdoctor.source.existence_checks import asks_whether_it_works, guarded_in_a
 from mpdoctor.source.interpreter.assignments import assign
 from mpdoctor.source.interpreter.containers import contents_of, element_of, spread_out, united
 from mpdoctor.source.interpreter.dispatch import evaluate
-from mpdoctor.source.interpreter.questions import question_of_arm
+from mpdoctor.source.interpreter.questions import asked_otherwise, question_of_arm
 from mpdoctor.source.interpreter.ruled_out import leave_out
 from mpdoctor.source.interpreter.state.interpreter_state import State
 from mpdoctor.source.interpreter.state.recording import record_operation
@@ -129,8 +129,11 @@ def evaluate_conditional(state: State, node: ast.IfExp) -> Value:
             arm_of = Branch(id(node), taken, test, parts=parts[taken], question=asked)
             state.context = before.but(**guards, branches=(*before.branches, arm_of))
             left_out = leave_out(state, node.test, taken)
+            otherwise = state.frame.otherwise
+            state.frame.otherwise = otherwise | asked_otherwise(node.test, test, taken)
             found.append(evaluate(state, arm))
             state.choose(found[-1])
+            state.frame.otherwise = otherwise
             state.scope.names.update(left_out)
             state.context = before
     return joined(found)

@@ -43,3 +43,11 @@ def _without_negation(asked: ast.expr) -> tuple[str, bool]:
         symbol = _SAYING_NO.get(kind) or _SAYING_YES[kind]
         return f"{ast.unparse(asked.left)} {symbol} {ast.unparse(asked.comparators[0])}", kind in _SAYING_YES
     return ast.unparse(asked), True
+
+
+def asked_otherwise(asked: ast.expr, test: Value, taken: bool) -> frozenset[str]:
+    """The attributes in a test, as they are written, of which this arm gets something else than what this walk knows:
+    `self.name` in the second arm of `if self.name == "float32"` where that is its name."""
+    if not isinstance(test, Known) or bool(test.value) is taken:
+        return frozenset()
+    return frozenset(ast.unparse(node) for node in ast.walk(asked) if isinstance(node, ast.Attribute))

@@ -182,7 +182,8 @@ class Frame:
     a part of a library could not be imported; `keywords_set` holds
     what the function itself puts into its `**keywords`; `at_yield` runs where it yields: the body of a `with`, of which
     the function is the context manager; `entered` is the context in which it began; `names` are its own when it has
-    ended; `caller` is what called it, where the program is seen to."""
+    ended; `caller` is what called it, where the program is seen to; `otherwise` holds the attributes that have another
+    value in the arm in hand than this walk knows."""
 
     function: FunctionFacts | None = None
     entered: Context = field(default_factory=Context)
@@ -195,6 +196,7 @@ class Frame:
     at_yield: Callable[[Value], None] | None = None
     names: dict[str, Value] = field(default_factory=dict)
     caller: Frame | None = None
+    otherwise: frozenset[str] = frozenset()
 
     def is_called_by(self, other: Frame) -> bool:
         """Whether the other one has called it, or what has called it."""
