@@ -152,7 +152,11 @@ def _attribute_of_class(
         if name in cls.methods:
             is_instance = not isinstance(of, Defined)
             return _bound_method(state, cls.methods[name], of if is_instance else None, itself, location)
-    return None
+    metaclass = state.metaclasses.get(id(own)) if isinstance(of, Defined) and state.metaclasses else None
+    method = None if metaclass is None else metaclass.find_method(name)
+    if metaclass is None or method is None:
+        return None if metaclass is None else metaclass.attributes.get(name)
+    return _bound_method(state, method, of, of, location)
 
 
 def _attribute_asked_for(state: State, own: ClassFacts, of: Value, name: str, location: Location) -> Value | None:

@@ -14,6 +14,7 @@ from mpdoctor.program.values import Api, Attribute, Value, options
 from mpdoctor.source.interpreter.call_inlining import SETTING_UP, inline_call
 from mpdoctor.source.interpreter.calls.callees import TRANSPARENT, closure_of
 from mpdoctor.source.interpreter.calls.calls import call_value
+from mpdoctor.source.interpreter.calls.metaclass_calls import tell_metaclass
 from mpdoctor.source.interpreter.containers import spread_out
 from mpdoctor.source.interpreter.dispatch import evaluate, execute_block
 from mpdoctor.source.interpreter.settings.data_classes import default_of_field, remember_members
@@ -212,6 +213,7 @@ def execute_class(state: State, node: ast.ClassDef) -> bool:
     closures[first:] = sorted(closures[first:], key=_setting_up_first)
     value = Defined(location, own)
     _tell_base(state, own, value, given)
+    tell_metaclass(state, own, value, bases, dict(given).get("metaclass"))
     for decorator in reversed(decorators):
         if isinstance(decorator, Defined) and isinstance(decorator.of, FunctionFacts):
             call_value(state, decorator, (value,), location)  # it may keep the class somewhere

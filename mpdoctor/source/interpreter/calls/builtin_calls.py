@@ -31,6 +31,7 @@ from mpdoctor.source.interpreter.calls.container_calls import (
 )
 from mpdoctor.source.interpreter.calls.container_methods import call_method_of_container
 from mpdoctor.source.interpreter.calls.entered_by_hand import enter_by_hand
+from mpdoctor.source.interpreter.calls.metaclass_calls import class_from_base
 from mpdoctor.source.interpreter.containers import chained, contents_of
 from mpdoctor.source.interpreter.name_lookup import find
 from mpdoctor.source.interpreter.settings.command_line import arguments_as_dictionary, remember_argument
@@ -247,6 +248,8 @@ def call_known_method(state: State, callee: Attribute, call: Call, node: ast.Cal
         keep_items(state, of.instance, call.args, call.keywords)
         _remember_base_arguments_of(state, of.behind, call.keywords, node)
         return None
+    if isinstance(of, Super) and state.walk.class_made is not None:
+        return class_from_base(state, callee.name)
     if isinstance(of, Known) and not call.open:
         return value_from_method(of, callee.name, call.args, call.keywords, call.location)
     if isinstance(of, Collection):

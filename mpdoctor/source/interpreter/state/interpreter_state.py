@@ -77,6 +77,8 @@ class Walk:
         The event behind which the walk ends; modules that it has read so far.
     settings_read
         The files of settings that the program may read, with the digests of their bytes.
+    class_made
+        The class for which a metaclass' methods are being followed.
     """
 
     guarded: bool = False
@@ -102,6 +104,7 @@ class Walk:
     last_order: int = MOST_EVENTS
     modules_read: int = 0
     settings_read: dict[str, str] = field(default_factory=dict)
+    class_made: Value | None = None
 
 
 @dataclass(eq=False, repr=False, slots=True)
@@ -131,6 +134,8 @@ class State:
         Of one instance, by id of the Call that made it.
     members
         The enumeration of which a constant is a member.
+    metaclasses
+        The user's own metaclass of a class, by the class' id.
     flags
         Defaults of the command line's flags, by name; and the epsilon of Keras that the program sets.
     walk
@@ -159,6 +164,7 @@ class State:
     closures: dict[int, Closure] = field(default_factory=dict)
     attributes: dict[int, dict[str, Value]] = field(default_factory=dict)
     members: dict[Value, ClassFacts] = field(default_factory=dict)
+    metaclasses: dict[int, ClassFacts] = field(default_factory=dict)
     flags: dict[str, Value] = field(default_factory=dict)
     walk: Walk = field(default_factory=Walk)
 
