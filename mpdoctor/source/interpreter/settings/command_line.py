@@ -42,7 +42,7 @@ def remember_argument(state: State, call: Call) -> None:
         if is_text_or_number(default) and _is_kept(call, default):
             assert default is not None
             const = call.keyword("const") if known(call.keyword("action")) == "store_const" else None
-            default = joined((default, const)) if const is not None and is_told(const) else default
+            default = joined((default, const)) if const is not None and is_text_or_number(const) else default
             held = state.attributes.get(id(parser))
             if held is None:
                 held = state.walk.side_effects.created({})
@@ -88,10 +88,10 @@ def arguments_as_dictionary(state: State, args: tuple[Value, ...], location: Loc
     parser = None if parsed is None else _parser_of(parsed.receiver)
     if parser is None:
         return None
-    held = state.attributes.get(id(parser), {})
-    told = {name: joined((default, Attribute(location, args[0], name))) for name, default in held.items()}
-    told |= state.attributes.get(id(parsed), {})
-    return Collection(location, "dict", tuple(told.values()), tuple(Known(location, name) for name in told), open=True)
+    defaults = state.attributes.get(id(parser), {})
+    held = {name: joined((default, Attribute(location, args[0], name))) for name, default in defaults.items()}
+    held |= state.attributes.get(id(parsed), {})
+    return Collection(location, "dict", tuple(held.values()), tuple(Known(location, name) for name in held), open=True)
 
 
 def defaults_of_command(facts: FunctionFacts) -> dict[str, Value]:
