@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any, Callable, NamedTuple
 
+from mpdoctor.examiner.probe.earlier_calls import EarlierCalls
+
 if TYPE_CHECKING:
     from mpdoctor.examiner.probe.observed_optimizer import ObservedOptimizer
     from mpdoctor.examiner.probe.training_under_way import TrainingUnderWay
@@ -22,11 +24,13 @@ class Again(NamedTuple):
 
 
 class StepCount:
-    """`calls`: how many calls of a train function, or of a loop's own one, have ended."""
+    """`calls`: how many calls of a train function, or of a loop's own one, have ended. `earlier`: those that took the
+    last steps, in a program that takes gradients by anything but variables."""
 
     def __init__(self, training: TrainingUnderWay) -> None:
         self._training = training
         self.calls = 0
+        self.earlier = EarlierCalls()
         self._reported = self._first_step_at = 0.0
         self._since: list[Callable[[], object]] = []  # what was run since the last step, as gradients are added up
 
@@ -54,6 +58,8 @@ class StepCount:
             self._since = []
             self._note_steps(moved, now)
             for observed in moved:
+                if training.session.tapes.took_inner:
+                    self.earlier.note(observed, repeat, given)
                 if observed.failing is not None:
                     observed.failing.note_batch(given, repeat)
         if self._rounds() >= training.wanted or self.calls >= CALLS_A_STEP * training.wanted:

@@ -67,7 +67,7 @@ def _compare_with_float32(
     """Report what the training loses against float32: of `--reference` the whole comparison, else gradients alone."""
     if looks_closer:
         tell_hidden_overflows(training.session, training.replay, observed_optimizers)
-        tell_inner_gradients(training.session, training.replay, observed_optimizers)
+        tell_inner_gradients(training.session, training.replay, observed_optimizers, training.count.earlier)
     if training.reference is not None:
         run_again = functools.partial(_run_again, training)
         training.reference.tell(observed_optimizers, failure, training.optimizers.all, run_again)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Callable
 import tensorflow as tf
 
 from mpdoctor.examiner.capture import data as data_facts
+from mpdoctor.examiner.probe.eager_calls import repeated_call
 from mpdoctor.examiner.probe.graph_stop import InGraphStop
 from mpdoctor.examiner.probe.mended_runs import step_until_mended
 from mpdoctor.examiner.probe.observed_optimizer import ObservedOptimizer
@@ -174,7 +175,7 @@ class TrainingUnderWay:
     def after_call(self, function: Callable[..., object], args: tuple[object, ...], kwargs: dict[str, object]) -> None:
         """Called after the outermost tf.function of a custom loop: it may have trained."""
         again = Again(function, lambda given: function(*given[0], **given[1]), (args, kwargs))
-        self.after_step(lambda: function(*args, **kwargs), (args, kwargs), again)
+        self.after_step(lambda: repeated_call(function, args, kwargs), (args, kwargs), again)
 
     @own_work
     def stopped_in_graph(
@@ -184,7 +185,7 @@ class TrainingUnderWay:
         if self.second.is_running:
             return
         again = Again(function, lambda given: function(*given[0], **given[1]), (args, kwargs))
-        self.after_step(lambda: function(*args, **kwargs), again=again)
+        self.after_step(lambda: repeated_call(function, args, kwargs), again=again)
         self.conclude("budget")
 
     def first_error_of_call(
@@ -195,7 +196,7 @@ class TrainingUnderWay:
         if self._has_looked_at_error or self.is_repeating:
             return error
         count = self.session.mender.count
-        first = self.replay.first_error(error, lambda: function(*args, **kwargs))
+        first = self.replay.first_error(error, lambda: repeated_call(function, args, kwargs))
         self._has_looked_at_error = self.session.mender.count == count
         return first
 

@@ -1,8 +1,10 @@
-"""Inner gradients, which a step takes while another tape records (in a gradient penalty, say): those of the last batch,
-run again in float16 and in float32, are compared. Costs nothing in a program without any."""
+"""Inner gradients, which a step takes while another tape records (in a gradient penalty, say): those of the last batch
+that takes some, run again in float16 and in float32, are compared. Costs nothing in a program without any."""
 
 from __future__ import annotations
 
+import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Callable, NamedTuple
 
 import numpy as np
@@ -18,6 +20,7 @@ from mpdoctor.facts.location import Location
 from mpdoctor.facts.reference import InnerGradientFacts
 
 if TYPE_CHECKING:
+    from mpdoctor.examiner.probe.earlier_calls import EarlierCalls
     from mpdoctor.examiner.probe.observed_optimizer import ObservedOptimizer
     from mpdoctor.examiner.reference.twin_steps import KeptStep, StepRunner
     from mpdoctor.examiner.replay.step_replay import StepReplay
@@ -71,20 +74,39 @@ class InnerGradientWatch:
         return gradients
 
 
-def tell_inner_gradients(session: Session, look: StepReplay, reported: list[ObservedOptimizer]) -> None:
-    """Measure, by its last batch, the inner gradients of each training that was reported last, and send them."""
+def tell_inner_gradients(
+    session: Session, look: StepReplay, reported: list[ObservedOptimizer], earlier: EarlierCalls
+) -> None:
+    """Measure the inner gradients of each training that was reported last, by its last batch, and send them. Where no
+    last batch takes any, as with a penalty of every fourth step, by the last batch that does."""
     if not session.tapes.took_inner or not session.watch.saw((HALF,)):
         return
-    for place, observed in enumerate(reported):
-        session.events.stage("comparing with float32")
-        measurement = ReferenceMeasurement(look, session.watch, len(observed.steps), SHARE * session.request.budget)
-        try:
-            with measurement.last_step(observed) as (runner, kept):
-                found = _compared(observed, runner, kept)
-        except NotComparable:  # nobody knows what it is in float32
-            continue
-        if found:
-            session.events.send(InnerGradients(place - len(reported), found))
+    until = time.monotonic() + SHARE * session.request.budget
+    for batches in (slice(1), slice(1, None)):
+        measured = False
+        for place, observed in enumerate(reported):
+            session.events.stage("comparing with float32")
+            measurement = ReferenceMeasurement(look, session.watch, len(observed.steps), SHARE * session.request.budget)
+            with suppress(NotComparable), measurement.last_step(observed) as (runner, kept):
+                last = [kept, *(kept._replace(repeat=repeat) for repeat in earlier.of(observed)[1:])]
+                found = _first_found(observed, runner, last[batches], until)
+                if found:
+                    session.events.send(InnerGradients(place - len(reported), found))
+                    measured = True
+        if measured:
+            return
+
+
+def _first_found(
+    observed: ObservedOptimizer, runner: StepRunner, steps: list[KeptStep], until: float
+) -> tuple[InnerGradientFacts, ...]:
+    """The inner gradients of the first of these steps that takes any that can be compared. Raises NotComparable: nobody
+    knows what they are in float32."""
+    for step in steps:
+        found = _compared(observed, runner, step)
+        if found or time.monotonic() > until:
+            return found
+    return ()
 
 
 def _compared(observed: ObservedOptimizer, runner: StepRunner, kept: KeptStep) -> tuple[InnerGradientFacts, ...]:

@@ -7,8 +7,8 @@ and came out right when its target was scaled and the result divided again). Whe
 values are inf. The penalty, `(norm - 1)²` or a sum of squares, is then computed from zeros or NaN.
 
 In many critics it is neither: then nothing is lost. A check that trains the program runs the last batch once more in
-float32 and compares. Where the gradient is the same, this is advice; where the batch takes none, or cannot be run in
-float32, nobody knows, and it stays a warning.
+float32 and compares; where that batch takes no penalty, the last one that does, among 16. Where the gradient is the
+same, this is advice; where none takes it, or it cannot be run in float32, nobody knows, and it stays a warning.
 
 ## Flagged
 ```python
@@ -113,8 +113,8 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
         lost = [seen for seen in training.inner_gradients if seen.location == line and seen.is_lost]
         if lost:
             yield Finding(
-                f"In the last batch of the short training this inner gradient {_lost(lost[0])}: it runs through "
-                "float16 layers without a loss scale.",
+                f"In the last batch of the short training that takes it, this inner gradient {_lost(lost[0])}: it runs "
+                "through float16 layers without a loss scale.",
                 HELP,
                 line,
                 model=training.model.id,
@@ -136,7 +136,7 @@ def in_light_of(finding: Finding, training: TrainingFacts) -> Finding:
     return dataclasses.replace(
         finding,
         message="This inner gradient runs through float16 layers without a loss scale. It came to no harm in the last "
-        f"batch of the short training: {_kept(worst)}. Where it falls below 3e-08, it becomes zero.",
+        f"batch of the short training that takes it: {_kept(worst)}. Where it falls below 3e-08, it becomes zero.",
         severity=Severity.INFO,
         fix=None,
         evidence={**finding.evidence, "numbers": worst.numbers, "flushed": worst.flushed, "apart": worst.apart},
