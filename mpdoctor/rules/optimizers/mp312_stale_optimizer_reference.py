@@ -70,7 +70,7 @@ from mpdoctor.semantics.source.optimizers.gradients import (
 )
 from mpdoctor.semantics.source.optimizers.scaling import SCALING, scaling_calls
 from mpdoctor.semantics.source.optimizers.wrappers import starting_scale_in_words, wrappings
-from mpdoctor.semantics.source.programs.branches import exclude_each_other
+from mpdoctor.semantics.source.programs.branches import exclude_each_other, is_absent
 from mpdoctor.semantics.wording import name_of_optimizer, receiver_text
 
 SEVERITY = Severity.ERROR
@@ -93,6 +93,8 @@ def _applied_bare(facts: SourceFacts, wrapping: Call, inner: Call) -> Iterator[F
     by_compile = wrapping.method == "compile"
     for apply in facts.method_calls(*APPLYING, "minimize"):
         if apply.receiver is not inner or any(receiver is not inner for receiver in receivers(facts, apply)):
+            continue
+        if is_absent(wrapping, apply.context):
             continue
         scalings = _scaling_calls(facts, apply)
         scaled = any(_is_of_wrapper(call, wrapping) for call in scalings)

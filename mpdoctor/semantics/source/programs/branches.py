@@ -81,6 +81,21 @@ def is_for_float32(context: Context) -> bool:
     return any(_says_float32(option, taken) for test, taken in answers for option in options(test))
 
 
+def is_absent(value: Value, context: Context) -> bool:
+    """Whether an event stands where the program has found that this value is not there: in the `else` of
+    `if wrapper is not None:`, in `if not wrapper:`."""
+    answers = (answer for branch in context.branches for answer in _answered(branch))
+    return any(option is value for test, taken in answers for option in options(_absent_by(test, taken)))
+
+
+def _absent_by(test: Value, taken: bool) -> Value | None:
+    """What is None, or false, where a test has this answer. None where it says nothing of that."""
+    if isinstance(test, Operation) and test.operator in ("is", "is not") and len(test.operands) == 2:
+        is_none = known(test.operands[1]) is None and taken is (test.operator == "is")
+        return test.operands[0] if is_none else None
+    return None if taken else test
+
+
 def _says_float32(test: Value, taken: bool) -> bool:
     if isinstance(test, Call) and test.method in ("startswith", "endswith") and isinstance(test.callee, Attribute):
         return not taken and _is_half(known(test.argument(0)))
