@@ -85,6 +85,10 @@ MASKS = ("sequence_mask", "logical_not", "logical_and", "logical_or", "band_part
 COMBINING = ("maximum", "minimum", "multiply")
 ONES = ("ones", "ones_like")
 NAMES = ("mask", "padding")
+LIMIT_OF_MASKS = 1e6  # smaller positive factors are units: meters in kilometers, a price in thousands
+HELP_FOR_ANY_FACTOR = (
+    "Compute this product in float32: cast the other factor first, `tf.cast(x, tf.float32)`, and what it is added to."
+)
 SMALL_ENOUGH = 10000.0  # a larger one could leave float16's range when a score of the same sign is added
 
 
@@ -99,12 +103,19 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             if is_mask
             else "and so is this product, or it is NaN where the other factor is 0."
         )
+        looks_so = is_mask or _is_limit_of_masks(constant)
         yield Finding(
             f"{_constant_as_written(facts, event, constant)} is infinite in float16, {consequence}",
-            _help(facts, event, constant),
+            _help(facts, event, constant) if looks_so else HELP_FOR_ANY_FACTOR,
             event.location,
-            fix=_fix(facts, event, constant, products),
+            fix=_fix(facts, event, constant, products) if looks_so else None,
         )
+
+
+def _is_limit_of_masks(constant: Value) -> bool:
+    """Whether it is a number that masks are multiplied by: negative, or as large as no unit is."""
+    numbers = numbers_from_value(constant)
+    return max(numbers) < 0 or min(numbers) >= LIMIT_OF_MASKS
 
 
 def _constant_as_written(facts: SourceFacts, event: Operation | Call, constant: Value) -> str:
