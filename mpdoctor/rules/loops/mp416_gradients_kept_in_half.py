@@ -65,11 +65,14 @@ from collections.abc import Iterator
 
 from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.knowledge.wrapper_api import APPLYING
+from mpdoctor.program.dtypes.dtype_names import AUTOCAST
 from mpdoctor.program.dtypes.tensor_dtypes import dtype_named
 from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Value, is_api, options
 from mpdoctor.semantics.source.edits.expressions import argument_at, dtype_named_instead, unsafe_fix
+from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
+from mpdoctor.semantics.source.numbers.precision import precision_of
 from mpdoctor.semantics.source.optimizers.gradients import given_to, is_gradient_call, target, unscales, until_gradients
 from mpdoctor.semantics.source.optimizers.loss_scale_signs import may_be_scaled_in
 from mpdoctor.semantics.source.optimizers.scaling import divided_by_scale
@@ -81,7 +84,7 @@ KEEPING = ("assign_add", "assign")
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
     for kept in facts.method_calls(*KEEPING):
-        if kept.context.guarded or not (facts.dtype_of(kept.receiver) == "float16" or _is_of_keras(kept.receiver)):
+        if kept.context.guarded or not _is_kept_in_half(facts, kept):
             continue
         if _is_unscaled(facts, kept.argument(0)):
             variables = _variables_applied(facts, kept)
@@ -94,6 +97,14 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
                     kept.location,
                     fix=_fix(facts, kept, variables),
                 )
+
+
+def _is_kept_in_half(facts: SourceFacts, kept: Call) -> bool:
+    """Whether the variable is float16: by that name, or by the compute dtype of the policy in force."""
+    dtype = facts.dtype_of(kept.receiver)
+    if dtype == AUTOCAST:
+        return precision_of(facts).half(kept.receiver, kept.context) == "float16" and not asks_for_dtype(kept.context)
+    return dtype == "float16" or _is_of_keras(kept.receiver)
 
 
 def _is_of_keras(variable: Value | None) -> bool:
