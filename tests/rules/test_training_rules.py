@@ -1372,6 +1372,28 @@ def test_weights_that_ran_away_are_marked_as_such(facts: dict[str, Any], ran_awa
         assert found.evidence.get("weights_ran_away", False) is ran_away
 
 
+NO_SCALE = {"steps": tuple(StepFacts(None, True) for _ in range(50))}
+ROUNDED = {"update": 6.3e-6, "variable": "dense/kernel"}
+
+
+@pytest.mark.parametrize(
+    ("facts", "rule"),
+    [
+        ({**stands_still(0.01, 0.0, factor=256.0), **NO_SCALE}, "MP106"),
+        (stands_still(0.01, 0.0, factor=65536.0), None),
+        ({**stands_still(0.01, 0.0, most=4.3e9), **NO_SCALE}, None),
+        ({**stands_still(0.0, 0.0, factor=256.0), **NO_SCALE}, None),
+        ({**PURE, **stands_still(0.01, 0.5, dtype="float16", **ROUNDED)}, "MP107"),
+        ({"model": model(layer("dense")), **stands_still(0.01, 0.5, dtype="float16", **ROUNDED)}, "MP204"),
+        (stands_still(0.01, 0.5, dtype="float32", **ROUNDED), None),
+    ],
+    ids=["not-scaled", "scaled", "no-underflow", "no-rate", "pure-policy", "half-weight", "float32-weight"],
+)
+def test_weights_that_stand_still_are_told_by_their_cause(facts: dict[str, Any], rule: str | None) -> None:
+    (found,) = said("MP909", **facts)
+    assert found.evidence.get("told_by") == rule
+
+
 @pytest.mark.parametrize("more", [{"masked": True}, {"given": "data"}, {"result": "inf"}])
 def test_only_finite_logits_show_that_a_label_is_wrong(more: dict[str, Any]) -> None:
     (finding,) = said("MP907", **in_loss(LABELS, **{"dtype": "float32", "result": "nan", "in_float32": None, **more}))

@@ -47,6 +47,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from mpdoctor.facts.layer import LayerFacts
 from mpdoctor.facts.model import ModelFacts
 from mpdoctor.facts.training import OperationFacts, StandstillFacts, TrainingFacts
 from mpdoctor.facts.written_numbers import magnitude_text
@@ -66,14 +67,29 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
     if verdict_from_training(training)[0] is not Verdict.NO_UPDATE:
         return
     applied = sum(step.applied for step in training.steps)
-    why, remedy = _cause(training, training.standstill or StandstillFacts())
+    seen = training.standstill or StandstillFacts()
+    why, remedy = _cause(training, seen)
+    told_by = _rule_of_cause(training, seen)
     yield Finding(
         f"{applied} steps were applied and not one trainable variable changed.{why}",
         remedy,
         training.model.call.location,
         model=training.model.id,
-        layer=training.standstill.layer or None if training.standstill else None,
+        layer=seen.layer or None,
+        evidence={"told_by": told_by} if told_by else {},
     )
+
+
+def _rule_of_cause(training: TrainingFacts, seen: StandstillFacts) -> str:
+    """The code of the rule that reports this cause where it stands in the program, "" where there is none: gradients
+    that nothing scales, weights in 16 bits."""
+    if seen.learning_rate == 0:
+        return ""
+    if seen.gradient == 0:
+        return "MP106" if seen.factor is not None and training.steps[-1].loss_scale is None else ""
+    if seen.update is None or seen.dtype not in HALF:
+        return ""
+    return "MP107" if _is_pure(training.model, seen) else "MP204"
 
 
 def _cause(training: TrainingFacts, seen: StandstillFacts) -> tuple[str, str]:
@@ -174,11 +190,21 @@ def _in_float32(model: ModelFacts, seen: StandstillFacts) -> str:
     """How the 16-bit variable comes to be float32: by the global policy, by its layer's, or where it is made."""
     if model.global_policy == seen.dtype:
         return f'Keep float32 weights: set_global_policy("mixed_{seen.dtype}") instead of "{seen.dtype}".'
-    holding = [layer for layer in model.layers if seen.variable.startswith(f"{layer.path}/")]
-    layer = max(holding, key=lambda layer: len(layer.path), default=None)
+    layer = _layer_of_variable(model, seen)
     if layer is not None and layer.policy == seen.dtype:
         return f'Give `{layer.path}` `dtype="mixed_{seen.dtype}"`, which keeps float32 weights.'
     return f"Make `{seen.variable}` in float32: leave the `dtype` out where it is made. Keras casts it in `call()`."
+
+
+def _is_pure(model: ModelFacts, seen: StandstillFacts) -> bool:
+    """Whether a policy keeps the variable in 16 bits."""
+    layer = _layer_of_variable(model, seen)
+    return seen.dtype in (model.global_policy, layer.policy if layer is not None else "")
+
+
+def _layer_of_variable(model: ModelFacts, seen: StandstillFacts) -> LayerFacts | None:
+    holding = [layer for layer in model.layers if seen.variable.startswith(f"{layer.path}/")]
+    return max(holding, key=lambda layer: len(layer.path), default=None)
 
 
 def _unscaled(training: TrainingFacts, gradient: float) -> float:

@@ -176,6 +176,15 @@ def test_an_overflow_and_what_came_of_it_are_told_once(cause: str, code: str) ->
     )
 
 
+@pytest.mark.parametrize("cause", ["MP106", "MP107", "MP204"])
+def test_weights_that_stand_still_are_told_once(cause: str) -> None:
+    still = seen("MP909", 30, "training", severity=Severity.ERROR, evidence={"told_by": cause})
+    (spoken,) = merged_findings([seen(cause, 20, severity=Severity.WARNING), still])
+    assert (spoken.code, spoken.severity) == (cause, Severity.ERROR)
+    assert [also.code for also in spoken.also_seen] == ["MP909"]
+    assert codes(merged_findings([still])) == ["MP909"]
+
+
 @pytest.mark.parametrize("code", ["MP902", "MP903", "MP905"])
 def test_a_loss_that_breaks_by_itself_and_what_came_of_it_are_told_once(code: str) -> None:
     loss = seen("MP907", 24, "training", message="The loss is nan at step 1: exp() of numbers up to 20 gives 5e+08.")
