@@ -5,8 +5,9 @@ Such a weight has no float32 copy: an update smaller than its last bit is lost. 
 SGD at 1e-4 and weights of 1, 20 epochs changed the weight by exactly 0 in Keras 3.15, tf_keras 2.21, TensorFlow
 2.15 and 2.10. A weight made without a dtype is stored in float32 and read as float16 inside `call()`.
 
-The numbers of a metric of one's own are the same case: a share of 72,000 samples, counted in two float16 weights, came
-out as 0, because the number of samples was inf (Keras 3.15).
+The numbers of a metric are the same case, Keras' own with `dtype="float16"` among them: of 3000 batches a `Mean` counts
+2048 (Keras 3.15, tf_keras 2.21, TensorFlow 2.15 and 2.10), and a share of 72,000 samples, counted in two float16
+weights, came out as 0, because the number of samples was inf (Keras 3.15).
 
 ## Flagged
 ```python
@@ -53,13 +54,14 @@ from collections.abc import Iterator
 
 from mpdoctor.facts.model import ModelFacts
 from mpdoctor.finding import Finding, Severity
+from mpdoctor.knowledge.api_names import kind_of_class
 from mpdoctor.knowledge.half_dtypes import HALF
 from mpdoctor.program.dtypes.dtype_names import AUTOCAST, is_policy_in_force
 from mpdoctor.program.dtypes.tensor_dtypes import dtype_named, policies_named
 from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import ClassFacts
-from mpdoctor.program.values import Attribute, Value, known
+from mpdoctor.program.values import Api, Attribute, Value, is_api, known
 from mpdoctor.semantics.source.edits.expressions import unsafe_fix, without_keyword
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype, policies_of_instances
 from mpdoctor.semantics.source.layers.layer_variables import (
@@ -105,16 +107,51 @@ def _states_of_metrics(facts: SourceFacts) -> Iterator[Finding]:
         owner, given = state.context.owner or owner_of_weight(state), state.keyword("dtype")
         if owner is None or owner.kind != "metric" or given is None or asks_for_dtype(state.context):
             continue
-        dtype = dtype_named(given, facts.keras)
-        dtype = dtype if dtype in HALF else _computed_in_by_policy(given) or _computed_in_by_global_policy(facts, given)
-        if dtype in HALF:
-            digits = "2048, and is inf from 65520 on" if dtype == "float16" else "256"
-            yield Finding(
-                f"This metric keeps its numbers in {dtype} over a whole epoch: it counts exactly only up to {digits}.",
-                "Leave `dtype` out: a metric keeps float32 numbers, whatever the policy.",
-                state.location,
-                fix=unsafe_fix("Leave `dtype` out", without_keyword(facts, state.location, "dtype")),
-            )
+        dtype = _half_dtype_named(facts, given)
+        if dtype is not None:
+            yield _finding_of_metric(facts, dtype, state)
+    for made in facts.calls:
+        given = made.keyword("dtype")
+        if given is not None and not asks_for_dtype(made.context) and _takes_dtype_of_metric(made):
+            dtype = _half_dtype_named(facts, given) or _of_own_compute_dtype(facts, made, given)
+            if dtype is not None:
+                yield _finding_of_metric(facts, dtype, made)
+
+
+def _finding_of_metric(facts: SourceFacts, dtype: str, given_to: Call) -> Finding:
+    digits = "2048, and is inf from 65520 on" if dtype == "float16" else "256"
+    return Finding(
+        f"This metric keeps its numbers in {dtype} over a whole epoch: it counts exactly only up to {digits}.",
+        "Leave `dtype` out: a metric keeps float32 numbers, whatever the policy.",
+        given_to.location,
+        fix=unsafe_fix("Leave `dtype` out", without_keyword(facts, given_to.location, "dtype")),
+    )
+
+
+def _takes_dtype_of_metric(call: Call) -> bool:
+    """Whether it makes a metric of Keras', or is the `super().__init__(…)` of one of the program's own."""
+    if isinstance(call.callee, Api):
+        return kind_of_class(call.callee.name) == "metric"
+    owner = call.context.owner
+    is_of_base = isinstance(call.receiver, Call) and is_api(call.receiver.callee, "builtins.super")
+    return is_of_base and call.method == "__init__" and owner is not None and owner.kind == "metric"
+
+
+def _half_dtype_named(facts: SourceFacts, given: Value) -> str | None:
+    """The 16-bit dtype that a value certainly names: by itself, or as the compute dtype of a policy."""
+    dtype = dtype_named(given, facts.keras)
+    dtype = dtype if dtype in HALF else _computed_in_by_policy(given) or _computed_in_by_global_policy(facts, given)
+    return dtype if dtype in HALF else None
+
+
+def _of_own_compute_dtype(facts: SourceFacts, made: Call, given: Value) -> str | None:
+    """The dtype of the `self.compute_dtype` of a layer or model that makes a metric, if all its instances compute in
+    the same 16 bits."""
+    owner = made.context.owner
+    if owner is None or owner.kind not in ("layer", "model") or dtype_named(given, facts.keras) != AUTOCAST:
+        return None
+    policies = policies_of_instances(facts, owner)
+    return MIXED.get(next(iter(policies))) if len(policies) == 1 else None
 
 
 def in_model(model: ModelFacts) -> Iterator[Finding]:
