@@ -9,7 +9,7 @@ import dataclasses
 from collections.abc import Callable, Collection, Iterable, Mapping
 
 from mpdoctor.facts.remedies import RemedyFacts
-from mpdoctor.finding import AlsoSeen, Finding, Severity
+from mpdoctor.finding import AlsoSeen, Finding, Fix, Severity
 from mpdoctor.rules.registry import Rule, rule_with_code, rules_with_codes
 
 ON_ONE_LINE = ("line", "zero")  # Nearness
@@ -37,6 +37,7 @@ def merged_findings(findings: Iterable[Finding], are_tied: Ties = of_one_program
     extra: dict[int, list[AlsoSeen]] = {}
     severities: dict[int, Severity | None] = {}
     remedies: dict[int, tuple[RemedyFacts, ...]] = {}  # what was tried on the very line
+    fixes: dict[int, Fix | None] = {}  # of what a training showed on the primary's line
     spoken = []
     for number, finding in enumerate(merged):
         primary = _primary_of(merged, number, candidates, are_tied)
@@ -46,6 +47,8 @@ def merged_findings(findings: Iterable[Finding], are_tied: Ties = of_one_program
             extra.setdefault(primary, []).extend([also_seen_from_finding(finding, merged[primary]), *finding.also_seen])
             if _rule(merged[primary]).explains.get(finding.code) == "zero":
                 remedies.setdefault(primary, finding.remedies)
+            if _was_seen_there(finding, merged[primary]):
+                fixes.setdefault(primary, finding.fix)
             if finding.what_if == merged[primary].what_if:
                 severities[primary] = _worse(severities.get(primary, merged[primary].severity), finding.severity)
     presented = [
@@ -54,6 +57,7 @@ def merged_findings(findings: Iterable[Finding], are_tied: Ties = of_one_program
             also_seen=(*merged[i].also_seen, *extra.get(i, ())),
             severity=severities.get(i, merged[i].severity),
             remedies=merged[i].remedies or remedies.get(i, ()),
+            fix=merged[i].fix or fixes.get(i),
         )
         for i in spoken
     ]
@@ -148,9 +152,16 @@ def _explains_by_its_rule(primary: Finding, finding: Finding, are_tied: Ties) ->
     nearness = _rule(primary).explains.get(finding.code)
     if nearness in ON_ONE_LINE:
         return _same_line(primary, finding) and (nearness == "line" or finding.evidence.get("at_zero") is True)
-    if nearness == "training" and finding.stage != "training":
+    if nearness == "training" and finding.stage != "training" and not _was_seen_there(finding, primary):
         return False  # the source shows a place of its own
     return nearness is not None and _same_model(primary, finding, are_tied)
+
+
+def _was_seen_there(finding: Finding, primary: Finding) -> bool:
+    """Whether a training showed the finding, which the source tells as well, on the primary's own line."""
+    place = primary.location
+    sights = [also for also in finding.also_seen if (also.code, also.stage) == (finding.code, "training")]
+    return place is not None and any((sight.path, sight.line) == (place.path, place.line) for sight in sights)
 
 
 def _same_error(one: Finding, other: Finding) -> bool:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.remedies import RemedyFacts
-from mpdoctor.finding import AlsoSeen, Finding, Severity
+from mpdoctor.finding import AlsoSeen, Finding, Fix, Severity
 from mpdoctor.judging.precedence import Candidates, explains, merged_findings
 from mpdoctor.rules.registry import all_rules, codes_and_names
 
@@ -174,6 +174,18 @@ def test_an_overflow_and_what_came_of_it_are_told_once(cause: str, code: str) ->
     assert (
         len(merged_findings([seen(cause, 20, "training", model="a"), dataclasses.replace(consequence, model="b")])) == 2
     )
+
+
+@pytest.mark.parametrize("code", ["MP904", "MP907"])
+@pytest.mark.parametrize(("seen_on", "presented"), [(20, 1), (24, 2)])
+def test_a_sum_that_breaks_is_told_once_where_the_source_shows_it_too(code: str, seen_on: int, presented: int) -> None:
+    fix = Fix("Cast it first", False, ())
+    sums = [seen("MP503", 20, fix=fix), seen("MP503", seen_on, "training", message="Here, a sum is inf.")]
+    findings = merged_findings([*sums, seen(code, 20, "training")])
+    assert len(findings) == presented
+    (broken,) = (finding for finding in findings if finding.code == code)
+    assert broken.fix is (fix if presented == 1 else None)
+    assert [also.code for also in broken.also_seen] == ["MP503"] * (2 if presented == 1 else 0)
 
 
 @pytest.mark.parametrize("cause", ["MP106", "MP107", "MP204"])
