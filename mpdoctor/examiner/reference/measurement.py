@@ -67,12 +67,12 @@ class ReferenceMeasurement:
                 return replace(found, no_time=True)
 
     @contextmanager
-    def last_step(self, observed: ObservedOptimizer) -> Iterator[tuple[StepRunner, KeptStep]]:
+    def last_step(self, observed: ObservedOptimizer, half: str = "float16") -> Iterator[tuple[StepRunner, KeptStep]]:
         """The last batch, and what runs it again. Raises NotComparable."""
         kept = KeptSteps(self._steps).all(observed.steps, observed.repeat_all, scale_in_force(observed))
         if not kept or observed.replicas > 1:
             raise NotComparable("the step cannot be repeated")
-        with self._repeating(observed, "float16") as runner:
+        with self._repeating(observed, half) as runner:
             yield runner, kept[-1]
 
     @contextmanager

@@ -1,4 +1,5 @@
-"""Operations of layers that make inf of finite float16 numbers in an eager step, whatever becomes of it later."""
+"""Operations of layers in an eager step that make inf of finite float16 numbers, whatever becomes of it later, and
+waves of angles whose phase 16 bits do not hold."""
 
 from __future__ import annotations
 
@@ -27,6 +28,10 @@ if TYPE_CHECKING:
     from mpdoctor.examiner.keras.adapter import KerasLayer
 
 MOST = 8  # places that are noted
+WAVES = ("Sin", "Cos")
+# From here on neighbouring numbers lie half a radian or more apart.
+COARSE = {tf.float16: 512.0, tf.bfloat16: 64.0}
+SHARE_COARSE = 0.05  # of the angles
 INF = np.uint16(0x7C00)  # the bits of float16's inf; -inf, of which masks are made, has the sign's bit as well
 
 
@@ -70,7 +75,9 @@ class OverflowWatch:
     def _see(self, name: str, inputs: list[tf.Tensor], attrs: tuple[object, ...], outputs: list[tf.Tensor]) -> None:
         if self._is_way_back or not self._watch.stack or len(self.found) >= MOST:
             return
-        if any(map(_holds_inf, outputs)) and all(state_of(tensor) == FINITE for tensor in inputs):
+        if name in WAVES:
+            self._note_wave(name, inputs[0])
+        elif any(map(_holds_inf, outputs)) and all(state_of(tensor) == FINITE for tensor in inputs):
             self._note(name, inputs, attrs, outputs)
 
     def _note(self, name: str, inputs: list[tf.Tensor], attrs: tuple[object, ...], outputs: list[tf.Tensor]) -> None:
@@ -83,7 +90,6 @@ class OverflowWatch:
             return
         floats = [array_from_tensor(tensor) for tensor in inputs if is_floating(tensor)]
         smallest, largest, holds_zero = range_of_finite(floats)
-        names = [layer.name for layer in self._watch.stack[1:] or self._watch.stack]
         operation = OperationFacts(
             name,
             "layer",
@@ -96,6 +102,26 @@ class OverflowWatch:
             in_float32,
             location=place,
         )
+        self._keep(layer, operation)
+
+    def _note_wave(self, name: str, angles: tf.Tensor) -> None:
+        """Note a sine of angles that are too large for their dtype."""
+        coarse = COARSE.get(angles.dtype) if is_floating(angles) else None
+        layer, place = self._watch.stack[-1], own_location()
+        if coarse is None or (id(layer), place) in self._seen:
+            return
+        sizes = np.abs(array_from_tensor(angles))
+        if sizes.size and np.isfinite(sizes).all() and np.mean(sizes >= coarse) >= SHARE_COARSE:
+            self._seen.add((id(layer), place))
+            smallest, largest, holds_zero = range_of_finite([sizes])
+            dtype = angles.dtype.name
+            self._keep(
+                layer,
+                OperationFacts(name, "layer", dtype, "", largest, smallest, holds_zero, sizes.size, location=place),
+            )
+
+    def _keep(self, layer: KerasLayer, operation: OperationFacts) -> None:
+        names = [layer.name for layer in self._watch.stack[1:] or self._watch.stack]
         self.found.append(SeenOverflow(layer, "/".join(names), operation))
 
 

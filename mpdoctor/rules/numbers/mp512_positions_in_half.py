@@ -6,6 +6,9 @@ different ones are left in float16, and of 0 to 999 only 507 in bfloat16 (Tensor
 positions get the same encoding. Compute sines, cosines and differences in float32, and cast the result, which
 lies between -1 and 1.
 
+A check that trains the program also looks at the sines and cosines in its layers, where the numbers come from the
+data: days since 1970, timesteps, a running sum.
+
 ## Flagged
 ```python
 import keras
@@ -46,12 +49,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+from mpdoctor.facts.training import TrainingFacts
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.knowledge.api_names import public_name
 from mpdoctor.program.dtypes.tensor_dtypes import dtype_named
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Api, Collection, Item, Value, is_api, options
+from mpdoctor.semantics.live.hidden_overflows import finding_of_lost_wave
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
 from mpdoctor.semantics.source.layers.later_inputs import given_in_calls
 from mpdoctor.semantics.source.numbers.constants import CASTS, numbers_from_value
@@ -60,6 +65,7 @@ from mpdoctor.semantics.source.numbers.precision import precision_of
 from mpdoctor.semantics.source.numbers.tensor_shapes import sizes_named
 
 SEVERITY = Severity.WARNING
+CONFIRMED_LIVE = True
 EXACT = {"float16": 2048, "bfloat16": 256}
 DEEPEST = 12
 LastNumbers = dict[tuple[int, int], float]
@@ -94,6 +100,13 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
                 "16 bits.",
                 call.location,
             )
+
+
+def in_training(training: TrainingFacts) -> Iterator[Finding]:
+    """Waves that a layer computes of angles without a phase: of days, of timesteps, of a running sum."""
+    hidden = training.hidden_overflow
+    if hidden is not None and hidden.is_wave:
+        yield finding_of_lost_wave(training)
 
 
 def _counted(facts: SourceFacts) -> Iterator[tuple[Call, Value | None]]:

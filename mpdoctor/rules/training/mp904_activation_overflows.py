@@ -114,7 +114,7 @@ BOUNDED = NORMALIZATION | {"Softmax", "LSTM", "GRU", "SimpleRNN"}
 
 def in_training(training: TrainingFacts) -> Iterator[Finding]:
     hidden = training.hidden_overflow
-    if hidden is not None and hidden.operation.name not in SUMS:  # those are MP503
+    if hidden is not None and hidden.operation.name not in SUMS and not hidden.is_wave:  # those are MP503, MP512
         yield finding_of_hidden_overflow(training)
     culprit = training.culprit
     if (

@@ -1,13 +1,18 @@
-"""The finding about an overflow that no skipped step shows, and its remedy."""
+"""The findings about what no skipped step shows, an overflow or a wave without its phase, and their remedies."""
 
 from __future__ import annotations
+
+import math
 
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.remedies import RemedyFacts, TrialResult
 from mpdoctor.facts.training import TrainingFacts
+from mpdoctor.facts.written_numbers import magnitude_text
 from mpdoctor.finding import Finding
 from mpdoctor.semantics.live.broken_operations import broke
 from mpdoctor.semantics.wording import listed
+
+DIGITS = {"float16": 10, "bfloat16": 7}  # bits behind the first one
 
 
 def finding_of_hidden_overflow(training: TrainingFacts) -> Finding:
@@ -29,6 +34,28 @@ def finding_of_hidden_overflow(training: TrainingFacts) -> Finding:
             "apart": hidden.apart,
         },
         remedies=_remedies(training),
+    )
+
+
+def finding_of_lost_wave(training: TrainingFacts) -> Finding:
+    """The finding for a sine whose angles 16 bits do not hold. Raises AssertionError where there is none."""
+    hidden = training.hidden_overflow
+    assert hidden is not None
+    wave = hidden.operation
+    gap = 2.0 ** (math.floor(math.log2(wave.largest)) - DIGITS[wave.dtype])
+    named = listed([_named(path, place) for path, place in zip(hidden.layers, hidden.locations, strict=True)])
+    tried = ": then no angle loses its phase in any layer (tried on the last batch)" if hidden.is_healed else ""
+    return Finding(
+        f"In layer `{hidden.layer}` ({hidden.class_name}), {wave.name.lower()}() is taken of {wave.dtype} angles up to "
+        f"{magnitude_text(wave.largest)}, where neighbouring {wave.dtype} numbers lie {gap:g} apart: a whole period is "
+        f"6.28. The layer's output differs from that in float32 on the same input by {hidden.apart:.0%} of its size.",
+        f'Give {named} dtype="float32"{tried}. A cast to float32 inside `call()` is too late where the layer is given '
+        "floats: it casts them to 16 bits before.",
+        wave.location or next(iter(hidden.locations), None) or training.model.call.location,
+        model=training.model.id,
+        layer=hidden.layer,
+        evidence={"operation": wave.name, "largest": wave.largest, "gap": gap, "apart": hidden.apart},
+        remedies=_remedies(training) if hidden.is_healed else (),
     )
 
 
