@@ -66,6 +66,7 @@ from mpdoctor.semantics.source.numbers.tensor_shapes import sizes_named
 
 SEVERITY = Severity.WARNING
 CONFIRMED_LIVE = True
+EXPLAINS = {"MP908": "model"}
 EXACT = {"float16": 2048, "bfloat16": 256}
 DEEPEST = 12
 LastNumbers = dict[tuple[int, int], float]
