@@ -37,7 +37,8 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp105/flagged_in_a_method_of_a_library mp107/clean_own_fit_that_nobody_calls
         mp110/flagged_handler_of_its_own mp110/flagged_memory_growth mp114/flagged_choice
         mp116/flagged_graph_rewrite mp116/flagged_returned mp201/flagged_list_of_layers
-        mp201/flagged_own_train_step mp204/flagged_raw_variable mp208/flagged_made_by_a_function
+        mp201/flagged_own_train_step mp204/flagged_metric_given_a_dtype mp204/flagged_raw_variable
+        mp208/flagged_made_by_a_function
         mp211/flagged_decorated_call mp216/flagged_in_own_layer mp304/clean_wrapping_optimizer
         mp306/clean_dropped_at_once mp310/flagged_where_it_is_not_wrapped_yet
         mp401/clean_functions_in_functions mp401/clean_switch_that_is_off mp401/flagged_torch
