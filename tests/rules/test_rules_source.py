@@ -305,6 +305,24 @@ class Mine(tf.keras.optimizers.SGD):
 
 optimizer = tf.keras.mixed_precision.LossScaleOptimizer(Mine(0.5))
 """
+LOOKED_UP = """import tensorflow as tf
+tf.keras.mixed_precision.set_global_policy("mixed_float16")
+class Words(tf.keras.layers.Layer):
+    def build(self, shape):
+        self.table = self.add_weight(name="table", shape=(100, 8))
+    def call(self, ids):
+        mask = tf.cast(tf.not_equal(ids, 0), tf.float32)
+        return tf.gather(self.table, tf.cast(ids, tf.int32)) * mask[..., None]
+"""
+PHASES = """import tensorflow as tf
+tf.keras.mixed_precision.set_global_policy("mixed_float16")
+class Phases(tf.keras.layers.Layer):
+    def build(self, shape):
+        self.parts = self.add_weight(name="parts", shape=(2, 8))
+    def call(self, inputs):
+        turned = tf.complex(self.parts[0], self.parts[1])
+        return inputs * tf.cast(tf.abs(turned), inputs.dtype)
+"""
 RESHAPED = """
 import tensorflow as tf
 
@@ -471,6 +489,20 @@ def step(real):
             "combined with the 16-bit input (line 11).",
             "Cast it where it meets the input, `tf.cast(self.…, inputs.dtype)`: its shape may change, and `add_weight` "
             "makes no such weight.",
+        ),
+        (
+            "tf_keras",
+            LOOKED_UP,
+            "`mask[..., None]` is float32 and is combined with the layer's 16-bit weight: this line raises under a "
+            "mixed policy.",
+            "Cast it to the input's dtype: `tf.cast(mask[..., None], self.compute_dtype)`.",
+        ),
+        (
+            "3",
+            PHASES,
+            "`complex` does not take float16, and the layer's weight is float16 under the mixed policy: this line "
+            "raises.",
+            "Cast both first: `complex(tf.cast(self.parts[0], tf.float32), …)`.",
         ),
     ],
 )

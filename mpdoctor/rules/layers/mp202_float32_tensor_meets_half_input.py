@@ -80,6 +80,7 @@ from mpdoctor.semantics.wording import place_of, quoted, text_at
 SEVERITY = Severity.ERROR
 FIXES = ("safe",)
 FAILS_IN = ("model", "training")
+LOOKUPS = ("gather", "embedding_lookup")
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
@@ -110,16 +111,37 @@ def _finding(
 ) -> Finding:
     """`name`: of the argument in whose place the float32 tensor stands where it is not given, else ""."""
     text, dtype = text_at(facts, wide.location), _dtype_of_input(facts, event, operands)
-    made = quoted(facts, wide.location, event.location) or _as_it_meets(facts, event, wide) or "A tensor made here"
-    side = f"`{name}`, where it is not given," if name else made
+    side = f"`{name}`, where it is not given," if name else _float32_side(facts, event, wide)
     if isinstance(wide, Call) and is_weight(wide):  # of `add_weight(…, autocast=False)`
         side = "A weight that is made without autocast"
     return Finding(
-        f"{side} is float32 and is combined with the layer's 16-bit input: this line raises under a mixed policy.",
+        f"{side} is float32 and is combined with the layer's 16-bit {_kind_of_half(facts, event, operands)}: this line "
+        "raises under a mixed policy.",
         _help(wide, text, dtype or "inputs.dtype"),
         event.location,
         fix=_fix(facts, event, operands, dtype) if dtype else None,
     )
+
+
+def _kind_of_half(facts: SourceFacts, event: Call | Operation, operands: tuple[Value, ...]) -> str:
+    """ "weight" if all that is 16-bit there are weights of the layer, else "input"."""
+    halves = (operand for operand in operands if is_half(facts, operand, event.context))
+    return "weight" if all(is_weight(_looked_up_in(origin(half))) for half in halves) else "input"
+
+
+def _looked_up_in(value: Value) -> Value:
+    """The table of which these are rows: `self.table` of `tf.gather(self.table, ids)`; else the value itself."""
+    is_lookup = isinstance(value, Call) and isinstance(value.callee, Api) and value.method in LOOKUPS
+    table = value.argument(0, "params") if is_lookup and isinstance(value, Call) else None
+    return value if table is None else origin(table)
+
+
+def _float32_side(facts: SourceFacts, event: Call | Operation, wide: Value) -> str:
+    """The float32 tensor in words: as it is written, else by the line where it is made."""
+    written = quoted(facts, wide.location, event.location) or _as_it_meets(facts, event, wide)
+    if written or wide.location.line == event.location.line:
+        return written or "A tensor made here"
+    return f"The tensor made in {place_of(facts, wide.location, event.location)}"
 
 
 def _as_it_meets(facts: SourceFacts, event: Call | Operation, wide: Value) -> str:

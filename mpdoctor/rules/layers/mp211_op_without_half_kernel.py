@@ -67,7 +67,8 @@ from mpdoctor.semantics.source.edits.expressions import safe_fix
 from mpdoctor.semantics.source.edits.names import cast_argument
 from mpdoctor.semantics.source.edits.uses import meets_others
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype, computes_in_half, runs_in_layer
-from mpdoctor.semantics.source.layers.mixed_operands import half_dtypes
+from mpdoctor.semantics.source.layers.layer_variables import is_weight
+from mpdoctor.semantics.source.layers.mixed_operands import half_dtypes, origin
 from mpdoctor.semantics.source.numbers.differentiated_values import is_stopped_behind
 from mpdoctor.semantics.source.numbers.whole_numbers import is_whole
 from mpdoctor.semantics.wording import text_at
@@ -122,8 +123,8 @@ def _finding(facts: SourceFacts, call: Call, name: str, dtype: str) -> Finding:
     return _cast_first(
         facts,
         call,
-        f"`{call.method}` does not take {dtype}, and the layer's input is {dtype} under the mixed policy: this line "
-        "raises.",
+        f"`{call.method}` does not take {dtype}, and the layer's {_kind_of_first(call)} is {dtype} under the mixed "
+        "policy: this line raises.",
     )
 
 
@@ -131,12 +132,20 @@ def _cast_first(facts: SourceFacts, call: Call, message: str) -> Finding:
     """A finding whose remedy is to cast what the operation is given to float32."""
     first = call.argument(0)
     text = "" if first is None else text_at(facts, first.location)
+    cast = f"tf.cast({text or '…'}, tf.float32)"
+    has_another = any(half_dtypes(facts, argument, call.context) for argument in call.arguments(slice(1, None)))
     return Finding(
         message,
-        f"Cast first: `{call.method}(tf.cast({text or '…'}, tf.float32))`.",
+        f"Cast both first: `{call.method}({cast}, …)`." if has_another else f"Cast first: `{call.method}({cast})`.",
         call.location,
         fix=None if meets_others(facts, call) else safe_fix("Cast first", _each_cast(facts, call)),
     )
+
+
+def _kind_of_first(call: Call) -> str:
+    """ "weight" if the first argument is a weight of the layer, else "input"."""
+    first = call.argument(0)
+    return "weight" if first is not None and is_weight(origin(first)) else "input"
 
 
 def _each_cast(facts: SourceFacts, call: Call) -> list[Edit] | None:
@@ -168,8 +177,8 @@ def _gradient(facts: SourceFacts, call: Call, lacking: frozenset[str]) -> Iterat
         yield _cast_first(
             facts,
             call,
-            f"The gradient of `{call.method}` does not take {dtype}, and the layer's input is {dtype} under the mixed "
-            "policy: the first training step raises.",
+            f"The gradient of `{call.method}` does not take {dtype}, and the layer's {_kind_of_first(call)} is {dtype} "
+            "under the mixed policy: the first training step raises.",
         )
 
 
