@@ -169,3 +169,19 @@ def test_the_advice_leaves_out_the_epsilon_that_does_not_help(divisor: str) -> N
     assert [finding.help.partition(":")[0] for finding in findings if finding.code == "MP502"] == [
         "Write `tf.math.divide_no_nan(x + 1.0, norm)`"
     ]
+
+
+@pytest.mark.parametrize(
+    ("quotient", "advice"),
+    [
+        ("(x + 1e-6) / (norm + 1e-6)", "Write `1e-3` above and below"),
+        ("(self.eps + x) / (norm + self.eps)", "Write `1e-3` above and below"),
+        ("tf.math.divide(2 * x + 1e-6, norm + 1e-6)", "Write `1e-3` above and below"),
+        ("(x + 1e-3) / (norm + 1e-6)", "Write `tf.math.divide_no_nan(x + 0.001, norm)`"),
+        ("(x * 1e-6) / (norm + 1e-6)", "Write `tf.math.divide_no_nan(x * 1e-06, norm)`"),
+    ],
+)
+def test_a_number_that_is_added_above_as_well_may_be_larger(quotient: str, advice: str) -> None:
+    """(0 + 1e-3) / (0 + 1e-3) is 1 with a gradient of 1000; divide_no_nan(0 + 1e-3, 0) is 0 (TensorFlow 2.15)."""
+    findings = findings_in(facts_of(MIXED + GUARDED.format(quotient)))
+    assert [finding.help.partition(":")[0] for finding in findings if finding.code == "MP502"] == [advice]

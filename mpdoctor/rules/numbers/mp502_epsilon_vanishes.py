@@ -84,6 +84,7 @@ from mpdoctor.semantics.source.numbers.epsilon_guards import (
     function_named,
     functions_called,
     guards,
+    same_added_above,
     upper_bounds,
 )
 from mpdoctor.semantics.source.numbers.normalizing_functions import NORMALIZING, OF_BACKEND, is_by_squares
@@ -125,6 +126,10 @@ OF_QUOTIENT = (
     "Subtract logarithms, `log(p + 1e-4) - log(q + 1e-4)`: the gradient at 0 is then 1e4. For softmax outputs subtract "
     "`log_softmax(logits)`. `divide_no_nan` does not help here: the logarithm of its 0 is -inf."
 )
+OF_SMOOTHED = (
+    "Write `1e-3` above and below: two zeros still give 1, and the gradient there is about 1000. `divide_no_nan` would "
+    "give 0."
+)
 AT_ONE = "and the gradient of `{}` at 1 is infinite"
 INSTEAD_OF_BACKEND = "Call `tf.math.l2_normalize` instead: that of the Keras backend takes no epsilon."
 OF_NORMALIZING = {
@@ -162,7 +167,7 @@ def _guards_that_vanish(facts: SourceFacts) -> Iterator[Finding]:
             continue
         if largest <= VANISHES:
             message = f"{written(largest)} is 0 in float16 and protects against nothing: {WITHOUT_GUARD[use]}."
-            fix = _fix(facts, use, number, guarded)
+            fix = _fix(facts, use, number, guarded, user)
             used_at = _used_at(use, guarded, user)
             yield Finding(
                 message, _help(facts, use, number, guarded, user), guarded.location, fix=fix, also_seen=used_at
@@ -174,7 +179,7 @@ def _guards_that_vanish(facts: SourceFacts) -> Iterator[Finding]:
                 _help(facts, use, number, guarded, user),
                 guarded.location,
                 severity=Severity.WARNING,
-                fix=_fix(facts, use, number, guarded),
+                fix=_fix(facts, use, number, guarded, user),
             )
 
 
@@ -186,9 +191,14 @@ def _used_at(use: str, guarded: Value, user: User) -> tuple[AlsoSeen, ...]:
     return (AlsoSeen("MP502", "source", USED_HERE.get(use, DIVIDED_HERE), used.path, used.line),)
 
 
-def _fix(facts: SourceFacts, use: str, number: Value, guarded: Value) -> Fix | None:
-    """The edit that writes a number that float16 holds. For a divisor no number is right, and for a softmax none
-    restores the digits that are lost."""
+def _fix(facts: SourceFacts, use: str, number: Value, guarded: Value, user: User) -> Fix | None:
+    """The edit that writes a number that float16 holds. For a divisor no number is right unless it is added to the
+    dividend as well, and for a softmax none restores the digits that are lost."""
+    above = same_added_above(number, user) if use == DIVISOR else None
+    if above is not None:
+        places = [guarded.location, user.location]
+        numbers = [number] if number.location == above.location else [number, above]
+        return unsafe_fix("Write 1e-3", *(number_replaced(facts, each, places, "1e-3") for each in numbers))
     if use == DIVISOR:
         return None
     if use == LOG and any(_is_softmax(facts, value) for value in walk(guarded)):
@@ -224,6 +234,8 @@ def _help(facts: SourceFacts, use: str, number: Value, guarded: Value, user: Use
         return HELP[use]
     if _has_logarithm_taken(facts, user):
         return OF_QUOTIENT
+    if same_added_above(number, user) is not None:
+        return OF_SMOOTHED
     written_down = expression_at(facts, user.location)
     if isinstance(written_down, ast.BinOp) and isinstance(written_down.op, ast.Div):
         above, below = ast.unparse(written_down.left), ast.unparse(_without_guard(written_down.right, number, guarded))

@@ -122,6 +122,15 @@ def _in_calls(facts: SourceFacts) -> Iterator[tuple[str, Value, User]]:
             yield (ROOT if name == "sqrt" else RECIPROCAL_ROOT), first, call
 
 
+def same_added_above(number: Value, quotient: User) -> Value | None:
+    """The term of a dividend that is the number which is added to the divisor as well: `(2 * both + 1e-7) / (sum +
+    1e-7)`. None where the dividend has no such term."""
+    dividend = quotient.argument(0, "x") if isinstance(quotient, Call) else quotient.operands[0]
+    numbers = set(numbers_from_value(number))
+    terms = (term for part in _opened(dividend) for term in _terms(part) if term is not part)
+    return next((term for term in terms if set(numbers_from_value(term)) == numbers), None)
+
+
 def _kind_of_power(exponent: Value | None) -> str | None:
     """How a power with this exponent uses its base: as a divisor or under a root; None for others."""
     number = known(exponent)
