@@ -323,6 +323,12 @@ class Phases(tf.keras.layers.Layer):
         turned = tf.complex(self.parts[0], self.parts[1])
         return inputs * tf.cast(tf.abs(turned), inputs.dtype)
 """
+ANNOTATED = """import tensorflow as tf
+tf.keras.mixed_precision.set_global_policy("mixed_float16")
+class Spectra(tf.keras.layers.Layer):
+    def call(self, waves: tf.Tensor) -> tf.Tensor:
+        return tf.cast(tf.abs(tf.signal.rfft(waves)), waves.dtype)
+"""
 RESHAPED = """
 import tensorflow as tf
 
@@ -503,6 +509,12 @@ def step(real):
             "`complex` does not take float16, and the layer's weight is float16 under the mixed policy: this line "
             "raises.",
             "Cast both first: `complex(tf.cast(self.parts[0], tf.float32), …)`.",
+        ),
+        (
+            "3",
+            ANNOTATED,
+            "`rfft` does not take float16, and the layer's input is float16 under the mixed policy: this line raises.",
+            "Cast first: `rfft(tf.cast(waves, tf.float32))`.",
         ),
     ],
 )

@@ -63,8 +63,8 @@ from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Api, Attribute, Collection
 from mpdoctor.semantics.live.refusing_layers import refuses_half
-from mpdoctor.semantics.source.edits.expressions import safe_fix
-from mpdoctor.semantics.source.edits.names import cast_argument
+from mpdoctor.semantics.source.edits.expressions import argument_at, safe_fix
+from mpdoctor.semantics.source.edits.names import NAMES_OF_FIRST, cast_argument
 from mpdoctor.semantics.source.edits.uses import meets_others
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype, computes_in_half, runs_in_layer
 from mpdoctor.semantics.source.layers.layer_variables import is_weight
@@ -130,8 +130,8 @@ def _finding(facts: SourceFacts, call: Call, name: str, dtype: str) -> Finding:
 
 def _cast_first(facts: SourceFacts, call: Call, message: str) -> Finding:
     """A finding whose remedy is to cast what the operation is given to float32."""
-    first = call.argument(0)
-    text = "" if first is None else text_at(facts, first.location)
+    place = argument_at(facts, call.location, 0, *NAMES_OF_FIRST)
+    text = "" if place is None else text_at(facts, place)
     cast = f"tf.cast({text or '…'}, tf.float32)"
     has_another = any(half_dtypes(facts, argument, call.context) for argument in call.arguments(slice(1, None)))
     return Finding(
