@@ -323,6 +323,14 @@ class Phases(tf.keras.layers.Layer):
         turned = tf.complex(self.parts[0], self.parts[1])
         return inputs * tf.cast(tf.abs(turned), inputs.dtype)
 """
+NOISY = """import tensorflow as tf
+tf.keras.mixed_precision.set_global_policy("mixed_float16")
+class Noisy(tf.keras.layers.Layer):
+    def call(self, inputs):
+        return inputs * tf.random.normal(
+            tf.shape(inputs), mean=1.0, stddev=0.1
+        )
+"""
 ANNOTATED = """import tensorflow as tf
 tf.keras.mixed_precision.set_global_policy("mixed_float16")
 class Spectra(tf.keras.layers.Layer):
@@ -509,6 +517,12 @@ def step(real):
             "`complex` does not take float16, and the layer's weight is float16 under the mixed policy: this line "
             "raises.",
             "Cast both first: `complex(tf.cast(self.parts[0], tf.float32), …)`.",
+        ),
+        (
+            "3",
+            NOISY,
+            "`normal(…)` is float32 and is combined with the layer's 16-bit input: this line raises under a mixed policy.",
+            "Make it in the input's dtype: `dtype=inputs.dtype`, or `tf.cast(…, inputs.dtype)`.",
         ),
         (
             "3",

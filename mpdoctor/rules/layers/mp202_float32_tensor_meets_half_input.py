@@ -137,11 +137,13 @@ def _looked_up_in(value: Value) -> Value:
 
 
 def _float32_side(facts: SourceFacts, event: Call | Operation, wide: Value) -> str:
-    """The float32 tensor in words: as it is written, else by the line where it is made."""
+    """The float32 tensor in words: as it is written, else by the line or the function that makes it."""
     written = quoted(facts, wide.location, event.location) or _as_it_meets(facts, event, wide)
-    if written or wide.location.line == event.location.line:
-        return written or "A tensor made here"
-    return f"The tensor made in {place_of(facts, wide.location, event.location)}"
+    if written:
+        return written
+    if (wide.location.path, wide.location.line) != (event.location.path, event.location.line):
+        return f"The tensor made in {place_of(facts, wide.location, event.location)}"
+    return f"`{wide.method}(…)`" if isinstance(wide, Call) and wide.method else "A tensor made here"
 
 
 def _as_it_meets(facts: SourceFacts, event: Call | Operation, wide: Value) -> str:
