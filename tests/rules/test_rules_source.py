@@ -521,7 +521,8 @@ def step(real):
         (
             "3",
             NOISY,
-            "`normal(…)` is float32 and is combined with the layer's 16-bit input: this line raises under a mixed policy.",
+            "`normal(…)` is float32 and is combined with the layer's 16-bit input: this line raises under a mixed "
+            "policy.",
             "Make it in the input's dtype: `dtype=inputs.dtype`, or `tf.cast(…, inputs.dtype)`.",
         ),
         (

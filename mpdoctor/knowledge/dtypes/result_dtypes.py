@@ -142,8 +142,11 @@ KEEPING = _words(
     log10 sinc trunc nancumprod nancumsum nanpercentile nanprod nanquantile nanvar
     array_split hsplit vsplit dsplit diagflat take_along_axis get_item extract_sequences fold unfold
     adaptive_average_pool adaptive_max_pool average_pool layer_normalization rms_normalization
+    top_k
     """
 )
+# These give two tensors: the values, and their places, which are int32.
+TOP_K = ("tensorflow.math.top_k", "tensorflow.nn.top_k", "keras.ops.top_k", "keras.ops.math.top_k")
 
 # The result has the dtype that these arguments agree on.
 JOINING: dict[str, slice] = {

@@ -7,7 +7,7 @@ from typing import Callable, Iterable, Mapping, Optional
 
 from mpdoctor.facts.versions import Keras
 from mpdoctor.knowledge.api_names import public_name
-from mpdoctor.knowledge.dtypes.result_dtypes import COMPARISONS, INITIALIZERS
+from mpdoctor.knowledge.dtypes.result_dtypes import COMPARISONS, INITIALIZERS, TOP_K
 from mpdoctor.program.dtypes.array_dtypes import is_array
 from mpdoctor.program.dtypes.dtype_names import AUTOCAST, NAMES, VARIABLE, is_policy_in_force, policies_by_name
 from mpdoctor.program.dtypes.layer_results import (
@@ -43,7 +43,6 @@ _DEPTH = 40
 _MOST_PARTS = 50  # of a value that are looked at
 _NESTED = 3  # questions that a caller asks while it is asked: the stack has room for a thousand frames
 _MOST_CARRIED = 3  # names that a loop carries on, each depending on the next
-
 
 Told = Callable[[Value, Optional[str]], Optional[str]]
 
@@ -211,7 +210,8 @@ class _Dtypes:
         if isinstance(value, Item):
             # of several inputs by name, `features["length"]`, some are integers, which nothing casts
             is_certain = not isinstance(value.of, Collection) and not isinstance(known(value.index), str)
-            return self.of(value.of, depth) if is_certain else None
+            is_place = known(value.index) != 0 and is_call_of(value.of, *TOP_K)
+            return self.of(value.of, depth) if is_certain and not is_place else None
         if isinstance(value, Operation):
             if value.operator in COMPARISONS:
                 return "bool"
