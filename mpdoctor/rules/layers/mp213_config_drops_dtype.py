@@ -66,9 +66,10 @@ from mpdoctor.program.events import Call
 from mpdoctor.program.instances import class_of
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import ClassFacts, FunctionFacts
-from mpdoctor.program.values import Api, Attribute, Collection, Known, known, options
+from mpdoctor.program.values import Api, Attribute, Collection, Known, Value, known, options
 from mpdoctor.semantics.source.edits.expressions import text_of, unsafe_fix
 from mpdoctor.semantics.source.edits.passed_keywords import passing_keywords
+from mpdoctor.semantics.source.layers.model_layers import layers_of
 
 SEVERITY = Severity.INFO
 FIXES = ("unsafe",)
@@ -240,7 +241,7 @@ def _remakes_any(facts: SourceFacts) -> bool:
     """Whether the program saves, loads or clones whole models through their configurations. Keras 2 does not use them
     when it loads a SavedModel, the format it writes to a name without a suffix: the layers keep their dtype
     (tf_keras 2.21, TensorFlow 2.15, 2.10, 2.4)."""
-    if any(not _is_of_libraries_layers(call) for call in facts.calls_of(*CLONING)):
+    if any(not _is_of_libraries_layers(facts, call) for call in facts.calls_of(*CLONING)):
         return True
     if any(facts.keras.is_keras3 or _is_file(call) for call in facts.calls_of("keras.models.load_model")):
         return True
@@ -252,17 +253,22 @@ def _remakes_any(facts: SourceFacts) -> bool:
     return False
 
 
-def _is_of_libraries_layers(cloning: Call) -> bool:
-    """Whether what it clones is a network of keras.applications, which holds none of the program's own layers."""
+def _is_of_libraries_layers(facts: SourceFacts, cloning: Call) -> bool:
+    """Whether what it clones holds none of the program's own layers."""
     given = cloning.argument(0, "model") or cloning.argument(0, "json_string")
     texts = (option for option in options(given) if isinstance(option, Call))
     cloned = [text.receiver if text.method == "to_json" else text for text in texts]
     made = [option for value in cloned for option in options(value)]
-    return bool(made) and all(
-        isinstance(option, Call)
-        and isinstance(option.callee, Api)
-        and public_name(option.callee.name).startswith("keras.applications.")
-        for option in made
+    return bool(made) and all(_holds_libraries_layers(facts, option) for option in made)
+
+
+def _holds_libraries_layers(facts: SourceFacts, model: Value) -> bool:
+    """Whether it is a network of keras.applications, or a model of which all layers that are seen are Keras' own."""
+    if not isinstance(model, Call) or not isinstance(model.callee, Api):
+        return False
+    layers = layers_of(facts, model)
+    return public_name(model.callee.name).startswith("keras.applications.") or (
+        bool(layers) and all(isinstance(layer.callee, Api) for layer in layers)
     )
 
 
