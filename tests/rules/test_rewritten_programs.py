@@ -74,7 +74,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp211/flagged_decorated_call
     """,
     "appended": """
-        mp512/flagged_through_own_layers
+        mp502/flagged_smoothed_overlap mp512/flagged_through_own_layers
     """,
     "added_one_by_one": """
         mp512/flagged_through_own_layers
