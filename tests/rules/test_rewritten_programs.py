@@ -82,6 +82,9 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
     "aliased": """
         mp102/clean_not_there_yet mp102/clean_skipped_test mp111/flagged_legacy_environment
     """,
+    "by_lambda": """
+        mp202/flagged_decorated_call
+    """,
     "directly_imported": """
         mp102/clean_not_there_yet mp102/clean_skipped_test
     """,

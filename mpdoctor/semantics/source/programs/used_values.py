@@ -8,7 +8,7 @@ from mpdoctor.facts.location import Location
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.instances import class_of, is_call_of
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Api, Attribute, Value, known, options
+from mpdoctor.program.values import Api, Attribute, Collection, Value, known, options
 
 NULLCONTEXT = "contextlib.nullcontext"
 _READING_ANY = ("builtins.getattr", "builtins.vars", "dataclasses.asdict", "operator.attrgetter", "copy.copy")
@@ -55,12 +55,17 @@ def _mentioned(facts: SourceFacts, unread: frozenset[str]) -> Iterator[Value | N
         if not _makes_text(operation) and not _asks_for_none(operation):
             yield from operation.operands
     for write in facts.writes:
-        yield from () if write.name in unread else (write.value, write.index)
+        yield from () if write.name in unread and not _is_container(write.value) else (write.value, write.index)
     # The result of a function whose calls were followed is seen again where it is used.
     yield from (returned.value for returned in facts.returns if not returned.context.callers)
     yield from (opened.value for opened in facts.withs if not is_call_of(opened.value, NULLCONTEXT))
     for own in facts.classes:
-        yield from (value for name, value in own.attributes.items() if name not in unread)
+        yield from (value for name, value in own.attributes.items() if name not in unread or _is_container(value))
+
+
+def _is_container(value: Value) -> bool:
+    """Whether it is a list or dict: one is kept to be looked through, from wherever."""
+    return any(isinstance(option, Collection) for option in options(value))
 
 
 def _asks_for_none(test: Value) -> bool:
