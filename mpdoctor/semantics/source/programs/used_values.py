@@ -64,7 +64,7 @@ def _mentioned(facts: SourceFacts, unread: frozenset[str]) -> Iterator[Value | N
 
 
 def _is_container(value: Value) -> bool:
-    """Whether it is a list or dict: one is kept to be looked through, from wherever."""
+    """Whether it is, or may be, a list or dict, which is kept to be looked through from anywhere."""
     return any(isinstance(option, Collection) for option in options(value))
 
 
