@@ -53,7 +53,7 @@ from mpdoctor.finding import Finding, Severity
 from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Value, options
-from mpdoctor.semantics.source.edits.float32.losses import losses_in_float32
+from mpdoctor.semantics.source.edits.float32.losses import losses_in_float32, way_to_float32
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_other_dtype
 from mpdoctor.semantics.source.numbers.precision import precision_of
 from mpdoctor.semantics.source.optimizers.gradients import applied_gradients, factor_of, target
@@ -129,9 +129,10 @@ def _finding(facts: SourceFacts, call: Call) -> Finding:
         consequence = f"the {_CANNOT_GROW}, and until the optimizer is built it is scaled to inf {_from(scale)}"
     else:
         consequence = infinite if is_fixed(call.receiver) else f"{infinite}, and the {_CANNOT_GROW}"
+    way = way_to_float32(facts, given) if given is not None else "cast the predictions"
     return Finding(
         f"This loss is float16: {consequence}.",
-        "Compute it in float32: cast the predictions, `tf.cast(predictions, tf.float32)`. "
+        f"Compute it in float32: {way}. "
         f"`{call.method}(tf.cast({text}, tf.float32))` alone keeps the scaled loss finite, and no more.",
         call.location,
         fix=losses_in_float32(facts, [given]) if given is not None else None,

@@ -72,7 +72,12 @@ from mpdoctor.semantics.source.edits.expressions import (
     unsafe_fix,
     without_keyword,
 )
-from mpdoctor.semantics.source.edits.float32.losses import gives_probabilities, half_predictions, losses_in_float32
+from mpdoctor.semantics.source.edits.float32.losses import (
+    gives_probabilities,
+    half_predictions,
+    losses_in_float32,
+    way_to_float32,
+)
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
 from mpdoctor.semantics.source.layers.casts import is_cast
 from mpdoctor.semantics.source.layers.output_layers import half_output
@@ -80,7 +85,6 @@ from mpdoctor.semantics.source.numbers.losses_and_metrics import compiled
 from mpdoctor.semantics.source.numbers.precision import Precision, precision_of
 from mpdoctor.semantics.source.optimizers.gradients import applied_gradients, target
 from mpdoctor.semantics.source.optimizers.hand_made_scales import scaled_by_hand
-from mpdoctor.semantics.wording import listed
 
 SEVERITY = Severity.WARNING
 FIXES = ("unsafe",)
@@ -89,10 +93,7 @@ SCALING = ("scale_loss", "get_scaled_loss")
 REDUCING = ("reduce_mean", "reduce_sum", "mean", "sum", "compute_average_loss")
 OF_ONE_NUMBER = ("sqrt", "negative", "abs")
 MOST_NESTED = 6
-HELP = 'Cast the predictions first: `tf.cast(predictions, tf.float32)`, or give the last layer `dtype="float32"`.'
-HELP_WITH_PROBABILITIES = (
-    'Give the last layer `dtype="float32"`: to what its softmax or sigmoid has rounded, a later cast adds no digits.'
-)
+HELP = 'Cast the predictions, `tf.cast(predictions, tf.float32)`, or give the last layer `dtype="float32"`.'
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
@@ -181,15 +182,12 @@ def _finding(dtype: str, location: Location | None, fix: Fix | None = None, advi
 
 
 def _help(facts: SourceFacts, loss: Value) -> str:
-    """The advice in the names of the program, where it has names for the predictions."""
+    """The advice in the names of the program."""
+    verb, _, rest = way_to_float32(facts, loss).partition(" ")
     if gives_probabilities(facts, loss):
-        return HELP_WITH_PROBABILITIES
-    predictions = half_predictions(facts, loss)
-    if not predictions:
-        return HELP
-    named = listed([f"`{prediction}`" for prediction in predictions])
-    layers = "the last layer" if len(predictions) == 1 else "the layers that they come from"
-    return f'Cast {named} first: `tf.cast({predictions[0]}, tf.float32)`, or give {layers} `dtype="float32"`.'
+        return f"{verb.title()} {rest}: to what a softmax or sigmoid has rounded, a later cast adds no digits."
+    layers = "the last layer" if len(half_predictions(facts, loss)) < 2 else "the layers that they come from"
+    return f'{verb.title()} {rest}, or give {layers} `dtype="float32"`.'
 
 
 def _finding_of_cast(dtype: str, location: Location | None, fix: Fix | None) -> Finding:

@@ -25,6 +25,7 @@ from mpdoctor.semantics.source.layers.output_layers import output_layers
 from mpdoctor.semantics.source.numbers.late_casts import PROBABILITIES
 from mpdoctor.semantics.source.numbers.precision import Precision, precision_of
 from mpdoctor.semantics.source.programs.models import is_model
+from mpdoctor.semantics.wording import listed
 
 LOSSES_OF_LAYERS = "losses"  # of a model or of a layer
 LONGEST_NAME = 40  # characters of what advice quotes
@@ -40,6 +41,17 @@ def losses_in_float32(facts: SourceFacts, losses: Sequence[Value]) -> Fix | None
     edits = [edit for part in parts for edit in _edits_of_part(facts, part, around)]
     found = [edit for edit in edits if edit != []]
     return unsafe_fix("Compute the loss in float32", *found) if found else None
+
+
+def way_to_float32(facts: SourceFacts, loss: Value) -> str:
+    """What computes a loss in float32, as a clause of advice, in the program's own names for the predictions where it
+    has short ones."""
+    predictions = half_predictions(facts, loss)
+    named = listed([f"`{prediction}`" for prediction in predictions]) if predictions else "the predictions"
+    if gives_probabilities(facts, loss):
+        layers = "the last layer" if len(predictions) < 2 else f"the layers that {named} come from"
+        return f'give {layers} `dtype="float32"`'
+    return f"cast {named}, `tf.cast({predictions[0] if predictions else 'predictions'}, tf.float32)`"
 
 
 def half_predictions(facts: SourceFacts, loss: Value) -> list[str]:
