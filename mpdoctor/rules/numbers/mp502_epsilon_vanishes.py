@@ -63,7 +63,7 @@ from collections.abc import Iterator
 
 from mpdoctor.finding import AlsoSeen, Finding, Fix, Severity
 from mpdoctor.knowledge.api_names import public_name
-from mpdoctor.program.events import Call, Operation
+from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Api, Value, is_api, options, walk
 from mpdoctor.semantics.source.edits.expressions import unsafe_fix, with_keyword
@@ -86,6 +86,7 @@ from mpdoctor.semantics.source.numbers.epsilon_guards import (
     guards,
     same_added_above,
     upper_bounds,
+    without_guard,
 )
 from mpdoctor.semantics.source.numbers.normalizing_functions import NORMALIZING, OF_BACKEND, is_by_squares
 from mpdoctor.semantics.source.numbers.precision import precision_of
@@ -238,7 +239,7 @@ def _help(facts: SourceFacts, use: str, number: Value, guarded: Value, user: Use
         return OF_SMOOTHED
     written_down = expression_at(facts, user.location)
     if isinstance(written_down, ast.BinOp) and isinstance(written_down.op, ast.Div):
-        above, below = ast.unparse(written_down.left), ast.unparse(_without_guard(written_down.right, number, guarded))
+        above, below = ast.unparse(written_down.left), ast.unparse(without_guard(written_down.right, number, guarded))
         place = "ops" if "ops." in f"{above} {below}" else "tf.math"
         return f"Write `{place}.divide_no_nan({above}, {below})`: {NO_NAN}"
     return (
@@ -253,30 +254,6 @@ def _has_logarithm_taken(facts: SourceFacts, quotient: User) -> bool:
         if function_named(call) == "log"
         for option in options(call.argument(0, "x"))
     )
-
-
-def _without_guard(divisor: ast.expr, number: Value, guarded: Value) -> ast.expr:
-    """`norm` of `norm + 1e-8`, of `norm + self.eps` and of `tf.maximum(norm, 1e-8)`."""
-    if isinstance(divisor, ast.BinOp) and isinstance(divisor.op, ast.Add):
-        parts = [divisor.left, divisor.right]
-    elif isinstance(divisor, ast.Call) and ast.unparse(divisor.func).rpartition(".")[2] == "maximum":
-        parts = divisor.args
-    else:
-        return divisor
-    values = _values_of(guarded) if len(_values_of(guarded)) == len(parts) else parts
-    others = [
-        part
-        for part, value in zip(parts, values, strict=True)
-        if not isinstance(part, ast.Constant) and not (isinstance(value, Value) and number in options(value))
-    ]
-    return others[0] if len(others) == 1 else divisor
-
-
-def _values_of(guarded: Value) -> tuple[Value, ...]:
-    """The operands of a sum, or the arguments of a maximum."""
-    if isinstance(guarded, Operation):
-        return guarded.operands
-    return guarded.args if isinstance(guarded, Call) else ()
 
 
 def _is_softmax(facts: SourceFacts, value: Value) -> bool:

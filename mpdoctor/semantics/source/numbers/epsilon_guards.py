@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 from functools import cache, lru_cache
 
@@ -248,3 +249,27 @@ def _first(value: Value) -> Value | None:
     if not isinstance(value, Call):
         return None
     return value.argument(0, "x") or value.keyword("input_tensor") or value.keyword("tensor")
+
+
+def without_guard(divisor: ast.expr, number: Value, guarded: Value) -> ast.expr:
+    """`norm` of `norm + 1e-8`, of `norm + self.eps` and of `tf.maximum(norm, 1e-8)`."""
+    if isinstance(divisor, ast.BinOp) and isinstance(divisor.op, ast.Add):
+        parts = [divisor.left, divisor.right]
+    elif isinstance(divisor, ast.Call) and ast.unparse(divisor.func).rpartition(".")[2] == "maximum":
+        parts = divisor.args
+    else:
+        return divisor
+    values = _values_of(guarded) if len(_values_of(guarded)) == len(parts) else parts
+    others = [
+        part
+        for part, value in zip(parts, values, strict=True)
+        if not isinstance(part, ast.Constant) and not (isinstance(value, Value) and number in options(value))
+    ]
+    return others[0] if len(others) == 1 else divisor
+
+
+def _values_of(guarded: Value) -> tuple[Value, ...]:
+    """The operands of a sum, or the arguments of a maximum."""
+    if isinstance(guarded, Operation):
+        return guarded.operands
+    return guarded.args if isinstance(guarded, Call) else ()

@@ -10,13 +10,14 @@ from mpdoctor.knowledge.api_names import public_name
 from mpdoctor.program.command_line import LOADING_SETTINGS, default_of_setting
 from mpdoctor.program.events import Call
 from mpdoctor.program.instances import class_of
-from mpdoctor.program.user_definitions import ClassFacts, Defined, FunctionFacts
-from mpdoctor.program.values import MISSING, Api, Attribute, Collection, Known, Value, is_api, known, options
+from mpdoctor.program.user_definitions import ClassFacts, Defined
+from mpdoctor.program.values import MISSING, Api, Attribute, Collection, Known, Value, known, options
 from mpdoctor.source.constant_folding import constant_from_call, constant_from_numbers
 from mpdoctor.source.constant_folding.texts import value_from_method
 from mpdoctor.source.interpreter.assignments import remember_keyword
 from mpdoctor.source.interpreter.attributes import Super, attribute_of, store_attribute
 from mpdoctor.source.interpreter.call_inlining import inline_call
+from mpdoctor.source.interpreter.calls.base_arguments import remember_base_arguments_of
 from mpdoctor.source.interpreter.calls.container_calls import (
     added_up,
     copied,
@@ -33,7 +34,6 @@ from mpdoctor.source.interpreter.calls.container_methods import call_method_of_c
 from mpdoctor.source.interpreter.calls.entered_by_hand import enter_by_hand
 from mpdoctor.source.interpreter.calls.metaclass_calls import class_from_base
 from mpdoctor.source.interpreter.containers import chained, contents_of
-from mpdoctor.source.interpreter.name_lookup import find
 from mpdoctor.source.interpreter.settings.command_line import arguments_as_dictionary, remember_argument
 from mpdoctor.source.interpreter.settings.data_classes import as_dictionary, copy_with
 from mpdoctor.source.interpreter.settings.keras_epsilon import EPSILON, epsilon_of_keras
@@ -223,15 +223,6 @@ def _call_super(state: State, args: tuple[Value, ...], location: Location) -> Va
     return Super(location, callee, args, (), state.context, state.order, instance=instance, behind=behind)
 
 
-def remember_base_arguments(state: State, callee: Value, keywords: Keywords, node: ast.Call) -> None:
-    """`super().__init__(dtype=…)` where the class behind it is the user's own as well."""
-    inside, called = state.frame.function, callee.of if isinstance(callee, Defined) else None
-    if not isinstance(called, FunctionFacts) or inside is None or not called.name == inside.name == "__init__":
-        return
-    if called.owner is not None and inside.owner is not None and called.owner is not inside.owner:
-        _remember_base_arguments_of(state, inside.owner, keywords, node)
-
-
 def call_known_method(state: State, callee: Attribute, call: Call, node: ast.Call) -> Value | None:
     """Methods of lists and dicts that the program writes out, super().__init__ of a library's class, and `get` of
     settings that are not written out."""
@@ -246,7 +237,7 @@ def call_known_method(state: State, callee: Attribute, call: Call, node: ast.Cal
     keep_attributes(state, of, call)
     if isinstance(of, Super) and callee.name == "__init__":
         keep_items(state, of.instance, call.args, call.keywords)
-        _remember_base_arguments_of(state, of.behind, call.keywords, node)
+        remember_base_arguments_of(state, of.behind, call.keywords, node)
         return None
     if isinstance(of, Super) and state.walk.class_made is not None:
         return class_from_base(state, callee.name)
@@ -259,43 +250,3 @@ def call_known_method(state: State, callee: Attribute, call: Call, node: ast.Cal
         return entered
     default = default_of_setting(call)
     return None if default is None else joined((default, call))
-
-
-def _keys_written_out(state: State, node: ast.Call) -> set[str]:
-    """The keys written out in what a call unpacks: `f(**{"dtype": "float32", **kwargs})`."""
-    return set().union(*(_keys_unpacked(state, keyword.value) for keyword in node.keywords if keyword.arg is None))
-
-
-def _keys_unpacked(state: State, node: ast.expr) -> set[str]:
-    """The keys written out in `{"dtype": "float32", **kwargs}` or `dict(kwargs, dtype="float32")`, or in the dict that
-    a local name holds."""
-    match node:
-        case ast.Dict(keys=keys):
-            return {key.value for key in keys if isinstance(key, ast.Constant) and isinstance(key.value, str)}
-        case ast.Call(func=ast.Name(id=name) as function) if is_api(find(state, name, function), "builtins.dict"):
-            return {keyword.arg for keyword in node.keywords if keyword.arg is not None}
-        case ast.Name(id=name):
-            return _keys_of_local_dict(state, name)
-    return set()
-
-
-def _keys_of_local_dict(state: State, name: str) -> set[str]:
-    """The keys of the dict that a local name holds, without those that come from the function's own `**kwargs`."""
-    held, function = state.scope.find(name), state.frame.function
-    if not isinstance(held, Collection) or function is None:
-        return set()
-    spread = (state.scope.find(parameter[2:]) for parameter in function.parameters if parameter.startswith("**"))
-    given = {value.location for value in spread if value is not None}
-    return {key.value for key in held.keys if isinstance(key, Known) and key.location not in given}
-
-
-def _remember_base_arguments_of(state: State, own: ClassFacts, keywords: Keywords, node: ast.Call) -> None:
-    """Remember the arguments that a class gives to its base's `__init__`, but only those written out, in the call or
-    before it (`kwargs["dtype"] = …`): the others in `**kwargs` differ from instance to instance."""
-    written = {keyword.arg for keyword in node.keywords} | _keys_written_out(state, node)
-    handed_on = any(keyword.arg is None for keyword in node.keywords)
-    own_keywords = state.frame.keywords_set if handed_on else {}
-    for name, value in {**dict(keywords), **own_keywords}.items():
-        if name in written or name in own_keywords:
-            old = own.base_arguments.get(name)
-            state.walk.side_effects.set(own.base_arguments, name, value if old is None else joined((old, value)))

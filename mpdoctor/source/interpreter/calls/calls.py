@@ -12,11 +12,11 @@ from mpdoctor.program.user_definitions import ClassFacts, Defined
 from mpdoctor.program.values import Api, Attribute, Collection, Either, Value, is_api, options
 from mpdoctor.source.interpreter.attributes import evaluate_attribute
 from mpdoctor.source.interpreter.call_inlining import DEEPEST_CALL, inline_call, inline_uncalled
+from mpdoctor.source.interpreter.calls.base_arguments import remember_base_arguments
 from mpdoctor.source.interpreter.calls.builtin_calls import (
     call_builtin,
     call_known_method,
     call_library,
-    remember_base_arguments,
 )
 from mpdoctor.source.interpreter.calls.callees import (
     TRANSPARENT,
