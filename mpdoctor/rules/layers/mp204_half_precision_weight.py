@@ -62,7 +62,7 @@ from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import ClassFacts
 from mpdoctor.program.values import Api, Attribute, Value, is_api, known
-from mpdoctor.semantics.source.edits.expressions import unsafe_fix, without_keyword
+from mpdoctor.semantics.source.edits.expressions import argument_text, unsafe_fix, without_keyword
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype, policies_of_instances
 from mpdoctor.semantics.source.layers.layer_variables import (
     added_weights,
@@ -70,6 +70,7 @@ from mpdoctor.semantics.source.layers.layer_variables import (
     owner_of_weight,
     raw_variables,
 )
+from mpdoctor.semantics.source.programs.tests_without_training import is_in_test_without_training
 
 SEVERITY = Severity.WARNING
 FIXES = ("unsafe",)
@@ -112,7 +113,7 @@ def _states_of_metrics(facts: SourceFacts) -> Iterator[Finding]:
             yield _finding_of_metric(facts, dtype, state)
     for made in facts.calls:
         given = made.keyword("dtype")
-        if given is not None and not asks_for_dtype(made.context) and _takes_dtype_of_metric(made):
+        if given is not None and not asks_for_dtype(made.context) and _is_given_dtype_of_metric(facts, made):
             dtype = _half_dtype_named(facts, given) or _of_own_compute_dtype(facts, made, given)
             if dtype is not None:
                 yield _finding_of_metric(facts, dtype, made)
@@ -126,6 +127,13 @@ def _finding_of_metric(facts: SourceFacts, dtype: str, given_to: Call) -> Findin
         given_to.location,
         fix=unsafe_fix("Leave `dtype` out", without_keyword(facts, given_to.location, "dtype")),
     )
+
+
+def _is_given_dtype_of_metric(facts: SourceFacts, call: Call) -> bool:
+    """Whether the call says itself in which dtype a metric counts, and not a caller's `**kwargs`, nor a test of the
+    metric."""
+    is_written = _takes_dtype_of_metric(call) and argument_text(facts, call.location, "dtype") is not None
+    return is_written and not is_in_test_without_training(facts, call.context)
 
 
 def _takes_dtype_of_metric(call: Call) -> bool:
