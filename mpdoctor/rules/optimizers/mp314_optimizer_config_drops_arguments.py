@@ -181,7 +181,7 @@ def _is_saved_by_config(facts: SourceFacts, own: ClassFacts) -> bool:
     the class fills in the rest."""
     if own.find_method("from_config"):
         return False
-    return own.find_method("get_config") is not None or any(call.method in SAVES for call in facts.calls)
+    return own.find_method("get_config") is not None or any(True for _ in facts.calls_named(*SAVES))
 
 
 def _named_in(facts: SourceFacts, own: ClassFacts) -> set[str] | None:
@@ -229,5 +229,4 @@ def _may_hold_any_key(value: Value) -> bool:
 
 def _is_made(facts: SourceFacts, own: ClassFacts) -> bool:
     """Whether the program makes an optimizer of this class or of a subclass."""
-    kinds = {id(class_) for class_ in facts.classes if any(base is own for base in class_.lineage())}
-    return any(id(class_of(call)) in kinds for call in facts.calls)
+    return bool(facts.makings_of(own))
