@@ -82,7 +82,8 @@ def _fitting(sentences: list[str], look: Style) -> str:
 
 def _say_the_same(sentence: str, other: str) -> bool:
     words, others = (text[:LONGEST_COMPARED].split() for text in (sentence, other))
-    return difflib.SequenceMatcher(None, words, others, autojunk=False).ratio() > 0.6
+    matcher = difflib.SequenceMatcher(None, words, others, autojunk=False)
+    return matcher.quick_ratio() > 0.6 and matcher.ratio() > 0.6  # the first is an upper bound of the second
 
 
 def marked_span(line: str, place: Location) -> tuple[int, int]:
