@@ -141,12 +141,6 @@ def _module_named(state: State, args: tuple[Value, ...], keywords: Keywords, loc
     return api_from_name(name, location) if isinstance(name, str) else None
 
 
-def _merged(state: State, args: tuple[Value, ...], keywords: Keywords, location: Location) -> Value | None:
-    from mpdoctor.source.interpreter.calls.structured_settings import merged_settings  # few programs use it
-
-    return merged_settings(state, args, location)
-
-
 def _default_dict(state: State, args: tuple[Value, ...], keywords: Keywords, location: Location) -> Value | None:
     """`collections.defaultdict(list)`; None where nobody knows what its factory makes."""
     factory = args[0]
@@ -165,8 +159,6 @@ _OF_PYTHON: dict[str, Callable[[State, tuple[Value, ...], Keywords, Location], V
     "importlib.import_module": _module_named,
     "collections.defaultdict": _default_dict,
     "json.loads": lambda state, args, keywords, location: value_from_json(known(args[0]), location),
-    "omegaconf.OmegaConf.merge": _merged,
-    "omegaconf.OmegaConf.structured": _merged,
     "omegaconf.OmegaConf.to_container": lambda state, args, keywords, location: mapping_of(args[:1], location),
 }
 
@@ -228,10 +220,6 @@ def call_known_method(state: State, callee: Attribute, call: Call, node: ast.Cal
     settings that are not written out."""
     of = callee.of
     remember_argument(state, call)
-    if callee.name == "store":
-        from mpdoctor.source.interpreter.calls.structured_settings import remember_stored  # few programs use it
-
-        remember_stored(state, call)
     if callee.name == "setdefault" and len(call.args) == 2 and isinstance(node.func, ast.Attribute):
         remember_keyword(state, node.func.value, call.args[0], call.args[1])
     keep_attributes(state, of, call)

@@ -54,8 +54,7 @@ _MAY_HOLD_FUNCTIONS = (Defined, Call, Collection, Either)
 
 
 def evaluate_call(state: State, node: ast.Call, dropped: bool = False) -> Value:
-    """The value of a call; records it, and inlines the user's own function. `dropped`: the value is used for
-    nothing."""
+    """The value of a call; records it, and inlines the user's own function. `dropped`: nothing uses the value."""
     function = node.func
     if isinstance(function, ast.Attribute):
         callee = evaluate_attribute(state, function, is_called=True)
@@ -149,6 +148,10 @@ def _call(
 def _special_result(state: State, callee: Value, call: Call, node: ast.Call | None) -> Value | None:
     """The result of a method that the interpreter knows, and of a class of named tuples."""
     if isinstance(callee, Attribute) and node is not None:
+        if callee.name == "store":
+            from mpdoctor.source.interpreter.calls.structured_settings import remember_stored  # few programs use it
+
+            remember_stored(state, call, lambda settings: call_value(state, settings, (), call.location))
         return call_known_method(state, callee, call, node)
     return None if call.open else named_tuple(callee, call.args, call.keywords, call.location)
 

@@ -1,5 +1,6 @@
 """Functions that call at once the function that they are given, for each element: functools.reduce, map,
-tf.nest.map_structure, tf.while_loop and tf.scan; and what Hydra and click make of a function that they call."""
+tf.nest.map_structure, tf.while_loop and tf.scan; OmegaConf, which makes settings of a class that it is given; and the
+commands that Hydra and click make of a function."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ MOST_ELEMENTS = 12  # of one list that are followed one by one
 MAP_STRUCTURE = ("tensorflow.nest.map_structure", "keras.tree.map_structure", "tree.map_structure")
 LOOPS = ("tensorflow.while_loop", "keras.ops.while_loop")
 CARRYING = ("tensorflow.scan", "tensorflow.foldl", "tensorflow.foldr")
-_HIGHER_ORDER = frozenset(("functools.reduce", "builtins.map", *MAP_STRUCTURE, *LOOPS, *CARRYING))
+MERGING = ("omegaconf.OmegaConf.merge", "omegaconf.OmegaConf.structured")
+_HIGHER_ORDER = frozenset(("functools.reduce", "builtins.map", *MAP_STRUCTURE, *LOOPS, *CARRYING, *MERGING))
 
 Apply = Callable[[Value, tuple[Value, ...]], Value]  # calls the first with the others
 
@@ -31,6 +33,10 @@ def result_of_higher_order(state: State, call: Call, apply: Apply) -> Value | No
     name = call.callee.name
     if name not in _HIGHER_ORDER:
         return None
+    if name in MERGING:
+        from mpdoctor.source.interpreter.calls.structured_settings import merged_settings  # few programs use it
+
+        return merged_settings(state, call.args, call.location, lambda settings: apply(settings, ()))
     function, *rest = call.args
     if not all(isinstance(choice, (Api, Defined, Call)) for choice in options(function)):
         return None

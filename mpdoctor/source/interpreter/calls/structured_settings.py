@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from mpdoctor.facts.location import Location
 from mpdoctor.program.events import Call
 from mpdoctor.program.instances import class_of
@@ -12,23 +14,25 @@ from mpdoctor.source.interpreter.state.interpreter_state import State
 
 _STORE = "hydra.core.config_store.ConfigStore.instance"
 
+Make = Callable[[Value], Value]  # what a class makes that is called without arguments
 
-def remember_stored(state: State, call: Call) -> None:
+
+def remember_stored(state: State, call: Call, make: Make) -> None:
     """Remember the settings of `ConfigStore.instance().store("config", Settings)` under their name, which `hydra.main`
     asks for."""
     is_stored = isinstance(call.receiver, Call) and is_api(call.receiver.callee, _STORE)
     name, node = (known(call.argument(0, "name")), call.argument(1, "node")) if is_stored else (None, None)
     if not isinstance(name, str) or node is None or call.argument(2, "group") is not None:
         return
-    made = _settings_made(state, node, call.location)
+    made = _settings_made(node, make)
     if made is not None:
         state.walk.side_effects.set(state.flags, STORED + name, made)
 
 
-def merged_settings(state: State, args: tuple[Value, ...], location: Location) -> Value | None:
+def merged_settings(state: State, args: tuple[Value, ...], location: Location, make: Make) -> Value | None:
     """What `OmegaConf.merge(defaults, OmegaConf.from_cli())` gives: the first settings with what the others are known
     to say, as defaults; None where the first ones are not known."""
-    found = _settings_made(state, args[0], location)
+    found = _settings_made(args[0], make)
     if found is None:
         return None
     for other in args[1:]:
@@ -36,11 +40,9 @@ def merged_settings(state: State, args: tuple[Value, ...], location: Location) -
     return as_defaults(state, found, Api(location, "omegaconf.OmegaConf.load"), Known(location, ""))
 
 
-def _settings_made(state: State, written: Value, location: Location) -> Value | None:
+def _settings_made(written: Value, make: Make) -> Value | None:
     if isinstance(written, Defined) and isinstance(written.of, ClassFacts):
-        from mpdoctor.source.interpreter.calls.calls import call_value  # which follows calls of this module's functions
-
-        return call_value(state, written, (), location)
+        return make(written)
     return written if class_of(written) is not None or isinstance(written, Collection) else None
 
 
