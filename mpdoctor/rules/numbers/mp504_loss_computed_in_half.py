@@ -73,8 +73,6 @@ from mpdoctor.semantics.source.edits.expressions import (
     without_keyword,
 )
 from mpdoctor.semantics.source.edits.float32.losses import (
-    gives_probabilities,
-    half_predictions,
     losses_in_float32,
     way_to_float32,
 )
@@ -183,11 +181,8 @@ def _finding(dtype: str, location: Location | None, fix: Fix | None = None, advi
 
 def _help(facts: SourceFacts, loss: Value) -> str:
     """The advice in the names of the program."""
-    verb, _, rest = way_to_float32(facts, loss).partition(" ")
-    if gives_probabilities(facts, loss):
-        return f"{verb.title()} {rest}: to what a softmax or sigmoid has rounded, a later cast adds no digits."
-    layers = "the last layer" if len(half_predictions(facts, loss)) < 2 else "the layers that they come from"
-    return f'{verb.title()} {rest}, or give {layers} `dtype="float32"`.'
+    way = way_to_float32(facts, loss)
+    return f"{way[0].upper()}{way[1:]}."
 
 
 def _finding_of_cast(dtype: str, location: Location | None, fix: Fix | None) -> Finding:

@@ -1,5 +1,5 @@
-"""The edits that compute a loss in float32: casts around its 16-bit predictions, or of the elements of several, last
-layers in float32 where those give probabilities, and other dtypes instead of casts to 16 bits."""
+"""The edits that compute a loss in float32: its 16-bit predictions are cast, a last layer with a softmax or sigmoid is
+made in float32, and casts to 16 bits name float32."""
 
 from __future__ import annotations
 
@@ -46,15 +46,17 @@ def losses_in_float32(facts: SourceFacts, losses: Sequence[Value]) -> Fix | None
 def way_to_float32(facts: SourceFacts, loss: Value) -> str:
     """What computes a loss in float32, as a clause of advice, in the program's own names for the predictions where it
     has short ones."""
-    predictions = half_predictions(facts, loss)
+    predictions = _half_predictions(facts, loss)
     named = listed([f"`{prediction}`" for prediction in predictions]) if predictions else "the predictions"
-    if gives_probabilities(facts, loss):
-        layers = "the last layer" if len(predictions) < 2 else f"the layers that {named} come from"
-        return f'give {layers} `dtype="float32"`'
-    return f"cast {named}, `tf.cast({predictions[0] if predictions else 'predictions'}, tf.float32)`"
+    is_one = len(predictions) < 2
+    if _gives_probabilities(facts, loss):
+        layers = "the last layer" if is_one else f"the layers that {named} come from"
+        return f'give {layers} `dtype="float32"`, as a cast behind a softmax or sigmoid brings back no digits'
+    first, layers = predictions[0] if predictions else "predictions", "the last layer" if is_one else "their layers"
+    return f'cast {named}, `tf.cast({first}, tf.float32)`, or give {layers} `dtype="float32"`'
 
 
-def half_predictions(facts: SourceFacts, loss: Value) -> list[str]:
+def _half_predictions(facts: SourceFacts, loss: Value) -> list[str]:
     """What the file calls the 16-bit outputs of models from which a loss is computed: `model(x)`, or `mean` where
     `mean, spread = model(x)`. [] where one of them has no short name there."""
     precision, names = precision_of(facts), dict[str, None]()
@@ -67,7 +69,7 @@ def half_predictions(facts: SourceFacts, loss: Value) -> list[str]:
     return list(names)
 
 
-def gives_probabilities(facts: SourceFacts, loss: Value) -> bool:
+def _gives_probabilities(facts: SourceFacts, loss: Value) -> bool:
     """Whether a model's output from which a loss is computed comes straight out of a softmax or sigmoid."""
     outputs = (part for part in _parts_of_loss(facts, loss) if _is_half_output(precision_of(facts), part))
     return any(not activations_of(facts, output).isdisjoint(PROBABILITIES) for output in outputs)
