@@ -1,8 +1,11 @@
-"""Breakdown: an error of mpdoctor's own that ended the work on one file, and where it was raised."""
+"""What may end the work on one file: an error of mpdoctor's own, and where it was raised; Python's limit of frames."""
 
 from __future__ import annotations
 
+import sys
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from mpdoctor.facts.frozen import dataclass
 
@@ -26,3 +29,15 @@ def breakdown_from_error(path: str, error: Exception) -> Breakdown:
     frames = traceback.extract_tb(error.__traceback__)
     where = f"{frames[-1].filename}:{frames[-1].lineno}" if frames else "another process"
     return Breakdown(path, where, f"{type(error).__name__}: {error}")
+
+
+@contextmanager
+def room_for_frames(frames: int) -> Iterator[None]:
+    """While this context is active, Python functions may call one another at least so deeply. 6,000 need less than half
+    of a stack of 8 MiB."""
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(limit, frames))
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(limit)

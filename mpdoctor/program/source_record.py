@@ -87,7 +87,7 @@ class SourceRecord:
     package
         The dotted package that the file belongs to, "" for a file of its own: "keras.src.layers" for a file of Keras.
     incomplete
-        True if the program is so large that the source stage stopped half-way.
+        True if the program is so large, or calls itself so deeply, that the source stage stopped half-way.
     unreadable
         Set, and everything else empty, if the text is no Python that can be read.
     cells

@@ -25,8 +25,9 @@ from mpdoctor.facts.frozen import dataclass
 from mpdoctor.facts.training import TrainingFacts
 from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import Crashed, Finding, Severity
-from mpdoctor.program.breakdown import breakdown_from_error
+from mpdoctor.program.breakdown import breakdown_from_error, room_for_frames
 
+_FRAMES = 6000  # Python frames of a rule that goes back through a thousand operations, some 5 for each
 STAGES = {
     "in_source": "source",
     "in_suppression": "source",
@@ -250,10 +251,11 @@ def findings_from_facts(
         if look is None or not rule.speaks_about(keras) or not chosen(rule):
             continue
         try:
-            for finding in look(facts):
-                if kind == "in_source" and _is_of_float32_alone(rule, facts, finding):
-                    continue
-                yield _completed(finding, rule, kind, facts)
+            with room_for_frames(_FRAMES):
+                for finding in look(facts):
+                    if kind == "in_source" and _is_of_float32_alone(rule, facts, finding):
+                        continue
+                    yield _completed(finding, rule, kind, facts)
         except Exception as error:  # a rule's defect is ours: it is shown, and ends the run with exit status 3
             broken = breakdown_from_error("", error)
             yield Crashed(rule.code, f"{kind} ({broken.where})", broken.error)

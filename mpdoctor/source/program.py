@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-import sys
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
-from mpdoctor.program.breakdown import breakdown_from_error
+from mpdoctor.program.breakdown import breakdown_from_error, room_for_frames
 from mpdoctor.program.context import Context
 from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
@@ -62,21 +61,19 @@ def execute_the_rest(state: State, module: Module) -> None:
 
 def within_bounds(state: State, module: Module, execute: Callable[[State, Module], None]) -> None:
     """A program that is too large or too deep, or that we break on, ends its own walk, and no other file's."""
-    limit = sys.getrecursionlimit()
-    sys.setrecursionlimit(max(limit, _FRAMES))
     walk = state.walk
     walk.last_order, walk.inlined_statements, walk.modules_read = state.order + MOST_EVENTS, 0, 0
     walk.times_inlined.clear()
     walk.statements_in.clear()
     walk.changed.clear()
     try:
-        execute(state, module)
+        with room_for_frames(_FRAMES):
+            execute(state, module)
     except (Enough, RecursionError):
         module.incomplete.append(True)
     except Exception as error:
         module.breakdowns.append(breakdown_from_error(module.source.path, error))
     finally:
-        sys.setrecursionlimit(limit)
         walk.call_stack.clear()
         walk.entering.clear()
         walk.visiting = walk.unrolling = 0

@@ -89,6 +89,8 @@ def passed_over(target: Target, sources: tuple[SourceFacts, ...]) -> Iterator[Sk
     for source in sources:
         if source.passed_over:
             yield Skipped("source", f"{source.path} is {source.passed_over}.")
+        if source.incomplete:
+            yield Skipped("source", f"{source.path} does more than is followed in one file: it is judged only in part.")
 
 
 def not_followed(stage: SourceStage) -> Iterator[Skipped]:

@@ -1,4 +1,5 @@
-"""Forty lines that double a value make 2^40 of it: rules ask each part once."""
+"""Values that forty lines double, 2^40 of them, and values that a thousand lines wrap: rules ask each part once, and
+whatever its depth."""
 
 from __future__ import annotations
 
@@ -107,15 +108,51 @@ DOUBLING = (
     "v = tf.where(v > 0, v, v / tf.reduce_max(v))",
     "v = v @ tf.transpose(v) if some else tf.cast(v, v.dtype)",
 )
+WRAPPING = (
+    "v = [v]",
+    "v = (v,)",
+    "v = {'a': v}",
+    "v = [v] if some else v",
+    "v = v + 1.0",
+    "v = -v",
+    "v = v / u",
+    "v = v.T",
+    "v = v[0]",
+    "v, *_ = v",
+    "v = unknown(v)",
+    "v = v.map(lambda q: q)",
+    "v = tf.cast(v, 'float32')",
+    "v = tf.concat([v, v], 0)",
+    "v = tf.reduce_mean(v)",
+    "v = tf.exp(v)",
+    "v = np.reshape(v, (3,))",
+    "v = keras.layers.TimeDistributed(v)",
+    "v = keras.layers.Dense(3)(v)",
+    "v = keras.Sequential([v])",
+    "v = keras.mixed_precision.LossScaleOptimizer(v)",
+    "v = functools.partial(v, 1)",
+    "v = lambda q, v=v: v(q)",
+)
+WRAPPED = 1000  # times: Python's own limit of frames
+
+
+def repeated(use: str, line: str, times: int) -> str:
+    lines = (HEAD + USES[use]).split("\n")
+    return "\n".join(each.replace("...", line) for each in lines for _ in range(times if each.strip() == "..." else 1))
 
 
 @pytest.mark.parametrize("use", USES)
 @pytest.mark.parametrize("line", DOUBLING)
 def test_a_value_that_doubles_is_judged_in_time(use: str, line: str) -> None:
-    lines = (HEAD + USES[use]).split("\n")
-    text = "\n".join(each.replace("...", line) for each in lines for _ in range(40 if each.strip() == "..." else 1))
     for keras in ("3", "2.10"):
-        findings_in(facts_of(text, keras))
+        findings_in(facts_of(repeated(use, line, 40), keras))
+
+
+@pytest.mark.sampled(30)
+@pytest.mark.parametrize("use", USES)
+@pytest.mark.parametrize("line", WRAPPING)
+def test_a_value_that_is_wrapped_a_thousand_times_is_judged(use: str, line: str) -> None:
+    findings_in(facts_of(repeated(use, line, WRAPPED), "3"))
 
 
 def test_what_a_structure_holds_comes_once_and_in_order() -> None:

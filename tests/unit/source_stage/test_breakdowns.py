@@ -18,7 +18,7 @@ from mpdoctor.program import source_facts
 from mpdoctor.progress import SilentProgress
 from mpdoctor.project.targets import target_from_text
 from mpdoctor.settings.options import Settings
-from mpdoctor.source import modules, prefilter
+from mpdoctor.source import modules, prefilter, program
 from mpdoctor.source.interpreter import statements
 from mpdoctor.source_stage import judged_files, worker
 
@@ -117,6 +117,19 @@ def test_what_broke_is_not_remembered_as_silent(tmp_path: Path, monkeypatch: pyt
             diagnosed(tmp_path, patch)
             settings = Settings((target_from_text("."),), static=True)
             assert len(diagnose(settings, SilentProgress()).crashed) == 1
+
+
+def test_a_file_that_is_not_followed_to_its_end_is_named_each_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(program, "MOST_EVENTS", 20)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "long.py").write_text(WRONG * 20)
+    (tmp_path / "short.py").write_text(WRONG)
+    for _ in range(2):  # the second time from what was kept
+        diagnosis = diagnose(Settings((target_from_text("."),), static=True), SilentProgress())
+        (skipped,) = [skipped for skipped in diagnosis.skipped if "followed" in skipped.reason]
+        assert skipped.reason == "long.py does more than is followed in one file: it is judged only in part."
 
 
 RING = {  # `first` goes on behind its import of `second`, which breaks after it has imported `first` again

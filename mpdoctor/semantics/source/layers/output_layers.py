@@ -90,12 +90,14 @@ def activation_of(layer: LayerFacts) -> str:
 def sixteen_bit_output(facts: SourceFacts, layer: Call) -> str | None:
     """The 16-bit dtype that the output of this layer may have; None if it has none for certain, or that is not
     known."""
+    while is_call_of(layer, *WRAPPED_LAYER):
+        inner = layer.argument(0, "layer")
+        if layer.open or layer.keyword("dtype") is not None or not isinstance(inner, Call):
+            return None
+        layer = inner
     if not isinstance(layer.callee, Api) or layer.open:
         return None
     given = layer.keyword("dtype")
-    if is_call_of(layer, *WRAPPED_LAYER):
-        inner = layer.argument(0, "layer")
-        return sixteen_bit_output(facts, inner) if isinstance(inner, Call) and given is None else None
     if not _is_application(layer) and not answers_in_compute_dtype(layer):
         return None
     if given is not None and known(given) is not None:

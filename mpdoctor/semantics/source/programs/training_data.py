@@ -212,16 +212,16 @@ def _parts_of_call(call: Call) -> tuple[Value, ...]:
     return ()
 
 
-def _leaves(value: Value | None, seen: set[int] | None = None) -> Iterator[Value]:
+def _leaves(value: Value | None) -> Iterator[Value]:
     """Each array, tensor or text in a structure, once, however often it occurs."""
-    seen = set() if seen is None else seen
-    for option in options(value):
+    waiting, seen = [*reversed(options(value))], set[int]()
+    while waiting:
+        option = waiting.pop()
         if id(option) in seen:
             continue
         seen.add(id(option))
         if isinstance(option, Collection) and option.kind in ("dict", "tuple", "list") and not _is_text(option):
-            for item in option.items:
-                yield from _leaves(item, seen)
+            waiting += [choice for item in reversed(option.items) for choice in reversed(options(item))]
         else:
             yield option
 
