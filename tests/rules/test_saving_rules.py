@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,11 +14,12 @@ from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.model import CallFacts, ModelFacts, OptimizerFacts
 from mpdoctor.facts.saved.file import LoadFacts, SavedFileFacts
 from mpdoctor.facts.saved.graph import OpFacts, SavedGraphFacts, SavedVariableFacts
+from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.judging.precedence import merged_findings
 from mpdoctor.knowledge.op_lists import ALLOW, DENY
 from mpdoctor.rules.registry import findings_from_facts
-from mpdoctor.semantics.live.errors.saved_model_errors import headline_from_loading_error
+from mpdoctor.semantics.live.errors.saved_model_errors import headline_from_loading_error, remedy_from_loading_error
 
 pytestmark = pytest.mark.fast
 
@@ -100,6 +102,8 @@ BATCH_SHAPE = "Error when deserializing class 'InputLayer' using config={}. Unre
         ("MP002", "--custom-objects", "2.15", PLAIN, "weight_decay is not a valid argument"),
         ("MP002", "missing or damaged", "3", PLAIN, "Unable to synchronously open file (truncated file: eof = 96"),
         ("MP002", "missing or damaged", "2.15", None, "Unsuccessful TensorSliceReader constructor: Failed to find"),
+        ("MP002", "missing or damaged", "2.10", NEWER, "file is too short to be an sstable"),
+        ("MP002", "missing or damaged", "2.10", NEWER, "Perhaps the file is corrupt: block checksum mismatch"),
     ],
 )  # fmt: skip
 def test_a_file_that_cannot_be_loaded(
@@ -113,6 +117,13 @@ def test_a_file_that_cannot_be_loaded(
     (spoken,) = merged_findings(finding for finding in found if isinstance(finding, Finding))
     assert spoken.code == code
     assert words in spoken.message + spoken.help
+
+
+def test_a_later_patch_of_tensorflow_is_no_newer_keras() -> None:
+    failure = FailureFacts("raised", "loading", "ValueError", "weight_decay is not a valid argument", saved_file=NEWER)
+    for version, is_newer in (("2.15.0", False), ("2.14.0", True)):
+        remedy = remedy_from_loading_error(replace(failure, keras=Keras("tf.keras", version, version)))
+        assert ("Update Keras" in remedy) == is_newer
 
 
 @pytest.mark.parametrize(

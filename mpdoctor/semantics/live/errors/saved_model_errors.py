@@ -22,8 +22,10 @@ CONFINED = (
     "not even a module given with --custom-objects. Let it write below tempfile.gettempdir(), or examine a script of "
     "your own that loads the file."
 )
+DAMAGED = "A part of it is missing or damaged. Copy the whole file, or the directory with its variables/, again."
 # What an error can mean alone.
 CERTAIN: tuple[tuple[str, str], ...] = (
+    (r"an sstable|checksum|bad magic number", DAMAGED),  # of variables.index and the data beside it
     (
         r"bad marshal data|code\(\) (argument|takes)|unknown opcode",
         "It contains a lambda that was compiled by another version of Python, and only that version can read it. "
@@ -39,7 +41,7 @@ CERTAIN: tuple[tuple[str, str], ...] = (
 LIKELY: tuple[tuple[str, str], ...] = (
     (
         r"no item named|truncated|signature not found|Unsuccessful TensorSliceReader|DataLoss|unable to open|corrupt",
-        "A part of it is missing or damaged. Copy the whole file, or the directory with its variables/, again.",
+        DAMAGED,
     ),
     (
         r"No module named",
@@ -67,9 +69,9 @@ def headline_from_loading_error(failure: FailureFacts) -> str:
 
 def remedy_from_loading_error(failure: FailureFacts) -> str:
     for pattern in UNKNOWN:
-        found = re.search(pattern, failure.message)
-        if found and "LossScaleOptimizer" not in found["name"]:
-            return f"`{found['name']}` is not part of Keras: {_bring(found['name'].rpartition('>')[2], failure)}"
+        named = re.search(pattern, failure.message)
+        if named and "LossScaleOptimizer" not in named["name"]:
+            return f"`{named['name']}` is not part of Keras: {_bring(named['name'].rpartition('>')[2], failure)}"
     if failure.during == "loading" and re.search(r"Permission denied|Operation not permitted", failure.message):
         return CONFINED
     return _matching(CERTAIN, failure) or _other_version(failure) or _matching(LIKELY, failure) or OTHERWISE
@@ -94,7 +96,7 @@ def _other_version(failure: FailureFacts) -> str:
     if saved is None or here is None or not saved.keras_version or saved.keras_version == here.version:
         return ""
     written = Keras(here.package, saved.keras_version)
-    if not written.release or written.release <= here.release:
+    if written.release[:2] <= here.release[:2]:  # a SavedModel says 2.15.1, the TensorFlow, where its Keras is 2.15.0
         return ""
     return (
         f"It was saved by Keras {saved.keras_version}, and this is {here}, which does not know everything that a newer "
