@@ -110,50 +110,50 @@ def _edit(settings: Settings, wishes: Wishes, output: Output, choice: Choice, qu
     progress = progress_for(quiet)
     try:
         edits_of = ignoring_edits if wishes.add_ignores else fixes_of(wishes.unsafe_fixes)
-        found = fixed(settings, progress, edits_of, choice)
+        outcome = fixed(settings, progress, edits_of, choice)
     finally:
         progress.close()
-    for path, why in sorted(found.left.items()):
+    for path, why in sorted(outcome.left.items()):
         say(f"{path} was not written: {why}.")
-    for path, codes in sorted(found.undoing.items()):
+    for path, codes in sorted(outcome.undoing.items()):
         say(f"the edits of {' and '.join(sorted(codes))} in {path} undo each other, and were not made.")
     if wishes.diff:
-        write(diff_from_files(found.changed))
-        say(_sentence_on_edits(found, wishes, "would be "))
-        code = found.diagnosis.exit_code
-        return code if code > 1 else int(bool(found.changed) and not settings.exit_zero)
+        write(diff_from_files(outcome.changed))
+        say(_sentence_on_edits(outcome, wishes, "would be "))
+        code = outcome.diagnosis.exit_code
+        return code if code > 1 else int(bool(outcome.changed) and not settings.exit_zero)
     if any(target.kind == "stdin" for target in settings.targets):
-        return _put_out_text(found, settings)
-    failed = [file for file in found.changed if not write_file(file)]
+        return _put_out_text(outcome, settings)
+    failed = [file for file in outcome.changed if not write_file(file)]
     if failed:  # what remains is what stands on the disk
-        found = fixed(settings, progress_for(quiet), lambda diagnosis, sources: {}, choice)
-        return max(put_out(found.diagnosis, output), 2)
-    say(_sentence_on_edits(found, wishes, ""))
-    return put_out(found.diagnosis, output)
+        outcome = fixed(settings, progress_for(quiet), lambda diagnosis, sources: {}, choice)
+        return max(put_out(outcome.diagnosis, output), 2)
+    say(_sentence_on_edits(outcome, wishes, ""))
+    return put_out(outcome.diagnosis, output)
 
 
-def _sentence_on_edits(found: Fixed, wishes: Wishes, would: str) -> str:
+def _sentence_on_edits(outcome: Fixed, wishes: Wishes, would: str) -> str:
     from mpdoctor.reporters.text.style import count
 
-    number = sum(found.counts.values())
+    number = sum(outcome.counts.values())
     done = "answered with an ignore comment" if wishes.add_ignores else "fixed"
     if not number:
         return f"nothing {would or 'was '}{done}."
     return f"{count(number, 'finding')} {would or ('was ' if number == 1 else 'were ')}{done} in " + (
-        f"{count(len(found.changed), 'file')}."
+        f"{count(len(outcome.changed), 'file')}."
     )
 
 
-def _put_out_text(found: Fixed, settings: Settings) -> int:
+def _put_out_text(outcome: Fixed, settings: Settings) -> int:
     """Write the text as it is now to standard output, and the report to standard error."""
     from mpdoctor.reporters.rendering import report_from_diagnosis
 
     target = next(target for target in settings.targets if target.kind == "stdin")
-    after = next((file.after for file in found.changed), target.content or b"")
+    after = next((file.after for file in outcome.changed), target.content or b"")
     sys.stdout.buffer.write(after)
     sys.stdout.buffer.flush()
-    write(report_from_diagnosis(found.diagnosis, OutputFormat.concise.value), sys.stderr)
-    return found.diagnosis.exit_code
+    write(report_from_diagnosis(outcome.diagnosis, OutputFormat.concise.value), sys.stderr)
+    return outcome.diagnosis.exit_code
 
 
 def write_file(file: EditedFile) -> bool:

@@ -91,9 +91,9 @@ class OwnImports:
     ) -> ModuleType:
         """`import` as the examiner's own modules know it."""
         root = name.partition(".")[0]
-        found = None if level else self._own.get(name)
-        if found is not None and all(hasattr(found, attribute) for attribute in fromlist or ()):
-            return found if fromlist else self._own[root]
+        module = None if level else self._own.get(name)
+        if module is not None and all(hasattr(module, attribute) for attribute in fromlist or ()):
+            return module if fromlist else self._own[root]
         if root != "mpdoctor" or "mpdoctor" not in self._hidden:
             return _import(name, globals, locals, fromlist, level)
         return self._import_hidden(name, fromlist)
@@ -133,16 +133,16 @@ class OwnImports:
     # --- what is hidden -----------------------------------------------------------------------------------------
     def _with_importers(self, shadowed: set[str], new: set[str]) -> set[str]:
         """Names of modules. What is compiled stays, and inspect: another copy would have other types."""
-        found: set[str] = set()
+        names: set[str] = set()
         waiting = list(shadowed)
         while waiting:
             name = waiting.pop()
-            if name in found or (name not in shadowed and not (name in new and self._may_be_hidden(name))):
+            if name in names or (name not in shadowed and not (name in new and self._may_be_hidden(name))):
                 continue
-            found.add(name)
+            names.add(name)
             waiting += self._importers.get(name, ())
             waiting += (module for module in new if module.startswith(f"{name}."))
-        return found
+        return names
 
     def _may_be_hidden(self, name: str) -> bool:
         file = getattr(self._own[name], "__file__", None) or ""

@@ -83,66 +83,66 @@ def fixes_of(unsafe: bool) -> EditsOf:
 def fixed(settings: Settings, progress: Progress, edits_of: EditsOf, choice: Choice) -> Fixed:
     """Make all edits that the findings call for, and those that the findings afterwards call for."""
     content = {t.path.absolute(): t.content for t in settings.targets if t.path is not None and t.content is not None}
-    found = None
+    outcome = None
     for _ in range(MOST_ROUNDS):
         diagnosis, sources = diagnose_with_sources(settings, progress)
         diagnosis = choice(diagnosis, sources)
-        found = found or Fixed(diagnosis)
-        found.diagnosis = diagnosis
-        if not _edit(found, sources, edits_of, content):
-            return found
-        after = {file.path: file.after for file in found.files.values()}
+        outcome = outcome or Fixed(diagnosis)
+        outcome.diagnosis = diagnosis
+        if not _edit(outcome, sources, edits_of, content):
+            return outcome
+        after = {file.path: file.after for file in outcome.files.values()}
         settings = dataclasses.replace(settings, unsaved={**settings.unsaved, **after})
-    assert found is not None
-    for file in found.changed:
-        found.left[file.shown_as] = f"after {MOST_ROUNDS} rounds there was still something to fix"
-        found.files[file.shown_as] = _as_before(file)
-    return found
+    assert outcome is not None
+    for file in outcome.changed:
+        outcome.left[file.shown_as] = f"after {MOST_ROUNDS} rounds there was still something to fix"
+        outcome.files[file.shown_as] = _as_before(file)
+    return outcome
 
 
-def _edit(found: Fixed, sources: Sources, edits_of: EditsOf, content: Mapping[Path, bytes]) -> bool:
+def _edit(outcome: Fixed, sources: Sources, edits_of: EditsOf, content: Mapping[Path, bytes]) -> bool:
     """One round. Whether it has changed anything."""
     wanted: dict[str, list[tuple[Finding, tuple[Edit, ...]]]] = {}
-    for number, edits in edits_of(found.diagnosis, sources).items():
-        finding = found.diagnosis.findings[number]
+    for number, edits in edits_of(outcome.diagnosis, sources).items():
+        finding = outcome.diagnosis.findings[number]
         paths = {edit.location.path for edit in edits}
         if len(paths) == 1:  # no rule has edits of several files
             path = paths.pop()
-            if finding.code not in found.undoing.get(path, ()):
+            if finding.code not in outcome.undoing.get(path, ()):
                 wanted.setdefault(path, []).append((finding, edits))
     changed = False
     for shown_as, fixes in wanted.items():
-        if shown_as not in found.left and shown_as in sources:
-            changed = _edit_file(found, shown_as, sources[shown_as], fixes, content) or changed
+        if shown_as not in outcome.left and shown_as in sources:
+            changed = _edit_file(outcome, shown_as, sources[shown_as], fixes, content) or changed
     return changed
 
 
 def _edit_file(
-    found: Fixed,
+    outcome: Fixed,
     shown_as: str,
     source: SourceFacts,
     fixes: list[tuple[Finding, tuple[Edit, ...]]],
     content: Mapping[Path, bytes],
 ) -> bool:
-    file = found.files.get(shown_as)
+    file = outcome.files.get(shown_as)
     try:
         if file is None:
             path = Path(shown_as).absolute()
             data = content[path] if path in content else bytes_from_file(path)
             file = EditedFile(path, shown_as, data, data)
         if not says(file.after, shown_as, source.text):
-            found.left[shown_as] = CHANGED
+            outcome.left[shown_as] = CHANGED
             return False
         chosen = chosen_together([edits for _, edits in fixes])
         after = edited_bytes(file.after, shown_as, chosen)
     except (OSError, ValueError) as error:
-        found.left[shown_as] = getattr(error, "strerror", None) or str(error)
+        outcome.left[shown_as] = getattr(error, "strerror", None) or str(error)
         return False
     if after is None:
-        found.left[shown_as] = "its encoding is one that it cannot be written in again as it is"
+        outcome.left[shown_as] = "its encoding is one that it cannot be written in again as it is"
         return False
     if isinstance(read(after, shown_as), Problem):
-        found.left[shown_as] = "with the edits it is no Python any more, which is a defect of mpdoctor's"
+        outcome.left[shown_as] = "with the edits it is no Python any more, which is a defect of mpdoctor's"
         return False
     if after == file.after:
         return False
@@ -150,9 +150,9 @@ def _edit_file(
     file = dataclasses.replace(file, after=after, rounds=(*file.rounds, (file.after, codes)))
     undoing = file.undoing()
     if undoing:
-        found.undoing.setdefault(shown_as, set()).update(undoing)
+        outcome.undoing.setdefault(shown_as, set()).update(undoing)
         file = _as_before(file)  # what the others do is done once more
-    found.files[shown_as] = file
+    outcome.files[shown_as] = file
     return True
 
 

@@ -33,24 +33,24 @@ def spans_of_edits(text: str, edits: Iterable[Edit]) -> list[tuple[int, int, str
     """Each edit as (first character, last character, replacement), the replacement with the line ends of the text
     around it."""
     starts = [0, *(end.end() for end in _LINE_END.finditer(text))]
-    found = []
+    replacements = []
     for edit in edits:
         start, end = (starts[line - 1] + column - 1 for line, column in _bounds(edit))
-        found.append((start, end, edit.text.replace("\n", line_end_at(text, start))))
-    return found
+        replacements.append((start, end, edit.text.replace("\n", line_end_at(text, start))))
+    return replacements
 
 
 def chosen_together(fixes: Sequence[Sequence[Edit]]) -> list[Sequence[Edit]]:
     """The fixes of one file that can be made together, in order: a fix is made whole or not at all. An edit that two
     fixes share (an import) is made once."""
     taken: list[Edit] = []
-    found = []
+    chosen = []
     for edits in fixes:
         new = [edit for edit in edits if edit not in taken]
         if new and not any(touch(edit, other) for edit in new for other in taken):
             taken += new
-            found.append(edits)
-    return found
+            chosen.append(edits)
+    return chosen
 
 
 def _bounds(edit: Edit) -> tuple[tuple[int, int], tuple[int, int]]:
@@ -68,5 +68,5 @@ def touch(one: Edit, other: Edit) -> bool:
 
 def line_end_at(text: str, at: int) -> str:
     """The line end of the line at this character, else that of the first line."""
-    found = _LINE_END.search(text, at) or _LINE_END.search(text)
-    return found[0] if found else "\n"
+    line_end = _LINE_END.search(text, at) or _LINE_END.search(text)
+    return line_end[0] if line_end else "\n"

@@ -105,14 +105,14 @@ class Draft:
     def files(self, kept: Kept) -> list[EditedFile]:
         """The files that these edits change, sorted by path as shown."""
         layers = self._layers_of(kept)
-        found = []
+        files = []
         for shown_as, file in sorted(self._files.items()):
             edits = list(_edits_of_file(shown_as, file, layers, layers))
             after = edited_bytes(file.data, shown_as, [edits]) if edits else file.data
             assert after is not None  # whether it can be written again was seen when it was read
             if after != file.data:
-                found.append(EditedFile(file.path, shown_as, file.data, after))
-        return found
+                files.append(EditedFile(file.path, shown_as, file.data, after))
+        return files
 
     def contents(self, kept: Kept) -> dict[Path, bytes]:
         """What stands in the changed files, by their absolute paths."""
@@ -123,13 +123,13 @@ class Draft:
         them need alike is told of the first. They come in the order of the text: of two that put something in at one
         place, what the first one puts in stands first."""
         layers, counted = self._layers_of(kept), frozenset[int]()
-        found = {}
+        edits = {}
         for number in sorted(kept, key=self._beginning_of):
             own = self._made[number].layers - counted
             counted |= own
             files = sorted(self._files.items())
-            found[number] = tuple(edit for path, file in files for edit in _edits_of_file(path, file, layers, own))
-        return found
+            edits[number] = tuple(edit for path, file in files for edit in _edits_of_file(path, file, layers, own))
+        return edits
 
     def _beginning_of(self, number: int) -> tuple[str, int, int]:
         """The file, the cell, and the place in its text."""

@@ -75,9 +75,9 @@ def proposed(diagnosis: Diagnosis, sources: Sources, has_own_wrapper: bool = Fal
             yield _own_wrapper(finding, diagnosis, making.source_at)
 
     for finding in failing(diagnosis):
-        found = next(filter(None, map(tuple, in_turn(finding))), None)
-        if found is not None:
-            answers.append(found)
+        answer = next(filter(None, map(tuple, in_turn(finding))), None)
+        if answer is not None:
+            answers.append(answer)
     return Proposed(tuple(answers), tuple(dict.fromkeys(without)))
 
 
@@ -119,9 +119,9 @@ def _scale_against_underflow(finding: Finding, diagnosis: Diagnosis, making: Liv
             has_argument = link.is_wrapper is not (to_write.argument == FACTOR)
             if facts is None or link.made_at is None or link.wrapped_by_compile or not has_argument:
                 continue
-            found = with_scale(facts, link.made_at, link.class_name, to_write.argument, to_write.text)
-            if found is not None:
-                title, edits = found
+            titled_edits = with_scale(facts, link.made_at, link.class_name, to_write.argument, to_write.text)
+            if titled_edits is not None:
+                title, edits = titled_edits
                 yield Answer(finding, (Proposal(title, False, finding.code, edits),))
 
 
@@ -137,14 +137,14 @@ def _float32_against_divergence(finding: Finding, making: LiveLayers) -> Iterato
 def _usual_scales(finding: Finding, optimizers: list[OptimizerFacts], source_at: SourceAt) -> Iterator[Answer]:
     if finding.code not in OF_THE_SCALE:
         return
-    found: dict[Edit, Proposal] = {}
+    proposals: dict[Edit, Proposal] = {}
     for link in optimizers:
         facts = source_at(link.made_at.path) if link.made_at is not None else None
         if facts is not None and link.made_at is not None:
             for title, edit in usual_scale(facts, link.made_at, _tried_scale(finding)):
-                found.setdefault(edit, Proposal(title, False, finding.code, (edit,)))
-    if found:
-        yield Answer(finding, tuple(found.values()))
+                proposals.setdefault(edit, Proposal(title, False, finding.code, (edit,)))
+    if proposals:
+        yield Answer(finding, tuple(proposals.values()))
 
 
 def _tried_scale(finding: Finding) -> float | None:
@@ -206,7 +206,7 @@ def _own_wrapper(finding: Finding, diagnosis: Diagnosis, source_at: SourceAt) ->
     """mpdoctor.training's LossScaleOptimizer where Keras' own is at fault, and nothing else is known to help."""
     if finding.code not in OF_THE_WRAPPER:
         return
-    found: dict[tuple[Edit, ...], Proposal] = {}
+    proposals: dict[tuple[Edit, ...], Proposal] = {}
     for _, model in diagnosis.models:
         for link, inside in pairwise(model.optimizer) if model.keras.is_keras3 else ():  # in Keras 2 it was not tried
             made = inside if link.wrapped_by_compile else link
@@ -214,9 +214,9 @@ def _own_wrapper(finding: Finding, diagnosis: Diagnosis, source_at: SourceAt) ->
             if facts is not None and made.made_at is not None:
                 edits = in_own_wrapper(facts, made.made_at, made.class_name, made is link)
                 if edits:
-                    found[edits] = Proposal("Scale with mpdoctor.training", False, finding.code, edits)
-    if found:
-        yield Answer(finding, tuple(found.values()))
+                    proposals[edits] = Proposal("Scale with mpdoctor.training", False, finding.code, edits)
+    if proposals:
+        yield Answer(finding, tuple(proposals.values()))
 
 
 def _by_any_path(sources: Sources) -> SourceAt:

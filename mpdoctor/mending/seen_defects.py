@@ -31,18 +31,18 @@ def repeated_steps_removed(finding: Finding, optimizers: list[OptimizerFacts], s
     facts = source_at(place.path) if place is not None and finding.stage != "source" else None
     if facts is None or place is None:
         return
-    found = None
+    titled_edits = None
     if finding.code == "MP306":
-        found = wrapped_once(facts, place)
+        titled_edits = wrapped_once(facts, place)
     elif finding.code == "MP403":
-        found = unscaled_once(facts, place)
+        titled_edits = unscaled_once(facts, place)
     elif finding.code == "MP405":
         inner = {link.made_at: link.class_name for link in optimizers if not link.is_wrapper and link.made_at}
         if len(inner) == 1:
             ((made_at, made),) = inner.items()
-            found = clipped_inside(facts, place, made_at, made) if source_at(made_at.path) is facts else None
-    if found is not None:
-        title, edits = found
+            titled_edits = clipped_inside(facts, place, made_at, made) if source_at(made_at.path) is facts else None
+    if titled_edits is not None:
+        title, edits = titled_edits
         yield Answer(finding, (Proposal(title, False, finding.code, edits),))
 
 
@@ -51,9 +51,9 @@ def returned_value_cast(finding: Finding, making: LiveLayers) -> Iterator[Answer
     layer = making.layers.get(finding.layer or "") if finding.code in OF_RETURNED else None
     home = layer.class_location if layer is not None else None
     facts = making.source_at(home.path) if home is not None else None
-    found = cast_back(facts, home.line) if facts is not None and home is not None else None
-    if found is not None:
-        title, edits = found
+    titled_edits = cast_back(facts, home.line) if facts is not None and home is not None else None
+    if titled_edits is not None:
+        title, edits = titled_edits
         yield Answer(finding, (Proposal(title, False, finding.code, edits),))
 
 
@@ -63,9 +63,9 @@ def mixed_operands_cast(finding: Finding, source_at: SourceAt) -> Iterator[Answe
     facts = source_at(place.path) if place is not None and finding.code in OF_TRAINING_CODE else None
     if facts is None or place is None or finding.layer is not None or not isinstance(dtypes, dict):
         return
-    found = cast_where_they_met(facts, place, dtypes)
-    if found is not None:
-        title, edits = found
+    titled_edits = cast_where_they_met(facts, place, dtypes)
+    if titled_edits is not None:
+        title, edits = titled_edits
         yield Answer(finding, (Proposal(title, True, finding.code, edits),))  # the line raised before
 
 
@@ -80,8 +80,8 @@ def operation_kept_from_zero(finding: Finding, diagnosis: Diagnosis, source_at: 
         if operation is None or operation.name != finding.evidence.get("operation") or operation.location is None:
             continue
         facts = source_at(operation.location.path)
-        found = kept_from_zero(facts, operation.location, operation.name) if facts is not None else None
-        if found is not None:
-            title, edits = found
+        titled_edits = kept_from_zero(facts, operation.location, operation.name) if facts is not None else None
+        if titled_edits is not None:
+            title, edits = titled_edits
             yield Answer(finding, (Proposal(title, False, finding.code, edits),))
             return

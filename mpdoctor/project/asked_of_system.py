@@ -39,9 +39,9 @@ class Record:
 
     def asked_of_modules(self, directory: StrPath) -> dict[str, bool]:
         """The answers to `ModuleNames` by name, to which further ones are added."""
-        found = self._answers_to("modules").setdefault(os.fspath(directory), {})
-        assert isinstance(found, dict)
-        return found
+        answers = self._answers_to("modules").setdefault(os.fspath(directory), {})
+        assert isinstance(answers, dict)
+        return answers
 
     def _answers_to(self, question: str) -> dict[str, Answer]:
         return self.answers.setdefault(question, {})
@@ -102,15 +102,15 @@ def is_link(path: StrPath) -> bool:
 
 
 def real_path(path: StrPath) -> str:
-    found = os.path.realpath(path)
-    _note("real_path", path, found)
-    return found
+    answer = os.path.realpath(path)
+    _note("real_path", path, answer)
+    return answer
 
 
 def environment_variable(name: str) -> str | None:
-    found = os.environ.get(name)
-    _note("environment_variable", name, found)
-    return found
+    value = os.environ.get(name)
+    _note("environment_variable", name, value)
+    return value
 
 
 def names_like(patterns: tuple[str, ...], directory: StrPath, in_any_case: bool = False) -> list[str]:
@@ -120,12 +120,12 @@ def names_like(patterns: tuple[str, ...], directory: StrPath, in_any_case: bool 
     Raises OSError."""
     question = "\n".join(("names_in_any_case" if in_any_case else "names", *patterns))
     try:
-        found = _names_like(patterns, directory, in_any_case)
+        names = _names_like(patterns, directory, in_any_case)
     except OSError as error:
         _note(question, directory, _refusal(error))
         raise
-    _note(question, directory, found)
-    return found
+    _note(question, directory, names)
+    return names
 
 
 class ModuleNames:
@@ -138,8 +138,8 @@ class ModuleNames:
         self._asked = {} if record is None else record.asked_of_modules(directory)
 
     def __contains__(self, name: str) -> bool:
-        found = self._asked[name] = name in self._names
-        return found
+        is_there = self._asked[name] = name in self._names
+        return is_there
 
 
 def bytes_of(path: StrPath, largest: int = LARGEST) -> bytes:
@@ -148,20 +148,20 @@ def bytes_of(path: StrPath, largest: int = LARGEST) -> bytes:
     Raises OSError, as `bytes_from_file` does."""
     question = f"bytes {largest}"
     try:
-        found = bytes_from_file(path, largest)
+        content = bytes_from_file(path, largest)
     except OSError as error:
         _note(question, path, _refusal(error))
         raise
     if _of_thread.record is not None:
-        _note(question, path, digest_of(found))
-    return found
+        _note(question, path, digest_of(content))
+    return content
 
 
 # --- answers --------------------------------------------------------------------------------------------------------
 def _is(question: str, path: StrPath) -> bool:
-    found = bool(_answer(question, os.fspath(path)))
-    _note(question, path, found)
-    return found
+    answer = bool(_answer(question, os.fspath(path)))
+    _note(question, path, answer)
+    return answer
 
 
 def _note(question: str, about: StrPath, answer: Answer) -> None:

@@ -38,10 +38,10 @@ class _OneOf:
     classes: tuple[str, ...]
 
     def holds(self, sign: str) -> bool:
-        found = any(low <= sign <= high for low, high in self.ranges) or any(
+        is_listed = any(low <= sign <= high for low, high in self.ranges) or any(
             _CLASSES[name](sign) for name in self.classes
         )
-        return found is not self.is_negated
+        return is_listed is not self.is_negated
 
 
 class _Wild:
@@ -73,10 +73,10 @@ class _Name:
         if not _stands_at(first, name, 0) or not _stands_at(last, name, end):
             return False
         for piece in self.pieces[1:-1]:  # the first place is as good as any later one
-            found = _place_of(piece, name, at, end)
-            if found is None:
+            place = _place_of(piece, name, at, end)
+            if place is None:
                 return False
-            at = found + len(piece)
+            at = place + len(piece)
         return True
 
 
@@ -149,13 +149,13 @@ def _piece_from_signs(signs: list[_Sign]) -> _Piece:
 
 
 def _split(signs: list[_Sign], at: _Sign) -> list[list[_Sign]]:
-    found: list[list[_Sign]] = [[]]
+    pieces: list[list[_Sign]] = [[]]
     for sign in signs:
         if sign == at:
-            found.append([])
+            pieces.append([])
         else:
-            found[-1].append(sign)
-    return found
+            pieces[-1].append(sign)
+    return pieces
 
 
 def _signs_from_text(text: str) -> Iterator[_Sign]:

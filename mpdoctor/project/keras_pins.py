@@ -106,13 +106,13 @@ def keras_from_estimators(texts: Mapping[str, str]) -> dict[str, Keras]:
     for path, text in texts.items():
         for trained in trained_in_cloud(text, Path(path)):
             of_folders.setdefault(trained.folder, []).append(trained.pin)
-    found: dict[str, Keras] = {}
+    keras_by_path: dict[str, Keras] = {}
     for path in texts if of_folders else ():
         folder = next((folder for folder in _whole(Path(path)).parents if folder in of_folders), None)
         keras = keras_from_pins(of_folders[folder]) if folder is not None else None
         if keras is not None:
-            found[path] = keras
-    return found
+            keras_by_path[path] = keras
+    return keras_by_path
 
 
 def keras_from_assertions(text: str, path: Path) -> Keras | None:
@@ -147,17 +147,17 @@ def _whole(near: Path) -> Path:
 def _nearest(here: Path, known: dict[Path, _Found | None], read: Callable[[Path], _Found | None]) -> _Found | None:
     """What the first says of a folder and those above it, up to where a repository begins."""
     passed: list[Path] = []
-    found = None
+    answer = None
     for folder in (here, *here.parents):
         if folder in known:
-            found = known[folder]
+            answer = known[folder]
             break
         passed.append(folder)
-        found = read(folder)
-        if found is not None or is_there(folder / ".git"):
+        answer = read(folder)
+        if answer is not None or is_there(folder / ".git"):
             break
-    known.update(dict.fromkeys(passed, found))
-    return found
+    known.update(dict.fromkeys(passed, answer))
+    return answer
 
 
 def _prose_of_folder(folder: Path) -> _Prose | None:
@@ -174,13 +174,13 @@ def _keras_from_folder(folder: Path, is_nearest: bool, pins: list[Pin]) -> Keras
     """What its files pin; `pins` gets what those say that were read. Where that comes to the Keras of a new TensorFlow,
     or to nothing, a file that starts the programs may ask for tf_keras in its place: of those above the nearest folder
     only where a project begins."""
-    found = _keras_from_files(folder, pins)
+    keras = _keras_from_files(folder, pins)
     names_keras = any(pin.name in KERAS and len(pin.allowed) for pin in pins)
-    is_of_tensorflow = found is None or (found.is_keras3 and not names_keras)
+    is_of_tensorflow = keras is None or (keras.is_keras3 and not names_keras)
     place = file_that_sets_it(folder) if is_of_tensorflow and (is_nearest or pins or is_project(folder)) else ""
     if not place:
-        return found
-    tensorflow = found.tensorflow if found is not None else ""
+        return keras
+    tensorflow = keras.tensorflow if keras is not None else ""
     return Keras("tf_keras", installed_release("tf_keras", "2"), tensorflow, f"{place} sets {VARIABLE}=1")
 
 
@@ -189,7 +189,7 @@ def _keras_from_files(folder: Path, pins: list[Pin]) -> Keras | None:
     only says which releases come no more in question: whatever names one of TensorFlow's says more."""
     for read in (pins_from_locks, pins_from_declarations, pins_from_images, pins_from_scripts):
         pins += (told := _each_once(read(folder)))
-        found = keras_from_pins([pin for pin in told if not is_companion(pin)])
-        if found is not None:
-            return found
+        keras = keras_from_pins([pin for pin in told if not is_companion(pin)])
+        if keras is not None:
+            return keras
     return keras_from_pins(pins) if any(map(is_companion, pins)) else None

@@ -23,9 +23,9 @@ class ToldOfProgram:
         self._script_shows = False
 
     def of_script(self, seen: SourceFacts) -> Judged:
-        found = list(findings_of_file(seen, self._codes))
-        self._by_script, self._script_shows = _codes_by_path(found), seen.shows_mixed_precision
-        return found
+        findings = list(findings_of_file(seen, self._codes))
+        self._by_script, self._script_shows = _codes_by_path(findings), seen.shows_mixed_precision
+        return findings
 
     def of_imported(self, seen: SourceFacts) -> Judged:
         codes = set(self._by_script.get(seen.path, ()))
@@ -33,20 +33,20 @@ class ToldOfProgram:
             # besides its signs, all that a rule asks of the file before it speaks
             as_file = seen.package.partition(".")[0], bool(seen.cells)
             if as_file not in self._by_imported:
-                found = list(findings_of_file(seen, self._codes))
-                self._by_imported[as_file] = _codes_by_path(found)
-                return found
+                findings = list(findings_of_file(seen, self._codes))
+                self._by_imported[as_file] = _codes_by_path(findings)
+                return findings
             codes |= self._by_imported[as_file].get(seen.path, set())
         return list(findings_of_file(seen, frozenset(codes))) if codes else []
 
 
 def _codes_by_path(said: Iterable[Finding | Crashed]) -> dict[str, set[str]]:
     """The codes of the findings in each file."""
-    found: dict[str, set[str]] = {}
+    codes: dict[str, set[str]] = {}
     for item in said:
         if isinstance(item, Finding) and item.location is not None:
-            found.setdefault(item.location.path, set()).add(item.code)
-    return found
+            codes.setdefault(item.location.path, set()).add(item.code)
+    return codes
 
 
 def findings_of_file(facts: SourceFacts, codes: frozenset[str]) -> Iterator[Finding | Crashed]:

@@ -44,10 +44,10 @@ class DivergenceSearch:
     def facts(self) -> DivergenceFacts:
         began = time.monotonic()
         try:
-            found = self._divergence()
+            divergence = self._divergence()
         except NotTried as reason:
-            found = DivergenceFacts(not_measured=str(reason))
-        return replace(found, dtype=self._reference.dtype, seconds=time.monotonic() - began)
+            divergence = DivergenceFacts(not_measured=str(reason))
+        return replace(divergence, dtype=self._reference.dtype, seconds=time.monotonic() - began)
 
     def _divergence(self) -> DivergenceFacts:
         """The comparison. Raises NotTried."""
@@ -56,16 +56,16 @@ class DivergenceSearch:
         single = self._training.run(layers, skipping=half)
         for path in single.seen.in_half:
             raise NotTried(f"`{path}` puts out 16 bits under any policy that is set later")
-        found = self._compared(half, single)
-        if not found.is_apart:
-            return found
+        divergence = self._compared(half, single)
+        if not divergence.is_apart:
+            return divergence
         self._repeat(layers, half, single)
         rounded, throughout = (
-            self._losses(self._training.run(layers, half, rounding), found.steps)
+            self._losses(self._training.run(layers, half, rounding), divergence.steps)
             for rounding in (Rounding.FIRST_WEIGHTS, Rounding.THROUGHOUT)
         )
-        found = replace(found, rounded=rounded, rounded_throughout=throughout)
-        return replace(found, layers=self._tried(found, half)) if found.diverges else found
+        divergence = replace(divergence, rounded=rounded, rounded_throughout=throughout)
+        return replace(divergence, layers=self._tried(divergence, half)) if divergence.diverges else divergence
 
     def _compared(self, half: TrainedOnceMore, single: TrainedOnceMore) -> DivergenceFacts:
         pairs = list(zip(half.steps(self._observed), single.steps(self._observed)))
@@ -92,13 +92,13 @@ class DivergenceSearch:
                 raise NotTried("two trainings in float32 differ: their random numbers cannot be repeated")
 
     # --- where it begins ------------------------------------------------------------------------------------------
-    def _tried(self, found: DivergenceFacts, half: TrainedOnceMore) -> tuple[TriedLayer, ...]:
+    def _tried(self, divergence: DivergenceFacts, half: TrainedOnceMore) -> tuple[TriedLayer, ...]:
         """The layers that were tried in float32, up to the first that heals."""
         tried: list[TriedLayer] = []
         for paths in self._to_try(half):
             layers = with_sublayers(self._keras, [half.seen.layers[path] for path in paths])
-            losses = self._losses(self._training.run(layers, skipping=half), found.steps)
-            stays = not found.parts_from_float32(losses)
+            losses = self._losses(self._training.run(layers, skipping=half), divergence.steps)
+            stays = not divergence.parts_from_float32(losses)
             tried.append(TriedLayer(paths[0], losses, stays, paths[1:]))
             if stays:
                 break

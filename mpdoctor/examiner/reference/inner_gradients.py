@@ -89,9 +89,9 @@ def tell_inner_gradients(
             measurement = ReferenceMeasurement(look, session.watch, len(observed.steps), SHARE * session.request.budget)
             with suppress(NotComparable), measurement.last_step(observed) as (runner, kept):
                 last = [kept, *(kept._replace(repeat=repeat) for repeat in earlier.of(observed)[1:])]
-                found = _first_found(observed, runner, last[batches], until)
-                if found:
-                    session.events.send(InnerGradients(place - len(reported), found))
+                gradients = _first_found(observed, runner, last[batches], until)
+                if gradients:
+                    session.events.send(InnerGradients(place - len(reported), gradients))
                     measured = True
         if measured:
             return
@@ -103,9 +103,9 @@ def _first_found(
     """The inner gradients of the first of these steps that takes any that can be compared. Raises NotComparable: nobody
     knows what they are in float32."""
     for step in steps:
-        found = _compared(observed, runner, step)
-        if found or time.monotonic() > until:
-            return found
+        gradients = _compared(observed, runner, step)
+        if gradients or time.monotonic() > until:
+            return gradients
     return ()
 
 

@@ -73,8 +73,8 @@ class ScaleSearch:
         if room.middle is not None:
             power = round(math.log2(room.middle))
             with suppress(OutOfTime):
-                found = [self._outcome(batch, power).cosine for batch in range(len(self._batches))]
-                cosine = min((known for known in found if known is not None), default=None)
+                cosines = [self._outcome(batch, power).cosine for batch in range(len(self._batches))]
+                cosine = min((known for known in cosines if known is not None), default=None)
         return replace(room, replays=len(self._known), cosine=cosine)
 
     # --- where something overflows --------------------------------------------------------------------------------
@@ -109,8 +109,8 @@ class ScaleSearch:
         return self._outcome(batch, power).is_finite
 
     def _overflowing(self, power: int) -> tuple[str, ...]:
-        found = (path for batch in range(len(self._batches)) for path in self._outcome(batch, power).overflowing)
-        return tuple(dict.fromkeys(found))
+        overflowing = (path for batch in range(len(self._batches)) for path in self._outcome(batch, power).overflowing)
+        return tuple(dict.fromkeys(overflowing))
 
     # --- where too much is flushed --------------------------------------------------------------------------------
     def _lowest(self, highest: int) -> int | None:

@@ -100,19 +100,19 @@ class CulpritSearch:
 
     def _repeat(self, observed: ObservedOptimizer, step: int) -> Culprits | None:
         scale: float | None = observed.steps[step].loss_scale
-        found = None
+        culprits = None
         for _ in range(TRIES):
             if scale is not None and observed.can_set_scale:
                 observed.set_scale(scale)
-            found = self._observed(observed, step, scale)
-            if found is not None:
+            culprits = self._observed(observed, step, scale)
+            if culprits is not None:
                 break
-        if found is None or found.gradient is None or scale is None or not observed.can_set_scale:
-            return found
+        if culprits is None or culprits.gradient is None or scale is None or not observed.can_set_scale:
+            return culprits
         observed.set_scale(1.0)
         without = self._observed(observed, step, 1.0) is not None
         observed.set_scale(scale)
-        return found._replace(gradient=replace(found.gradient, without_scale=without))
+        return culprits._replace(gradient=replace(culprits.gradient, without_scale=without))
 
     def _observed(self, observed: ObservedOptimizer, step: int, scale: float | None) -> Culprits | None:
         """One repetition of the last call, until a step in it fails."""
@@ -122,9 +122,9 @@ class CulpritSearch:
         entry = observed.training_call
         return culprits_from_step(observed.keras, self._watch, observer, step, scale, entry.batch, entry.call.location)
 
-    def _tell(self, observed: ObservedOptimizer, found: Culprits | None) -> None:
-        if found is not None:
-            observed.culprit, observed.loss_culprit, observed.gradient_culprit = found
+    def _tell(self, observed: ObservedOptimizer, culprits: Culprits | None) -> None:
+        if culprits is not None:
+            observed.culprit, observed.loss_culprit, observed.gradient_culprit = culprits
 
 
 def _failed(step: StepFacts) -> bool:

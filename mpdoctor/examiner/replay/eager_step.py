@@ -59,7 +59,7 @@ def _loops(code: CodeType) -> tuple[tuple[int, int], ...]:
 
     From Python 3.12 on, a handler of exceptions stands behind all other code and jumps back to what follows its `try`
     or `with`. That is no loop; inside of a `for`, the handler is a part of one."""
-    found: list[tuple[int, int]] = []
+    jumps: list[tuple[int, int]] = []
     for_starts: set[int] = set()
     handler_start, ends_handler = -1, False
     for step in dis.get_instructions(code):
@@ -69,12 +69,12 @@ def _loops(code: CodeType) -> tuple[tuple[int, int], ...]:
             handler_start = step.offset
         elif (step.opcode in dis.hasjabs or step.opcode in dis.hasjrel) and step.argval <= step.offset:
             if not ends_handler or handler_start < 0:
-                found.append((step.argval, step.offset))
+                jumps.append((step.argval, step.offset))
             elif step.argval in for_starts:
-                found.append((handler_start, step.offset))
+                jumps.append((handler_start, step.offset))
         if step.opname not in ("POP_TOP", "EXTENDED_ARG", "CACHE", "NOP"):
             ends_handler = step.opname == "POP_EXCEPT"
-    return tuple(found)
+    return tuple(jumps)
 
 
 def _arguments_of(frame: FrameType) -> tuple[list[object], dict[str, object]] | None:
@@ -101,14 +101,14 @@ def _arguments_of(frame: FrameType) -> tuple[list[object], dict[str, object]] | 
 def _bound_in(code: CodeType) -> frozenset[str]:
     """Names of locals that instructions of this code bind or delete; those of a function inside it that says
     `nonlocal`, too."""
-    found: set[str] = set()
+    names: set[str] = set()
     for step in dis.get_instructions(code):
         if step.opname.startswith(REBINDING):  # from Python 3.13 on one instruction may bind two
-            found.update(step.argval if isinstance(step.argval, tuple) else (step.argval,))
+            names.update(step.argval if isinstance(step.argval, tuple) else (step.argval,))
     for inner in code.co_consts:
         if isinstance(inner, CodeType):
-            found |= _bound_in(inner) & set(inner.co_freevars)
-    return frozenset(found)
+            names |= _bound_in(inner) & set(inner.co_freevars)
+    return frozenset(names)
 
 
 def _function_of(frame: FrameType) -> Callable[..., object] | None:
@@ -119,8 +119,8 @@ def _function_of(frame: FrameType) -> Callable[..., object] | None:
     places = [cls.__dict__ for cls in type(first).__mro__] if first is not None else []
     spaces = [*places, frame.f_globals, *(outer.f_locals for outer in _outwards(frame.f_back))]
     for space in spaces:
-        found = space.get(code.co_name)
-        function = inspect.unwrap(found, stop=_has(code)) if callable(found) else None
+        member = space.get(code.co_name)
+        function = inspect.unwrap(member, stop=_has(code)) if callable(member) else None
         function = getattr(function, "__func__", function)
         if isinstance(function, FunctionType) and function.__code__ is code:
             return function

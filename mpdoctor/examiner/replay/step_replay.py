@@ -192,7 +192,7 @@ class StepReplay:
         calls, losses = self._training.session.scaling_calls.made, self._training.session.losses
         fixed = observed.fixed_scale
         scale = observed.keras.scale_in_force(observed.chain[0]) if fixed is None else fixed
-        found = ScaleDependenceFacts(
+        dependence = ScaleDependenceFacts(
             scale,
             scale,
             observed.derivatives,
@@ -203,13 +203,13 @@ class StepReplay:
             wrappers=len(observed.chain) - 1,
         )
         if (
-            found.exponents
-            and abs(found.median) < EQUAL_BY_SLOPE
-            and found.wrappers < 2  # the scale of one inside it is another variable
+            dependence.exponents
+            and abs(dependence.median) < EQUAL_BY_SLOPE
+            and dependence.wrappers < 2  # the scale of one inside it is another variable
             and calls["scaled"]
-            and found.unscaled_called is not False
+            and dependence.unscaled_called is not False
         ):
-            observed.dependence = found
+            observed.dependence = dependence
 
     def takes_step(self, observed: ObservedOptimizer) -> bool:
         """Whether the step of this optimizer that just ended belongs to a trial of two scales, and not to the
@@ -237,20 +237,20 @@ class StepReplay:
     ) -> None:
         calls = self._training.session.scaling_calls.made
         unscaled = calls["unscaled"] if self._training.keras.unscaling_methods() else None
-        found = dependence_from_passages(low, high, at_low, at_high, calls["scaled"], unscaled, wrappers)
-        if found is not None:
+        dependence = dependence_from_passages(low, high, at_low, at_high, calls["scaled"], unscaled, wrappers)
+        if dependence is not None:
             losses = self._training.session.losses
-            found = replace(
-                found,
+            dependence = replace(
+                dependence,
                 scaled_at=losses.scaled_at,
                 scaled_before_at=losses.scaled_before_at,
                 scaled_by_another=observed.is_scaled_by_another,
                 scaled_by_its_wrapper=observed.is_scaled_by_its_wrapper,
             )
-        if found is not None and observed.derivatives and wrappers == 1:
-            exact = replace(found, exponents=observed.derivatives)
-            found = exact if abs(exact.median - found.median) < AGREE else found
-        observed.dependence = found
+        if dependence is not None and observed.derivatives and wrappers == 1:
+            exact = replace(dependence, exponents=observed.derivatives)
+            dependence = exact if abs(exact.median - dependence.median) < AGREE else dependence
+        observed.dependence = dependence
 
     # --- repeating --------------------------------------------------------------------------------------------------
     @contextmanager

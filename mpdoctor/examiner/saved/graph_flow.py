@@ -151,13 +151,13 @@ def _output_number(text: str, tensor: str) -> int:
 
 
 def _closure(places: Iterable[Place], neighbours: dict[Place, list[Place]]) -> set[Place]:
-    found, left = set(), list(places)
+    reached, left = set(), list(places)
     while left:
         place = left.pop()
-        if place not in found:
-            found.add(place)
+        if place not in reached:
+            reached.add(place)
             left.extend(neighbours.get(place, ()))
-    return found
+    return reached
 
 
 def dtype_of(node: tf.compat.v1.NodeDef, *attributes: str) -> str:

@@ -115,29 +115,29 @@ class _Part(NamedTuple):
 def contents_from_configuration(configuration: Any) -> Contents:
     """What a configuration holds beyond harmless building blocks. Raises ValueError where more texts than in any model
     look like JSON."""
-    found = Contents()
+    contents = Contents()
     left = [_Part(configuration)]
     hidden = 0
     while left:
         part = left.pop()
         value = part.value
         if isinstance(value, dict):
-            if _is_object(value, part, found):
-                part = _Part(value, in_own_class=_take_object(value, found))
+            if _is_object(value, part, contents):
+                part = _Part(value, in_own_class=_take_object(value, contents))
             left.extend(part.member(key, inner) for key, inner in reversed(list(value.items())))
             if not part.in_own_class:
-                _take_paths(value, found)
+                _take_paths(value, contents)
         elif isinstance(value, (list, tuple)):
             left.extend(part._replace(value=inner) for inner in reversed(value))
         elif isinstance(value, str):
             if part.is_name and value not in BY_TEXT:
-                found.foreign.append(ForeignName("", value, ""))
+                contents.foreign.append(ForeignName("", value, ""))
             if _may_hold_an_object(value):
                 hidden += 1
                 if hidden > MOST_HIDDEN:
                     raise ValueError(f"more than {MOST_HIDDEN:,} texts that look like JSON")
                 left.append(_Part(_unpacked(value), part.in_own_class))
-    return Contents(*(list(dict.fromkeys(texts)) for texts in vars(found).values()))
+    return Contents(*(list(dict.fromkeys(texts)) for texts in vars(contents).values()))
 
 
 def _may_hold_an_object(text: str) -> bool:
@@ -154,7 +154,7 @@ def _unpacked(text: str) -> Any:
 
 
 # --- objects: dictionaries with a class_name ------------------------------------------------------------------------
-def _is_object(value: dict[str, Any], part: _Part, found: Contents) -> bool:
+def _is_object(value: dict[str, Any], part: _Part, contents: Contents) -> bool:
     """A class of the user's may keep what it likes under the name of `class_name`."""
     if "class_name" not in value or (part.in_own_class and not isinstance(value["class_name"], str)):
         return False
@@ -162,9 +162,9 @@ def _is_object(value: dict[str, Any], part: _Part, found: Contents) -> bool:
         named = value.get(key)
         is_left_out = named is None and key != "class_name"
         if not isinstance(named, str) and not is_left_out:
-            found.nameless.append(f"{_kind_text(named)} as {key}")
+            contents.nameless.append(f"{_kind_text(named)} as {key}")
     if value["class_name"] == "":
-        found.nameless.append("an empty text as class_name")
+        contents.nameless.append("an empty text as class_name")
     return True
 
 
@@ -174,61 +174,61 @@ def _kind_text(value: Any) -> str:
     return "a list" if isinstance(value, list) else "an object" if isinstance(value, dict) else "a number"
 
 
-def _take_object(serialized: dict[str, Any], found: Contents) -> bool:
+def _take_object(serialized: dict[str, Any], contents: Contents) -> bool:
     """Record what a serialised object is; returns whether its class is none of Keras'."""
     name, module, registered = (_text(serialized.get(key)) for key in ("class_name", "module", "registered_name"))
     config = serialized.get("config")
     plain = name.rpartition(">")[2]
     where = _layer_text(config)
-    found.large.extend(f"{number} of the metric {plain}" for number in large_numbers(plain, config))
-    found.patterns.extend(slow_patterns(plain, config))
+    contents.large.extend(f"{number} of the metric {plain}" for number in large_numbers(plain, config))
+    contents.patterns.extend(slow_patterns(plain, config))
     if calls_with_constants(serialized):
-        found.eager.append(f"{where or 'a layer'} ({plain})")
+        contents.eager.append(f"{where or 'a layer'} ({plain})")
     if name == "__lambda__":
-        found.code.append("a lambda function")
+        contents.code.append("a lambda function")
     elif name == "function" and not isinstance(config, str):
-        found.nameless.append(f"{_kind_text(config)} as the name of a function")
+        contents.nameless.append(f"{_kind_text(config)} as the name of a function")
     elif name == "function":
-        _take_function(_text(config), module, registered, found)
+        _take_function(_text(config), module, registered, contents)
     elif name == "__typespec__":
-        _take_type_spec(_text(serialized.get("spec_name")), module, registered, found)
+        _take_type_spec(_text(serialized.get("spec_name")), module, registered, contents)
     elif name == "TypeSpec":
-        _take_type_spec(_text(serialized.get("type_spec")), "", "", found)
+        _take_type_spec(_text(serialized.get("type_spec")), "", "", contents)
     elif name in VALUES:
         pass
     elif plain == "Lambda":
-        _take_lambda(config, found)
+        _take_lambda(config, contents)
     elif plain in CODE_LAYERS:
-        found.code.append(f"{plain} {where}".strip() + f", {CODE_LAYERS[plain]}")
+        contents.code.append(f"{plain} {where}".strip() + f", {CODE_LAYERS[plain]}")
     elif plain in OP_LAYERS:
-        found.calls.extend(_calls(plain, config if isinstance(config, dict) else {}, where))
-        return _take_class(name, module, registered, found)
+        contents.calls.extend(_calls(plain, config if isinstance(config, dict) else {}, where))
+        return _take_class(name, module, registered, contents)
     else:
-        return _take_class(name, module, registered, found)
+        return _take_class(name, module, registered, contents)
     return False
 
 
-def _take_class(name: str, module: str, registered: str, found: Contents) -> bool:
+def _take_class(name: str, module: str, registered: str, contents: Contents) -> bool:
     if not name:  # no text: told as that
         return False
     if is_class_of_keras(name, module, registered):
         return False
-    found.foreign.append(ForeignName(module, name, registered))
+    contents.foreign.append(ForeignName(module, name, registered))
     return True
 
 
-def _take_function(name: str, module: str, registered: str, found: Contents) -> None:
+def _take_function(name: str, module: str, registered: str, contents: Contents) -> None:
     if not is_function_of_keras(name, module, registered):
         other = "" if registered in ("function", name) else registered
-        found.foreign.append(ForeignName("" if module == "builtins" else module, name, other))
+        contents.foreign.append(ForeignName("" if module == "builtins" else module, name, other))
 
 
-def _take_type_spec(name: str, module: str, registered: str, found: Contents) -> None:
+def _take_type_spec(name: str, module: str, registered: str, contents: Contents) -> None:
     if name not in TYPE_SPECS or registered or (module and module not in TYPE_SPEC_MODULES):
-        found.foreign.append(ForeignName(module, name, registered))
+        contents.foreign.append(ForeignName(module, name, registered))
 
 
-def _take_lambda(config: Any, found: Contents) -> None:
+def _take_lambda(config: Any, contents: Contents) -> None:
     """A Lambda layer holds code, or the names of functions that are defined elsewhere."""
     config = config if isinstance(config, dict) else {"function": None}
     for key in LAMBDA_PARTS:
@@ -236,11 +236,11 @@ def _take_lambda(config: Any, found: Contents) -> None:
         is_function = isinstance(value, dict) and value.get("class_name") == "function"  # judged where it stands
         is_shape = key != "function" and (value is None or isinstance(value, (list, tuple, int)))
         if kind == "lambda" or not (is_function or isinstance(value, str) or (is_shape and kind in (None, "raw"))):
-            found.code.append(f"Lambda layer {_text(config.get('name'))}".strip())
+            contents.code.append(f"Lambda layer {_text(config.get('name'))}".strip())
             return
         if isinstance(value, str) and value not in BY_TEXT:
             module = config.get("module" if key == "function" else f"{key}_module")
-            found.foreign.append(ForeignName(_text(module).replace("__main__", ""), value, ""))
+            contents.foreign.append(ForeignName(_text(module).replace("__main__", ""), value, ""))
 
 
 def _calls(kind: str, config: dict[str, Any], where: str) -> Iterator[str]:
@@ -260,10 +260,10 @@ def _calls(kind: str, config: dict[str, Any], where: str) -> Iterator[str]:
 
 
 # --- paths ----------------------------------------------------------------------------------------------------------
-def _take_paths(serialized: dict[str, Any], found: Contents) -> None:
+def _take_paths(serialized: dict[str, Any], contents: Contents) -> None:
     for key in PATHS:
         if isinstance(serialized.get(key), str):
-            found.files.append(f"`{serialized[key]}` ({key} of {_layer_text(serialized) or 'a layer'})")
+            contents.files.append(f"`{serialized[key]}` ({key} of {_layer_text(serialized) or 'a layer'})")
 
 
 def _layer_text(config: Any) -> str:

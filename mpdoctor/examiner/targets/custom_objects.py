@@ -88,9 +88,9 @@ def is_given(keras: KerasAdapter, name: ForeignName, objects: dict[str, object])
     hold it afterwards under the name that Keras looks up first, so that Keras has no reason to import a module."""
     looked_up = name.registered or name.name
     for key in (looked_up, name.name, looked_up.rpartition(">")[2]):
-        found = objects.get(key) or (registered_object(keras.module, key) if key else None)
-        if found is not None:
-            objects[looked_up] = objects[name.name] = found
+        known = objects.get(key) or (registered_object(keras.module, key) if key else None)
+        if known is not None:
+            objects[looked_up] = objects[name.name] = known
             return True
     return _is_in_library_of_keras(keras, name)
 
@@ -100,10 +100,10 @@ def _is_in_library_of_keras(keras: KerasAdapter, name: ForeignName) -> bool:
     if root not in KERAS_LIBRARIES or importlib.util.find_spec(root) is None:
         return False
     importlib.import_module(root)
-    found = registered_object(keras.module, name.registered) if name.registered else None
+    registered = registered_object(keras.module, name.registered) if name.registered else None
     return (
-        inspect.isclass(found)
-        and found.__name__ == name.name
-        and found.__module__.partition(".")[0] == root
-        and _is_part_of_model(found)
+        inspect.isclass(registered)
+        and registered.__name__ == name.name
+        and registered.__module__.partition(".")[0] == root
+        and _is_part_of_model(registered)
     )

@@ -102,19 +102,19 @@ class RemedyTrials:
             return self._without_cure(everything)
         self._cases = [self._cases[0], *(case for case in cases if case is not self._cases[0])]
         start, forwards = self._start(calls, sickness)
-        found = smallest_healing(len(self._units), start, forwards, self._heals)
-        if found is None:
+        healing = smallest_healing(len(self._units), start, forwards, self._heals)
+        if healing is None:
             return self._without_cure(everything)
-        if len(found) > FEW and len(found) > NEARLY_ALL * len(self._units):
-            reason = f"{len(found)} of the {len(self._units)} layers in 16 bits would have to compute in float32"
-            return self._remedy("failed", tuple(sorted(found)), reason=reason)
-        self.healing = tuple(self._units[place] for place in sorted(found))
+        if len(healing) > FEW and len(healing) > NEARLY_ALL * len(self._units):
+            reason = f"{len(healing)} of the {len(self._units)} layers in 16 bits would have to compute in float32"
+            return self._remedy("failed", tuple(sorted(healing)), reason=reason)
+        self.healing = tuple(self._units[place] for place in sorted(healing))
         nothing: tuple[Chosen, Tight | None] = frozenset(), None
-        fewer, tight = next((failed for failed in self._failed if failed[0] and failed[0] < found), nothing)
-        needed = [place for place in sorted(found) if self._is_broken(found - {place})]
+        fewer, tight = next((failed for failed in self._failed if failed[0] and failed[0] < healing), nothing)
+        needed = [place for place in sorted(healing) if self._is_broken(healing - {place})]
         reason = "" if tight is None else _still_reaches(tight)
         return self._remedy(
-            "healed", tuple(sorted(found)), reason=reason, not_enough=tuple(sorted(fewer)), needed=tuple(needed)
+            "healed", tuple(sorted(healing)), reason=reason, not_enough=tuple(sorted(fewer)), needed=tuple(needed)
         )
 
     def _is_broken(self, chosen: Chosen) -> bool:

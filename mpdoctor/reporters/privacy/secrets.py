@@ -37,11 +37,11 @@ def _form(name: str, pattern: str, is_secret: Callable[[str], bool] = bool) -> S
     """What its group "secret" matches is hidden."""
     compiled = re.compile(pattern, re.VERBOSE)
 
-    def hidden(found: re.Match[str]) -> str:
-        if not is_secret(found["secret"]):
-            return found.group()
-        before, after = found.start("secret") - found.start(), found.end("secret") - found.start()
-        return found.group()[:before] + HIDDEN + found.group()[after:]
+    def hidden(match: re.Match[str]) -> str:
+        if not is_secret(match["secret"]):
+            return match.group()
+        before, after = match.start("secret") - match.start(), match.end("secret") - match.start()
+        return match.group()[:before] + HIDDEN + match.group()[after:]
 
     return SecretKind(name, lambda text: compiled.sub(hidden, text))
 
@@ -152,11 +152,11 @@ def _given(name: str, head: re.Pattern[str], is_secret: Callable[[re.Match[str],
 
     def hide(text: str) -> str:
         parts, end, at = [], 0, 0
-        while found := head.search(text, at):
-            value = _VALUE.match(text, found.end())
+        while match := head.search(text, at):
+            value = _VALUE.match(text, match.end())
             way = value.lastgroup if value else None
-            at = found.end("name")
-            if value is not None and way is not None and is_secret(found, value[way], way):
+            at = match.end("name")
+            if value is not None and way is not None and is_secret(match, value[way], way):
                 parts += [text[end : value.start(way)], HIDDEN]
                 rest = _REST[way].match(text, value.start(way))
                 at = end = rest.end() if rest else value.end()
@@ -170,15 +170,15 @@ def _is_placeholder(value: str) -> bool:
     return value[0] in "{$<%" or value[0] in _NO_VALUE or not value.strip("*.") or value.lower().startswith("xxx")
 
 
-def _is_assigned_secret(found: re.Match[str], value: str, way: str) -> bool:
-    name = found["name"]
+def _is_assigned_secret(match: re.Match[str], value: str, way: str) -> bool:
+    name = match["name"]
     kind = kind_of_name(name)
     if kind is Name.OTHER or _is_placeholder(value):
         return False
     shortest = SHORTEST_KEY if words_of_name(name)[-1] == "key" else SHORTEST_TOKEN
-    if kind is Name.PERHAPS or found["sign"] is None:  # the next argument may be anything
-        return (way != "bare" or found["sign"] is not None) and looks_random(value, shortest)
-    return way != "bare" or _is_bare_secret(name, found["sign"], value)
+    if kind is Name.PERHAPS or match["sign"] is None:  # the next argument may be anything
+        return (way != "bare" or match["sign"] is not None) and looks_random(value, shortest)
+    return way != "bare" or _is_bare_secret(name, match["sign"], value)
 
 
 def _is_bare_secret(name: str, sign: str, value: str) -> bool:
@@ -193,11 +193,11 @@ def _is_bare_secret(name: str, sign: str, value: str) -> bool:
     return in_shell or name.isupper() or not _IDENTIFIER.fullmatch(value.rstrip("."))
 
 
-def _is_option_secret(found: re.Match[str], value: str, way: str) -> bool:
-    kind = kind_of_name(found["name"])
+def _is_option_secret(match: re.Match[str], value: str, way: str) -> bool:
+    kind = kind_of_name(match["name"])
     if kind is Name.OTHER or _is_placeholder(value):
         return False
-    return kind is Name.SECRET or found["name"].lower() in ALONE or looks_random(value, SHORTEST_TOKEN)
+    return kind is Name.SECRET or match["name"].lower() in ALONE or looks_random(value, SHORTEST_TOKEN)
 
 
 KINDS = (

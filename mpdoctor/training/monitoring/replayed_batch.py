@@ -95,11 +95,13 @@ def culprit_of_batch(
 
 
 def _others(optimizer: Any, models: list[Any], known: list[Any]) -> list[Any]:
-    found = list(known)
+    optimizers = list(known)
     for model in models:
-        found += [value for value in vars(model).values() if callable(getattr(value, "apply_gradients", None))]
-    found = [other for other in found if other is not optimizer and loss_scale_optimizer_in(other) is not optimizer]
-    return list({id(other): other for other in found}.values())
+        optimizers += [value for value in vars(model).values() if callable(getattr(value, "apply_gradients", None))]
+    optimizers = [
+        other for other in optimizers if other is not optimizer and loss_scale_optimizer_in(other) is not optimizer
+    ]
+    return list({id(other): other for other in optimizers}.values())
 
 
 def _nothing(gradients: list[tuple[Any, Any]]) -> None:
@@ -170,11 +172,11 @@ def _largest(value: Any) -> float:
 
 def _floats(value: Any) -> list[Any]:
     """A batch may hold arrays and numbers of Python."""
-    found = [
+    tensors = [
         tf.convert_to_tensor(part) if isinstance(part, (np.ndarray, np.generic, float)) and _is_number(part) else part
         for part in tf.nest.flatten(value)
     ]
-    return [tensor for tensor in found if isinstance(tensor, tf.Tensor) and tensor.dtype.is_floating]
+    return [tensor for tensor in tensors if isinstance(tensor, tf.Tensor) and tensor.dtype.is_floating]
 
 
 def _is_number(value: Any) -> bool:
@@ -183,7 +185,7 @@ def _is_number(value: Any) -> bool:
 
 def _culprit(layer: Any, output: Any) -> dict[str, Any]:
     """The innermost layer comes first: it returns first."""
-    found: dict[str, Any] = {
+    culprit: dict[str, Any] = {
         "layer": str(layer.name),
         "layer_class": type(layer).__name__,
         "what": "the output",
@@ -192,8 +194,8 @@ def _culprit(layer: Any, output: Any) -> dict[str, Any]:
     }
     place = _line_of_call(layer)
     if place is not None:
-        found["file"], found["line"] = place
-    return found
+        culprit["file"], culprit["line"] = place
+    return culprit
 
 
 def _line_of_call(layer: Any) -> tuple[str, int] | None:
@@ -222,17 +224,17 @@ def _first_gradient(seen: Seen) -> dict[str, Any] | None:
         return None
     owners = {id(variable): layer for layer in seen.layers for variable in own_variables(layer)}
     last = max(bad, key=lambda variable: _position(seen.layers, owners.get(id(variable))))
-    found = {"variable": _name(last), "what": f"the gradient of {_name(last)!r}"}
+    culprit = {"variable": _name(last), "what": f"the gradient of {_name(last)!r}"}
     layer = owners.get(id(last))
     if layer is not None:
-        found.update(layer=str(layer.name), layer_class=type(layer).__name__)
+        culprit.update(layer=str(layer.name), layer_class=type(layer).__name__)
     for variable in [variable for _, variable in seen.gradients if id(variable) not in owners]:
         own = tf.constant(as_kept(variable))
         if not _all_finite(own):
             name = _name(variable)
             how = f"is inf or NaN, as {_not_finite_of(own)} the variable {name!r} are"
-            return {"variable": name, "what": found["what"], "how": how}
-    return {**found, "how": "is the first that is inf or NaN"}
+            return {"variable": name, "what": culprit["what"], "how": how}
+    return {**culprit, "how": "is the first that is inf or NaN"}
 
 
 def _position(layers: list[Any], layer: Any) -> int:

@@ -44,10 +44,10 @@ class DtypeMismatch(NamedTuple):
 def mismatch_from_failure(failure: FailureFacts) -> DtypeMismatch | None:
     """Whatever dtypes they are."""
     for words in _WORDS:
-        found = re.search(words, failure.said_by_library)
-        if found is None:
+        match = re.search(words, failure.said_by_library)
+        if match is None:
             continue
-        parts = found.groupdict()
+        parts = match.groupdict()
         named = parts["all"].split(", ") if parts.get("all") else [parts["one"], parts["other"]]
         operation = (parts.get("op") or "").removeprefix("_Mkl")
         return DtypeMismatch(_SIGNS.get(operation, operation), frozenset(_NAMES.get(name, name) for name in named))
@@ -79,26 +79,26 @@ def float32_given_for_half(failure: FailureFacts) -> str | None:
 
 def _conversion_refused(failure: FailureFacts) -> tuple[str, str]:
     """The dtype that was wanted, and that of the tensor; "" of other errors."""
-    found = (re.search(words, failure.said_by_library) for words in _CONVERTED if failure.computes_in_half)
-    return next(((each["to"], each["given"]) for each in found if each is not None), ("", ""))
+    matches = (re.search(words, failure.said_by_library) for words in _CONVERTED if failure.computes_in_half)
+    return next(((each["to"], each["given"]) for each in matches if each is not None), ("", ""))
 
 
 def array_of_another_dtype(failure: FailureFacts) -> str | None:
     """The 16-bit dtype of what was written into a TensorArray of float32; None for other errors."""
     said = failure.said_by_library if failure.computes_in_half else ""
-    found = re.search(r"TensorArray dtype is float32 but Op is trying to write dtype (\w+)", said)
-    found = found or re.search(r"Invalid data types; op elements (\w+) but list elements float\b", said)
-    dtype = _NAMES.get(found[1], found[1]) if found else ""
+    match = re.search(r"TensorArray dtype is float32 but Op is trying to write dtype (\w+)", said)
+    match = match or re.search(r"Invalid data types; op elements (\w+) but list elements float\b", said)
+    dtype = _NAMES.get(match[1], match[1]) if match else ""
     return dtype if dtype in HALF else None
 
 
 def half_added_to_float32(failure: FailureFacts) -> str | None:
     """The 16-bit dtype of a loss in a list of losses that Keras adds up in float32; None for other errors."""
-    found = re.search(
+    match = re.search(
         r"Cannot convert a list containing a tensor of dtype <dtype: '(b?float16)'> to <dtype: 'float32'>",
         failure.said_by_library,
     )
-    if found is not None:
-        return found[1]
+    if match is not None:
+        return match[1]
     mismatch = mismatch_of_precisions(failure)
     return mismatch.half if mismatch is not None else None
