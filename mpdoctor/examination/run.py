@@ -92,7 +92,7 @@ def _request(target: Target, settings: Settings, policy: str, folder: Path) -> R
         steps=settings.steps,
         budget=settings.budget,
         policy=policy,
-        seed=settings.seed,
+        seed=_seed(target, settings),
         custom_objects=settings.custom_objects,
         allow_code_in_file=settings.allow_code_in_file,
         all_fits=settings.all_fits,
@@ -103,6 +103,12 @@ def _request(target: Target, settings: Settings, policy: str, folder: Path) -> R
         recorded_batch=str(settings.recorded_batch) if settings.recorded_batch else None,
         holds_policy=settings.holds_policy,
     )
+
+
+def _seed(target: Target, settings: Settings) -> int | None:
+    """Where the batches are made up, all chance is this examination's: two of them are to say the same. A script draws
+    as it does by itself."""
+    return 0 if settings.seed is None and target.kind != "script" else settings.seed
 
 
 def _environment(settings: Settings) -> dict[str, str]:

@@ -104,6 +104,8 @@ BATCH_SHAPE = "Error when deserializing class 'InputLayer' using config={}. Unre
         ("MP002", "missing or damaged", "2.15", None, "Unsuccessful TensorSliceReader constructor: Failed to find"),
         ("MP002", "missing or damaged", "2.10", NEWER, "file is too short to be an sstable"),
         ("MP002", "missing or damaged", "2.10", NEWER, "Perhaps the file is corrupt: block checksum mismatch"),
+        ("MP002", "missing or damaged", "2.10", NEWER, "shard 0 (3116 bytes): Checksum does not match: stored 1"),
+        ("MP002", "missing or damaged", "2.15", None, "Read less bytes than requested"),
     ],
 )  # fmt: skip
 def test_a_file_that_cannot_be_loaded(

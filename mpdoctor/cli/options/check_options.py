@@ -129,7 +129,10 @@ DeviceOption = Annotated[
 SeedOption = Annotated[
     int | None,
     typer.Option(
-        metavar="N", parser=whole_number(0), help="Seed of weights and made-up data.", rich_help_panel=TRAINING
+        metavar="N",
+        parser=whole_number(0),
+        help="Seed of weights and made-up data; where data are made up, 0 by default.",
+        rich_help_panel=TRAINING,
     ),
 ]
 

@@ -231,6 +231,21 @@ def test_a_run_is_kept(project: Path, claiming: Path) -> None:
     assert (run / "stderr.txt").read_text(encoding="utf-8") == "printed to stderr\n"
 
 
+@pytest.mark.parametrize(
+    ("target", "given", "seed"),
+    [("train.py", None, None), ("train.py", 3, 3), ("train.py:build", None, 0), ("train.py:build", 3, 3)],
+)
+def test_what_is_trained_on_made_up_batches_says_the_same_twice(
+    target: str, given: int | None, seed: int | None, project: Path, claiming: Path
+) -> None:
+    (project / "train.py").write_text(FAILING, encoding="utf-8")
+    (project / "kept").mkdir()
+    settings = Settings((target_from_text(target),), python=claiming, seed=given, keep_run=project / "kept")
+    examine(settings.targets[0], settings, SilentProgress(), "auto")
+    (written,) = (project / "kept").glob("run-1/request.json")
+    assert Request.from_json(written.read_text(encoding="utf-8")).seed == seed
+
+
 def test_a_kept_request_runs_in_the_foreground(project: Path, claiming: Path) -> None:
     kept = project / "kept"
     kept.mkdir()

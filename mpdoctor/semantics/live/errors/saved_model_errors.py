@@ -25,7 +25,7 @@ CONFINED = (
 DAMAGED = "A part of it is missing or damaged. Copy the whole file, or the directory with its variables/, again."
 # What an error can mean alone.
 CERTAIN: tuple[tuple[str, str], ...] = (
-    (r"an sstable|checksum|bad magic number", DAMAGED),  # of variables.index and the data beside it
+    (r"an sstable|[Cc]hecksum|Read less bytes than requested", DAMAGED),  # of variables.index and the data beside it
     (
         r"bad marshal data|code\(\) (argument|takes)|unknown opcode",
         "It contains a lambda that was compiled by another version of Python, and only that version can read it. "
