@@ -754,6 +754,43 @@ def test_a_script_that_imports_a_package_of_its_project(module: str, folder: str
     assert help in said(ended)["MP002"].help
 
 
+CIRCULAR = "(most likely due to a circular import)"
+
+
+@pytest.mark.parametrize(
+    ("error", "at", "help"),
+    [
+        (
+            "'Foo' from 'tensorflow.keras' (/v/lib/python3.11/site-packages/keras/__init__.py)",
+            "train.py",
+            "`tensorflow.keras` is installed, and has no `Foo`: import it from where this release has it",
+        ),
+        ("'loss' from 'parts.sizes' (/home/a/parts/sizes.py)", "train.py", "`sizes.py` defines no `loss`: correct"),
+        (
+            f"'app' from partially initialized module 'absl' {CIRCULAR} (/home/a/absl.py)",
+            "absl.py",
+            "`absl.py` imports itself, because it has the name of the package `absl`: rename the file.",
+        ),
+        (
+            "'app' from 'absl' (consider renaming '/home/a/absl.py' since it has the same name as the library)",
+            "a/absl.py",
+            "`absl.py` imports itself",
+        ),
+        (
+            f"'thing' from partially initialized module 'b' {CIRCULAR} (/home/a/b.py)",
+            "c.py",
+            "`c.py` and `b.py` import each other, and `b.py` has not come to `thing` yet",
+        ),
+        ("'thing' from 'b' (unknown location)", "c.py", "`b` is a folder"),
+        ("libcublas.so.11: cannot open shared object file", "c.py", "Install the missing module"),
+    ],
+)
+def test_a_name_that_a_module_does_not_have(error: str, at: str, help: str) -> None:
+    text = f"cannot import name {error}" if error.startswith("'") else error
+    ended = raised("ImportError", text, location=Location(at, 1, 1))
+    assert said(ended)["MP002"].help.startswith(help)
+
+
 @pytest.mark.parametrize(("ended", "codes", "words"), [row[1:] for row in TABLE], ids=[row[0] for row in TABLE])
 def test_an_end_is_told_by_its_rule(ended: FailureFacts, codes: list[str], words: tuple[str, ...]) -> None:
     found = said(ended)

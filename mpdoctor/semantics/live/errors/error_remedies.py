@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import PurePath
 
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.versions import Keras
@@ -128,6 +129,38 @@ def _package_of_project(failure: FailureFacts) -> str | None:
     )
 
 
+# Python's words where a module was found, and not the name in it.
+_NO_SUCH_NAME = re.compile(
+    r"^cannot import name '(?P<name>\w+)' from (?P<partial>partially initialized module )?'(?P<module>[\w.]+)'"
+    r"[^/\\]* \((?:consider renaming ')?(?P<file>[^()']+)"
+)
+_LIBRARIES = ("site-packages", "dist-packages")
+
+
+def _remedy_of_missing_name(failure: FailureFacts) -> str | None:
+    """For a name that a module does not have: none of it is missing, and nothing is to be installed."""
+    wanted = _NO_SUCH_NAME.search(failure.said_by_library)
+    if wanted is None:
+        return None
+    name, module, file = wanted["name"], wanted["module"], PurePath(wanted["file"])
+    if wanted["file"] == "unknown location":
+        return f"`{module}` is a folder without an `__init__.py`, and has no `{name}` in it: name the module that has."
+    if not set(_LIBRARIES).isdisjoint(file.parts):
+        return (
+            f"`{module}` is installed, and has no `{name}`: import it from where this release has it, or name a Python "
+            "that has the release for which the program is written (--python)."
+        )
+    importing = failure.location.path if failure.location is not None else ""
+    if importing and file.parts[-len(PurePath(importing).parts) :] == PurePath(importing).parts:
+        return f"`{file.name}` imports itself, because it has the name of the package `{module}`: rename the file."
+    if wanted["partial"]:
+        return (
+            f"`{importing or 'The file'}` and `{file.name}` import each other, and `{file.name}` has not come to "
+            f"`{name}` yet: move what both need into a third file, or import it inside of the function that uses it."
+        )
+    return f"`{file.name}` defines no `{name}`: correct the name, or rename the file if another `{module}` is meant."
+
+
 _NUMPY_NAMES = {"half": "float16", "float": "float32", "double": "float64"}  # of TensorFlow's own names for dtypes
 
 
@@ -171,12 +204,9 @@ def remedy_from_failure(failure: FailureFacts) -> str | None:
         return f"Two dtypes are combined: {mismatch.words}. Cast one to the other's: `tf.cast(value, other.dtype)`."
     if re.search(_OF_ANOTHER_TENSORFLOW, said):
         return _keras_that_fits(failure.keras or Keras())
-    own_package = _package_of_project(failure)
-    if own_package is not None:
-        return own_package
-    of_numpy = _remedy_of_numpy_function(said)
-    if of_numpy is not None:
-        return of_numpy
+    certain = _package_of_project(failure) or _remedy_of_missing_name(failure) or _remedy_of_numpy_function(said)
+    if certain is not None:
+        return certain
     if failure.raised_by_program and failure.exception not in ("ImportError", "FileNotFoundError"):
         return None
     known = (entry for entry in _KNOWN if re.search(entry[0], failure.exception) and re.search(entry[1], said))
