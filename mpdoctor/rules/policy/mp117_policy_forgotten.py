@@ -50,9 +50,15 @@ from mpdoctor.program.values import Api, options
 from mpdoctor.semantics.source.edits.expressions import unsafe_fix
 from mpdoctor.semantics.source.edits.made.layers import tree_of
 from mpdoctor.semantics.source.edits.statements import line_behind, statement_at
-from mpdoctor.semantics.source.layers.model_layers import half_policy_calls, layer_name, policies_inside, trainings
+from mpdoctor.semantics.source.layers.model_layers import (
+    half_policy_before,
+    half_policy_calls,
+    layer_name,
+    policies_inside,
+    trainings,
+)
 from mpdoctor.semantics.source.programs.branches import exclude_each_other
-from mpdoctor.semantics.source.programs.running_functions import functions_around
+from mpdoctor.semantics.source.programs.running_functions import functions_of_call
 from mpdoctor.semantics.wording import place_of, text_at
 
 SEVERITY = Severity.WARNING
@@ -68,7 +74,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 
 def _cleared_by_the_program(facts: SourceFacts) -> Iterator[Finding]:
     for clearing in facts.clearing_calls:
-        setting = _policy_before(facts, clearing)
+        setting = half_policy_before(facts, clearing)
         if setting is None:
             continue
         if any(_is_built_after(facts, model, clearing) for model in _trained(facts, clearing)):
@@ -99,7 +105,7 @@ def _fix(facts: SourceFacts, setting: Call, clearing: Call) -> Fix | None:
 def _cleared_by_a_tuner(facts: SourceFacts) -> Iterator[Finding]:
     """Searches of KerasTuner, whose models are built in functions that set no policy."""
     for search in facts.method_calls("search"):
-        setting = _policy_before(facts, search) if _is_of_a_tuner(search) else None
+        setting = half_policy_before(facts, search) if _is_of_a_tuner(search) else None
         if setting is None or _is_set_where_layers_are_made(facts):
             continue
         named, where = _named(facts, search), place_of(facts, setting.location, search.location)
@@ -119,23 +125,9 @@ def _is_of_a_tuner(search: Call) -> bool:
 
 def _is_set_where_layers_are_made(facts: SourceFacts) -> bool:
     """Whether a function that sets a policy, perhaps through another one, makes layers too."""
-    setting = set().union(*(_functions_of(facts, call) for call in facts.policy_calls))
+    setting = set().union(*(functions_of_call(facts, call) for call in facts.policy_calls))
     made = (call for call in facts.calls if setting and layer_name(call) is not None)
-    return any(setting & _functions_of(facts, call) for call in made)
-
-
-def _functions_of(facts: SourceFacts, call: Call) -> set[int]:
-    around = (call.context.function, *functions_around(facts, call.context))
-    return {id(function) for function in around if function is not None}
-
-
-def _policy_before(facts: SourceFacts, clearing: Call) -> Call | None:
-    """The call that has set the policy which is certainly in force before, if that is one of 16 bits."""
-    policies = facts.policies_at(clearing)
-    if not policies or not all(name in HALF_POLICIES for name in policies):
-        return None
-    earlier = [call for call in half_policy_calls(facts) if call.order < clearing.order]
-    return earlier[-1] if earlier else None
+    return any(setting & functions_of_call(facts, call) for call in made)
 
 
 def _named(facts: SourceFacts, clearing: Call) -> str:

@@ -33,6 +33,15 @@ def half_policy_calls(facts: SourceFacts) -> tuple[Call, ...]:
     return tuple(call for call in facts.policy_calls if not set(HALF_POLICIES).isdisjoint(policies_set(call)))
 
 
+def half_policy_before(facts: SourceFacts, call: Call) -> Call | None:
+    """The call that has set the global policy which is certainly in force at this one, if that is one of 16 bits."""
+    policies = facts.policies_at(call)
+    if not policies or not all(name in HALF_POLICIES for name in policies):
+        return None
+    earlier = [setting for setting in half_policy_calls(facts) if setting.order < call.order]
+    return earlier[-1] if earlier else None
+
+
 def policies_set(call: Call) -> tuple[str, ...]:
     """Every global policy that a call may set; () where one of them is not known, or where the call sets floatx."""
     if isinstance(call.callee, Api) and call.callee.is_(SET_FLOATX):

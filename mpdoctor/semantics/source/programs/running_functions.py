@@ -7,6 +7,7 @@ from functools import lru_cache
 
 from mpdoctor.facts.location import Location
 from mpdoctor.program.context import Context
+from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Defined, FunctionFacts
 from mpdoctor.program.values import walk
@@ -22,6 +23,12 @@ def functions_around(facts: SourceFacts, context: Context) -> list[FunctionFacts
         contexts = [places.get(place) for place in context.callers]
         known[context] = [around.function if around is not None else None for around in contexts]
     return known[context]
+
+
+def functions_of_call(facts: SourceFacts, call: Call) -> set[int]:
+    """The ids of the functions in which a call is made."""
+    around = (call.context.function, *functions_around(facts, call.context))
+    return {id(function) for function in around if function is not None}
 
 
 @lru_cache(maxsize=1)
