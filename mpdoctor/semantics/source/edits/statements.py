@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import tokenize
 from bisect import bisect_right
 from collections.abc import Iterator
@@ -15,6 +16,8 @@ from mpdoctor.finding import Edit
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.semantics.source.edits.expressions import argument_at, text_of, without_call
 from mpdoctor.semantics.source.edits.written import Written, lines_of_cell, written_at
+
+_DOCSTRING = re.compile(r"\s*[rRuU]?[\"']")
 
 
 @dataclass(frozen=True)
@@ -100,6 +103,18 @@ def line_behind(facts: SourceFacts, location: Location, text: str) -> Edit | Non
     indent = facts.lines[place.line - 1][: place.column - 1]
     end = len(line) + 1
     return Edit(Location(place.path, place.end_line, end, place.end_line, end), f"\n{indent}{text}")
+
+
+def first_in_function(facts: SourceFacts, name: Location, text: str) -> Edit | None:
+    """A line of its own as the first of a function, behind its docstring. `name`: where the function's name stands.
+    None where its body stands behind the colon."""
+    lines = logical_lines(facts) if name.path == facts.path else ()
+    for head, body in pairwise(lines):
+        if head.start <= name.line <= head.end and _indent(facts, head.start) < _indent(facts, body.start):
+            place = Location(name.path, body.start, _indent(facts, body.start) + 1)
+            is_docstring = _DOCSTRING.match(facts.lines[body.start - 1]) is not None
+            return line_behind(facts, place, text) if is_docstring else line_before(facts, place, text)
+    return None
 
 
 def _bounds(place: Location) -> tuple[int, int, int, int]:

@@ -1,4 +1,5 @@
-"""The functions in which a piece of code runs: its own, those that it stands in, and those that call it."""
+"""The functions in which a piece of code runs: its own, those that it stands in, and those that call it; and those that
+run in another thread."""
 
 from __future__ import annotations
 
@@ -8,9 +9,27 @@ from functools import lru_cache
 from mpdoctor.facts.location import Location
 from mpdoctor.program.context import Context
 from mpdoctor.program.events import Call
+from mpdoctor.program.instances import class_of, is_call_of
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Defined, FunctionFacts
-from mpdoctor.program.values import walk
+from mpdoctor.program.values import Api, Value, known, walk
+
+# Calls that have a function run in another thread: the position and name of the argument that is the function.
+_STARTING = {
+    "threading.Thread": (1, "target"),
+    "threading.Timer": (1, "function"),
+    "asyncio.to_thread": (0, "func"),
+    "_thread.start_new_thread": (0, "function"),
+}
+_POOLS_OF_THREADS = (
+    "concurrent.futures.ThreadPoolExecutor",
+    "concurrent.futures.thread.ThreadPoolExecutor",
+    "multiprocessing.pool.ThreadPool",
+    "multiprocessing.dummy.Pool",
+)
+_OF_POOLS = {"submit": "fn", "map": "fn"} | dict.fromkeys(
+    ("apply", "apply_async", "map_async", "imap", "imap_unordered", "starmap", "starmap_async"), "func"
+)
 
 
 def functions_around(facts: SourceFacts, context: Context) -> list[FunctionFacts | None]:
@@ -77,3 +96,32 @@ def runs_as_added_loss(facts: SourceFacts, context: Context) -> bool:
 def _added_as_losses(facts: SourceFacts) -> frozenset[int]:
     given = [part for call in facts.method_calls("add_loss") for value in call.given for part in walk(value)]
     return frozenset(id(part.of) for part in given if isinstance(part, Defined))
+
+
+# --- other threads --------------------------------------------------------------------------------------------------
+def functions_in_threads(facts: SourceFacts) -> Iterator[tuple[Call, FunctionFacts]]:
+    """Each call that has a function of the program's run in another thread, and that function."""
+    for call in facts.calls_of(*_STARTING):
+        assert isinstance(call.callee, Api)
+        position, name = next(how for api, how in _STARTING.items() if call.callee.is_(api))
+        yield from ((call, function) for function in _functions_given(call.argument(position, name)))
+    for call in facts.method_calls(*_OF_POOLS):
+        if is_call_of(call.receiver, *_POOLS_OF_THREADS):
+            yield from ((call, function) for function in _functions_given(call.argument(0, _OF_POOLS[call.method])))
+    for call in facts.method_calls("run_in_executor"):
+        executor = call.argument(0, "executor")
+        if known(executor) is None or is_call_of(executor, *_POOLS_OF_THREADS):
+            yield from ((call, function) for function in _functions_given(call.argument(1, "func")))
+    for call in facts.method_calls("start"):
+        own = class_of(call.receiver) if call.receiver is not None else None
+        run = own.find_method("run") if own is not None else None
+        if run is not None and own is not None and any(base.is_("threading.Thread") for base in own.library_bases()):
+            yield call, run
+
+
+def _functions_given(value: Value | None) -> Iterator[FunctionFacts]:
+    """The function of the program's that a value certainly is, or that a functools.partial of it calls."""
+    if isinstance(value, Call) and is_call_of(value, "functools.partial"):
+        value = value.argument(0)
+    if isinstance(value, Defined) and isinstance(value.of, FunctionFacts):
+        yield value.of

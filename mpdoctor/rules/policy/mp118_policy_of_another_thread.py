@@ -1,0 +1,116 @@
+"""In Keras 3 another thread does not know the global policy, and the layers that it makes compute in float32.
+
+## Why it matters
+Keras 3 keeps the global policy for each thread. What `set_global_policy("mixed_float16")` sets at the top of a program
+holds in its main thread; in a `threading.Thread`, in the threads of a ThreadPoolExecutor or a ThreadPool and behind
+`asyncio.to_thread` and `run_in_executor` the policy is float32 (measured in Keras 3.15). A model that is built there
+computes in float32 to the end, with a plain Adam, and nothing says so. A model that was built before keeps its policy
+wherever it is trained. A forked process keeps the policy as well.
+
+## Flagged
+```python
+import threading
+
+import keras
+import numpy as np
+
+keras.mixed_precision.set_global_policy("mixed_float16")
+
+
+def train():
+    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(8), keras.layers.Dense(1, dtype="float32")])
+    model.compile(optimizer="adam", loss="mse")
+    model.fit(np.ones((32, 4)), np.ones((32, 1)))
+
+
+worker = threading.Thread(target=train)
+worker.start()
+worker.join()
+```
+
+## Fixed
+```python
+import threading
+
+import keras
+import numpy as np
+
+
+def train():
+    keras.mixed_precision.set_global_policy("mixed_float16")
+    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(8), keras.layers.Dense(1, dtype="float32")])
+    model.compile(optimizer="adam", loss="mse")
+    model.fit(np.ones((32, 4)), np.ones((32, 1)))
+
+
+worker = threading.Thread(target=train)
+worker.start()
+worker.join()
+```
+
+## Versions
+Keras 3. In Keras 2 and tf_keras all threads share one policy (TensorFlow 2.10 and 2.15, tf_keras 2.21).
+
+## Where users met it
+tensorflow/tensorflow#40475 asked for a policy of each thread in Keras 2, which did not get one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mpdoctor.finding import Finding, Fix, Severity
+from mpdoctor.program.events import Call
+from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.user_definitions import FunctionFacts
+from mpdoctor.semantics.source.edits.expressions import unsafe_fix
+from mpdoctor.semantics.source.edits.statements import first_in_function, statement_at
+from mpdoctor.semantics.source.layers.model_layers import half_policy_before, policies_inside, trainings
+from mpdoctor.semantics.source.programs.running_functions import functions_in_threads, functions_of_call
+from mpdoctor.semantics.wording import place_of, text_at
+
+SEVERITY = Severity.WARNING
+KERAS = ("3",)
+FIXES = ("unsafe",)
+
+
+def in_source(facts: SourceFacts) -> Iterator[Finding]:
+    for start, function in functions_in_threads(facts):
+        setting = half_policy_before(facts, start)
+        if setting is None or _sets_a_policy(facts, function) or not _trains_a_model_of_its_own(facts, function):
+            continue
+        named, where = facts.policies_at(start)[0], place_of(facts, setting.location, start.location)
+        yield Finding(
+            f'In Keras 3 the global policy "{named}" ({where}) holds in the thread that has set it: `{function.name}` '
+            "runs in another one, and the model that it builds computes in float32.",
+            f'Set the policy there as well: `keras.mixed_precision.set_global_policy("{named}")` as the first line of '
+            f"`{function.name}`.",
+            start.location,
+            fix=_fix(facts, setting, function),
+        )
+
+
+def _sets_a_policy(facts: SourceFacts, function: FunctionFacts) -> bool:
+    """Whether the function sets a global policy, or calls what does."""
+    return any(id(function) in functions_of_call(facts, call) for call in facts.policy_calls)
+
+
+def _trains_a_model_of_its_own(facts: SourceFacts, function: FunctionFacts) -> bool:
+    """Whether the program trains a model that this function builds, from layers under the global policy. A model from a
+    file has the policies that the file says."""
+    return any(
+        id(function) in functions_of_call(facts, model)
+        and "load" not in model.method
+        and not policies_inside(facts, model) <= {"float32"}
+        for _, model in trainings(facts)
+    )
+
+
+def _fix(facts: SourceFacts, setting: Call, function: FunctionFacts) -> Fix | None:
+    """The edit that says at the start of the function what has set the policy: a statement of this file's top level,
+    whose names are known there."""
+    written = statement_at(facts, setting.location)
+    is_whole = written is not None and written.text == text_at(facts, setting.location)
+    if written is None or not is_whole or setting.context.function is not None:
+        return None
+    return unsafe_fix("Set the policy in this thread", first_in_function(facts, function.location, written.text))
