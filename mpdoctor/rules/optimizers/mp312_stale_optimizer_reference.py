@@ -56,9 +56,10 @@ from mpdoctor.facts.model import ModelFacts
 from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.knowledge.wrapper_api import APPLYING
 from mpdoctor.program.events import Call, Event
+from mpdoctor.program.instances import class_of
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.user_definitions import FunctionFacts
-from mpdoctor.program.values import Value, options
+from mpdoctor.program.user_definitions import FunctionFacts, Instance
+from mpdoctor.program.values import Attribute, Value, options
 from mpdoctor.semantics.source.edits.expressions import callee_replaced, replaced, safe_fix, unsafe_fix
 from mpdoctor.semantics.source.optimizers.attribute_access import reads, receivers
 from mpdoctor.semantics.source.optimizers.gradients import (
@@ -69,7 +70,11 @@ from mpdoctor.semantics.source.optimizers.gradients import (
     unscaled_on_the_way,
 )
 from mpdoctor.semantics.source.optimizers.scaling import SCALING, scaling_calls
-from mpdoctor.semantics.source.optimizers.wrappers import starting_scale_in_words, wrappings
+from mpdoctor.semantics.source.optimizers.wrappers import (
+    model_behind_own_compile,
+    starting_scale_in_words,
+    wrappings,
+)
 from mpdoctor.semantics.source.programs.branches import exclude_each_other, is_absent
 from mpdoctor.semantics.wording import name_of_optimizer, receiver_text
 
@@ -115,8 +120,14 @@ def _name_of_wrapper(facts: SourceFacts, wrapping: Call, apply: Call, scalings: 
     """What the program may call it where it applies the gradients: the step itself says so where it scales by it."""
     by_wrapper = (scaling for scaling in scalings if _is_of_wrapper(scaling, wrapping))
     named = next((receiver_text(facts, scaling) for scaling in by_wrapper), "")
-    of_compile = receiver_text(facts, wrapping) + ".optimizer"
+    of_compile = _model_compiled(facts, wrapping) + ".optimizer"
     return named or (of_compile if _can_be_named(of_compile, wrapping, apply) else "model.optimizer")
+
+
+def _model_compiled(facts: SourceFacts, compiled: Call) -> str:
+    """What compile() is called of, as the program may write it: `self` for `super().compile(…)`."""
+    written = receiver_text(facts, compiled)
+    return "self" if written.startswith("super(") else written
 
 
 def _fix(facts: SourceFacts, wrapper: str, wrapping: Call, apply: Call, scalings: list[Call]) -> Fix | None:
@@ -149,7 +160,7 @@ def _functions_around(call: Call) -> Iterator[FunctionFacts]:
 
 def _scaled_bare(facts: SourceFacts, compiled: Call, inner: Call) -> Iterator[Finding]:
     """Calls that ask the bare optimizer to scale or unscale, which in Keras 2 only the wrapper can do."""
-    wrapper = receiver_text(facts, compiled) + ".optimizer"
+    wrapper = _model_compiled(facts, compiled) + ".optimizer"
     for read in reads(facts, (*SCALING, UNSCALING)):
         if _uses(read.of, inner) and _comes_later(read, compiled):
             yield Finding(
@@ -198,8 +209,17 @@ def _is_unscaled_by_hand(facts: SourceFacts, apply: Call) -> bool:
 
 
 def _is_of_wrapper(scaling: Call, wrapping: Call) -> bool:
-    models = options(wrapping.receiver)
-    return any(option is wrapping or getattr(option, "of", None) in models for option in options(scaling.receiver))
+    models, behind = options(wrapping.receiver), model_behind_own_compile(wrapping)
+    return any(
+        option is wrapping or (isinstance(option, Attribute) and (option.of in models or _is_one(option.of, behind)))
+        for option in options(scaling.receiver)
+    )
+
+
+def _is_one(model: Value, instance: Instance | None) -> bool:
+    """Whether a value is a model of the class whose own `compile()` calls that of Keras."""
+    own = class_of(model)
+    return instance is not None and own is not None and any(cls is instance.of for cls in own.lineage())
 
 
 def _around(wrapper: str) -> str:

@@ -64,12 +64,25 @@ def wrappings(facts: SourceFacts) -> Iterator[tuple[Call, tuple[Value, ...]]]:
 
 def compile_wraps(facts: SourceFacts, call: Call) -> bool:
     """Whether a `compile()` certainly wraps the optimizer that it is given, which is no wrapper yet."""
+    behind = model_behind_own_compile(call)
     models = options(call.receiver)
-    if not models or any(not is_model(model) or _has_own_compile(model) for model in models):
+    if behind is None and (not models or any(not is_model(model) or _has_own_compile(model) for model in models)):
         return False
-    inside = _wrapped_in_compile(facts, call, call.receiver, True)
+    inside = _wrapped_in_compile(facts, call, behind or call.receiver, True)
     given = options(call.argument(0, "optimizer"))
     return bool(inside) and not any(wrapped(facts, optimizer, call, certain=False) for optimizer in given)
+
+
+def model_behind_own_compile(call: Call) -> Instance | None:
+    """The model that `super().compile(…)` compiles in a class that has a `compile` of its own."""
+    owner = call.context.owner
+    if owner is None or owner.kind != "model" or not _is_of_super(call):
+        return None
+    return Instance(call.location, of=owner)
+
+
+def _is_of_super(call: Call) -> bool:
+    return isinstance(call.receiver, Call) and is_api(call.receiver.callee, "builtins.super")
 
 
 def compile_may_wrap(facts: SourceFacts, call: Call) -> bool:
@@ -216,9 +229,7 @@ def _compiles_behind(facts: SourceFacts, model: Value) -> list[Call]:
     return [
         call
         for call in facts.method_calls("compile")
-        if isinstance(call.receiver, Call)
-        and is_api(call.receiver.callee, "builtins.super")
-        and any(cls is call.context.owner for cls in own.lineage())
+        if _is_of_super(call) and any(cls is call.context.owner for cls in own.lineage())
     ]
 
 
