@@ -3,10 +3,10 @@
 ## Why it matters
 `optimizer.loss_scale()` was right for the experimental class up to TensorFlow 2.3. Since then `loss_scale` is a
 number (`TypeError: 'EagerTensor' object is not callable`). In Keras 3 its name is `dynamic_scale`, and it
-exists only once the optimizer is built: `fit()` does that in the first `apply`, so that a `train_step` cannot read
-it above that line (Keras 3.15; under a strategy `fit()` builds it before). `get_scaled_loss` takes one tensor: a
-list or tuple of losses raises `AttributeError: 'list' object has no attribute 'dtype'` (Keras 3's `scale_loss`
-takes a list, but no dict).
+exists only once the optimizer is built: `fit()` does that in the first `apply`, so that neither a `train_step` above
+that line nor a callback's `on_train_begin` can read it (Keras 3.15; under a strategy `fit()` builds it before).
+`get_scaled_loss` takes one tensor: a list or tuple of losses raises `AttributeError: 'list' object has no attribute
+'dtype'` (Keras 3's `scale_loss` takes a list, but no dict).
 
 ## Flagged
 ```python
@@ -39,7 +39,7 @@ from itertools import chain
 
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.finding import Finding, Fix, Severity
-from mpdoctor.knowledge.wrapper_api import WRAPPER_LACKS
+from mpdoctor.knowledge.wrapper_api import APPLYING, WRAPPER_LACKS
 from mpdoctor.program.events import Call, Read
 from mpdoctor.program.instances import class_of
 from mpdoctor.program.source_facts import SourceFacts
@@ -60,6 +60,8 @@ EXPLAINS = {"MP301": "line"}
 NUMBERS = ("loss_scale", "dynamic_scale", "initial_scale", "dynamic_growth_steps", "dynamic_counter", "step_counter")
 ONCE_BUILT = ("dynamic_scale", "step_counter")
 BUILDING = ("apply", "apply_gradients", "minimize", "build", "stateless_apply")
+BEGINNING = ("on_train_begin", "on_epoch_begin", "on_train_batch_begin", "on_batch_begin")
+TRAINING = ("fit", "fit_generator", "train_on_batch", "train_step", "make_train_function")
 STRATEGIES = ("tensorflow.distribute.", "keras.distribution.")
 LEAVES_UNBUILT = ("scale_loss", "print", "isinstance", "type", "id", "repr", "str")
 
@@ -70,6 +72,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     if facts.keras.is_keras3:
         yield from _not_built(facts)
         yield from _before_the_first_update(facts)
+        yield from _before_the_first_step(facts)
     yield from _several_losses(facts)
 
 
@@ -192,6 +195,38 @@ def _before_the_first_update(facts: SourceFacts) -> Iterator[Finding]:
                 "`model.optimizer.build(model.trainable_variables)`.",
                 read.location,
             )
+
+
+def _before_the_first_step(facts: SourceFacts) -> Iterator[Finding]:
+    """`self.model.optimizer.dynamic_scale` in a callback's `on_train_begin`, where the program trains only once and by
+    fit(), which builds no optimizer before its first step (Keras 3.15, also after evaluate() and predict())."""
+    begun = [read for read in reads(facts, ONCE_BUILT) if _is_read_at_begin(read) and not read.is_called]
+    if not begun or _trains_before(facts) or _may_build_elsewhere(facts):
+        return
+    for read in begun:
+        if wrapped(facts, read.of, read):
+            yield Finding(
+                f"`{read.name}` exists only once the optimizer is built, which fit() does in its first step: this line "
+                "runs before it, and raises AttributeError.",
+                f"Read `{_of(facts, read)}.initial_scale` here, or build the optimizer before fit(): "
+                "`model.optimizer.build(model.trainable_variables)`.",
+                read.location,
+                fix=safe_fix("Read `initial_scale`", attribute_renamed(facts, read, "initial_scale"))
+                if read.name == "dynamic_scale"
+                else None,
+            )
+
+
+def _is_read_at_begin(read: Read) -> bool:
+    function, context = read.context.function, read.context
+    if function is None or function.owner is None or function.name not in BEGINNING:
+        return False
+    return function.owner.kind == "callback" and not (context.branches or context.guarded or context.swallowed)
+
+
+def _trains_before(facts: SourceFacts) -> bool:
+    """Whether the program may have trained before the fit() that calls a callback: it trains more than once."""
+    return len(list(facts.method_calls(*TRAINING))) > 1 or any(True for _ in facts.method_calls(*APPLYING, "minimize"))
 
 
 def _is_of_models_optimizer(facts: SourceFacts, read: Read) -> bool:
