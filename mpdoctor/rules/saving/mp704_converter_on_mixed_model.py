@@ -60,7 +60,7 @@ from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Defined
 from mpdoctor.program.values import Value, options, walk
 from mpdoctor.semantics.source.layers.model_layers import policies_inside
-from mpdoctor.semantics.source.programs.models import is_model
+from mpdoctor.semantics.source.programs.models import is_model, models_of_callback
 from mpdoctor.semantics.source.programs.saved_files import policies_in_file
 
 SEVERITY = Severity.WARNING
@@ -136,8 +136,9 @@ def _is_in(call: Call, function: Value) -> bool:
 
 
 def _policies_of(facts: SourceFacts, model: Value | None) -> frozenset[PolicyName]:
-    models = [option for option in options(model) if isinstance(option, Call)]
-    if len(models) != 1 or len(options(model)) != 1:
+    given = [trained for option in options(model) for trained in models_of_callback(facts, option) or (option,)]
+    models = [option for option in given if isinstance(option, Call)]
+    if len(models) != 1 or len(given) != 1:
         return frozenset()
     if is_call_of(models[0], "keras.models.load_model"):
         return policies_in_file(facts, models[0])

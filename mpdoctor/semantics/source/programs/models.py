@@ -8,7 +8,7 @@ from mpdoctor.knowledge.api_names import kind_of_class
 from mpdoctor.program.events import Call
 from mpdoctor.program.instances import class_of
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Api, Value, options
+from mpdoctor.program.values import Api, Attribute, Value, options, walk
 from mpdoctor.semantics.source.optimizers.attribute_access import reads, receivers
 
 OUTPUTS = ("output", "outputs")
@@ -43,3 +43,16 @@ def is_model(value: Value) -> bool:
     if kind_of_class(name) == "model" or value.callee.is_(*_GIVE_MODELS):
         return True
     return name.startswith("keras.applications.") and name.rpartition(".")[2][:1].isupper()
+
+
+def models_of_callback(facts: SourceFacts, value: Value) -> tuple[Value, ...]:
+    """The models that `self.model` of a callback may be: those whose fit() is given such a callback; () for any other
+    value."""
+    owner = class_of(value.of) if isinstance(value, Attribute) and value.name in ("model", "_model") else None
+    if owner is None or owner.kind != "callback":
+        return ()
+    found: dict[Value, None] = {}
+    for call in facts.method_calls("fit", "fit_generator"):
+        if any(class_of(part) is owner for part in walk(call.keyword("callbacks"))):
+            found.update(dict.fromkeys(options(call.receiver)))
+    return tuple(found)
