@@ -55,6 +55,7 @@ from mpdoctor.semantics.source.edits.expressions import replaced, unsafe_fix
 from mpdoctor.semantics.source.edits.made.models import build_call_written
 from mpdoctor.semantics.source.layers.model_layers import half_policy_calls, policies_inside, policies_set
 from mpdoctor.semantics.source.programs.branches import happen_together
+from mpdoctor.semantics.source.programs.saved_files import text_written
 from mpdoctor.semantics.wording import listed
 
 SEVERITY = Severity.WARNING
@@ -165,9 +166,10 @@ def _half_policy(policies: Iterable[object]) -> object:
 
 
 def _described(facts: SourceFacts, config: Value | None) -> Iterator[Call]:
-    """The model whose unchanged `get_config()` or `to_json()` this is, and can be nothing else: a function that
-    rewrites configurations gives back some values as they are."""
-    given = [option for option in options(config) if isinstance(option, Call) and option.method in CONFIGS]
+    """The model whose unchanged `get_config()` or `to_json()` this is, if read from a file, and can be nothing else: a
+    function that rewrites configurations gives back some values as they are."""
+    written = [text_written(facts, option) or option for option in options(config)]
+    given = [option for option in written if isinstance(option, Call) and option.method in CONFIGS]
     if len(given) < len(options(config)) or any(id(option) in _changed(facts) for option in given):
         return
     for option in given:

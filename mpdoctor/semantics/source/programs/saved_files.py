@@ -107,6 +107,30 @@ def _writers_in_other_arms(facts: SourceFacts, load: Call, there: list[tuple[Val
     return made if is_clear and text_of(_where_nothing_is_told(path)) and any(apart) else []
 
 
+def text_written(facts: SourceFacts, read: Value) -> Value | None:
+    """The text that a program reads from a file, where it has certainly written it there itself, by its only call that
+    writes to that path; None for anything else."""
+    path = _text_file(read, "read_text", "read")
+    if path is None or not isinstance(read, Call):
+        return None
+    writing = [(call, _text_file(call, "write_text", "write")) for call in facts.method_calls("write_text", "write")]
+    there = [call for call, where in writing if where is not None and same_text(where, path)]
+    is_certain = len(there) == 1 and there[0].order < read.order and happen_together(there[0].context, read.context)
+    return there[0].argument(0, "data") if is_certain else None
+
+
+def _text_file(call: Value, whole: str, opened: str) -> Value | None:
+    """The path of the file that a call reads or writes: of `path.read_text()`, and of `file.read()` where the program
+    opens `file` by its path."""
+    if not isinstance(call, Call) or call.method == whole:
+        return call.receiver if isinstance(call, Call) else None
+    file = call.receiver if call.method == opened else None
+    if not isinstance(file, Call):
+        return None
+    is_opened = is_call_of(file, "builtins.open", "io.open", "tensorflow.io.gfile.GFile")
+    return file.argument(0) if is_opened else file.receiver if file.method == "open" else None
+
+
 def is_load_of(model: Value, path: Value | None) -> bool:
     """Whether a model was loaded from a path."""
     other = _path_of(model) if isinstance(model, Call) else None
