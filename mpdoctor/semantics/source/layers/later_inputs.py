@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import lru_cache
 
+from mpdoctor.knowledge.api_names import public_name
+from mpdoctor.knowledge.dtypes.result_dtypes import JOINING as TENSORS
+from mpdoctor.knowledge.dtypes.result_dtypes import KEEPING
 from mpdoctor.program.events import Call
 from mpdoctor.program.instances import class_of
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import ClassFacts, Parameter
-from mpdoctor.program.values import Api, Collection, Item, Value, known, options
+from mpdoctor.program.values import Api, Attribute, Collection, Item, Value, known, options
 
 
 def given(call: Call, own: ClassFacts, parameter: Parameter) -> Value | None:
@@ -57,3 +60,38 @@ def _calls_of_own_layers(facts: SourceFacts) -> tuple[tuple[Call, ClassFacts], .
     called = ((call, layer) for call in facts.calls for layer in options(call.callee))
     owned = ((call, class_of(layer)) for call, layer in called if not isinstance(layer, Api))
     return tuple((call, own) for call, own in owned if own is not None and own.find_method("call") is not None)
+
+
+def is_tensor(facts: SourceFacts, parameter: Parameter) -> bool:
+    """Whether a parameter of `call()` is a tensor: the first is; another may as well be a number (`dim`, `theta`),
+    unless it is asked for its shape, or a layer or a function of tensors is given it."""
+    if not is_of_call(parameter) or parameter.index < 2:
+        return True
+    return id(parameter) in _used_as_tensors(facts)
+
+
+def is_of_call(parameter: Parameter) -> bool:
+    return parameter.function is not None and parameter.function.name == "call"
+
+
+@lru_cache(maxsize=1)
+def _used_as_tensors(facts: SourceFacts) -> frozenset[int]:
+    """Ids of the parameters that are used as tensors."""
+    found = {id(read.of) for read in facts.reads if read.name in ("shape", "dtype", "get_shape", "ndim")}
+    for call in facts.calls:
+        for given_tensor in _given_tensors(call):
+            found.update(
+                id(item) for item in (given_tensor.items if isinstance(given_tensor, Collection) else (given_tensor,))
+            )
+    return frozenset(found)
+
+
+def _given_tensors(call: Call) -> tuple[Value, ...]:
+    if not isinstance(call.callee, Api):
+        return call.arguments(slice(1)) if isinstance(call.callee, (Call, Attribute)) else ()
+    place, _, name = public_name(call.callee.name).rpartition(".")
+    if not place.startswith(("tensorflow", "keras.ops", "keras.activations")):
+        return ()
+    if name in TENSORS:
+        return call.arguments(TENSORS[name])
+    return call.arguments(slice(1)) if name in KEEPING or name in ("cast", "shape") else ()

@@ -7,8 +7,6 @@ from functools import lru_cache
 from typing import TypeGuard
 
 from mpdoctor.knowledge.api_names import public_name
-from mpdoctor.knowledge.dtypes.result_dtypes import JOINING as TENSORS
-from mpdoctor.knowledge.dtypes.result_dtypes import KEEPING
 from mpdoctor.knowledge.half_dtypes import HALF
 from mpdoctor.program.context import Context
 from mpdoctor.program.dtypes.dtype_names import AUTOCAST
@@ -27,6 +25,7 @@ from mpdoctor.semantics.source.layers.call_dtypes import (
     runs_in_some_call,
 )
 from mpdoctor.semantics.source.layers.casts import is_cast
+from mpdoctor.semantics.source.layers.later_inputs import is_of_call, is_tensor
 from mpdoctor.semantics.source.layers.layer_variables import is_weight
 from mpdoctor.semantics.source.layers.output_layers import SIXTEEN_BITS
 from mpdoctor.semantics.source.numbers.precision import precision_of
@@ -149,11 +148,11 @@ def half_dtypes(facts: SourceFacts, value: Value, context: Context) -> tuple[str
         return ()
     parameters = list(_parameters_behind(value))
     is_inside = (
-        any(_is_of_call(parameter) for parameter in parameters)
+        any(is_of_call(parameter) for parameter in parameters)
         or runs_in_some_call(facts, context)
         or not any(is_weight(inner) for inner in walk(value))
     )
-    if not is_inside or not all(_is_tensor(facts, parameter) for parameter in parameters):
+    if not is_inside or not all(is_tensor(facts, parameter) for parameter in parameters):
         return ()
     return tuple(dtype for dtype in HALF if computes_in_half(facts, value, context, only=dtype))
 
@@ -190,7 +189,7 @@ def _half_dtype_of_models(facts: SourceFacts, value: Value, context: Context) ->
     precision = precision_of(facts)
     if not precision.runs_in_call(context):
         return None
-    are_tensors = all(_is_tensor(facts, parameter) for parameter in _parameters_behind(value))
+    are_tensors = all(is_tensor(facts, parameter) for parameter in _parameters_behind(value))
     return precision.half(value, context) if are_tensors else None
 
 
@@ -227,41 +226,6 @@ def _dtypes_in_lambdas(facts: SourceFacts) -> Callable[[Value | None], str | Non
         return AUTOCAST if _is_input_of_function(value, layers) else found
 
     return dtypes_with(facts.keras, told)
-
-
-def _is_tensor(facts: SourceFacts, parameter: Parameter) -> bool:
-    """Whether a parameter of `call()` is a tensor: the first is; another may as well be a number (`dim`, `theta`),
-    unless it is asked for its shape, or a layer or a function of tensors is given it."""
-    if not _is_of_call(parameter) or parameter.index < 2:
-        return True
-    return id(parameter) in _used_as_tensors(facts)
-
-
-def _is_of_call(parameter: Parameter) -> bool:
-    return parameter.function is not None and parameter.function.name == "call"
-
-
-@lru_cache(maxsize=1)
-def _used_as_tensors(facts: SourceFacts) -> frozenset[int]:
-    """Ids of the parameters that are used as tensors."""
-    found = {id(read.of) for read in facts.reads if read.name in ("shape", "dtype", "get_shape", "ndim")}
-    for call in facts.calls:
-        for given_tensor in _given_tensors(call):
-            found.update(
-                id(item) for item in (given_tensor.items if isinstance(given_tensor, Collection) else (given_tensor,))
-            )
-    return frozenset(found)
-
-
-def _given_tensors(call: Call) -> tuple[Value, ...]:
-    if not isinstance(call.callee, Api):
-        return call.arguments(slice(1)) if isinstance(call.callee, (Call, Attribute)) else ()
-    place, _, name = public_name(call.callee.name).rpartition(".")
-    if not place.startswith(("tensorflow", "keras.ops", "keras.activations")):
-        return ()
-    if name in TENSORS:
-        return call.arguments(TENSORS[name])
-    return call.arguments(slice(1)) if name in KEEPING or name in ("cast", "shape") else ()
 
 
 def without_numbers(value: Value) -> Value:
