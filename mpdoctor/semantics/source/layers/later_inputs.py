@@ -8,6 +8,9 @@ from functools import lru_cache
 from mpdoctor.knowledge.api_names import public_name
 from mpdoctor.knowledge.dtypes.result_dtypes import JOINING as TENSORS
 from mpdoctor.knowledge.dtypes.result_dtypes import KEEPING
+from mpdoctor.program.dtypes.array_dtypes import is_array
+from mpdoctor.program.dtypes.dtype_names import AUTOCAST
+from mpdoctor.program.dtypes.python_numbers import is_number
 from mpdoctor.program.events import Call
 from mpdoctor.program.instances import class_of
 from mpdoctor.program.source_facts import SourceFacts
@@ -64,10 +67,18 @@ def _calls_of_own_layers(facts: SourceFacts) -> tuple[tuple[Call, ClassFacts], .
 
 def is_tensor(facts: SourceFacts, parameter: Parameter) -> bool:
     """Whether a parameter of `call()` is a tensor: the first is; another may as well be a number (`dim`, `theta`),
-    unless it is asked for its shape, or a layer or a function of tensors is given it."""
-    if not is_of_call(parameter) or parameter.index < 2:
+    unless it is asked for its shape, or a layer or a function of tensors is given it, or the program calls such a layer
+    with a tensor there."""
+    if not is_of_call(parameter) or parameter.index < 2 or id(parameter) in _used_as_tensors(facts):
         return True
-    return id(parameter) in _used_as_tensors(facts)
+    return any(_is_float_tensor(facts, handed) for handed in given_in_calls(facts, parameter))
+
+
+def _is_float_tensor(facts: SourceFacts, value: Value) -> bool:
+    """Whether it is certainly a tensor of floating-point numbers: a keras.Input, the output of a layer."""
+    if not isinstance(value, Call) or is_array(value) or is_number(value):
+        return False
+    return facts.dtype_at(value, value.context) in (AUTOCAST, "float32", "float16", "bfloat16", "float64")
 
 
 def is_of_call(parameter: Parameter) -> bool:
