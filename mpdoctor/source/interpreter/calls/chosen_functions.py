@@ -17,8 +17,15 @@ def where_chosen(state: State, context: Context, node: ast.Call, callee: Either,
     if not all(_is_own_function(state, choice) for choice in callee.options):
         return context
     chosen = _arms_of_choice(state, callee)
-    arm = chosen[number] if chosen else Branch(id(node) + number, True)
-    return context.but(branches=(*context.branches, arm))
+    arms = (chosen[number],) if chosen else _arms_of_table(node, number, context.loops > 0)
+    return context.but(branches=(*context.branches, *arms))
+
+
+def _arms_of_table(node: ast.Call, number: int, is_in_loop: bool) -> tuple[Branch, ...]:
+    """The arms of `if … elif … elif …` in which one of several functions runs: a call outside of loops, of
+    `table[name]()` for one, runs only one of them."""
+    before = () if is_in_loop else tuple(Branch(id(node) + earlier, False) for earlier in range(number))
+    return (*before, Branch(id(node) + number, True))
 
 
 def _arms_of_choice(state: State, callee: Either) -> list[Branch]:
