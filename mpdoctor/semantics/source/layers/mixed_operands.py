@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import TypeGuard
 
 from mpdoctor.knowledge.api_names import public_name
+from mpdoctor.knowledge.dtypes.result_dtypes import KEEPING
 from mpdoctor.knowledge.half_dtypes import HALF
 from mpdoctor.program.context import Context
 from mpdoctor.program.dtypes.dtype_names import AUTOCAST
@@ -170,11 +171,13 @@ def _tensors_behind(value: Value) -> Iterator[Value]:
 
 def _with_its_dtype(value: Value) -> tuple[Value | None, ...]:
     """What it is made from; of what a layer is called with the first argument alone, which it casts: `training` says
-    nothing of its output. And what is cast says nothing of the cast."""
+    nothing of its output, nor do the places that `tf.gather` takes from. And what is cast says nothing of the cast."""
     if isinstance(value, Call) and isinstance(value.callee, Call) and value.args:
         return value.callee, value.args[0]
     if isinstance(value, Call) and is_cast(value):
         return (value.argument(1, "dtype"),)
+    if isinstance(value, Call) and isinstance(value.callee, Api) and value.method in KEEPING and value.args:
+        return value.args[:1]
     return value.parts
 
 
