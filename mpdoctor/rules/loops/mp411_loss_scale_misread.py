@@ -200,7 +200,7 @@ def _before_the_first_update(facts: SourceFacts) -> Iterator[Finding]:
 def _before_the_first_step(facts: SourceFacts) -> Iterator[Finding]:
     """`self.model.optimizer.dynamic_scale` in a callback's `on_train_begin`, where the program trains only once and by
     fit(), which builds no optimizer before its first step (Keras 3.15, also after evaluate() and predict())."""
-    begun = [read for read in reads(facts, ONCE_BUILT) if _is_read_at_begin(read) and not read.is_called]
+    begun = [read for read in reads(facts, ONCE_BUILT) if _is_read_at_begin(facts, read) and not read.is_called]
     if not begun or _trains_before(facts) or _may_build_elsewhere(facts):
         return
     for read in begun:
@@ -217,11 +217,13 @@ def _before_the_first_step(facts: SourceFacts) -> Iterator[Finding]:
             )
 
 
-def _is_read_at_begin(read: Read) -> bool:
-    function, context = read.context.function, read.context
-    if function is None or function.owner is None or function.name not in BEGINNING:
-        return False
-    return function.owner.kind == "callback" and not (context.branches or context.guarded or context.swallowed)
+def _is_read_at_begin(facts: SourceFacts, read: Read) -> bool:
+    """Whether such a method of a callback reads it in every case, or a function that the method calls."""
+    context = read.context
+    running = (context.function, *functions_around(facts, context))
+    methods = (function for function in running if function is not None and function.name in BEGINNING)
+    of_callback = any(method.owner is not None and method.owner.kind == "callback" for method in methods)
+    return of_callback and not (context.branches or context.guarded or context.swallowed)
 
 
 def _trains_before(facts: SourceFacts) -> bool:
