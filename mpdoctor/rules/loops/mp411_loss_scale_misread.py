@@ -48,6 +48,7 @@ from mpdoctor.program.values import Api, Attribute, Collection, is_api, options,
 from mpdoctor.semantics.source.edits.attributes import attribute_renamed
 from mpdoctor.semantics.source.edits.expressions import argument_at, call_of, put_around, replaced, safe_fix, text_of
 from mpdoctor.semantics.source.optimizers.attribute_access import reads
+from mpdoctor.semantics.source.optimizers.backends import may_run_on_another_backend
 from mpdoctor.semantics.source.optimizers.scaling import SCALING, scales
 from mpdoctor.semantics.source.optimizers.wrappers import WRAPPER, wrapped
 from mpdoctor.semantics.source.programs.running_functions import functions_around, surrounding
@@ -201,7 +202,7 @@ def _before_the_first_step(facts: SourceFacts) -> Iterator[Finding]:
     """`self.model.optimizer.dynamic_scale` in a callback's `on_train_begin`, where the program trains only once and by
     fit(), which builds no optimizer before its first step (Keras 3.15, also after evaluate() and predict())."""
     begun = [read for read in reads(facts, ONCE_BUILT) if _is_read_at_begin(facts, read) and not read.is_called]
-    if not begun or _trains_before(facts) or _may_build_elsewhere(facts):
+    if not begun or _trains_before(facts) or _may_build_elsewhere(facts) or may_run_on_another_backend(facts):
         return
     for read in begun:
         if wrapped(facts, read.of, read):
