@@ -17,15 +17,20 @@ def where_chosen(state: State, context: Context, node: ast.Call, callee: Either,
     if not all(_is_own_function(state, choice) for choice in callee.options):
         return context
     chosen = _arms_of_choice(state, callee)
-    arms = (chosen[number],) if chosen else _arms_of_table(node, number, context.loops > 0)
+    arms = (chosen[number],) if chosen else _arms_of_table(node, number, _runs_once(context))
     return context.but(branches=(*context.branches, *arms))
 
 
-def _arms_of_table(node: ast.Call, number: int, is_in_loop: bool) -> tuple[Branch, ...]:
-    """The arms of `if … elif … elif …` in which one of several functions runs: a call outside of loops, of
+def _arms_of_table(node: ast.Call, number: int, runs_once: bool) -> tuple[Branch, ...]:
+    """The arms of `if … elif … elif …` in which one of several functions runs: a call that runs once, of
     `table[name]()` for one, runs only one of them."""
-    before = () if is_in_loop else tuple(Branch(id(node) + earlier, False) for earlier in range(number))
+    before = tuple(Branch(id(node) + earlier, False) for earlier in range(number)) if runs_once else ()
     return (*before, Branch(id(node) + number, True))
+
+
+def _runs_once(context: Context) -> bool:
+    """Whether code runs once in a program: other functions than `main()` may be called again, by a library too."""
+    return context.loops == 0 and (context.function is None or context.function.name == "main")
 
 
 def _arms_of_choice(state: State, callee: Either) -> list[Branch]:
