@@ -26,6 +26,7 @@ from mpdoctor.semantics.source.programs.running_functions import functions_aroun
 CASTING = ("cast", "astype", "convert_image_dtype", "convert_to_tensor", "constant", "asarray", "array", "TensorSpec")
 TAPE = "tensorflow.GradientTape"
 WIDE = ("float32", "float64", DATA)
+_NONE: frozenset[FunctionFacts] = frozenset()
 
 
 class DtypeMismatch(NamedTuple):
@@ -48,15 +49,17 @@ def dtype_mismatches(facts: SourceFacts) -> tuple[DtypeMismatch, ...]:
 def _dtype_mismatches(facts: SourceFacts) -> Iterator[DtypeMismatch]:
     precision = precision_of(facts)
     functions_behind = FunctionsBehind()
-    steps = frozenset(id(call.context.function) for call in facts.calls_of(TAPE) if call.context.function is not None)
+    training = _Training(facts, precision)
     for event, operands in mixed_operands(facts):
+        # asked first, since most operations stand in no training, and a dtype takes longer to tell
+        made_of = functions_behind(*operands) if precision.roles else ()
+        if not training.runs(event.context) and not any(id(function) in precision.roles for function in made_of):
+            continue
         pair = _half_and_wide(precision, event.context, operands)
         if pair is None or asks_for_dtype(event.context) or _is_without_policy(facts, event.context):
             continue
         (half, half_dtype), (wide, wide_dtype) = pair
-        if _is_cast_by_name(facts, half, wide_dtype) or _promotes(facts, operands):
-            continue
-        if _is_in_training(facts, event.context, functions_behind(*operands), precision, steps):
+        if not _is_cast_by_name(facts, half, wide_dtype) and not _promotes(facts, operands):
             around = (event.context.function, *functions_around(facts, event.context))
             behind = [*functions_behind(half, wide), *around]
             of_loss = any(_is_loss(function, precision) for function in functions_behind(half))
@@ -124,7 +127,12 @@ class FunctionsBehind:
     def __call__(self, *values: Value) -> frozenset[FunctionFacts]:
         for value in values:
             self._find(value)
-        return frozenset().union(*(self._known[id(value)] for value in values))
+        return self._joined(values)
+
+    def _joined(self, values: Iterable[Value]) -> frozenset[FunctionFacts]:
+        """All functions of these values; where one value has them all, its own set, and no copy."""
+        found = {self._known[id(value)] for value in values} - {_NONE}
+        return found.pop() if len(found) == 1 else _NONE.union(*found)
 
     def _find(self, value: Value) -> None:
         """Parts before what is made of them; without recursion, which a long computation would exhaust."""
@@ -132,31 +140,39 @@ class FunctionsBehind:
         while waiting:
             current, parts_are_known = waiting.pop()
             if parts_are_known:
-                own = {current.function} if isinstance(current, Parameter) and current.function is not None else set()
-                self._known[id(current)] = frozenset(own).union(*(self._known[id(part)] for part in current.parts))
+                behind = self._joined(current.parts)
+                own = current.function if isinstance(current, Parameter) else None
+                self._known[id(current)] = behind if own is None else behind | {own}
             elif id(current) not in self._known:
-                self._known[id(current)] = frozenset()  # should it be a part of itself
+                self._known[id(current)] = _NONE  # should it be a part of itself
                 waiting.append((current, True))
                 waiting.extend((part, False) for part in current.parts)
 
 
-def _is_in_training(
-    facts: SourceFacts,
-    context: Context,
-    behind: Iterable[FunctionFacts],
-    precision: Precision,
-    steps: frozenset[int],
-) -> bool:
-    """Whether code runs in a training outside of layers: in a loss or metric, in a train_step, under a GradientTape or
-    beside one in the same function (`steps`), or in a function that one of these calls. The `call()` of a layer is
-    MP202's."""
-    method = method_around(facts, context)
-    is_in_metric = method is not None and method.owner is not None and method.owner.kind == "metric"
-    if is_in_metric or any(id(function) in precision.roles for function in behind):
-        return True
-    if precision.runs_in_call(context):
-        return False
-    if any(isinstance(manager, Call) and is_api(manager.callee, TAPE) for manager in context.withs):
-        return True
-    around = (function for function in (context.function, *functions_around(facts, context)) if function is not None)
-    return any(function.name in STEPS or id(function) in steps for function in around)
+class _Training:
+    """Which code runs in a training outside of layers. All events of one context share the answer."""
+
+    def __init__(self, facts: SourceFacts, precision: Precision) -> None:
+        self._facts, self._precision = facts, precision
+        self._known: dict[Context, bool] = {}
+        functions = (call.context.function for call in facts.calls_of(TAPE))
+        self._steps = frozenset(id(function) for function in functions if function is not None)
+
+    def runs(self, context: Context) -> bool:
+        """Whether code runs in a metric, in a train_step, under a GradientTape or beside one in the same function, or
+        in a function that one of these calls. The `call()` of a layer is MP202's."""
+        if context not in self._known:
+            method = method_around(self._facts, context)
+            is_in_metric = method is not None and method.owner is not None and method.owner.kind == "metric"
+            self._known[context] = is_in_metric or (
+                not self._precision.runs_in_call(context) and self._is_in_step(context)
+            )
+        return self._known[context]
+
+    def _is_in_step(self, context: Context) -> bool:
+        if any(isinstance(manager, Call) and is_api(manager.callee, TAPE) for manager in context.withs):
+            return True
+        around = (context.function, *functions_around(self._facts, context))
+        return any(
+            function is not None and (function.name in STEPS or id(function) in self._steps) for function in around
+        )
