@@ -90,15 +90,17 @@ class Context:
         return self if later.withs is self.withs else self.but(withs=later.withs)
 
     def but(self, **changes: Any) -> Context:
-        """A copy with these fields changed. (Needed at each `if`; `dataclasses.replace` takes four times as long.)"""
+        """A copy with these fields changed. (Needed at each `if`; `dataclasses.replace` takes ten times as long.)"""
         if "guarded" in changes:
             changes.setdefault("only_unwrapped", False)
             changes.setdefault("only_wrapped", False)
-        return Context(**{**dict(zip(_NAMES, _values(self))), **changes})
+        copy = Context(*_values(self))
+        for name, value in changes.items():
+            setattr(copy, name, value)
+        return copy
 
 
-_NAMES = tuple(field.name for field in fields(Context))
-_values = attrgetter(*_NAMES)
+_values = attrgetter(*(field.name for field in fields(Context)))
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -22,7 +22,7 @@ from mpdoctor.source.interpreter.dispatch import evaluate, execute_block
 from mpdoctor.source.interpreter.expressions import evaluate_test
 from mpdoctor.source.interpreter.hidden_failures import TryNode, answers_of_imports, hiding_handlers
 from mpdoctor.source.interpreter.questions import asked_otherwise, question_of_arm
-from mpdoctor.source.interpreter.ruled_out import leave_out
+from mpdoctor.source.interpreter.ruled_out import leave_out, names_of_several
 from mpdoctor.source.interpreter.state.interpreter_state import State
 from mpdoctor.source.interpreter.state.scopes import merged_names
 from mpdoctor.source.joining import joined, without_earlier
@@ -41,17 +41,18 @@ def execute_if(state: State, node: ast.If) -> bool:
             state.module.main_blocks.append(node.body)
         return execute_block(state, node.body if certain else node.orelse)
     before, outer, question = state.scope.names, state.context, question_of(node.test, test)
-    otherwise = state.frame.otherwise
+    otherwise, several = state.frame.otherwise, names_of_several(state, node.test)
     ends: list[dict[str, Value]] = []
     branches = []
     for taken, body in ((True, node.body), (False, node.orelse)):
         asked = question_of_arm(state, node.test, test, taken)
         branch = Branch(id(node), taken, test, parts=parts[taken], question=asked)
         state.scope.names = dict(before)
-        leave_out(state, node.test, taken)
-        guards = guarded_in_arm(outer, taken, question)
-        state.context = state.context.but(**guards, branches=(*outer.branches, branch))
-        state.frame.otherwise = otherwise | asked_otherwise(node.test, test, taken)
+        leave_out(state, node.test, taken, several)
+        if body:
+            guards = guarded_in_arm(outer, taken, question)
+            state.context = outer.but(**guards, branches=(*outer.branches, branch))
+            state.frame.otherwise = otherwise | asked_otherwise(node.test, test, taken)
         if execute_block(state, body):
             ends.append(state.scope.names)
             branches.append(branch)

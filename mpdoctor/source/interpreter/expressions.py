@@ -14,7 +14,7 @@ from mpdoctor.source.interpreter.assignments import assign
 from mpdoctor.source.interpreter.containers import contents_of, element_of, spread_out, united
 from mpdoctor.source.interpreter.dispatch import evaluate
 from mpdoctor.source.interpreter.questions import asked_otherwise, question_of_arm
-from mpdoctor.source.interpreter.ruled_out import leave_out
+from mpdoctor.source.interpreter.ruled_out import leave_out, names_of_several
 from mpdoctor.source.interpreter.state.interpreter_state import State
 from mpdoctor.source.interpreter.state.recording import record_operation
 from mpdoctor.source.interpreter.state.scopes import Closure, Keywords
@@ -119,7 +119,7 @@ def _operands(state: State, node: ast.BoolOp) -> list[Value]:
 def evaluate_conditional(state: State, node: ast.IfExp) -> Value:
     test, parts = evaluate_test(state, node.test)
     certain = known(test) if may_prune(node.test) else MISSING
-    question = question_of(node.test, test)
+    question, several = question_of(node.test, test), names_of_several(state, node.test)
     found = []
     for taken, arm in ((True, node.body), (False, node.orelse)):
         if certain is MISSING or bool(certain) is taken:
@@ -128,7 +128,7 @@ def evaluate_conditional(state: State, node: ast.IfExp) -> Value:
             asked = question_of_arm(state, node.test, test, taken)
             arm_of = Branch(id(node), taken, test, parts=parts[taken], question=asked)
             state.context = before.but(**guards, branches=(*before.branches, arm_of))
-            left_out = leave_out(state, node.test, taken)
+            left_out = leave_out(state, node.test, taken, several)
             otherwise = state.frame.otherwise
             state.frame.otherwise = otherwise | asked_otherwise(node.test, test, taken)
             found.append(evaluate(state, arm))

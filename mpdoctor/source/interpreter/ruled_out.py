@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import ast
 
-from mpdoctor.program.values import MISSING, Known, Value, known, options
+from mpdoctor.program.values import MISSING, Either, Known, Value, known, options
 from mpdoctor.source.interpreter.dispatch import evaluate
 from mpdoctor.source.interpreter.state.events import Events
 from mpdoctor.source.interpreter.state.interpreter_state import State
@@ -18,13 +18,19 @@ _OF_TEXTS = frozenset(("startswith", "endswith", "lower", "upper", "strip", "spl
 _OF_PYTHON = frozenset(("len", "str", "isinstance", "bool"))
 
 
-def leave_out(state: State, test: ast.expr, taken: bool) -> dict[str, Value]:
-    """Remove from the names in a test the constants for which it does not lead to this arm.
+def names_of_several(state: State, test: ast.expr) -> list[str]:
+    """The names in a test that may be one of several constants."""
+    names = state.scope.names
+    return list(dict.fromkeys(node.id for node in _names_in(test) if _may_be_several(names.get(node.id))))
+
+
+def leave_out(state: State, test: ast.expr, taken: bool, several: list[str]) -> dict[str, Value]:
+    """Remove from the names in a test that may be one of `several` constants those for which it does not lead to this
+    arm.
 
     Returns the earlier values of these names, by name."""
     names, before = state.scope.names, dict[str, Value]()
-    several = [node.id for node in _names_in(test) if _may_be_several(names.get(node.id))]
-    for name in dict.fromkeys(several):
+    for name in several:
         choices = options(names[name])
         left = [choice for choice in choices if _may_come_here(state, test, taken, name, choice)]
         if 0 < len(left) < len(choices):
@@ -34,8 +40,7 @@ def leave_out(state: State, test: ast.expr, taken: bool) -> dict[str, Value]:
 
 
 def _may_be_several(value: Value | None) -> bool:
-    choices = options(value) if value is not None else ()
-    return len(choices) > 1 and any(isinstance(choice, Known) for choice in choices)
+    return isinstance(value, Either) and any(isinstance(choice, Known) for choice in value.options)
 
 
 def _may_come_here(state: State, test: ast.expr, taken: bool, name: str, choice: Value) -> bool:
