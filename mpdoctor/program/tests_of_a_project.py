@@ -6,8 +6,8 @@ from mpdoctor.program.user_definitions import ClassFacts, FunctionFacts
 
 
 def is_test(function: FunctionFacts | None) -> bool:
-    """Whether it is a test, or what the tests of a class share."""
-    if function is None:
+    """Whether it is a test, or what the tests of a class share. A model's `test_step` is none."""
+    if function is None or (function.owner is not None and function.owner.kind is not None):
         return False
     return function.name.startswith("test") or _holds_tests(function.owner) or is_test(function.enclosing)
 

@@ -55,8 +55,11 @@ from collections.abc import Iterator
 
 from mpdoctor.facts.training import UNCOUNTABLE, OperationFacts, TrainingFacts
 from mpdoctor.finding import Edit, Finding, Fix, Severity
+from mpdoctor.program.context import Context
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.user_definitions import Defined, FunctionFacts
+from mpdoctor.program.values import Value
 from mpdoctor.semantics.live.broken_operations import ADDING, SUMS, broke, is_overflow
 from mpdoctor.semantics.live.hidden_overflows import finding_of_hidden_overflow
 from mpdoctor.semantics.live.second_training import remedies_to_report
@@ -74,10 +77,12 @@ from mpdoctor.semantics.source.numbers.precision import precision_of
 from mpdoctor.semantics.source.numbers.reductions import EXPONENTIAL, GRAM, NORM, SQUARE, SUM, reductions
 from mpdoctor.semantics.source.numbers.value_counts import is_over_short_rows, large_means, large_pooling
 from mpdoctor.semantics.source.numbers.whole_numbers import is_whole
+from mpdoctor.semantics.source.programs.tests_without_training import is_in_test_without_training
 
 SEVERITY = Severity.WARNING
 FIXES = ("unsafe",)
 CONFIRMED_LIVE = True
+WHILE_SAVING = ("save_own_variables", "load_own_variables")
 MESSAGES = {
     SUM: "This sums float16 values over all axes, or over several: the sum is inf from 65520 on, as that of 256×256 "
     "ones is.",
@@ -111,9 +116,22 @@ def _reductions(facts: SourceFacts) -> Iterator[Finding]:
             continue  # a sum of weights alone is MP510
         if kind == SUM and is_over_short_rows(facts, event.context, value):
             continue
-        if precision.dtype(value, event.context) == "float16":
+        if precision.dtype(value, event.context) == "float16" and not _is_of_small_data(facts, event.context):
             advice = HELP[NORM if _is_einsum(event) and kind == SUM else kind]
             yield Finding(MESSAGES[kind], advice, event.location, fix=_fix(facts, event, kind))
+
+
+def _is_of_small_data(facts: SourceFacts, context: Context) -> bool:
+    """Whether a test adds something up itself, which it made for that, or weights are added up to be saved."""
+    if not context.callers and is_in_test_without_training(facts, context):
+        return True
+    callers = [call.context.function for call in facts.calls if _is_of(call.callee, context.function)]
+    around = callers or [context.function]
+    return all(function is not None and function.name in WHILE_SAVING for function in around)
+
+
+def _is_of(callee: Value | None, function: FunctionFacts | None) -> bool:
+    return isinstance(callee, Defined) and callee.of is function
 
 
 def _large_means(facts: SourceFacts) -> Iterator[Finding]:
