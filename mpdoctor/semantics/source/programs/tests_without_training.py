@@ -13,9 +13,14 @@ TRAINING = ("fit", "train_on_batch", "apply_gradients", "gradient")
 
 def is_in_test_without_training(facts: SourceFacts, context: Context) -> bool:
     """Whether a test runs this, which is walked by itself, and nothing in that test trains."""
+    return is_in_test_without(facts, context, TRAINING)
+
+
+def is_in_test_without(facts: SourceFacts, context: Context, methods: tuple[str, ...]) -> bool:
+    """Whether a test runs this, which is walked by itself, and calls none of these methods."""
     if context.run not in _runs_of_tests(facts):
         return False
-    return not any(other.context.run == context.run for other in facts.method_calls(*TRAINING))
+    return not any(other.context.run == context.run for other in facts.method_calls(*methods))
 
 
 @lru_cache(maxsize=1)

@@ -1,11 +1,13 @@
-"""Scripts that use a model which was trained elsewhere: what is wrong with a training does not concern them."""
+"""Scripts that use a model which was trained elsewhere, and tests that compile a model and no more: what is wrong with
+a training does not concern them."""
 
 from __future__ import annotations
 
 from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Defined
-from mpdoctor.program.values import options
+from mpdoctor.program.values import Value, options
+from mpdoctor.semantics.source.programs.tests_without_training import is_in_test_without
 
 TAKING_LOSSES = (
     *("fit", "fit_generator", "train_on_batch", "train_step", "gradient", "apply_gradients", "minimize"),
@@ -14,13 +16,19 @@ TAKING_LOSSES = (
 
 
 def is_compiled_to_be_used(facts: SourceFacts, compiling: Call) -> bool:
-    """Whether a script that nobody imports loads the weights of the model that it compiles, and neither trains or
-    evaluates anything nor hands the model to anybody who could."""
+    """Whether a script that nobody imports loads the weights of the model that it compiles, or a test compiles one, and
+    neither trains or evaluates anything nor hands the model to anybody who could."""
+    if is_in_test_without(facts, compiling.context, TAKING_LOSSES):
+        return not _is_handed_on(facts, compiling.receiver)
     if facts.is_imported or not compiling.context.reached:
         return False
     if not any(compiling.receiver in options(call.receiver) for call in facts.method_calls("load_weights")):
         return False
-    others = (call for call in facts.calls if not isinstance(call.callee, Defined))  # its own functions are followed
+    return not _is_handed_on(facts, compiling.receiver) and not any(True for _ in facts.calls_named(*TAKING_LOSSES))
+
+
+def _is_handed_on(facts: SourceFacts, model: Value | None) -> bool:
+    """Whether the model is an argument of a call that is not followed, as those of the program's own functions are."""
+    others = (call for call in facts.calls if not isinstance(call.callee, Defined))
     given = (part for call in others for part in (*call.args, *(value for _, value in call.keywords)))
-    is_handed_on = any(compiling.receiver in options(part) for part in given)
-    return not is_handed_on and not any(True for _ in facts.calls_named(*TAKING_LOSSES))
+    return any(model in options(part) for part in given)
