@@ -71,7 +71,7 @@ from mpdoctor.semantics.source.edits.named_numbers import number_replaced
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
 from mpdoctor.semantics.source.layers.output_activations import activations_of
 from mpdoctor.semantics.source.numbers.constants import BELOW_ONE, NO_RECIPROCAL, VANISHES, numbers_from_value, written
-from mpdoctor.semantics.source.numbers.differentiated_values import has_gradient, is_stopped_behind
+from mpdoctor.semantics.source.numbers.differentiated_values import divides_by_stopped, has_gradient, is_stopped_behind
 from mpdoctor.semantics.source.numbers.epsilon_guards import (
     BOUND,
     DIVISOR,
@@ -173,7 +173,7 @@ def _guards_that_vanish(facts: SourceFacts) -> Iterator[Finding]:
             yield Finding(
                 message, _help(facts, use, number, guarded, user), guarded.location, fix=fix, also_seen=used_at
             )
-        elif use != ROOT and (use, how) != (LOG, BOUND) and has_gradient(user) and not is_stopped_behind(facts, user):
+        elif use != ROOT and (use, how) != (LOG, BOUND) and _is_differentiated(facts, use, user):
             yield Finding(
                 f"The reciprocal of {written(largest)} is infinite in float16: near 0 this expression's gradient is "
                 "inf or NaN.",
@@ -182,6 +182,13 @@ def _guards_that_vanish(facts: SourceFacts) -> Iterator[Finding]:
                 severity=Severity.WARNING,
                 fix=_fix(facts, use, number, guarded, user),
             )
+
+
+def _is_differentiated(facts: SourceFacts, use: str, user: User) -> bool:
+    """Whether a gradient divides by more than the root itself: not where none goes through the divisor."""
+    if use == ROOT_DIVISOR and divides_by_stopped(user):
+        return False
+    return has_gradient(user) and not is_stopped_behind(facts, user)
 
 
 def _used_at(use: str, guarded: Value, user: User) -> tuple[AlsoSeen, ...]:

@@ -50,6 +50,15 @@ def _one_has(value: Value, depth: int) -> bool:
     return any(has_gradient(part, depth) for part in inner)
 
 
+def divides_by_stopped(user: User) -> bool:
+    """Whether no gradient goes through the divisor: the gradient of the dividend is divided by it once."""
+    if isinstance(user, Operation):
+        divisor = user.operands[-1] if user.operator == "/" else None
+    else:
+        divisor = user.argument(1, "y") if isinstance(user, Call) else None
+    return divisor is not None and not has_gradient(divisor)
+
+
 def is_stopped_behind(facts: SourceFacts, value: Value, depth: int = 0) -> bool:
     """Whether all that is made of it lets no gradient through: `tf.floor(…)`, `tf.stop_gradient(…)`, a comparison."""
     users = [user for user in _users(facts).get(id(value), ()) if not _is_followed(user)]
