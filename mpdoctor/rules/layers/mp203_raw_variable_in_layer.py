@@ -56,6 +56,7 @@ from mpdoctor.facts.model import ModelFacts
 from mpdoctor.finding import AlsoSeen, Edit, Finding, Fix, Severity
 from mpdoctor.knowledge.api_names import public_name
 from mpdoctor.knowledge.dtypes.result_dtypes import KEEPING
+from mpdoctor.program.dtypes.dtype_names import VARIABLE
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Api, Collection, Value, is_api, known, options
@@ -64,7 +65,7 @@ from mpdoctor.semantics.live.errors.error_texts import evidence_of, place_of_fai
 from mpdoctor.semantics.source.edits.expressions import safe_fix, unsafe_fix
 from mpdoctor.semantics.source.edits.made.weights import as_added_weight
 from mpdoctor.semantics.source.edits.met_operands import cast_where_it_meets, dtype_written, pairs_that_meet
-from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
+from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype, policies_of_instances
 from mpdoctor.semantics.source.layers.layer_variables import ASSIGNING, FLOATS, may_be_trained, raw_variables
 from mpdoctor.semantics.source.layers.mixed_operands import (
     MixedOperands,
@@ -91,12 +92,13 @@ FAILS_IN = ("model", "training")
 EXPLAINS = {"MP202": "line"}
 CONFIRMED_LIVE = True
 MOST_FUNCTIONS = 6
+MIXED = ("mixed_float16", "mixed_bfloat16")
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
     if not facts.shows_mixed_precision:
         return
-    variables = [variable for variable in raw_variables(facts) if facts.dtype_of(variable) in FLOATS]
+    variables = [variable for variable in raw_variables(facts) if _is_wide(facts, variable)]
     operands = mixed_operands(facts) if variables else ()
     met = [mixed_operand for mixed_operand in operands if not asks_for_dtype(mixed_operand[0].context)]
     plain, cast = _operations_by_operand(met, past_casts=False), _operations_by_operand(met, past_casts=True)
@@ -105,6 +107,15 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         raising = next((pair for pair in met_plain if _meets(facts, pair, variable, past_casts=False)), None)
         if raising is not None or _is_wrongly_untrained(facts, met_cast, variable):
             yield _finding(facts, variable, raising)
+
+
+def _is_wide(facts: SourceFacts, variable: Call) -> bool:
+    """Whether its first value is float32 or wider, also by the name `self.variable_dtype` in a layer with a mixed
+    policy."""
+    dtype, owner = facts.dtype_of(variable), variable.context.owner
+    if dtype == VARIABLE and owner is not None:
+        return any(policy in MIXED for policy in policies_of_instances(facts, owner))
+    return dtype in FLOATS
 
 
 def _operations_by_operand(met: Iterable[MixedOperands], past_casts: bool) -> dict[int, list[MixedOperands]]:

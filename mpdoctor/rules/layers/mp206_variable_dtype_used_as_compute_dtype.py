@@ -60,6 +60,7 @@ from mpdoctor.semantics.source.edits.attributes import attribute_renamed
 from mpdoctor.semantics.source.edits.expressions import holds, safe_fix, unsafe_fix
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype, policies_of_instances, runs_in_layer
 from mpdoctor.semantics.source.layers.casts import is_cast, is_cast_to, is_supervised
+from mpdoctor.semantics.source.layers.layer_variables import RAW
 from mpdoctor.semantics.source.layers.mixed_operands import MixedOperands, is_half, may_raise, mixed_operands
 from mpdoctor.semantics.source.layers.model_layers import layer_name
 from mpdoctor.semantics.source.layers.output_layers import SIXTEEN_BITS
@@ -217,7 +218,7 @@ def _is_made_from(value: Value, call: Call) -> bool:
 
 
 def _makings(value: Value) -> Iterator[Value]:
-    """What a value is reshaped from, or computed from, itself among it."""
+    """What a value is reshaped from, or computed from, itself among it. A variable has its dtype for itself."""
     waiting = list(options(value))
     for item in waiting:
         yield item
@@ -225,7 +226,7 @@ def _makings(value: Value) -> Iterator[Value]:
             waiting.extend(option for operand in item.operands for option in options(operand))
         elif isinstance(item, Item):
             waiting.extend(options(item.of))
-        elif isinstance(item, Call) and isinstance(item.callee, Api):
+        elif isinstance(item, Call) and isinstance(item.callee, Api) and not is_call_of(item, *RAW):
             waiting.extend(option for given in item.args for option in options(given))
         elif isinstance(item, Collection):
             waiting.extend(option for inner in item.items for option in options(inner))
