@@ -58,6 +58,8 @@ MEETING: dict[str, slice] = {
     )
     for name in names.split()
 }
+# Operators, `concat` and `matmul` promote behind it in each of its modes (TensorFlow 2.21).
+PROMOTING = "tensorflow.experimental.numpy.experimental_enable_numpy_behavior"
 JOINING = {"tensorflow.concat": "values", "tensorflow.stack": "values", "tensorflow.add_n": "inputs"}
 MOST_SUMS = 3  # of lists inside one another that are looked into
 MixedOperands = tuple[Operation | Call, tuple[Value, ...]]
@@ -81,8 +83,9 @@ PASSING = frozenset(
 
 @lru_cache(maxsize=1)
 def mixed_operands(facts: SourceFacts) -> tuple[MixedOperands, ...]:
-    """Every TensorFlow operation on several tensors, with the operands whose dtypes must agree."""
-    return tuple(_mixed_operands(facts))
+    """Every TensorFlow operation on several tensors, with the operands whose dtypes must agree; none under NumPy's
+    promotion."""
+    return () if any(True for _ in facts.calls_of(PROMOTING)) else tuple(_mixed_operands(facts))
 
 
 def _mixed_operands(facts: SourceFacts) -> Iterator[MixedOperands]:
