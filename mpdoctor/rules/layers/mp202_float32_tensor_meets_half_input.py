@@ -75,11 +75,16 @@ from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
 from mpdoctor.semantics.source.layers.layer_variables import RAW, is_raw_variable_of_layer, is_weight
 from mpdoctor.semantics.source.layers.mixed_operands import is_half, may_raise, mixed_operands, origin
 from mpdoctor.semantics.source.layers.parameters_left_out import taken_instead
+from mpdoctor.semantics.source.numbers.whole_numbers import is_product_of_sizes
 from mpdoctor.semantics.wording import place_of, quoted, text_at
 
 SEVERITY = Severity.ERROR
 FIXES = ("safe",)
 FAILS_IN = ("model", "training")
+HELP_FOR_COUNT = (
+    "Cast the other operand to float32, `tf.cast(…, tf.float32)`, and not this number: float16 ends at 65504, which is "
+    "less than the pixels of a picture of 256×256."
+)
 LOOKUPS = ("gather", "embedding_lookup")
 
 
@@ -114,12 +119,13 @@ def _finding(
     side = f"`{name}`, where it is not given," if name else _float32_side(facts, event, wide)
     if isinstance(wide, Call) and is_weight(wide):  # of `add_weight(…, autocast=False)`
         side = "A weight that is made without autocast"
+    is_count = is_product_of_sizes(wide)
     return Finding(
         f"{side} is float32 and is combined with the layer's 16-bit {_kind_of_half(facts, event, operands)}: this line "
         "raises under a mixed policy.",
-        _help(wide, text, dtype or "inputs.dtype"),
+        HELP_FOR_COUNT if is_count else _help(wide, text, dtype or "inputs.dtype"),
         event.location,
-        fix=_fix(facts, event, operands, dtype) if dtype else None,
+        fix=_fix(facts, event, operands, dtype) if dtype and not is_count else None,
     )
 
 
