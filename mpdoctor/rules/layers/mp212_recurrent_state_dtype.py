@@ -168,9 +168,11 @@ def _cast_where_returned(facts: SourceFacts, returned: Return) -> Fix | None:
 
 
 def _cast(facts: SourceFacts, place: Location, dtype: str, given: Iterable[Value]) -> Fix | None:
-    """The one state, or each state of a list; None where it may be either."""
-    listed = {_listed(state) is not None for state in given if not isinstance(state, Parameter)}
-    if len(listed) != 1:
+    """The one state, or each state of a list; None where it may be either, or where the list is a named tuple or holds
+    more than tensors, which a list of casts would not be."""
+    lists = [_listed(state) for state in given if not isinstance(state, Parameter)]
+    listed = {held is not None for held in lists}
+    if len(listed) != 1 or any(held.keys or any(map(_listed, held.items)) for held in lists if held is not None):
         return None
     edit = each_cast(facts, place, dtype) if listed.pop() else cast(facts, place, dtype)
     return safe_fix("Cast the state to the layer's dtype", edit)
