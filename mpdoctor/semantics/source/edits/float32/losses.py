@@ -11,6 +11,7 @@ from mpdoctor.knowledge.half_dtypes import HALF
 from mpdoctor.program.context import Context
 from mpdoctor.program.dtypes.tensor_dtypes import dtype_named
 from mpdoctor.program.events import Call
+from mpdoctor.program.instances import class_of
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Parameter
 from mpdoctor.program.values import Attribute, Item, Value, known
@@ -34,6 +35,8 @@ LONGEST_NAME = 40  # characters of what advice quotes
 def losses_in_float32(facts: SourceFacts, losses: Sequence[Value]) -> Fix | None:
     """The edits that compute each of the losses, summands of one, in float32: the predictions, cast after the model or
     in the loss function, the sum of `model.losses`, and any cast to 16 bits."""
+    if any(_model_of_loss(facts, loss) for loss in losses):
+        return None
     around = cast_around(facts)
     parts = dict.fromkeys(part for loss in losses for part in _parts_of_loss(facts, loss))
     if around is None or any(map(_cannot_be_cast, parts)):
@@ -46,6 +49,9 @@ def losses_in_float32(facts: SourceFacts, losses: Sequence[Value]) -> Fix | None
 def way_to_float32(facts: SourceFacts, loss: Value) -> str:
     """What computes a loss in float32, as a clause of advice, in the program's own names for the predictions where it
     has short ones."""
+    model = _model_of_loss(facts, loss)
+    if model:
+        return f"cast the predictions, `tf.cast(…, tf.float32)`, in `{model}.call()`, which computes this loss itself"
     predictions = _half_predictions(facts, loss)
     named = listed([f"`{prediction}`" for prediction in predictions]) if predictions else "the predictions"
     is_one = len(predictions) < 2
@@ -54,6 +60,16 @@ def way_to_float32(facts: SourceFacts, loss: Value) -> str:
         return f'give {layers} `dtype="float32"`, as a cast behind a softmax or sigmoid brings back no digits'
     first, layers = predictions[0] if predictions else "predictions", "the last layer" if is_one else "their layers"
     return f'cast {named}, `tf.cast({first}, tf.float32)`, or give {layers} `dtype="float32"`'
+
+
+def _model_of_loss(facts: SourceFacts, loss: Value) -> str:
+    """The class of the program's own whose `call()` returns the loss, in 16 bits, as its output or one of several: a
+    cast of that comes too late. "" for a loss that is computed from a model's output."""
+    if not _is_half_output(precision_of(facts), loss):
+        return ""
+    made = loss.of if isinstance(loss, Item) else loss
+    own = class_of(made.callee) if isinstance(made, Call) else None
+    return own.name if own is not None and own.find_method("call") is not None else ""
 
 
 def _half_predictions(facts: SourceFacts, loss: Value) -> list[str]:
