@@ -44,6 +44,7 @@ keras-team/keras-cv#967, keras-team/keras#16927, tensorflow/tensorflow#31536, te
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 from functools import cache
 
@@ -71,7 +72,7 @@ from mpdoctor.semantics.source.layers.layer_variables import is_weight
 from mpdoctor.semantics.source.layers.mixed_operands import half_dtypes, origin
 from mpdoctor.semantics.source.numbers.differentiated_values import is_stopped_behind
 from mpdoctor.semantics.source.numbers.whole_numbers import is_whole
-from mpdoctor.semantics.wording import text_at
+from mpdoctor.semantics.wording import expression_at, text_at
 
 SEVERITY = Severity.ERROR
 FIXES = ("safe",)
@@ -194,9 +195,17 @@ def _range(facts: SourceFacts, call: Call) -> Iterator[Finding]:
         yield Finding(
             f"`{call.method}` cannot count in float16 inside a graph, which is how Keras trains: it raises "
             "`Unsupported dtype` for its operation Range.",
-            f"Count in integers and cast: `tf.cast({call.method}(…), …)`.",
+            f"Count in integers and cast: `{_counted_and_cast(facts, call)}`.",
             call.location,
         )
+
+
+def _counted_and_cast(facts: SourceFacts, call: Call) -> str:
+    """`tf.cast(tf.range(…), …)`, with the names that the file has for these modules."""
+    written = expression_at(facts, call.location)
+    function = ast.unparse(written.func) if isinstance(written, ast.Call) else call.method
+    module, _, name = function.rpartition(".")
+    return f"{module if module and name == 'arange' else 'tf'}.cast({function}(…), …)"
 
 
 def _input_dtypes(facts: SourceFacts, call: Call) -> tuple[str, ...]:

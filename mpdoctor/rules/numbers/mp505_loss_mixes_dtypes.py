@@ -77,7 +77,7 @@ from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Parameter
-from mpdoctor.program.values import Value, walk
+from mpdoctor.program.values import Value, is_api, walk
 from mpdoctor.semantics.live.errors.dtype_errors import mismatch_of_precisions
 from mpdoctor.semantics.live.errors.error_texts import evidence_of
 from mpdoctor.semantics.live.errors.failing_parts import place_of_part
@@ -86,6 +86,7 @@ from mpdoctor.semantics.source.edits.made.layers import location_of
 from mpdoctor.semantics.source.edits.names import NAMES_OF_FIRST, cast
 from mpdoctor.semantics.source.edits.nodes_by_place import nodes_at
 from mpdoctor.semantics.source.edits.statements import statement_at
+from mpdoctor.semantics.source.layers.mixed_operands import JOINING
 from mpdoctor.semantics.source.numbers.dtype_mismatches import DtypeMismatch, dtype_mismatches
 from mpdoctor.semantics.source.numbers.losses_and_metrics import DATA
 from mpdoctor.semantics.source.numbers.precision import precision_of
@@ -115,7 +116,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         yield Finding(
             f"{side} is {'not' if mismatch.wide_dtype == DATA else mismatch.wide_dtype + ', not'} "
             f"{mismatch.half_dtype}, and is combined with {_half_side(facts, mismatch)}: this line raises.",
-            _help(_to_cast(facts, mismatch)),
+            (_help_for_join if _is_join(mismatch) else _help)(_to_cast(facts, mismatch)),
             mismatch.event.location,
             fix=_fix(facts, mismatch),
         )
@@ -189,6 +190,16 @@ def in_failure(failure: FailureFacts) -> Iterator[Finding]:
         place_of_part(failure),
         evidence=evidence_of(failure),
     )
+
+
+def _is_join(mismatch: DtypeMismatch) -> bool:
+    """Whether tensors are joined, not computed with: decoded boxes, or the batches of a loop, are no loss."""
+    return isinstance(mismatch.event, Call) and is_api(mismatch.event.callee, *JOINING)
+
+
+def _help_for_join(name: str | None) -> str:
+    what = f"`{name}`" if name else "the 16-bit tensor"
+    return f"Cast {what} first, `tf.cast({name or '…'}, tf.float32)`: only tensors of one dtype can be joined."
 
 
 def _help(name: str | None) -> str:

@@ -1,0 +1,30 @@
+"""What rules advise where the common advice would not mend the line, and that no edit is made there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from judging import facts_of, findings_in
+
+pytestmark = pytest.mark.fast
+
+FIXTURES = Path(__file__).parents[2] / "fixtures" / "rules"
+
+
+@pytest.mark.parametrize(
+    ("rule", "fixture", "advice", "has_fix"),
+    [
+        ("MP202", "flagged_number_of_positions", "Cast the other operand to float32", False),
+        ("MP211", "flagged_positions", "Count in integers and cast: `tf.cast(tf.range(…), …)`", False),
+        ("MP211", "flagged_keras_ops", "Count in integers and cast: `ops.cast(ops.arange(…), …)`", False),
+        ("MP212", "flagged_named_states", "Make the state in the layer's dtype", False),
+        ("MP504", "flagged_loss_of_the_model_itself", "Cast the predictions, `tf.cast(…, tf.float32)`, in `R", False),
+        ("MP505", "flagged_joined_outside_of_a_loss", "Cast `boxes` first, `tf.cast(boxes, tf.float32)`: only", True),
+    ],
+)
+def test_advice_fits_the_line(rule: str, fixture: str, advice: str, has_fix: bool) -> None:
+    source = (FIXTURES / rule.lower() / f"{fixture}.py").read_text(encoding="utf-8")
+    findings = findings_in(facts_of(source, "tf_keras" if rule == "MP212" else "3"))
+    about = [(finding.help, finding.fix is not None) for finding in findings if finding.code == rule]
+    assert any(help.startswith(advice) and fixed is has_fix for help, fixed in about), about
