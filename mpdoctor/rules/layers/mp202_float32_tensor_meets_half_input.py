@@ -76,7 +76,7 @@ from mpdoctor.semantics.source.layers.layer_variables import RAW, is_raw_variabl
 from mpdoctor.semantics.source.layers.mixed_operands import is_half, may_raise, mixed_operands, origin
 from mpdoctor.semantics.source.layers.parameters_left_out import taken_instead
 from mpdoctor.semantics.source.numbers.whole_numbers import is_product_of_sizes
-from mpdoctor.semantics.wording import place_of, quoted, text_at
+from mpdoctor.semantics.wording import expression_at, place_of, quoted, text_at
 
 SEVERITY = Severity.ERROR
 FIXES = ("safe",)
@@ -115,7 +115,7 @@ def _finding(
     facts: SourceFacts, event: Call | Operation, operands: tuple[Value, ...], wide: Value, name: str
 ) -> Finding:
     """`name`: of the argument in whose place the float32 tensor stands where it is not given, else ""."""
-    text, dtype = text_at(facts, wide.location), _dtype_of_input(facts, event, operands)
+    text, dtype = _expression(facts, wide), _dtype_of_input(facts, event, operands)
     side = f"`{name}`, where it is not given," if name else _float32_side(facts, event, wide)
     if isinstance(wide, Call) and is_weight(wide):  # of `add_weight(…, autocast=False)`
         side = "A weight that is made without autocast"
@@ -144,12 +144,18 @@ def _looked_up_in(value: Value) -> Value:
 
 def _float32_side(facts: SourceFacts, event: Call | Operation, wide: Value) -> str:
     """The float32 tensor in words: as it is written, else by the line or the function that makes it."""
-    written = quoted(facts, wide.location, event.location) or _as_it_meets(facts, event, wide)
+    quote = quoted(facts, wide.location, event.location) if _expression(facts, wide) else ""
+    written = quote or _as_it_meets(facts, event, wide)
     if written:
         return written
     if (wide.location.path, wide.location.line) != (event.location.path, event.location.line):
         return f"The tensor made in {place_of(facts, wide.location, event.location)}"
     return f"`{wide.method}(…)`" if isinstance(wide, Call) and wide.method else "A tensor made here"
+
+
+def _expression(facts: SourceFacts, wide: Value) -> str:
+    """How it is written where it was made; "" for what is no expression, `noise /= keep`, or not at hand."""
+    return text_at(facts, wide.location) if expression_at(facts, wide.location) is not None else ""
 
 
 def _as_it_meets(facts: SourceFacts, event: Call | Operation, wide: Value) -> str:

@@ -11,7 +11,7 @@ from mpdoctor.finding import Edit
 from mpdoctor.knowledge.api_names import KERAS_OPS
 from mpdoctor.program.events import Use
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.semantics.source.edits.expressions import argument_at, put_around, replaced
+from mpdoctor.semantics.source.edits.expressions import argument_at, expression_written, put_around, replaced
 from mpdoctor.semantics.source.edits.made.layers import location_of, tree_of
 from mpdoctor.semantics.source.edits.statements import statement_at
 
@@ -89,9 +89,12 @@ def keras_name(facts: SourceFacts, name: str) -> str | None:
 
 
 def cast(facts: SourceFacts, location: Location, dtype: str = "float32") -> list[Edit] | None:
-    """An expression cast to a dtype, `tf.cast(…, tf.float32)`; `dtype` may be an expression such as `x.dtype`."""
+    """An expression cast to a dtype, `tf.cast(…, tf.float32)`; `dtype` may be an expression such as `x.dtype`. None for
+    what is written as a statement, `noise /= 2.0`."""
     around = cast_around(facts, dtype)
-    return put_around(facts, location, *around) if around is not None else None
+    if around is None or expression_written(facts, location) is None:
+        return None
+    return put_around(facts, location, *around)
 
 
 def each_cast(facts: SourceFacts, location: Location, dtype: str) -> list[Edit] | None:
