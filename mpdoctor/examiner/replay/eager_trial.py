@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ContextManager
 
-from mpdoctor.examiner.replay.two_scales import GradientCatcher, Passage, mean_of_passages, pairs_from_scale
+from mpdoctor.examiner.replay.scale_pairs import pairs_from_scale
+from mpdoctor.examiner.replay.two_scales import GradientCatcher, Passage, mean_of_passages
 
 if TYPE_CHECKING:
     from mpdoctor.examiner.probe.observed_optimizer import ObservedOptimizer

@@ -15,14 +15,9 @@ from mpdoctor.examiner.replay.culprit_search import CulpritSearch
 from mpdoctor.examiner.replay.eager_trial import EagerTrial
 from mpdoctor.examiner.replay.overflow_watch import OverflowWatch
 from mpdoctor.examiner.replay.scale_derivative import ScaleDerivative
+from mpdoctor.examiner.replay.scale_pairs import dependence_from_replays, pairs_from_scale
 from mpdoctor.examiner.replay.step_observer import Enough
-from mpdoctor.examiner.replay.two_scales import (
-    GradientCatcher,
-    Passage,
-    dependence_from_passages,
-    dependence_from_replays,
-    pairs_from_scale,
-)
+from mpdoctor.examiner.replay.two_scales import GradientCatcher, Passage, dependence_from_passages
 from mpdoctor.examiner.replay.unmoved_weights import look_at_standstill
 from mpdoctor.examiner.replay.variable_snapshot import variables_put_back
 from mpdoctor.facts.training import ScaleDependenceFacts

@@ -24,9 +24,6 @@ if TYPE_CHECKING:
     from mpdoctor.examiner.keras.adapter import KerasAdapter, KerasOptimizer, KerasVariable
 
 
-APART = 2.0**6
-# Tried where the scale of the training itself is not known, or overflows.
-PAIRS = ((2.0**4, 2.0**10), (2.0**-2, 2.0**4), (2.0**-8, 2.0**-2))
 EQUAL = 1e-3  # how far a quotient may be from 1, or from the loss scale
 
 Norms = Dict[str, float]
@@ -183,31 +180,6 @@ def _dense_values(gradient: tf.Tensor) -> tf.Tensor:
         return tf.cast(gradient, tf.float64)
     rows, place = tf.unique(gradient.indices)
     return tf.math.unsorted_segment_sum(tf.cast(gradient.values, tf.float64), place, tf.size(rows))
-
-
-def pairs_from_scale(scale: float | None) -> tuple[tuple[float, float], ...]:
-    """The training's own scale and one 2^6 below it come first: what is clipped is clipped there as in the run."""
-    usable = scale is not None and APART <= scale < math.inf
-    return ((scale / APART, scale), *PAIRS) if usable and scale is not None else PAIRS
-
-
-def dependence_from_replays(
-    set_scale: Callable[[float], None],
-    replay: Callable[[], None],
-    catcher: GradientCatcher,
-    pairs: tuple[tuple[float, float], ...],
-) -> tuple[float, float, Passage, Passage] | None:
-    """Replay one step at two scales. None where every pair overflows or nothing arrives."""
-    for low, high in pairs:
-        passages = []
-        for scale in (low, high):
-            set_scale(scale)
-            replay()
-            passages.append(catcher.take())
-        arrived = [passage.arrived for passage in passages]
-        if all(arrived) and all(math.isfinite(n) for side in arrived for n in side.values()):
-            return low, high, passages[0], passages[1]
-    return None
 
 
 def dependence_from_passages(
