@@ -192,15 +192,15 @@ def dependence_from_passages(
     wrappers: int,
 ) -> ScaleDependenceFacts | None:
     """Exponents of every variable whose gradient was finite and not zero at both scales."""
-    exponents = _exponents(low, high, at_low.arrived, at_high.arrived)
-    if not exponents:
+    by_variable = exponents(low, high, at_low.arrived, at_high.arrived)
+    if not by_variable:
         return None
-    loss = _exponents(low, high, {"": at_low.loss}, {"": at_high.loss})
-    applied = _exponents(low, high, at_low.applied, at_high.applied)
+    loss = exponents(low, high, {"": at_low.loss}, {"": at_high.loss})
+    applied = exponents(low, high, at_low.applied, at_high.applied)
     return ScaleDependenceFacts(
         low,
         high,
-        exponents,
+        by_variable,
         scaled,
         unscaled,
         loss=loss[0][1] if loss else None,
@@ -215,7 +215,8 @@ def dependence_from_passages(
     )
 
 
-def _exponents(low: float, high: float, at_low: Norms, at_high: Norms) -> tuple[tuple[str, float], ...]:
+def exponents(low: float, high: float, at_low: Norms, at_high: Norms) -> tuple[tuple[str, float], ...]:
+    """(variable, exponent) of each whose norm is finite and not 0 at both scales."""
     return tuple(
         (path, math.log2(at_high[path] / at_low[path]) / math.log2(high / low))
         for path in at_low
