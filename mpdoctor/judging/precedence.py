@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 
 from mpdoctor.facts.remedies import RemedyFacts
 from mpdoctor.finding import AlsoSeen, Finding, Fix, Severity
+from mpdoctor.judging.sights import also_seen_from_finding, places_of, same_line, was_seen_there
 from mpdoctor.rules.registry import Rule, rule_with_code, rules_with_codes
 
 ON_ONE_LINE = ("line", "zero")  # Nearness
@@ -47,7 +48,7 @@ def merged_findings(findings: Iterable[Finding], are_tied: Ties = of_one_program
             extra.setdefault(primary, []).extend([also_seen_from_finding(finding, merged[primary]), *finding.also_seen])
             if _rule(merged[primary]).explains.get(finding.code) == "zero":
                 remedies.setdefault(primary, finding.remedies)
-            if _was_seen_there(finding, merged[primary]):
+            if was_seen_there(finding, merged[primary]):
                 fixes.setdefault(primary, finding.fix)
             if finding.what_if == merged[primary].what_if:
                 severities[primary] = _worse(severities.get(primary, merged[primary].severity), finding.severity)
@@ -98,7 +99,7 @@ class Candidates:
         self._rules = rules_with_codes({finding.code for finding in merged})
         for number, finding in enumerate(merged):
             self._by_code.setdefault((finding.target, finding.code), []).append(number)
-            for path, line in _lines(finding):
+            for path, line in places_of(finding):
                 self._on_line.setdefault((finding.target, path, line), []).append(number)
 
     def of(self, finding: Finding) -> list[int]:
@@ -140,7 +141,7 @@ def _explains_the_error(primary: Finding, finding: Finding) -> bool:
     that raised."""
     rule = _rule(primary)
     of_it = rule.speaks_of_the_error and (primary.location == finding.location is None or _same_error(primary, finding))
-    return of_it or (not rule.never_raises and _same_line(primary, finding))
+    return of_it or (not rule.never_raises and same_line(primary, finding))
 
 
 def _sends_to(finding: Finding, other: Finding, are_tied: Ties) -> bool:
@@ -151,17 +152,10 @@ def _sends_to(finding: Finding, other: Finding, are_tied: Ties) -> bool:
 def _explains_by_its_rule(primary: Finding, finding: Finding, are_tied: Ties) -> bool:
     nearness = _rule(primary).explains.get(finding.code)
     if nearness in ON_ONE_LINE:
-        return _same_line(primary, finding) and (nearness == "line" or finding.evidence.get("at_zero") is True)
-    if nearness == "training" and finding.stage != "training" and not _was_seen_there(finding, primary):
+        return same_line(primary, finding) and (nearness == "line" or finding.evidence.get("at_zero") is True)
+    if nearness == "training" and finding.stage != "training" and not was_seen_there(finding, primary):
         return False  # the source shows a place of its own
     return nearness is not None and _same_model(primary, finding, are_tied)
-
-
-def _was_seen_there(finding: Finding, primary: Finding) -> bool:
-    """Whether a training showed the finding, which the source tells as well, on the primary's own line."""
-    place = primary.location
-    sights = [also for also in finding.also_seen if (also.code, also.stage) == (finding.code, "training")]
-    return place is not None and any((sight.path, sight.line) == (place.path, place.line) for sight in sights)
 
 
 def _same_error(one: Finding, other: Finding) -> bool:
@@ -196,26 +190,6 @@ def _told_by(finding: Finding) -> str:
 
 def _ran_away(finding: Finding) -> bool:
     return finding.evidence.get("weights_ran_away") is True
-
-
-def also_seen_from_finding(finding: Finding, primary: Finding | None = None) -> AlsoSeen:
-    """The finding as evidence of `primary`. Its message leaves out what the primary says already: the line, and a last
-    sentence that both share."""
-    place = finding.location
-    path, line = (place.path, place.line) if place else (None, None)
-    text = finding.message
-    shown = primary.location if primary is not None else None
-    if shown is not None and shown.path == path:
-        text = text.replace(f" (line {shown.line})", "")
-    before, end, last = text.rpartition(". ")
-    if primary is not None and end and _clause(last) in primary.message.lower():
-        text = f"{before}."
-    return AlsoSeen(finding.code, finding.stage, text, path, line)
-
-
-def _clause(sentence: str) -> str:
-    """The sentence in lower case, as it would stand within another one."""
-    return sentence.removeprefix("In the loss, ").lower()
 
 
 def _merged(findings: Iterable[Finding]) -> list[Finding]:
@@ -263,20 +237,6 @@ def _with_sight(first: Finding, later: Finding) -> Finding:
         evidence={**later.evidence, **first.evidence},
         also_seen=(*first.also_seen, also_seen_from_finding(later)),
     )
-
-
-def _same_line(primary: Finding, finding: Finding) -> bool:
-    """Whether the primary, in any of its sights, stands on the finding's line."""
-    place = finding.location
-    if place is None:
-        return False
-    return (place.path, place.line) in _lines(primary)
-
-
-def _lines(finding: Finding) -> set[tuple[str | None, int | None]]:
-    """Every (path, line) that the finding, or a finding merged into it, was seen on."""
-    place = finding.location
-    return {(also.path, also.line) for also in finding.also_seen} | ({(place.path, place.line)} if place else set())
 
 
 def _same_model(one: Finding, other: Finding, are_tied: Ties) -> bool:
