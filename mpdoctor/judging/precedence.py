@@ -10,7 +10,14 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 
 from mpdoctor.facts.remedies import RemedyFacts
 from mpdoctor.finding import AlsoSeen, Finding, Fix, Severity
-from mpdoctor.judging.sights import also_seen_from_finding, places_of, same_line, was_seen_there
+from mpdoctor.judging.sights import (
+    also_seen_from_finding,
+    is_another_sight,
+    places_of,
+    same_line,
+    sights_for,
+    was_seen_there,
+)
 from mpdoctor.rules.registry import Rule, rule_with_code, rules_with_codes
 
 ON_ONE_LINE = ("line", "zero")  # Nearness
@@ -45,8 +52,8 @@ def merged_findings(findings: Iterable[Finding], are_tied: Ties = of_one_program
         if primary == number:
             spoken.append(number)
         else:
-            extra.setdefault(primary, []).extend([also_seen_from_finding(finding, merged[primary]), *finding.also_seen])
-            if _rule(merged[primary]).explains.get(finding.code) == "zero":
+            extra.setdefault(primary, []).extend(sights_for(merged[primary], finding))
+            if finding.remedies and _was_tried_there(finding, merged[primary]):
                 remedies.setdefault(primary, finding.remedies)
             if was_seen_there(finding, merged[primary]):
                 fixes.setdefault(primary, finding.fix)
@@ -156,6 +163,13 @@ def _explains_by_its_rule(primary: Finding, finding: Finding, are_tied: Ties) ->
     if nearness == "training" and finding.stage != "training" and not was_seen_there(finding, primary):
         return False  # the source shows a place of its own
     return nearness is not None and _same_model(primary, finding, are_tied)
+
+
+def _was_tried_there(finding: Finding, primary: Finding) -> bool:
+    """Whether what was tried against the finding was tried on a line of the primary's: where a 0 broke its operation,
+    or where the primary was seen as well."""
+    nearness = _rule(primary).explains.get(finding.code)
+    return nearness == "zero" or (nearness == "line" and is_another_sight(primary, finding.location))
 
 
 def _same_error(one: Finding, other: Finding) -> bool:

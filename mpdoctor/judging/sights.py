@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mpdoctor.facts.location import Location
 from mpdoctor.finding import AlsoSeen, Finding
 
 
@@ -19,11 +20,30 @@ def places_of(finding: Finding) -> set[tuple[str | None, int | None]]:
     return {(also.path, also.line) for also in finding.also_seen} | ({(place.path, place.line)} if place else set())
 
 
+def is_another_sight(finding: Finding, place: Location | None) -> bool:
+    """Whether the finding was seen on this line, and stands on another one."""
+    own = finding.location
+    if place is None or (own is not None and (own.path, own.line) == (place.path, place.line)):
+        return False
+    return (place.path, place.line) in places_of(finding)
+
+
 def was_seen_there(finding: Finding, primary: Finding) -> bool:
     """Whether a training showed the finding, which the source tells as well, on the primary's own line."""
     place = primary.location
     sights = [also for also in finding.also_seen if (also.code, also.stage) == (finding.code, "training")]
     return place is not None and any((sight.path, sight.line) == (place.path, place.line) for sight in sights)
+
+
+def sights_for(primary: Finding, finding: Finding) -> list[AlsoSeen]:
+    """The finding and its own sights as sights of `primary`, without those that only point to the line on which that
+    stands."""
+    place = primary.location
+    shown = (place.path, place.line) if place is not None else None
+    further = (
+        seen for seen in finding.also_seen if (seen.path, seen.line) != shown or not seen.text.endswith(" here.")
+    )
+    return [also_seen_from_finding(finding, primary), *further]
 
 
 def also_seen_from_finding(finding: Finding, primary: Finding | None = None) -> AlsoSeen:

@@ -67,7 +67,9 @@ class Suppressions:
 
     def _is_answered(self, finding: Finding) -> bool:
         answers = list(self._answers(finding))
-        self._used.update((comment.location, selector) for comment, selector in answers)
+        self._used.update(
+            (comment.location, selector) for comment, selector in [*answers, *self._answers_to_sights(finding)]
+        )
         if any(_names(selector, finding) for _, selector in answers) or self._is_ignored_in_file(finding):
             self.count += 1
             return True
@@ -83,6 +85,15 @@ class Suppressions:
                 explained = any(names_rule(selector, seen.code, "") for seen in finding.also_seen)
                 if explained or _names(selector, finding):
                     yield comment, selector
+
+    def _answers_to_sights(self, finding: Finding) -> Iterator[tuple[Suppression, str]]:
+        """(comment, selector) of each ignore comment on the line of a finding that this one explains: without this one
+        it would suppress that."""
+        for seen in finding.also_seen if finding.location is not None else ():
+            if seen.path is None or seen.line is None or seen.code == finding.code:
+                continue
+            for comment in self._comments_in(seen.path).about(seen.line):
+                yield from ((comment, name) for name in comment.selectors if names_rule(name, seen.code, ""))
 
     def _comments_in(self, path: str) -> _Comments:
         """A finding may lie in a file that was imported and is no target itself."""

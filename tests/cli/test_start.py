@@ -50,8 +50,8 @@ def imported(arguments: list[str], directory: Path) -> list[str]:
         (["explain", "MP201"], 142),
         (["rules"], 375),
         (["check", "--static", "--output-format=concise", "mixed.py"], 472),
-        (["check", "--static", "--output-format=concise", "."], 490),
-        (["check", "--static", "--output-format=concise", "plain"], 201),
+        (["check", "--static", "--output-format=concise", "."], 491),
+        (["check", "--static", "--output-format=concise", "plain"], 202),
     ],
     ids=lambda given: " ".join(given) if isinstance(given, list) else str(given),
 )

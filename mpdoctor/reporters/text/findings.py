@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
+from collections import Counter
 from collections.abc import Iterable
 
 from mpdoctor.facts.location import Location
@@ -13,6 +14,7 @@ from mpdoctor.reporters.text.style import Style
 
 LONGEST_COMPARED = 600  # characters: to compare takes the square of it
 MOST_COMPARED = 60  # sentences
+FEWEST_WORDS, NEW_WORDS = 8, 0.16  # of a sentence that may be one told in another order; the share that is new
 LONGEST_SIGHT = 240
 _BETWEEN_SENTENCES = re.compile(r"(?<=[.!?]) +(?=[A-Z`]|b?float\d)")
 SEEN = {"source": "in the source", "model": "in the model", "training": "while training"}
@@ -34,11 +36,17 @@ def also_seen(finding: Finding, look: Style) -> list[str]:
         if not (seen.code == finding.code and f"(line {seen.line})" in finding.help):
             sights.setdefault((seen.code, seen.text), []).append(seen)
     said = _sentences(f"{finding.message} {finding.help}")
+    words = Counter(_words(finding.message))
     lines = []
     for (code, text), alike in sights.items():
-        new = [sentence for sentence in _sentences(text) if not any(_say_the_same(sentence, known) for known in said)]
+        new = [
+            sentence
+            for sentence in _sentences(text)
+            if not (_is_made_of(sentence, words) or any(_say_the_same(sentence, known) for known in said))
+        ]
         if new:
             said = [*said, *new][:MOST_COMPARED]
+            words |= Counter(_words(" ".join(new)))
             rule = f" ({code})" if code != finding.code else ""
             lines.append(f"also seen {_places_of_sights(alike, finding, look)}{rule}: {_fitting(new, look)}")
     return lines
@@ -78,6 +86,17 @@ def _fitting(sentences: list[str], look: Style) -> str:
             break
         text += f" {look.name(sentence, LONGEST_SIGHT)}"
     return text
+
+
+def _words(text: str) -> list[str]:
+    return [word.strip(",.:;`").lower() for word in text[:LONGEST_COMPARED].split()]
+
+
+def _is_made_of(sentence: str, words: Counter[str]) -> bool:
+    """Whether a sentence of some length has hardly a word that is not among these: it says again what a message says in
+    another order."""
+    own = Counter(_words(sentence))
+    return own.total() >= FEWEST_WORDS and (own - words).total() <= own.total() * NEW_WORDS
 
 
 def _say_the_same(sentence: str, other: str) -> bool:

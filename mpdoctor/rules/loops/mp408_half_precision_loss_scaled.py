@@ -45,16 +45,21 @@ tensorflow/tensorflow#33484, keras-team/keras#16552; danijar/dreamerv2 asserts t
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
+from dataclasses import replace
 
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.training import TrainingFacts
-from mpdoctor.finding import Finding, Severity
+from mpdoctor.finding import AlsoSeen, Finding, Severity
+from mpdoctor.program.context import Context
 from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Value, options
+from mpdoctor.semantics.live.broken_operations import broke
 from mpdoctor.semantics.source.edits.float32.losses import losses_in_float32, way_to_float32
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_other_dtype
+from mpdoctor.semantics.source.numbers.half_losses import parts_in_half
 from mpdoctor.semantics.source.numbers.precision import precision_of
 from mpdoctor.semantics.source.optimizers.gradients import applied_gradients, factor_of, target
 from mpdoctor.semantics.source.optimizers.hand_made_scales import scaled_by_hand, wrapper_of_scale
@@ -65,8 +70,9 @@ from mpdoctor.semantics.wording import text_at
 
 SEVERITY = Severity.ERROR
 FIXES = ("unsafe",)
-EXPLAINS = {"MP907": "line", "MP912": "model"}
+EXPLAINS = {"MP503": "line", "MP504": "line", "MP907": "line", "MP912": "model"}
 CONFIRMED_LIVE = True
+ALONE = ". `"  # begins the sentence about what is not enough
 LARGEST_SCALE = 32768  # the largest power of two that float16 holds
 _CANNOT_GROW = f"scale can never grow past {LARGEST_SCALE} because its gradients start from the scale in float16"
 INFINITE = 65520.0  # the first number that is inf when it is rounded to float16
@@ -96,10 +102,12 @@ def _multiplied_by_hand(facts: SourceFacts) -> Iterator[Finding]:
                 continue
             if precision_of(facts).half(product, gradient.context) == "float16":
                 said.add(product.location)
-                yield _finding_of_product(facts, product, loss, wrapper)
+                yield _finding_of_product(facts, product, loss, wrapper, gradient.context)
 
 
-def _finding_of_product(facts: SourceFacts, product: Value, loss: Value | None, wrapper: Value) -> Finding:
+def _finding_of_product(
+    facts: SourceFacts, product: Value, loss: Value | None, wrapper: Value, context: Context
+) -> Finding:
     text = text_at(facts, loss.location) if loss is not None else ""
     text = text if text.isidentifier() else "loss"
     return Finding(
@@ -109,7 +117,18 @@ def _finding_of_product(facts: SourceFacts, product: Value, loss: Value | None, 
         "it is.",
         product.location,
         fix=losses_in_float32(facts, [product]),
+        also_seen=_where_it_is_computed(facts, loss, product.location, context),
     )
+
+
+def _where_it_is_computed(
+    facts: SourceFacts, loss: Value | None, scaled_at: Location, context: Context
+) -> tuple[AlsoSeen, ...]:
+    """The other lines on which the loss is computed in 16 bits, on which MP504 and MP503 see the same defect."""
+    places = (part.location for part, _ in parts_in_half(precision_of(facts), loss, context))
+    lines = dict.fromkeys((place.path, place.line) for place in places)
+    lines.pop((scaled_at.path, scaled_at.line), None)
+    return tuple(AlsoSeen("MP408", "source", "The loss is computed here.", path, line) for path, line in lines)
 
 
 def _is_float16(facts: SourceFacts, call: Call) -> bool:
@@ -132,10 +151,11 @@ def _finding(facts: SourceFacts, call: Call) -> Finding:
     way = way_to_float32(facts, given) if given is not None else "cast the predictions"
     return Finding(
         f"This loss is float16: {consequence}.",
-        f"Compute it in float32: {way}. "
-        f"`{call.method}(tf.cast({text}, tf.float32))` alone keeps the scaled loss finite, and no more.",
+        f"Compute it in float32: {way}{ALONE}{call.method}(tf.cast({text}, tf.float32))` alone keeps the scaled loss "
+        "finite, and no more.",
         call.location,
         fix=losses_in_float32(facts, [given]) if given is not None else None,
+        also_seen=_where_it_is_computed(facts, given, call.location, call.context),
     )
 
 
@@ -151,6 +171,24 @@ def _from(scale: float | None) -> str:
     if scale >= INFINITE:
         return "whatever the loss is, because the scale is"
     return f"from {INFINITE / scale:.3g} on" if scale != LARGEST_SCALE else "from 2.0 on"
+
+
+def in_light_of(finding: Finding, training: TrainingFacts) -> Finding:
+    """The finding, told by what broke the loss itself, where a training showed that on one of its lines."""
+    broken, places = training.loss_culprit, {(seen.path, seen.line) for seen in finding.also_seen}
+    losses = enumerate((step.loss for step in training.steps), 1)
+    first = next(((step, loss) for step, loss in losses if loss is not None and not math.isfinite(loss)), None)
+    if broken is None or first is None or broken.location is None:
+        return finding
+    if (broken.location.path, broken.location.line) not in places:
+        return finding
+    step, loss = first
+    way, _, _ = finding.help.partition(ALONE)  # a cast behind it is too late
+    return replace(
+        finding,
+        message=f"This loss is float16, and it is {loss} at step {step}: {broke(broken)}.",
+        help=way if way.endswith(".") else f"{way}.",
+    )
 
 
 def in_training(training: TrainingFacts) -> Iterator[Finding]:

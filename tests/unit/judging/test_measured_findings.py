@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from typing import Any
 
 import pytest
@@ -11,7 +12,8 @@ from samples import good_steps, model, training
 from mpdoctor.facts.examination import ExaminationFacts
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.reference import InnerGradientFacts
-from mpdoctor.finding import Crashed, Edit, Finding, Fix, Severity
+from mpdoctor.facts.training import OperationFacts, StepFacts
+from mpdoctor.finding import AlsoSeen, Crashed, Edit, Finding, Fix, Severity
 from mpdoctor.judging.measured_findings import in_light_of_runs
 from mpdoctor.rules.registry import all_rules
 
@@ -76,6 +78,26 @@ STAYS = [
 @pytest.mark.parametrize(("code", "facts"), STAYS)
 def test_what_no_training_has_answered_stays(code: str, facts: dict[str, Any]) -> None:
     assert left(code, **facts) == in_source(code)
+
+
+def broken_loss(line: int) -> dict[str, Any]:
+    at = Location("train.py", line)
+    broken = OperationFacts("Sum", "", "float16", "inf", 58.8, 0.1, location=at, in_float32=183767.0)
+    return {"loss_culprit": broken}
+
+
+def test_a_half_loss_that_breaks_by_itself_is_told_by_that() -> None:
+    computed = AlsoSeen("MP408", "source", "The loss is computed here.", "train.py", 17)
+    help = "Compute it in float32: cast `guess`. `scale_loss(tf.cast(loss, tf.float32))` alone is not enough."
+    scaled = dataclasses.replace(in_source("MP408"), help=help, also_seen=(computed,))
+    steps = (*good_steps(1), StepFacts(32768.0, False, None, math.inf))
+    run = ExaminationFacts(trainings=(training(steps, **broken_loss(17)),))
+    (found,) = in_light_of_runs([scaled], [run])
+    assert isinstance(found, Finding)
+    assert found.message == ("This loss is float16, and it is inf at step 2: summing numbers up to 58.8 gives 183,767.")
+    assert found.help == "Compute it in float32: cast `guess`."
+    for other in (training(steps, **broken_loss(19)), training(good_steps(), **broken_loss(17))):
+        assert list(in_light_of_runs([scaled], [ExaminationFacts(trainings=(other,))])) == [scaled]
 
 
 def test_a_crash_and_a_check_without_a_run_pass() -> None:

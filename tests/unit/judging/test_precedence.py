@@ -380,6 +380,25 @@ def test_the_order_of_the_list() -> None:
     assert merged_findings(reversed(expected)) == expected
 
 
+def test_a_half_loss_is_told_once_with_what_was_tried_where_it_is_computed() -> None:
+    tried = (RemedyFacts("float32-layers", tried="healed", layers=("dense",)),)
+    computed = AlsoSeen("MP408", "source", "The loss is computed here.", "train.py", 17)
+    scaled = seen("MP408", 31, also_seen=(computed,))
+    others = [seen("MP504", 17), seen("MP503", 17), seen("MP907", 17, stage="training", remedies=tried)]
+    (spoken,) = merged_findings([*others, scaled])
+    assert (spoken.code, spoken.remedies) == ("MP408", tried)
+    assert [also.code for also in spoken.also_seen] == ["MP408", "MP504", "MP503", "MP907"]
+    another = [seen("MP504", 19), seen("MP907", 19, stage="training", remedies=tried)]
+    assert codes(merged_findings([scaled, *another])) == ["MP504", "MP907", "MP408"]
+
+
+def test_a_sight_that_points_to_the_line_that_speaks_is_left_out() -> None:
+    made = AlsoSeen("MP202", "source", "It is made here.", "train.py", 5)
+    elsewhere = dataclasses.replace(made, line=3)
+    (spoken,) = merged_findings([seen("MP217", 5), seen("MP202", 5, also_seen=(made, elsewhere))])
+    assert (spoken.code, [also.line for also in spoken.also_seen]) == ("MP217", [5, 3])
+
+
 def test_a_warning_that_led_to_an_error_is_an_error() -> None:
     warning = seen("MP106", severity=Severity.WARNING)
     for severity in Severity:

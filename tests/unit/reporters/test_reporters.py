@@ -530,6 +530,22 @@ def test_a_sight_that_says_here_says_where() -> None:
     assert _also_seen(own, help="Give `a` (line 9) float32.") == []
 
 
+def test_what_a_message_says_in_another_order_is_not_shown_again() -> None:
+    broken = (
+        "The loss is inf at step 1: summing numbers up to 58.8 gives 183,767. The largest number of float16 is 65504."
+    )
+    finding = dataclasses.replace(samples.SHADOWED, message=broken)
+    sights = [
+        "Here, summing numbers up to 58.8 gives 183,767: the largest float16 number is 65504.",
+        "Here, summing numbers up to 71.3 gives 240,112: the largest float16 number is 65504.",
+    ]
+    told = [AlsoSeen("MP503", "training", text, "train.py", 17) for text in sights]
+    shown = terminal.render(samples.diagnosis(dataclasses.replace(finding, also_seen=(told[0],))), width=200)
+    assert "also seen" not in shown
+    shown = terminal.render(samples.diagnosis(dataclasses.replace(finding, also_seen=(told[1],))), width=200)
+    assert "also seen while training (MP503): Here, summing numbers up to 71.3" in shown
+
+
 def test_what_an_edit_does_is_told_where_the_help_does_not_say_it() -> None:
     safe = Fix("Set it inside", True, ())
     for help, told in [("Set it inside: `a`.", "fixable with --fix"), ("Do it.", "fixable with --fix: Set it inside")]:
