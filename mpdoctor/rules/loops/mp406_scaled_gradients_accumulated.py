@@ -64,34 +64,28 @@ from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.knowledge.wrapper_api import APPLYING
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Attribute, Value
 from mpdoctor.semantics.source.edits.expressions import argument_at, expression_written, put_behind, unsafe_fix
 from mpdoctor.semantics.source.edits.loops.scaled_losses import unscaled_at_tape, zeroed_behind
 from mpdoctor.semantics.source.edits.made.layers import called
 from mpdoctor.semantics.source.optimizers.attribute_access import same_object
-from mpdoctor.semantics.source.optimizers.clipping import is_divided_by_its_size
 from mpdoctor.semantics.source.optimizers.gradient_sums import (
     adds_up,
     are_new,
     holders_of,
     is_made_from,
     may_be_set_back,
+    scaled_gradients_given,
 )
 from mpdoctor.semantics.source.optimizers.gradients import (
     UNSCALING,
     applied_gradients,
     given_to,
-    is_gradient_call,
     target,
-    unscales,
-    until_gradients,
 )
 from mpdoctor.semantics.source.optimizers.loop_guards import may_not_run
 from mpdoctor.semantics.source.optimizers.scaling import (
     applied_by_its_scaler,
-    divided_by_scale,
     holds_gradient,
-    is_of_scaled_loss,
     scaling_calls,
 )
 from mpdoctor.semantics.wording import receiver_text
@@ -107,18 +101,12 @@ SET_BACK = (
     "Set the variables back to zero after each time that they are applied, `variable.assign(tf.zeros_like(variable))`: "
     "then all gradients in them carry the same scale."
 )
-# Functions whose result does not change when their argument is multiplied by a number.
-AT_ANY_SCALE = (
-    *("zeros_like", "ones_like", "shape", "size", "rank", "sign", "argmax", "argmin", "argsort", "count_nonzero"),
-    *("is_finite", "is_inf", "is_nan", "isfinite", "isinf", "isnan", "l2_normalize", "normalize"),
-)
-OF_NO_SCALE = ("indices", "dense_shape", "shape", "dtype")  # attributes of a gradient, of a table's rows as well
 KEEPING = ("assign_add", "assign_sub", "assign")
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
     for call in facts.method_calls(*KEEPING):
-        for gradient in _scaled_gradients(facts, call) if not may_not_run(facts, call.context) else ():
+        for gradient in scaled_gradients_given(facts, call) if not may_not_run(facts, call.context) else ():
             apply = next(_applied_each_time(facts, gradient, call), None)
             kept = next(_applied_and_kept(facts, gradient, call), None) if apply is None else None
             if apply is not None or kept is not None:
@@ -220,21 +208,6 @@ def _applied_each_time(facts: SourceFacts, gradient: Call, kept: Call) -> Iterat
         of, is_same = apply.receiver, applied is gradient
         if is_same or (of is not None and any(same_object(of, scaler) for scaler in scalers)):
             yield apply
-
-
-def _scaled_gradients(facts: SourceFacts, call: Call) -> Iterator[Call]:
-    """The gradients of a scaled loss that a variable is given without unscaling."""
-    for part in until_gradients(call.argument(0, "delta"), _holds_no_scaled):
-        if isinstance(part, Call) and is_gradient_call(part) and is_of_scaled_loss(facts, part):
-            yield part
-
-
-def _holds_no_scaled(value: Value) -> bool:
-    """Whether it is made of gradients and is independent of their scale."""
-    if isinstance(value, Attribute):
-        return value.name in OF_NO_SCALE
-    is_same = isinstance(value, Call) and value.method in AT_ANY_SCALE
-    return is_same or unscales(value) or divided_by_scale(value) or is_divided_by_its_size(value)
 
 
 def _each_time(apply: Call, kept: Call) -> bool:

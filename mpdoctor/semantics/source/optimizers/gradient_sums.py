@@ -1,6 +1,9 @@
-"""Variables in which a loop adds up gradients: whether they are new in each step, or set back to zero."""
+"""Variables in which a loop adds up gradients: whether those are scaled, and the variables new in each step or set back
+to zero."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 from mpdoctor.knowledge.wrapper_api import APPLYING
 from mpdoctor.program.events import Call
@@ -8,8 +11,22 @@ from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Defined, FunctionFacts
 from mpdoctor.program.values import Api, Attribute, Collection, Item, Value, walk
 from mpdoctor.semantics.source.optimizers.attribute_access import same_object
-from mpdoctor.semantics.source.optimizers.gradients import TRANSPARENT_ROOTS, UNSCALING
+from mpdoctor.semantics.source.optimizers.clipping import is_divided_by_its_size
+from mpdoctor.semantics.source.optimizers.gradients import (
+    TRANSPARENT_ROOTS,
+    UNSCALING,
+    is_gradient_call,
+    unscales,
+    until_gradients,
+)
+from mpdoctor.semantics.source.optimizers.scaling import divided_by_scale, is_of_scaled_loss
 
+# Functions whose result does not change when their argument is multiplied by a number.
+AT_ANY_SCALE = (
+    *("zeros_like", "ones_like", "shape", "size", "rank", "sign", "argmax", "argmin", "argsort", "count_nonzero"),
+    *("is_finite", "is_inf", "is_nan", "isfinite", "isinf", "isnan", "l2_normalize", "normalize"),
+)
+OF_NO_SCALE = ("indices", "dense_shape", "shape", "dtype")  # attributes of a gradient, of a table's rows as well
 HANDED_ON = (*APPLYING, UNSCALING, "build", "append", "all_reduce")  # methods that do not change variables
 
 
@@ -69,3 +86,18 @@ def may_be_set_back(facts: SourceFacts, holders: tuple[Value, ...], kept: Call) 
 def _runs(call: Call, function: FunctionFacts | None) -> bool:
     """Whether it calls the function in which the variables are changed: what that does has been looked at."""
     return function is not None and isinstance(call.callee, Defined) and call.callee.of is function
+
+
+def scaled_gradients_given(facts: SourceFacts, call: Call) -> Iterator[Call]:
+    """The gradients of a scaled loss that a variable is given without unscaling."""
+    for part in until_gradients(call.argument(0, "delta"), _holds_no_scaled):
+        if isinstance(part, Call) and is_gradient_call(part) and is_of_scaled_loss(facts, part):
+            yield part
+
+
+def _holds_no_scaled(value: Value) -> bool:
+    """Whether it is made of gradients and is independent of their scale."""
+    if isinstance(value, Attribute):
+        return value.name in OF_NO_SCALE
+    is_same = isinstance(value, Call) and value.method in AT_ANY_SCALE
+    return is_same or unscales(value) or divided_by_scale(value) or is_divided_by_its_size(value)
