@@ -61,11 +61,12 @@ from collections.abc import Iterator
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.training import TrainingFacts
 from mpdoctor.finding import Finding, Fix, Severity
+from mpdoctor.knowledge.wrapper_api import APPLYING
 from mpdoctor.program.context import Context
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Defined, FunctionFacts
-from mpdoctor.program.values import Value, options
+from mpdoctor.program.values import Value, known, options
 from mpdoctor.semantics.live.fixed_divisor import fixed_divisor
 from mpdoctor.semantics.source.edits.expressions import (
     argument_at,
@@ -74,15 +75,19 @@ from mpdoctor.semantics.source.edits.expressions import (
     unsafe_fix,
 )
 from mpdoctor.semantics.source.edits.statements import passed_on
+from mpdoctor.semantics.source.optimizers.gradient_sums import holders_of, is_made_from, scaled_gradients_given
 from mpdoctor.semantics.source.optimizers.gradients import (
     applied_gradients,
     calls_on_the_way,
+    given_to,
     target,
     unscaled_on_the_way,
+    until_gradients,
 )
 from mpdoctor.semantics.source.optimizers.hand_made_scales import never_divided
+from mpdoctor.semantics.source.optimizers.loop_guards import may_not_run
 from mpdoctor.semantics.source.optimizers.loss_scale_signs import is_scaled_by
-from mpdoctor.semantics.source.optimizers.scaling import applied_by_its_scaler
+from mpdoctor.semantics.source.optimizers.scaling import FEWEST, applied_by_its_scaler
 from mpdoctor.semantics.source.optimizers.wrappers import starting_scale_in_words, wrapped
 from mpdoctor.semantics.wording import receiver_text
 
@@ -91,6 +96,7 @@ FIXES = ("unsafe",)
 EXPLAINS = {"MP902": "model", "MP903": "line", "MP905": "line", "MP907": "line", "MP911": "line", "MP912": "model"}
 CONFIRMED_LIVE = True
 CAUSES_DIVERGENCE = True
+UNSCALING = (".loss_scale", "unscale")  # in the text of a file that may unscale gradients
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
@@ -117,6 +123,14 @@ def _never_unscaled(facts: SourceFacts) -> Iterator[Finding]:
             f"Unscale them first: `gradients = {of}.get_unscaled_gradients(gradients)`.",
             apply.location,
             fix=_unscaled(facts, apply, gradient),
+        )
+    for apply in _sums_applied_scaled(facts):
+        of = receiver_text(facts, apply)
+        yield Finding(
+            "These gradients were added up from those of the scaled loss, and nothing in this file unscales them: "
+            f"every applied gradient is {starting_scale_in_words(apply.receiver)} times too large.",
+            f"Add up unscaled ones: `gradients = {of}.get_unscaled_gradients(tape.gradient(scaled_loss, …))`.",
+            apply.location,
         )
     for call in facts.method_calls("minimize"):
         if call.context.guarded or call.receiver is None or not wrapped(facts, call.receiver, call):
@@ -174,6 +188,37 @@ def _applied_scaled(facts: SourceFacts) -> Iterator[tuple[Call, Call]]:
             continue
         if not calls_on_the_way(apply, "get_unscaled_gradients") and not unscaled_on_the_way(apply, gradient):
             yield apply, gradient
+
+
+def _sums_applied_scaled(facts: SourceFacts) -> Iterator[Call]:
+    """Each call that applies variables in which the gradients of a scaled loss are added up, in a file that never
+    unscales."""
+    if any(word in facts.text for word in UNSCALING):
+        return
+    applying = [call for call in facts.method_calls(*APPLYING) if not may_not_run(facts, call.context)]
+    said = set[Location]()
+    for kept in facts.method_calls("assign_add") if applying else ():
+        holders = holders_of(kept.receiver)
+        for gradient in scaled_gradients_given(facts, kept) if holders and _keeps_the_size(kept.argument(0)) else ():
+            for apply in applying:
+                if apply.location in said or not _keeps_the_size(given_to(apply)):
+                    continue
+                if is_made_from(given_to(apply), holders) and applied_by_its_scaler(facts, apply, gradient):
+                    said.add(apply.location)
+                    yield apply
+
+
+def _keeps_the_size(gradients: Value | None) -> bool:
+    """Whether nothing on the way multiplies or divides the gradients, but for a small number such as that of steps."""
+    sizes = (
+        part for part in until_gradients(gradients) if isinstance(part, Operation) and part.operator in ("*", "/", "//")
+    )
+    return all(any(_is_small(operand) for operand in part.operands) for part in sizes)
+
+
+def _is_small(value: Value) -> bool:
+    number = known(value)
+    return isinstance(number, int | float) and 1 / FEWEST < number < FEWEST
 
 
 def _is_scaled_on_a_path_to(apply: Call, gradient: Call) -> bool:
