@@ -448,7 +448,13 @@ TABLE: list[tuple[str, str, dict[str, Any], tuple[str, ...] | str]] = [
         "MP909",
         "a-schedule-of-0",
         stands_still(0.0, schedule="Warmup"),
-        ("that `Warmup` returns is still 0 after 50 steps",),
+        ("that `Warmup` returns is still 0 after 50 steps", "An integer division"),
+    ),
+    (
+        "MP909",
+        "a-schedule-in-float16",
+        stands_still(0.0, schedule="Warmup", rate_dtype="float16"),
+        ("is still 0 after 50 steps. It is float16", "`tf.cast(step, tf.float32)` in `Warmup`"),
     ),
     (
         "MP909",

@@ -39,7 +39,11 @@ def look_at_standstill(
     observed: ObservedOptimizer, watch: LayerHooks, repeating: Repeating, aside: Callable[[KerasOptimizer], None]
 ) -> None:
     """Tell the observed optimizer. `aside(optimizer)` makes known that this one is the probe's own."""
-    facts = StandstillFacts(learning_rate(observed.innermost), _schedule(observed.innermost))
+    facts = StandstillFacts(
+        learning_rate(observed.innermost),
+        _schedule(observed.innermost),
+        rate_dtype=_dtype_of_rate(observed.innermost),
+    )
     observed.standstill = facts
     if observed.repeat is None:
         observed.not_looked.append(("what holds the weights", "a step of an eager loop cannot be repeated"))
@@ -57,6 +61,18 @@ def _schedule(optimizer: KerasOptimizer) -> str:
     """The class of its schedule, "" where the rate is a number."""
     given = given_learning_rate(optimizer)
     return type(given).__name__ if callable(given) and not hasattr(given, "dtype") else ""
+
+
+def _dtype_of_rate(optimizer: KerasOptimizer) -> str:
+    """The dtype of the tensor that its schedule returns, "" where it has none or that is no tensor."""
+    schedule = given_learning_rate(optimizer)
+    if not _schedule(optimizer):
+        return ""
+    try:
+        rate = schedule(getattr(optimizer, "iterations", 0))
+    except Exception:  # a schedule of the user's that raises
+        return ""
+    return rate.dtype.name if isinstance(rate, tf.Tensor) else ""
 
 
 # --- the gradients ----------------------------------------------------------------------------------------------

@@ -12,6 +12,8 @@ class StandstillFacts:
 
     learning_rate, schedule
         The innermost optimizer's, for the step to come, and the class of the schedule that gives it, "" for a number.
+    rate_dtype
+        The dtype in which that schedule returns it, "" for a number and for what is no tensor.
     gradient
         The largest finite magnitude of a gradient as the tape gives it, the loss scaled as in the training.
     factor, most
@@ -43,3 +45,4 @@ class StandstillFacts:
     half_digit: float | None = None
     variable: str = ""
     dtype: str = ""
+    rate_dtype: str = ""

@@ -111,6 +111,13 @@ def _cause(training: TrainingFacts, seen: StandstillFacts) -> tuple[str, str]:
 
 def _no_rate(training: TrainingFacts, seen: StandstillFacts) -> tuple[str, str]:
     after = f" after {len(training.steps)} steps"
+    if seen.rate_dtype == "float16":
+        return (
+            f" The learning rate that `{seen.schedule}` returns is still 0{after}. It is float16, in which numbers "
+            "below 3e-8 are 0 and those from 65520 on are inf.",
+            f"Compute it in float32: `tf.cast(step, tf.float32)` in `{seen.schedule}`, and no cast to float16 of what "
+            "it is multiplied or divided by.",
+        )
     if seen.schedule:
         return (
             f" The learning rate that `{seen.schedule}` returns is still 0{after}.",
