@@ -47,6 +47,7 @@ OF_THE_INPUT = ("MP601",)
 NORMALIZING = ("BatchNormalization", "LayerNormalization", "GroupNormalization", "RMSNormalization")
 # Gradients underflow: float32 has them, and at this loss scale they are 0 in float16.
 OF_UNDERFLOW = ("MP906",)
+TOO_SMALL = "scale_too_small"  # in the evidence of weights that never change (MP909)
 # The loss scale is what the program says it is to be.
 OF_THE_SCALE = ("MP902", "MP903", "MP905", "MP910", "MP911")
 
@@ -135,7 +136,7 @@ def _float32_against_divergence(finding: Finding, making: LiveLayers) -> Iterato
 
 
 def _usual_scales(finding: Finding, optimizers: list[OptimizerFacts], source_at: SourceAt) -> Iterator[Answer]:
-    if finding.code not in OF_THE_SCALE:
+    if finding.code not in OF_THE_SCALE and finding.evidence.get(TOO_SMALL) is not True:
         return
     proposals: dict[Edit, Proposal] = {}
     for link in optimizers:

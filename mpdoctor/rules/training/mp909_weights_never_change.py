@@ -76,7 +76,10 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
         training.model.call.location,
         model=training.model.id,
         layer=seen.layer or None,
-        evidence={"told_by": told_by} if told_by else {},
+        evidence={
+            **({"told_by": told_by} if told_by else {}),
+            **({"scale_too_small": True} if _is_scale_too_small(training, seen) else {}),
+        },
     )
 
 
@@ -175,12 +178,19 @@ def _flushed(training: TrainingFacts, seen: StandstillFacts) -> tuple[str, str]:
             measured,
             "Scale the loss: `LossScaleOptimizer(optimizer)`, which mixed_float16's compile() does by itself.",
         )
-    if scale < DEFAULT and lifting <= DEFAULT:
+    if _is_scale_too_small(training, seen):
         return measured, "Leave the scale out: the default of 32768 lifts these gradients into float16's range."
     return (
         measured,
         f"Raise the scale, initial_scale={lifting:g}, or make the loss itself larger: a mean instead of a tiny factor.",
     )
+
+
+def _is_scale_too_small(training: TrainingFacts, seen: StandstillFacts) -> bool:
+    """Whether the default loss scale lifts gradients into float16's range that are 0 at the training's own."""
+    scale = training.steps[-1].loss_scale
+    is_flushed = seen.learning_rate != 0 and seen.gradient == 0 and seen.factor is not None
+    return is_flushed and scale is not None and scale < DEFAULT and scale * (seen.factor or 1.0) <= DEFAULT
 
 
 def _rounded_away(model: ModelFacts, seen: StandstillFacts) -> tuple[str, str]:

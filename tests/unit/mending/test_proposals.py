@@ -95,6 +95,8 @@ HEAD = ("`head` computes in float32", ', dtype="float32"')
         (finding("MP408"), [[[HEAD]]]),
         (finding("MP911"), [[[("Leave `dynamic` to Keras", "")]]]),
         (finding("MP911", remedies=(remedy("healed", kind="smaller-scale"),)), [[[("Leave `dynamic` to Keras", "")]]]),
+        (finding("MP909", evidence={"scale_too_small": True}), [[[("Leave `dynamic` to Keras", "")]]]),
+        (finding("MP909"), []),
         (finding("MP216", layer="outer/inner"), [[[INNER], [OUTER, INNER]]]),
         (finding("MP216", layer="outer/inner", stage="source"), []),
         (finding("MP216", stage="source", location=Location("a.py", 10, 8, 10, 16)), [[[HEAD]]]),
