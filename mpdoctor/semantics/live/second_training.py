@@ -81,7 +81,9 @@ def trained_again(training: TrainingFacts) -> str:
         return f"In a second training with it, none of {count} steps is skipped."
     last = second.steps[-1].loss_scale
     scale = "" if last is None else f", and the loss scale ends at {last:g}"
-    return f"In a second training with it, {skipped} are skipped, the last of them step {_last_skip(second)}{scale}."
+    is_one = sum(not step.applied for step in second.steps) == 1
+    are = "is skipped," if is_one else "are skipped, the last of them"
+    return f"In a second training with it, {skipped} {are} step {_last_skip(second)}{scale}."
 
 
 def skipped_of(second: SecondTrainingFacts) -> str:

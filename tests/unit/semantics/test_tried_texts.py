@@ -182,6 +182,11 @@ NOT_ENOUGH = "`boost` (line 12) in float32 is not enough (tried): finite on thes
             "healed",
         ),
         (
+            again(1),
+            f"{HOLDS} In a second training with it, 1 of 50 steps is skipped, step 1, and the loss scale ends at 8.",
+            "healed",
+        ),
+        (
             SecondTrainingFacts(not_tried="its batches take more than 256 MB"),
             f"{HOLDS} (Not trained again: its batches take more than 256 MB.)",
             "healed",
