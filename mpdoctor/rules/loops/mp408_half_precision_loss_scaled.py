@@ -70,7 +70,7 @@ from mpdoctor.semantics.wording import text_at
 
 SEVERITY = Severity.ERROR
 FIXES = ("unsafe",)
-EXPLAINS = {"MP503": "line", "MP504": "line", "MP907": "line", "MP912": "model"}
+EXPLAINS = {"MP907": "line", "MP912": "model"}
 CONFIRMED_LIVE = True
 ALONE = ". `"  # begins the sentence about what is not enough
 LARGEST_SCALE = 32768  # the largest power of two that float16 holds
@@ -124,7 +124,7 @@ def _finding_of_product(
 def _where_it_is_computed(
     facts: SourceFacts, loss: Value | None, scaled_at: Location, context: Context
 ) -> tuple[AlsoSeen, ...]:
-    """The other lines on which the loss is computed in 16 bits, on which MP504 and MP503 see the same defect."""
+    """The other lines on which the loss is computed in 16 bits: where it breaks, if a training shows that it does."""
     places = (part.location for part, _ in parts_in_half(precision_of(facts), loss, context))
     lines = dict.fromkeys((place.path, place.line) for place in places)
     lines.pop((scaled_at.path, scaled_at.line), None)

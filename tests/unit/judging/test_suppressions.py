@@ -161,20 +161,16 @@ def test_the_reason_is_kept() -> None:
     assert (comment.selectors, comment.reason, comment.lines) == (("MP302", "MP3"), "it is so", (1, 1))
 
 
-LOOP_STARTS = START.count("\n")
-LOOP = """import keras
-keras.config.set_dtype_policy("mixed_float16")
-model = keras.Sequential([keras.layers.Dense(1)])
-opt = keras.optimizers.LossScaleOptimizer(keras.optimizers.Adam())
-with tf.GradientTape() as tape:
-    loss = tf.reduce_mean(tf.square(model(x))){computed}
-    scaled = opt.scale_loss(loss){scaled}
-opt.apply(tape.gradient(scaled, model.trainable_variables), model.trainable_variables)
+HALF_SOFTMAX = """from tensorflow import keras
+keras.mixed_precision.set_global_policy("mixed_float16")
+model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(3, "softmax")]){output}
+model.compile("adam", "sparse_categorical_crossentropy"){loss}
+model.fit(x, y)
 """
 
 
-@pytest.mark.parametrize("computed", ["", "  # mpdoctor: ignore[MP504] three digits will do"])
-def test_a_comment_on_the_line_of_what_is_explained_is_of_use(computed: str) -> None:
-    lines = {(LOOP_STARTS + 7, "MP408")}
-    assert told(LOOP.format(computed=computed, scaled="")) == lines
-    assert told(LOOP.format(computed=computed, scaled="  # mpdoctor: ignore[MP408]")) == set()
+@pytest.mark.parametrize("loss", ["", "  # mpdoctor: ignore[MP507] three digits will do"])
+def test_a_comment_on_the_line_of_what_is_explained_is_of_use(loss: str) -> None:
+    line = START.count("\n") + 3
+    assert told(HALF_SOFTMAX.format(output="", loss=loss)) == {(line, "MP201")}
+    assert told(HALF_SOFTMAX.format(output="  # mpdoctor: ignore[MP201]", loss=loss)) == set()
