@@ -52,6 +52,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import lru_cache
 
 from mpdoctor.facts.training import UNCOUNTABLE, OperationFacts, TrainingFacts
 from mpdoctor.finding import Edit, Finding, Fix, Severity
@@ -59,7 +60,6 @@ from mpdoctor.program.context import Context
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Defined, FunctionFacts
-from mpdoctor.program.values import Value
 from mpdoctor.semantics.live.broken_operations import ADDING, SUMS, broke, is_overflow
 from mpdoctor.semantics.live.hidden_overflows import finding_of_hidden_overflow
 from mpdoctor.semantics.live.second_training import remedies_to_report
@@ -125,13 +125,18 @@ def _is_of_small_data(facts: SourceFacts, context: Context) -> bool:
     """Whether a test adds something up itself, which it made for that, or weights are added up to be saved."""
     if not context.callers and is_in_test_without_training(facts, context):
         return True
-    callers = [call.context.function for call in facts.calls if _is_of(call.callee, context.function)]
-    around = callers or [context.function]
+    around = _callers_by_function(facts).get(id(context.function)) or [context.function]
     return all(function is not None and function.name in WHILE_SAVING for function in around)
 
 
-def _is_of(callee: Value | None, function: FunctionFacts | None) -> bool:
-    return isinstance(callee, Defined) and callee.of is function
+@lru_cache(maxsize=1)
+def _callers_by_function(facts: SourceFacts) -> dict[int, list[FunctionFacts | None]]:
+    """By the id of each function of the program's, the functions that call it, None for the program itself."""
+    callers: dict[int, list[FunctionFacts | None]] = {}
+    for call in facts.calls:
+        if isinstance(call.callee, Defined):
+            callers.setdefault(id(call.callee.of), []).append(call.context.function)
+    return callers
 
 
 def _large_means(facts: SourceFacts) -> Iterator[Finding]:
