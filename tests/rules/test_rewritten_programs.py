@@ -30,27 +30,29 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
     "in_a_class": """
         mp115/flagged_never_set mp115/flagged_shown_as_text mp116/flagged_never_used
         mp306/flagged_factory_methods mp315/clean_only_evaluates mp415/flagged_method_named_run
-        mp701/clean_resumed_to_predict
+        mp701/clean_resumed_to_predict mp701/flagged_resumed_by_a_table
     """,
     "in_helpers": """
         mp101/flagged_where_it_is_not_wrapped_yet mp102/flagged_except_that_ends
         mp105/flagged_in_a_method_of_a_library mp107/clean_own_fit_that_nobody_calls
         mp110/flagged_handler_of_its_own mp110/flagged_memory_growth mp114/flagged_choice
         mp116/flagged_graph_rewrite mp116/flagged_returned mp201/flagged_list_of_layers
-        mp201/flagged_own_train_step mp204/flagged_metric_given_a_dtype mp204/flagged_raw_variable
-        mp208/flagged_made_by_a_function
-        mp211/flagged_decorated_call mp216/flagged_in_own_layer mp304/clean_wrapping_optimizer
-        mp306/clean_dropped_at_once mp310/flagged_where_it_is_not_wrapped_yet
-        mp401/clean_functions_in_functions mp401/clean_switch_that_is_off mp401/flagged_torch
-        mp404/flagged_asked_by_hasattr mp405/flagged_asked_by_hasattr mp409/clean_through_functions
-        mp409/flagged_kept_by_a_metric mp409/flagged_methods mp410/flagged_made_by_one_function mp412/flagged_callback
+        mp201/flagged_own_train_step mp203/flagged_variable_dtype_by_name mp204/flagged_metric_given_a_dtype
+        mp204/flagged_raw_variable mp208/flagged_made_by_a_function mp211/flagged_decorated_call
+        mp216/flagged_in_own_layer mp304/clean_wrapping_optimizer mp306/clean_dropped_at_once
+        mp310/flagged_where_it_is_not_wrapped_yet mp401/clean_functions_in_functions
+        mp401/clean_switch_that_is_off mp401/flagged_torch mp404/flagged_asked_by_hasattr
+        mp405/flagged_asked_by_hasattr mp409/clean_through_functions mp409/flagged_kept_by_a_metric
+        mp409/flagged_methods mp410/flagged_made_by_one_function mp412/flagged_callback
+        mp503/clean_sums_in_tests mp701/flagged_resumed_by_a_table
     """,
     "in_inner_functions": """
         mp104/clean_each_dtype_in_its_arm mp105/flagged_in_a_method_of_a_library
         mp110/flagged_handler_of_its_own mp110/flagged_memory_growth mp201/clean_output_by_argument
         mp201/flagged_own_train_step mp208/flagged_base_class mp208/flagged_made_by_a_function
         mp211/flagged_decorated_call mp213/clean_cloned_backbone_keras2 mp216/flagged_in_own_layer
-        mp304/clean_wrapping_optimizer mp410/flagged_made_by_one_function
+        mp304/clean_wrapping_optimizer mp410/flagged_made_by_one_function mp503/clean_sum_to_be_saved
+        mp503/clean_sums_in_tests
     """,
     "in_main": """
         mp115/clean_held_for_others mp208/flagged_base_class mp411/flagged_unbuilt
@@ -127,11 +129,14 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp208/flagged_made_by_a_function
     """,
     "subclassed": """
-        mp107/flagged_own_layer_by_itself mp212/flagged_state_given_back
-        mp201/flagged_made_by_a_metaclass
+        mp107/flagged_own_layer_by_itself mp201/flagged_made_by_a_metaclass mp212/flagged_state_given_back
+        mp312/flagged_own_compile
     """,
     "unpacked": """
         mp116/flagged_never_used mp211/flagged_decorated_call
+    """,
+    "by_options": """
+        mp204/flagged_metric_given_a_dtype
     """,
 }
 WAYS = (*REWRITES, *STYLES, *CALLS)

@@ -131,7 +131,7 @@ def _is_of_small_data(facts: SourceFacts, context: Context) -> bool:
 
 @lru_cache(maxsize=1)
 def _callers_by_function(facts: SourceFacts) -> dict[int, list[FunctionFacts | None]]:
-    """By the id of each function of the program's, the functions that call it, None for the program itself."""
+    """The functions that call each function of the program, by its id; None for the program itself."""
     callers: dict[int, list[FunctionFacts | None]] = {}
     for call in facts.calls:
         if isinstance(call.callee, Defined):
