@@ -51,6 +51,7 @@ from mpdoctor.semantics.source.edits.expressions import unsafe_fix
 from mpdoctor.semantics.source.edits.made.layers import tree_of
 from mpdoctor.semantics.source.edits.statements import line_behind, statement_at
 from mpdoctor.semantics.source.layers.model_layers import (
+    global_policies_inside,
     half_policy_before,
     half_policy_calls,
     layer_name,
@@ -151,7 +152,7 @@ def _is_built_after(facts: SourceFacts, model: Call, clearing: Call) -> bool:
 
 def _is_built_again(facts: SourceFacts, model: Call, clearing: Call, setting: Call) -> bool:
     """Whether a loop builds it and clears the session afterwards, and the policy was set before the loop."""
-    policies = policies_inside(facts, model) - {"float32"}
+    policies = global_policies_inside(facts, model) - {"float32"}
     if not setting.order < model.order < clearing.order or not policies or not policies <= set(HALF_POLICIES):
         return False
     places = [_places_in(facts, call) for call in (setting, model, clearing)]

@@ -5,7 +5,7 @@ Keras 3 keeps the global policy for each thread. What `set_global_policy("mixed_
 holds in its main thread; in a `threading.Thread`, in the threads of a ThreadPoolExecutor or a ThreadPool and behind
 `asyncio.to_thread` and `run_in_executor` the policy is float32 (measured in Keras 3.15). A model that is built there
 computes in float32 to the end, with a plain Adam, and nothing says so. A model that was built before keeps its policy
-wherever it is trained. A forked process keeps the policy as well.
+wherever it is trained. A forked process keeps the policy as well, and a pool's `initializer` may set it in each thread.
 
 ## Flagged
 ```python
@@ -65,7 +65,7 @@ from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import FunctionFacts
 from mpdoctor.semantics.source.edits.expressions import unsafe_fix
 from mpdoctor.semantics.source.edits.statements import first_in_function, statement_at
-from mpdoctor.semantics.source.layers.model_layers import half_policy_before, policies_inside, trainings
+from mpdoctor.semantics.source.layers.model_layers import global_policies_inside, half_policy_before, trainings
 from mpdoctor.semantics.source.programs.running_functions import functions_in_threads, functions_of_call
 from mpdoctor.semantics.wording import place_of, text_at
 
@@ -101,7 +101,7 @@ def _trains_a_model_of_its_own(facts: SourceFacts, function: FunctionFacts) -> b
     return any(
         id(function) in functions_of_call(facts, model)
         and "load" not in model.method
-        and not policies_inside(facts, model) <= {"float32"}
+        and not global_policies_inside(facts, model) <= {"float32"}
         for _, model in trainings(facts)
     )
 

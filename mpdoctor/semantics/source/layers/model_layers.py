@@ -151,10 +151,21 @@ def holds_weights(layer: Call) -> bool:
 def policies_inside(facts: SourceFacts, model: Call) -> frozenset[PolicyName]:
     """The policies of a model's layers with weights (of the whole where its layers are not seen); empty where nothing
     is known of it."""
+    return frozenset(policy for layer in _weighted_layers(facts, model) for policy in policies_of_layer(facts, layer))
+
+
+def global_policies_inside(facts: SourceFacts, model: Call) -> frozenset[PolicyName]:
+    """The global policies that a model's layers with weights take on; empty where one of them is given another dtype
+    than float32 itself."""
+    layers = _weighted_layers(facts, model)
+    given = {policy for layer in layers if has_own_dtype(layer) for policy in policies_of_layer(facts, layer)}
+    taken = (layer for layer in layers if not has_own_dtype(layer))
+    return frozenset(policy for layer in taken for policy in facts.policies_at(layer) if given <= {"float32"})
+
+
+def _weighted_layers(facts: SourceFacts, model: Call) -> list[Call]:
     layers = [layer for layer in layers_of(facts, model) if layer_name(layer) not in LIGHT | NESTS]
-    if not layers and layer_name(model) not in {None, *NESTS}:
-        layers = [model]
-    return frozenset(policy for layer in layers for policy in policies_of_layer(facts, layer))
+    return [model] if not layers and layer_name(model) not in {None, *NESTS} else layers
 
 
 def adding_calls(facts: SourceFacts, model: Call) -> list[Call]:

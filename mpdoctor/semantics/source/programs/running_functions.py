@@ -21,12 +21,13 @@ _STARTING = {
     "asyncio.to_thread": (0, "func"),
     "_thread.start_new_thread": (0, "function"),
 }
-_POOLS_OF_THREADS = (
-    "concurrent.futures.ThreadPoolExecutor",
-    "concurrent.futures.thread.ThreadPoolExecutor",
-    "multiprocessing.pool.ThreadPool",
-    "multiprocessing.dummy.Pool",
-)
+# Pools of threads: the position of the argument `initializer`, a function that each thread runs first.
+_POOLS_OF_THREADS = {
+    "concurrent.futures.ThreadPoolExecutor": 2,
+    "concurrent.futures.thread.ThreadPoolExecutor": 2,
+    "multiprocessing.pool.ThreadPool": 1,
+    "multiprocessing.dummy.Pool": 1,
+}
 _OF_POOLS = {"submit": "fn", "map": "fn"} | dict.fromkeys(
     ("apply", "apply_async", "map_async", "imap", "imap_unordered", "starmap", "starmap_async"), "func"
 )
@@ -100,18 +101,12 @@ def _added_as_losses(facts: SourceFacts) -> frozenset[int]:
 
 # --- other threads --------------------------------------------------------------------------------------------------
 def functions_in_threads(facts: SourceFacts) -> Iterator[tuple[Call, FunctionFacts]]:
-    """Each call that has a function of the program's run in another thread, and that function."""
-    for call in facts.calls_of(*_STARTING):
-        assert isinstance(call.callee, Api)
-        position, name = next(how for api, how in _STARTING.items() if call.callee.is_(api))
-        yield from ((call, function) for function in _functions_given(call.argument(position, name)))
-    for call in facts.method_calls(*_OF_POOLS):
-        if is_call_of(call.receiver, *_POOLS_OF_THREADS):
-            yield from ((call, function) for function in _functions_given(call.argument(0, _OF_POOLS[call.method])))
-    for call in facts.method_calls("run_in_executor"):
-        executor = call.argument(0, "executor")
-        if known(executor) is None or is_call_of(executor, *_POOLS_OF_THREADS):
-            yield from ((call, function) for function in _functions_given(call.argument(1, "func")))
+    """Each call that certainly has a function of the program's run in another thread, and that function; but for pools
+    with an initializer, which runs before it in each thread."""
+    for call, value in _given_to_threads(facts):
+        function = value.argument(0) if isinstance(value, Call) and is_call_of(value, "functools.partial") else value
+        if isinstance(function, Defined) and isinstance(function.of, FunctionFacts):
+            yield call, function.of
     for call in facts.method_calls("start"):
         own = class_of(call.receiver) if call.receiver is not None else None
         run = own.find_method("run") if own is not None else None
@@ -119,9 +114,21 @@ def functions_in_threads(facts: SourceFacts) -> Iterator[tuple[Call, FunctionFac
             yield call, run
 
 
-def _functions_given(value: Value | None) -> Iterator[FunctionFacts]:
-    """The function of the program's that a value certainly is, or that a functools.partial of it calls."""
-    if isinstance(value, Call) and is_call_of(value, "functools.partial"):
-        value = value.argument(0)
-    if isinstance(value, Defined) and isinstance(value.of, FunctionFacts):
-        yield value.of
+def _given_to_threads(facts: SourceFacts) -> Iterator[tuple[Call, Value | None]]:
+    """Each call that is given something to call in another thread, and that."""
+    for api, (position, name) in _STARTING.items():
+        yield from ((call, call.argument(position, name)) for call in facts.calls_of(api))
+    for call in facts.method_calls(*_OF_POOLS):
+        if _is_pool_without_initializer(call.receiver):
+            yield call, call.argument(0, _OF_POOLS[call.method])
+    for call in facts.method_calls("run_in_executor"):
+        executor = call.argument(0, "executor")
+        if known(executor) is None or _is_pool_without_initializer(executor):
+            yield call, call.argument(1, "func")
+
+
+def _is_pool_without_initializer(value: Value | None) -> bool:
+    if not isinstance(value, Call) or not isinstance(value.callee, Api) or value.open:
+        return False
+    positions = [position for api, position in _POOLS_OF_THREADS.items() if value.callee.is_(api)]
+    return bool(positions) and value.argument(positions[0], "initializer") is None
