@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from dataclasses import field
 from functools import lru_cache
-from typing import Any, Iterator
+from typing import Any, Callable, Iterator
 
 from mpdoctor.facts.frozen import dataclass
 from mpdoctor.facts.location import Location
@@ -226,16 +226,16 @@ def options(value: Value | None) -> tuple[Value, ...]:
     return value.options if isinstance(value, Either) else (value,)
 
 
-def leaves(value: Value | None) -> Iterator[Value]:
+def leaves(value: Value | None, is_leaf: Callable[[Collection], bool] | None = None) -> Iterator[Value]:
     """What a structure of lists, tuples, sets and dicts holds, in order and each once: forty lines of `x = [x, x]` hold
-    the first one 2^40 times."""
+    the first one 2^40 times. `is_leaf`: whether a list or the like counts as a whole."""
     waiting, seen = [*reversed(options(value))], set[int]()
     while waiting:
         option = waiting.pop()
         if id(option) in seen:
             continue
         seen.add(id(option))
-        if isinstance(option, Collection):
+        if isinstance(option, Collection) and not (is_leaf is not None and is_leaf(option)):
             waiting += [choice for item in reversed(option.items) for choice in reversed(options(item))]
         else:
             yield option

@@ -8,7 +8,7 @@ from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.instances import class_of, is_call_of
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Defined, FunctionFacts
-from mpdoctor.program.values import Api, Attribute, Collection, Item, Known, Value, known, options
+from mpdoctor.program.values import Api, Attribute, Collection, Item, Known, Value, known, leaves, options
 from mpdoctor.semantics.source.programs.models import is_model
 from mpdoctor.semantics.source.programs.pandas_tables import whole_table
 
@@ -68,10 +68,10 @@ def fed_values(facts: SourceFacts) -> Iterator[tuple[Call, str, Value]]:
         features, labels = call.argument(0, "x"), call.argument(1, "y")
         for batch in _batches(facts, features):
             for role, part in zip(("features", "labels"), batch.items, strict=False):
-                for leaf in _leaves(part):
+                for leaf in leaves(part, _is_one_array):
                     yield call, role, leaf
         for role, value in (("features", features), ("labels", labels)):
-            for leaf in _leaves(value):
+            for leaf in leaves(value, _is_one_array):
                 yield call, role, leaf
 
 
@@ -212,20 +212,7 @@ def _parts_of_call(call: Call) -> tuple[Value, ...]:
     return ()
 
 
-def _leaves(value: Value | None) -> Iterator[Value]:
-    """Each array, tensor or text in a structure, once, however often it occurs."""
-    waiting, seen = [*reversed(options(value))], set[int]()
-    while waiting:
-        option = waiting.pop()
-        if id(option) in seen:
-            continue
-        seen.add(id(option))
-        if isinstance(option, Collection) and option.kind in ("dict", "tuple", "list") and not _is_text(option):
-            waiting += [choice for item in reversed(option.items) for choice in reversed(options(item))]
-        else:
-            yield option
-
-
-def _is_text(value: Collection) -> bool:
-    """A list of strings is one array of text."""
-    return bool(value.items) and all(isinstance(item, Known) and isinstance(item.value, str) for item in value.items)
+def _is_one_array(value: Collection) -> bool:
+    """Whether it is fed as a whole: a list of strings is one array of text. A set is no array, whatever it holds."""
+    texts = [isinstance(item, Known) and isinstance(item.value, str) for item in value.items]
+    return value.kind == "set" or (bool(texts) and all(texts))
