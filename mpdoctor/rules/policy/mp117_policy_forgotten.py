@@ -42,14 +42,14 @@ import ast
 from collections.abc import Iterator
 
 from mpdoctor.facts.location import Location
-from mpdoctor.finding import Finding, Fix, Severity
+from mpdoctor.finding import Finding, Severity
 from mpdoctor.knowledge.half_dtypes import HALF_POLICIES
 from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Api, options
 from mpdoctor.semantics.source.edits.expressions import unsafe_fix
 from mpdoctor.semantics.source.edits.made.layers import tree_of
-from mpdoctor.semantics.source.edits.statements import line_behind, statement_at
+from mpdoctor.semantics.source.edits.statements import line_behind, statement_at_top
 from mpdoctor.semantics.source.layers.model_layers import (
     global_policies_inside,
     half_policy_before,
@@ -60,7 +60,7 @@ from mpdoctor.semantics.source.layers.model_layers import (
 )
 from mpdoctor.semantics.source.programs.branches import exclude_each_other
 from mpdoctor.semantics.source.programs.running_functions import functions_of_call
-from mpdoctor.semantics.wording import place_of, text_at
+from mpdoctor.semantics.wording import place_of
 
 SEVERITY = Severity.WARNING
 KERAS = ("3",)
@@ -85,22 +85,14 @@ def _cleared_by_the_program(facts: SourceFacts) -> Iterator[Finding]:
         else:
             continue
         named, where = _named(facts, clearing), place_of(facts, setting.location, clearing.location)
+        again = statement_at_top(facts, setting)
+        setter = again or f'set_global_policy("{named}")'
         yield Finding(
             f'In Keras 3 `clear_session()` forgets the global policy "{named}" ({where}): {since}.',
-            f'Set the policy again after it, `keras.mixed_precision.set_global_policy("{named}")`.',
+            f"Set the policy again after it, `{setter}`.",
             clearing.location,
-            fix=_fix(facts, setting, clearing),
+            fix=unsafe_fix("Set the policy again", line_behind(facts, clearing.location, again)) if again else None,
         )
-
-
-def _fix(facts: SourceFacts, setting: Call, clearing: Call) -> Fix | None:
-    """The edit that says once more, behind it, what set the policy: a statement of this file's top level, where the
-    names that it reads are known later as well."""
-    written = statement_at(facts, setting.location)
-    is_whole = written is not None and written.text == text_at(facts, setting.location)
-    if written is None or not is_whole or setting.context.function is not None:
-        return None
-    return unsafe_fix("Set the policy again", line_behind(facts, clearing.location, written.text))
 
 
 def _cleared_by_a_tuner(facts: SourceFacts) -> Iterator[Finding]:
@@ -110,11 +102,11 @@ def _cleared_by_a_tuner(facts: SourceFacts) -> Iterator[Finding]:
         if setting is None or _is_set_where_layers_are_made(facts):
             continue
         named, where = _named(facts, search), place_of(facts, setting.location, search.location)
+        setter = statement_at_top(facts, setting) or f'set_global_policy("{named}")'
         yield Finding(
             "KerasTuner calls `clear_session()` before it builds each model, and in Keras 3 that forgets the global "
             f'policy "{named}" ({where}): all trials compute in float32.',
-            "Set the policy again where the model is built, as the first line of that function: "
-            f'`keras.mixed_precision.set_global_policy("{named}")`.',
+            f"Set the policy again where the model is built, as the first line of that function: `{setter}`.",
             search.location,
         )
 

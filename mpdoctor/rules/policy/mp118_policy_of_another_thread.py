@@ -59,15 +59,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mpdoctor.finding import Finding, Fix, Severity
-from mpdoctor.program.events import Call
+from mpdoctor.finding import Finding, Severity
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import FunctionFacts
 from mpdoctor.semantics.source.edits.expressions import unsafe_fix
-from mpdoctor.semantics.source.edits.statements import first_in_function, statement_at
+from mpdoctor.semantics.source.edits.statements import first_in_function, statement_at_top
 from mpdoctor.semantics.source.layers.model_layers import global_policies_inside, half_policy_before, trainings
 from mpdoctor.semantics.source.programs.running_functions import functions_in_threads, functions_of_call
-from mpdoctor.semantics.wording import place_of, text_at
+from mpdoctor.semantics.wording import place_of
 
 SEVERITY = Severity.WARNING
 KERAS = ("3",)
@@ -79,14 +78,16 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         setting = half_policy_before(facts, start)
         if setting is None or _sets_a_policy(facts, function) or not _trains_a_model_of_its_own(facts, function):
             continue
-        named, where = facts.policies_at(start)[0], place_of(facts, setting.location, start.location)
+        named, where = str(facts.policies_at(start)[0]), place_of(facts, setting.location, start.location)
+        again = statement_at_top(facts, setting)
+        setter = again or f'set_global_policy("{named}")'
+        first = first_in_function(facts, function.location, again) if again else None
         yield Finding(
             f'In Keras 3 the global policy "{named}" ({where}) holds in the thread that has set it: `{function.name}` '
             "runs in another one, and the model that it builds computes in float32.",
-            f'Set the policy there as well: `keras.mixed_precision.set_global_policy("{named}")` as the first line of '
-            f"`{function.name}`.",
+            f"Set the policy there as well: `{setter}` as the first line of `{function.name}`.",
             start.location,
-            fix=_fix(facts, setting, function),
+            fix=unsafe_fix("Set the policy in this thread", first),
         )
 
 
@@ -104,13 +105,3 @@ def _trains_a_model_of_its_own(facts: SourceFacts, function: FunctionFacts) -> b
         and not global_policies_inside(facts, model) <= {"float32"}
         for _, model in trainings(facts)
     )
-
-
-def _fix(facts: SourceFacts, setting: Call, function: FunctionFacts) -> Fix | None:
-    """The edit that says at the start of the function what has set the policy: a statement of this file's top level,
-    whose names are known there."""
-    written = statement_at(facts, setting.location)
-    is_whole = written is not None and written.text == text_at(facts, setting.location)
-    if written is None or not is_whole or setting.context.function is not None:
-        return None
-    return unsafe_fix("Set the policy in this thread", first_in_function(facts, function.location, written.text))

@@ -13,6 +13,7 @@ from itertools import pairwise
 from mpdoctor.facts.frozen import dataclass
 from mpdoctor.facts.location import Location
 from mpdoctor.finding import Edit
+from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.semantics.source.edits.expressions import argument_at, text_of, without_call
 from mpdoctor.semantics.source.edits.written import Written, lines_of_cell, written_at
@@ -46,6 +47,14 @@ def statement_at(facts: SourceFacts, location: Location) -> Written | None:
         return None
     column = _indent(facts, line.start) + 1
     return written_at(facts, Location(facts.path, line.start, column, line.end, line.end_column))
+
+
+def statement_at_top(facts: SourceFacts, call: Call) -> str:
+    """The text of a call that is a statement of this file's top level, whose names all its functions know; "" for any
+    other."""
+    written = statement_at(facts, call.location) if call.context.function is None else None
+    is_whole = written is not None and written.text == text_of(facts, call.location)
+    return written.text if written is not None and is_whole else ""
 
 
 def without_statement(facts: SourceFacts, location: Location) -> Edit | None:
