@@ -1,6 +1,6 @@
 """Everything of mpdoctor that differs on a GPU, in one command, on one page.
 
-What was seen on one stands in docs/accuracy.md. On a machine that has a GPU, with TensorFlow and a checkout of this
+What was seen on one stands in docs/measurements.md. On a machine that has a GPU, with TensorFlow and a checkout of this
 repository,
 
     python -m benchmarks.on_a_gpu --output on_a_gpu.md

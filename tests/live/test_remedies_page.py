@@ -1,4 +1,4 @@
-"""What docs/accuracy.md says of remedies: every rule stands under the one way in which its remedy is known."""
+"""What docs/measurements.md says of remedies: every rule stands under the one way in which its remedy is known."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mpdoctor.rules.registry import all_rules
 
 pytestmark = pytest.mark.fast
 
-PAGE = (Path(__file__).parents[2] / "docs" / "accuracy.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "measurements.md").read_text(encoding="utf-8")
 TRIED = ("remedies=remedies_to_report(training)", "remedy in training.remedies")
 COLUMNS = 4
 

@@ -123,7 +123,7 @@ def main() -> None:
     runs.set_defaults(does=run)
     tables = commands.add_parser("table", help="the counts, in Markdown")
     tables.add_argument("results", type=Path, nargs="+")
-    tables.add_argument("--page", type=Path, help="write them into this page instead: docs/accuracy.md")
+    tables.add_argument("--page", type=Path, help="write them into this page instead: docs/measurements.md")
     tables.set_defaults(does=table)
     judges = commands.add_parser("judge", help="compare what was kept of a run anew, and write the results over")
     judges.add_argument("results", type=Path)

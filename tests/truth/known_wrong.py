@@ -1,4 +1,4 @@
-"""What mpdoctor is known to get wrong on these scripts: counted, shown in docs/accuracy.md, and left out of the shares.
+"""What mpdoctor is known to get wrong on these scripts: shown in docs/measurements.md, and left out of its shares.
 
 An entry that is right by now is one to delete: `python -m tests.truth table` and the sample in test_truth.py say which.
 """

@@ -271,7 +271,7 @@ def test_entries_of_the_known_are_of_scripts_that_are_made() -> None:
 
 
 def test_the_page_shows_all_that_is_known_to_be_wrong() -> None:
-    page = (DOCS / "accuracy.md").read_text(encoding="utf-8")
+    page = (DOCS / "measurements.md").read_text(encoding="utf-8")
     for entry in KNOWN_WRONG:
         row = re.compile(rf"\| `{entry.kind}`[^|]*\| {entry.keras or 'both'} \| {entry.claim.partition('_')[0]} \|")
         assert [line for line in page.splitlines() if row.match(line) and entry.instead in line], entry
@@ -289,7 +289,7 @@ def test_no_set_is_smaller_than_one_layer() -> None:
 
 
 def test_the_counts_are_written_between_their_marks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    page, results = tmp_path / "accuracy.md", tmp_path / "results.jsonl"
+    page, results = tmp_path / "measurements.md", tmp_path / "results.jsonl"
     page.write_text(f"before\n{BEGIN}\nold counts\n{END}\nafter\n", encoding="utf-8")
     results.write_text(f"{line_from_outcome(CLEAN)}\n", encoding="utf-8")
     monkeypatch.setattr("sys.argv", ["truth", "table", str(results), "--page", str(page)])
