@@ -234,7 +234,7 @@ def policies_by_importers(project: Iterable[SourceFacts]) -> dict[str, tuple[str
 
 
 def _without_events(facts: SourceFacts) -> SourceFacts:
-    from mpdoctor.semantics.source.programs.written_files import saved_files_from_events
+    from mpdoctor.semantics.source.programs.saving.written_files import saved_files_from_events
 
     makings, policies = makings_from_events(facts), facts.policies_from_events()
     return dataclasses.replace(

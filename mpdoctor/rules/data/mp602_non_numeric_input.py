@@ -53,8 +53,8 @@ from mpdoctor.program.values import Api, Value, options
 from mpdoctor.semantics.source.layers.layer_order import INPUTS
 from mpdoctor.semantics.source.layers.model_layers import layer_name
 from mpdoctor.semantics.source.layers.preceding_layers import layers_of_sequential
-from mpdoctor.semantics.source.programs.array_contents import non_numeric_content
-from mpdoctor.semantics.source.programs.training_data import behind, fed_values
+from mpdoctor.semantics.source.programs.data.array_contents import non_numeric_content
+from mpdoctor.semantics.source.programs.data.training_data import behind, fed_values
 
 SEVERITY = Severity.ERROR
 FAILS_IN = ("model", "training")

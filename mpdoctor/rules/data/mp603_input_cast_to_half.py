@@ -54,15 +54,15 @@ from mpdoctor.program.user_definitions import Parameter
 from mpdoctor.program.values import Api, Collection, Value, is_api, options, walk
 from mpdoctor.semantics.source.edits.expressions import dtype_named_instead, unsafe_fix
 from mpdoctor.semantics.source.optimizers.gradients import applied_gradients, target
-from mpdoctor.semantics.source.programs.array_contents import FILLED
-from mpdoctor.semantics.source.programs.models import is_model
-from mpdoctor.semantics.source.programs.training_data import (
+from mpdoctor.semantics.source.programs.data.array_contents import FILLED
+from mpdoctor.semantics.source.programs.data.training_data import (
     FEEDING,
     behind,
     fed_values,
     mapped_functions,
     widened_by_maps,
 )
+from mpdoctor.semantics.source.programs.models import is_model
 
 SEVERITY = Severity.WARNING
 FIXES = ("unsafe",)

@@ -55,7 +55,7 @@ from mpdoctor.semantics.source.edits.expressions import replaced, unsafe_fix
 from mpdoctor.semantics.source.edits.made.models import build_call_written
 from mpdoctor.semantics.source.layers.model_layers import half_policy_calls, policies_inside, policies_set
 from mpdoctor.semantics.source.programs.branches import happen_together
-from mpdoctor.semantics.source.programs.saved_files import text_written
+from mpdoctor.semantics.source.programs.saving.saved_files import text_written
 from mpdoctor.semantics.wording import listed
 
 SEVERITY = Severity.WARNING

@@ -58,7 +58,7 @@ from mpdoctor.program.values import walk
 from mpdoctor.semantics.live.loaded_layers import layers_inside
 from mpdoctor.semantics.source.layers.model_layers import trainings
 from mpdoctor.semantics.source.layers.untrained_models import is_frozen
-from mpdoctor.semantics.source.programs.saved_files import loads, policies_in_file, training_of
+from mpdoctor.semantics.source.programs.saving.saved_files import loads, policies_in_file, training_of
 
 SEVERITY = Severity.WARNING
 EXPLAINS = {"MP209": "model", "MP309": "model"}

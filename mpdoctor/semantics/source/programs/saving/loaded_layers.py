@@ -23,7 +23,7 @@ from mpdoctor.semantics.source.layers.model_layers import (
     trainings,
 )
 from mpdoctor.semantics.source.programs.branches import exclude_each_other, happen_together
-from mpdoctor.semantics.source.programs.saved_files import writers_of
+from mpdoctor.semantics.source.programs.saving.saved_files import writers_of
 
 HALF = "mixed_float16"
 _FITTING = ("fit", "fit_generator", "train_on_batch")

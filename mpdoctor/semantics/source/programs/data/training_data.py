@@ -9,8 +9,8 @@ from mpdoctor.program.instances import class_of, is_call_of
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Defined, FunctionFacts
 from mpdoctor.program.values import Api, Attribute, Collection, Item, Known, Value, known, leaves, options
+from mpdoctor.semantics.source.programs.data.pandas_tables import whole_table
 from mpdoctor.semantics.source.programs.models import is_model
-from mpdoctor.semantics.source.programs.pandas_tables import whole_table
 
 MOST_NESTED = 8
 FEEDING = ("fit", "train_on_batch", "fit_generator")

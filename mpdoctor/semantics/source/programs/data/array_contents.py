@@ -21,7 +21,7 @@ from mpdoctor.program.values import (
     options,
 )
 from mpdoctor.semantics.source.programs.branches import happen_together
-from mpdoctor.semantics.source.programs.pandas_tables import (
+from mpdoctor.semantics.source.programs.data.pandas_tables import (
     READ,
     WRITTEN_OUT,
     is_column_of_text,
