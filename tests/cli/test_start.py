@@ -48,9 +48,9 @@ def imported(arguments: list[str], directory: Path) -> list[str]:
     [
         (["--version"], 8),
         (["explain", "MP201"], 142),
-        (["rules"], 377),
-        (["check", "--static", "--output-format=concise", "mixed.py"], 476),
-        (["check", "--static", "--output-format=concise", "."], 495),
+        (["rules"], 378),
+        (["check", "--static", "--output-format=concise", "mixed.py"], 477),
+        (["check", "--static", "--output-format=concise", "."], 496),
         (["check", "--static", "--output-format=concise", "plain"], 202),
     ],
     ids=lambda given: " ".join(given) if isinstance(given, list) else str(given),

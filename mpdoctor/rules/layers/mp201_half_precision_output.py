@@ -57,10 +57,10 @@ from mpdoctor.program.user_definitions import Defined, FunctionFacts, Instance, 
 from mpdoctor.program.values import Api, Attribute, Item, Value, is_api, known, options
 from mpdoctor.semantics.source.edits.expressions import unsafe_fix
 from mpdoctor.semantics.source.edits.float32.outputs import output_in_float32
+from mpdoctor.semantics.source.function_names import function_or_activation_named
 from mpdoctor.semantics.source.layers.output_activations import activations_of_outputs
 from mpdoctor.semantics.source.layers.output_layers import (
     activation_of,
-    function_behind,
     hands_on,
     output_layers,
     sixteen_bit_output,
@@ -98,7 +98,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
                 yield from _findings_of_layer(facts, layer, cast_by_program)
         for output, dtype in () if cast_by_program else computed_outputs(facts, model):
             if output not in unread.tensors:
-                name = text_at(facts, output.location) or function_behind(output)
+                name = text_at(facts, output.location) or function_or_activation_named(output)
                 message = _message(f"`{name}`" if name else "this line", dtype)
                 yield Finding(message, _help_for_computed(output), output.location)
 
@@ -127,7 +127,7 @@ def _evidence_of(*activations: str) -> dict[str, str]:
 
 
 def _help_for_computed(output: Value) -> str:
-    function = function_behind(output)
+    function = function_or_activation_named(output)
     if function in PROBABILITIES:
         return f"Cast what goes into `{function}`, not what comes out: `tf.cast(…, tf.float32)`."
     return (

@@ -65,6 +65,7 @@ from mpdoctor.semantics.live.errors.dtype_error_causes import is_float32_state, 
 from mpdoctor.semantics.live.errors.error_texts import evidence_of, place_of_failure
 from mpdoctor.semantics.source.edits.expressions import name_at, safe_fix
 from mpdoctor.semantics.source.edits.names import cast
+from mpdoctor.semantics.source.function_names import function_named
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype, policies_of_instances
 from mpdoctor.semantics.source.layers.later_inputs import given as given_to
 from mpdoctor.semantics.source.layers.later_inputs import is_later_input
@@ -77,7 +78,6 @@ from mpdoctor.semantics.source.layers.mixed_operands import (
     without_numbers,
 )
 from mpdoctor.semantics.source.layers.output_layers import SIXTEEN_BITS
-from mpdoctor.semantics.source.numbers.epsilon_guards import function_named
 from mpdoctor.semantics.wording import place_of
 
 SEVERITY = Severity.ERROR

@@ -68,6 +68,7 @@ from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Api, Value, is_api, options, walk
 from mpdoctor.semantics.source.edits.expressions import unsafe_fix, with_keyword
 from mpdoctor.semantics.source.edits.named_numbers import number_replaced
+from mpdoctor.semantics.source.function_names import function_named, functions_called
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
 from mpdoctor.semantics.source.layers.output_activations import activations_of
 from mpdoctor.semantics.source.numbers.constants import BELOW_ONE, NO_RECIPROCAL, VANISHES, numbers_from_value, written
@@ -81,8 +82,6 @@ from mpdoctor.semantics.source.numbers.epsilon_guards import (
     ROOT,
     ROOT_DIVISOR,
     User,
-    function_named,
-    functions_called,
     guards,
     same_added_above,
     upper_bounds,

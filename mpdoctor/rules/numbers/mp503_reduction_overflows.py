@@ -69,10 +69,10 @@ from mpdoctor.semantics.source.edits.float32.softmax import softmax_instead
 from mpdoctor.semantics.source.edits.layers import in_float32
 from mpdoctor.semantics.source.edits.names import cast_argument, cast_around
 from mpdoctor.semantics.source.edits.uses import meets_others
+from mpdoctor.semantics.source.function_names import function_named
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
 from mpdoctor.semantics.source.layers.layer_policies import half_dtype_of_layer
 from mpdoctor.semantics.source.layers.weight_values import is_made_of_weights
-from mpdoctor.semantics.source.numbers.epsilon_guards import function_named
 from mpdoctor.semantics.source.numbers.precision import precision_of
 from mpdoctor.semantics.source.numbers.reductions import EXPONENTIAL, GRAM, NORM, SQUARE, SUM, reductions
 from mpdoctor.semantics.source.numbers.value_counts import is_over_short_rows, large_means, large_pooling

@@ -57,10 +57,10 @@ from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Api, Collection, Item, Value, is_api, options
 from mpdoctor.semantics.live.hidden_overflows import finding_of_lost_wave
+from mpdoctor.semantics.source.function_names import function_named, functions_called
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
 from mpdoctor.semantics.source.layers.later_inputs import given_in_calls
 from mpdoctor.semantics.source.numbers.constants import CASTS, numbers_from_value
-from mpdoctor.semantics.source.numbers.epsilon_guards import function_named, functions_called
 from mpdoctor.semantics.source.numbers.precision import precision_of
 from mpdoctor.semantics.source.numbers.tensor_shapes import sizes_named
 

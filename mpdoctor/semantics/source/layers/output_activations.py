@@ -8,9 +8,9 @@ from mpdoctor.program.instances import class_of, is_call_of
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Instance
 from mpdoctor.program.values import Api, Value, known, leaves, options
+from mpdoctor.semantics.source.function_names import function_or_activation_named
 from mpdoctor.semantics.source.layers.output_layers import (
     MOST_NESTED,
-    function_behind,
     keeps_dtype,
     output_layers,
 )
@@ -31,7 +31,7 @@ def _activations_of_one(facts: SourceFacts, value: Value, depth: int, in_graph: 
     made_by = value.callee if isinstance(value, Call) else None
     if isinstance(made_by, (Call, Instance)):
         return activations_of_outputs(facts, made_by, depth, in_graph)
-    return {function_behind(value) if in_graph else ""}
+    return {function_or_activation_named(value) if in_graph else ""}
 
 
 def _activations_of_model(facts: SourceFacts, model: Value, depth: int, in_graph: bool) -> set[str]:
@@ -46,7 +46,7 @@ def _activations_of_model(facts: SourceFacts, model: Value, depth: int, in_graph
         return {""}
     outputs = list(leaves(model.argument(1, "outputs"))) if is_call_of(model, "keras.Model") else []
     if in_graph and any(map(keeps_dtype, outputs)):
-        return set(map(function_behind, outputs))
+        return set(map(function_or_activation_named, outputs))
     return {activation_given(layer) for layer in output_layers(facts, model) or [model]}
 
 

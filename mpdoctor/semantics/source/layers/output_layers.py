@@ -16,6 +16,7 @@ from mpdoctor.program.policy_settings import UNSURE
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import ClassFacts
 from mpdoctor.program.values import Api, Collection, Value, is_api, known, leaves, options
+from mpdoctor.semantics.source.function_names import function_or_activation_named
 from mpdoctor.semantics.source.programs.branches import may_be_reached_by
 
 SIXTEEN_BITS = {
@@ -30,7 +31,6 @@ MOST_NESTED = 8
 _KEEPING_DTYPE = frozenset(
     ("softmax", "sigmoid", "tanh", "relu", "log_softmax", "squeeze", "expand_dims", "reshape", "transpose", "identity")
 )
-_PLACES = ("tensorflow", "tensorflow.nn", "tensorflow.math", "keras.ops", "keras.backend", "keras.activations")
 
 
 def output_layers(facts: SourceFacts, model: Call, depth: int = 0) -> list[Call]:
@@ -237,15 +237,7 @@ def layers_behind(outputs: Value | None, depth: int = 0) -> list[Call]:
 
 
 def keeps_dtype(value: Value) -> bool:
-    return function_behind(value) in _KEEPING_DTYPE
-
-
-def function_behind(value: Value) -> str:
-    """ "softmax" of a call of `tf.nn.softmax`, `keras.ops.softmax` and the like; "" of other values."""
-    if not isinstance(value, Call) or not isinstance(value.callee, Api):
-        return ""
-    place, _, name = public_name(value.callee.name).rpartition(".")
-    return name if place in _PLACES else ""
+    return function_or_activation_named(value) in _KEEPING_DTYPE
 
 
 def first_of(call: Call) -> Value | None:

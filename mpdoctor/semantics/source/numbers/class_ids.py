@@ -11,9 +11,9 @@ from mpdoctor.program.instances import class_of, is_call_of
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import FunctionFacts, Instance, Parameter
 from mpdoctor.program.values import Api, Collection, Item, Value, is_api, known, options, walk
+from mpdoctor.semantics.source.function_names import function_named, functions_called
 from mpdoctor.semantics.source.layers.output_layers import output_layers
 from mpdoctor.semantics.source.numbers.constants import CASTS, numbers_from_value
-from mpdoctor.semantics.source.numbers.epsilon_guards import function_named, functions_called
 from mpdoctor.semantics.source.numbers.losses_and_metrics import compiled, function_of, prediction_of
 
 PASSING = ("reshape", "squeeze", "expand_dims", "identity", "stop_gradient", "flatten", "maximum", "clip_by_value")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from functools import cache, lru_cache
+from functools import lru_cache
 
-from mpdoctor.knowledge.api_names import public_name
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Api, Item, Known, Value, known, options
+from mpdoctor.program.values import Item, Known, Value, known, options
+from mpdoctor.semantics.source.function_names import function_named, functions_called
 from mpdoctor.semantics.source.numbers.constants import numbers_from_value
 
 DIVISOR, ROOT_DIVISOR, LOG, ROOT, RECIPROCAL_ROOT = "divisor", "divisor under a root", "log", "root", "reciprocal root"
@@ -17,7 +17,6 @@ DIVISOR, ROOT_DIVISOR, LOG, ROOT, RECIPROCAL_ROOT = "divisor", "divisor under a 
 INVERSE = ("acos", "arccos", "asin", "arcsin")
 ADDED, BOUND = "added", "bound"
 
-_PLACES = ("tensorflow", "tensorflow.nn", "tensorflow.math", "keras.ops", "keras.ops.numpy", "keras.backend")
 _DIVIDING = ("divide", "truediv", "true_divide")
 _OF_ONE = ("reciprocal", "log", "sqrt", "rsqrt")
 _POWERS = ("pow", "power")
@@ -65,26 +64,6 @@ def upper_bounds(facts: SourceFacts) -> Iterator[tuple[str, Value, Value, User]]
             for clipped in _opened(part.operands[1]):
                 for number in _bounds(clipped, _UPPER):
                     yield use, number, clipped, user
-
-
-def function_named(value: Value) -> str:
-    """ "log" for a call of tf.math.log, K.log, ops.log; "" for other values."""
-    if not isinstance(value, Call) or not isinstance(value.callee, Api):
-        return ""
-    return _function_from_name(value.callee.name)
-
-
-@lru_cache(maxsize=1)
-def functions_called(facts: SourceFacts) -> tuple[tuple[Call, str], ...]:
-    """The calls for which there is such a name, in order, each with the name: a dozen rules ask for a few."""
-    named = ((call, function_named(call)) for call in facts.library_calls)
-    return tuple((call, name) for call, name in named if name)
-
-
-@cache
-def _function_from_name(name: str) -> str:
-    place, _, function = public_name(name).rpartition(".")
-    return function if place in _PLACES else ""
 
 
 @lru_cache(maxsize=1)

@@ -12,10 +12,10 @@ from mpdoctor.program.events import Call
 from mpdoctor.program.instances import class_of, is_call_of
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Api, Collection, Item, Value, options
+from mpdoctor.semantics.source.function_names import function_named
 from mpdoctor.semantics.source.layers.casts import is_cast
 from mpdoctor.semantics.source.layers.layer_policies import half_dtype_of_layer
 from mpdoctor.semantics.source.numbers.class_ids import PASSING, gives_floats
-from mpdoctor.semantics.source.numbers.epsilon_guards import function_named
 
 JOINING = frozenset(("Add", "Subtract", "Multiply", "Maximum", "Minimum", "Concatenate"))
 PASSING_LAYERS = HANDING_ON | JOINING | {"Masking", "Identity", "Lambda", "GlobalMaxPooling1D", "GlobalMaxPool1D"}

@@ -12,11 +12,12 @@ from mpdoctor.program.instances import class_of, is_call_of
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Defined, FunctionFacts, Parameter
 from mpdoctor.program.values import Api, Value, known, leaves, options
+from mpdoctor.semantics.source.function_names import function_or_activation_named
 from mpdoctor.semantics.source.layers.casts import is_cast
 from mpdoctor.semantics.source.layers.layer_policies import half_dtype_of_layer
 from mpdoctor.semantics.source.layers.model_layers import policies_of_layer
 from mpdoctor.semantics.source.layers.output_activations import activation_given
-from mpdoctor.semantics.source.layers.output_layers import first_of, function_behind, hands_on, is_functional
+from mpdoctor.semantics.source.layers.output_layers import first_of, hands_on, is_functional
 from mpdoctor.semantics.source.layers.preceding_layers import layers_of_sequential
 from mpdoctor.semantics.source.numbers.precision import precision_of
 from mpdoctor.semantics.source.programs.branches import may_be_reached_by
@@ -92,7 +93,7 @@ def _rounded(facts: SourceFacts, steps: Iterable[Call]) -> Rounded | None:
 
 def _activation(facts: SourceFacts, step: Call) -> tuple[str, str | None]:
     """The activation of a step, and the 16-bit dtype in which it is computed, if it is for certain."""
-    function = function_behind(step)
+    function = function_or_activation_named(step)
     if function:
         return function, precision_of(facts).half(first_of(step), step.context)
     second = known(step.argument(1, "activation")) if is_call_of(step, "keras.layers.Dense") else None
@@ -100,8 +101,8 @@ def _activation(facts: SourceFacts, step: Call) -> tuple[str, str | None]:
 
 
 def _keeps_numbers(facts: SourceFacts, step: Call) -> bool:
-    if is_cast(step) or function_behind(step):
-        return is_cast(step) or function_behind(step) in _KEEPING_NUMBERS
+    if is_cast(step) or function_or_activation_named(step):
+        return is_cast(step) or function_or_activation_named(step) in _KEEPING_NUMBERS
     name = public_name(step.callee.name).rpartition(".")[2] if isinstance(step.callee, Api) else ""
     is_linear = name == "Identity" or (name == "Activation" and known(step.argument(0, "activation")) == "linear")
     return is_linear or (hands_on(step) and not name.startswith(_AVERAGING)) or _is_lambda_that_casts(facts, step)
@@ -111,7 +112,7 @@ def _gives_float32(facts: SourceFacts, step: Call) -> bool:
     if is_cast(step):
         return dtype_named(step.argument(1, "dtype"), facts.keras) == "float32"
     return _is_lambda_that_casts(facts, step) or (
-        not function_behind(step) and policies_of_layer(facts, step) == ("float32",)
+        not function_or_activation_named(step) and policies_of_layer(facts, step) == ("float32",)
     )
 
 

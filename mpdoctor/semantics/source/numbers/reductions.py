@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Collection, Item, Known, Value, known, options
+from mpdoctor.semantics.source.function_names import function_named, functions_called
 from mpdoctor.semantics.source.numbers.constants import LARGEST, numbers_from_value
-from mpdoctor.semantics.source.numbers.epsilon_guards import function_named, functions_called
 from mpdoctor.semantics.source.numbers.losses_and_metrics import WITH_LOGITS, is_loss_function, is_loss_object
 from mpdoctor.semantics.source.numbers.value_bounds import bound_of
 

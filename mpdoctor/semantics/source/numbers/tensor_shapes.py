@@ -11,10 +11,10 @@ from mpdoctor.program.instances import class_of, is_call_of
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import ClassFacts, FunctionFacts, Parameter
 from mpdoctor.program.values import Attribute, Collection, Earlier, Item, Value, known, options, walk
+from mpdoctor.semantics.source.function_names import function_named
 from mpdoctor.semantics.source.layers.model_layers import layer_name
 from mpdoctor.semantics.source.layers.preceding_layers import layers_of_sequential
 from mpdoctor.semantics.source.numbers.constants import numbers_from_value
-from mpdoctor.semantics.source.numbers.epsilon_guards import function_named
 
 Shape = tuple["int | None", ...]  # with the batch; None: as many as there are
 DEEPEST = 60  # layers

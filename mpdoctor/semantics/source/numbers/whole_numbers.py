@@ -12,8 +12,8 @@ from functools import lru_cache
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Api, Attribute, Item, Value, options
+from mpdoctor.semantics.source.function_names import function_named, functions_called
 from mpdoctor.semantics.source.layers.casts import is_cast
-from mpdoctor.semantics.source.numbers.epsilon_guards import function_named, functions_called
 
 # The argument that has to be integers. keras.ops casts what it is given, and takes floats there.
 PLACES = {

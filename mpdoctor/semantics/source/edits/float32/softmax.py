@@ -8,7 +8,7 @@ from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Value, known, options
 from mpdoctor.semantics.source.edits.expressions import argument_at, argument_text, holds, replaced, text_of
 from mpdoctor.semantics.source.edits.names import advice_in_names_of, name_of
-from mpdoctor.semantics.source.numbers.epsilon_guards import function_named
+from mpdoctor.semantics.source.function_names import function_named
 
 FUNCTION = "tf.nn.softmax"
 
