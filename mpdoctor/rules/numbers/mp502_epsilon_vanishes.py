@@ -68,7 +68,7 @@ from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Api, Value, is_api, options, walk
 from mpdoctor.semantics.source.edits.expressions import unsafe_fix, with_keyword
 from mpdoctor.semantics.source.edits.named_numbers import number_replaced
-from mpdoctor.semantics.source.function_names import function_named, functions_called
+from mpdoctor.semantics.source.function_names import functions_called
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
 from mpdoctor.semantics.source.layers.output_activations import activations_of
 from mpdoctor.semantics.source.numbers.constants import BELOW_ONE, NO_RECIPROCAL, VANISHES, numbers_from_value, written
@@ -81,6 +81,7 @@ from mpdoctor.semantics.source.numbers.epsilon_guards import (
     RECIPROCAL_ROOT,
     ROOT,
     ROOT_DIVISOR,
+    Guard,
     User,
     guards,
     same_added_above,
@@ -159,107 +160,110 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 def _guards_that_vanish(facts: SourceFacts) -> Iterator[Finding]:
     """Numbers that protect a divisor, a root or a logarithm from 0."""
     precision = precision_of(facts)
-    for use, how, number, guarded, user in guards(facts):
-        largest = max(numbers_from_value(number))
-        if not 0 < largest < NO_RECIPROCAL or asks_for_dtype(user.context):
-            continue
-        if precision.dtype(guarded, user.context) != "float16":
+    for guard in guards(facts):
+        largest, context = max(numbers_from_value(guard.number)), guard.user.context
+        is_too_small = 0 < largest < NO_RECIPROCAL and not asks_for_dtype(context)
+        if not is_too_small or precision.dtype(guard.guarded, context) != "float16":
             continue
         if largest <= VANISHES:
-            message = f"{written(largest)} is 0 in float16 and protects against nothing: {WITHOUT_GUARD[use]}."
-            fix = _fix(facts, use, number, guarded, user)
-            used_at = _used_at(use, guarded, user)
             yield Finding(
-                message, _help(facts, use, number, guarded, user), guarded.location, fix=fix, also_seen=used_at
+                f"{written(largest)} is 0 in float16 and protects against nothing: {WITHOUT_GUARD[guard.kind]}.",
+                _help(facts, guard),
+                guard.guarded.location,
+                fix=_fix(facts, guard),
+                also_seen=_used_at(guard),
             )
-        elif use != ROOT and (use, how) != (LOG, BOUND) and _is_differentiated(facts, use, user):
+        elif guard.kind != ROOT and (guard.kind, guard.way) != (LOG, BOUND) and _is_differentiated(facts, guard):
             yield Finding(
                 f"The reciprocal of {written(largest)} is infinite in float16: near 0 this expression's gradient is "
                 "inf or NaN.",
-                _help(facts, use, number, guarded, user),
-                guarded.location,
+                _help(facts, guard),
+                guard.guarded.location,
                 severity=Severity.WARNING,
-                fix=_fix(facts, use, number, guarded, user),
+                fix=_fix(facts, guard),
             )
 
 
-def _is_differentiated(facts: SourceFacts, use: str, user: User) -> bool:
+def _is_differentiated(facts: SourceFacts, guard: Guard) -> bool:
     """Whether a gradient divides by more than the root itself: not where none goes through the divisor."""
-    if use == ROOT_DIVISOR and divides_by_stopped(user):
+    if guard.kind == ROOT_DIVISOR and divides_by_stopped(guard.user):
         return False
-    return has_gradient(user) and not is_stopped_behind(facts, user)
+    return has_gradient(guard.user) and not is_stopped_behind(facts, guard.user)
 
 
-def _used_at(use: str, guarded: Value, user: User) -> tuple[AlsoSeen, ...]:
+def _used_at(guard: Guard) -> tuple[AlsoSeen, ...]:
     """The line that trusts in the guard, where that is another one: a run shows what breaks there."""
-    made, used = guarded.location, user.location
+    made, used = guard.guarded.location, guard.user.location
     if made is None or used is None or (made.path, made.line) == (used.path, used.line):
         return ()
-    return (AlsoSeen("MP502", "source", USED_HERE.get(use, DIVIDED_HERE), used.path, used.line),)
+    return (AlsoSeen("MP502", "source", USED_HERE.get(guard.kind, DIVIDED_HERE), used.path, used.line),)
 
 
-def _fix(facts: SourceFacts, use: str, number: Value, guarded: Value, user: User) -> Fix | None:
+def _fix(facts: SourceFacts, guard: Guard) -> Fix | None:
     """The edit that writes a number that float16 holds. For a divisor no number is right unless it is added to the
     dividend as well, and for a softmax none restores the digits that are lost."""
-    above = same_added_above(number, user) if use == DIVISOR else None
+    number, place = guard.number, guard.guarded.location
+    above = same_added_above(number, guard.user) if guard.kind == DIVISOR else None
     if above is not None:
-        places = [guarded.location, user.location]
+        places = [place, guard.user.location]
         numbers = [number] if number.location == above.location else [number, above]
         return unsafe_fix("Write 1e-3", *(number_replaced(facts, each, places, "1e-3") for each in numbers))
-    if use == DIVISOR:
+    if guard.kind == DIVISOR or _is_log_of_softmax(facts, guard):
         return None
-    if use == LOG and any(_is_softmax(facts, value) for value in walk(guarded)):
-        return None
-    enough = "1e-3" if use == RECIPROCAL_ROOT else "1e-4"
-    return unsafe_fix(f"Write {enough}", number_replaced(facts, number, [guarded.location], enough))
+    enough = "1e-3" if guard.kind == RECIPROCAL_ROOT else "1e-4"
+    return unsafe_fix(f"Write {enough}", number_replaced(facts, number, [place], enough))
 
 
 def _bounds_that_vanish(facts: SourceFacts) -> Iterator[Finding]:
     """Numbers that keep a probability below 1."""
     precision = precision_of(facts)
-    for use, number, clipped, user in upper_bounds(facts):
-        dtype = precision.half(clipped, user.context)
-        distance = 1 - max(numbers_from_value(number))
-        if dtype is not None and 0 < distance <= BELOW_ONE[dtype] and not asks_for_dtype(user.context):
-            of_probability = use in (LOG, DIVISOR)
-            if not of_probability and (not has_gradient(user) or is_stopped_behind(facts, user)):
-                continue
-            then = f"so `1 - p` can be 0 here: {WITHOUT_GUARD[use]}" if of_probability else AT_ONE.format(use)
-            loss = ", or use the loss that works on logits" if of_probability else ""
-            yield Finding(
-                f"1 - {written(distance)} is 1.0 in {dtype}, {then}.",
-                f"Compute this in float32 (`tf.cast(…, tf.float32)`){loss}.",
-                clipped.location,
-                also_seen=_used_at(use, clipped, user),
-            )
+    for guard in upper_bounds(facts):
+        dtype = precision.half(guard.guarded, guard.user.context)
+        distance = 1 - max(numbers_from_value(guard.number))
+        if dtype is None or not 0 < distance <= BELOW_ONE[dtype] or asks_for_dtype(guard.user.context):
+            continue
+        if guard.kind in (LOG, DIVISOR):
+            then = f"so `1 - p` can be 0 here: {WITHOUT_GUARD[guard.kind]}"
+            instead = ", or use the loss that works on logits"
+        elif has_gradient(guard.user) and not is_stopped_behind(facts, guard.user):
+            then, instead = AT_ONE.format(guard.kind), ""
+        else:
+            continue
+        yield Finding(
+            f"1 - {written(distance)} is 1.0 in {dtype}, {then}.",
+            f"Compute this in float32 (`tf.cast(…, tf.float32)`){instead}.",
+            guard.guarded.location,
+            also_seen=_used_at(guard),
+        )
 
 
-def _help(facts: SourceFacts, use: str, number: Value, guarded: Value, user: User) -> str:
-    if use == LOG and any(_is_softmax(facts, value) for value in walk(guarded)):
+def _help(facts: SourceFacts, guard: Guard) -> str:
+    if _is_log_of_softmax(facts, guard):
         return OF_SOFTMAX
-    if use != DIVISOR:
-        return HELP[use]
-    if _has_logarithm_taken(facts, user):
+    return _help_for_divisor(facts, guard) if guard.kind == DIVISOR else HELP[guard.kind]
+
+
+def _help_for_divisor(facts: SourceFacts, guard: Guard) -> str:
+    if _has_logarithm_taken(facts, guard.user):
         return OF_QUOTIENT
-    if same_added_above(number, user) is not None:
+    if same_added_above(guard.number, guard.user) is not None:
         return OF_SMOOTHED
-    written_down = expression_at(facts, user.location)
-    if isinstance(written_down, ast.BinOp) and isinstance(written_down.op, ast.Div):
-        above, below = ast.unparse(written_down.left), ast.unparse(without_guard(written_down.right, number, guarded))
-        place = "ops" if "ops." in f"{above} {below}" else "tf.math"
-        return f"Write `{place}.divide_no_nan({above}, {below})`: {NO_NAN}"
-    return (
-        f"Divide with `tf.math.divide_no_nan`, and leave out the {written(max(numbers_from_value(number)))}: {NO_NAN}"
-    )
+    quotient = expression_at(facts, guard.user.location)
+    if not isinstance(quotient, ast.BinOp) or not isinstance(quotient.op, ast.Div):
+        largest = written(max(numbers_from_value(guard.number)))
+        return f"Divide with `tf.math.divide_no_nan`, and leave out the {largest}: {NO_NAN}"
+    above, below = ast.unparse(quotient.left), ast.unparse(without_guard(quotient.right, guard))
+    place = "ops" if "ops." in f"{above} {below}" else "tf.math"
+    return f"Write `{place}.divide_no_nan({above}, {below})`: {NO_NAN}"
 
 
 def _has_logarithm_taken(facts: SourceFacts, quotient: User) -> bool:
-    return any(
-        option is quotient
-        for call in facts.library_calls
-        if function_named(call) == "log"
-        for option in options(call.argument(0, "x"))
-    )
+    logarithms = (call for call, name in functions_called(facts) if name == "log")
+    return any(option is quotient for call in logarithms for option in options(call.argument(0, "x")))
+
+
+def _is_log_of_softmax(facts: SourceFacts, guard: Guard) -> bool:
+    return guard.kind == LOG and any(_is_softmax(facts, value) for value in walk(guard.guarded))
 
 
 def _is_softmax(facts: SourceFacts, value: Value) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from functools import lru_cache
+from typing import NamedTuple, TypeGuard
 
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts
@@ -18,7 +19,7 @@ INVERSE = ("acos", "arccos", "asin", "arcsin")
 ADDED, BOUND = "added", "bound"
 
 _DIVIDING = ("divide", "truediv", "true_divide")
-_OF_ONE = ("reciprocal", "log", "sqrt", "rsqrt")
+_OF_ONE = {"reciprocal": DIVISOR, "log": LOG, "sqrt": ROOT, "rsqrt": RECIPROCAL_ROOT}  # functions of one argument
 _POWERS = ("pow", "power")
 _EXPONENTS = {0.5: ROOT, -0.5: RECIPROCAL_ROOT, -1: DIVISOR}
 _PASSING = ("reshape", "expand_dims", "squeeze", "identity", "stop_gradient", "transpose", "cast")
@@ -30,76 +31,100 @@ _NAMES = {1: ("clip_value_min", "min_value", "x_min"), 2: ("clip_value_max", "ma
 LEAST_OF_NOTE = 1e-4  # another constant from here on keeps the sum away from 0 by itself
 MOST_FACTORS = 3
 User = Operation | Call
-Guard = tuple[str, str, Value, Value, User]
+
+
+class Use(NamedTuple):
+    """A value of which one number must not be reached: a divisor, or what a root or a logarithm is taken of.
+
+    kind
+        DIVISOR, LOG, ROOT, RECIPROCAL_ROOT; of a guard also ROOT_DIVISOR, or the name of an inverse function.
+    """
+
+    kind: str
+    value: Value
+    user: User
+
+
+class Guard(NamedTuple):
+    """A small number that keeps a value away from 0, or from 1.
+
+    kind
+        How the guarded value is used, as in `Use`.
+    way
+        ADDED or BOUND.
+    """
+
+    kind: str
+    way: str
+    number: Value
+    guarded: Value
+    user: User
 
 
 def guards(facts: SourceFacts) -> Iterator[Guard]:
-    """(where it is used, how, the number, the guarded value, what uses it) for every number that stands guard."""
-    for use, argument, user in _uses(facts):
-        for part in _factors(argument) if use == DIVISOR else _opened(argument):
-            if use == DIVISOR and _is_root(part):
-                yield from _guards_in(ROOT_DIVISOR, _first(part), user)
-            yield from _guards_in(use, part, user)
+    """Every number that keeps a divisor, a root or a logarithm away from 0."""
+    for use in _uses(facts):
+        for part in _factors(use.value) if use.kind == DIVISOR else _opened(use.value):
+            if use.kind == DIVISOR and _is_root(part):
+                yield from _guards_in(ROOT_DIVISOR, _first(part), use.user)
+            yield from _guards_in(use.kind, part, use.user)
 
 
 def divisors(facts: SourceFacts) -> Iterator[Value]:
     """Everything that is divided by; for `tf.math.rsqrt(x)` the value under the root."""
-    return (value for use, value, _ in _uses(facts) if use in (DIVISOR, RECIPROCAL_ROOT))
+    return (use.value for use in _uses(facts) if use.kind in (DIVISOR, RECIPROCAL_ROOT))
 
 
-def upper_bounds(facts: SourceFacts) -> Iterator[tuple[str, Value, Value, User]]:
-    """(how it is used, number, clipped value, what uses it) where `log(1 - p)`, a division by `1 - p` or `acos(p)`
-    trusts in p staying below 1. Of inverse functions how it is used is their name."""
+def upper_bounds(facts: SourceFacts) -> Iterator[Guard]:
+    """Every number that keeps a value p below 1 for `log(1 - p)`, a division by `1 - p` or `acos(p)`."""
     for call, name in functions_called(facts):
         if name in INVERSE:
-            for clipped in _opened(_first(call)):
-                for number in _bounds(clipped, _UPPER):
-                    yield call.method, number, clipped, call
-    for use, argument, user in _uses(facts):
-        for part in _opened(argument):
-            if use not in (LOG, DIVISOR) or not isinstance(part, Operation) or part.operator != "-":
-                continue
-            if len(part.operands) != 2 or known(part.operands[0]) not in (1, 1.0):
-                continue
-            for clipped in _opened(part.operands[1]):
-                for number in _bounds(clipped, _UPPER):
-                    yield use, number, clipped, user
+            yield from _upper_bounds_of(_first(call), call.method, call)
+    for use in _uses(facts):
+        if use.kind in (LOG, DIVISOR):
+            for part in _opened(use.value):
+                if _is_taken_from_one(part):
+                    yield from _upper_bounds_of(part.operands[1], use.kind, use.user)
+
+
+def _upper_bounds_of(value: Value | None, kind: str, user: User) -> Iterator[Guard]:
+    for clipped in _opened(value):
+        for number in _bounds(clipped, _UPPER):
+            yield Guard(kind, BOUND, number, clipped, user)
+
+
+def _is_taken_from_one(value: Value) -> TypeGuard[Operation]:
+    """Whether it is `1 - p`."""
+    if not isinstance(value, Operation) or value.operator != "-" or len(value.operands) != 2:
+        return False
+    return known(value.operands[0]) in (1, 1.0)
 
 
 @lru_cache(maxsize=1)
-def _uses(facts: SourceFacts) -> tuple[tuple[str, Value, User], ...]:
-    return tuple(_found_uses(facts))
+def _uses(facts: SourceFacts) -> tuple[Use, ...]:
+    in_operations = map(_use_in_operation, facts.operations)
+    in_calls = (_use_in_call(call, name) for call, name in functions_called(facts))
+    return tuple(use for use in (*in_operations, *in_calls) if use is not None)
 
 
-def _found_uses(facts: SourceFacts) -> Iterator[tuple[str, Value, User]]:
-    yield from _in_operations(facts)
-    yield from _in_calls(facts)
+def _use_in_operation(operation: Operation) -> Use | None:
+    if len(operation.operands) != 2:
+        return None
+    if operation.operator == "/":
+        return Use(DIVISOR, operation.operands[1], operation)
+    kind = _kind_of_power(operation.operands[1]) if operation.operator == "**" else None
+    return Use(kind, operation.operands[0], operation) if kind is not None else None
 
 
-def _in_operations(facts: SourceFacts) -> Iterator[tuple[str, Value, User]]:
-    for operation in facts.operations:
-        if operation.operator == "/" and len(operation.operands) == 2:
-            yield DIVISOR, operation.operands[1], operation
-        elif operation.operator == "**" and len(operation.operands) == 2:
-            use = _kind_of_power(operation.operands[1])
-            if use is not None:
-                yield use, operation.operands[0], operation
-
-
-def _in_calls(facts: SourceFacts) -> Iterator[tuple[str, Value, User]]:
-    for call, name in functions_called(facts):
-        first = _first(call) if name in _OF_ONE else None
-        divisor = call.argument(1) if name in _DIVIDING else None
-        if divisor is not None:
-            yield DIVISOR, divisor, call
-        elif name == "reciprocal" and first is not None:
-            yield DIVISOR, first, call
-        elif name in _POWERS and (use := _kind_of_power(call.argument(1, "y"))) is not None:
-            yield use, call.argument(0, "x") or call, call
-        elif name == "log" and first is not None:
-            yield LOG, first, call
-        elif name in ("sqrt", "rsqrt") and first is not None:
-            yield (ROOT if name == "sqrt" else RECIPROCAL_ROOT), first, call
+def _use_in_call(call: Call, name: str) -> Use | None:
+    if name in _POWERS:
+        kind = _kind_of_power(call.argument(1, "y"))
+        return Use(kind, call.argument(0, "x") or call, call) if kind is not None else None
+    if name in _DIVIDING:
+        kind, value = DIVISOR, call.argument(1)
+    else:
+        kind, value = _OF_ONE.get(name), _first(call) if name in _OF_ONE else None
+    return Use(kind, value, call) if kind is not None and value is not None else None
 
 
 def same_added_above(number: Value, quotient: User) -> Value | None:
@@ -117,18 +142,18 @@ def _kind_of_power(exponent: Value | None) -> str | None:
     return _EXPONENTS.get(number) if isinstance(number, (int, float)) else None
 
 
-def _guards_in(use: str, value: Value | None, user: User) -> Iterator[Guard]:
+def _guards_in(kind: str, value: Value | None, user: User) -> Iterator[Guard]:
     """The small numbers that keep a value away from 0: a lower bound of it, or a term that is added to it."""
     for part in _opened(value):
         for number in _bounds(part, _LOWER):
-            yield use, BOUND, number, part, user
+            yield Guard(kind, BOUND, number, part, user)
         terms = list(_terms(part))
         small = [term for term in terms if 0 < max(numbers_from_value(term), default=0) < LEAST_OF_NOTE]
         others = [term for term in terms if term not in small]
         if len(small) != 1 or not others or any(map(_stays_away_from_zero, others)):
             continue
         if not any(numbers_from_value(term) for term in others):
-            yield use, ADDED, small[0], part, user
+            yield Guard(kind, ADDED, small[0], part, user)
 
 
 def _stays_away_from_zero(value: Value) -> bool:
@@ -230,7 +255,7 @@ def _first(value: Value) -> Value | None:
     return value.argument(0, "x") or value.keyword("input_tensor") or value.keyword("tensor")
 
 
-def without_guard(divisor: ast.expr, number: Value, guarded: Value) -> ast.expr:
+def without_guard(divisor: ast.expr, guard: Guard) -> ast.expr:
     """`norm` of `norm + 1e-8`, of `norm + self.eps` and of `tf.maximum(norm, 1e-8)`."""
     if isinstance(divisor, ast.BinOp) and isinstance(divisor.op, ast.Add):
         parts = [divisor.left, divisor.right]
@@ -238,12 +263,10 @@ def without_guard(divisor: ast.expr, number: Value, guarded: Value) -> ast.expr:
         parts = divisor.args
     else:
         return divisor
-    values = _values_of(guarded) if len(_values_of(guarded)) == len(parts) else parts
-    others = [
-        part
-        for part, value in zip(parts, values, strict=True)
-        if not isinstance(part, ast.Constant) and not (isinstance(value, Value) and number in options(value))
-    ]
+    values = _values_of(guard.guarded)
+    pairs = zip(parts, values, strict=True) if len(values) == len(parts) else ()
+    numbers = [part for part, value in pairs if guard.number in options(value)]
+    others = [part for part in parts if not isinstance(part, ast.Constant) and part not in numbers]
     return others[0] if len(others) == 1 else divisor
 
 
