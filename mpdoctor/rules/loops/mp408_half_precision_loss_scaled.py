@@ -72,7 +72,6 @@ SEVERITY = Severity.ERROR
 FIXES = ("unsafe",)
 EXPLAINS = {"MP907": "line", "MP912": "model"}
 CONFIRMED_LIVE = True
-ALONE = ". `"  # begins the sentence about what is not enough
 LARGEST_SCALE = 32768  # the largest power of two that float16 holds
 _CANNOT_GROW = f"scale can never grow past {LARGEST_SCALE} because its gradients start from the scale in float16"
 INFINITE = 65520.0  # the first number that is inf when it is rounded to float16
@@ -151,8 +150,8 @@ def _finding(facts: SourceFacts, call: Call) -> Finding:
     way = way_to_float32(facts, given) if given is not None else "cast the predictions"
     return Finding(
         f"This loss is float16: {consequence}.",
-        f"Compute it in float32: {way}{ALONE}{call.method}(tf.cast({text}, tf.float32))` alone keeps the scaled loss "
-        "finite, and no more.",
+        f"Compute it in float32: {way}. A cast in this call, `{call.method}(tf.cast({text}, tf.float32))`, saves only "
+        "the product: the loss itself stays float16.",
         call.location,
         fix=losses_in_float32(facts, [given]) if given is not None else None,
         also_seen=_where_it_is_computed(facts, given, call.location, call.context),
@@ -183,12 +182,7 @@ def in_light_of(finding: Finding, training: TrainingFacts) -> Finding:
     if (broken.location.path, broken.location.line) not in places:
         return finding
     step, loss = first
-    way, _, _ = finding.help.partition(ALONE)  # a cast behind it is too late
-    return replace(
-        finding,
-        message=f"This loss is float16, and it is {loss} at step {step}: {broke(broken)}.",
-        help=way if way.endswith(".") else f"{way}.",
-    )
+    return replace(finding, message=f"This loss is float16, and it is {loss} at step {step}: {broke(broken)}.")
 
 
 def in_training(training: TrainingFacts) -> Iterator[Finding]:

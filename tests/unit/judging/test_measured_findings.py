@@ -88,14 +88,13 @@ def broken_loss(line: int) -> dict[str, Any]:
 
 def test_a_half_loss_that_breaks_by_itself_is_told_by_that() -> None:
     computed = AlsoSeen("MP408", "source", "The loss is computed here.", "train.py", 17)
-    help = "Compute it in float32: cast `guess`. `scale_loss(tf.cast(loss, tf.float32))` alone is not enough."
-    scaled = dataclasses.replace(in_source("MP408"), help=help, also_seen=(computed,))
+    scaled = dataclasses.replace(in_source("MP408"), also_seen=(computed,))
     steps = (*good_steps(1), StepFacts(32768.0, False, None, math.inf))
     run = ExaminationFacts(trainings=(training(steps, **broken_loss(17)),))
     (found,) = in_light_of_runs([scaled], [run])
     assert isinstance(found, Finding)
     assert found.message == ("This loss is float16, and it is inf at step 2: summing numbers up to 58.8 gives 183,767.")
-    assert found.help == "Compute it in float32: cast `guess`."
+    assert found.help == scaled.help
     for other in (training(steps, **broken_loss(19)), training(good_steps(), **broken_loss(17))):
         assert list(in_light_of_runs([scaled], [ExaminationFacts(trainings=(other,))])) == [scaled]
 
