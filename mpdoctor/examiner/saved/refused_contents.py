@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from typing import Any, Iterator, NamedTuple
+from typing import Any, Callable, Iterator, NamedTuple, Optional
 
 from mpdoctor.examiner.saved.loading_costs import calls_with_constants, large_numbers, slow_patterns
 from mpdoctor.knowledge.allow_lists import loadable_functions
@@ -153,7 +153,6 @@ def _unpacked(text: str) -> Any:
         return None
 
 
-# --- objects: dictionaries with a class_name ------------------------------------------------------------------------
 def _is_object(value: dict[str, Any], part: _Part, contents: Contents) -> bool:
     """A class of the user's may keep what it likes under the name of `class_name`."""
     if "class_name" not in value or (part.in_own_class and not isinstance(value["class_name"], str)):
@@ -174,63 +173,75 @@ def _kind_text(value: Any) -> str:
     return "a list" if isinstance(value, list) else "an object" if isinstance(value, dict) else "a number"
 
 
+class _Serialized(NamedTuple):
+    """A serialised object: a class, a function or a value."""
+
+    name: str
+    module: str
+    registered: str
+    config: Any
+    type_spec: str
+
+    @property
+    def plain(self) -> str:  # "Lambda" of "mine>Lambda", as it is registered
+        return self.name.rpartition(">")[2]
+
+    @property
+    def layer(self) -> str:  # its name, if it is one
+        return _layer_text(self.config)
+
+
 def _take_object(serialized: dict[str, Any], contents: Contents) -> bool:
     """Record what a serialised object is; returns whether its class is none of Keras'."""
     name, module, registered = (_text(serialized.get(key)) for key in ("class_name", "module", "registered_name"))
-    config = serialized.get("config")
-    plain = name.rpartition(">")[2]
-    where = _layer_text(config)
-    contents.large.extend(f"{number} of the metric {plain}" for number in large_numbers(plain, config))
-    contents.patterns.extend(slow_patterns(plain, config))
+    type_spec = _text(serialized.get("type_spec" if name == "TypeSpec" else "spec_name"))
+    of = _Serialized(name, module, registered, serialized.get("config"), type_spec)
+    contents.large.extend(f"{number} of the metric {of.plain}" for number in large_numbers(of.plain, of.config))
+    contents.patterns.extend(slow_patterns(of.plain, of.config))
     if calls_with_constants(serialized):
-        contents.eager.append(f"{where or 'a layer'} ({plain})")
-    if name == "__lambda__":
-        contents.code.append("a lambda function")
-    elif name == "function" and not isinstance(config, str):
-        contents.nameless.append(f"{_kind_text(config)} as the name of a function")
-    elif name == "function":
-        _take_function(_text(config), module, registered, contents)
-    elif name == "__typespec__":
-        _take_type_spec(_text(serialized.get("spec_name")), module, registered, contents)
-    elif name == "TypeSpec":
-        _take_type_spec(_text(serialized.get("type_spec")), "", "", contents)
-    elif name in VALUES:
-        pass
-    elif plain == "Lambda":
-        _take_lambda(config, contents)
-    elif plain in CODE_LAYERS:
-        contents.code.append(f"{plain} {where}".strip() + f", {CODE_LAYERS[plain]}")
-    elif plain in OP_LAYERS:
-        contents.calls.extend(_calls(plain, config if isinstance(config, dict) else {}, where))
-        return _take_class(name, module, registered, contents)
-    else:
-        return _take_class(name, module, registered, contents)
-    return False
+        contents.eager.append(f"{of.layer or 'a layer'} ({of.plain})")
+    take = _BY_NAME.get(of.name) or (None if of.name in VALUES else _BY_CLASS.get(of.plain, _take_class))
+    return take is not None and bool(take(of, contents))
 
 
-def _take_class(name: str, module: str, registered: str, contents: Contents) -> bool:
-    if not name:  # no text: told as that
+def _take_class(of: _Serialized, contents: Contents) -> bool:
+    # What has no name is no text, and reported as that.
+    if not of.name or is_class_of_keras(of.name, of.module, of.registered):
         return False
-    if is_class_of_keras(name, module, registered):
-        return False
-    contents.foreign.append(ForeignName(module, name, registered))
+    contents.foreign.append(ForeignName(of.module, of.name, of.registered))
     return True
 
 
-def _take_function(name: str, module: str, registered: str, contents: Contents) -> None:
-    if not is_function_of_keras(name, module, registered):
-        other = "" if registered in ("function", name) else registered
-        contents.foreign.append(ForeignName("" if module == "builtins" else module, name, other))
+def _take_op_layer(of: _Serialized, contents: Contents) -> bool:
+    contents.calls.extend(_calls(of.plain, of.config if isinstance(of.config, dict) else {}, of.layer))
+    return _take_class(of, contents)
 
 
-def _take_type_spec(name: str, module: str, registered: str, contents: Contents) -> None:
-    if name not in TYPE_SPECS or registered or (module and module not in TYPE_SPEC_MODULES):
-        contents.foreign.append(ForeignName(module, name, registered))
+def _take_code_layer(of: _Serialized, contents: Contents) -> None:
+    contents.code.append(f"{of.plain} {of.layer}".strip() + f", {CODE_LAYERS[of.plain]}")
 
 
-def _take_lambda(config: Any, contents: Contents) -> None:
+def _take_function(of: _Serialized, contents: Contents) -> None:
+    if not isinstance(of.config, str):
+        contents.nameless.append(f"{_kind_text(of.config)} as the name of a function")
+    elif not is_function_of_keras(of.config, of.module, of.registered):
+        registered = "" if of.registered in ("function", of.config) else of.registered
+        contents.foreign.append(ForeignName("" if of.module == "builtins" else of.module, of.config, registered))
+
+
+def _take_type_spec(of: _Serialized, contents: Contents) -> None:
+    is_known = of.type_spec in TYPE_SPECS and (not of.module or of.module in TYPE_SPEC_MODULES)
+    if not is_known or of.registered:
+        contents.foreign.append(ForeignName(of.module, of.type_spec, of.registered))
+
+
+def _take_type_spec_of_value(of: _Serialized, contents: Contents) -> None:
+    _take_type_spec(of._replace(module="", registered=""), contents)
+
+
+def _take_lambda(of: _Serialized, contents: Contents) -> None:
     """A Lambda layer holds code, or the names of functions that are defined elsewhere."""
-    config = config if isinstance(config, dict) else {"function": None}
+    config = of.config if isinstance(of.config, dict) else {"function": None}
     for key in LAMBDA_PARTS:
         value, kind = config.get(key), config.get(f"{key}_type")
         is_function = isinstance(value, dict) and value.get("class_name") == "function"  # judged where it stands
@@ -241,6 +252,20 @@ def _take_lambda(config: Any, contents: Contents) -> None:
         if isinstance(value, str) and value not in BY_TEXT:
             module = config.get("module" if key == "function" else f"{key}_module")
             contents.foreign.append(ForeignName(_text(module).replace("__main__", ""), value, ""))
+
+
+_Take = Callable[[_Serialized, Contents], Optional[bool]]
+_BY_NAME: dict[str, _Take] = {
+    "__lambda__": lambda _, contents: contents.code.append("a lambda function"),
+    "function": _take_function,
+    "__typespec__": _take_type_spec,
+    "TypeSpec": _take_type_spec_of_value,
+}
+_BY_CLASS: dict[str, _Take] = {
+    "Lambda": _take_lambda,
+    **dict.fromkeys(CODE_LAYERS, _take_code_layer),
+    **dict.fromkeys(OP_LAYERS, _take_op_layer),
+}
 
 
 def _calls(kind: str, config: dict[str, Any], where: str) -> Iterator[str]:
@@ -259,7 +284,6 @@ def _calls(kind: str, config: dict[str, Any], where: str) -> Iterator[str]:
         yield f"`{called}`" + (f" in the layer {where}" if where else "")
 
 
-# --- paths ----------------------------------------------------------------------------------------------------------
 def _take_paths(serialized: dict[str, Any], contents: Contents) -> None:
     for key in PATHS:
         if isinstance(serialized.get(key), str):
