@@ -231,32 +231,34 @@ def store_attribute(state: State, of: Value, name: str, value: Value) -> None:
     function = state.context.function
     is_setting_up = function is not None and function.name in SETTING_UP
     is_straight = len(choices) == 1 and not state.context.branches and not state.context.loops
-    replaces = is_setting_up and is_straight
     for choice in choices:
+        _store_setting(state, choice, name, value, is_straight)
         own = class_of(choice)
-        if isinstance(choice, Call) and is_empty_tree(choice):
-            held = _attributes_of(state, choice)
-            state.walk.side_effects.set(held, name, value if is_straight else _either(held.get(name), value))
-        if (parsed := parsing_call(choice)) is not None:
-            before = None if is_straight else attribute_of(state, choice, name, value.location)
-            state.walk.side_effects.set(_attributes_of(state, parsed), name, _either(before, value))
         if own is None:
             continue
         state.walk.set_up.add(id(own))
         if isinstance(choice, Call):
             attributes = _attributes_of(state, choice)
-            is_replaced = replaces or (is_straight and state.context.reached)
-            if is_replaced:
-                state.walk.written.pop((id(attributes), name), None)
-            now = value if is_replaced else _joined_with_others(state, attributes, name, value, len(choices) == 1)
-            state.walk.side_effects.set(attributes, name, now)
-            state.walk.side_effects.set(own.attributes, name, _either(own.attributes.get(name), value))
+            replaces = is_straight and (is_setting_up or state.context.reached)
         else:
-            is_settled = replaces and id(own) not in state.walk.instantiated
-            if is_settled:
-                state.walk.written.pop((id(own.attributes), name), None)
-            now = value if is_settled else _joined_with_others(state, own.attributes, name, value, len(choices) == 1)
-            state.walk.side_effects.set(own.attributes, name, now)
+            attributes = own.attributes
+            replaces = is_straight and is_setting_up and id(own) not in state.walk.instantiated
+        if replaces:
+            state.walk.written.pop((id(attributes), name), None)
+        now = value if replaces else _joined_with_others(state, attributes, name, value, len(choices) == 1)
+        state.walk.side_effects.set(attributes, name, now)
+        if isinstance(choice, Call):
+            state.walk.side_effects.set(own.attributes, name, _either(own.attributes.get(name), value))
+
+
+def _store_setting(state: State, of: Value, name: str, value: Value, is_straight: bool) -> None:
+    """Remember an attribute of a tree of settings, or of what argparse gives."""
+    if isinstance(of, Call) and is_empty_tree(of):
+        held = _attributes_of(state, of)
+        state.walk.side_effects.set(held, name, value if is_straight else _either(held.get(name), value))
+    if (parsed := parsing_call(of)) is not None:
+        before = None if is_straight else attribute_of(state, of, name, value.location)
+        state.walk.side_effects.set(_attributes_of(state, parsed), name, _either(before, value))
 
 
 def _joined_with_others(state: State, held: dict[str, Value], name: str, value: Value, is_certain: bool) -> Value:
@@ -285,10 +287,9 @@ def _written_here(state: State, own: ClassFacts, of: Value, name: str) -> Value 
 
 
 def _attributes_of(state: State, instance: Call) -> dict[str, Value]:
-    found = state.attributes.get(id(instance))
-    if found is None:
-        found = state.attributes[id(instance)] = state.walk.side_effects.created({})
-    return found
+    if id(instance) not in state.attributes:
+        state.attributes[id(instance)] = state.walk.side_effects.created({})
+    return state.attributes[id(instance)]
 
 
 def _either(old: Value | None, new: Value) -> Value:
