@@ -111,28 +111,24 @@ def _is_kept(found: GradientCulpritFacts) -> bool:
 def culprit_evidence(training: TrainingFacts) -> dict[str, Any]:
     """The first variable whose gradient was not finite, and the layer and the operation, where a repetition found
     them. `told_by` is the rule whose finding this one refers the reader to, and with which it is shown."""
-    evidence = evidence_of_growth(training)
-    found = training.gradient_culprit
+    culprit, operation = training.gradient_culprit, training.broken_operation
     variable = next((step.first_nonfinite for step in training.steps if step.first_nonfinite), None)
-    if (found and found.variable) or variable:
-        evidence["first_nonfinite_gradient"] = found.variable if found and found.variable else variable
-    if training.culprit:
-        evidence["first_nonfinite_layer"] = training.culprit.overflow.layer
-    elif found and found.layer:
-        evidence["first_nonfinite_layer"] = found.layer
-    if (
-        told_by := rule_of_foreign_scale(training)
+    layer = training.culprit.overflow.layer if training.culprit else culprit and culprit.layer
+    told_by = (
+        rule_of_foreign_scale(training)
         or rule_of_culprit(training)
         or _rule_of_loss(training)
-        or _rule_of_kept_gradients(found)
-    ):
-        evidence["told_by"] = told_by
-    evidence.update(evidence_of_operands(training.broken_operation))
-    if training.broken_operation and training.broken_operation.name:
-        evidence["operation"] = training.broken_operation.name
-    if found and found.frames:
-        evidence["gradients"] = [in_words(frame) for frame in found.frames]
-    return evidence
+        or _rule_of_kept_gradients(culprit)
+    )
+    named = {
+        "first_nonfinite_gradient": (culprit and culprit.variable) or variable,
+        "first_nonfinite_layer": layer,
+        "told_by": told_by,
+        **evidence_of_operands(operation),
+        "operation": operation and operation.name,
+        "gradients": [in_words(frame) for frame in culprit.frames] if culprit else None,
+    }
+    return {**evidence_of_growth(training), **{key: value for key, value in named.items() if value}}
 
 
 def line_of_gradient(training: TrainingFacts) -> Location | None:
