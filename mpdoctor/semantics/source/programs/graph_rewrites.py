@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from mpdoctor.program.events import Call, Write
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Collection, known, options
+from mpdoctor.program.values import Collection, Value, known, options
 
 REWRITES = (
     "tensorflow.train.experimental.enable_mixed_precision_graph_rewrite",
@@ -23,26 +23,30 @@ def rewrites(facts: SourceFacts) -> Iterator[tuple[Call | Write, str]]:
     for call in facts.calls_of(*REWRITES):
         yield call, call.method
     for call in facts.calls_of(OPTIONS):
-        given = options(call.argument(0, "options"))
-        if given and all(
-            isinstance(options_given, Collection) and known(options_given.entry("auto_mixed_precision"))
-            for options_given in given
-        ):
+        choices = options(call.argument(0, "options"))
+        if choices and all(map(_switches_on, choices)):
             yield call, "auto_mixed_precision"
+    for event, name, value in _environment_variables(facts):
+        if name in VARIABLES and _is_on(known(value)):
+            yield event, str(name)
+
+
+def _switches_on(given: Value) -> bool:
+    """Whether it is `{"auto_mixed_precision": True}`."""
+    return isinstance(given, Collection) and bool(known(given.entry("auto_mixed_precision")))
+
+
+def _environment_variables(facts: SourceFacts) -> Iterator[tuple[Call | Write, object, Value | None]]:
+    """(event, name, value) of the environment variables that a program sets."""
     for call in facts.calls_of("os.environ.setdefault", "os.putenv"):
-        if known(call.argument(0)) in VARIABLES and _is_on(known(call.argument(1))):
-            yield call, str(known(call.argument(0)))
+        yield call, known(call.argument(0)), call.argument(1)
     for call in facts.calls_of("os.environ.update"):
-        variables = list(call.keywords)
+        yield from ((call, name, value) for name, value in call.keywords)
         written = call.argument(0)
         if isinstance(written, Collection):
-            variables += [(str(known(key)), value) for key, value in zip(written.keys, written.items, strict=False)]
-        for name, value in variables:
-            if name in VARIABLES and _is_on(known(value)):
-                yield call, name
+            yield from ((call, known(key), value) for key, value in zip(written.keys, written.items, strict=False))
     for write in facts.writes:
-        if known(write.index) in VARIABLES and _is_on(known(write.value)):
-            yield write, str(known(write.index))
+        yield write, known(write.index), write.value
 
 
 def _is_on(value: object) -> bool:
