@@ -57,6 +57,7 @@ from mpdoctor.semantics.source.optimizers.gradients import applied_gradients, ta
 from mpdoctor.semantics.source.programs.data.array_contents import FILLED
 from mpdoctor.semantics.source.programs.data.training_data import (
     FEEDING,
+    FedValue,
     behind,
     fed_values,
     mapped_functions,
@@ -83,13 +84,14 @@ CASTS = (
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
-    for call, role, value in (*fed_values(facts), *_fed_in_loops(facts)):
-        if any(policy in MIXED for policy in facts.policies_at(call)):
-            yield from _casts(facts, call, role, value)
+    for fed in (*fed_values(facts), *_fed_in_loops(facts)):
+        if any(policy in MIXED for policy in facts.policies_at(fed.call)):
+            yield from _casts(facts, fed)
 
 
-def _casts(facts: SourceFacts, call: Call, role: str, value: Value) -> Iterator[Finding]:
+def _casts(facts: SourceFacts, fed: FedValue) -> Iterator[Finding]:
     """The casts to 16 bits on the way to a value that a model is trained on."""
+    call, role, value = fed
     has_labels_inside = call.method in FEEDING and role == "features" and call.argument(1, "y") is None
     is_both = ".data." in _name(value) or has_labels_inside
     widened = widened_by_maps(facts, value)
@@ -107,14 +109,14 @@ def _casts(facts: SourceFacts, call: Call, role: str, value: Value) -> Iterator[
             )
 
 
-def _fed_in_loops(facts: SourceFacts) -> Iterator[tuple[Call, str, Value]]:
-    """(call of a model, "features", value) for the data that a model is called on in a training step of the user's own.
-    What another model made of it, and random numbers, are no data."""
+def _fed_in_loops(facts: SourceFacts) -> Iterator[FedValue]:
+    """The data that a model is called on in a training step of the user's own. What another model made of it, and
+    random numbers, are no data."""
     for _, gradient in applied_gradients(facts):
         for part in walk(target(gradient)):
             given = part.argument(0, "inputs") if isinstance(part, Call) and is_model(part.callee) else None
             if isinstance(part, Call) and not any(map(_is_made_up, walk(given))):
-                yield from ((part, "features", option) for option in options(given))
+                yield from (FedValue(part, "features", option) for option in options(given))
 
 
 def _is_made_up(value: Value) -> bool:
@@ -131,9 +133,7 @@ def _fix(facts: SourceFacts, made: Value, dtype: str) -> Fix | None:
 def in_model(model: ModelFacts) -> Iterator[Finding]:
     if model.policy not in MIXED and model.global_policy not in MIXED:
         return
-    if (
-        model.preparing_layers
-    ):  # preprocessing layers follow the policy too; a cast beside them is left to the source stage
+    if model.preparing_layers:  # they follow the policy too; a cast beside them is left to the source stage
         return
     half = [array for array in model.data if array.dtype in HALF and array.role in ("features", "labels")]
     if half:

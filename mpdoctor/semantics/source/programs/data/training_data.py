@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.instances import class_of, is_call_of
@@ -60,8 +61,16 @@ PASSING = (
 )
 
 
-def fed_values(facts: SourceFacts) -> Iterator[tuple[Call, str, Value]]:
-    """(call, "features" or "labels", value) for everything that a model is trained on."""
+class FedValue(NamedTuple):
+    """A value that a call trains a model on, as "features" or as "labels"."""
+
+    call: Call
+    role: str
+    value: Value
+
+
+def fed_values(facts: SourceFacts) -> Iterator[FedValue]:
+    """Everything that a model is trained on."""
     for call in facts.method_calls(*FEEDING):
         if not all(is_model(option) and not _takes_itself(option, call.method) for option in options(call.receiver)):
             continue
@@ -69,10 +78,10 @@ def fed_values(facts: SourceFacts) -> Iterator[tuple[Call, str, Value]]:
         for batch in _batches(facts, features):
             for role, part in zip(("features", "labels"), batch.items, strict=False):
                 for leaf in leaves(part, _is_one_array):
-                    yield call, role, leaf
+                    yield FedValue(call, role, leaf)
         for role, value in (("features", features), ("labels", labels)):
             for leaf in leaves(value, _is_one_array):
-                yield call, role, leaf
+                yield FedValue(call, role, leaf)
 
 
 def _batches(facts: SourceFacts, source: Value | None) -> Iterator[Collection]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from mpdoctor.knowledge.half_dtypes import HALF_POLICIES
 from mpdoctor.program.command_line import without_command_line
@@ -23,29 +24,37 @@ CHECKPOINT = "keras.callbacks.ModelCheckpoint"
 FITTING = ("fit", "fit_generator")
 
 
+class Save(NamedTuple):
+    """A whole model that a program writes to a file; `call` is the one that writes it."""
+
+    path: Value
+    model: Value | None
+    call: Call
+
+
 def loads(facts: SourceFacts) -> Iterator[Call]:
     return facts.calls_of(LOAD)
 
 
-def saves(facts: SourceFacts) -> Iterator[tuple[Value, Value | None, Call]]:
-    """(path, model, call) of every save of a whole model in the program, by `save` or by ModelCheckpoint."""
+def saves(facts: SourceFacts) -> Iterator[Save]:
+    """Every save of a whole model in the program, by `save` or by ModelCheckpoint."""
     for call in facts.method_calls("save", "export"):
         yield from _saved(call.argument(0, "filepath"), call.receiver, call)
     for call in facts.calls_of("keras.models.save_model"):
         yield from _saved(call.argument(1, "filepath"), call.argument(0, "model"), call)
     for call in facts.method_calls(*FITTING):
         for callback in walk(call.keyword("callbacks")):
-            if (
-                isinstance(callback, Call)
-                and is_call_of(callback, CHECKPOINT)
-                and not known(callback.keyword("save_weights_only"))
-            ):
+            if isinstance(callback, Call) and _keeps_models(callback):
                 yield from _saved(callback.argument(0, "filepath"), call.receiver, call)
 
 
-def _saved(path: Value | None, model: Value | None, call: Call) -> Iterator[tuple[Value, Value | None, Call]]:
+def _keeps_models(callback: Call) -> bool:
+    return is_call_of(callback, CHECKPOINT) and not known(callback.keyword("save_weights_only"))
+
+
+def _saved(path: Value | None, model: Value | None, call: Call) -> Iterator[Save]:
     if path is not None:
-        yield path, model, call
+        yield Save(path, model, call)
 
 
 def policies_in_file(facts: SourceFacts, load: Call) -> frozenset[PolicyName]:
@@ -72,7 +81,7 @@ def writers_of(facts: SourceFacts, load: Call) -> list[Call]:
     return made[-1:] or _writers_in_other_arms(facts, load, there)
 
 
-def _readable(facts: SourceFacts, load: Call) -> Iterator[tuple[Value, Value | None, Call]]:
+def _readable(facts: SourceFacts, load: Call) -> Iterator[Save]:
     """The saves whose files a call can load."""
     yield from saves(facts)
     for call in () if is_call_of(load, LOAD) else facts.calls_of(OF_TENSORFLOW):
@@ -84,8 +93,8 @@ def written_elsewhere(facts: SourceFacts, load: Call) -> list[SavedFile]:
     to a path that is not known."""
     files = facts.files_saved_elsewhere
     text = text_of(_path_of(load)) if files else ""
-    saved = [(text_of(where), save) for where, _, save in saves(facts)] if text else []
-    if any(own == text or (not own and save.order < load.order) for own, save in saved):
+    saved = [(text_of(save.path), save.call) for save in saves(facts)] if text else []
+    if any(own == text or (not own and call.order < load.order) for own, call in saved):
         return []
     return [file for file in files if file.path == text]
 

@@ -11,22 +11,22 @@ from mpdoctor.program.values import Value, options
 from mpdoctor.semantics.source.layers.model_layers import policies_inside
 from mpdoctor.semantics.source.optimizers.bare_optimizers import is_bare
 from mpdoctor.semantics.source.optimizers.wrappers import compiles_of
-from mpdoctor.semantics.source.programs.saving.saved_files import is_doubtful, is_load_of, saves, text_of
+from mpdoctor.semantics.source.programs.saving.saved_files import Save, is_doubtful, is_load_of, saves, text_of
 
 
 def saved_files_from_events(facts: SourceFacts) -> tuple[SavedFile, ...]:
     """The value of `SourceFacts.files_saved`, from the events. A model that was loaded from the same file leaves it as
     it is."""
-    found = {}
-    for where, model, save in saves(facts):
-        path = text_of(where)
-        made = [option for option in options(model) if not is_load_of(option, where)]
-        if path and (made or model is None):
-            found[_saved_file(facts, path, where, made, save)] = True
-    return tuple(found)
+    files = {}
+    for save in saves(facts):
+        path = text_of(save.path)
+        made = [option for option in options(save.model) if not is_load_of(option, save.path)]
+        if path and (made or save.model is None):
+            files[_saved_file(facts, path, made, save)] = True
+    return tuple(files)
 
 
-def _saved_file(facts: SourceFacts, path: str, where: Value, made: list[Value], save: Call) -> SavedFile:
+def _saved_file(facts: SourceFacts, path: str, made: list[Value], save: Save) -> SavedFile:
     models = [model for model in made if isinstance(model, Call)]
     seen = {policies_inside(facts, model) for model in models}
     is_clear = len(models) == len(made) and len(seen) == 1
@@ -34,12 +34,12 @@ def _saved_file(facts: SourceFacts, path: str, where: Value, made: list[Value], 
     is_certain = not is_doubtful(policies)
     return SavedFile(
         path,
-        where.location,
-        save.location,
+        save.path.location,
+        save.call.location,
         tuple(sorted({str(name or "float32") for name in policies})) if is_certain else (),
-        None in policies and not _is_run_by_itself(facts, save),
+        None in policies and not _is_run_by_itself(facts, save.call),
         bool(models) and all(_is_compiled_bare(facts, model) for model in models),
-        save.context.reached,
+        save.call.context.reached,
     )
 
 
