@@ -6,9 +6,9 @@ Where the outputs hardly depend on the inputs, its values become zero (a gradien
 and came out right when its target was scaled and the result divided again). Where they depend strongly, its
 values are inf. The penalty, `(norm - 1)²` or a sum of squares, is then computed from zeros or NaN.
 
-In many critics it is neither: then nothing is lost. A check that trains the program runs the last batch once more in
-float32 and compares; where that batch takes no penalty, the last one that does, among 16. Where the gradient is the
-same, this is advice; where none takes it, or it cannot be run in float32, nobody knows, and it stays a warning.
+In many critics neither happens, and nothing is lost. A check that trains the program repeats the last batch in float32
+and compares the gradients; if that batch takes no penalty, it repeats the last of the 16 before it that does. If the
+gradients agree, this is only advice. If no batch can be compared, it stays a warning.
 
 ## Flagged
 ```python

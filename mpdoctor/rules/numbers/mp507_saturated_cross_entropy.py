@@ -11,7 +11,7 @@ for probabilities below 0.016, and each such step is skipped. bfloat16 holds it.
 Keras 2, and loss functions of Keras 3 that a loop calls itself, find the logits behind a softmax or sigmoid
 that is the model's last operation, and compute the right loss; that is not reported. For other probabilities
 (clipped, cast, averaged) they cannot find the logits, and clip instead. So a layer `Activation("linear",
-dtype="float32")` or a cast behind a 16-bit sigmoid or softmax helps nothing, in Keras 2 either: at a logit of 9 a wrong
+dtype="float32")` or a cast behind a 16-bit sigmoid or softmax does not help, in Keras 2 either: at a logit of 9 a wrong
 sigmoid costs 15.94 (tf_keras 2.21: 15.25) and its gradient is 0, in bfloat16 as well.
 
 ## Flagged
