@@ -151,6 +151,8 @@ class FailureFacts:
     layer_made_at, layer_made_by
         The user's line that made the layer, and the library's function that this line called for it; "" where the line
         itself did.
+    layer_takes_dtype
+        Whether its class can be made with a `dtype`; None where an `__init__` with `**kwargs` leaves that open.
     ran_in_float32
         Whether the same call of that layer did not raise when it computed in float32; None where that was not tried.
     layer_is_recurrent
@@ -210,6 +212,7 @@ class FailureFacts:
     layer_in_library: bool = False
     layer_made_at: Location | None = None
     layer_made_by: str = ""
+    layer_takes_dtype: bool | None = None
     ran_in_float32: bool | None = None
     layer_is_recurrent: bool = False
     inside: str = ""

@@ -6,7 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from checking import Check, check
+from checking import Check, check, needs_keras
 
 pytestmark = pytest.mark.slow
 
@@ -15,6 +15,14 @@ import tensorflow as tf
 
 
 class Shift(tf.keras.layers.Layer):
+    def call(self, inputs):
+        return inputs + tf.constant(1.0)
+
+
+class Plain(tf.keras.layers.Layer):
+    def __init__(self):
+        super().__init__()
+
     def call(self, inputs):
         return inputs + tf.constant(1.0)
 
@@ -40,6 +48,20 @@ class Encoder(tf.keras.layers.Layer):
 class Counting(tf.keras.layers.Layer):
     def call(self, inputs):
         return inputs + tf.constant(1)  # which no dtype of a layer mends
+
+
+class Scores(tf.keras.layers.Layer):
+    def call(self, queries, candidates, factor=1.0):
+        return factor * tf.linalg.matmul(queries, candidates, transpose_b=True)
+
+
+class Retrieval(tf.keras.layers.Layer):
+    def __init__(self):
+        super().__init__()
+        self.scores = Scores()
+
+    def call(self, queries, candidates):
+        return self.scores(queries, candidates)
 
 
 class Applying(tf.keras.layers.Layer):
@@ -93,6 +115,28 @@ model = Net()
 model.compile("adam", "mse")
 model.fit(x, y, verbose=0)
 """
+TWO_TOWERS = """
+
+class Towers(tf.keras.Model):
+    def __init__(self):
+        super().__init__()
+        self.one, self.other, self.score = first, tf.keras.layers.Dense(8, dtype="float32"), layer
+
+    def call(self, inputs):
+        left, right = self.one(inputs), self.other(inputs)
+        return tf.cast(tf.reduce_sum({called}, axis=1, keepdims=True), tf.float32)
+
+
+model = Towers()
+model.compile("adam", "mse")
+model.fit(x, y, verbose=0)
+"""
+# (how the layer of two inputs is called, which of them stay float32)
+TWO_INPUTS = [
+    ("Scores(left, right)", "`candidates` stays"),
+    ("Scores(right, candidates=right, factor=2.0)", "`candidates` stays"),
+    ("Retrieval(left, right)", "`candidates` stays"),
+]
 FLOAT32 = """\
 tf.keras.mixed_precision.set_global_policy("float32")
 {}
@@ -102,6 +146,7 @@ tf.keras.mixed_precision.set_global_policy("mixed_float16")
 REFUSING = [
     ("layer = fancynet.Shift()", 'layer = fancynet.Shift(dtype="float32")', '`Shift(…, dtype="float32")`'),
     ("layer = fancynet.Spectrum(8)", 'layer = fancynet.Spectrum(8, dtype="float32")', "RFFT"),
+    ("layer = fancynet.Plain()", FLOAT32.format("layer = fancynet.Plain()"), "`Plain` takes no dtype"),
     ("layer = fancynet.Encoder()", FLOAT32.format("layer = fancynet.Encoder()"), "Here the library makes `Shift`"),
     ("layer = fancynet.backbone(8)", FLOAT32.format("layer = fancynet.backbone(8)"), "Here `backbone` makes `Shift`"),
 ]
@@ -110,7 +155,7 @@ OTHERWISE = [
     "layer = fancynet.Applying(shifted)",
     "layer = tf.keras.layers.Lambda(shifted)",
 ]
-IDS = ["shift", "spectrum", "encoder", "backbone"]
+IDS = ["shift", "spectrum", "plain", "encoder", "backbone"]
 
 
 def checked(folder: Path, text: str, keras: str, *arguments: str) -> Check:
@@ -143,6 +188,27 @@ def test_the_remedy_heals(tmp_path: Path, made: str, mended: str, words: str, ke
     done = checked(tmp_path, f"{START}{mended}\n{SEQUENTIAL}", keras)
     assert not {"MP219", "MP901", "MP002"} & set(done.codes())
     assert done.report["probes"][0]["steps"] > 0
+
+
+@needs_keras("tf_keras")
+@pytest.mark.parametrize(("called", "stay"), TWO_INPUTS)
+def test_inputs_that_keras_2_does_not_cast_are_named(tmp_path: Path, called: str, stay: str) -> None:
+    made = called.partition("(")[0]
+    text = f"{START}layer = fancynet.{made}()\n{TWO_TOWERS.format(called=called.replace(made, 'self.score'))}"
+    done = checked(tmp_path, text, "tf_keras")
+    finding = done.finding("MP217")
+    assert not {"MP002", "MP901", "MP219", "MP202"} & set(done.codes())
+    assert f"{stay} float32, because Keras 2 casts only the first input, `queries`, to float16" in finding["message"]
+    assert finding["line"] == START.count("\n") + 1
+    assert "Not tried" not in finding["help"]
+    mended = (
+        text.replace(f"{made}()", f'{made}(dtype="float32")')
+        if made == "Scores"
+        else text.replace(f"layer = fancynet.{made}()", FLOAT32.format(f"layer = fancynet.{made}()").rstrip("\n"))
+    )
+    healed = checked(tmp_path / "mended", mended, "tf_keras")
+    assert not {"MP217", "MP901", "MP002"} & set(healed.codes())
+    assert healed.report["probes"][0]["steps"] > 0
 
 
 @pytest.mark.parametrize("keras", ["3", "tf_keras"])

@@ -270,6 +270,8 @@ IN_LIBRARY: dict[str, Any] = {
         ("Can not cast TensorSpec(dtype=tf.float16)", {"ran_in_float32": True}, "and none in float32 (tried)"),
         (MIXED, {"layer_made_by": "from_preset"}, "Here `from_preset` makes `Fancy`: write"),
         (MIXED, {"layer_made_by": "__init__"}, "Here the library makes `Fancy`: write"),
+        (MIXED, {"layer_takes_dtype": False}, "`Fancy` takes no dtype: write"),
+        (MIXED, {"layer_takes_dtype": True, "ran_in_float32": True}, '`Fancy(…, dtype="float32")`.'),
         (MIXED, {"ran_in_float32": True, "layer_dtype": ""}, "on 16-bit input, and none"),  # it casts nothing
         (MIXED, {"ran_in_float32": False}, ""),
         (MIXED, {"layer_in_library": False}, ""),
@@ -287,6 +289,30 @@ def test_a_librarys_layer_that_refuses_16_bits(message: str, more: dict[str, Any
     if found is not None:
         assert said_of_it in f"{found.message} {found.help}"
         assert found.location == Location("train.py", 3)
+
+
+TWO_INPUTS = (("queries", "float32"), ("keys", "float32"))
+
+
+@pytest.mark.parametrize(
+    ("more", "said_of_it"),
+    [
+        ({}, "`keys` stays float32, because Keras 2 casts only the first input, `queries`, to float16: TypeError"),
+        ({"layer_inputs": (*TWO_INPUTS, ("values", "float32"))}, "`keys` and `values` stay float32"),
+        ({"layer_inputs": (("queries", "float16"), ("keys", "float32"), ("mask", "bool"))}, "`keys` stays float32"),
+        ({"layer_inputs": (("queries", "float32"), ("keys", "float16"))}, ""),
+        ({"layer_dtype": "float32"}, ""),
+        ({"keras": Keras("keras", "3.15.1", "2.21.0")}, ""),  # which casts them all
+        ({"layer_is_recurrent": True}, ""),  # MP212
+    ],
+)
+def test_inputs_of_a_librarys_layer_that_nothing_casts(more: dict[str, Any], said_of_it: str) -> None:
+    given = {**IN_LIBRARY, "layer_inputs": TWO_INPUTS, "location": Location("train.py", 9), **more}
+    finding = said(raised("TypeError", MIXED, "training", **given)).get("MP217")
+    assert (finding is not None) == bool(said_of_it)
+    if finding is not None:
+        assert said_of_it in finding.message
+        assert (finding.location, [also.line for also in finding.also_seen]) == (Location("train.py", 3), [9])
 
 
 IMAGE = OperandFacts("image", "variable", "float32")
@@ -752,6 +778,32 @@ TABLE: list[tuple[str, FailureFacts, list[str], tuple[str, ...]]] = [
 def test_a_script_that_imports_a_package_of_its_project(module: str, folder: str, help: str) -> None:
     ended = raised("ModuleNotFoundError", f"No module named '{module}'", missing_module_in=folder)
     assert help in said(ended)["MP002"].help
+
+
+LIBRARY = Frame("/v/lib/python3.11/site-packages/keras_cv/models/utils.py", 3, "<module>", "import a", own=False)
+SINGLE_FILE = Frame("C:\\v\\Lib\\site-packages\\tabulating.py", 3, "<module>", "import a", own=False)
+
+
+@pytest.mark.parametrize(
+    ("module", "frame", "help"),
+    [
+        ("keras.engine'", LIBRARY, "`keras_cv` imports `keras.engine`, which the installed `keras` does not have:"),
+        ("keras.engine'", None, "`keras` is there, and has no `keras.engine`: import it from where"),
+        ("keras.engine'; 'keras' is not a package", None, "`keras` is a file here, and no package: rename it"),
+        ("deprecated'", LIBRARY, "Install `deprecated`, which `keras_cv` imports, for the Python that"),
+        ("deprecated'", SINGLE_FILE, "Install `deprecated`, which `tabulating` imports, for"),
+        (
+            "deprecated'",
+            dataclasses.replace(LIBRARY, path="/opt/libs/b.py"),
+            "Install `deprecated`, which `b.py` imports",
+        ),
+        ("deprecated'", dataclasses.replace(LIBRARY, own=True), "Install the missing module for the Python"),
+    ],
+)
+def test_a_module_that_is_not_there(module: str, frame: Frame | None, help: str) -> None:
+    frames = () if frame is None else (frame,)
+    ended = raised("ModuleNotFoundError", f"No module named '{module}", frames=frames)
+    assert said(ended)["MP002"].help.startswith(help)
 
 
 CIRCULAR = "(most likely due to a circular import)"

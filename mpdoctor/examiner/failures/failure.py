@@ -55,6 +55,7 @@ def failure_under_watch(session: Session, error: BaseException, during: During, 
             layer_in_library=failed.in_library,
             layer_made_at=session.watch.origins.made_at(layer),
             layer_made_by=session.watch.origins.made_by(layer),
+            layer_takes_dtype=_takes_dtype(type(layer)),
             ran_in_float32=failed.ran_in_float32,
             layer_is_recurrent=hasattr(layer, "state_size") or hasattr(layer, "cell"),
         )
@@ -71,6 +72,17 @@ def failure_under_watch(session: Session, error: BaseException, during: During, 
         keras=session.keras.facts,
         saved_file=getattr(error, "saved_file", None) or session.loads.file_of_error(error),
     )
+
+
+def _takes_dtype(layer_class: type[object]) -> bool | None:
+    """Whether `__init__` names a `dtype`; None where it has `**kwargs`, or cannot be asked."""
+    try:
+        parameters = inspect.signature(layer_class).parameters
+    except (TypeError, ValueError):
+        return None
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
+        return True if "dtype" in parameters else None
+    return "dtype" in parameters
 
 
 def _batches(session: Session) -> Iterator[BatchFacts]:

@@ -55,6 +55,7 @@ from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.location import Location
 from mpdoctor.finding import AlsoSeen, Finding, Fix, Severity
 from mpdoctor.knowledge.dtypes.result_dtypes import KEEPING
+from mpdoctor.knowledge.half_dtypes import HALF
 from mpdoctor.program.dtypes.array_dtypes import is_array
 from mpdoctor.program.events import Call
 from mpdoctor.program.instances import class_of
@@ -62,7 +63,9 @@ from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import ClassFacts, Instance, Parameter
 from mpdoctor.program.values import Either, Value, known, options
 from mpdoctor.semantics.live.errors.dtype_error_causes import is_float32_state, later_input, mismatch_in_call
-from mpdoctor.semantics.live.errors.error_texts import evidence_of, place_of_failure
+from mpdoctor.semantics.live.errors.dtype_errors import mismatch_of_precisions
+from mpdoctor.semantics.live.errors.error_texts import evidence_of, headline_from_failure, place_of_failure
+from mpdoctor.semantics.live.refusing_layers import computing_in_float32, later_float32_inputs
 from mpdoctor.semantics.source.edits.expressions import name_at, safe_fix
 from mpdoctor.semantics.source.edits.names import cast
 from mpdoctor.semantics.source.function_names import function_named
@@ -78,7 +81,7 @@ from mpdoctor.semantics.source.layers.mixed_operands import (
     without_numbers,
 )
 from mpdoctor.semantics.source.layers.output_layers import SIXTEEN_BITS
-from mpdoctor.semantics.wording import place_of
+from mpdoctor.semantics.wording import listed, place_of
 
 SEVERITY = Severity.ERROR
 FIXES = ("safe",)
@@ -138,8 +141,13 @@ def _wide_inputs(
 
 
 def in_failure(failure: FailureFacts) -> Iterator[Finding]:
+    if is_float32_state(failure):
+        return
+    if failure.layer_in_library:
+        yield from _of_librarys_layer(failure)
+        return
     mismatch, second = mismatch_in_call(failure), later_input(failure)
-    if mismatch is None or second is None or is_float32_state(failure):
+    if mismatch is None or second is None:
         return
     yield Finding(
         f"In {place_of_failure(failure)} {mismatch.words}: the input `{second.name}` stays float32, because Keras 2 "
@@ -150,6 +158,31 @@ def in_failure(failure: FailureFacts) -> Iterator[Finding]:
         layer=failure.layer,
         evidence=evidence_of(failure),
     )
+
+
+def _of_librarys_layer(failure: FailureFacts) -> Iterator[Finding]:
+    """The finding where the user's inputs meet in a layer that the user did not write."""
+    later, mismatch = later_float32_inputs(failure), mismatch_of_precisions(failure)
+    if not later or mismatch is None or failure.layer_dtype not in HALF:
+        return
+    stay = "stays" if len(later) == 1 else "stay"
+    yield Finding(
+        f"In {place_of_failure(failure)}, which is not your code, {listed([f'`{name}`' for name in later])} {stay} "
+        f"float32, because Keras 2 casts only the first input, `{failure.layer_inputs[0][0]}`, to "
+        f"{failure.layer_dtype}: {headline_from_failure(failure)}",
+        computing_in_float32(failure),
+        failure.layer_made_at or failure.location,
+        layer=failure.layer,
+        evidence=evidence_of(failure),
+        also_seen=tuple(_call_of(failure)),
+    )
+
+
+def _call_of(failure: FailureFacts) -> Iterator[AlsoSeen]:
+    """The user's line that calls the layer, where the finding stands at the one that makes it."""
+    called = failure.location
+    if called is not None and failure.layer_made_at is not None:
+        yield AlsoSeen("MP217", "training", "The layer is called here.", called.path, called.line)
 
 
 def _called_layer(facts: SourceFacts, call: Call) -> Iterator[ClassFacts]:

@@ -58,6 +58,7 @@ from mpdoctor.semantics.live.errors.dtype_errors import (
 from mpdoctor.semantics.live.errors.error_texts import evidence_of, headline_from_failure, place_of_failure
 from mpdoctor.semantics.live.errors.failing_parts import named_part, place_of_part
 from mpdoctor.semantics.live.refusing_layers import (
+    computing_in_float32,
     gradient_of_saved_function,
     half_given_to_signature,
     refuses_half,
@@ -90,7 +91,7 @@ def _finding_of_layer(failure: FailureFacts) -> Finding:
     return Finding(
         f"{_capital(inside)}, which is not your code, raises an error on {half} input{tried}: "
         f"{headline_from_failure(failure)}",
-        _help(failure),
+        computing_in_float32(failure),
         failure.layer_made_at or failure.location,
         layer=failure.layer,
         evidence=evidence_of(failure),
@@ -168,13 +169,3 @@ def _is_of_precision(failure: FailureFacts) -> bool:
 
 def _capital(text: str) -> str:
     return text[0].upper() + text[1:]
-
-
-def _help(failure: FailureFacts) -> str:
-    around = '`set_global_policy("float32")` before that line and the mixed policy again after it'
-    untried = "" if failure.ran_in_float32 else " (Not tried.)"
-    if failure.layer_made_by:
-        maker = "the library" if failure.layer_made_by == "__init__" else f"`{failure.layer_made_by}`"
-        return f"Here {maker} makes `{failure.layer_class}`: write {around}.{untried}"
-    with_dtype = f'`{failure.layer_class}(…, dtype="float32")`'
-    return f"Make it with a dtype, {with_dtype}; where it takes none, write {around}.{untried}"

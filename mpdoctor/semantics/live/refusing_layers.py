@@ -39,7 +39,7 @@ def refuses_half(failure: FailureFacts) -> bool:
     its policy says. A call that raised in float32 as well has another reason."""
     if failure.layer is None or not failure.layer_in_library or failure.ran_in_float32 is False:
         return False
-    if _was_given_float32(failure) or is_float32_state(failure) or state_of_a_stateful_layer(failure) is not None:
+    if later_float32_inputs(failure) or is_float32_state(failure) or state_of_a_stateful_layer(failure) is not None:
         return False
     if failure.ran_in_float32:
         return _NAMES_A_DTYPE.search(failure.said_by_library) is not None
@@ -63,12 +63,27 @@ def gradient_of_saved_function(failure: FailureFacts) -> str | None:
     return mismatch.half if is_one and mismatch is not None else None
 
 
-def _was_given_float32(failure: FailureFacts) -> bool:
-    """Keras 2 casts the first argument alone: what else came in float32 is the caller's to cast."""
+def later_float32_inputs(failure: FailureFacts) -> list[str]:
+    """The inputs after the first that a layer of Keras 2 was given in float32, which are the caller's to cast: Keras 2
+    casts the first one alone."""
     if failure.keras is None or failure.keras.is_keras3 or not failure.layer_inputs:
-        return False
+        return []
     first = failure.layer_inputs[0][0]
-    return any(name != first and dtype == "float32" for name, dtype in failure.layer_inputs)
+    return [name for name, dtype in failure.layer_inputs if name != first and dtype == "float32"]
+
+
+def computing_in_float32(failure: FailureFacts) -> str:
+    """The remedy that lets a library's layer compute in float32, with whether it was tried."""
+    around = '`set_global_policy("float32")` before that line and the mixed policy again after it'
+    untried = "" if failure.ran_in_float32 else " (Not tried.)"
+    if failure.layer_made_by:
+        maker = "the library" if failure.layer_made_by == "__init__" else f"`{failure.layer_made_by}`"
+        return f"Here {maker} makes `{failure.layer_class}`: write {around}.{untried}"
+    if failure.layer_takes_dtype is False:
+        return f"`{failure.layer_class}` takes no dtype: write {around}.{untried}"
+    with_dtype = f'`{failure.layer_class}(…, dtype="float32")`'
+    otherwise = "" if failure.layer_takes_dtype else f"; where it takes none, write {around}"
+    return f"Make it with a dtype, {with_dtype}{otherwise}.{untried}"
 
 
 def _speaks_of_half(failure: FailureFacts) -> bool:
