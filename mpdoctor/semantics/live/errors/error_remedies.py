@@ -13,6 +13,7 @@ from mpdoctor.semantics.live.errors.dtype_errors import (
     mismatch_from_failure,
 )
 
+_OTHER_PYTHON = "for the Python that runs your program here, or name another Python with --python"
 # (class of the exception, words in its text, what to do; an empty pattern fits whatever stands there)
 _KNOWN: tuple[tuple[str, str, str], ...] = (
     (
@@ -63,7 +64,7 @@ _KNOWN: tuple[tuple[str, str, str], ...] = (
     (
         r"^(?:ModuleNotFoundError|ImportError)$",
         r"",
-        "Install the missing module for the Python that runs your program here, or name another Python with --python.",
+        f"Install the missing module {_OTHER_PYTHON}.",
     ),
     (
         r"",
@@ -161,6 +162,42 @@ def _remedy_of_missing_name(failure: FailureFacts) -> str | None:
     return f"`{file.name}` defines no `{name}`: correct the name, or rename the file if another `{module}` is meant."
 
 
+_NO_SUCH_MODULE = re.compile(r"^No module named '(?P<module>[\w.]+)'(?P<is_file>; '[\w.]+' is not a package)?")
+
+
+def _remedy_of_missing_module(failure: FailureFacts) -> str | None:
+    """For a module that Python does not find. Where its name has a dot, Python has found the package before it."""
+    missing = _NO_SUCH_MODULE.search(failure.said_by_library)
+    if missing is None:
+        return None
+    module, importer = missing["module"], _importing_library(failure)
+    package = module.rpartition(".")[0]
+    if missing["is_file"]:
+        return f"`{package}` is a file here, and no package: rename it if another `{package}` is meant."
+    if package and importer:
+        return (
+            f"`{importer}` imports `{module}`, which the installed `{package}` does not have: install releases of "
+            "both that fit each other, or name a Python that has them (--python)."
+        )
+    if package:
+        return (
+            f"`{package}` is there, and has no `{module}`: import it from where this release has it, or name a Python "
+            "that has the release for which the program is written (--python)."
+        )
+    return f"Install `{module}`, which `{importer}` imports, {_OTHER_PYTHON}." if importer else None
+
+
+def _importing_library(failure: FailureFacts) -> str:
+    """The installed package whose file raised, such as "keras_cv", or that file, where libraries lie elsewhere; "" for
+    a file of the program's own."""
+    innermost = failure.frames[-1] if failure.frames else None
+    if innermost is None or innermost.own:
+        return ""
+    parts = PurePath(innermost.path.replace("\\", "/")).parts
+    installed = next((number for number, part in enumerate(parts) if part in _LIBRARIES), len(parts))
+    return PurePath(parts[installed + 1]).stem if installed + 1 < len(parts) else parts[-1]
+
+
 _NUMPY_NAMES = {"half": "float16", "float": "float32", "double": "float64"}  # of TensorFlow's own names for dtypes
 
 
@@ -204,7 +241,12 @@ def remedy_from_failure(failure: FailureFacts) -> str | None:
         return f"Two dtypes are combined: {mismatch.words}. Cast one to the other's: `tf.cast(value, other.dtype)`."
     if re.search(_OF_ANOTHER_TENSORFLOW, said):
         return _keras_that_fits(failure.keras or Keras())
-    certain = _package_of_project(failure) or _remedy_of_missing_name(failure) or _remedy_of_numpy_function(said)
+    certain = (
+        _package_of_project(failure)
+        or _remedy_of_missing_module(failure)
+        or _remedy_of_missing_name(failure)
+        or _remedy_of_numpy_function(said)
+    )
     if certain is not None:
         return certain
     if failure.raised_by_program and failure.exception not in ("ImportError", "FileNotFoundError"):
