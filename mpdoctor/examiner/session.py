@@ -106,7 +106,7 @@ class Session:
                 self.policy_setters.force(self.keras)
                 self.watch.mender = self.mender
             else:
-                self.watch.try_float32 = self.mender.runs_in_float32
+                self.watch.try_float32 = self.mender.float32_way
             self.events.stage("running the script")
         except OtherBackend:
             raise

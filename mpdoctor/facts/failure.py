@@ -155,6 +155,8 @@ class FailureFacts:
         Whether its class can be made with a `dtype`; None where an `__init__` with `**kwargs` leaves that open.
     ran_in_float32
         Whether the same call of that layer did not raise when it computed in float32; None where that was not tried.
+    float32_with_layers_inside
+        Whether it did not raise only when the layers in it computed in float32 as well.
     layer_is_recurrent
         Whether it is a recurrent layer, or a cell of one.
     inside
@@ -214,6 +216,7 @@ class FailureFacts:
     layer_made_by: str = ""
     layer_takes_dtype: bool | None = None
     ran_in_float32: bool | None = None
+    float32_with_layers_inside: bool = False
     layer_is_recurrent: bool = False
     inside: str = ""
     under_tape: bool = False

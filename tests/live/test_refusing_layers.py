@@ -45,6 +45,15 @@ class Encoder(tf.keras.layers.Layer):
         return self.shift(self.first(inputs))
 
 
+class Scaled(tf.keras.layers.Wrapper):
+    def build(self, shape):
+        super().build(shape)
+        self.gain = self.add_weight(name="gain", shape=(8,), initializer="ones")
+
+    def call(self, inputs):
+        return tf.multiply(self.layer(inputs), tf.cast(self.gain, "float32"))
+
+
 class Counting(tf.keras.layers.Layer):
     def call(self, inputs):
         return inputs + tf.constant(1)  # which no dtype of a layer mends
@@ -147,6 +156,11 @@ REFUSING = [
     ("layer = fancynet.Shift()", 'layer = fancynet.Shift(dtype="float32")', '`Shift(…, dtype="float32")`'),
     ("layer = fancynet.Spectrum(8)", 'layer = fancynet.Spectrum(8, dtype="float32")', "RFFT"),
     ("layer = fancynet.Plain()", FLOAT32.format("layer = fancynet.Plain()"), "`Plain` takes no dtype"),
+    (
+        "layer = fancynet.Scaled(tf.keras.layers.Dense(8))",
+        FLOAT32.format("layer = fancynet.Scaled(tf.keras.layers.Dense(8))"),
+        "Make it and the layers in it in float32",
+    ),
     ("layer = fancynet.Encoder()", FLOAT32.format("layer = fancynet.Encoder()"), "Here the library makes `Shift`"),
     ("layer = fancynet.backbone(8)", FLOAT32.format("layer = fancynet.backbone(8)"), "Here `backbone` makes `Shift`"),
 ]
@@ -155,7 +169,7 @@ OTHERWISE = [
     "layer = fancynet.Applying(shifted)",
     "layer = tf.keras.layers.Lambda(shifted)",
 ]
-IDS = ["shift", "spectrum", "plain", "encoder", "backbone"]
+IDS = ["shift", "spectrum", "plain", "wrapper", "encoder", "backbone"]
 
 
 def checked(folder: Path, text: str, keras: str, *arguments: str) -> Check:

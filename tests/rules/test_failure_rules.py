@@ -271,6 +271,11 @@ IN_LIBRARY: dict[str, Any] = {
         (MIXED, {"layer_made_by": "from_preset"}, "Here `from_preset` makes `Fancy`: write"),
         (MIXED, {"layer_made_by": "__init__"}, "Here the library makes `Fancy`: write"),
         (MIXED, {"layer_takes_dtype": False}, "`Fancy` takes no dtype: write"),
+        (
+            MIXED,
+            {"ran_in_float32": True, "float32_with_layers_inside": True},
+            "Make it and the layers in it in float32:",
+        ),
         (MIXED, {"layer_takes_dtype": True, "ran_in_float32": True}, '`Fancy(…, dtype="float32")`.'),
         (MIXED, {"ran_in_float32": True, "layer_dtype": ""}, "on 16-bit input, and none"),  # it casts nothing
         (MIXED, {"ran_in_float32": False}, ""),
@@ -834,7 +839,9 @@ CIRCULAR = "(most likely due to a circular import)"
             "`c.py` and `b.py` import each other, and `b.py` has not come to `thing` yet",
         ),
         ("'thing' from 'b' (unknown location)", "c.py", "`b` is a folder"),
-        ("libcublas.so.11: cannot open shared object file", "c.py", "Install the missing module"),
+        ("libcublas.so.11: cannot open shared object file", "c.py", "A compiled module cannot be loaded"),
+        ("C extension: None not built. If you want", "c.py", "A compiled module cannot be loaded"),
+        ("`plot_model` needs pydot: `pip install pydot`", "c.py", "Install the missing module"),
     ],
 )
 def test_a_name_that_a_module_does_not_have(error: str, at: str, help: str) -> None:

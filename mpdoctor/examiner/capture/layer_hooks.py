@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from mpdoctor.examiner.keras.adapter import KerasLayer, KerasModel
 
 
+OWN, WHOLE = "own operations", "with all layers inside"  # what of a layer computes in float32, where that is tried
 Arguments = Tuple[Tuple[object, ...], Dict[str, object]]
 
 
@@ -32,15 +33,16 @@ class FailedCall(NamedTuple):
         The error as it left the outermost layer so far: each may make a new one of it.
     in_library
         Whether no line of the user's ran in it.
-    ran_in_float32
-        Whether the same call did not raise when the layer computed in float32; None where that was not tried.
+    float32_way
+        What of the layer computed in float32 when the same call did not raise, OWN or WHOLE; "" where it raised as
+        well, and None where that was not tried.
     """
 
     layer: KerasLayer
     left_with: BaseException
     given: Arguments
     in_library: bool
-    ran_in_float32: bool | None = None
+    float32_way: str | None = None
 
 
 class CallObserver(Protocol):
@@ -76,8 +78,8 @@ class LayerHooks:
         While it is set, each call is its own to make, `outputs = mender.call_layer(call, layer, given)`, and
         what comes of it is handed on by `mender.handed_on(layer, outputs)`.
     try_float32
-        While it is set and no mender is, it is asked whether a call that raised in a library's code alone runs in
-        float32: `try_float32(call, layer, given)`, True, False, or None where it cannot be tried.
+        While it is set and no mender is, it is asked how a call that raised in a library's code alone runs in float32:
+        `try_float32(call, layer, given)`, which gives a FailedCall's `float32_way`.
     origins
         Which line constructed each layer, under which policy.
     failed
@@ -92,7 +94,7 @@ class LayerHooks:
         self.observer: CallObserver | None = None
         self.after_outermost: list[Callable[[KerasLayer, tuple[object, ...], dict[str, object], object], None]] = []
         self.mender: CallMender | None = None
-        self.try_float32: Callable[..., bool | None] | None = None
+        self.try_float32: Callable[..., str | None] | None = None
         self.failed: FailedCall | None = None
         self.calls = LayerCalls()
         self._output_of: weakref.WeakKeyDictionary[KerasLayer, weakref.ReferenceType[KerasLayer]] = (
@@ -183,10 +185,10 @@ class LayerHooks:
             return
         self.try_float32 = None  # its own calls of layers may raise as well
         try:
-            ran = tried(call, layer, given)
+            way = tried(call, layer, given)
         finally:
             self.try_float32 = tried
-        self.failed = failed._replace(ran_in_float32=ran)
+        self.failed = failed._replace(float32_way=way)
 
     def _note_output(
         self, layer: KerasLayer, args: tuple[object, ...], kwargs: dict[str, object], outputs: object

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Iterator
 
 from mpdoctor.examiner.capture.layer_calls import dtype_name, flat_tensors
-from mpdoctor.examiner.capture.layer_hooks import Arguments
+from mpdoctor.examiner.capture.layer_hooks import WHOLE, Arguments
 from mpdoctor.examiner.exceptions import chain_of
 from mpdoctor.examiner.failures.library_frames import inside_from_frames
 from mpdoctor.examiner.failures.missing_modules import folder_of_missing_module
@@ -56,7 +56,8 @@ def failure_under_watch(session: Session, error: BaseException, during: During, 
             layer_made_at=session.watch.origins.made_at(layer),
             layer_made_by=session.watch.origins.made_by(layer),
             layer_takes_dtype=_takes_dtype(type(layer)),
-            ran_in_float32=failed.ran_in_float32,
+            ran_in_float32=None if failed.float32_way is None else bool(failed.float32_way),
+            float32_with_layers_inside=failed.float32_way == WHOLE,
             layer_is_recurrent=hasattr(layer, "state_size") or hasattr(layer, "cell"),
         )
     policy = session.keras.global_policy()

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Callable, Iterator, TypeVar
 
 from mpdoctor.examiner.capture.layer_calls import dtype_name, is_symbolic
+from mpdoctor.examiner.capture.layer_hooks import OWN, WHOLE
 from mpdoctor.examiner.failures.failure import failure_under_watch
 from mpdoctor.examiner.keras.in_place import float32_in_place
 from mpdoctor.examiner.keras.private_state import give_mask, layers_inside, mask_of
@@ -29,7 +30,6 @@ T = TypeVar("T")
 Call = Callable[..., object]  # Keras' own of a layer, or of a metric or loss
 MOST_PLACES = 8
 MOST_IN_VAIN = 12  # calls that were tried in float32 and raised there, too
-OWN, WHOLE = "own operations", "with all layers inside"
 
 
 class Mender:
@@ -116,32 +116,36 @@ class Mender:
             finally:
                 self._is_trying, watch.failed = False, failed
             self._layers[layer] = how
-            if is_innermost and how == OWN:
-                watch.failed = failed._replace(ran_in_float32=True)
+            if is_innermost:
+                watch.failed = failed._replace(float32_way=how)
             kind: MendedPart = "operations" if how == OWN and layers_inside(layer) else "layer"
             self._note(kind, layer.name, type(layer).__name__, self._failure(error))
             watch.failed = None
             return outputs
         self._in_vain += 1
         if is_innermost:
-            watch.failed = failed._replace(ran_in_float32=False)
+            watch.failed = failed._replace(float32_way="")
         raise error
 
-    def runs_in_float32(self, original: Call, layer: KerasLayer, given: Arguments) -> bool | None:
-        """Whether a call that raised in 16 bits, of a program that set its policy itself, does not raise in float32.
-        What comes of it is thrown away. None where it cannot be tried."""
+    def float32_way(self, original: Call, layer: KerasLayer, given: Arguments) -> str | None:
+        """The way in which a call that raised in 16 bits, of a program that set its policy itself, does not raise in
+        float32: OWN or WHOLE, "" where it raises in both. What comes of it is thrown away. None where it cannot be
+        tried."""
         if self._is_trying or not self._was_made(layer) or self._in_vain >= MOST_IN_VAIN:
             return None
         watch = self._session.watch
         failed, self._is_trying = watch.failed, True
         try:
-            self._called_in_float32(OWN, original, layer, given)
-        except Exception:  # float32 is no help: the caller raises the first error
-            self._in_vain += 1
-            return False
+            for how in self._ways(layer):
+                try:
+                    self._called_in_float32(how, original, layer, given)
+                except Exception:  # float32 is no help here: the caller raises the first error
+                    continue
+                return how
         finally:
             self._is_trying, watch.failed = False, failed
-        return True
+        self._in_vain += 1
+        return ""
 
     def _ways(self, layer: KerasLayer) -> list[str]:
         """A whole model in float32 would be another training."""

@@ -62,6 +62,13 @@ _KNOWN: tuple[tuple[str, str, str], ...] = (
         "name, and the packages that it imports have to be there as well.",
     ),
     (
+        r"^ImportError$",
+        r"cannot open shared object file|DLL load failed|undefined symbol|[Ss]ymbol not found|not built"
+        r"|incompatible architecture|wrong ELF class|multiarray failed to import|compiled (?:using|against)",
+        "A compiled module cannot be loaded: install its package anew, in a release for this Python and for the other "
+        "packages here, or name another Python with --python.",
+    ),
+    (
         r"^(?:ModuleNotFoundError|ImportError)$",
         r"",
         f"Install the missing module {_OTHER_PYTHON}.",
