@@ -104,6 +104,9 @@ class LayerFacts:
         The policy that it had before a line of the user's assigned another one; "" where none did.
     made_at, made_by
         The user's line that made it; the library's function that this line called ("clone_model"), "" for the class.
+    activation_argument
+        The argument by which that function takes the activation of the model's output ("classifier_activation"); ""
+        where it names none.
     given_dtype
         Whether that line, or the program's class of it, gave it a dtype, or a policy, of its own.
     before_policy
@@ -137,6 +140,7 @@ class LayerFacts:
     policy_before: str = ""
     policy_set_at: Location | None = None
     made_by: str = ""
+    activation_argument: str = ""
     given_dtype: bool = False
     before_policy: bool = False
 

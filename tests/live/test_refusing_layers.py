@@ -159,7 +159,7 @@ REFUSING = [
     (
         "layer = fancynet.Scaled(tf.keras.layers.Dense(8))",
         FLOAT32.format("layer = fancynet.Scaled(tf.keras.layers.Dense(8))"),
-        "Make it and the layers in it in float32",
+        'Make it and the layers in it with `dtype="float32"`',
     ),
     ("layer = fancynet.Encoder()", FLOAT32.format("layer = fancynet.Encoder()"), "Here the library makes `Shift`"),
     ("layer = fancynet.backbone(8)", FLOAT32.format("layer = fancynet.backbone(8)"), "Here `backbone` makes `Shift`"),

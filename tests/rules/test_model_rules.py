@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import pytest
@@ -361,6 +362,22 @@ def test_a_run_on_a_cpu_is_not_told_about_devices(name: str) -> None:
             SOFTMAX,
             'Give out itself `dtype="float32"`: a cast after it cannot restore the digits that its softmax has '
             "rounded away.",
+        ),
+        (
+            dataclasses.replace(SOFTMAX, made_by="MobileNetV2", activation_argument="classifier_activation"),
+            "`MobileNetV2` makes out: pass it `classifier_activation=None`, and put "
+            '`Activation("softmax", dtype="float32")` after the model. A cast after it cannot restore the digits '
+            "that the softmax has rounded away.",
+        ),
+        (
+            dataclasses.replace(SIGMOID, made_by="__init__"),
+            "The library makes out: if it can leave out its sigmoid, have it do so, and put "
+            '`Activation("sigmoid", dtype="float32")` after the model. A cast after it cannot restore the digits '
+            "that the sigmoid has rounded away.",
+        ),
+        (
+            dataclasses.replace(HALF_HEAD, made_by="backbone"),
+            'Put `Activation("linear", dtype="float32")` after it.',
         ),
         (
             function("softmax", "Softmax", "float16", output="float16", is_output=True),

@@ -140,6 +140,7 @@ def _layer(session: Session, keras: KerasAdapter, layer: KerasLayer, place: dict
         policy_set_at=set_at,
         made_at=watch.origins.made_at(layer),
         made_by=watch.origins.made_by(layer),
+        activation_argument=watch.origins.activation_argument(layer),
         given_dtype=watch.origins.given_dtype(layer, before or _own_policy_name(layer)),
         before_policy=watch.origins.made_before_policy(layer),
         **place,

@@ -10,7 +10,7 @@ import re
 import sys
 import weakref
 from contextlib import suppress
-from types import FrameType
+from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any, Callable
 
 from mpdoctor.examiner.process.user_code import called_by_line, class_location, own_code, own_location
@@ -21,6 +21,13 @@ if TYPE_CHECKING:
 
 # Where Keras 3 keeps the functions that take tensors, operators among them.
 _IS_FUNCTION = re.compile(r"[/\\]keras[/\\]src[/\\](ops|backend|activations|random)[/\\]").search
+
+_IS_APPLICATION = re.compile(
+    r"[/\\]keras[/\\](src[/\\])?applications[/\\]"
+).search  # some pass the argument on in **kwargs
+_OUTPUT_ACTIVATIONS = (
+    "classifier_activation", "output_activation", "final_activation", "last_activation", "head_activation"
+)  # fmt: skip
 
 
 class Origins:
@@ -33,7 +40,7 @@ class Origins:
     def __init__(self) -> None:
         self.policy_set = False
         self._made: weakref.WeakKeyDictionary[object, Location] = weakref.WeakKeyDictionary()
-        self._made_by: weakref.WeakKeyDictionary[KerasLayer, str] = weakref.WeakKeyDictionary()
+        self._made_by: weakref.WeakKeyDictionary[KerasLayer, CodeType] = weakref.WeakKeyDictionary()
         self._given_dtype: weakref.WeakKeyDictionary[KerasLayer, bool] = weakref.WeakKeyDictionary()
         self._global_then: weakref.WeakKeyDictionary[KerasLayer, str] = weakref.WeakKeyDictionary()
         self._before_policy: weakref.WeakKeyDictionary[KerasLayer, bool] = weakref.WeakKeyDictionary()
@@ -148,7 +155,17 @@ class Origins:
 
     def made_by(self, layer: KerasLayer) -> str:
         """The library's function that the user's line called, and that made it; "" where the line itself did."""
-        return self._made_by.get(layer, "")
+        code = self._made_by.get(layer)
+        return "" if code is None else code.co_name
+
+    def activation_argument(self, layer: KerasLayer) -> str:
+        """The argument by which that function takes the activation of the model's output; "" where it names none."""
+        code = self._made_by.get(layer)
+        if code is None:
+            return ""
+        named = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+        of_application = ("classifier_activation",) if _IS_APPLICATION(code.co_filename) else ()
+        return next((name for name in _OUTPUT_ACTIVATIONS if name in (*named, *of_application)), "")
 
     def policy_before(self, layer: KerasLayer) -> tuple[str, Location] | None:
         """The policy that it had before a line of the user's set another one, and that line."""
@@ -161,7 +178,7 @@ class Origins:
         self._made.setdefault(layer, place)
         called = called_by_line(frame)
         if called is not None:
-            self._made_by.setdefault(layer, called.co_name)
+            self._made_by.setdefault(layer, called)
 
     def _note_dtype(self, layer: KerasLayer, given: dict[str, object], global_policy: Callable[[], str]) -> None:
         if any(given.get(name) is not None for name in ("dtype", "dtype_policy")):

@@ -212,10 +212,24 @@ def _live_help(layer: LayerFacts) -> str:
     if layer.compute_dtype == "float32":
         return f"{layer.path} is float32 itself: make float32 what its `call()` returns."
     if _keeps_digits(layer):
-        return f'Give {layer.path} `dtype="float32"`, or put {behind}'
+        return f"Put {behind}" if layer.made_by else f'Give {layer.path} `dtype="float32"`, or put {behind}'
+    if layer.made_by:
+        return _help_for_librarys_layer(layer)
     return (
         f'Give {layer.path} itself `dtype="float32"`: a cast after it cannot restore the digits that its '
         f"{activation_of(layer)} has rounded away."
+    )
+
+
+def _help_for_librarys_layer(layer: LayerFacts) -> str:
+    """The help for a layer that the user did not make, and whose activation rounds its digits away."""
+    activation, argument = activation_of(layer), layer.activation_argument
+    maker = "The library" if layer.made_by == "__init__" else f"`{layer.made_by}`"
+    without = f"pass it `{argument}=None`" if argument else f"if it can leave out its {activation}, have it do so"
+    return (
+        f"{maker} makes {layer.path}: {without}, and put "
+        f'`Activation("{activation}", dtype="float32")` after the model. A cast after it cannot restore the digits '
+        f"that the {activation} has rounded away."
     )
 
 

@@ -80,7 +80,10 @@ def computing_in_float32(failure: FailureFacts) -> str:
         maker = "the library" if failure.layer_made_by == "__init__" else f"`{failure.layer_made_by}`"
         return f"Here {maker} makes `{failure.layer_class}`: write {around}.{untried}"
     if failure.float32_with_layers_inside:
-        return f"Make it and the layers in it in float32: write {around}."
+        return (
+            'Make it and the layers in it with `dtype="float32"`; where a library makes those, write '
+            '`set_global_policy("float32")` before it is made and the mixed policy again after that.'
+        )
     if failure.layer_takes_dtype is False:
         return f"`{failure.layer_class}` takes no dtype: write {around}.{untried}"
     with_dtype = f'`{failure.layer_class}(…, dtype="float32")`'
