@@ -274,7 +274,7 @@ IN_LIBRARY: dict[str, Any] = {
         (
             MIXED,
             {"ran_in_float32": True, "float32_with_layers_inside": True},
-            "Make it and the layers in it in float32:",
+            'the layers in it with `dtype="float32"`;',
         ),
         (MIXED, {"layer_takes_dtype": True, "ran_in_float32": True}, '`Fancy(…, dtype="float32")`.'),
         (MIXED, {"ran_in_float32": True, "layer_dtype": ""}, "on 16-bit input, and none"),  # it casts nothing
