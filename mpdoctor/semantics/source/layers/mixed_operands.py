@@ -29,6 +29,7 @@ from mpdoctor.semantics.source.layers.casts import is_cast
 from mpdoctor.semantics.source.layers.later_inputs import is_of_call, is_tensor
 from mpdoctor.semantics.source.layers.layer_variables import is_weight
 from mpdoctor.semantics.source.layers.output_layers import SIXTEEN_BITS
+from mpdoctor.semantics.source.layers.weight_values import weight_holder
 from mpdoctor.semantics.source.numbers.precision import precision_of
 
 OPERATORS = frozenset(("+", "-", "*", "/", "//", "**", "@", "%", "<", "<=", ">", ">=", "==", "!="))
@@ -116,10 +117,10 @@ def _joined(value: Value | None, depth: int = 0) -> tuple[Value, ...]:
 def may_raise(facts: SourceFacts, met: MixedOperands) -> bool:
     """Whether these operands raise if their dtypes differ. In Keras 2 they always do.
 
-    In Keras 3 a weight is a Keras variable. As the first operand it promotes; as the second one TensorFlow gets the
-    operation, and raises. (In a graph, in which fit() trains; eagerly `+` and `@` do not raise. Keras 3.15, TensorFlow
-    2.21.) What is computed of a keras.Input, or in an `__init__` that joins layers of a functional model, are Keras 3's
-    symbolic tensors, which promote as keras.ops do."""
+    In Keras 3 a weight is a Keras variable. It promotes as the first operand, and in arithmetic as the second one as
+    well; as the second one of a comparison it does not. (In a graph, in which fit() trains; eagerly `+` and `@` raise
+    where it is second. Keras 3.15, TensorFlow 2.21.) What is computed of a keras.Input, or in an `__init__` that joins
+    layers of a functional model, are Keras 3's symbolic tensors, which promote as keras.ops do."""
     event, operands = met
     if not facts.keras.is_keras3 or not operands:
         return True
@@ -128,7 +129,12 @@ def may_raise(facts: SourceFacts, met: MixedOperands) -> bool:
     if not isinstance(event, Operation):
         return True
     takers = operands if event.operator in HANDED_ON else operands[:1]
-    return not any(is_weight(option) for taker in takers for option in options(taker))
+    return not any(_is_keras_variable(option) for taker in takers for option in options(taker))
+
+
+def _is_keras_variable(value: Value) -> bool:
+    """Whether it is a weight, of the layer's own or of Keras' layer that it is made from: `self.kernel`."""
+    return is_weight(value) or weight_holder(value) is not None
 
 
 def _is_of_input(operands: tuple[Value, ...]) -> bool:
