@@ -23,6 +23,9 @@ keras.mixed_precision.set_global_policy("mixed_float16")
 ## Versions
 All. A program that only predicts may keep 16-bit weights and is not reported, nor is a model that is frozen, or given
 the weights of another, and not trained, nor a policy that another one replaces before any layer is made.
+`set_floatx("float16")` beside a mixed policy keeps float32 weights. In Keras 3.15 it makes the losses, the metrics and
+the learning rate float16 all the same, and a mean squared error of 300 infinite; in Keras 2 (TensorFlow 2.10 and 2.15)
+it does not, and is not reported.
 
 ## Where users met it
 keras-team/keras#9582, keras-team/keras#11860, keras-team/keras#12249, matterport/Mask_RCNN#1482,
@@ -50,9 +53,10 @@ from mpdoctor.program.values import Api, Attribute, Known, Value, is_api, option
 from mpdoctor.semantics.source.edits.expressions import argument_replaced, literal_replaced, unsafe_fix
 from mpdoctor.semantics.source.edits.policies import policy_instead
 from mpdoctor.semantics.source.edits.statements import without_statement
+from mpdoctor.semantics.source.layers.model_layers import half_policy_calls, policies_set
 from mpdoctor.semantics.source.layers.untrained_models import is_in_untrained_model
 from mpdoctor.semantics.source.programs.asked_settings import is_asked_about, is_own_name
-from mpdoctor.semantics.source.programs.branches import is_ruled_out
+from mpdoctor.semantics.source.programs.branches import happen_together, is_ruled_out
 from mpdoctor.semantics.source.programs.predicting_programs import only_predicts
 from mpdoctor.semantics.source.programs.tests_without_training import is_in_test_without_training
 from mpdoctor.semantics.wording import listed
@@ -79,14 +83,23 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         policy = next((named for named in halves if not _is_asked_about(facts, given, named)), None)
         if policy is not None and not _is_right(facts, call, given, role):
             yield Finding(
-                f'"{policy}" as {role} keeps the weights in 16 bits: '
-                "updates smaller than a weight's last bit are lost.",
+                f'"{policy}" as {role} {_harm(facts, call, policy, role)}',
                 _instead_of_floatx(facts, policy)
                 if role == FLOATX
                 else f'Use "mixed_{policy}", which computes in {policy} and keeps float32 weights.',
                 call.location,
                 fix=_fix(facts, call, given, policy, role),
             )
+
+
+def _harm(facts: SourceFacts, call: Call, policy: str, role: str) -> str:
+    """What 16 bits do in this role."""
+    if role == FLOATX and _is_beside_mixed_policy(facts, call):
+        return (
+            f"makes Keras 3 compute losses, metrics and the learning rate in {policy}: the mixed policy keeps only "
+            "the weights in float32."
+        )
+    return "keeps the weights in 16 bits: updates smaller than a weight's last bit are lost."
 
 
 def _is_asked_about(facts: SourceFacts, given: Value | None, policy: str) -> bool:
@@ -98,7 +111,7 @@ def _is_asked_about(facts: SourceFacts, given: Value | None, policy: str) -> boo
 
 def _is_right(facts: SourceFacts, call: Call, given: Value | None, role: str) -> bool:
     """Whether the line raises, makes no 16-bit weights after all, or makes weights that nothing trains."""
-    if (role == FLOATX and _makes_variables_its_own_way(facts)) or _is_refused(given):
+    if _is_refused(given) or (role == FLOATX and not facts.keras.is_keras3 and _keeps_variables(facts, call)):
         return True
     if is_ruled_out(call.context) or (role == GLOBAL_POLICY and _is_replaced_at_once(facts, call)):
         return True
@@ -248,7 +261,17 @@ def _is_given_its_dtype(layer: Call) -> bool:
     return isinstance(given, Attribute) and given.name in OWN_DTYPES and class_of(given.of) is not None
 
 
-def _makes_variables_its_own_way(facts: SourceFacts) -> bool:
-    """Whether a variable creator may give the weights another dtype than floatx. It makes the variables of Keras 2
-    (float32 under "float16", measured in tf_keras 2.21 and 2.10.1), and not those of Keras 3 (float16)."""
-    return not facts.keras.is_keras3 and any(True for _ in facts.calls_of(VARIABLE_CREATOR))
+def _keeps_variables(facts: SourceFacts, setting: Call) -> bool:
+    """Whether a variable creator or a mixed policy may give the weights another dtype than floatx. A creator makes the
+    variables of Keras 2 (float32 under "float16", measured in tf_keras 2.21 and 2.10.1), and not those of Keras 3
+    (float16)."""
+    return any(True for _ in facts.calls_of(VARIABLE_CREATOR)) or _is_beside_mixed_policy(facts, setting)
+
+
+def _is_beside_mixed_policy(facts: SourceFacts, setting: Call) -> bool:
+    """Whether a program that sets floatx sets a mixed policy as well."""
+    return any(
+        not any(policy in PURE_HALF for policy in policies_set(other))
+        and happen_together(other.context, setting.context)
+        for other in half_policy_calls(facts)
+    )
