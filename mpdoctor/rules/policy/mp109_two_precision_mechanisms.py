@@ -46,6 +46,9 @@ from mpdoctor.semantics.wording import place_of
 
 SEVERITY = Severity.WARNING
 FIXES = ("unsafe",)
+ENABLING = "enable_"
+REFUSED = "Keras 2 refuses the two together, and whichever comes second raises ValueError."
+CAST_TWICE = "neither mechanism knows of the other, and values are cast twice."
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
@@ -55,14 +58,15 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         if rewrite.context.guarded:
             continue
         other = _together_with(on_purpose, rewrite)
-        if other is None and name.startswith("enable_"):  # it wraps the optimizer; the others need a wrapper
+        if other is None and name.startswith(ENABLING):  # it wraps the optimizer; the others need a wrapper
             other = _together_with(wrappers, rewrite)
         if other is not None:
             kind = "Keras policy" if other in on_purpose else "LossScaleOptimizer"
             place = place_of(facts, other.location, rewrite.location)
+            is_refused = other in on_purpose and name.startswith(ENABLING) and not facts.keras.is_keras3
             yield Finding(
-                f"`{name}` rewrites the graph to float16, and a {kind} is in force as well ({place}): neither "
-                "mechanism knows of the other, and values are cast twice.",
+                f"`{name}` rewrites the graph to float16, and a {kind} is in force as well ({place}): "
+                + (REFUSED if is_refused else CAST_TWICE),
                 f"Keep the {kind} and drop `{name}`.",
                 rewrite.location,
                 fix=_fix(facts, rewrite),
