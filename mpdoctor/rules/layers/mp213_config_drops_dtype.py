@@ -79,8 +79,7 @@ LEFT_OUT = (
     "{0}.get_config leaves out the layer's dtype: a loaded or cloned layer takes the global policy in force then."
 )
 NOT_TAKEN = (
-    "{0}.get_config returns a dtype and a name that `{0}.__init__` does not take: loading or cloning the layer raises "
-    "TypeError."
+    "{0}.get_config returns a dtype, which `{0}.__init__` does not take: loading or cloning the layer raises TypeError."
 )
 TAKE = "Take `**kwargs` and pass them on: `def __init__(self, …, **kwargs): super().__init__(**kwargs)`."
 BASE_CONFIG = "`return {**super().get_config(), …}`"
