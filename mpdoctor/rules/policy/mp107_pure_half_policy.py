@@ -194,7 +194,7 @@ def _dtype_given(facts: SourceFacts, call: Call) -> tuple[Value | None, str]:
         given = call.argument(0) or call.keyword("policy") or call.keyword("dtype_policy") or call.keyword("value")
         return given, FLOATX if isinstance(call.callee, Api) and call.callee.is_(SET_FLOATX) else GLOBAL_POLICY
     given = call.keyword("dtype") or _own_dtype(call)
-    name = _layer_with_weights(call) if given is not None else None  # last, because it takes the longest to find out
+    name = _layer_with_weights(call) if _is_half(given) else None  # last, because it takes the longest to find out
     return (None, "") if name is None else (given, f"the dtype of {name}")
 
 
@@ -235,9 +235,13 @@ def _own_dtype(call: Call) -> Value | None:
     """The dtype that a user's class with weights of its own passes to `super().__init__(…)`."""
     own = class_of(call)
     given = own.base_arguments.get("dtype") if own is not None else None
-    if own is None or given is None or isinstance(given, Parameter):
+    if own is None or isinstance(given, Parameter) or not _is_half(given):
         return None
     return given if _makes_weights(own) else None
+
+
+def _is_half(given: Value | None) -> bool:
+    return given is not None and not set(PURE_HALF).isdisjoint(policies_named(given))
 
 
 def _makes_weights(own: ClassFacts, asked: set[ClassFacts] | None = None) -> bool:

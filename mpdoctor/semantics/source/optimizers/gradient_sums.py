@@ -4,12 +4,14 @@ to zero."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 
 from mpdoctor.knowledge.wrapper_api import APPLYING
 from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Defined, FunctionFacts
 from mpdoctor.program.values import Api, Attribute, Collection, Item, Value, walk
+from mpdoctor.semantics.source.layers.layer_variables import ASSIGNING
 from mpdoctor.semantics.source.optimizers.attribute_access import same_object
 from mpdoctor.semantics.source.optimizers.clipping import is_divided_by_its_size
 from mpdoctor.semantics.source.optimizers.gradients import (
@@ -90,9 +92,31 @@ def _runs(call: Call, function: FunctionFacts | None) -> bool:
 
 def scaled_gradients_given(facts: SourceFacts, call: Call) -> Iterator[Call]:
     """The gradients of a scaled loss that a variable is given without unscaling."""
-    for part in until_gradients(call.argument(0, "delta"), _holds_no_scaled):
+    given = call.argument(0, "delta")
+    for part in until_gradients(given, _holds_no_scaled) if given in _made_of_gradients(facts) else ():
         if isinstance(part, Call) and is_gradient_call(part) and is_of_scaled_loss(facts, part):
             yield part
+
+
+@lru_cache(maxsize=1)
+def _made_of_gradients(facts: SourceFacts) -> frozenset[Value | None]:
+    """Of what is given to `assign…` and all that it is made of, the values that are made of a tape's gradients. Each is
+    gone through once, for a moving average of all weights assigns as many values as there are weights."""
+    waiting = [given for call in facts.method_calls(*ASSIGNING) if (given := call.argument(0, "delta")) is not None]
+    seen, makes = set(waiting), dict[Value, list[Value]]()
+    for value in waiting:
+        for part in value.parts:
+            makes.setdefault(part, []).append(value)
+            if part not in seen:
+                seen.add(part)
+                waiting.append(part)
+    made = [value for value in seen if is_gradient_call(value)]
+    found: set[Value | None] = set(made)
+    for value in made:
+        further = [whole for whole in makes.get(value, ()) if whole not in found]
+        made += further
+        found.update(further)
+    return frozenset(found)
 
 
 def _holds_no_scaled(value: Value) -> bool:
