@@ -94,6 +94,13 @@ class FunctionFacts:
         return 0 if self.owner is None or is_static else 1
 
     @property
+    def self_name(self) -> str:
+        """What a method calls its object, `self`; "" in a static or a class method, and outside of classes."""
+        is_of_class = any(is_api(decorator, "builtins.classmethod") for decorator in self.decorators)
+        is_bound = self.first_given == 1 and not is_of_class and bool(self.parameters)
+        return self.parameters[0] if is_bound and not self.parameters[0].startswith("*") else ""
+
+    @property
     def owner_around(self) -> ClassFacts | None:
         """The class whose method it is, or stands in."""
         function: FunctionFacts | None = self

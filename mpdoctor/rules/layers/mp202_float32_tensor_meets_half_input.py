@@ -206,8 +206,8 @@ def _dtype_of_input(facts: SourceFacts, event: Call | Operation, operands: tuple
     method = context.function
     while method is not None and method.owner is None:
         method = method.enclosing
-    if method is not None and method.parameters:
-        return f"{method.parameters[0]}.compute_dtype"
+    if method is not None and method.self_name:
+        return f"{method.self_name}.compute_dtype"
     named = dtype_written(pairs_that_meet(facts, event), lambda value: is_half(facts, value, context))
     return named or ""
 

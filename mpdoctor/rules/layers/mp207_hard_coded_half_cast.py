@@ -187,9 +187,9 @@ def _fix(facts: SourceFacts, call: Call) -> Fix | None:
     function = call.context.function
     while function is not None and function.owner is None:
         function = function.enclosing
-    if function is None or not function.parameters:
+    if function is None or not function.self_name:
         return None
-    dtype = f"{function.parameters[0]}.compute_dtype"
+    dtype = f"{function.self_name}.compute_dtype"
     position = 1 if is_cast(call) else _dtype_position(call)
     edit = argument_replaced(facts, call.location, "dtype", position, dtype) if position is not None else None
     return safe_fix(f"{'Cast to' if is_cast(call) else 'Make it in'} `{dtype}`", edit)
