@@ -100,8 +100,8 @@ def scaled_gradients_given(facts: SourceFacts, call: Call) -> Iterator[Call]:
 
 @lru_cache(maxsize=1)
 def _made_of_gradients(facts: SourceFacts) -> frozenset[Value | None]:
-    """Of what is given to `assign…` and all that it is made of, the values that are made of a tape's gradients. Each is
-    gone through once, for a moving average of all weights assigns as many values as there are weights."""
+    """The values that are made of a tape's gradients, among what `assign…` is given and all that this is made of. Each
+    is gone through once: a moving average of all weights assigns as many values as there are weights."""
     waiting = [given for call in facts.method_calls(*ASSIGNING) if (given := call.argument(0, "delta")) is not None]
     seen, makes = set(waiting), dict[Value, list[Value]]()
     for value in waiting:
