@@ -62,8 +62,8 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             other = _together_with(wrappers, rewrite)
         if other is not None:
             kind = "Keras policy" if other in on_purpose else "LossScaleOptimizer"
-            place = place_of(facts, other.location, rewrite.location)
             is_refused = other in on_purpose and name.startswith(ENABLING) and not facts.keras.is_keras3
+            place = place_of(facts, other.location, rewrite.location)
             yield Finding(
                 f"`{name}` rewrites the graph to float16, and a {kind} is in force as well ({place}): "
                 + (REFUSED if is_refused else CAST_TWICE),
