@@ -51,6 +51,8 @@ class ObservedOptimizer:
         Repeats the call that took its last step; None in a loop that only the user's own code can drive.
     repeat_all
         Repeats all calls since the step before: of a training that adds gradients up.
+    repeat_failing
+        That of the two which repeated the step whose failure is explained.
     machine
         The state machine of its loss scale; None for a bare optimizer and for a fixed scale.
     variables
@@ -93,6 +95,7 @@ class ObservedOptimizer:
         self.applied_at: Location | None = None
         self.repeat: Callable[[], object] | None = None
         self.repeat_all: Callable[[], object] | None = None
+        self.repeat_failing: Callable[[], object] | None = None
         self.last_call = 0  # of the training, in which it took its last step
         self.culprit: CulpritFacts | None = None
         self.loss_culprit: OperationFacts | None = None
@@ -267,8 +270,8 @@ class ObservedOptimizer:
 
     def keep_failing_step(self, state: Snapshot) -> None:
         """The last step failed, and why is known. `state`: of all variables before it."""
-        if self.repeat is not None:
-            self.failing = FailingStep(self.repeat, state)
+        if self.repeat_failing is not None:
+            self.failing = FailingStep(self.repeat_failing, state)
 
     def keep_failing_call(self, state: Snapshot) -> None:
         """Like `keep_failing_step`, in an eager loop, where the function that takes a step can be called again."""

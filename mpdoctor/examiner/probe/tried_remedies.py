@@ -62,7 +62,7 @@ def _tried_scale(look: StepReplay, session: Session, observed: ObservedOptimizer
     since."""
     failing, scale = observed.failing, observed.fixed_scale
     assert failing is not None and scale is not None
-    repeats = dict.fromkeys((failing.repeat, failing.repeat_largest, observed.repeat))
+    repeats = dict.fromkeys((failing.repeat, failing.repeat_largest, observed.repeat_all))
     cases = [Case(repeat, failing.state) for repeat in repeats if repeat is not None]
     with look.repeating() as catchers:
         catchers[observed].stops = observed.steps_a_call > 1
@@ -91,7 +91,7 @@ def _cases(observed: ObservedOptimizer) -> list[Case]:
     cases = [Case(failing.repeat, failing.state)]
     if failing.repeat_largest is not None:
         cases.append(Case(failing.repeat_largest, failing.state))
-    last = observed.repeat or observed.call_of_step
+    last = observed.repeat_all or observed.call_of_step
     if last is not None and last is not failing.repeat:
         cases.append(Case(last, snapshot_of_variables()))
     return cases

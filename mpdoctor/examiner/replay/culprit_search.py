@@ -14,6 +14,7 @@ from mpdoctor.examiner.replay.culprits import Culprits, culprits_from_step
 from mpdoctor.examiner.replay.eager_step import call_of_running_step
 from mpdoctor.examiner.replay.step_observer import Enough, StepObserver
 from mpdoctor.examiner.replay.variable_snapshot import snapshot_of_variables
+from mpdoctor.facts.fit_ending import NotMeasured
 from mpdoctor.facts.training import StepFacts
 
 if TYPE_CHECKING:
@@ -24,6 +25,10 @@ if TYPE_CHECKING:
 ATTEMPTS = 3  # failing steps of one optimizer that are looked at in vain
 TRIES = 3  # repetitions of one failing step: dropout may draw another mask
 WATCHED_STEPS = 20  # of an eager loop, until one of them fails again
+NO_LAYERS: tuple[NotMeasured, str] = (
+    "first number not finite",
+    "the call that applies the gradients calls no layer, and the calls that computed them could not be repeated",
+)
 
 
 class CulpritSearch:
@@ -65,7 +70,7 @@ class CulpritSearch:
         try:
             with self._repeating(), observed.weights_of_last_step():
                 state = snapshot_of_variables()
-                self._tell(observed, self._repeat(observed, failed[0]))
+                self._repeat_calls(observed, failed[0])
                 if self.has_found(observed):
                     observed.keep_failing_step(state)
         except Exception as error:  # the user's step, which may be fit for graphs only
@@ -98,29 +103,50 @@ class CulpritSearch:
                     ("first number not finite", f"the failing step cannot be followed: {first_line(error)}")
                 )
 
-    def _repeat(self, observed: ObservedOptimizer, step: int) -> Culprits | None:
+    def _repeat_calls(self, observed: ObservedOptimizer, step: int) -> None:
+        """Repeat the call that took the step. Where nothing fails in it, gradients may have been added up before: then
+        repeat all calls since the step before, which are known from the second step on."""
+        saw_layers = False
+        for repeat in dict.fromkeys((observed.repeat, observed.repeat_all)):
+            assert repeat is not None
+            culprits, calls_layers = self._repeat(observed, repeat, step)
+            saw_layers = saw_layers or calls_layers
+            self._tell(observed, culprits)
+            if self.has_found(observed):
+                observed.repeat_failing = repeat
+                break
+        if NO_LAYERS in observed.not_looked:
+            observed.not_looked.remove(NO_LAYERS)
+        if not saw_layers:
+            observed.not_looked.append(NO_LAYERS)
+
+    def _repeat(
+        self, observed: ObservedOptimizer, repeat: Callable[[], object], step: int
+    ) -> tuple[Culprits | None, bool]:
+        """What broke, and whether a layer was called."""
         scale: float | None = observed.steps[step].loss_scale
-        culprits = None
         for _ in range(TRIES):
             if scale is not None and observed.can_set_scale:
                 observed.set_scale(scale)
-            culprits = self._observed(observed, step, scale)
+            culprits, calls_layers = self._observed(observed, repeat, step, scale)
             if culprits is not None:
                 break
         if culprits is None or culprits.gradient is None or scale is None or not observed.can_set_scale:
-            return culprits
+            return culprits, calls_layers
         observed.set_scale(1.0)
-        without = self._observed(observed, step, 1.0) is not None
+        without = self._observed(observed, repeat, step, 1.0)[0] is not None
         observed.set_scale(scale)
-        return culprits._replace(gradient=replace(culprits.gradient, without_scale=without))
+        return culprits._replace(gradient=replace(culprits.gradient, without_scale=without)), calls_layers
 
-    def _observed(self, observed: ObservedOptimizer, step: int, scale: float | None) -> Culprits | None:
-        """One repetition of the last call, until a step in it fails."""
-        assert observed.repeat is not None
+    def _observed(
+        self, observed: ObservedOptimizer, repeat: Callable[[], object], step: int, scale: float | None
+    ) -> tuple[Culprits | None, bool]:
+        """What broke in one repetition, which ends where a step in it fails, and whether a layer was called."""
         with StepObserver(observed.keras, self._watch, observed.optimizer, stops=True) as observer, suppress(Enough):
-            observed.repeat()
-        entry = observed.training_call
-        return culprits_from_step(observed.keras, self._watch, observer, step, scale, entry.batch, entry.call.location)
+            repeat()
+        entry, keras = observed.training_call, observed.keras
+        culprits = culprits_from_step(keras, self._watch, observer, step, scale, entry.batch, entry.call.location)
+        return culprits, bool(observer.calls)
 
     def _tell(self, observed: ObservedOptimizer, culprits: Culprits | None) -> None:
         if culprits is not None:
