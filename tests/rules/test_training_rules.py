@@ -1052,6 +1052,27 @@ TABLE: list[tuple[str, str, dict[str, Any], tuple[str, ...] | str]] = [
         },
         ("Check the batch of the failing step", "output: the failing step cannot be repeated eagerly: ValueError: no."),
     ),
+    (
+        "MP907",
+        "weights-that-a-fixed-scale-broke",
+        {**FIXED, "steps": (*FIXED["steps"], StepFacts(1e6, True, "dense/kernel", math.inf))},
+        ("The loss is inf at step 6, because the gradients of step 5 are inf or NaN, and were applied",),
+    ),
+    (
+        "MP907",
+        "before-a-fixed-scale-broke-weights",
+        {**FIXED, "steps": (StepFacts(1e6, True, "dense/kernel", math.inf), *FIXED["steps"])},
+        ("The loss is inf at step 1, although no layer's output overflows.",),
+    ),
+    (
+        "MP907",
+        "where-no-layer-was-called",
+        {
+            **infinite_loss(),
+            "not_looked": (("first number not finite", "the call that applies the gradients calls no layer"),),
+        },
+        ("The loss is inf at step 1 and at 49 later steps.", "each layer's output: the call that applies"),
+    ),
     ("MP907", "finite", {}, SILENT),
     (
         "MP910",

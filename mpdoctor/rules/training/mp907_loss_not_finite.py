@@ -62,7 +62,12 @@ from collections.abc import Iterator
 from mpdoctor.facts.training import OperationFacts, TrainingFacts
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.semantics.live.broken_operations import GIVEN, broke, is_at_zero
-from mpdoctor.semantics.live.gradients_without_check import gradient_was_applied, optimizer_of, rule_of_foreign_scale
+from mpdoctor.semantics.live.gradients_without_check import (
+    gradient_was_applied,
+    optimizer_of,
+    rule_of_foreign_scale,
+    step_applied_unchecked,
+)
 from mpdoctor.semantics.live.second_training import remedies_to_report
 from mpdoctor.semantics.live.training_texts import (
     evidence_of_growth,
@@ -112,6 +117,8 @@ def _why(training: TrainingFacts, first: int) -> str:
         )
     if training.diverges:
         return f". {story_of_growth(training)}"
+    if broken := step_applied_unchecked(training, before=first):
+        return f", because the gradients of step {broken} are inf or NaN, and were applied to the weights."
     if culprit is not None and operation is not None:
         line = line_of(operation, training.model.call.location)
         return f". It starts in {named_culprit(culprit)}: {broke(operation)}{line}."

@@ -18,6 +18,15 @@ def gradient_was_applied(training: TrainingFacts, before: int) -> bool:
     return found is not None and found.scale is None and training.initial_scale is None and found.step < before
 
 
+def step_applied_unchecked(training: TrainingFacts, before: int) -> int | None:
+    """The number, from 1 on, of the first step before that one whose gradients were not finite, and were applied at a
+    fixed loss scale; None where there is no such step."""
+    if training.dynamic is not False:
+        return None
+    steps = enumerate(training.steps[:before], 1)
+    return next((number for number, step in steps if step.applied and step.first_nonfinite is not None), None)
+
+
 def optimizer_of(training: TrainingFacts) -> str:
     return training.model.optimizer[-1].class_name if training.model.optimizer else "the optimizer"
 
