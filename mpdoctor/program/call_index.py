@@ -41,7 +41,8 @@ class CallIndex:
         return (call for call in self.by_last_names(names) if call.receiver is not None)
 
     def makings_of(self, own: ClassFacts) -> list[Call]:
-        """The calls that make an instance of one of the user's own classes, or of a class below it."""
+        """The calls that make an instance of one of the user's own classes, or of a class below it, but for those in
+        its `from_config`: `cls(**config)` makes a copy, of which only the config knows the dtype."""
         return self._makings.get(id(own), [])
 
     @cached_property
@@ -64,10 +65,14 @@ class CallIndex:
         """The calls that instantiate a class of the user's or a subclass of it, by the id of the class."""
         found: dict[int, list[Call]] = {}
         for call in self.all:
-            if isinstance(call.callee, Defined) and isinstance(call.callee.of, ClassFacts):
+            if isinstance(call.callee, Defined) and isinstance(call.callee.of, ClassFacts) and not _makes_a_copy(call):
                 for base in call.callee.of.lineage():
                     found.setdefault(id(base), []).append(call)
         return found
+
+
+def _makes_a_copy(call: Call) -> bool:
+    return call.open and call.context.function is not None and call.context.function.name == "from_config"
 
 
 def _in_order(several: list[list[Call]]) -> Iterator[Call]:
