@@ -85,6 +85,8 @@ ALWAYS_FLOAT32: dict[str, int | None] = {
     "tensorflow.compat.v1.image.resize_bicubic": None,
     "tensorflow.compat.v1.image.crop_and_resize": None,
 }
+# einops' functions move, copy or join elements: of one tensor, or of a list of tensors.
+REARRANGING = frozenset(("einops.rearrange", "einops.repeat", "einops.reduce"))
 KEEPS_DTYPE = ("nearest", "NEAREST_NEIGHBOR")
 
 COMPARISONS = frozenset(("<", "<=", ">", ">=", "==", "!=", "not", "in", "not in", "is", "is not"))

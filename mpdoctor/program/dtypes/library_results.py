@@ -18,6 +18,7 @@ from mpdoctor.knowledge.dtypes.result_dtypes import (
     KEEPS_DTYPE,
     PARTS_OF_COMPLEX,
     REAL_OF,
+    REARRANGING,
     SHAPES,
     VALUE_NAMES,
 )
@@ -62,6 +63,8 @@ def dtype_of_library_call(dtypes: Dtypes, name: str, call: Call, depth: int) -> 
         return _of_resized(dtypes, call, ALWAYS_FLOAT32[name], depth)
     if name == "builtins.sum":
         return dtypes.agreed(spread(call.args[0]), depth) if len(call.args) == 1 else None
+    if name in REARRANGING:
+        return dtypes.agreed(spread(call.args[0]), depth) if call.args else None
     if name in DECLARING:
         return _of_python_function(dtypes, call, depth)
     place, function = _place_and_function(name)
