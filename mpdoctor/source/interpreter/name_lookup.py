@@ -9,7 +9,7 @@ from mpdoctor.program.values import MISSING, Api, Known, Unknown, Value, options
 from mpdoctor.source.constant_folding import constant_from_name
 from mpdoctor.source.interpreter.state.interpreter_state import State
 from mpdoctor.source.interpreter.state.recording import record_use
-from mpdoctor.source.names import api_from_name, is_builtin
+from mpdoctor.source.names import api_from_name, canonical_name, is_builtin
 
 
 def evaluate_name(state: State, node: ast.Name) -> Value:
@@ -36,14 +36,27 @@ def _unbound(state: State, name: str, node: ast.expr) -> Value:
 
 
 def _from_star_import(state: State, name: str, location: Location) -> Value:
-    """`from keras.layers import *` gives every name that nothing else explains; two of them leave it open."""
-    stars = state.module.stars
-    if len(stars) != 1 or name.startswith("_"):
+    """`from keras.layers import *` gives every name that nothing else explains. Of two such imports, the last that is
+    known to have the name; a module after that of which the names are not known leaves it open."""
+    star = None if name.startswith("_") else _star_with(name, state.module.stars)
+    if star is None:
         return Unknown(location)
-    value = library_name(f"{stars[0]}.{name}", location)
+    value = library_name(f"{star}.{name}", location)
     state.walk.side_effects.set(state.module.scope.names, name, value)
     state.imported.add(value)
     return value
+
+
+def _star_with(name: str, stars: list[str]) -> str | None:
+    if len(stars) < 2:
+        return stars[0] if stars else None
+    from mpdoctor.knowledge.star_imports import NAMES
+
+    for star in reversed(stars):
+        names = NAMES.get(canonical_name(star))
+        if names is None or name in names:
+            return None if names is None else star
+    return None
 
 
 def _record_uses(state: State, value: Value, location: Location) -> None:
