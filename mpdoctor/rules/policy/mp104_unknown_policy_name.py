@@ -36,13 +36,14 @@ from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.knowledge.api_names import kind_of_class
 from mpdoctor.knowledge.policy_names import is_policy_name, meant_by
+from mpdoctor.program.command_line import is_from_command_line
 from mpdoctor.program.dtypes.tensor_dtypes import dtype_named
 from mpdoctor.program.events import Call
 from mpdoctor.program.instances import class_of
 from mpdoctor.program.policy_settings import SET_FLOATX
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import ClassFacts
-from mpdoctor.program.values import Api, Value, known, options, walk
+from mpdoctor.program.values import Api, Collection, Item, Value, known, options, walk
 from mpdoctor.semantics.source.edits.expressions import literal_replaced, replaced, safe_fix
 from mpdoctor.semantics.source.programs.asked_settings import asked_about, is_own_name
 from mpdoctor.semantics.source.programs.branches import is_ruled_out
@@ -85,12 +86,22 @@ def _policies_given(facts: SourceFacts) -> Iterator[tuple[Call, Value, bool]]:
         if isinstance(call.callee, Api) and not call.context.guarded and not is_ruled_out(call.context):
             to_layer = dtype is not None and _makes_a_layer(call.callee)
             named = dtype if to_layer else _policy_given(facts, call)
-            choices = options(named)
+            choices = (*options(named), *_behind_an_option(call, named))
             for given in choices:
                 if len(choices) == 1 or not _is_asked_about(facts, call, named, given):
                     yield call, given, to_layer
     for call, given in _dtypes_of_own_layers(facts):
         yield call, given, True
+
+
+def _behind_an_option(call: Call, named: Value | None) -> Iterator[Value]:
+    """What a table holds for the arguments of the command line that are no defaults: `{"fp16": …}[args.precision]`, but
+    where an `if` asks for the argument, which may keep some of them away."""
+    for choice in options(named):
+        if isinstance(choice, Item) and isinstance(choice.of, Collection) and is_from_command_line(choice):
+            asked = (value for branch in call.context.branches for value in walk(branch.test))
+            if choice.of.kind == "dict" and not choice.of.open and not any(map(is_from_command_line, asked)):
+                yield from choice.of.items
 
 
 def _dtypes_of_own_layers(facts: SourceFacts) -> Iterator[tuple[Call, Value]]:
