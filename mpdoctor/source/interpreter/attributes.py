@@ -128,7 +128,8 @@ def _attribute_of_object(state: State, of: Value, name: str, location: Location)
     else:
         found = kept_by_name(of, name) or argument_written(state, of, name)
     default = default_of_argument(state, of, name, location) if found is None else None
-    return found if default is None else joined((default, Attribute(location, of, name)))
+    is_whole = default is None or isinstance(options(default)[0], Defined)  # each command has a function, no other
+    return (found or default) if is_whole else joined((default, Attribute(location, of, name)))
 
 
 def _attribute_of_instance(state: State, own: ClassFacts, of: Value, name: str, location: Location) -> Value | None:

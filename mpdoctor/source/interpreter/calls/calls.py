@@ -34,7 +34,7 @@ from mpdoctor.source.interpreter.calls.higher_order_calls import result_of_highe
 from mpdoctor.source.interpreter.containers import ITERATING, contents_of, element_of, iterated
 from mpdoctor.source.interpreter.dispatch import evaluate
 from mpdoctor.source.interpreter.expressions import evaluate_keywords, evaluate_positional
-from mpdoctor.source.interpreter.settings.command_line import default_of_variable, remember_flag
+from mpdoctor.source.interpreter.settings.command_line import default_of_variable, keeps_functions, remember_flag
 from mpdoctor.source.interpreter.settings.data_classes import (
     factory_of_field,
     fields_of,
@@ -273,7 +273,7 @@ def _inline_handed_over(state: State, callee: Value, call: Call) -> None:
     if not (call.args or call.keywords) or len(state.walk.call_stack) >= DEEPEST_CALL:
         return
     may_hold_functions = [argument for argument in call.given if isinstance(argument, _MAY_HOLD_FUNCTIONS)]
-    if not may_hold_functions or (isinstance(callee, Api) and _hands_on(callee.name)):
+    if not may_hold_functions or (isinstance(callee, Api) and _hands_on(callee.name)) or keeps_functions(call):
         return
     for argument in may_hold_functions:
         for choice in options(argument):

@@ -17,7 +17,7 @@ from mpdoctor.program.command_line import (
 )
 from mpdoctor.program.events import Call
 from mpdoctor.program.instances import is_instance_of
-from mpdoctor.program.user_definitions import FunctionFacts
+from mpdoctor.program.user_definitions import Defined, FunctionFacts
 from mpdoctor.program.values import Api, Attribute, Collection, Known, Value, is_api, known
 from mpdoctor.source.interpreter.state.interpreter_state import State
 from mpdoctor.source.joining import joined
@@ -31,7 +31,8 @@ _DEEPEST = 5
 
 
 def remember_argument(state: State, call: Call) -> None:
-    """`parser.add_argument("--policy", default="mixed_float16")` and `parser.set_defaults(policy=…)`"""
+    """`parser.add_argument("--policy", default="mixed_float16")` and `parser.set_defaults(policy=…)`; of functions, of
+    which each command sets its own (`set_defaults(func=train)`), all."""
     parser = _parser_of(call.receiver) if call.method in ("add_argument", "set_defaults") else None
     if parser is None:
         return
@@ -43,11 +44,23 @@ def remember_argument(state: State, call: Call) -> None:
             assert default is not None
             const = call.keyword("const") if known(call.keyword("action")) == "store_const" else None
             default = joined((default, const)) if const is not None and is_text_or_number(const) else default
-            held = state.attributes.get(id(parser))
-            if held is None:
-                held = state.walk.side_effects.created({})
-                state.walk.side_effects.set(state.attributes, id(parser), held)
-            state.walk.side_effects.set(held, name, default)
+            _remember_default(state, parser, name, default)
+        elif isinstance(default, Defined) and isinstance(default.of, FunctionFacts) and call.method == "set_defaults":
+            before = state.attributes.get(id(parser), {}).get(name)
+            _remember_default(state, parser, name, default if before is None else joined((before, default)))
+
+
+def _remember_default(state: State, parser: Value, name: str, default: Value) -> None:
+    held = state.attributes.get(id(parser))
+    if held is None:
+        held = state.walk.side_effects.created({})
+        state.walk.side_effects.set(state.attributes, id(parser), held)
+    state.walk.side_effects.set(held, name, default)
+
+
+def keeps_functions(call: Call) -> bool:
+    """Whether it is `parser.set_defaults(func=train)`, which calls none of the functions that it is given."""
+    return call.method == "set_defaults" and _parser_of(call.receiver) is not None
 
 
 def remember_flag(state: State, call: Call) -> None:
