@@ -43,7 +43,7 @@ from mpdoctor.program.instances import class_of
 from mpdoctor.program.policy_settings import SET_FLOATX
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import ClassFacts
-from mpdoctor.program.values import Api, Collection, Item, Value, known, options, walk
+from mpdoctor.program.values import Api, Attribute, Collection, Item, Value, known, options, walk
 from mpdoctor.semantics.source.edits.expressions import literal_replaced, replaced, safe_fix
 from mpdoctor.semantics.source.programs.asked_settings import asked_about, is_own_name
 from mpdoctor.semantics.source.programs.branches import is_ruled_out
@@ -99,9 +99,14 @@ def _behind_an_option(call: Call, named: Value | None) -> Iterator[Value]:
     where an `if` asks for the argument, which may keep some of them away."""
     for choice in options(named):
         if isinstance(choice, Item) and isinstance(choice.of, Collection) and is_from_command_line(choice):
-            asked = (value for branch in call.context.branches for value in walk(branch.test))
-            if choice.of.kind == "dict" and not choice.of.open and not any(map(is_from_command_line, asked)):
+            is_whole = choice.of.kind == "dict" and not choice.of.open
+            if is_whole and isinstance(choice.index, (Api, Attribute)) and not _asks_for(call, choice.index.name):
                 yield from choice.of.items
+
+
+def _asks_for(call: Call, argument: str) -> bool:
+    asked = (value for branch in call.context.branches for value in walk(branch.test))
+    return any(isinstance(value, (Api, Attribute)) and value.name == argument for value in asked)
 
 
 def _dtypes_of_own_layers(facts: SourceFacts) -> Iterator[tuple[Call, Value]]:
