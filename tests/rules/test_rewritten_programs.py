@@ -37,19 +37,22 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp105/flagged_in_a_method_of_a_library mp107/clean_own_fit_that_nobody_calls
         mp110/flagged_handler_of_its_own mp110/flagged_memory_growth mp114/flagged_choice
         mp116/flagged_graph_rewrite mp116/flagged_returned mp201/flagged_list_of_layers
-        mp201/flagged_own_train_step mp203/flagged_variable_dtype_by_name mp204/flagged_metric_given_a_dtype
-        mp204/flagged_raw_variable mp208/flagged_made_by_a_function mp211/flagged_decorated_call
-        mp216/flagged_in_own_layer mp304/clean_wrapping_optimizer mp306/clean_dropped_at_once
-        mp310/flagged_where_it_is_not_wrapped_yet mp401/clean_functions_in_functions
-        mp401/clean_switch_that_is_off mp401/flagged_torch mp404/flagged_asked_by_hasattr
-        mp405/flagged_asked_by_hasattr mp409/clean_through_functions mp409/flagged_kept_by_a_metric
-        mp409/flagged_methods mp410/flagged_made_by_one_function mp412/flagged_callback
-        mp503/clean_sums_in_tests mp701/flagged_resumed_by_a_table
+        mp201/flagged_own_train_step mp202/flagged_made_from_its_config
+        mp203/flagged_variable_dtype_by_name mp204/flagged_metric_given_a_dtype
+        mp204/flagged_raw_variable mp207/flagged_made_from_its_config mp208/flagged_made_by_a_function
+        mp211/flagged_decorated_call mp216/flagged_in_own_layer mp304/clean_wrapping_optimizer
+        mp306/clean_dropped_at_once mp310/flagged_where_it_is_not_wrapped_yet
+        mp401/clean_functions_in_functions mp401/clean_switch_that_is_off mp401/flagged_torch
+        mp404/flagged_asked_by_hasattr mp405/flagged_asked_by_hasattr mp409/clean_through_functions
+        mp409/flagged_kept_by_a_metric mp409/flagged_methods mp410/flagged_made_by_one_function
+        mp412/flagged_callback mp503/clean_sums_in_tests mp701/flagged_command_of_a_parser
+        mp701/flagged_resumed_by_a_table
     """,
     "in_inner_functions": """
         mp104/clean_each_dtype_in_its_arm mp105/flagged_in_a_method_of_a_library
         mp110/flagged_handler_of_its_own mp110/flagged_memory_growth mp201/clean_output_by_argument
-        mp201/flagged_own_train_step mp208/flagged_base_class mp208/flagged_made_by_a_function
+        mp201/flagged_own_train_step mp202/flagged_made_from_its_config
+        mp207/flagged_made_from_its_config mp208/flagged_base_class mp208/flagged_made_by_a_function
         mp211/flagged_decorated_call mp213/clean_cloned_backbone_keras2 mp216/flagged_in_own_layer
         mp304/clean_wrapping_optimizer mp410/flagged_made_by_one_function mp503/clean_sum_to_be_saved
         mp503/clean_sums_in_tests
