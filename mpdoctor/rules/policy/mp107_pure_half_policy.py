@@ -24,8 +24,9 @@ keras.mixed_precision.set_global_policy("mixed_float16")
 All. A program that only predicts may keep 16-bit weights and is not reported, nor is a model that is frozen, or given
 the weights of another, and not trained, nor a policy that another one replaces before any layer is made.
 `set_floatx("float16")` beside a mixed policy keeps float32 weights. In Keras 3.15 it makes the losses, the metrics and
-the learning rate float16 all the same, and a mean squared error of 300 infinite; in Keras 2 (TensorFlow 2.10 and 2.15)
-it does not, and is not reported.
+the learning rate float16 all the same, and a mean squared error of 300 infinite. In Keras 2 (TensorFlow 2.10 and 2.15)
+fit() rounds NumPy arrays and lists to float16, targets among them: a target of 70000 becomes infinite. Tensors and
+datasets stay as they are, and a program that trains on these alone is not reported.
 
 ## Where users met it
 keras-team/keras#9582, keras-team/keras#11860, keras-team/keras#12249, matterport/Mask_RCNN#1482,
@@ -42,6 +43,7 @@ from mpdoctor.facts.model import ModelFacts
 from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.knowledge.api_names import kind_of_class, public_name
 from mpdoctor.knowledge.layer_kinds import WEIGHTLESS
+from mpdoctor.program.dtypes.array_dtypes import is_array
 from mpdoctor.program.dtypes.dtype_names import GLOBAL_POLICY as NAMING_POLICY
 from mpdoctor.program.dtypes.tensor_dtypes import policies_named
 from mpdoctor.program.events import Call
@@ -57,6 +59,7 @@ from mpdoctor.semantics.source.layers.model_layers import half_policy_calls, pol
 from mpdoctor.semantics.source.layers.untrained_models import is_in_untrained_model
 from mpdoctor.semantics.source.programs.asked_settings import is_asked_about, is_own_name
 from mpdoctor.semantics.source.programs.branches import happen_together, is_ruled_out
+from mpdoctor.semantics.source.programs.data.training_data import fed_values
 from mpdoctor.semantics.source.programs.predicting_programs import only_predicts
 from mpdoctor.semantics.source.programs.tests_without_training import is_in_test_without_training
 from mpdoctor.semantics.wording import listed
@@ -95,6 +98,11 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 def _harm(facts: SourceFacts, call: Call, policy: str, role: str) -> str:
     """What 16 bits do in this role."""
     if role == FLOATX and _is_beside_mixed_policy(facts, call):
+        if not facts.keras.is_keras3:
+            return (
+                f"makes fit() round the arrays that it is given to {policy}, targets as well: the mixed policy keeps "
+                "only the weights in float32."
+            )
         return (
             f"makes Keras 3 compute losses, metrics and the learning rate in {policy}: the mixed policy keeps only "
             "the weights in float32."
@@ -111,7 +119,7 @@ def _is_asked_about(facts: SourceFacts, given: Value | None, policy: str) -> boo
 
 def _is_right(facts: SourceFacts, call: Call, given: Value | None, role: str) -> bool:
     """Whether the line raises, makes no 16-bit weights after all, or makes weights that nothing trains."""
-    if _is_refused(given) or (role == FLOATX and not facts.keras.is_keras3 and _keeps_variables(facts, call)):
+    if _is_refused(given) or (role == FLOATX and not facts.keras.is_keras3 and _keeps_all_wide(facts, call)):
         return True
     if is_ruled_out(call.context) or (role == GLOBAL_POLICY and _is_replaced_at_once(facts, call)):
         return True
@@ -265,11 +273,13 @@ def _is_given_its_dtype(layer: Call) -> bool:
     return isinstance(given, Attribute) and given.name in OWN_DTYPES and class_of(given.of) is not None
 
 
-def _keeps_variables(facts: SourceFacts, setting: Call) -> bool:
-    """Whether a variable creator or a mixed policy may give the weights another dtype than floatx. A creator makes the
-    variables of Keras 2 (float32 under "float16", measured in tf_keras 2.21 and 2.10.1), and not those of Keras 3
-    (float16)."""
-    return any(True for _ in facts.calls_of(VARIABLE_CREATOR)) or _is_beside_mixed_policy(facts, setting)
+def _keeps_all_wide(facts: SourceFacts, setting: Call) -> bool:
+    """Whether in Keras 2 a variable creator or a mixed policy may give the weights another dtype than floatx, and no
+    array is rounded beside them. A creator makes the variables of Keras 2 (float32 under "float16", measured in
+    tf_keras 2.21 and 2.10.1), and not those of Keras 3 (float16)."""
+    if _is_beside_mixed_policy(facts, setting):
+        return not any(is_array(fed.value) for fed in fed_values(facts))
+    return any(True for _ in facts.calls_of(VARIABLE_CREATOR))
 
 
 def _is_beside_mixed_policy(facts: SourceFacts, setting: Call) -> bool:
