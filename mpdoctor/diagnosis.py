@@ -188,7 +188,10 @@ def _judge(
     settings: Settings,
 ) -> _Judged:
     """Run all chosen rules over the target's source and over what its runs showed."""
-    source, keras, gone = findings_of_source(stage.judge, stage.facts, paths, keras, settings)
+    read = _in_policy_of_run(target, stage, paths, runs, settings) if runs else stage
+    source, keras, gone = findings_of_source(read.judge, read.facts, paths, keras, settings)
+    if read is not stage and not settings.edits_after_run:
+        source = [dataclasses.replace(item, fix=None) if isinstance(item, Finding) else item for item in source]
     judged = [
         *(_in_light_of_runs(source, runs) if runs else source),
         *_findings_of_forced_loop(target, keras, runs, settings),
@@ -204,6 +207,15 @@ def _judge(
         keras,
         [dataclasses.replace(f, target=target.id) for f in gone if settings.chooses(f.code, f.name)],
     )
+
+
+def _in_policy_of_run(
+    target: Target, stage: SourceStage, paths: tuple[str, ...], runs: list[ExaminationFacts], settings: Settings
+) -> SourceStage:
+    """The source as under the policy that only the runs knew; else as it is."""
+    from mpdoctor.source_stage.policies_of_runs import stage_under_policy_of_run
+
+    return stage_under_policy_of_run(target, stage, paths, runs, settings)
 
 
 def _in_light_of_runs(source: list[Finding | Crashed], runs: list[ExaminationFacts]) -> Iterator[Finding | Crashed]:

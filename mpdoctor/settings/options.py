@@ -53,6 +53,8 @@ class Settings:
     edited
         What to read and to run in place of what a file of the program holds, by its real path: both stages obey it, and
         the file stays as it is. A program that reads its own file with `open()` reads what the disk holds.
+    edits_after_run
+        Whether edits may rest on what a run showed, as those of `mend`: `check --fix` reads the source alone.
     kept
         What earlier checks of this process have parsed, where one program is read again and again.
     command
@@ -92,6 +94,7 @@ class Settings:
     not_examined: tuple[str, ...] = ()
     unsaved: Mapping[Path, bytes] = field(default_factory=dict)
     edited: Mapping[str, bytes] = field(default_factory=dict)
+    edits_after_run: bool = False
     kept: KeptSources | None = None
     command: str = ""
 

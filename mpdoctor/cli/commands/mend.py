@@ -131,6 +131,7 @@ def mend(
         budget=budget,
         timeout=timeout,
         what_if=False,
+        edits_after_run=True,
         second_training=reference,  # of which the same training in float32 is one
         reference=reference,
         python=interpreter_from_option(python),
