@@ -243,7 +243,10 @@ FLOATX = 'set_floatx("float16")'
     ],
 )
 def test_a_policy_in_the_place_of_floatx(keras: str, before: str, after: str | None) -> None:
-    trained = "\nx = {0}.Input((8,))\n{0}.Model(x, {0}.layers.Dense(1, dtype='float32')(x)).fit(f())\n"
+    trained = (
+        "\nx = {0}.Input((8,))\nimport numpy\nmodel = {0}.Model(x, {0}.layers.Dense(1, dtype='float32')(x))\n"
+        "model.fit(numpy.ones((8, 8)), numpy.ones((8, 1)))\n"
+    )
     trained = trained.format("keras" if keras == "3" else "tf.keras") if "as K" not in before else "\n"
     assert [finding.code for finding in findings_in(facts_of(before + trained, keras))] == ["MP107"]
     assert in_rounds(before + trained, keras, unsafe=True) == (after or before) + trained
