@@ -17,6 +17,7 @@ MOST_COMPARED = 60  # sentences
 FEWEST_WORDS, NEW_WORDS = 8, 0.16  # of a sentence that may be one told in another order; the share that is new
 LONGEST_SIGHT = 240
 _BETWEEN_SENTENCES = re.compile(r"(?<=[.!?]) +(?=[A-Z`]|b?float\d)")
+_ERROR = re.compile(r": (\w*(?:Error|Exception): .+)$", re.DOTALL)
 SEEN = {"source": "in the source", "model": "in the model", "training": "while training"}
 
 
@@ -42,7 +43,11 @@ def also_seen(finding: Finding, look: Style) -> list[str]:
         new = [
             sentence
             for sentence in _sentences(text)
-            if not (_is_made_of(sentence, words) or any(_say_the_same(sentence, known) for known in said))
+            if not (
+                _quotes_its_error(sentence, finding.message)
+                or _is_made_of(sentence, words)
+                or any(_say_the_same(sentence, known) for known in said)
+            )
         ]
         if new:
             said = [*said, *new][:MOST_COMPARED]
@@ -90,6 +95,12 @@ def _fitting(sentences: list[str], look: Style) -> str:
 
 def _words(text: str) -> list[str]:
     return [word.strip(",.:;`").lower() for word in text[:LONGEST_COMPARED].split()]
+
+
+def _quotes_its_error(sentence: str, message: str) -> bool:
+    """Whether a sentence says where the program stopped, with the error that the message quotes as well."""
+    quoted = _ERROR.search(sentence)
+    return quoted is not None and quoted[1] in message
 
 
 def _is_made_of(sentence: str, words: Counter[str]) -> bool:

@@ -234,6 +234,19 @@ def test_a_second_sight_that_says_the_same_is_not_spelt_out() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("sight", "is_shown"),
+    [
+        ("The program stopped here in layer `a` (A), before any training step: ValueError: Shapes do not fit", False),
+        ("The program stopped here in layer `a` (A), before any training step: ValueError: No such file", True),
+    ],
+)
+def test_an_error_is_quoted_once(sight: str, is_shown: bool) -> None:
+    told = "Layer `a` (A), which is not your code, raises on float16 input: ValueError: Shapes do not fit."
+    finding = dataclasses.replace(samples.SHADOWED, message=told, also_seen=(AlsoSeen("MP002", "model", sight),))
+    assert ("stopped here" in terminal.render(samples.diagnosis(finding))) == is_shown
+
+
 def test_a_long_sight_ends_with_a_whole_sentence() -> None:
     """Cut in its middle it read "float16 ends at… a constant"."""
     first, last = (
