@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from mpdoctor.examination.seen import Seen
@@ -9,6 +10,7 @@ from mpdoctor.facts.examination import ExaminationFacts
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.machine.environment import labels_from_environment
 from mpdoctor.facts.model import ModelFacts
+from mpdoctor.facts.training import TrainingFacts
 
 
 class ExaminerCrashed(Exception):
@@ -45,16 +47,18 @@ def _facts_until_crash(seen: Seen, policy: str) -> ExaminationFacts:
 
 
 def _facts(seen: Seen, policy: str, models: tuple[ModelFacts, ...], failure: FailureFacts | None) -> ExaminationFacts:
+    raised = failure is not None and failure.kind == "raised"
+    trainings = tuple(_without_finite_predictions(seen.trainings) if raised else seen.trainings)
     return ExaminationFacts(
         python=seen.python,
         keras=seen.keras or (models[0].keras if models else None),
         models=models,
         graphs=tuple(seen.graphs),
-        trainings=tuple(seen.trainings),
+        trainings=trainings,
         failure=failure,
         mended=tuple(seen.mended),
         model_status=_model_status(bool(models or seen.graphs), failure),
-        training_status=_training_status(seen, failure),
+        training_status=_training_status(seen, trainings, failure),
         not_restored=seen.not_restored,
         stand_ins=seen.stand_ins,
         files_written=seen.files_written,
@@ -100,11 +104,16 @@ def _model_status(saw_model: bool, failure: FailureFacts | None) -> tuple[str, s
     return "failed", "no model was seen"
 
 
-def _training_status(seen: Seen, failure: FailureFacts | None) -> tuple[str, str]:
+def _without_finite_predictions(trainings: Iterable[TrainingFacts]) -> Iterator[TrainingFacts]:
+    """The trainings of a program that raised. Finite predictions before that say nothing of what it was about to do."""
+    return (each for each in trainings if each.prediction is None or each.prediction.nonfinite)
+
+
+def _training_status(seen: Seen, trainings: tuple[TrainingFacts, ...], failure: FailureFacts | None) -> tuple[str, str]:
     if seen.training_status is not None:
         return seen.training_status
-    if seen.trainings:
-        failed = next((training.failed_in for training in seen.trainings if training.failure is not None), "")
+    if trainings:
+        failed = next((training.failed_in for training in trainings if training.failure is not None), "")
         stage = "the training step" if failed.startswith("step ") else failed
         return ("failed", f"{stage} raised") if failed else ("done", "")
     if failure is not None and failure.in_training:

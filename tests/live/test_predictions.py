@@ -6,9 +6,10 @@ One script a Keras: each of its models is one case.
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path
 
 import pytest
-from checking import needs_keras
+from checking import check, needs_keras
 from live import examined, script_from_text
 
 from mpdoctor.facts.examination import ExaminationFacts
@@ -133,6 +134,21 @@ def test_the_calls_of_a_program_that_only_predicts_are_looked_at(run: Examinatio
         assert probe_from_facts(told).verdict is Verdict.HEALTHY, name
         assert not spoken(told), name
     assert by_name["called"].prediction and by_name["called"].prediction.calls == 6
+
+
+@pytest.mark.slow
+@needs_keras("3")
+@pytest.mark.parametrize(("scale", "shown"), [("1.0", []), ("1e4", ["not-finite"])])
+def test_finite_predictions_before_an_error_are_no_result(tmp_path: Path, scale: str, shown: list[str]) -> None:
+    text = f"""\
+    model = K.Sequential([L.Input((8,)), L.Dense(8, kernel_initializer="ones"), L.Dense(1, dtype="float32")])
+    model(np.full((4, 8), {scale}, "float32"))
+    raise ValueError("no optimizer")
+    """
+    script_from_text(tmp_path / "train.py", text)
+    done = check("train.py", directory=tmp_path)
+    assert done.finding("MP002")
+    assert [probe["verdict"] for probe in done.report["probes"]] == shown
 
 
 @pytest.mark.slow
