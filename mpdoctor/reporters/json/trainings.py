@@ -85,7 +85,7 @@ def _second_training(probe: Probe, second: SecondTrainingFacts | None) -> dict[s
     if second is None:
         return None
     if probe.second is None:
-        return {"not_tried": second.not_tried}
+        return {"not_tried": second.not_tried, "layers": second.layers}
     return {
         "layers": second.layers,
         "verdict": probe.second.verdict,

@@ -27,7 +27,8 @@ def what_was_changed(second: SecondTrainingFacts, look: Style) -> str:
 
 
 def why_not_tried(second: SecondTrainingFacts, look: Style) -> str:
-    return f"not tried: {look.name(second.not_tried, 300)}"
+    changed = f" with {look.listed(second.layers)} in float32" if second.layers else ""
+    return f"not tried{changed}: {look.name(second.not_tried, 300)}"
 
 
 def compared(probe: Probe, look: Style) -> list[Compared]:
