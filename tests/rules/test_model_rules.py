@@ -377,7 +377,7 @@ def test_a_run_on_a_cpu_is_not_told_about_devices(name: str) -> None:
         ),
         (
             dataclasses.replace(HALF_HEAD, made_by="backbone"),
-            'Put `Activation("linear", dtype="float32")` after it.',
+            'Put `Activation("linear", dtype="float32")` after the model.',
         ),
         (
             function("softmax", "Softmax", "float16", output="float16", is_output=True),

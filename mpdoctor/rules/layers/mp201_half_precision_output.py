@@ -212,7 +212,9 @@ def _live_help(layer: LayerFacts) -> str:
     if layer.compute_dtype == "float32":
         return f"{layer.path} is float32 itself: make float32 what its `call()` returns."
     if _keeps_digits(layer):
-        return f"Put {behind}" if layer.made_by else f'Give {layer.path} `dtype="float32"`, or put {behind}'
+        if layer.made_by:
+            return 'Put `Activation("linear", dtype="float32")` after the model.'
+        return f'Give {layer.path} `dtype="float32"`, or put {behind}'
     if layer.made_by:
         return _help_for_librarys_layer(layer)
     return (
