@@ -296,6 +296,20 @@ def test_a_librarys_layer_that_refuses_16_bits(message: str, more: dict[str, Any
         assert found.location == Location("train.py", 3)
 
 
+@pytest.mark.parametrize(
+    ("during", "made_by", "help"),
+    [
+        ("training", "", "Give the data the shape of the model's Input"),
+        ("script", "", "Check what the layer is called on"),
+        ("script", "__init__", "The library makes this layer: check the arguments"),
+    ],
+)
+def test_while_a_model_is_made_no_data_have_another_shape(during: str, made_by: str, help: str) -> None:
+    message = "Input 0 is incompatible: expected ndim=4, found ndim=3. Full shape received: (None, 17, 32)"
+    ended = raised("ValueError", message, during, layer="pool", layer_class="Pool", layer_made_by=made_by)
+    assert said(ended)["MP605"].help.startswith(help)
+
+
 TWO_INPUTS = (("queries", "float32"), ("keys", "float32"))
 
 

@@ -57,7 +57,7 @@ from collections.abc import Iterator
 from mpdoctor.facts.failure import BatchFacts, FailureFacts
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.semantics.live.errors.error_texts import place_of_failure
-from mpdoctor.semantics.live.errors.shape_errors import ShapeError, shape_error_from_message
+from mpdoctor.semantics.live.errors.shape_errors import DATA, ShapeError, shape_error_from_message
 
 SEVERITY = Severity.ERROR
 FAILS_IN = ("model", "training")
@@ -77,11 +77,20 @@ def in_failure(failure: FailureFacts) -> Iterator[Finding]:
     place = place_of_failure(failure)
     yield Finding(
         f"Shapes do not fit{f' in {place}' if place else ''}: {error.words}.",
-        error.remedy,
+        _help(failure, error),
         failure.location,
         layer=failure.layer,
         evidence=evidence,
     )
+
+
+def _help(failure: FailureFacts, error: ShapeError) -> str:
+    """The remedy. While a model is made, no data have come yet."""
+    if error.remedy != DATA or failure.in_training:
+        return error.remedy
+    if failure.layer_made_by:
+        return "The library makes this layer: check the arguments that you give it here."
+    return "Check what the layer is called on: the model's Input or data, or the output of the layer before it."
 
 
 def _changed_batch(failure: FailureFacts, error: ShapeError) -> BatchFacts | None:

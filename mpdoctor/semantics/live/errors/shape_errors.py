@@ -17,7 +17,7 @@ class ShapeError(NamedTuple):
     remedy: str
 
 
-_DATA = "Give the data the shape of the model's Input, or the Input the shape of the data."
+DATA = "Give the data the shape of the model's Input, or the Input the shape of the data."
 _LABELS = "Give the labels the shape of the predictions, or use the sparse form of the loss for class ids."
 _RESHAPE = "Check the number of values before reshaping, or take the target shape from the input's own shape."
 _OPERANDS = "Check this line for a missing axis (tf.expand_dims), or for two that are swapped."
@@ -39,23 +39,23 @@ _KNOWN: tuple[tuple[str, str, str], ...] = (
         r"expected axis (?P<axis>-?\d+) of input shape to have value (?P<expected>\w+),? but received input with shape "
         + SHAPE.format("actual"),
         "axis {axis} of the input should be {expected}, but the input has shape {actual}",
-        _DATA,
+        DATA,
     ),
     (
         r"expected (?P<rank>min_ndim|max_ndim|ndim)=(?P<expected>\d+), found ndim=(?P<found>\d+)"
         r"\. Full shape received: " + SHAPE.format("actual"),
         "the input should have {expected} dimensions, but has shape {actual}",
-        _DATA,
+        DATA,
     ),
     (
         r"expected shape=" + SHAPE.format("expected") + r", found shape=" + SHAPE.format("actual"),
         "the input should have shape {expected}, but has {actual}",
-        _DATA,
+        DATA,
     ),
     (
         r"Expected shape " + SHAPE.format("expected") + r", but input has incompatible shape " + SHAPE.format("actual"),
         "the input should have shape {expected}, but has {actual}",
-        _DATA,
+        DATA,
     ),
     (
         r"Input to reshape is a tensor with (?P<actual>\d+) values, but the requested shape "
