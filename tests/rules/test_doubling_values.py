@@ -81,6 +81,19 @@ m = keras.Sequential([keras.layers.Dense(1)])
 m.compile("adam", "mse")
 m.fit(tf.data.Dataset.from_tensor_slices(x).map(prepare))
 """,
+    "average": """\
+class A(keras.layers.Layer):
+    def build(self, shape):
+        self.mean = self.add_weight(shape=(4,), dtype="float16", trainable=False)
+    def call(self, x):
+        v = 0.9 * self.mean
+        ...
+        self.mean.assign(v + 0.1 * x)
+        return x
+m = keras.Sequential([A()])
+m.compile("adam", "mse")
+m.fit(x, y)
+""",
     "arguments": """\
 v = {"units": 4}
 ...

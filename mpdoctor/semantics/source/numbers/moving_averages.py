@@ -13,6 +13,7 @@ from mpdoctor.semantics.source.numbers.constants import CASTS, numbers_from_valu
 
 _SAME = (*CASTS, "tensorflow.identity", "tensorflow.convert_to_tensor", "keras.ops.convert_to_tensor")
 _READS = ("value", "read_value", "astype", "numpy")
+MOST_FACTORS = 16
 _NEAR = 1e-3  # as far as a written 1 - decay may be from it, relatively
 
 
@@ -94,9 +95,19 @@ _DECAYS = {"assign": _decay_of_assigned, "assign_add": _decay_of_added, "assign_
 
 
 def _factors(value: Value) -> list[Value]:
-    if isinstance(value, Operation) and value.operator == "*":
-        return [factor for operand in value.operands for factor in _factors(operand)]
-    return [value]
+    """The factors of a product, in their order; [] for more than MOST_FACTORS, which are no average's: a product that
+    is multiplied with itself again and again has twice as many each time."""
+    factors: list[Value] = []
+    waiting = [value]
+    while waiting:
+        part = waiting.pop()
+        if not (isinstance(part, Operation) and part.operator == "*"):
+            factors.append(part)
+        elif len(factors) + len(waiting) < MOST_FACTORS:
+            waiting += reversed(part.operands)
+        else:
+            return []
+    return factors
 
 
 def _one_number(factors: list[Value]) -> float | None:
