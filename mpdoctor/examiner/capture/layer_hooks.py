@@ -164,14 +164,14 @@ class LayerHooks:
         """Whether any layer put out one of them."""
         return any(dtype in dtypes for call in self.calls.all() for dtype in call.output_dtypes)
 
-    def call_of_error(self, error: BaseException) -> tuple[KerasLayer | None, Arguments]:
-        """The innermost layer whose call this error left, None where it came from elsewhere, and what it was given.
-        Autograph makes a new error of the one that it passes on, and names the layer in its text."""
+    def layer_of_error(self, error: BaseException) -> KerasLayer | None:
+        """The innermost layer whose call this error left, None where it came from elsewhere. Autograph makes a new
+        error of the one that it passes on, and names the layer in its text."""
         if self.failed is None:
-            return None, ((), {})
+            return None
         layer, left_with = self.failed.layer, self.failed.left_with
         is_it = layer.name in str(error) or any(cause is left_with for cause in chain_of(error))
-        return (layer, self.failed.given) if is_it else (None, ((), {}))
+        return layer if is_it else None
 
     def note_failure(self, layer: KerasLayer, error: BaseException, given: Arguments) -> None:
         if self.failed is None:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Iterator
 
 from mpdoctor.examiner.capture.layer_calls import dtype_name, flat_tensors
-from mpdoctor.examiner.capture.layer_hooks import WHOLE, Arguments
+from mpdoctor.examiner.capture.layer_hooks import WHOLE, Arguments, FailedCall
 from mpdoctor.examiner.exceptions import chain_of
 from mpdoctor.examiner.failures.library_frames import inside_from_frames
 from mpdoctor.examiner.failures.missing_modules import folder_of_missing_module
@@ -42,24 +42,10 @@ def failure_under_watch(session: Session, error: BaseException, during: During, 
         operands_of_line,  # it needs TensorFlow, which the program may not have
     )
 
-    layer, given = session.watch.call_of_error(error)
+    layer = session.watch.layer_of_error(error)
     failed = session.watch.failed
     if layer is not None and failed is not None:
-        failure = replace(
-            failure,
-            layer=layer.name,
-            layer_class=type(layer).__name__,
-            own_layer_location=class_location(type(layer)),
-            layer_dtype=str(layer.compute_dtype or "") if casts_its_input(layer) else "",
-            layer_inputs=tuple(_inputs(layer, given)),
-            layer_in_library=failed.in_library,
-            layer_made_at=session.watch.origins.made_at(layer),
-            layer_made_by=session.watch.origins.made_by(layer),
-            layer_takes_dtype=_takes_dtype(type(layer)),
-            ran_in_float32=None if failed.float32_way is None else bool(failed.float32_way),
-            float32_with_layers_inside=failed.float32_way == WHOLE,
-            layer_is_recurrent=hasattr(layer, "state_size") or hasattr(layer, "cell"),
-        )
+        failure = _with_layer(failure, session, layer, failed)
     policy = session.keras.global_policy()
     return replace(
         failure,
@@ -72,6 +58,26 @@ def failure_under_watch(session: Session, error: BaseException, during: During, 
         batches=tuple(_batches(session)),
         keras=session.keras.facts,
         saved_file=getattr(error, "saved_file", None) or session.loads.file_of_error(error),
+    )
+
+
+def _with_layer(failure: FailureFacts, session: Session, layer: KerasLayer, failed: FailedCall) -> FailureFacts:
+    """The failure, with the layer whose call raised."""
+    origins = session.watch.origins
+    return replace(
+        failure,
+        layer=layer.name,
+        layer_class=type(layer).__name__,
+        own_layer_location=class_location(type(layer)),
+        layer_dtype=str(layer.compute_dtype or "") if casts_its_input(layer) else "",
+        layer_inputs=tuple(_inputs(layer, failed.given)),
+        layer_in_library=failed.in_library,
+        layer_made_at=origins.made_at(layer),
+        layer_made_by=origins.made_by(layer),
+        layer_takes_dtype=_takes_dtype(type(layer)),
+        ran_in_float32=None if failed.float32_way is None else bool(failed.float32_way),
+        float32_with_layers_inside=failed.float32_way == WHOLE,
+        layer_is_recurrent=hasattr(layer, "state_size") or hasattr(layer, "cell"),
     )
 
 

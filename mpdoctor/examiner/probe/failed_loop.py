@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def training_of_failed_loop(session: Session, error: BaseException, failure: FailureFacts) -> Training:
     """A training with the model whose layer raised, or the only model, and with the only optimizer that the program
     made."""
-    layer, _ = session.watch.call_of_error(error)
+    layer = session.watch.layer_of_error(error)
     found = session.models()
     holding = [(keras, model) for keras, model in found if layer is not None and _holds(model, layer)]
     keras, model = next(iter(holding or found), (session.hooked_keras, None))

@@ -203,7 +203,7 @@ def _keeps_digits(layer: LayerFacts) -> bool:
 
 
 def _live_help(layer: LayerFacts) -> str:
-    behind = '`Activation("linear", dtype="float32")` after it.'
+    behind = f'`Activation("linear", dtype="float32")` after {"the model" if layer.made_by else "it"}.'
     if layer.is_operation:
         name = layer.class_name.lower()
         if name in PROBABILITIES:
@@ -212,9 +212,7 @@ def _live_help(layer: LayerFacts) -> str:
     if layer.compute_dtype == "float32":
         return f"{layer.path} is float32 itself: make float32 what its `call()` returns."
     if _keeps_digits(layer):
-        if layer.made_by:
-            return 'Put `Activation("linear", dtype="float32")` after the model.'
-        return f'Give {layer.path} `dtype="float32"`, or put {behind}'
+        return f"Put {behind}" if layer.made_by else f'Give {layer.path} `dtype="float32"`, or put {behind}'
     if layer.made_by:
         return _help_for_librarys_layer(layer)
     return (
@@ -229,9 +227,8 @@ def _help_for_librarys_layer(layer: LayerFacts) -> str:
     maker = "The library" if layer.made_by == "__init__" else f"`{layer.made_by}`"
     without = f"pass it `{argument}=None`" if argument else f"if it can leave out its {activation}, have it do so"
     return (
-        f"{maker} makes {layer.path}: {without}, and put "
-        f'`Activation("{activation}", dtype="float32")` after the model. A cast after it cannot restore the digits '
-        f"that the {activation} has rounded away."
+        f'{maker} makes {layer.path}: {without}, and put `Activation("{activation}", dtype="float32")` after the '
+        f"model. A cast after it cannot restore the digits that the {activation} has rounded away."
     )
 
 

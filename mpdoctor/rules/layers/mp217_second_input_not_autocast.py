@@ -4,7 +4,8 @@
 Keras 2 casts the first argument of `call()` and leaves the others unchanged. Where a float32 second argument is
 combined with the float16 first one, TensorFlow raises (`expected to be a half tensor but is a float tensor`;
 tf_keras 2.21, TensorFlow 2.15 and 2.10). Keras 3 casts every tensor argument. Keras 2 casts every tensor in a
-list or dict that is the first argument.
+list or dict that is the first argument. In a layer of a package, which you cannot edit, the report names the line
+that makes it, and whether the call ran with that layer in float32.
 
 ## Flagged
 ```python

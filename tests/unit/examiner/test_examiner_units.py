@@ -567,16 +567,16 @@ def error_of(call: Callable[[], object]) -> Exception:
 def test_an_error_is_told_with_the_innermost_layer_that_it_left() -> None:
     watch, layer = watched_layers()
     outer = layer("outer", inner=layer("deep", error=ValueError))
-    assert watch.call_of_error(error_of(lambda: outer(1)))[0].name == "deep"
+    assert watch.layer_of_error(error_of(lambda: outer(1))).name == "deep"
 
 
 def test_an_error_that_was_caught_is_not_blamed_for_a_later_one() -> None:
     watch, layer = watched_layers()
     error_of(lambda: layer("deep", error=ValueError)(1))
-    assert watch.call_of_error(error_of(lambda: int("x")))[0] is None
+    assert watch.layer_of_error(error_of(lambda: int("x"))) is None
     error_of(lambda: layer("deep", error=ValueError)(1))
     layer("fine")(1)
-    assert watch.call_of_error(ValueError("wrong in deep"))[0] is None
+    assert watch.layer_of_error(ValueError("wrong in deep")) is None
 
 
 @needs_tensorflow
