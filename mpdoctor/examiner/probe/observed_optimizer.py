@@ -135,8 +135,7 @@ class ObservedOptimizer:
     # --- its loss scale -------------------------------------------------------------------------------------------
     @property
     def fixed_scale(self) -> float | None:
-        scale: float | None = None if self.optimizer is None else self.keras.fixed_scale(self.optimizer)
-        return scale
+        return None if self.optimizer is None else self.keras.fixed_scale(self.optimizer)
 
     @property
     def can_set_scale(self) -> bool:
@@ -208,7 +207,7 @@ class ObservedOptimizer:
             self._record.write(math.nan if scale is None else scale, gradients, by=last)
 
     def guard_graphs(self, guard: Callable[[], object]) -> None:
-        """`guard()` gives what is to run before each step inside a graph."""
+        """Let what `guard()` gives run before each step inside a graph."""
         self._record.guard = guard
 
     def unread(self) -> list[Row]:
