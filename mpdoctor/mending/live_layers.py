@@ -99,7 +99,9 @@ class LiveLayers:
         name, places = makings_of_class_around(facts, inside.line) if facts is not None else ("", [])
         for place in places:
             layer = MadeLayer(name, name, place)
-            yield Proposal(f"`{name}` computes in float32", False, code, given_dtype(layer, self.source_at))
+            yield Proposal(
+                f"`{name}` computes in float32", safe=False, code=code, edits=given_dtype(layer, self.source_at)
+            )
 
     def _in_float32(self, code: str, path: str, place: Location | None, with_parts: bool = False) -> Proposal:
         facts = self.layers.get(path) or self._below(path, place)
@@ -107,7 +109,9 @@ class LiveLayers:
         turn = turn_of_layer(facts, self.layers.values()) if facts is not None else (0, 0)
         beside_others = facts is not None and _is_made_beside_others(facts, self.layers.values())
         layer = MadeLayer(path, class_name, place, class_at, with_parts, turn, beside_others)
-        return Proposal(f"`{path}` computes in float32", False, code, given_dtype(layer, self.source_at))
+        return Proposal(
+            f"`{path}` computes in float32", safe=False, code=code, edits=given_dtype(layer, self.source_at)
+        )
 
 
 def turn_of_layer(layer: LayerFacts, layers: Iterable[LayerFacts]) -> tuple[int, int]:

@@ -34,7 +34,7 @@ def switch_to(policy: str, target: Target, unsaved: Mapping[Path, bytes]) -> Cal
         edits = switching_edits(by_path[shown_path(str(path))], policy, by_path.get)
         if edits is None:
             raise CannotEdit("where its policy is set cannot be edited; set it by hand, before the first layer")
-        return [Proposal(f"Set the global policy to {policy}", False, "", edits)]
+        return [Proposal(f"Set the global policy to {policy}", safe=False, code="", edits=edits)]
 
     return asked
 

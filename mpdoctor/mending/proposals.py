@@ -123,7 +123,7 @@ def _scale_against_underflow(finding: Finding, diagnosis: Diagnosis, making: Liv
             titled_edits = with_scale(facts, link.made_at, link.class_name, to_write.argument, to_write.text)
             if titled_edits is not None:
                 title, edits = titled_edits
-                yield Answer(finding, (Proposal(title, False, finding.code, edits),))
+                yield Answer(finding, (Proposal(title, safe=False, code=finding.code, edits=edits),))
 
 
 def _float32_against_divergence(finding: Finding, making: LiveLayers) -> Iterator[Answer]:
@@ -143,7 +143,7 @@ def _usual_scales(finding: Finding, optimizers: list[OptimizerFacts], source_at:
         facts = source_at(link.made_at.path) if link.made_at is not None else None
         if facts is not None and link.made_at is not None:
             for title, edit in usual_scale(facts, link.made_at, _tried_scale(finding)):
-                proposals.setdefault(edit, Proposal(title, False, finding.code, (edit,)))
+                proposals.setdefault(edit, Proposal(title, safe=False, code=finding.code, edits=(edit,)))
     if proposals:
         yield Answer(finding, tuple(proposals.values()))
 
@@ -193,7 +193,7 @@ def _own_layers_in_float32(finding: Finding, making: LiveLayers) -> Iterator[Ans
     facts = making.source_at(place.path) if finding.code in OF_OWN_CODE else None
     inside = computed_in_float32(facts, place.line) if facts is not None else None
     if inside is not None:
-        yield Answer(finding, (Proposal(inside[0], False, finding.code, inside[1]),))
+        yield Answer(finding, (Proposal(inside[0], safe=False, code=finding.code, edits=inside[1]),))
     paths = making.made_by_call(place) if finding.code in OF_MADE_LAYERS else making.made_of_class(place)
     with suppress(NoPlace):
         proposals = tuple(making.in_float32(finding.code, path) for path in paths)
@@ -215,7 +215,9 @@ def _own_wrapper(finding: Finding, diagnosis: Diagnosis, source_at: SourceAt) ->
             if facts is not None and made.made_at is not None:
                 edits = in_own_wrapper(facts, made.made_at, made.class_name, made is link)
                 if edits:
-                    proposals[edits] = Proposal("Scale with mpdoctor.training", False, finding.code, edits)
+                    proposals[edits] = Proposal(
+                        "Scale with mpdoctor.training", safe=False, code=finding.code, edits=edits
+                    )
     if proposals:
         yield Answer(finding, tuple(proposals.values()))
 

@@ -43,7 +43,7 @@ def repeated_steps_removed(finding: Finding, optimizers: list[OptimizerFacts], s
             titled_edits = clipped_inside(facts, place, made_at, made) if source_at(made_at.path) is facts else None
     if titled_edits is not None:
         title, edits = titled_edits
-        yield Answer(finding, (Proposal(title, False, finding.code, edits),))
+        yield Answer(finding, (Proposal(title, safe=False, code=finding.code, edits=edits),))
 
 
 def returned_value_cast(finding: Finding, making: LiveLayers) -> Iterator[Answer]:
@@ -54,7 +54,7 @@ def returned_value_cast(finding: Finding, making: LiveLayers) -> Iterator[Answer
     titled_edits = cast_back(facts, home.line) if facts is not None and home is not None else None
     if titled_edits is not None:
         title, edits = titled_edits
-        yield Answer(finding, (Proposal(title, False, finding.code, edits),))
+        yield Answer(finding, (Proposal(title, safe=False, code=finding.code, edits=edits),))
 
 
 def mixed_operands_cast(finding: Finding, source_at: SourceAt) -> Iterator[Answer]:
@@ -66,7 +66,7 @@ def mixed_operands_cast(finding: Finding, source_at: SourceAt) -> Iterator[Answe
     titled_edits = cast_where_they_met(facts, place, dtypes)
     if titled_edits is not None:
         title, edits = titled_edits
-        yield Answer(finding, (Proposal(title, True, finding.code, edits),))  # the line raised before
+        yield Answer(finding, (Proposal(title, safe=True, code=finding.code, edits=edits),))  # the line raised before
 
 
 def operation_kept_from_zero(finding: Finding, diagnosis: Diagnosis, source_at: SourceAt) -> Iterator[Answer]:
@@ -83,5 +83,5 @@ def operation_kept_from_zero(finding: Finding, diagnosis: Diagnosis, source_at: 
         titled_edits = kept_from_zero(facts, operation.location, operation.name) if facts is not None else None
         if titled_edits is not None:
             title, edits = titled_edits
-            yield Answer(finding, (Proposal(title, False, finding.code, edits),))
+            yield Answer(finding, (Proposal(title, safe=False, code=finding.code, edits=edits),))
             return

@@ -166,7 +166,7 @@ def _ignores_above(top: str) -> list[PathPatterns]:
     repository = between[-1] if between else top
     rules = [PathPatterns(Path(repository), _lines(os.path.join(repository, ".git", "info", "exclude")))]
     rules += [_ignores_of(folder) for folder in reversed(between)]
-    return [] if any(_is_ignored(folder, True, rules) for folder in (top, *between)) else rules
+    return [] if any(_is_ignored(folder, is_directory=True, ignoring=rules) for folder in (top, *between)) else rules
 
 
 def _ignores_of(folder: str) -> PathPatterns:

@@ -41,7 +41,7 @@ def ignores(check: Checked) -> Iterator[Action]:
     for number, edits in ignoring_edits(check.diagnosis, check.sources).items():
         finding = check.diagnosis.findings[number]
         if edits and finding in check.findings:
-            yield Action(f"{finding.code}: ignore on this line", finding, edits, False)
+            yield Action(f"{finding.code}: ignore on this line", finding, edits, is_safe=False)
 
 
 def text_with_all_safe_fixes(check: Checked) -> str:

@@ -53,7 +53,9 @@ class IncrementalResults:
     @cached_property
     def new(self) -> frozenset[Path]:
         """The files that have changed since, or were never looked at."""
-        return frozenset(path for path in self._outlines if not (self._find(path, True) or self._find(path, False)))
+        return frozenset(
+            path for path in self._outlines if not (self._find(path, walked=True) or self._find(path, walked=False))
+        )
 
     def recall(self, path: Path, walked: bool) -> tuple[SourceFacts, bool] | None:
         """A file's facts, and whether they show mixed precision; None where it is to be looked at."""

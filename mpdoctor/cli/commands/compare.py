@@ -93,7 +93,9 @@ def compare(
 
     invocation: Invocation = context.obj
     named, chosen = _target(target, invocation), _policies(policies)
-    output = output_from_options(OutputFormat(output_format.value), report, color, False, redact, columns)
+    output = output_from_options(
+        OutputFormat(output_format.value), report, color, statistics=False, redact=redact, columns=columns
+    )
     _refuse_other_formats(output)
     settings = Settings(
         targets=(named,),

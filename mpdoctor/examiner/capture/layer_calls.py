@@ -34,7 +34,7 @@ class LayerCall(NamedTuple):
     is_real: bool
 
 
-NO_CALL = LayerCall((), (), (), None, False)
+NO_CALL = LayerCall((), (), (), None, is_real=False)
 
 
 class LayerCalls:

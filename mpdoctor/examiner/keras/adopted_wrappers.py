@@ -29,10 +29,10 @@ def adopted_wrapper_class(base: type, record: Record, machine: LossScale) -> typ
                 for g, v in zip(grads, trainable_variables or self._trainable_variables)
             ]
             self.inner_optimizer.apply(unscaled, trainable_variables=trainable_variables)
-            self._advance(True)
+            self._advance(finite=True)
 
         def _stateful_handle_non_finite_grads(self) -> None:
-            self._advance(False)
+            self._advance(finite=False)
 
         def _advance(self, finite: bool) -> None:
             before = ScaleState(tf.convert_to_tensor(self.dynamic_scale), tf.convert_to_tensor(self.step_counter))

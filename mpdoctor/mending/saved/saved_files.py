@@ -82,7 +82,7 @@ def new_file(target: Target, output: Path, policy: str, examinations: Examinatio
         refuse_unreadable(path)
         before = examinations.check(target)
         if not before.models:
-            return MendedFile(before, False, str(output), policy)
+            return MendedFile(before, is_healthy=False, output=str(output), policy=policy)
         saved = saved_file_from_path(str(path))
         with tempfile.TemporaryDirectory(prefix=f".{output.name}.", dir=output.parent) as folder:
             mender = _Mender(target, saved, output, Path(folder), examinations)
@@ -142,7 +142,7 @@ class _Mender:
         if policy:
             self._converted, kept = converted(self._saved, self._layers, policy)
         if not self._converted and not (self._unwraps({}) and any(failing(before))):
-            self._known[frozenset()] = _Attempt(None, frozenset(), {}, False, before)
+            self._known[frozenset()] = _Attempt(None, frozenset(), {}, unwrapped=False, diagnosis=before)
         best = self._without_needless(self._healed(self._attempt(frozenset())))
         result = MendedFile(
             before,

@@ -103,7 +103,7 @@ def _in_steps(facts: SourceFacts, reported: set[Location]) -> Iterator[Finding]:
     met = {call.location: dtype for call, dtype in _met_in_steps(facts)}
     for place, dtype in met.items():
         if place not in reported:
-            yield _finding(dtype, True, HELP_IN_STEP, place, None)
+            yield _finding(dtype, of_cast=True, instead=HELP_IN_STEP, location=place, fix=None)
 
 
 def _casts_by_name(facts: SourceFacts, losses: set[int]) -> Iterator[tuple[Call, str, Value, bool]]:

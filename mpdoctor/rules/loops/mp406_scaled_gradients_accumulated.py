@@ -141,7 +141,9 @@ def _fix_of_step(facts: SourceFacts, kept: Call, apply: Call, gradient: Call) ->
     """The edits that unscale the gradients: in Keras 2 after the tape, in Keras 3 where they are added up."""
     if not facts.keras.is_keras3:
         unscaling = [
-            call for call in facts.method_calls(UNSCALING) if holds_gradient(call.argument(0), gradient, False)
+            call
+            for call in facts.method_calls(UNSCALING)
+            if holds_gradient(call.argument(0), gradient, through_unscaling=False)
         ]
         edits = unscaled_at_tape(facts, unscaling[0], gradient) if len(unscaling) == 1 else None
         return unsafe_fix("Unscale before adding up", edits)

@@ -183,7 +183,9 @@ def _findings_late(found: Rounded, entropies: list[str]) -> Iterator[Finding]:
     fitting = [name for name in entropies if name in RIGHT_FOR[found.activation]]
     entropy = (fitting or entropies)[0]
     if (found.activation, entropy) != ("softmax", "categorical_focal_crossentropy"):
-        yield from _findings(found.dtype, {found.activation}, entropy, False, found.by.location, late=True)
+        yield from _findings(
+            found.dtype, {found.activation}, entropy, finds_logits=False, location=found.by.location, late=True
+        )
 
 
 def in_model(model: ModelFacts) -> Iterator[Finding]:

@@ -149,11 +149,11 @@ def _what_follows(facts: SourceFacts, wrapping: Call) -> tuple[str, Severity | N
 def _another_trains(facts: SourceFacts, wrapping: Call) -> Call | None:
     """What trains with another, bare optimizer later, where the one inside was made for this wrapper: nothing else
     holds it."""
-    if not isinstance(inner_argument(wrapping), (Call, Known)) or not is_bare(inner_argument(wrapping), True):
+    if not isinstance(inner_argument(wrapping), (Call, Known)) or not is_bare(inner_argument(wrapping), is_open=True):
         return None
     compiles = (call for call in facts.method_calls("compile") if compile_may_wrap(facts, call))
     bare = [call for call in compiles if is_left_bare(facts, call.argument(0, "optimizer"), call.open)]
-    bare += [call for call in facts.method_calls(*APPLYING) if is_left_bare(facts, call.receiver, True)]
+    bare += [call for call in facts.method_calls(*APPLYING) if is_left_bare(facts, call.receiver, is_open=True)]
     later = [call for call in bare if call.order > wrapping.order]
     return max(later, key=lambda call: call.method in APPLYING, default=None)
 

@@ -194,5 +194,5 @@ def _is_saved_with_bare_optimizer(facts: SourceFacts, load: Call) -> bool:
     return (
         is_bare_elsewhere
         and all(compiles)
-        and all(is_bare(call.argument(0, "optimizer"), False) for by_hand in compiles for call in by_hand)
+        and all(is_bare(call.argument(0, "optimizer"), is_open=False) for by_hand in compiles for call in by_hand)
     )

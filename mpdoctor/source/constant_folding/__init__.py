@@ -129,7 +129,7 @@ def _repeated(held: Value, times: Value) -> Value | None:
     if isinstance(count, int) and 0 <= count * len(held.items) < _MOST_ELEMENTS:
         return Collection(held.location, held.kind, held.items * count)
     is_of_none = len(held.items) == 1 and isinstance(held.items[0], Known) and held.items[0].value is None
-    return Collection(held.location, held.kind, held.items, (), True, uniform=True) if is_of_none else None
+    return Collection(held.location, held.kind, held.items, open=True, uniform=True) if is_of_none else None
 
 
 def folded_unary(symbol: str, operand: Value) -> Value | None:

@@ -51,9 +51,8 @@ def evaluate_attribute(state: State, node: ast.Attribute, is_called: bool = Fals
         value = _read_attribute(state, value, read, is_called and read is node)
     if not is_called and isinstance(value, Attribute) and isinstance(value.of, Collection):
         state.walk.methods_by_name[id(value)] = (value, node.value)
-    is_known = (
-        not state.frame.otherwise or not isinstance(value, Known) or ast.unparse(node) not in state.frame.otherwise
-    )
+    otherwise = state.frame.otherwise
+    is_known = not otherwise or not isinstance(value, Known) or ast.unparse(node) not in otherwise
     return value if is_known else Unknown(value.location)
 
 
@@ -172,7 +171,7 @@ def inlined_method(
     """The result of a method that Python itself calls; None where the class has none, or the result is not known."""
     method = own.find_method(name)
     closure = state.closures.get(id(method)) if method is not None else None
-    return None if closure is None else inline_call(state, closure, args, (), False, location)
+    return None if closure is None else inline_call(state, closure, args, (), is_open=False, location=location)
 
 
 def _attribute_behind(state: State, of: Super, name: str, location: Location) -> Value | None:
@@ -191,7 +190,7 @@ def _bound_method(
     if closure.is_classmethod:
         return Defined(location, facts, itself)
     if closure.is_property and bound is not None:
-        return inline_call(state, closure, (bound,), (), False, location)
+        return inline_call(state, closure, (bound,), (), is_open=False, location=location)
     return Defined(location, facts, bound)
 
 

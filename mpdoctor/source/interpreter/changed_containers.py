@@ -122,7 +122,7 @@ def with_item(state: State, of: Collection, index: Value, value: Value) -> Colle
         return of.with_entries((*keys, index), (*items, value), is_open)
     if of.kind == "dict" and len(of.items) < _MOST_UNKNOWN_KEYS:  # any of these is under any key
         items = (*of.items, value)
-        return of.with_entries((Unknown(of.location),) * len(items), items, True)
+        return of.with_entries((Unknown(of.location),) * len(items), items, is_open=True)
     return _with_element(state, of, index, value)
 
 
@@ -133,6 +133,6 @@ def _with_element(state: State, of: Collection, index: Value, value: Value) -> C
     if isinstance(place, int) and not of.open and not state.context.loops and 0 <= place < len(of.items):
         return Collection(of.location, of.kind, (*of.items[:place], value, *of.items[place + 1 :]))
     if of.kind != "list" or len(of.items) > _MOST_ELEMENTS:
-        return Collection(of.location, of.kind, (), (), True)
+        return Collection(of.location, of.kind, (), open=True)
     element = without_none(joined((*of.items, value)))
-    return Collection(of.location, "list", (element,), (), True, uniform=tells_of_all(value))
+    return Collection(of.location, "list", (element,), open=True, uniform=tells_of_all(value))

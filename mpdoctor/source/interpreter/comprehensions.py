@@ -90,4 +90,4 @@ def _evaluate_for_any(state: State, node: Comprehension, first: Value) -> Value:
     else:
         keys, items = (), (evaluate(state, node.elt),)
         kind = "set" if isinstance(node, ast.SetComp) else "list"
-    return Collection(state.place(node), kind, items, keys, True, uniform=tells_of_all(items[0]))
+    return Collection(state.place(node), kind, items, keys, open=True, uniform=tells_of_all(items[0]))

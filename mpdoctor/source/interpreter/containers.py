@@ -81,7 +81,7 @@ def _slice_of(of: Value, taken: slice | None, location: Location) -> Value:
 def in_any_order(of: Collection, location: Location) -> Collection:
     """A list of any of its elements: each may be any of them."""
     held = of.keys if of.kind == "dict" else of.items
-    return Collection(location, "list", (joined(held),) if held else (), (), True, uniform=bool(held))
+    return Collection(location, "list", (joined(held),) if held else (), open=True, uniform=bool(held))
 
 
 def item_of(of: Value, index: Value | None, location: Location) -> Value:
@@ -241,7 +241,7 @@ def _given_by_object(state: State, of: Value) -> Value:
     element = inlined_method(state, own, "__next__", (of,), place)
     element = element or inlined_method(state, own, "__getitem__", (of, counted), place)
     state.context = outer
-    return of if element is None else Collection(place, "list", (element,), (), True, uniform=True)
+    return of if element is None else Collection(place, "list", (element,), open=True, uniform=True)
 
 
 def elements_in_turn(iterable: Value, location: Location) -> tuple[Value, ...]:

@@ -198,7 +198,7 @@ def execute_try(state: State, node: TryNode) -> bool:
             state.bind(handler.name, Unknown(state.module.source.location(handler)))
         # What stands in a handler is what the program does where the other way did not work.
         guarded = outer.guarded or is_guarding_handler(handler)
-        state.context = state.context.but(guarded=guarded, branches=(*outer.branches, Branch(id(handler), True)))
+        state.context = state.context.but(guarded=guarded, branches=(*outer.branches, Branch(id(handler), taken=True)))
         if execute_block(state, handler.body):
             ends.append(state.scope.names | answers_of_imports(node, handler, after_body, state.scope.names))
         state.context = outer
@@ -216,7 +216,7 @@ def execute_match(state: State, node: ast.Match) -> bool:
         if fits is False:
             continue
         state.scope.names = dict(before)
-        state.context = state.context.but(branches=(*outer.branches, Branch(id(case), True, subject)))
+        state.context = state.context.but(branches=(*outer.branches, Branch(id(case), taken=True, test=subject)))
         for pattern in ast.walk(case.pattern):
             name = getattr(pattern, "name", None) or getattr(pattern, "rest", None)
             if isinstance(name, str):

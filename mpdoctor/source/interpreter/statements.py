@@ -64,7 +64,7 @@ def execute_augmented_assignment(state: State, node: ast.AugAssign) -> bool:
     else:
         old = evaluate(state, target)
     new = evaluate(state, node.value)
-    assign(state, target, operation_on(state, node, OPERATORS[type(node.op)], old, new, True), augmented=True)
+    assign(state, target, operation_on(state, node, OPERATORS[type(node.op)], old, new, augmented=True), augmented=True)
     return True
 
 

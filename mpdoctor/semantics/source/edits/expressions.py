@@ -20,12 +20,12 @@ Edits = Edit | Iterable[Edit] | None
 def safe_fix(title: str, *edits: Edits) -> Fix | None:
     """A fix after which the program means the same, or whose line raised before. None where one of the edits could not
     be made, or where two of them exclude each other."""
-    return _fix(title, True, edits)
+    return _fix(title, safe=True, edits=edits)
 
 
 def unsafe_fix(title: str, *edits: Edits) -> Fix | None:
     """The program computes other numbers afterwards, or has other layers."""
-    return _fix(title, False, edits)
+    return _fix(title, safe=False, edits=edits)
 
 
 def _fix(title: str, safe: bool, edits: Iterable[Edits]) -> Fix | None:

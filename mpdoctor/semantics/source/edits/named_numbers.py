@@ -91,7 +91,7 @@ def _bound_by(facts: SourceFacts, value: ast.AST) -> Iterator[_Name]:
         of_class = isinstance(scope, ast.ClassDef)
         yield _Name(tree_of(facts) or scope if of_class else scope, targets[0].id, of_class)
     elif isinstance(targets[0], ast.Attribute):
-        yield _Name(tree_of(facts) or scope, targets[0].attr, True)
+        yield _Name(tree_of(facts) or scope, targets[0].attr, of_object=True)
 
 
 @lru_cache(maxsize=4)

@@ -68,7 +68,7 @@ def problem_in_keras3(call: Call) -> Problem | None:
     return problem_with_numbers(
         known(call.argument(1, "initial_scale")),
         known(call.argument(2, "dynamic_growth_steps")),
-        True,
+        dynamic=True,
         none_raises=True,
     )
 

@@ -68,7 +68,7 @@ def compile_wraps(facts: SourceFacts, call: Call) -> bool:
     models = options(call.receiver)
     if behind is None and (not models or any(not is_model(model) or _has_own_compile(model) for model in models)):
         return False
-    inside = _wrapped_in_compile(facts, call, behind or call.receiver, True)
+    inside = _wrapped_in_compile(facts, call, behind or call.receiver, certain=True)
     given = options(call.argument(0, "optimizer"))
     return bool(inside) and not any(wrapped(facts, optimizer, call, certain=False) for optimizer in given)
 
@@ -89,7 +89,7 @@ def compile_may_wrap(facts: SourceFacts, call: Call) -> bool:
     """Whether a `compile()` wraps the optimizer that it is given under one of the policies that the program may set."""
     models = options(call.receiver)
     is_sure = bool(models) and all(is_model(model) and not _has_own_compile(model) for model in models)
-    return is_sure and bool(_wrapped_in_compile(facts, call, call.receiver, False))
+    return is_sure and bool(_wrapped_in_compile(facts, call, call.receiver, certain=False))
 
 
 def starting_scale(wrapper: Value | None) -> float | None:

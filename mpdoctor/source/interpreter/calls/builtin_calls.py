@@ -100,7 +100,7 @@ def _call_vars(state: State, name: str, args: tuple[Value, ...], location: Locat
 def _call_globals(state: State, location: Location) -> Value:
     names = state.module.scope.names
     keys = tuple(Known(location, name) for name in names)
-    return Collection(location, "dict", tuple(names.values()), keys, True)
+    return Collection(location, "dict", tuple(names.values()), keys, open=True)
 
 
 def call_library(
@@ -145,11 +145,12 @@ def _default_dict(state: State, args: tuple[Value, ...], keywords: Keywords, loc
     """`collections.defaultdict(list)`; None where nobody knows what its factory makes."""
     factory = args[0]
     closure = state.closures.get(id(factory.of)) if isinstance(factory, Defined) else None
+    default = None
     if closure is not None:
-        default = inline_call(state, closure, (), (), False, location)
-    else:
-        default = call_builtin(state, factory.name, (), (), False, location) if isinstance(factory, Api) else None
-    held = dict_of(args[1:], keywords, False, location)
+        default = inline_call(state, closure, (), (), is_open=False, location=location)
+    elif isinstance(factory, Api):
+        default = call_builtin(state, factory.name, (), (), is_open=False, location=location)
+    held = dict_of(args[1:], keywords, is_open=False, location=location)
     if default is None or not isinstance(held, Collection):
         return None
     return Collection(location, "dict", held.items, held.keys, held.open, default=default)
@@ -178,7 +179,7 @@ def _call_getattr(state: State, args: tuple[Value, ...], is_open: bool, location
         return None
     found = [attribute_of(state, choice, name, location) for choice in options(args[0])]
     if len(args) == 2 and not is_open:  # with a default the program is prepared, and reads nothing
-        record_read(state, args[0], name, location, location, False)
+        record_read(state, args[0], name, location, location, is_called=False)
         for value in found:
             if isinstance(value, Api) and isinstance(args[0], Api):
                 record_use(state, value, location, dotted=1)
@@ -189,7 +190,7 @@ def _call_setattr(state: State, args: tuple[Value, ...], location: Location) -> 
     name = known(args[1]) if len(args) == 3 else MISSING
     if not isinstance(name, str):
         return None
-    record_write(state, args[0], name, args[2], location, None, False)
+    record_write(state, args[0], name, args[2], location, None, augmented=False)
     store_attribute(state, args[0], name, args[2])
     return Known(location, None)
 

@@ -13,11 +13,7 @@ from mpdoctor.program.values import Api, Attribute, Collection, Either, Value, i
 from mpdoctor.source.interpreter.attributes import evaluate_attribute
 from mpdoctor.source.interpreter.call_inlining import DEEPEST_CALL, inline_call, inline_uncalled
 from mpdoctor.source.interpreter.calls.base_arguments import remember_base_arguments
-from mpdoctor.source.interpreter.calls.builtin_calls import (
-    call_builtin,
-    call_known_method,
-    call_library,
-)
+from mpdoctor.source.interpreter.calls.builtin_calls import call_builtin, call_known_method, call_library
 from mpdoctor.source.interpreter.calls.callees import (
     TRANSPARENT,
     Inlinable,
@@ -104,7 +100,7 @@ def _unzipped(state: State, node: ast.Call, callee: Value) -> Value:
     if columns is not None and not is_whole:
         return columns
     args = held.items if is_whole and isinstance(held, Collection) else ()
-    return _call(state, callee, args, (), not is_whole, location, False, node)
+    return _call(state, callee, args, (), not is_whole, location, dropped=False, node=node)
 
 
 def _call(
@@ -217,7 +213,10 @@ def _followed(
 def call_value(state: State, callee: Value, args: tuple[Value, ...], location: Location) -> Value:
     """What a value gives that is called with these arguments by something else than a call of the program's own: by a
     decorator's `@`, or by a function that it was given to."""
-    return joined(_call(state, choice, args, (), False, location, False, None) for choice in options(callee))
+    return joined(
+        _call(state, choice, args, (), is_open=False, location=location, dropped=False, node=None)
+        for choice in options(callee)
+    )
 
 
 def _instantiate(
@@ -264,12 +263,11 @@ def _make_dataclass(state: State, own: ClassFacts, call: Call) -> None:
     finishing = own.find_method("__post_init__")
     closure = state.closures.get(id(finishing)) if finishing else None
     if closure is not None:
-        inline_call(state, closure, (call,), (), False, call.location)
+        inline_call(state, closure, (call,), (), is_open=False, location=call.location)
 
 
 def _inline_handed_over(state: State, callee: Value, call: Call) -> None:
-    """Functions that a library is handed (`compile(loss=f)`, `dataset.map(f)`) are called by it some
-    time."""
+    """Inline the functions that a library is handed (`compile(loss=f)`, `dataset.map(f)`): it calls them some time."""
     if not (call.args or call.keywords) or len(state.walk.call_stack) >= DEEPEST_CALL:
         return
     may_hold_functions = [argument for argument in call.given if isinstance(argument, _MAY_HOLD_FUNCTIONS)]

@@ -24,8 +24,8 @@ def where_chosen(state: State, context: Context, node: ast.Call, callee: Either,
 def _arms_of_table(node: ast.Call, number: int, runs_once: bool) -> tuple[Branch, ...]:
     """The arms of `if … elif … elif …` in which one of several functions runs: a call that runs once, of
     `table[name]()` for one, runs only one of them."""
-    before = tuple(Branch(id(node) + earlier, False) for earlier in range(number)) if runs_once else ()
-    return (*before, Branch(id(node) + number, True))
+    before = tuple(Branch(id(node) + earlier, taken=False) for earlier in range(number)) if runs_once else ()
+    return (*before, Branch(id(node) + number, taken=True))
 
 
 def _runs_once(context: Context) -> bool:

@@ -29,7 +29,7 @@ def columns_of(row: Value, location: Location) -> Value | None:
     """What `zip(*rows)` gives of rows that are all as this one."""
     if not isinstance(row, Collection) or row.kind not in ("list", "tuple") or row.open or not row.items:
         return None
-    columns = (Collection(location, "tuple", (item,), (), True, uniform=True) for item in row.items)
+    columns = (Collection(location, "tuple", (item,), open=True, uniform=True) for item in row.items)
     return Collection(location, "list", tuple(columns))
 
 
@@ -37,7 +37,7 @@ def filtered(args: tuple[Value, ...], location: Location) -> Value | None:
     """Any of the elements may be left out."""
     given = contents_of(args[1]) if len(args) == 2 else None
     if isinstance(given, Collection) and given.kind in ("list", "tuple"):
-        return Collection(location, "list", given.items, (), True, uniform=given.uniform)
+        return Collection(location, "list", given.items, open=True, uniform=given.uniform)
     return given
 
 
@@ -126,4 +126,4 @@ def _dict_given(given: Value, location: Location) -> Collection | None:
     pairs = [pair.items for pair in held.items if isinstance(pair, Collection) and not pair.open]
     if held.open or len(pairs) < len(held.items) or any(len(pair) != 2 for pair in pairs):
         return None
-    return dictionary(location, [key for key, _ in pairs], [item for _, item in pairs], False)
+    return dictionary(location, [key for key, _ in pairs], [item for _, item in pairs], is_open=False)

@@ -100,7 +100,7 @@ def _changed_dict(of: Collection, method: str, call: Call, is_certain: bool) -> 
     key = known(call.args[0]) if call.args else MISSING
     match method:
         case "clear" if is_certain:
-            return of.with_entries((), (), False)
+            return of.with_entries((), (), is_open=False)
         case "update":
             given = dict_of(call.args, call.keywords, call.open, call.location)
             return _updated(of, given, is_certain) if isinstance(given, Collection) else _opened(of)
@@ -123,7 +123,7 @@ def _updated(of: Collection, given: Collection, is_certain: bool) -> Collection:
     still hold its old value."""
     keys, items = (*of.keys, *given.keys), (*of.items, *given.items)
     if not is_certain:
-        return of.with_entries(keys, items, True)
+        return of.with_entries(keys, items, is_open=True)
     updated = dictionary(of.location, keys, items, of.open or given.open)
     return of.with_entries(updated.keys, updated.items, updated.open)
 
@@ -143,7 +143,7 @@ def _changed(of: Collection, method: str, call: Call, is_certain: bool) -> Colle
 
 def _appended(of: Collection, value: Value, is_certain: bool) -> Collection:
     if not is_certain and not of.items and not of.open:  # each element is made so, as by a comprehension
-        return Collection(of.location, of.kind, (value,), (), True, uniform=tells_of_all(value))
+        return Collection(of.location, of.kind, (value,), open=True, uniform=tells_of_all(value))
     appended = of.followed_by(Collection(of.location, of.kind, (value,)))
     return appended if is_certain else _opened(appended)
 
@@ -171,5 +171,5 @@ def _changed_items(items: list[Value], method: str, call: Call) -> list[Value] |
 
 def _opened(of: Collection) -> Collection:
     if of.kind == "dict":
-        return of.with_entries(of.keys, of.items, True)
-    return Collection(of.location, of.kind, of.items, of.keys, True)
+        return of.with_entries(of.keys, of.items, is_open=True)
+    return Collection(of.location, of.kind, of.items, of.keys, open=True)

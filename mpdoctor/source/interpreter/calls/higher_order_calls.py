@@ -101,7 +101,7 @@ def _for_any(state: State, function: Value, rest: list[Value], location: Locatio
     """One call stands for all of them, as in a comprehension."""
     row = tuple(element_of(given, location) for given in rest)
     made = _repeated(state, lambda: apply(function, row))
-    return Collection(location, "list", (made,), (), True, uniform=True)
+    return Collection(location, "list", (made,), open=True, uniform=True)
 
 
 def _looped(condition: Value, rest: list[Value], apply: Apply) -> Value | None:

@@ -28,7 +28,7 @@ def tell_metaclass(state: State, own: ClassFacts, made: Defined, bases: tuple[Va
         method = metaclass.find_method(name)
         closure = state.closures.get(id(method)) if method is not None else None
         if closure is not None:
-            inline_call(state, closure, (first, *args), (), False, location)
+            inline_call(state, closure, (first, *args), (), is_open=False, location=location)
     state.walk.class_made = outer
 
 

@@ -45,7 +45,7 @@ def _saved_file(facts: SourceFacts, path: str, made: list[Value], save: Save) ->
 
 def _is_compiled_bare(facts: SourceFacts, model: Call) -> bool:
     compiles = compiles_of(facts, model)
-    return bool(compiles) and all(is_bare(call.argument(0, "optimizer"), False) for call in compiles)
+    return bool(compiles) and all(is_bare(call.argument(0, "optimizer"), is_open=False) for call in compiles)
 
 
 def _is_run_by_itself(facts: SourceFacts, save: Call) -> bool:
