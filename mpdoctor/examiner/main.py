@@ -20,7 +20,7 @@ from mpdoctor.examiner.session import Session
 from mpdoctor.examiner.targets import saved_model, script_or_factory
 from mpdoctor.examiner.targets.caught_exceptions import caught_exceptions
 from mpdoctor.facts.failure import During, FailureFacts
-from mpdoctor.facts.saved.kinds import SAVED
+from mpdoctor.facts.saved.file import SAVED
 
 
 def main(request_path: str, imports: OwnImports, foreground: bool = False) -> None:

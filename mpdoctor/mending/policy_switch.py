@@ -6,8 +6,8 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from mpdoctor.facts.half_dtypes import HALF
 from mpdoctor.finding import Diagnosis
-from mpdoctor.knowledge.half_dtypes import HALF
 from mpdoctor.mending.draft import CannotEdit, Proposal
 from mpdoctor.mending.rounds import Seen
 from mpdoctor.project.shown_paths import shown_path

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Union
 
+from mpdoctor.facts.half_dtypes import HALF_POLICIES
 from mpdoctor.facts.versions import Keras
-from mpdoctor.knowledge.half_dtypes import HALF_POLICIES
 from mpdoctor.knowledge.policy_names import is_policy_name
 from mpdoctor.program.command_line import without_command_line
 from mpdoctor.program.context import Branch

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from mpdoctor.facts.frozen import dataclass
-from mpdoctor.facts.saved.kinds import SAVED
+from mpdoctor.facts.saved.file import SAVED
 from mpdoctor.project.files import PathPatterns, walk
 
 SUPPORTED = (

@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 from checking import needs_keras
 
+from mpdoctor.facts.half_dtypes import HALF, HALF_POLICIES
 from mpdoctor.facts.versions import Keras
 from mpdoctor.knowledge.api_history import KERAS3_ONLY, NEVER_EXISTED, PRIVATE, REMOVED
 from mpdoctor.knowledge.api_names import KERAS_OPS, SYNONYMS
-from mpdoctor.knowledge.half_dtypes import HALF, HALF_POLICIES
 from mpdoctor.knowledge.layer_kinds import (
     NORMALIZATION,
     NOT_FLOATING,

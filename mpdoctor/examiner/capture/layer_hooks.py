@@ -14,7 +14,7 @@ from mpdoctor.examiner.capture.layer_calls import LayerCalls, dtype_name, flat_t
 from mpdoctor.examiner.capture.origins import Origins
 from mpdoctor.examiner.exceptions import chain_of
 from mpdoctor.examiner.process.user_code import class_location, ran_own_code
-from mpdoctor.knowledge.half_dtypes import HALF
+from mpdoctor.facts.half_dtypes import HALF
 
 if TYPE_CHECKING:
     import tensorflow as tf

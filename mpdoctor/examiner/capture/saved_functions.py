@@ -13,7 +13,7 @@ from mpdoctor.examiner.capture.layer_calls import dtype_name, flat_tensors
 from mpdoctor.examiner.process.patching import replace_method
 from mpdoctor.examiner.process.user_code import own_location
 from mpdoctor.facts.failure import PartFacts
-from mpdoctor.knowledge.half_dtypes import HALF
+from mpdoctor.facts.half_dtypes import HALF
 
 if TYPE_CHECKING:
     from mpdoctor.examiner.capture.layer_hooks import LayerHooks

@@ -20,8 +20,8 @@ from mpdoctor.examiner.keras.private_state import casts_its_input
 from mpdoctor.examiner.process.autograph_files import PREFIX
 from mpdoctor.examiner.process.user_code import class_location, is_own
 from mpdoctor.facts.failure import BatchFacts, During, FailureFacts, Frame
+from mpdoctor.facts.half_dtypes import HALF
 from mpdoctor.facts.location import Location
-from mpdoctor.knowledge.half_dtypes import HALF
 
 if TYPE_CHECKING:
     from mpdoctor.examiner.keras.adapter import KerasLayer

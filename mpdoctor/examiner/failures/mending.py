@@ -18,7 +18,7 @@ from mpdoctor.examiner.keras.private_state import give_mask, layers_inside, mask
 from mpdoctor.examiner.process.user_code import own_location
 from mpdoctor.examiner.protocol.event_kinds import Mended
 from mpdoctor.facts.failure import During, FailureFacts, MendedFacts, MendedPart
-from mpdoctor.knowledge.half_dtypes import HALF
+from mpdoctor.facts.half_dtypes import HALF
 
 if TYPE_CHECKING:
     from mpdoctor.examiner.capture.layer_hooks import Arguments

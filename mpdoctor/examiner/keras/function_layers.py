@@ -10,7 +10,7 @@ from typing import Any, Callable
 
 import tensorflow as tf
 
-from mpdoctor.knowledge.half_dtypes import HALF
+from mpdoctor.facts.half_dtypes import HALF
 
 NAMES = (
     "TFOpLambda",

@@ -11,7 +11,7 @@ from __future__ import annotations
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Iterable, Iterator
 
-from mpdoctor.knowledge.half_dtypes import HALF
+from mpdoctor.facts.half_dtypes import HALF
 
 if TYPE_CHECKING:
     from mpdoctor.examiner.keras.adapter import KerasAdapter, KerasLayer

@@ -11,7 +11,7 @@ from mpdoctor.examiner.keras.keras3_reading import Keras3Reading
 from mpdoctor.examiner.keras.own_wrapper import adopted_own_class, defining, is_own
 from mpdoctor.examiner.keras.private_state import change_input_dtype, listed_layers
 from mpdoctor.examiner.keras.step_record import Record
-from mpdoctor.knowledge.half_dtypes import HALF
+from mpdoctor.facts.half_dtypes import HALF
 from mpdoctor.loss_scale import LossScale, keras3
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ class Request:
     """One target to examine.
 
     kind
-        "script", "factory", or one of `mpdoctor.facts.saved.kinds.SAVED`.
+        "script", "factory", or one of `mpdoctor.facts.saved.file.SAVED`.
     path, module, factory
         The absolute path of the file; for a factory named by module its dotted name; the factory's function.
     arguments

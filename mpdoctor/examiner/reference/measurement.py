@@ -13,8 +13,8 @@ from mpdoctor.examiner.reference.kept_steps import KeptSteps
 from mpdoctor.examiner.reference.same_draws import seed_put_back
 from mpdoctor.examiner.reference.scale_search import OutOfTime, ScaleSearch
 from mpdoctor.examiner.reference.twin_steps import NotComparable, StepRunner, Twins, compared_step
+from mpdoctor.facts.half_dtypes import HALF
 from mpdoctor.facts.reference import ReferenceFacts
-from mpdoctor.knowledge.half_dtypes import HALF
 
 if TYPE_CHECKING:
     from mpdoctor.examiner.capture.layer_hooks import LayerHooks

@@ -13,7 +13,7 @@ from mpdoctor.examiner.process.patching import replace_for_now
 from mpdoctor.examiner.reference.ranges import RangeOfLayer, sample_of
 from mpdoctor.examiner.replay.magnitudes import array_from_tensor, is_floating
 from mpdoctor.examiner.replay.marked_tensors import mapped, with_gradient_seen
-from mpdoctor.knowledge.half_dtypes import HALF
+from mpdoctor.facts.half_dtypes import HALF
 
 if TYPE_CHECKING:
     from typing import Dict, Tuple

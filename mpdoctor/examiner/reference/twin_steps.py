@@ -16,8 +16,8 @@ from mpdoctor.examiner.reference.same_draws import same_draws
 from mpdoctor.examiner.replay.magnitudes import array_from_tensor
 from mpdoctor.examiner.replay.step_observer import Enough
 from mpdoctor.examiner.replay.variable_snapshot import Snapshot, put_back
+from mpdoctor.facts.half_dtypes import HALF
 from mpdoctor.facts.reference import FLUSHED_TOO_MUCH, ComparedStep, Moment
-from mpdoctor.knowledge.half_dtypes import HALF
 
 if TYPE_CHECKING:
     from mpdoctor.examiner.capture.layer_hooks import LayerHooks

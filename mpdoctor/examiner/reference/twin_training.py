@@ -15,7 +15,7 @@ from mpdoctor.examiner.exceptions import first_line
 from mpdoctor.examiner.reference.same_draws import same_draws, seed_put_back
 from mpdoctor.examiner.replay.marked_tensors import mapped
 from mpdoctor.examiner.second_training.second_training import NotTried
-from mpdoctor.knowledge.half_dtypes import HALF
+from mpdoctor.facts.half_dtypes import HALF
 
 if TYPE_CHECKING:
     from typing import Iterable

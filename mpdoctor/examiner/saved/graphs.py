@@ -12,6 +12,7 @@ from mpdoctor.examiner.exceptions import Unusable
 from mpdoctor.examiner.saved.directories import EXPORT_AGAIN
 from mpdoctor.examiner.saved.graph_flow import OUTERMOST, GraphFlow, Place, dtype_name, dtype_of
 from mpdoctor.examiner.saved.graph_ranges import SAME_NUMBERS, Ranges
+from mpdoctor.facts.half_dtypes import HALF
 from mpdoctor.facts.saved.graph import (
     CastFacts,
     OpFacts,
@@ -20,7 +21,6 @@ from mpdoctor.facts.saved.graph import (
     SignatureFacts,
     TensorSpecFacts,
 )
-from mpdoctor.knowledge.half_dtypes import HALF
 from mpdoctor.knowledge.op_lists import EVER_ALLOWED
 
 FLOATING = (*HALF, "float32", "float64")

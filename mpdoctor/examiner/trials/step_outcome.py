@@ -14,7 +14,7 @@ from mpdoctor.examiner.capture.layer_calls import dtype_name
 from mpdoctor.examiner.capture.open_call import OpenCall
 from mpdoctor.examiner.keras.private_state import casts_its_input
 from mpdoctor.examiner.replay.magnitudes import array_from_tensor, is_floating
-from mpdoctor.knowledge.half_dtypes import HALF
+from mpdoctor.facts.half_dtypes import HALF
 
 if TYPE_CHECKING:
     from mpdoctor.examiner.capture.layer_hooks import LayerHooks

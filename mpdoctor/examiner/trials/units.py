@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from mpdoctor.examiner.process.user_code import class_location
 from mpdoctor.examiner.trials.step_outcome import SeenCall
+from mpdoctor.facts.half_dtypes import HALF
 from mpdoctor.facts.location import Location
-from mpdoctor.knowledge.half_dtypes import HALF
 
 if TYPE_CHECKING:
     from mpdoctor.examiner.capture.layer_hooks import LayerHooks

@@ -5,6 +5,7 @@ from __future__ import annotations
 from mpdoctor.facts.frozen import dataclass
 from mpdoctor.facts.location import Location
 
+SAVED = ("keras-file", "hdf5-file", "saved-model")  # kinds: a .keras archive, an HDF5 file, a SavedModel directory
 SAMPLES = 32  # that are put in
 MOST_VALUES = 20_000  # of an output
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from mpdoctor.compared import Compared, PolicyRun
+from mpdoctor.facts.half_dtypes import HALF
 from mpdoctor.facts.written_numbers import number_text
-from mpdoctor.knowledge.half_dtypes import HALF
 from mpdoctor.reporters.text.style import Style
 from mpdoctor.reporters.text.training import course_of_loss
 

@@ -8,10 +8,10 @@ import textwrap
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 
+from mpdoctor.facts.half_dtypes import HALF
 from mpdoctor.facts.layer import LayerFacts
 from mpdoctor.facts.written_numbers import number_text
 from mpdoctor.finding import Diagnosis, Finding, Severity, Verdict
-from mpdoctor.knowledge.half_dtypes import HALF
 from mpdoctor.mended import Mended, NeededEdit
 from mpdoctor.reporters.printable import place_text
 from mpdoctor.reporters.text.style import Style, count

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from rich.console import RenderableType
 from rich.text import Text
 
+from mpdoctor.facts.half_dtypes import HALF
 from mpdoctor.facts.saved.graph import SavedGraphFacts, SignatureFacts, TensorSpecFacts
 from mpdoctor.finding import Diagnosis
-from mpdoctor.knowledge.half_dtypes import HALF
 from mpdoctor.knowledge.op_lists import EVER_ALLOWED, EVER_DENIED
 from mpdoctor.reporters.terminal.style import Paragraph, Style, count, indented, labelled
 

@@ -8,10 +8,10 @@ from enum import Enum
 from pathlib import PurePath
 
 from mpdoctor.facts.frozen import dataclass
+from mpdoctor.facts.half_dtypes import HALF
 from mpdoctor.facts.training import TrainingFacts
 from mpdoctor.facts.written_numbers import number_text
 from mpdoctor.finding import Diagnosis, Finding, Probe, Severity, TargetReport, Verdict
-from mpdoctor.knowledge.half_dtypes import HALF
 from mpdoctor.reporters.text.reference import fidelity_in_words
 from mpdoctor.reporters.text.style import Style, count
 

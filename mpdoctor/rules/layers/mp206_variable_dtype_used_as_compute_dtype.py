@@ -46,9 +46,9 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
 from mpdoctor.facts.failure import FailureFacts
+from mpdoctor.facts.half_dtypes import HALF
 from mpdoctor.finding import AlsoSeen, Edit, Finding, Fix, Severity
 from mpdoctor.knowledge.dtypes.result_dtypes import COMPARISONS
-from mpdoctor.knowledge.half_dtypes import HALF
 from mpdoctor.program.dtypes.dtype_names import AUTOCAST, VARIABLE, is_policy_in_force
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.instances import class_of, is_call_of

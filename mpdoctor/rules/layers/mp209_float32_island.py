@@ -39,10 +39,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from mpdoctor.facts.half_dtypes import HALF
 from mpdoctor.facts.layer import LayerFacts
 from mpdoctor.facts.model import ModelFacts
 from mpdoctor.finding import Finding, Severity
-from mpdoctor.knowledge.half_dtypes import HALF
 from mpdoctor.knowledge.layer_kinds import NORMALIZATION, PREPROCESSING
 from mpdoctor.semantics.wording import listed
 

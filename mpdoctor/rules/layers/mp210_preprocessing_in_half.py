@@ -52,11 +52,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+from mpdoctor.facts.half_dtypes import HALF
 from mpdoctor.facts.layer import LayerFacts
 from mpdoctor.facts.model import ModelFacts
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.knowledge.api_names import public_name
-from mpdoctor.knowledge.half_dtypes import HALF
 from mpdoctor.knowledge.layer_kinds import NOT_FLOATING, PREPROCESSING
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.instances import is_call_of

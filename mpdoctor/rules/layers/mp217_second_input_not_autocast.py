@@ -53,10 +53,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from mpdoctor.facts.failure import FailureFacts
+from mpdoctor.facts.half_dtypes import HALF
 from mpdoctor.facts.location import Location
 from mpdoctor.finding import AlsoSeen, Finding, Fix, Severity
 from mpdoctor.knowledge.dtypes.result_dtypes import KEEPING
-from mpdoctor.knowledge.half_dtypes import HALF
 from mpdoctor.program.dtypes.array_dtypes import is_array
 from mpdoctor.program.events import Call
 from mpdoctor.program.instances import class_of

@@ -47,10 +47,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from mpdoctor.facts.half_dtypes import HALF
 from mpdoctor.facts.layer import LayerFacts
 from mpdoctor.facts.model import ModelFacts
 from mpdoctor.finding import Finding, Severity
-from mpdoctor.knowledge.half_dtypes import HALF
 
 SEVERITY = Severity.WARNING
 RESIZING = ("UpSampling2D",)  # built in; every other built-in layer was seen to return its compute dtype

@@ -37,10 +37,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from mpdoctor.facts.half_dtypes import HALF_POLICIES
 from mpdoctor.facts.model import ModelFacts
 from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import Finding, Fix, Severity
-from mpdoctor.knowledge.half_dtypes import HALF_POLICIES
 from mpdoctor.program.events import Call
 from mpdoctor.program.policy_settings import SET_POLICY, library_of
 from mpdoctor.program.source_facts import SourceFacts

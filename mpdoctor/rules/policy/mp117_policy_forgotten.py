@@ -41,9 +41,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from mpdoctor.facts.half_dtypes import HALF_POLICIES
 from mpdoctor.facts.location import Location
 from mpdoctor.finding import Finding, Severity
-from mpdoctor.knowledge.half_dtypes import HALF_POLICIES
 from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Api, options

@@ -60,10 +60,10 @@ import re
 from collections.abc import Iterator
 
 from mpdoctor.facts.failure import FailureFacts
+from mpdoctor.facts.half_dtypes import HALF_POLICIES
 from mpdoctor.facts.saved.file import SavedFileFacts
 from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import Finding, Severity
-from mpdoctor.knowledge.half_dtypes import HALF_POLICIES
 from mpdoctor.semantics.live.errors.saved_model_errors import headline_from_loading_error
 from mpdoctor.semantics.wording import listed
 

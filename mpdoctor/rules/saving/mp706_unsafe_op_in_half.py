@@ -47,9 +47,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from mpdoctor.facts.half_dtypes import HALF
 from mpdoctor.facts.saved.graph import OpFacts, SavedGraphFacts
 from mpdoctor.finding import Finding, Severity
-from mpdoctor.knowledge.half_dtypes import HALF
 from mpdoctor.knowledge.op_lists import DENY
 from mpdoctor.semantics.wording import listed
 

@@ -47,12 +47,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from mpdoctor.facts.half_dtypes import HALF
 from mpdoctor.facts.layer import LayerFacts
 from mpdoctor.facts.model import ModelFacts
 from mpdoctor.facts.training import OperationFacts, StandstillFacts, TrainingFacts
 from mpdoctor.facts.written_numbers import magnitude_text
 from mpdoctor.finding import Finding, Severity, Verdict
-from mpdoctor.knowledge.half_dtypes import HALF
 from mpdoctor.semantics.live.broken_operations import broke, is_overflow, remedy_from_operation
 from mpdoctor.semantics.live.training_texts import line_of
 from mpdoctor.semantics.live.tried_remedies import NOT_TRIED

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from mpdoctor.facts.failure import FailureFacts
-from mpdoctor.knowledge.half_dtypes import HALF
+from mpdoctor.facts.half_dtypes import HALF
 from mpdoctor.knowledge.missing_kernels import operation_without_kernel
 from mpdoctor.semantics.live.errors.dtype_error_causes import is_float32_state, state_of_a_stateful_layer
 from mpdoctor.semantics.live.errors.dtype_errors import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from mpdoctor.knowledge.half_dtypes import HALF_POLICIES
+from mpdoctor.facts.half_dtypes import HALF_POLICIES
 from mpdoctor.program.context import Branch, Said
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.values import MISSING, Collection, Either, Item, Known, Unknown, Value, known, options

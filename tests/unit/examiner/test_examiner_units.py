@@ -34,7 +34,7 @@ from mpdoctor.examiner.protocol.events import Events
 from mpdoctor.examiner.protocol.request import Request
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.location import Location
-from mpdoctor.facts.saved.kinds import SAVED
+from mpdoctor.facts.saved.file import SAVED
 
 STDLIB = sysconfig.get_path("stdlib")
 

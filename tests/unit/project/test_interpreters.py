@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from mpdoctor.facts.saved.kinds import SAVED
+from mpdoctor.facts.saved.file import SAVED
 from mpdoctor.project.interpreters import (
     QUESTION,
     Interpreter,

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 
 from mpdoctor.facts.failure import FailureFacts, OperandFacts
-from mpdoctor.knowledge.half_dtypes import HALF
+from mpdoctor.facts.half_dtypes import HALF
 from mpdoctor.semantics.live.errors.dtype_errors import DtypeMismatch, half_given_for_float32, mismatch_of_precisions
 
 # They make a tensor of their own, in float32 unless they are told otherwise.

@@ -6,7 +6,7 @@ import re
 from typing import NamedTuple
 
 from mpdoctor.facts.failure import FailureFacts
-from mpdoctor.knowledge.half_dtypes import HALF
+from mpdoctor.facts.half_dtypes import HALF
 
 _NAMES = {"half": "float16", "float": "float32", "double": "float64"}
 _SIGNS = {"AddV2": "+", "Add": "+", "Sub": "-", "Mul": "*", "RealDiv": "/", "MatMul": "matmul", "ConcatV2": "concat",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from mpdoctor.knowledge.half_dtypes import HALF
+from mpdoctor.facts.half_dtypes import HALF
 from mpdoctor.program.dtypes.dtype_names import is_policy_in_force
 from mpdoctor.program.dtypes.tensor_dtypes import policies_named
 from mpdoctor.program.events import Call

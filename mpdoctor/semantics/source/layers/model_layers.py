@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cache, lru_cache
 
+from mpdoctor.facts.half_dtypes import HALF_POLICIES
 from mpdoctor.knowledge.api_names import kind_of_class, public_name
-from mpdoctor.knowledge.half_dtypes import HALF_POLICIES
 from mpdoctor.knowledge.layer_kinds import NORMALIZATION, PREPROCESSING, TEXT, WEIGHTLESS
 from mpdoctor.program.dtypes.tensor_dtypes import policies_named
 from mpdoctor.program.events import Call, Operation

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
-from mpdoctor.knowledge.half_dtypes import HALF
+from mpdoctor.facts.half_dtypes import HALF
 from mpdoctor.program.context import Context
 from mpdoctor.program.dtypes.array_dtypes import is_array
 from mpdoctor.program.dtypes.tensor_dtypes import dtype_named

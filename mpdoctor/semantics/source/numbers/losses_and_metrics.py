@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+from mpdoctor.facts.half_dtypes import HALF
 from mpdoctor.knowledge.api_names import kind_of_class, public_name
-from mpdoctor.knowledge.half_dtypes import HALF
 from mpdoctor.program.events import Call
 from mpdoctor.program.instances import class_of, is_call_of
 from mpdoctor.program.source_facts import SourceFacts

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache, partial
 from itertools import islice
 
+from mpdoctor.facts.half_dtypes import HALF
 from mpdoctor.knowledge.api_names import public_name
-from mpdoctor.knowledge.half_dtypes import HALF
 from mpdoctor.program.context import Context
 from mpdoctor.program.dtypes.dtype_names import AUTOCAST, VARIABLE, is_policy_in_force
 from mpdoctor.program.dtypes.layer_results import may_be_weight

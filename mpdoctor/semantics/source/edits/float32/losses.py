@@ -6,8 +6,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
+from mpdoctor.facts.half_dtypes import HALF
 from mpdoctor.finding import Edit, Fix
-from mpdoctor.knowledge.half_dtypes import HALF
 from mpdoctor.program.context import Context
 from mpdoctor.program.dtypes.tensor_dtypes import dtype_named
 from mpdoctor.program.events import Call

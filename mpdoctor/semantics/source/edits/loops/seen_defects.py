@@ -6,9 +6,9 @@ import ast
 import dataclasses
 from collections.abc import Iterator, Mapping
 
+from mpdoctor.facts.half_dtypes import HALF
 from mpdoctor.facts.location import Location
 from mpdoctor.finding import Edit
-from mpdoctor.knowledge.half_dtypes import HALF
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.semantics.source.edits.expressions import put_around, put_behind, with_keyword
 from mpdoctor.semantics.source.edits.loops.clipped import without_clipping

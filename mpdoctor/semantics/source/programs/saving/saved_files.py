@@ -6,7 +6,7 @@ import posixpath
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from mpdoctor.knowledge.half_dtypes import HALF_POLICIES
+from mpdoctor.facts.half_dtypes import HALF_POLICIES
 from mpdoctor.program.command_line import without_command_line
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.instances import is_call_of
