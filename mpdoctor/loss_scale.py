@@ -11,6 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Callable, Iterable, NamedTuple
 
+from mpdoctor.facts.half_dtypes import DEFAULT_SCALE
+
 FLOAT32_MAX = 3.4028234663852886e38
 
 
@@ -54,7 +56,7 @@ class LossScale:
         Non-finite steps in a row before the scale falls; the steps are skipped all the same. 1 in every Keras.
     """
 
-    initial_scale: float = 2.0**15
+    initial_scale: float = DEFAULT_SCALE
     growth_interval: int | None = 2000
     growth: float = 2.0
     backoff: float = 0.5

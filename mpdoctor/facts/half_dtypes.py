@@ -1,6 +1,14 @@
-"""The 16-bit floating-point dtypes, and the dtype policies that compute in them."""
+"""The 16-bit floating-point dtypes: the policies that compute in them, and the numbers at which float16 ends."""
 
 from __future__ import annotations
 
 HALF = ("float16", "bfloat16")
 HALF_POLICIES = ("float16", "bfloat16", "mixed_float16", "mixed_bfloat16", "half")
+
+FLOAT16_LIMIT = 65504  # its largest number
+SMALLEST_NORMAL = 2.0**-14  # 6.1e-05: what is smaller keeps fewer digits
+ROUNDED_TO_ZERO = 2.0**-25  # 2.98e-08, half of its smallest number: what is not larger becomes 0
+NO_RECIPROCAL = 1 / FLOAT16_LIMIT  # 1.53e-05: the reciprocal of what is smaller is inf
+
+DEFAULT_SCALE = 2.0**15  # the first loss scale of every Keras
+LOST_SCALE = SMALLEST_NORMAL  # of a loss: gradients below 1 lose digits from there on

@@ -7,7 +7,7 @@ import math
 from mpdoctor.facts.causes.culprits import CulpritFacts, GradientCulpritFacts, TensorFacts
 from mpdoctor.facts.causes.growth import GrowthFacts
 from mpdoctor.facts.causes.hidden_overflow import HiddenOverflowFacts
-from mpdoctor.facts.causes.operations import FLOAT16_LIMIT, UNCOUNTABLE, NamedOperand, OperationFacts, excuse_of
+from mpdoctor.facts.causes.operations import UNCOUNTABLE, NamedOperand, OperationFacts, excuse_of
 from mpdoctor.facts.causes.scale_dependence import SOME, ScaleDependenceFacts
 from mpdoctor.facts.causes.standstill import StandstillFacts
 from mpdoctor.facts.failure import FailureFacts
@@ -261,7 +261,6 @@ class TrainingFacts:
 
 
 __all__ = [
-    "FLOAT16_LIMIT",
     "SOME",
     "UNCOUNTABLE",
     "CulpritFacts",

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from mpdoctor import __version__
+from mpdoctor.facts.half_dtypes import LOST_SCALE
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.versions import Keras, KerasPackage
 from mpdoctor.finding import Diagnosis, Finding, RecordedRun, Severity, Stage, TargetReport, Verdict
@@ -18,7 +19,6 @@ from mpdoctor.rules.registry import rule_with_code
 
 FEWEST_STEPS = 10
 FEWEST_SKIPS = 20  # in a row, at the end of the run
-LOST_SCALE = 2.0**-14  # gradients below 1 lose digits in float16 from there on
 MOST_UNEXPLAINED = 0.01  # of the steps
 MOST_ROWS = 1000  # that a report holds: of a longer run several rows become one
 CODES = {Verdict.STUCK: "MP902", Verdict.COLLAPSING: "MP903"}

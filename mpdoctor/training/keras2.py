@@ -8,6 +8,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from mpdoctor.facts.half_dtypes import DEFAULT_SCALE
 from mpdoctor.loss_scale import LossScale, ScaleState
 from mpdoctor.training.delegation import Delegated, delegations_of_base
 from mpdoctor.training.refusals import (
@@ -22,7 +23,6 @@ from mpdoctor.training.scaling import (
     CAP,
     FLOOR,
     HYSTERESIS,
-    INITIAL_SCALE,
     Bounds,
     after_step,
     all_finite,
@@ -66,7 +66,7 @@ class Keras2Scaling(KerasOwn):
         refuse_bypassed_override(inner_optimizer, base, "minimize", "apply_gradients")
         checked_fixed(dynamic, initial_scale, dynamic_growth_steps)
         dynamic_growth_steps = checked_growth_steps(dynamic_growth_steps)
-        bounds = Bounds(INITIAL_SCALE if initial_scale is None else initial_scale, floor, cap, hysteresis)
+        bounds = Bounds(DEFAULT_SCALE if initial_scale is None else initial_scale, floor, cap, hysteresis)
         super().__init__(
             inner_optimizer, dynamic=dynamic, initial_scale=initial_scale, dynamic_growth_steps=dynamic_growth_steps
         )

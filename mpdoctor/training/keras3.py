@@ -8,6 +8,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from mpdoctor.facts.half_dtypes import DEFAULT_SCALE
 from mpdoctor.loss_scale import LossScale, ScaleState, keras3
 from mpdoctor.training.delegation import Delegated, delegations_of_base
 from mpdoctor.training.keras3_accumulation import Keras3Accumulation
@@ -22,7 +23,6 @@ from mpdoctor.training.scaling import (
     FLOOR,
     GROWTH_STEPS,
     HYSTERESIS,
-    INITIAL_SCALE,
     Bounds,
     after_step,
     all_finite,
@@ -88,7 +88,7 @@ class Keras3Scaling(Keras3Accumulation, KerasOwn):
         refuse_wrapper_inside(inner_optimizer, self.keras_wrapper)
         refuse_bypassed_override(inner_optimizer, keras.optimizers.Optimizer, "apply_gradients", "apply")
         checked_fixed(dynamic, initial_scale, dynamic_growth_steps)
-        initial_scale = INITIAL_SCALE if initial_scale is None else initial_scale
+        initial_scale = DEFAULT_SCALE if initial_scale is None else initial_scale
         growth_steps = checked_growth_steps(dynamic_growth_steps)
         growth_steps = GROWTH_STEPS if dynamic and growth_steps is None else growth_steps
         bounds = Bounds(initial_scale, floor, cap, hysteresis)

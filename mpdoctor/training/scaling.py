@@ -12,7 +12,6 @@ from mpdoctor.training.refusals import checked_numbers
 FLOOR = 1.0
 CAP = FLOAT32_MAX
 HYSTERESIS = 1
-INITIAL_SCALE = 2.0**15
 GROWTH_STEPS = 2000
 
 

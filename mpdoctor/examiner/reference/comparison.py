@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Dict
 
 import numpy as np
 
+from mpdoctor.facts.half_dtypes import ROUNDED_TO_ZERO
 from mpdoctor.facts.reference import RELEVANT, VariableFidelity
 
 if TYPE_CHECKING:
     Gradients = Dict[str, np.ndarray]  # by variable, unscaled, as float32
 
-FLUSHED_BELOW = 2.0**-25  # is 0 as a float16
 REPEATABLE = 1e-4  # of the norm: two runs of one step in float32 differ by less
 
 
@@ -70,7 +70,7 @@ def lowest_power(gradient: np.ndarray, share: float) -> int:
     """The smallest power of 2 times which a smaller share than this of the non-zero elements is 0 in float16."""
     magnitudes = np.sort(np.abs(gradient[gradient != 0]).astype(np.float64), axis=None)
     held = magnitudes[min(math.ceil(share * magnitudes.size), magnitudes.size) - 1]
-    return math.floor(math.log2(FLUSHED_BELOW / held)) + 1
+    return math.floor(math.log2(ROUNDED_TO_ZERO / held)) + 1
 
 
 def is_finite(gradients: Gradients) -> bool:

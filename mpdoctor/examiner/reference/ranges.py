@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from mpdoctor.facts.half_dtypes import FLOAT16_LIMIT, SMALLEST_NORMAL
 from mpdoctor.facts.reference import LayerRange
-from mpdoctor.facts.training import FLOAT16_LIMIT
-
-SMALLEST_NORMAL = 2.0**-14
-
 
 SAMPLE = 4096  # elements of an output that are compared
 

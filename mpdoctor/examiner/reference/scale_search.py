@@ -15,8 +15,8 @@ from mpdoctor.examiner.reference.comparison import (
     relevant_paths,
     variables_compared,
 )
+from mpdoctor.facts.half_dtypes import FLOAT16_LIMIT
 from mpdoctor.facts.reference import FLUSHED_TOO_MUCH, ScaleRoom
-from mpdoctor.facts.training import FLOAT16_LIMIT
 
 if TYPE_CHECKING:
     from mpdoctor.examiner.reference.twin_steps import StepRunner, Twins

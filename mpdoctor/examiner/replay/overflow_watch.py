@@ -21,7 +21,8 @@ from mpdoctor.examiner.replay.magnitudes import (
     range_of_finite,
     state_of,
 )
-from mpdoctor.facts.training import FLOAT16_LIMIT, OperationFacts
+from mpdoctor.facts.half_dtypes import FLOAT16_LIMIT
+from mpdoctor.facts.training import OperationFacts
 
 if TYPE_CHECKING:
     from mpdoctor.examiner.capture.layer_hooks import LayerHooks

@@ -20,13 +20,11 @@ from mpdoctor.examiner.process.user_code import class_location, own_location
 from mpdoctor.examiner.replay.magnitudes import array_from_tensor, is_eager, is_floating, state_of
 from mpdoctor.examiner.replay.marked_tensors import mapped, with_gradient_seen
 from mpdoctor.examiner.replay.op_trace import OperationTrace
-from mpdoctor.facts.training import FLOAT16_LIMIT, TensorFacts
+from mpdoctor.facts.half_dtypes import FLOAT16_LIMIT, SMALLEST_NORMAL
+from mpdoctor.facts.training import TensorFacts
 
 if TYPE_CHECKING:
     from mpdoctor.examiner.keras.adapter import KerasAdapter, KerasLayer, KerasOptimizer, KerasVariable
-
-
-SMALLEST_NORMAL = 2.0**-14
 
 
 class LayerCall(OpenCall):

@@ -17,8 +17,8 @@ from mpdoctor.examiner.trials.one_trial import Case, Trial, TrialRunner
 from mpdoctor.examiner.trials.set_search import smallest_healing
 from mpdoctor.examiner.trials.step_outcome import SeenCall
 from mpdoctor.examiner.trials.units import Unit, units_of_step
+from mpdoctor.facts.half_dtypes import FLOAT16_LIMIT
 from mpdoctor.facts.remedies import ROOM, RemedyFacts, RemedyKind, TrialResult
-from mpdoctor.facts.training import FLOAT16_LIMIT
 from mpdoctor.facts.written_numbers import magnitude_text
 
 if TYPE_CHECKING:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 
 from mpdoctor.facts.frozen import dataclass
+from mpdoctor.facts.half_dtypes import FLOAT16_LIMIT
 from mpdoctor.facts.location import Location
 
-FLOAT16_LIMIT = 65504.0
 UNCOUNTABLE = 65520  # the first whole number that is inf as a float16
 
 

@@ -11,7 +11,8 @@ import sys
 from collections.abc import Callable, Sequence
 
 from mpdoctor.facts.frozen import dataclass
-from mpdoctor.facts.training import FLOAT16_LIMIT, StepFacts, TensorFacts
+from mpdoctor.facts.half_dtypes import FLOAT16_LIMIT
+from mpdoctor.facts.training import StepFacts, TensorFacts
 from mpdoctor.facts.written_numbers import number_text
 
 WIDTH, HEIGHT, MARGIN = 1000, 180, 12

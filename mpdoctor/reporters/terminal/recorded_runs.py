@@ -7,6 +7,7 @@ from collections.abc import Callable
 from rich.console import RenderableType
 from rich.text import Text
 
+from mpdoctor.facts.half_dtypes import FLOAT16_LIMIT
 from mpdoctor.facts.written_numbers import magnitude_text, number_text
 from mpdoctor.finding import Diagnosis, RecordedRun
 from mpdoctor.recorded.run_facts import MeasuredPart, RunEvent, RunSeries, StepsRow
@@ -18,7 +19,6 @@ LABEL = 12
 WIDEST = 60
 MOST_EVENTS = 12
 MOST_MEASURED = 3
-LARGEST_FLOAT16 = 65504.0
 MARKED_FROM = 0.05  # of a column's steps that were skipped
 
 
@@ -135,7 +135,7 @@ def _first(parts: list[MeasuredPart], key: Callable[[MeasuredPart], float]) -> l
 
 
 def _largest(part: MeasuredPart, look: Style) -> str:
-    share = f", {part.largest / LARGEST_FLOAT16:.2g} of float16's largest" if part.dtype == "float16" else ""
+    share = f", {part.largest / FLOAT16_LIMIT:.2g} of float16's largest" if part.dtype == "float16" else ""
     course = f"{number_text(part.first)} {look.arrow} {number_text(part.last)}"
     return (
         f"output of {look.name(part.name, 60)}: {magnitude_text(part.largest)} in step {part.largest_step:,}{share}"

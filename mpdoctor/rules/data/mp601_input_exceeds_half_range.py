@@ -48,13 +48,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from mpdoctor.facts.half_dtypes import FLOAT16_LIMIT
 from mpdoctor.facts.layer import LayerFacts
 from mpdoctor.facts.model import ArrayFacts, ModelFacts
 from mpdoctor.facts.training import TrainingFacts
 from mpdoctor.facts.written_numbers import magnitude_text
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.semantics.live.broken_operations import is_of_input
-from mpdoctor.semantics.live.training_texts import FLOAT16_LIMIT
 
 SEVERITY = Severity.ERROR
 EXPLAINS = {"MP907": "model"}

@@ -49,6 +49,7 @@ import ast
 from collections.abc import Iterator
 from functools import lru_cache
 
+from mpdoctor.facts.half_dtypes import FLOAT16_LIMIT
 from mpdoctor.facts.location import Location
 from mpdoctor.finding import Edit, Finding, Fix, Severity
 from mpdoctor.knowledge.api_names import public_name
@@ -63,7 +64,7 @@ from mpdoctor.semantics.source.edits.met_operands import pairs_that_meet
 from mpdoctor.semantics.source.edits.named_numbers import number_replaced
 from mpdoctor.semantics.source.function_names import function_named, functions_called
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
-from mpdoctor.semantics.source.numbers.constants import CASTS, LARGEST, numbers_from_value
+from mpdoctor.semantics.source.numbers.constants import CASTS, numbers_from_value
 from mpdoctor.semantics.source.numbers.precision import Precision, precision_of
 from mpdoctor.semantics.wording import expression_at, text_at
 
@@ -144,7 +145,9 @@ def _help(facts: SourceFacts, event: Operation | Call, constant: Value) -> str:
     """The help text: the product as written, with a constant that float16 holds, so that the mask keeps its meaning."""
     product = expression_at(facts, event.location)
     numbers = [node for node in ast.walk(product) if isinstance(node, ast.Constant)] if product is not None else []
-    large = [number for number in numbers if isinstance(number.value, (int, float)) and abs(number.value) > LARGEST]
+    large = [
+        number for number in numbers if isinstance(number.value, (int, float)) and abs(number.value) > FLOAT16_LIMIT
+    ]
     if product is not None and len(large) == 1:
         large[0].value = SMALL_ENOUGH
         text = ast.unparse(product).replace(str(SMALL_ENOUGH), "1e4")
@@ -194,7 +197,7 @@ def _products_with_overflow(facts: SourceFacts) -> Iterator[tuple[Operation | Ca
 def _overflows(value: Value) -> bool:
     """Whether it is too large for float16 on every path."""
     numbers = numbers_from_value(value)
-    return bool(numbers) and min(map(abs, numbers)) > LARGEST
+    return bool(numbers) and min(map(abs, numbers)) > FLOAT16_LIMIT
 
 
 def _is_mask(facts: SourceFacts, value: Value, depth: int = 0) -> bool:

@@ -61,6 +61,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from mpdoctor.facts.half_dtypes import NO_RECIPROCAL, ROUNDED_TO_ZERO
 from mpdoctor.finding import AlsoSeen, Finding, Fix, Severity
 from mpdoctor.knowledge.api_names import public_name
 from mpdoctor.program.events import Call
@@ -71,7 +72,7 @@ from mpdoctor.semantics.source.edits.named_numbers import number_replaced
 from mpdoctor.semantics.source.function_names import functions_called
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
 from mpdoctor.semantics.source.layers.output_activations import activations_of
-from mpdoctor.semantics.source.numbers.constants import BELOW_ONE, NO_RECIPROCAL, VANISHES, numbers_from_value, written
+from mpdoctor.semantics.source.numbers.constants import BELOW_ONE, numbers_from_value, written
 from mpdoctor.semantics.source.numbers.differentiated_values import divides_by_stopped, has_gradient, is_stopped_behind
 from mpdoctor.semantics.source.numbers.epsilon_guards import (
     BOUND,
@@ -165,7 +166,7 @@ def _guards_that_vanish(facts: SourceFacts) -> Iterator[Finding]:
         is_too_small = 0 < largest < NO_RECIPROCAL and not asks_for_dtype(context)
         if not is_too_small or precision.dtype(guard.guarded, context) != "float16":
             continue
-        if largest <= VANISHES:
+        if largest <= ROUNDED_TO_ZERO:
             yield Finding(
                 f"{written(largest)} is 0 in float16 and protects against nothing: {WITHOUT_GUARD[guard.kind]}.",
                 _help(facts, guard),

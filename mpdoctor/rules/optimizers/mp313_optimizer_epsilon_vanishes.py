@@ -51,6 +51,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+from mpdoctor.facts.half_dtypes import NO_RECIPROCAL, ROUNDED_TO_ZERO
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.model import ModelFacts
 from mpdoctor.facts.training import TrainingFacts
@@ -58,8 +59,6 @@ from mpdoctor.finding import Finding, Severity
 
 SEVERITY = Severity.ERROR
 EXPLAINS = {"MP907": "model"}
-VANISHES = 2.0**-25  # half of float16's smallest number: this and everything below it is 0 in float16
-NO_DIVISOR = 1 / 65504  # below, its reciprocal is inf in float16
 HELP = (
     'Keep weights and optimizer state in float32: the policy "mixed_float16" instead of "float16". '
     "If they must be float16, use epsilon=1e-4."
@@ -68,7 +67,7 @@ HELP = (
 
 def in_model(model: ModelFacts) -> Iterator[Finding]:
     epsilon = _epsilon(model)
-    if epsilon is None or not 0 <= epsilon < VANISHES:
+    if epsilon is None or not 0 <= epsilon < ROUNDED_TO_ZERO:
         return
     yield Finding(
         f"{_name(model)} keeps its state in float16, like the weights, and its epsilon of {epsilon:g} is 0 in float16: "
@@ -81,12 +80,12 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
 
 def in_training(training: TrainingFacts) -> Iterator[Finding]:
     epsilon, broken = _epsilon(training.model), _first_broken_loss(training)
-    if epsilon is None or epsilon >= NO_DIVISOR or (broken is None and training.weights_finite is not False):
+    if epsilon is None or epsilon >= NO_RECIPROCAL or (broken is None and training.weights_finite is not False):
         return
     if broken == 0 or any(step.first_nonfinite for step in training.steps[:broken]):
         return  # the loss or a gradient was not finite before any weight was changed
     first = "" if broken is None else f" at step {broken + 1}"
-    problem = "is 0 in float16" if epsilon < VANISHES else "is too small to divide by in float16"
+    problem = "is 0 in float16" if epsilon < ROUNDED_TO_ZERO else "is too small to divide by in float16"
     yield Finding(
         f"{_name(training.model)} keeps its state in float16, like the weights, and its epsilon of {epsilon:g} "
         f"{problem}: the weights are inf or NaN{first}, although every gradient before was finite.",

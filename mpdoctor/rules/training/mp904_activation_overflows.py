@@ -70,6 +70,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from mpdoctor.facts.half_dtypes import FLOAT16_LIMIT
 from mpdoctor.facts.layer import LayerFacts
 from mpdoctor.facts.model import ModelFacts
 from mpdoctor.facts.training import CulpritFacts, OperationFacts, TensorFacts, TrainingFacts
@@ -88,7 +89,6 @@ from mpdoctor.semantics.live.broken_operations import (
 from mpdoctor.semantics.live.hidden_overflows import finding_of_hidden_overflow
 from mpdoctor.semantics.live.second_training import remedies_to_report
 from mpdoctor.semantics.live.training_texts import (
-    FLOAT16_LIMIT,
     evidence_of_growth,
     evidence_of_operands,
     holds_own_layers,

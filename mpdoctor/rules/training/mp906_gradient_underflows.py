@@ -74,10 +74,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+from mpdoctor.facts.half_dtypes import DEFAULT_SCALE
 from mpdoctor.facts.reference import FAR, ReferenceFacts, ScaleRoom, cosine_text, power_text
 from mpdoctor.facts.training import TrainingFacts
 from mpdoctor.finding import Finding, Severity
-from mpdoctor.semantics.live.scale_to_write import DEFAULT_SCALE, ScaleToWrite, scale_to_write
+from mpdoctor.semantics.live.scale_to_write import ScaleToWrite, scale_to_write
 from mpdoctor.semantics.live.verdict import finds_its_scale
 
 SEVERITY = Severity.WARNING

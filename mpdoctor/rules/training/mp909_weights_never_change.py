@@ -47,7 +47,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mpdoctor.facts.half_dtypes import HALF
+from mpdoctor.facts.half_dtypes import DEFAULT_SCALE, HALF
 from mpdoctor.facts.layer import LayerFacts
 from mpdoctor.facts.model import ModelFacts
 from mpdoctor.facts.training import OperationFacts, StandstillFacts, TrainingFacts
@@ -59,7 +59,6 @@ from mpdoctor.semantics.live.tried_remedies import NOT_TRIED
 from mpdoctor.semantics.live.verdict import verdict_from_training
 
 SEVERITY = Severity.ERROR
-DEFAULT = 2.0**15
 LOOK = "Check the learning rate, layers set to trainable=False, and whether the loss depends on the weights."
 
 
@@ -190,7 +189,7 @@ def _is_scale_too_small(training: TrainingFacts, seen: StandstillFacts) -> bool:
     """Whether the default loss scale lifts gradients into float16's range that are 0 at the training's own."""
     scale = training.steps[-1].loss_scale
     is_flushed = seen.learning_rate != 0 and seen.gradient == 0 and seen.factor is not None
-    return is_flushed and scale is not None and scale < DEFAULT and scale * (seen.factor or 1.0) <= DEFAULT
+    return is_flushed and scale is not None and scale < DEFAULT_SCALE and scale * (seen.factor or 1.0) <= DEFAULT_SCALE
 
 
 def _rounded_away(model: ModelFacts, seen: StandstillFacts) -> tuple[str, str]:

@@ -49,13 +49,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+from mpdoctor.facts.half_dtypes import DEFAULT_SCALE
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.training import TrainingFacts
 from mpdoctor.finding import Finding, Severity, Verdict
 from mpdoctor.semantics.live.verdict import first_applied, loses_its_own_steps, verdict_from_training
 
 SEVERITY = Severity.INFO
-DEFAULT = 2.0**15
 MANY = 10  # lost steps; fewer are usual
 
 
@@ -96,7 +96,7 @@ def _goes_by_its_start(training: TrainingFacts, initial: float) -> bool:
 def _is_far_off(settled: float | None, last: float) -> bool:
     """Whether the scale is lost on its start alone. `settled` is the scale of the first applied step, None where all
     were skipped; `last` is that of the last step."""
-    return last > DEFAULT if settled is None else settled >= 1
+    return last > DEFAULT_SCALE if settled is None else settled >= 1
 
 
 def _place(training: TrainingFacts) -> Location | None:
@@ -112,7 +112,7 @@ def _course(lost: int, settled: float | None, last: float) -> str:
 
 
 def _remedy(initial: float, settled: float | None) -> str:
-    if settled is None or settled >= DEFAULT:
-        saved = "" if settled is None else f" That saves {math.log2(initial / DEFAULT):.0f} steps."
+    if settled is None or settled >= DEFAULT_SCALE:
+        saved = "" if settled is None else f" That saves {math.log2(initial / DEFAULT_SCALE):.0f} steps."
         return f"Leave `initial_scale` out: the default is 32768.{saved}"
     return f"`LossScaleOptimizer(optimizer, initial_scale={settled:g})` starts there."

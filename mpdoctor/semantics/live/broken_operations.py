@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 
-from mpdoctor.facts.training import FLOAT16_LIMIT, NamedOperand, OperationFacts
+from mpdoctor.facts.half_dtypes import FLOAT16_LIMIT
+from mpdoctor.facts.training import NamedOperand, OperationFacts
 from mpdoctor.facts.written_numbers import magnitude_text
 
 # The words for an operation on its inputs.

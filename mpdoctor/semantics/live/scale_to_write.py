@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+from mpdoctor.facts.half_dtypes import DEFAULT_SCALE
 from mpdoctor.facts.training import TrainingFacts
 
-DEFAULT_SCALE = 2.0**15  # LossScaleOptimizer's first one
 FACTOR = "loss_scale_factor"  # of any optimizer of Keras 3
 EXPERIMENTAL = "LossScaleOptimizerV1"  # mixed_precision.experimental's of TensorFlow 2.4, which must be told its scale
 

@@ -6,6 +6,7 @@ import math
 from pathlib import PurePath
 from typing import Any
 
+from mpdoctor.facts.half_dtypes import ROUNDED_TO_ZERO
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.training import CulpritFacts, GradientCulpritFacts, OperationFacts, TensorFacts, TrainingFacts
 from mpdoctor.facts.written_numbers import magnitude_text
@@ -24,9 +25,6 @@ from mpdoctor.semantics.live.gradients_without_check import remedy_without_scale
 from mpdoctor.semantics.live.second_training import remedies_to_report
 from mpdoctor.semantics.live.tried_remedies import NOT_TRIED, after_trials
 from mpdoctor.semantics.source.layers.output_layers import activation_of, half_output
-
-FLOAT16_LIMIT = 65504
-ROUNDED_TO_ZERO = 2.0**-25  # half of the smallest number of float16
 
 
 def line_of(operation: OperationFacts, shown: Location | None) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from mpdoctor.facts.half_dtypes import LOST_SCALE
 from mpdoctor.facts.training import OperationFacts, StepFacts, TrainingFacts
 from mpdoctor.finding import Probe, Verdict
 from mpdoctor.semantics.live.verdict_meanings import (
@@ -11,7 +12,6 @@ from mpdoctor.semantics.live.verdict_meanings import (
     HALVINGS_OF_THE_UNFIT,
     HALVINGS_TO_SETTLE,
     SHORTEST_INTERVAL,
-    SMALLEST_NORMAL,
 )
 
 FEWEST_LOSSES = 3  # in a third of the steps
@@ -117,7 +117,7 @@ def _late_skips(training: TrainingFacts) -> int:
 def fallen_scale(training: TrainingFacts) -> float | None:
     """The loss scale of the last step, if it fell so far that training goes on without its smaller gradients."""
     last = training.steps[-1].loss_scale
-    has_fallen = training.floor is None and training.dynamic and last is not None and last < SMALLEST_NORMAL
+    has_fallen = training.floor is None and training.dynamic and last is not None and last < LOST_SCALE
     return last if has_fallen else None
 
 

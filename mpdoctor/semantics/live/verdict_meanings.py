@@ -13,7 +13,6 @@ HALVINGS_TO_SETTLE = 5
 HALVINGS_OF_THE_UNFIT = 1
 # From here on a skip a growth interval is by design. With dynamic_growth_steps=2 it would be every third step.
 SHORTEST_INTERVAL = 10
-SMALLEST_NORMAL = 2.0**-14  # of float16
 
 
 class Meaning(NamedTuple):

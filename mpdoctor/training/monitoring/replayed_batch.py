@@ -15,11 +15,10 @@ from typing import Any, Callable, Iterator
 import numpy as np
 import tensorflow as tf
 
+from mpdoctor.facts.half_dtypes import FLOAT16_LIMIT
 from mpdoctor.training.monitoring.users_line import is_of_library
 from mpdoctor.training.monitoring.watched_calls import calls_watched, optimizer_held, own_variables
 from mpdoctor.training.monitoring.watched_optimizer import loss_scale_optimizer_in
-
-LARGEST_FLOAT16 = 65504.0
 
 
 class GradientsGiven(BaseException):
@@ -135,12 +134,12 @@ def _reason_in_layer(layer: Any, given: Any) -> dict[str, Any]:
             return {"variable": name, "how": f"is inf or NaN, as {_not_finite_of(value)} its weight {name!r} are"}
     if getattr(layer, "compute_dtype", "") != "float16":
         return {}
-    ends = f"is cast to float16, which ends at {LARGEST_FLOAT16:g}"
+    ends = f"is cast to float16, which ends at {FLOAT16_LIMIT:g}"
     largest = _largest(given)
-    if largest > LARGEST_FLOAT16:
+    if largest > FLOAT16_LIMIT:
         return {"how": f"is inf or NaN: its input, up to {largest:.4g}, {ends}"}
     for name, value in weights:
-        if _largest(value) > LARGEST_FLOAT16:
+        if _largest(value) > FLOAT16_LIMIT:
             return {"variable": name, "how": f"is inf or NaN: its weight {name!r}, up to {_largest(value):.4g}, {ends}"}
     return {}
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from mpdoctor.facts.half_dtypes import LOST_SCALE
 from mpdoctor.training.monitoring.run_file import Row, RunFile
 
 SKIPS_TO_SETTLE = 5  # beyond those that take a scale from where it starts to 1
 FEWEST_SKIPS = 20
 RECOVERED_AFTER = 100  # applied steps in a row
-LOST_SCALE = 2.0**-14  # gradients below 1 lose digits in float16 from there on
 
 
 class Trouble:

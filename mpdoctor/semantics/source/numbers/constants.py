@@ -9,9 +9,6 @@ from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.user_definitions import Parameter
 from mpdoctor.program.values import Api, Attribute, Known, Value, is_api, known, options
 
-LARGEST = 65504.0  # of float16
-VANISHES = 2.0**-25  # 2.98e-08: float16 rounds what is not larger to 0
-NO_RECIPROCAL = 1 / LARGEST  # 1.53e-05: the reciprocal of what is smaller is infinite in float16
 BELOW_ONE = {"float16": 2.0**-12, "bfloat16": 2.0**-9}  # 1 - what is not larger is rounded to 1
 
 CASTS = (

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from mpdoctor.facts.half_dtypes import NO_RECIPROCAL, ROUNDED_TO_ZERO
 from mpdoctor.program.events import Call
 from mpdoctor.program.values import known
-from mpdoctor.semantics.source.numbers.constants import NO_RECIPROCAL, VANISHES
 
 # Function → the place, the name and the default of its epsilon, and up to which it protects against nothing. The bound
 # of `normalize` is for the norm: its reciprocal must not be infinite.
 NORMALIZING = {
-    "l2_normalize": (2, "epsilon", 1e-12, VANISHES),
+    "l2_normalize": (2, "epsilon", 1e-12, ROUNDED_TO_ZERO),
     "normalize": (3, "epsilon", 1e-7, NO_RECIPROCAL),
-    "batch_normalization": (5, "variance_epsilon", 1e-3, VANISHES),
+    "batch_normalization": (5, "variance_epsilon", 1e-3, ROUNDED_TO_ZERO),
 }
 OF_BACKEND = "keras.backend.l2_normalize"
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from mpdoctor.facts.half_dtypes import FLOAT16_LIMIT
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Collection, Item, Known, Value, known, options
 from mpdoctor.semantics.source.function_names import function_named, functions_called
-from mpdoctor.semantics.source.numbers.constants import LARGEST, numbers_from_value
+from mpdoctor.semantics.source.numbers.constants import numbers_from_value
 from mpdoctor.semantics.source.numbers.losses_and_metrics import WITH_LOGITS, is_loss_function, is_loss_object
 from mpdoctor.semantics.source.numbers.value_bounds import bound_of
 
@@ -80,7 +81,7 @@ def _first(call: Call) -> Value | None:
 def _fits(value: Value, squared: bool) -> bool:
     """Whether what is added up, here or in a norm, is known to be few and small numbers."""
     bound = bound_of(value)
-    return bound is not None and bound.numbers * bound.largest ** (2 if squared else 1) <= LARGEST
+    return bound is not None and bound.numbers * bound.largest ** (2 if squared else 1) <= FLOAT16_LIMIT
 
 
 def _is_wide(call: Call) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import lru_cache
 
+from mpdoctor.facts.half_dtypes import DEFAULT_SCALE
 from mpdoctor.facts.versions import Keras
 from mpdoctor.knowledge.wrapper_delegation import BROKEN, CLASSIC, KERAS3, MISSING, NEW
 from mpdoctor.program.dtypes.tensor_dtypes import policies_named
@@ -24,7 +25,6 @@ from mpdoctor.semantics.source.programs.models import is_model
 
 WRAPPER = "keras.mixed_precision.LossScaleOptimizer"
 OURS = "mpdoctor.training.LossScaleOptimizer"  # has every attribute of the optimizer inside, and asks all replicas
-DEFAULT_SCALE = 2.0**15  # of every Keras
 NEVER_EXISTED = "tensorflow.mixed_precision.LossScaleOptimizer"  # MP101; what is given to it is judged all the same
 
 

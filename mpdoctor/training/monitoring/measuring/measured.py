@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
+from mpdoctor.facts.half_dtypes import FLOAT16_LIMIT
 from mpdoctor.training.monitoring.measuring.numbers import BIAS, EXPONENTS
 from mpdoctor.training.monitoring.run_file import number_in_json
 
@@ -32,7 +33,7 @@ class MeasuredPart(NamedTuple):
 
     def strain(self) -> tuple[float, float]:
         """How near it is to the end of its dtype that it may leave, for a choice among many."""
-        return self.not_finite, max(self.largest / 65504.0, self.subnormal)
+        return self.not_finite, max(self.largest / FLOAT16_LIMIT, self.subnormal)
 
 
 class Measured(NamedTuple):

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-SMALLEST_NORMAL = 2.0**-14  # of float16: what is smaller keeps fewer digits
+from mpdoctor.facts.half_dtypes import SMALLEST_NORMAL
+
 # Of a float32, without the sign: 8 bits of exponent and 23 of mantissa.
 EXPONENTS, MANTISSA_BITS, BIAS = 256, 23, 127
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from mpdoctor.facts.half_dtypes import FLOAT16_LIMIT
 from mpdoctor.facts.location import Location
 from mpdoctor.finding import Edit
 from mpdoctor.knowledge.api_names import public_name
@@ -22,7 +23,6 @@ from mpdoctor.semantics.source.layers.casts import is_cast
 # Of a whole number up to 65504 the root in float16 is within 0.0011 of float32's, and that in bfloat16 within 0.0078;
 # up to 1024 that in float16 is float32's, rounded (TensorFlow 2.10, 2.15 and 2.21; in 2.4 the square root).
 ROOTS = ("sqrt", "rsqrt")
-LARGEST = 65504
 
 
 def made_in(facts: SourceFacts, tensor: Value, event: Call | Operation, dtype: str) -> Edit | None:
@@ -75,7 +75,7 @@ def _is_dimension(value: Value | None) -> bool:
     """A number of the layer's own, or the last length of a shape."""
     number = known(value)
     if isinstance(number, (int, float)):
-        return 1 <= number <= LARGEST
+        return 1 <= number <= FLOAT16_LIMIT
     if isinstance(value, Item):
         of_shape = isinstance(value.of, Attribute) and value.of.name == "shape"
         return known(value.index) == -1 and (of_shape or is_call_of(value.of, "tensorflow.shape", "keras.ops.shape"))
