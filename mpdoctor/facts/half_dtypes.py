@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 HALF = ("float16", "bfloat16")
-HALF_POLICIES = ("float16", "bfloat16", "mixed_float16", "mixed_bfloat16", "half")
+MIXED = ("mixed_float16", "mixed_bfloat16")
+HALF_POLICIES = (*HALF, *MIXED, "half")
+
+EXACT = {"float16": 2048, "bfloat16": 256}  # up to which every whole number is itself
 
 FLOAT16_LIMIT = 65504  # its largest number
 SMALLEST_NORMAL = 2.0**-14  # 6.1e-05: what is smaller keeps fewer digits

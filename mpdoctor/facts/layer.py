@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mpdoctor.facts.frozen import dataclass
+from mpdoctor.facts.half_dtypes import HALF
 from mpdoctor.facts.location import Location
 
 
@@ -146,7 +147,7 @@ class LayerFacts:
 
     @property
     def computes_in_half(self) -> bool:
-        return self.compute_dtype in ("float16", "bfloat16")
+        return self.compute_dtype in HALF
 
     @property
     def has_trainable_weights(self) -> bool:

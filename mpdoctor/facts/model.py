@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mpdoctor.facts.frozen import dataclass
+from mpdoctor.facts.half_dtypes import HALF
 from mpdoctor.facts.layer import LayerFacts
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.machine.devices import DeviceFacts
@@ -232,4 +233,4 @@ class ModelFacts:
     @property
     def computes_in_half(self) -> bool:
         """Whether any layer computes in float16 or bfloat16."""
-        return any(layer.compute_dtype in ("float16", "bfloat16") for layer in self.layers)
+        return any(layer.compute_dtype in HALF for layer in self.layers)

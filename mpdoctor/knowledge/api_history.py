@@ -10,6 +10,8 @@ import re
 from functools import lru_cache
 from typing import Iterable
 
+from mpdoctor.knowledge.api_names import LIBRARIES
+
 # Everything that `keras.mixed_precision` ever held in public, in any Keras.
 IN_MIXED_PRECISION = frozenset(
     [
@@ -176,6 +178,4 @@ def is_at_or_below(name: str, places: Iterable[str]) -> bool:
 def is_private(spelled: str) -> bool:
     """Whether a dotted name as the program spells it goes through a private part of TensorFlow or Keras."""
     parts = spelled.split(".")
-    return parts[0] in ("tensorflow", "keras", "tf_keras") and any(
-        part in ("python", "src", "_api", "_tf_keras") for part in parts[1:-1]
-    )
+    return parts[0] in LIBRARIES and any(part in ("python", "src", "_api", "_tf_keras") for part in parts[1:-1])

@@ -1,4 +1,4 @@
-"""Names of TensorFlow and Keras: which of them are the same thing, and what kind of thing a class is.
+"""Names of TensorFlow and Keras: which are the same thing, what kind of thing a class is, and what goes together.
 
 `Api.name` keeps what the user wrote as far as it matters to a reader
 ("keras.mixed_precision.experimental.Policy"); `public_name` goes on to the one name that rules compare.
@@ -7,6 +7,21 @@
 from __future__ import annotations
 
 from functools import lru_cache
+
+POLICY = "keras.mixed_precision.Policy"
+TAPE = "tensorflow.GradientTape"
+LIBRARIES = ("tensorflow", "keras", "tf_keras")  # the packages of TensorFlow and Keras
+FITTING = ("fit", "fit_generator", "train_on_batch")  # a model's methods that train it
+ADDING_WEIGHTS = ("add_weight", "add_variable")  # a layer's methods
+CLIPPING = ("global_clipnorm", "clipnorm", "clipvalue")  # arguments of an optimizer, which takes one of them
+PROBABILITIES = ("softmax", "sigmoid")  # activations that put them out
+CROSS_ENTROPIES = (
+    "binary_crossentropy",
+    "categorical_crossentropy",
+    "sparse_categorical_crossentropy",
+    "binary_focal_crossentropy",
+    "categorical_focal_crossentropy",
+)
 
 SYNONYMS = {
     "keras.optimizers.LossScaleOptimizer": "keras.mixed_precision.LossScaleOptimizer",
@@ -19,11 +34,11 @@ SYNONYMS = {
     "keras.mixed_precision.set_dtype_policy": "keras.mixed_precision.set_global_policy",
     "keras.config.dtype_policy": "keras.mixed_precision.global_policy",
     "keras.mixed_precision.dtype_policy": "keras.mixed_precision.global_policy",
-    "keras.DTypePolicy": "keras.mixed_precision.Policy",
-    "keras.mixed_precision.DTypePolicy": "keras.mixed_precision.Policy",
-    "keras.dtype_policies.DTypePolicy": "keras.mixed_precision.Policy",
-    "keras.dtype_policies.FloatDTypePolicy": "keras.mixed_precision.Policy",
-    "keras.FloatDTypePolicy": "keras.mixed_precision.Policy",
+    "keras.DTypePolicy": POLICY,
+    "keras.mixed_precision.DTypePolicy": POLICY,
+    "keras.dtype_policies.DTypePolicy": POLICY,
+    "keras.dtype_policies.FloatDTypePolicy": POLICY,
+    "keras.FloatDTypePolicy": POLICY,
     "keras.config.set_floatx": "keras.backend.set_floatx",
     "keras.config.floatx": "keras.backend.floatx",
     "keras.config.set_epsilon": "keras.backend.set_epsilon",

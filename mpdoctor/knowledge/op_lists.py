@@ -11,6 +11,9 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
+# They put out a weight, or rows of it.
+READING_WEIGHTS = _words("ReadVariableOp ResourceGather ResourceGatherNd")
+
 # Numerically safe, and where 16 bits gain the most.
 ALLOW: dict[str, frozenset[str]] = {
     "float16": _words(

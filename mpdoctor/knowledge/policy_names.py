@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 from functools import lru_cache
 
+from mpdoctor.facts.half_dtypes import MIXED
 from mpdoctor.facts.versions import Keras
 
 
@@ -16,7 +17,6 @@ def _names(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-MIXED = ("mixed_float16", "mixed_bfloat16")
 # A dtype's name is a policy too: everything in that dtype.
 DTYPES = _names(
     "float16 bfloat16 float32 float64 "

@@ -12,6 +12,9 @@ KERAS2_LOOP = {
 # What Python says of an attribute that a LossScaleOptimizer has not.
 WRAPPER_LACKS = r"'(?:LossScaleOptimizer|LossScaleOptimizerV[13])' object has no attribute '(\w+)'"
 APPLYING = ("apply_gradients", "apply")
+SCALING = ("scale_loss", "get_scaled_loss")
+ONCE_BUILT = ("dynamic_scale", "step_counter")  # what Keras 3 makes when the wrapper is built
+LOSS_SCALE_FACTOR = "loss_scale_factor"  # of any optimizer of Keras 3: fixed, and without it nothing is scaled
 # What a LossScaleOptimizer has and a bare optimizer has not, in Keras 2 or in Keras 3 (3.15: there every optimizer has
 # `scale_loss`).
 OF_WRAPPER = (

@@ -10,6 +10,7 @@ from mpdoctor.facts.layer import LayerFacts
 from mpdoctor.facts.model import OptimizerFacts
 from mpdoctor.finding import Diagnosis, Edit, Finding
 from mpdoctor.fixes.choices import Sources
+from mpdoctor.knowledge.wrapper_api import LOSS_SCALE_FACTOR
 from mpdoctor.mending.answers import Answer, Proposed
 from mpdoctor.mending.draft import Proposal
 from mpdoctor.mending.health import failing
@@ -22,7 +23,7 @@ from mpdoctor.mending.seen_defects import (
     returned_value_cast,
 )
 from mpdoctor.project.shown_paths import shown_path
-from mpdoctor.semantics.live.scale_to_write import FACTOR, scale_to_write
+from mpdoctor.semantics.live.scale_to_write import scale_to_write
 from mpdoctor.semantics.source.edits.made.layers import NoPlace
 from mpdoctor.semantics.source.edits.made.optimizers import in_own_wrapper, usual_scale, with_scale
 from mpdoctor.semantics.source.edits.own_calls import computed_in_float32
@@ -117,7 +118,7 @@ def _scale_against_underflow(finding: Finding, diagnosis: Diagnosis, making: Liv
             continue
         for link in training.model.optimizer:
             facts = making.source_at(link.made_at.path) if link.made_at is not None else None
-            has_argument = link.is_wrapper is not (to_write.argument == FACTOR)
+            has_argument = link.is_wrapper is not (to_write.argument == LOSS_SCALE_FACTOR)
             if facts is None or link.made_at is None or link.wrapped_by_compile or not has_argument:
                 continue
             titled_edits = with_scale(facts, link.made_at, link.class_name, to_write.argument, to_write.text)

@@ -7,7 +7,7 @@ from typing import Iterable, Iterator, Sequence
 
 from mpdoctor.facts.half_dtypes import HALF_POLICIES
 from mpdoctor.facts.location import Location
-from mpdoctor.knowledge.api_names import kind_of_class, public_name
+from mpdoctor.knowledge.api_names import POLICY, kind_of_class, public_name
 from mpdoctor.program.dtypes.tensor_dtypes import policies_named
 from mpdoctor.program.events import Call, Use
 from mpdoctor.program.instances import class_of
@@ -28,7 +28,6 @@ _REWRITE = ("enable_mixed_precision_graph_rewrite", "disable_mixed_precision_gra
 # Of which one may switch on TensorFlow's rewriting of graphs.
 REWRITING_GRAPHS = ("set_experimental_options", "enable_mixed_precision_graph_rewrite")
 _WRAPPER = "LossScaleOptimizer"
-_MAKES_POLICY = "keras.mixed_precision.Policy"
 _ASKING = "builtins.isinstance"
 
 
@@ -62,7 +61,7 @@ def _name_is_a_sign(name: str) -> bool:
 @lru_cache(maxsize=None)
 def _may_set_precision(name: str) -> bool:
     """Asked for each call of a library's: of nearly all of them the name alone tells that they do not."""
-    return public_name(name) in (*_SETS_POLICY, _MAKES_POLICY)
+    return public_name(name) in (*_SETS_POLICY, POLICY)
 
 
 def _call_is_a_sign(call: Call) -> bool:

@@ -6,6 +6,7 @@ from typing import Union
 
 from mpdoctor.facts.half_dtypes import HALF_POLICIES
 from mpdoctor.facts.versions import Keras
+from mpdoctor.knowledge.api_names import POLICY
 from mpdoctor.knowledge.policy_names import is_policy_name
 from mpdoctor.program.command_line import without_command_line
 from mpdoctor.program.context import Branch
@@ -39,7 +40,7 @@ def sets_policy(call: Call) -> bool:
 
 
 def makes_policy(call: Call) -> bool:
-    return isinstance(call.callee, Api) and call.callee.is_("keras.mixed_precision.Policy", "keras.DTypePolicy")
+    return isinstance(call.callee, Api) and call.callee.is_(POLICY, "keras.DTypePolicy")
 
 
 def policies_set_by(call: Call) -> tuple[str, ...]:

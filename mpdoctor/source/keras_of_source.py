@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from mpdoctor.facts.versions import KerasPackage
+from mpdoctor.knowledge.api_names import LIBRARIES
 from mpdoctor.program.events import Call, Operation, Use, Write
 from mpdoctor.program.values import Api, Collection, Either, Known, Value, known, walk
 
@@ -22,7 +23,6 @@ _KERAS3_ONLY = (
 )
 _GRAPHCORE = "tensorflow.python.ipu"  # only in Graphcore's TensorFlow, which is 2.6 at most
 _ENVIRONMENT = {"os.environ", "os.environ.get", "os.getenv"}
-_LIBRARIES = ("tensorflow", "keras", "tf_keras")
 
 
 def declared_keras(
@@ -31,7 +31,7 @@ def declared_keras(
     """ "tf_keras", "keras", "tf.keras" (Keras 2 in TensorFlow), or None where the text of this file does not tell, or
     tells different things on different paths. Events of functions that were followed into other files are among those
     given."""
-    libraries = [use for use in uses if use.api.root in _LIBRARIES]
+    libraries = [use for use in uses if use.api.root in LIBRARIES]
     first_import = min((use.order for use in libraries), default=None)
     legacy = _legacy_settings(calls, writes)
     if any(first_import is None or order < first_import for order in legacy):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Iterator, Mapping
 import numpy
 
 from mpdoctor.facts.model import ArrayFacts
+from mpdoctor.knowledge.api_names import LIBRARIES
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -82,7 +83,7 @@ def _container(value: object) -> str:
         return "numpy array"
     if module == "pandas":
         return "pandas " + type(value).__name__
-    return "tensor" if module in ("tensorflow", "keras", "tf_keras") else type(value).__name__
+    return "tensor" if module in LIBRARIES else type(value).__name__
 
 
 def _shape(shape: Any) -> tuple[int | None, ...]:

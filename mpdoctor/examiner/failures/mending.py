@@ -18,7 +18,7 @@ from mpdoctor.examiner.keras.private_state import give_mask, layers_inside, mask
 from mpdoctor.examiner.process.user_code import own_location
 from mpdoctor.examiner.protocol.event_kinds import Mended
 from mpdoctor.facts.failure import During, FailureFacts, MendedFacts, MendedPart
-from mpdoctor.facts.half_dtypes import HALF
+from mpdoctor.facts.half_dtypes import HALF, MIXED
 
 if TYPE_CHECKING:
     from mpdoctor.examiner.capture.layer_hooks import Arguments
@@ -53,10 +53,7 @@ class Mender:
         """Whether calls are mended: only where mpdoctor has set the policy. A program that sets one itself is reported
         as it is."""
         session = self._session
-        forced = (
-            session.request.policy in ("mixed_float16", "mixed_bfloat16")
-            and not session.policy_setters.overrules_policy
-        )
+        forced = session.request.policy in MIXED and not session.policy_setters.overrules_policy
         return forced and session.keras is not None and not self._is_trying and not self._rests
 
     @contextmanager

@@ -13,6 +13,7 @@ from mpdoctor.examiner.exceptions import chain_of
 from mpdoctor.examiner.process.user_code import is_own
 from mpdoctor.facts.failure import Frame, PartFacts, PartKind
 from mpdoctor.facts.location import Location
+from mpdoctor.knowledge.api_names import LIBRARIES
 
 if TYPE_CHECKING:
     from mpdoctor.examiner.keras.adapter import KerasAdapter
@@ -28,7 +29,6 @@ _BASES: tuple[tuple[PartKind, str, tuple[str, ...]], ...] = (
     ("schedule", "optimizers.schedules", ("LearningRateSchedule",)),
     ("data", "utils", ("Sequence", "PyDataset")),
 )
-_KERAS = ("keras", "tf_keras", "tensorflow")
 _CONFIGURING = ("get_config", "get_build_config", "get_compile_config", "from_config", "build_from_config")
 _CONSTRAINING = ("apply_gradients", "apply_grad_to_update_var")
 _WRAPPERS = ("wrapper", "error_handler", "run")
@@ -127,7 +127,7 @@ def _object_of_error(
 
 def _is_of_keras(frame: FrameType) -> bool:
     path = frame.f_code.co_filename.replace("\\", "/")
-    return not is_own(path) and any(f"/{package}/" in path for package in _KERAS)
+    return not is_own(path) and any(f"/{package}/" in path for package in LIBRARIES)
 
 
 def _function_as_learning_rate(frames: list[Frame]) -> PartFacts | None:
@@ -176,13 +176,13 @@ def _owner(frame: FrameType) -> Any:
 
 
 def _part(kind: PartKind, owner: Any, function: str, made_at: Callable[[object], Location | None]) -> PartFacts | None:
-    if type(owner).__module__.partition(".")[0] not in _KERAS:
+    if type(owner).__module__.partition(".")[0] not in LIBRARIES:
         method = function[len("tf__") :] if function.startswith("tf__") else function  # as autograph names its copy
         return PartFacts(kind, type(owner).__name__, method, _is_own(type(owner).__module__), made_at(owner) or None)
     wrapped = getattr(owner, "_fn", None) or getattr(owner, "fn", None)
     module = str(getattr(wrapped, "__module__", "") or "")
     name = str(getattr(wrapped, "__name__", ""))
-    if not name or module.partition(".")[0] in _KERAS:
+    if not name or module.partition(".")[0] in LIBRARIES:
         return None
     return PartFacts(kind, name, own=_is_own(module))
 

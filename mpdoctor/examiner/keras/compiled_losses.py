@@ -9,16 +9,7 @@ from types import FunctionType
 from typing import Any, Dict, Iterator, List, Union
 
 from mpdoctor.examiner.process.user_code import class_location
-
-_CROSS_ENTROPIES = (
-    "binary_crossentropy",
-    "categorical_crossentropy",
-    "sparse_categorical_crossentropy",
-    "binary_focal_crossentropy",
-    "categorical_focal_crossentropy",
-)
-_PACKAGES = ("keras", "tf_keras", "tensorflow")
-
+from mpdoctor.knowledge.api_names import CROSS_ENTROPIES, LIBRARIES
 
 LossNames = Union[str, List[str], Dict[str, str]]
 
@@ -41,7 +32,7 @@ def loss_name(loss: Any) -> str:
 def are_of_keras(losses: Any) -> bool:
     """False where there is none."""
     leaves = list(_leaves(losses))
-    return bool(leaves) and all(isinstance(loss, str) or _package(loss) in _PACKAGES for loss in leaves)
+    return bool(leaves) and all(isinstance(loss, str) or _package(loss) in LIBRARIES for loss in leaves)
 
 
 def take_probabilities(losses: Any) -> bool:
@@ -61,7 +52,7 @@ def casts_prediction(model: Any, losses: Any) -> bool:
 
 def _own_function(loss: Any) -> Any:
     """(function, position of the prediction) of a loss of the user's own; None for Keras'."""
-    if isinstance(loss, str) or _package(loss) in _PACKAGES:
+    if isinstance(loss, str) or _package(loss) in LIBRARIES:
         return None
     if inspect.isfunction(loss):
         return loss, 1
@@ -105,12 +96,12 @@ def _name_of(node: ast.AST) -> str:
 
 def _takes_probabilities(loss: Any) -> bool:
     if isinstance(loss, str):
-        return _plain(loss) in map(_plain, _CROSS_ENTROPIES)
-    if _package(loss) not in _PACKAGES:
+        return _plain(loss) in map(_plain, CROSS_ENTROPIES)
+    if _package(loss) not in LIBRARIES:
         return False
     if isinstance(loss, type) or callable(getattr(loss, "__code__", None)) or hasattr(loss, "__name__"):
-        return _plain(loss.__name__) in map(_plain, _CROSS_ENTROPIES)
-    is_one = _plain(type(loss).__name__) in map(_plain, _CROSS_ENTROPIES)
+        return _plain(loss.__name__) in map(_plain, CROSS_ENTROPIES)
+    is_one = _plain(type(loss).__name__) in map(_plain, CROSS_ENTROPIES)
     return is_one and not (getattr(loss, "_fn_kwargs", None) or {}).get(
         "from_logits", getattr(loss, "from_logits", False)
     )

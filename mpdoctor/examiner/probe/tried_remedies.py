@@ -12,6 +12,7 @@ from mpdoctor.examiner.trials.remedy_trials import RemedyTrials, Sickness
 from mpdoctor.examiner.trials.smaller_scale import smaller_scale
 from mpdoctor.facts.remedies import RemedyFacts
 from mpdoctor.facts.training import OperationFacts
+from mpdoctor.knowledge.op_lists import READING_WEIGHTS
 
 if TYPE_CHECKING:
     from mpdoctor.examiner.probe.observed_optimizer import ObservedOptimizer
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
 
 Kind = Literal["float32-layers", "smaller-scale"]
-READING = ("ReadVariableOp", "ResourceGather", "ResourceGatherNd")  # of a weight that was not finite before
 
 
 class Tried(NamedTuple):
@@ -111,7 +111,7 @@ def _may_be_precision(observed: ObservedOptimizer) -> bool:
         return False
     operation = _operation(observed)
     return operation is not None and not (
-        operation.given in ("data", "labels") or operation.name in READING or operation.only_on_this_device
+        operation.given in ("data", "labels") or operation.name in READING_WEIGHTS or operation.only_on_this_device
     )
 
 

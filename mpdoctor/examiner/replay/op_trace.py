@@ -26,13 +26,13 @@ from mpdoctor.examiner.replay.magnitudes import (
 from mpdoctor.examiner.replay.named_operands import constant_beyond, named_operands
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.training import OperationFacts
+from mpdoctor.knowledge.op_lists import READING_WEIGHTS
 
 if TYPE_CHECKING:
     from mpdoctor.examiner.replay.step_observer import LayerCall
 
 
 # Reading one of these depends on the weights, whatever else goes in.
-READS_WEIGHTS = frozenset(("ReadVariableOp", "ResourceGather", "ResourceGatherNd"))
 # Operations that hand numbers on as they are: no reader would call them the place where something happens.
 SOFTMAX = ("Softmax", "LogSoftmax")
 SHAPES = frozenset(("Identity", "Reshape", "ExpandDims", "Squeeze", "StridedSlice", "ConcatV2", "Pack", "Transpose"))
@@ -130,7 +130,7 @@ class OperationTrace:
 
     def _note_origin(self, name: str, inputs: list[tf.Tensor], outputs: list[tf.Tensor]) -> None:
         """Note which results are computed from weights, and which are the model's inputs in another shape or dtype."""
-        if name in READS_WEIGHTS or any(t._id in self._weighty for t in inputs):
+        if name in READING_WEIGHTS or any(t._id in self._weighty for t in inputs):
             self._weighty.update(t._id for t in outputs)
         elif (name in SHAPES or name == "Cast") and any(t._id in self.inputs for t in inputs):
             self.inputs.update(t._id for t in outputs)

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Iterator
 from mpdoctor.examiner.failures.failure import failure_from_exception
 from mpdoctor.facts.failure import CaughtFacts
 from mpdoctor.facts.location import Location
+from mpdoctor.knowledge.api_names import FITTING
 
 if TYPE_CHECKING:
     from types import CodeType
 
 
 _NAME = "__mpdoctor_caught__"
-_TRAINING = {"fit", "fit_generator", "train_on_batch", "apply_gradients", "minimize"}
+_TRAINING = {*FITTING, "apply_gradients", "minimize"}
 _MOST_KEPT = 50
 _caught: list[CaughtFacts] = []
 

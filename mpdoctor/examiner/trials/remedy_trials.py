@@ -17,7 +17,7 @@ from mpdoctor.examiner.trials.one_trial import Case, Trial, TrialRunner
 from mpdoctor.examiner.trials.set_search import smallest_healing
 from mpdoctor.examiner.trials.step_outcome import SeenCall
 from mpdoctor.examiner.trials.units import Unit, units_of_step
-from mpdoctor.facts.half_dtypes import FLOAT16_LIMIT
+from mpdoctor.facts.half_dtypes import FLOAT16_LIMIT, HALF
 from mpdoctor.facts.remedies import ROOM, RemedyFacts, RemedyKind, TrialResult
 from mpdoctor.facts.written_numbers import magnitude_text
 
@@ -216,7 +216,7 @@ class RemedyTrials:
             for call in trial.calls
             if id(call.layer) in paths
             for dtype in call.dtypes
-            if dtype in ("float16", "bfloat16")
+            if dtype in HALF
         }
 
     # --- the loss in float32 --------------------------------------------------------------------------------------
@@ -225,7 +225,7 @@ class RemedyTrials:
         then the output of one may be the input of another."""
         outermost = [call for call in self._run(frozenset(), self._cases[0]).calls if call.parent is None]
         dtypes = {dtype for call in outermost for dtype in call.dtypes}
-        if not {"float16", "bfloat16"} & dtypes or len({id(call.layer) for call in outermost}) > 1:
+        if dtypes.isdisjoint(HALF) or len({id(call.layer) for call in outermost}) > 1:
             return None
         trials = [self._run(frozenset(), case, outputs_in_float32=True) for case in self._cases]
         error = next((trial.error for trial in trials if trial.error), "")

@@ -6,6 +6,7 @@ from dataclasses import field
 from typing import Iterator, Mapping
 
 from mpdoctor.facts.frozen import dataclass
+from mpdoctor.facts.half_dtypes import HALF
 from mpdoctor.facts.machine.devices import DeviceFacts
 from mpdoctor.facts.versions import Keras, KerasPackage
 
@@ -146,7 +147,7 @@ def _labels_from_device(title: str, device: DeviceFacts, tensorflow: tuple[int, 
         f"{title} compute capability": "" if capability is None else "{}.{}".format(*capability),
         f"{title} float32": device.float32_products,
     }
-    for dtype in ("float16", "bfloat16"):
+    for dtype in HALF:
         outlook = device.outlook(dtype, tensorflow)
         labels[f"{title} {dtype}"] = f"{outlook.speed}: {outlook.why}"
     return labels

@@ -20,6 +20,7 @@ from pathlib import Path
 from mpdoctor.diagnosis import diagnose
 from mpdoctor.examiner.exceptions import Unusable
 from mpdoctor.examiner.saved.archives import SavedFile, saved_file_from_path
+from mpdoctor.facts.half_dtypes import HALF
 from mpdoctor.facts.saved.file import OutputFacts
 from mpdoctor.finding import Diagnosis
 from mpdoctor.mended_file import ChangedLayer, MendedFile, MovedOutput
@@ -46,7 +47,6 @@ from mpdoctor.settings.options import Settings
 MOST_ROUNDS = 8
 MOST_CHECKS = 40
 FLOAT16 = ("float16", "mixed_float16")
-DTYPES_IN_HALF = ("float16", "bfloat16")
 
 
 Outputs = tuple[tuple[OutputFacts, ...], str]
@@ -166,7 +166,7 @@ class _Mender:
             unwrapped=best.unwrapped,
             policy_to_set=policy if self._has_bare_optimizer(best) else "",
             new_state=self._loses_state(best.wanted),
-            weights_in_half=any(self._by_path[path].policy in DTYPES_IN_HALF for path in best.wanted),
+            weights_in_half=any(self._by_path[path].policy in HALF for path in best.wanted),
             moved=moved,
             not_compared=not_compared,
         )

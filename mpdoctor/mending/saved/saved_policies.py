@@ -17,8 +17,9 @@ from typing import Any
 
 from mpdoctor.examiner.saved.archives import SavedFile
 from mpdoctor.examiner.saved.configuration import policy_of_model
+from mpdoctor.facts.half_dtypes import MIXED
 from mpdoctor.knowledge.layer_kinds import TEXT
-from mpdoctor.knowledge.policy_names import MIXED, is_quantized_policy_name
+from mpdoctor.knowledge.policy_names import is_quantized_policy_name
 from mpdoctor.mending.saved.refused_targets import Refused
 
 FLOAT32 = "float32"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Callable
 
+from mpdoctor.knowledge.api_names import POLICY
 from mpdoctor.program.events import Call
 from mpdoctor.program.values import Attribute, Known, Value, is_api, options
 
@@ -50,7 +51,7 @@ def _policy_named(value: Value, named: Callable[[Value], str | None], depth: int
     if isinstance(value, Known):
         return value.value if isinstance(value.value, str) else None
     inner: Value | None = None
-    if isinstance(value, Call) and is_api(value.callee, "keras.mixed_precision.Policy", "keras.dtype_policies.get"):
+    if isinstance(value, Call) and is_api(value.callee, POLICY, "keras.dtype_policies.get"):
         inner = value.argument(0, "name")
     elif isinstance(value, Attribute) and value.name == "name":
         inner = value.of

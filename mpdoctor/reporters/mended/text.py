@@ -8,7 +8,7 @@ import textwrap
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 
-from mpdoctor.facts.half_dtypes import HALF
+from mpdoctor.facts.half_dtypes import HALF, MIXED
 from mpdoctor.facts.layer import LayerFacts
 from mpdoctor.facts.written_numbers import number_text
 from mpdoctor.finding import Diagnosis, Finding, Severity, Verdict
@@ -21,7 +21,6 @@ ESCAPE = "\x1b"
 BOLD, RED, GREEN, PLAIN = (f"{ESCAPE}[{number}m" for number in (1, 31, 32, 0))
 COLORS = {"+": GREEN, "-": RED}
 MOST_NAMED = 12
-TO_16_BITS = ("mixed_float16", "mixed_bfloat16")
 MOST_CODES = 5
 
 
@@ -253,4 +252,4 @@ def _not_compared(mended: Mended) -> Iterator[str]:
 
 def _is_in_16_bits(mended: Mended) -> bool:
     layers = (layer for _, model in mended.after.models for layer in model.layers)
-    return mended.policy in TO_16_BITS or (not mended.policy and any(layer.computes_in_half for layer in layers))
+    return mended.policy in MIXED or (not mended.policy and any(layer.computes_in_half for layer in layers))

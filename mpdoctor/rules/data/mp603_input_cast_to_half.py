@@ -43,9 +43,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mpdoctor.facts.half_dtypes import HALF
+from mpdoctor.facts.half_dtypes import HALF, MIXED
 from mpdoctor.facts.model import ModelFacts
 from mpdoctor.finding import Finding, Fix, Severity
+from mpdoctor.knowledge.api_names import FITTING
 from mpdoctor.program.dtypes.dtype_names import AUTOCAST, GLOBAL_POLICY
 from mpdoctor.program.dtypes.tensor_dtypes import dtype_named
 from mpdoctor.program.events import Call
@@ -56,7 +57,6 @@ from mpdoctor.semantics.source.edits.expressions import dtype_named_instead, uns
 from mpdoctor.semantics.source.optimizers.gradients import applied_gradients, target
 from mpdoctor.semantics.source.programs.data.array_contents import FILLED
 from mpdoctor.semantics.source.programs.data.training_data import (
-    FEEDING,
     FedValue,
     behind,
     fed_values,
@@ -69,7 +69,6 @@ SEVERITY = Severity.WARNING
 FIXES = ("unsafe",)
 CONFIRMED_LIVE = True
 WERE_THEY_LABELS = ", and labels would lose digits for nothing"
-MIXED = ("mixed_float16", "mixed_bfloat16")
 PAIR = ("features", "labels")
 CASTS = (
     "tensorflow.cast",
@@ -92,7 +91,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 def _casts(facts: SourceFacts, fed: FedValue) -> Iterator[Finding]:
     """The casts to 16 bits on the way to a value that a model is trained on."""
     call, role, value = fed
-    has_labels_inside = call.method in FEEDING and role == "features" and call.argument(1, "y") is None
+    has_labels_inside = call.method in FITTING and role == "features" and call.argument(1, "y") is None
     is_both = ".data." in _name(value) or has_labels_inside
     widened = widened_by_maps(facts, value)
     made_by_hand = [("" if is_both else role, made) for made in behind(value) if id(made) not in widened]

@@ -48,7 +48,7 @@ from mpdoctor.facts.half_dtypes import HALF
 from mpdoctor.facts.layer import LayerFacts
 from mpdoctor.facts.model import ModelFacts
 from mpdoctor.finding import Finding, Severity
-from mpdoctor.knowledge.api_names import public_name
+from mpdoctor.knowledge.api_names import PROBABILITIES, TAPE, public_name
 from mpdoctor.program.dtypes.tensor_dtypes import dtype_named
 from mpdoctor.program.events import Call
 from mpdoctor.program.instances import class_of, is_call_of
@@ -58,6 +58,7 @@ from mpdoctor.program.values import Api, Attribute, Item, Value, is_api, known, 
 from mpdoctor.semantics.source.edits.expressions import unsafe_fix
 from mpdoctor.semantics.source.edits.float32.outputs import output_in_float32
 from mpdoctor.semantics.source.function_names import function_or_activation_named
+from mpdoctor.semantics.source.layers.model_layers import TRAINING
 from mpdoctor.semantics.source.layers.output_activations import activations_of_outputs
 from mpdoctor.semantics.source.layers.output_layers import (
     activation_of,
@@ -79,11 +80,9 @@ SEVERITY = Severity.WARNING
 FIXES = ("unsafe",)
 EXPLAINS = {"MP504": "model", "MP507": "model"}
 NEVER_RAISES = True
-PROBABILITIES = ("softmax", "sigmoid")
 CAST = ("tensorflow.cast", "keras.ops.cast", "keras.backend.cast")
 # A cast after other activations is too late: sigmoid(8) was 1.000000, its gradient 0 (Keras 3.15, TensorFlow 2.10).
 KEEPING_DIGITS = ("", "linear", "relu")
-TRAINING = ("compile", "fit", "train_on_batch", "fit_generator")
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
@@ -270,7 +269,7 @@ def _is_prediction_in_step(facts: SourceFacts, value: Value, cast: Call) -> bool
 def _is_in_a_step(facts: SourceFacts, call: Call) -> bool:
     functions = filter(None, (call.context.function, *functions_around(facts, call.context)))
     opened = [manager for manager in call.context.withs if isinstance(manager, Call)]
-    under_tape = any(is_api(manager.callee, "tensorflow.GradientTape") for manager in opened)
+    under_tape = any(is_api(manager.callee, TAPE) for manager in opened)
     return under_tape or any(function.name in STEPS for function in functions)
 
 

@@ -51,6 +51,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from mpdoctor.facts.failure import FailureFacts
+from mpdoctor.facts.half_dtypes import MIXED
 from mpdoctor.facts.layer import LayerFacts
 from mpdoctor.facts.model import ModelFacts
 from mpdoctor.finding import AlsoSeen, Edit, Finding, Fix, Severity
@@ -92,7 +93,6 @@ FAILS_IN = ("model", "training")
 EXPLAINS = {"MP202": "line"}
 CONFIRMED_LIVE = True
 MOST_FUNCTIONS = 6
-MIXED = ("mixed_float16", "mixed_bfloat16")
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:

@@ -37,6 +37,7 @@ import re
 from collections.abc import Iterator
 
 from mpdoctor.facts.failure import FailureFacts
+from mpdoctor.facts.half_dtypes import EXACT
 from mpdoctor.facts.model import ModelFacts
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.program.dtypes.array_dtypes import dtype_of_array
@@ -60,7 +61,6 @@ HELP = (
     'Make them integers from the start, in an input of their own: `keras.Input(…, dtype="int32")`. Keras never casts '
     "integers."
 )
-EXACT = {"float16": 2048, "bfloat16": 256}
 BEHIND_THE_LAST = r"= (?P<id>\d+) is not in \[0, \d+\)"
 LONGEST = 30
 MOST_TERMS = 4

@@ -55,6 +55,7 @@ from collections.abc import Iterator
 
 from mpdoctor.facts.training import ScaleDependenceFacts, TrainingFacts
 from mpdoctor.finding import Finding, Fix, Severity
+from mpdoctor.knowledge.wrapper_api import SCALING
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Value, walk
@@ -178,7 +179,7 @@ def _unscaled_in(
 def _scaled_once(facts: SourceFacts, loss: Value | None) -> bool:
     calls = [call for call in scaling_calls(loss) if multiplies_loss(facts, call)]
     by_hand = sum(multiplied_by_scale(value) for value in walk(loss))
-    again = sum(call.method in ("scale_loss", "get_scaled_loss") for call in walk(loss) if isinstance(call, Call))
+    again = sum(call.method in SCALING for call in walk(loss) if isinstance(call, Call))
     return (bool(calls) and again == 1 and not by_hand) or (by_hand == 1 and not again)
 
 

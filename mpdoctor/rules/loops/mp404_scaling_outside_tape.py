@@ -56,6 +56,7 @@ from collections.abc import Iterator
 from typing import TypeGuard
 
 from mpdoctor.finding import Finding, Fix, Severity
+from mpdoctor.knowledge.wrapper_api import SCALING
 from mpdoctor.program.context import Context
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts
@@ -65,7 +66,7 @@ from mpdoctor.semantics.source.edits.loops.under_tapes import reads_what_comes_l
 from mpdoctor.semantics.source.edits.statements import line_behind, statement_at, without_statement
 from mpdoctor.semantics.source.optimizers.gradients import is_gradient_call, is_tape, target
 from mpdoctor.semantics.source.optimizers.loop_guards import may_not_run
-from mpdoctor.semantics.source.optimizers.scaling import SCALING, multiplied_by_scale
+from mpdoctor.semantics.source.optimizers.scaling import multiplied_by_scale
 from mpdoctor.semantics.wording import text_at
 
 SEVERITY = Severity.ERROR

@@ -55,6 +55,8 @@ from collections.abc import Iterator
 
 from mpdoctor.facts.training import TrainingFacts
 from mpdoctor.finding import Finding, Fix, Severity
+from mpdoctor.knowledge.api_names import CLIPPING
+from mpdoctor.knowledge.wrapper_api import SCALING
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Api, Attribute, Value, known, walk
@@ -73,7 +75,6 @@ from mpdoctor.semantics.source.optimizers.gradients import (
 )
 from mpdoctor.semantics.source.optimizers.loop_guards import may_not_run
 from mpdoctor.semantics.source.optimizers.scaling import (
-    SCALING,
     applied_by_its_scaler,
     holds_gradient,
     is_of_scaled_loss,
@@ -89,7 +90,6 @@ CONFIRMED_LIVE = True
 
 
 # Keras' optimizers take one of them.
-LIMITS = ("global_clipnorm", "clipnorm", "clipvalue")
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
@@ -154,7 +154,7 @@ def _given_to_inner(facts: SourceFacts, clip: Call, apply: Call) -> Fix | None:
     if len(inside) != 1 or len(numbers) < len(given) or len({abs(number) for number in numbers}) != 1:
         return None
     (inner,) = inside
-    if not isinstance(inner, Call) or not isinstance(inner.callee, Api) or any(map(inner.keyword, LIMITS)):
+    if not isinstance(inner, Call) or not isinstance(inner.callee, Api) or any(map(inner.keyword, CLIPPING)):
         return None
     text = limit_at(facts, clip, inner)
     limit = with_keyword(facts, inner.location, argument_for(clip), text) if text is not None else None

@@ -54,6 +54,7 @@ from functools import lru_cache
 
 from mpdoctor.facts.location import Location
 from mpdoctor.finding import Finding, Severity
+from mpdoctor.knowledge.wrapper_api import SCALING
 from mpdoctor.program.context import Context
 from mpdoctor.program.events import Call, Return
 from mpdoctor.program.instances import is_call_of
@@ -67,7 +68,7 @@ from mpdoctor.semantics.source.optimizers.gradients import (
     until_gradients,
 )
 from mpdoctor.semantics.source.optimizers.scaled_losses import converted, gradients_of_loss, scaling_of
-from mpdoctor.semantics.source.optimizers.scaling import SCALING, divided_by_scale, multiplies_loss
+from mpdoctor.semantics.source.optimizers.scaling import divided_by_scale, multiplies_loss
 from mpdoctor.semantics.source.optimizers.wrappers import is_fixed, starting_scale
 from mpdoctor.semantics.source.programs.branches import exclude_each_other
 from mpdoctor.semantics.source.programs.given_back import given_back

@@ -39,7 +39,8 @@ from itertools import chain
 
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.finding import Finding, Fix, Severity
-from mpdoctor.knowledge.wrapper_api import APPLYING, WRAPPER_LACKS
+from mpdoctor.knowledge.api_names import FITTING
+from mpdoctor.knowledge.wrapper_api import APPLYING, ONCE_BUILT, SCALING, WRAPPER_LACKS
 from mpdoctor.program.events import Call, Read
 from mpdoctor.program.instances import class_of
 from mpdoctor.program.source_facts import SourceFacts
@@ -49,7 +50,7 @@ from mpdoctor.semantics.source.edits.attributes import attribute_renamed
 from mpdoctor.semantics.source.edits.expressions import argument_at, call_of, put_around, replaced, safe_fix, text_of
 from mpdoctor.semantics.source.optimizers.attribute_access import reads
 from mpdoctor.semantics.source.optimizers.backends import may_run_on_another_backend
-from mpdoctor.semantics.source.optimizers.scaling import SCALING, scales
+from mpdoctor.semantics.source.optimizers.scaling import scales
 from mpdoctor.semantics.source.optimizers.wrappers import WRAPPER, wrapped
 from mpdoctor.semantics.source.programs.running_functions import functions_around, surrounding
 from mpdoctor.semantics.wording import place_of, receiver_text, text_at
@@ -59,10 +60,9 @@ FIXES = ("safe",)
 FAILS_IN = ("model", "training")
 EXPLAINS = {"MP301": "line"}
 NUMBERS = ("loss_scale", "dynamic_scale", "initial_scale", "dynamic_growth_steps", "dynamic_counter", "step_counter")
-ONCE_BUILT = ("dynamic_scale", "step_counter")
 BUILDING = ("apply", "apply_gradients", "minimize", "build", "stateless_apply")
 BEGINNING = ("on_train_begin", "on_epoch_begin", "on_train_batch_begin", "on_batch_begin")
-TRAINING = ("fit", "fit_generator", "train_on_batch", "train_step", "make_train_function")
+TRAINING = (*FITTING, "train_step", "make_train_function")
 STRATEGIES = ("tensorflow.distribute.", "keras.distribution.")
 LEAVES_UNBUILT = ("scale_loss", "print", "isinstance", "type", "id", "repr", "str")
 

@@ -45,6 +45,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from mpdoctor.facts.half_dtypes import EXACT
 from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.program.dtypes.dtype_names import AUTOCAST
 from mpdoctor.program.events import Call
@@ -67,7 +68,6 @@ from mpdoctor.semantics.source.numbers.precision import precision_of
 
 SEVERITY = Severity.ERROR
 FIXES = ("unsafe",)
-EXACT = {"float16": 2048, "bfloat16": 256}
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:

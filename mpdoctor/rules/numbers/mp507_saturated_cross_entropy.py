@@ -65,7 +65,7 @@ from functools import lru_cache
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.model import ModelFacts
 from mpdoctor.finding import Finding, Severity
-from mpdoctor.knowledge.api_names import public_name
+from mpdoctor.knowledge.api_names import CROSS_ENTROPIES, PROBABILITIES, public_name
 from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Api, Collection, Known, Value, known, leaves, options
@@ -80,15 +80,7 @@ from mpdoctor.semantics.source.programs.using_scripts import is_compiled_to_be_u
 SEVERITY = Severity.WARNING
 EXPLAINS = {"MP504": "line"}
 NEVER_RAISES = True
-PROBABILITIES = ("softmax", "sigmoid")
-FUNCTIONS = (
-    "binary_crossentropy",
-    "categorical_crossentropy",
-    "sparse_categorical_crossentropy",
-    "binary_focal_crossentropy",
-    "categorical_focal_crossentropy",
-)
-CLASSES = tuple(name.title().replace("_", "") for name in FUNCTIONS)
+CLASSES = tuple(name.title().replace("_", "") for name in CROSS_ENTROPIES)
 PLACES = ("keras.losses", "keras.metrics", "keras.backend")
 # The losses that are right for the output of such a layer (Keras 3.15, tf_keras 2.21, TensorFlow 2.10 and 2.4).
 RIGHT_FOR = {
@@ -194,7 +186,7 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
     for activation in PROBABILITIES:
         dtype = half_output(model, (activation,))
         if dtype is not None:
-            entropy = model.loss if model.loss in FUNCTIONS else RIGHT_FOR[activation][0]
+            entropy = model.loss if model.loss in CROSS_ENTROPIES else RIGHT_FOR[activation][0]
             told = _findings(dtype, {activation}, entropy, not model.keras.is_keras3, None, scaled=_is_scaled(model))
             found = list(told)
             if found:
@@ -251,13 +243,13 @@ def _entropy(loss: Value) -> str:
         return str(loss.value)
     callee = loss.callee if isinstance(loss, Call) else loss
     name = public_name(callee.name).rpartition(".")[2] if isinstance(callee, Api) else ""
-    return name if name in FUNCTIONS else dict(zip(CLASSES, FUNCTIONS, strict=True)).get(name, "")
+    return name if name in CROSS_ENTROPIES else dict(zip(CLASSES, CROSS_ENTROPIES, strict=True)).get(name, "")
 
 
 @lru_cache(maxsize=1)
 def _calls_with_probabilities(facts: SourceFacts) -> tuple[Call, ...]:
     """The calls of a cross-entropy, a function or an object, without `from_logits=True`."""
-    functions = facts.calls_of(*(f"{place}.{name}" for place in PLACES for name in FUNCTIONS))
+    functions = facts.calls_of(*(f"{place}.{name}" for place in PLACES for name in CROSS_ENTROPIES))
     return (
         *(call for call in functions if not call.open and _not_from_logits(call, 2)),
         *(call for call in facts.object_calls if _is_of_probabilities(call.callee)),
@@ -274,13 +266,13 @@ def _is_function(value: Value) -> bool:
     if not isinstance(value, Api):
         return False
     place, _, name = public_name(value.name).rpartition(".")
-    return place in PLACES and name in FUNCTIONS
+    return place in PLACES and name in CROSS_ENTROPIES
 
 
 def _is_of_probabilities(loss: Value) -> bool:
     """Whether a loss that compile() may be given is a cross-entropy of probabilities."""
     if isinstance(loss, Known):
-        return loss.value in FUNCTIONS
+        return loss.value in CROSS_ENTROPIES
     if isinstance(loss, Call) and isinstance(loss.callee, Api):
         place, _, name = public_name(loss.callee.name).rpartition(".")
         return place == "keras.losses" and name in CLASSES and not loss.open and _not_from_logits(loss, 0)

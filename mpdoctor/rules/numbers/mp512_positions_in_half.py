@@ -49,6 +49,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+from mpdoctor.facts.half_dtypes import EXACT
 from mpdoctor.facts.training import TrainingFacts
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.knowledge.api_names import public_name
@@ -67,7 +68,6 @@ from mpdoctor.semantics.source.numbers.tensor_shapes import sizes_named
 SEVERITY = Severity.WARNING
 CONFIRMED_LIVE = True
 EXPLAINS = {"MP908": "model"}
-EXACT = {"float16": 2048, "bfloat16": 256}
 DEEPEST = 12
 LastNumbers = dict[tuple[int, int], float]
 RANGES = ("range", "arange")

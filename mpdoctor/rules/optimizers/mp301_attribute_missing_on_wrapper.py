@@ -40,7 +40,7 @@ from collections.abc import Iterator
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import Finding, Fix, Severity
-from mpdoctor.knowledge.wrapper_api import KERAS2_LOOP, WRAPPER_LACKS
+from mpdoctor.knowledge.wrapper_api import KERAS2_LOOP, ONCE_BUILT, WRAPPER_LACKS
 from mpdoctor.knowledge.wrapper_delegation import BROKEN, MISSING
 from mpdoctor.program.events import Call, Read, Write
 from mpdoctor.program.instances import class_of
@@ -56,7 +56,6 @@ from mpdoctor.semantics.wording import name_of_optimizer, text_at
 SEVERITY = Severity.ERROR
 FIXES = ("safe",)
 FAILS_IN = ("model", "training")
-ONCE_BUILT = ("dynamic_scale", "step_counter")
 SOMEWHERE_MISSING = frozenset().union(*MISSING.values(), *BROKEN.values())
 # The name in this Keras, or where to find the value.
 INSTEAD_KERAS3 = {

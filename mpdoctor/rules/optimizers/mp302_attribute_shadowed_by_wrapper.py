@@ -35,6 +35,7 @@ from collections.abc import Iterator
 
 from mpdoctor.facts.model import ModelFacts
 from mpdoctor.finding import Finding, Fix, Severity
+from mpdoctor.knowledge.api_names import CLIPPING
 from mpdoctor.knowledge.wrapper_delegation import DEFAULTS, LOST, OWN
 from mpdoctor.program.events import Call, Read, Write
 from mpdoctor.program.source_facts import SourceFacts
@@ -53,7 +54,6 @@ SOMEWHERE_LOST = frozenset().union(*LOST.values())
 SOMEWHERE_OWN = frozenset().union(*OWN.values())
 UNSET = ("None", "False", "0.99")  # values of the inner optimizer that make reading the wrapper's attribute harmless
 CAUSES_DIVERGENCE = True
-LIMITS = ("clipnorm", "clipvalue", "global_clipnorm")  # without which updates are larger than the program wants them
 RENAMED = {"lr": "learning_rate"}  # Keras 3 optimizers have no `lr`; the wrapper does pass `learning_rate` on
 
 
@@ -77,7 +77,7 @@ def _set_on_wrapper(facts: SourceFacts) -> Iterator[Finding]:
             f"{goes_on if goes_on is not None else 'its own value'}.",
             _help_for_write(facts, write, of, value, on_condition=not of_wrapper),
             write.location,
-            evidence={"attribute": write.name, "inner_value": goes_on, "causes_divergence": write.name in LIMITS},
+            evidence={"attribute": write.name, "inner_value": goes_on, "causes_divergence": write.name in CLIPPING},
             fix=_fix(facts, write) if of_wrapper else None,
         )
 
@@ -157,7 +157,7 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
                 evidence={
                     "attribute": write.name,
                     "wrapper_value": write.value,
-                    "causes_divergence": write.name in LIMITS,
+                    "causes_divergence": write.name in CLIPPING,
                     "inner_value": write.inner_value,
                 },
             )

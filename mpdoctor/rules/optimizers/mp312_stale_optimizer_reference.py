@@ -54,7 +54,7 @@ from collections.abc import Iterator
 
 from mpdoctor.facts.model import ModelFacts
 from mpdoctor.finding import Finding, Fix, Severity
-from mpdoctor.knowledge.wrapper_api import APPLYING
+from mpdoctor.knowledge.wrapper_api import APPLYING, SCALING
 from mpdoctor.program.events import Call, Event
 from mpdoctor.program.instances import class_of
 from mpdoctor.program.source_facts import SourceFacts
@@ -69,7 +69,7 @@ from mpdoctor.semantics.source.optimizers.gradients import (
     target,
     unscaled_on_the_way,
 )
-from mpdoctor.semantics.source.optimizers.scaling import SCALING, scaling_calls
+from mpdoctor.semantics.source.optimizers.scaling import scaling_calls
 from mpdoctor.semantics.source.optimizers.wrappers import (
     model_behind_own_compile,
     starting_scale_in_words,

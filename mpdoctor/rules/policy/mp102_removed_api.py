@@ -52,6 +52,7 @@ from mpdoctor.knowledge.api_history import (
     is_at_or_below,
     is_private,
 )
+from mpdoctor.knowledge.api_names import POLICY
 from mpdoctor.program.events import Call, Use
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Api, Value
@@ -88,7 +89,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         )
     yield from _legacy_optimizers(facts)
     yield from _not_there_yet(facts)
-    for call in facts.calls_of("keras.mixed_precision.Policy"):
+    for call in facts.calls_of(POLICY):
         given = call.keyword("loss_scale")
         old_class = isinstance(call.callee, Api) and ".experimental." in call.callee.name
         if given is not None and not old_class and not call.context.asks_what_exists:

@@ -45,6 +45,7 @@ from mpdoctor.knowledge.api_history import (
     is_private,
     module_inside,
 )
+from mpdoctor.knowledge.api_names import POLICY
 from mpdoctor.program.events import Use
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Api
@@ -59,8 +60,8 @@ OWNERS = ("keras", "tf_keras", "keras_core", "tensorflow", "tensorflow_core")
 PUBLIC = {
     "LossScaleOptimizer": "keras.mixed_precision.LossScaleOptimizer",
     "LossScaleOptimizerV3": "keras.mixed_precision.LossScaleOptimizer",
-    "Policy": "keras.mixed_precision.Policy",
-    "DTypePolicy": "keras.mixed_precision.Policy",
+    "Policy": POLICY,
+    "DTypePolicy": POLICY,
     "global_policy": "keras.mixed_precision.global_policy",
     "dtype_policy": "keras.config.dtype_policy",
     "set_policy": "keras.mixed_precision.set_global_policy",

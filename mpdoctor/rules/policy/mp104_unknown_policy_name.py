@@ -33,8 +33,9 @@ import re
 from collections.abc import Iterator
 
 from mpdoctor.facts.failure import FailureFacts
+from mpdoctor.facts.half_dtypes import HALF
 from mpdoctor.finding import Finding, Severity
-from mpdoctor.knowledge.api_names import kind_of_class
+from mpdoctor.knowledge.api_names import POLICY, kind_of_class
 from mpdoctor.knowledge.policy_names import is_policy_name, meant_by
 from mpdoctor.program.command_line import is_from_command_line
 from mpdoctor.program.dtypes.tensor_dtypes import dtype_named
@@ -51,7 +52,6 @@ from mpdoctor.semantics.source.programs.branches import is_ruled_out
 SEVERITY = Severity.ERROR
 FIXES = ("safe",)
 EXPLAINS = {"MP107": "line"}
-POLICY = "keras.mixed_precision.Policy"
 REFUSED = (
     r"Cannot convert (?:value )?'?(.+?)'? to a mixed precision \w*Policy\.",
     r"Cannot convert (?:the argument `type_value`:|value) '(mixed_\w+)' to a TensorFlow DType",
@@ -71,7 +71,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             yield Finding(_message(name, facts), f'Write `"{meant}"`.', call.location, fix=fix)
         elif not to_layer and _is_dtype(given):
             named = dtype_named(given)
-            better = f"mixed_{named}" if named in ("float16", "bfloat16") else named
+            better = f"mixed_{named}" if named in HALF else named
             yield Finding(
                 f"A policy is named by a string, and `{named}` is a dtype object here: this line raises.",
                 f'Write `"{better}"`.',
@@ -179,7 +179,7 @@ def in_failure(failure: FailureFacts) -> Iterator[Finding]:
     refused = next(filter(None, (re.search(words, said) for words in REFUSED)), None)
     given = next(filter(None, (re.search(words, said) for words in REFUSED_DTYPE)), None)
     if given is not None:
-        named = f"mixed_{given[1]}" if given[1] in ("float16", "bfloat16") else given[1]
+        named = f"mixed_{given[1]}" if given[1] in HALF else given[1]
         yield Finding(
             f"A policy is named by a string, and the dtype object `{given[1]}` is given.",
             f'Write `"{named}"`.',

@@ -38,10 +38,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from mpdoctor.facts.half_dtypes import HALF
 from mpdoctor.facts.layer import LayerFacts
 from mpdoctor.facts.model import ModelFacts
 from mpdoctor.finding import Finding, Fix, Severity
-from mpdoctor.knowledge.api_names import kind_of_class, public_name
+from mpdoctor.knowledge.api_names import ADDING_WEIGHTS, POLICY, kind_of_class, public_name
 from mpdoctor.knowledge.layer_kinds import WEIGHTLESS
 from mpdoctor.program.dtypes.array_dtypes import is_array
 from mpdoctor.program.dtypes.dtype_names import GLOBAL_POLICY as NAMING_POLICY
@@ -69,11 +70,8 @@ FIXES = ("unsafe",)
 CONFIRMED_LIVE = True
 FLOATX = "floatx"
 GLOBAL_POLICY = "the global policy"
-POLICY = "keras.mixed_precision.Policy"
 SHOWING = ("builtins.print", *NAMING_POLICY, POLICY)
 VARIABLE_CREATOR = "tensorflow.variable_creator_scope"
-PURE_HALF = ("float16", "bfloat16")
-ADDING = ("add_weight", "add_variable")
 OWN_DTYPES = ("dtype_policy", "_dtype_policy", "dtype", "compute_dtype", "variable_dtype")
 EMPTY = ("Layer", "Wrapper", "TFSMLayer")  # classes of Keras' that have no weights of their own
 
@@ -82,7 +80,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     for call in () if only_predicts(facts) else _calls_that_may_give_a_dtype(facts):
         given, role = _dtype_given(facts, call)
         policies = policies_named(given) or (policies_set_by(call) if call in facts.policy_calls else ())
-        halves = (named for named in policies if named in PURE_HALF)
+        halves = (named for named in policies if named in HALF)
         policy = next((named for named in halves if not _is_asked_about(facts, given, named)), None)
         if policy is not None and not _is_right(facts, call, given, role):
             yield Finding(
@@ -208,10 +206,8 @@ def _dtype_given(facts: SourceFacts, call: Call) -> tuple[Value | None, str]:
 
 def _pure_layers(model: ModelFacts) -> list[LayerFacts]:
     """The layers whose weights are trained in 16 bits; of those that follow the global policy, only the first."""
-    pure = [
-        layer for layer in model.layers if layer.policy in PURE_HALF and _trainable_half(layer) and not layer.is_model
-    ]
-    if model.policy_set and model.global_policy in PURE_HALF:
+    pure = [layer for layer in model.layers if layer.policy in HALF and _trainable_half(layer) and not layer.is_model]
+    if model.policy_set and model.global_policy in HALF:
         return [layer for layer in pure if layer.policy != model.global_policy] + pure[:1]
     return [
         layer for n, layer in enumerate(pure) if not any(_shares_a_finding_with(layer, first) for first in pure[:n])
@@ -225,7 +221,7 @@ def _shares_a_finding_with(layer: LayerFacts, first: LayerFacts) -> bool:
 
 
 def _trainable_half(layer: LayerFacts) -> bool:
-    return any(trainable and dtype in PURE_HALF for dtype, _, trainable in layer.variables)
+    return any(trainable and dtype in HALF for dtype, _, trainable in layer.variables)
 
 
 def _layer_with_weights(call: Call, asked: set[ClassFacts] | None = None) -> str | None:
@@ -249,7 +245,7 @@ def _own_dtype(call: Call) -> Value | None:
 
 
 def _is_half(given: Value | None) -> bool:
-    return given is not None and not set(PURE_HALF).isdisjoint(policies_named(given))
+    return given is not None and not set(HALF).isdisjoint(policies_named(given))
 
 
 def _makes_weights(own: ClassFacts, asked: set[ClassFacts] | None = None) -> bool:
@@ -261,7 +257,10 @@ def _makes_weights(own: ClassFacts, asked: set[ClassFacts] | None = None) -> boo
     asked.add(own)
     held = (value for ancestor in own.lineage() for value in ancestor.attributes.values())
     made = (call for value in held for call in walk(value) if isinstance(call, Call))
-    if any(call.method in ADDING or (_is_given_its_dtype(call) and _layer_with_weights(call, asked)) for call in made):
+    if any(
+        call.method in ADDING_WEIGHTS or (_is_given_its_dtype(call) and _layer_with_weights(call, asked))
+        for call in made
+    ):
         return True
     bases = (public_name(base.name).rpartition(".") for base in own.library_bases())
     return any(place == "keras.layers" and name not in (*WEIGHTLESS, *EMPTY) for place, _, name in bases)
@@ -285,7 +284,6 @@ def _keeps_all_wide(facts: SourceFacts, setting: Call) -> bool:
 def _is_beside_mixed_policy(facts: SourceFacts, setting: Call) -> bool:
     """Whether a program that sets floatx sets a mixed policy as well."""
     return any(
-        not any(policy in PURE_HALF for policy in policies_set(other))
-        and happen_together(other.context, setting.context)
+        not any(policy in HALF for policy in policies_set(other)) and happen_together(other.context, setting.context)
         for other in half_policy_calls(facts)
     )

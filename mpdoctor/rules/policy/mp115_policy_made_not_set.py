@@ -37,6 +37,7 @@ from collections.abc import Iterator
 from mpdoctor.facts.half_dtypes import HALF_POLICIES
 from mpdoctor.facts.location import Location
 from mpdoctor.finding import Finding, Fix, Severity
+from mpdoctor.knowledge.api_names import POLICY
 from mpdoctor.program.dtypes.tensor_dtypes import policies_named
 from mpdoctor.program.events import Call
 from mpdoctor.program.policy_settings import SET_POLICY
@@ -57,7 +58,6 @@ from mpdoctor.semantics.source.programs.used_values import (
 
 SEVERITY = Severity.WARNING
 FIXES = ("unsafe",)
-POLICY = "keras.mixed_precision.Policy"
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:

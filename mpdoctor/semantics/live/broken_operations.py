@@ -7,6 +7,7 @@ import math
 from mpdoctor.facts.half_dtypes import FLOAT16_LIMIT
 from mpdoctor.facts.training import NamedOperand, OperationFacts
 from mpdoctor.facts.written_numbers import magnitude_text
+from mpdoctor.knowledge.op_lists import READING_WEIGHTS
 
 # The words for an operation on its inputs.
 DOING = {
@@ -72,7 +73,6 @@ BELOW_ZERO = {
     "Log": "log() of a negative number",
     "Rsqrt": "1 / sqrt() of a negative number",
 }
-READING = frozenset(("ReadVariableOp", "ResourceGather", "ResourceGatherNd"))
 ADDING = ("Sum", "L2Loss", "Cumsum")
 SUMS = frozenset(("Sum", "Cumsum", "Mean", "Prod", "L2Loss", "EuclideanNorm", "Square", "SquaredDifference", "Exp"))
 
@@ -117,14 +117,14 @@ def is_of_a_label(operation: OperationFacts) -> bool:
 
 def is_of_weights(operation: OperationFacts | None) -> bool:
     """Whether a weight was inf or NaN before the step, so that no layer caused it."""
-    return operation is not None and operation.name in READING
+    return operation is not None and operation.name in READING_WEIGHTS
 
 
 def broke(operation: OperationFacts) -> str:
     """A clause: "squaring numbers up to 332 gives 110,556", "log() of 0 is -inf"."""
     if operation.given in GIVEN:
         return GIVEN[operation.given]
-    if operation.name in READING:
+    if operation.name in READING_WEIGHTS:
         return "a weight is already inf or NaN"
     if is_of_a_label(operation):
         return (
@@ -173,7 +173,7 @@ def _remedy_of_source(operation: OperationFacts, in_float32: str) -> str:
     if operation.given in GIVEN:
         given = operation.given
         return f"Find the NaN or inf in the {given}: `tf.debugging.assert_all_finite({given}, '{given}')`."
-    if operation.name in READING:
+    if operation.name in READING_WEIGHTS:
         return (
             "Check its initial value, the steps before, and what a step assigns to weights by itself. A dynamic loss "
             "scale skips a step whose gradients are inf or NaN, and checks nothing else."
@@ -225,7 +225,7 @@ def says_where_to_look(operation: OperationFacts) -> bool:
     """Whether `remedy_from_operation` advises where to look instead of a change, because the bad number came from
     elsewhere."""
     of_a_constant = operation.given == "constant" and not operation.masked and operation.constant is None
-    return operation.given in GIVEN or operation.name in READING or of_a_constant
+    return operation.given in GIVEN or operation.name in READING_WEIGHTS or of_a_constant
 
 
 def beside_float32(operation: OperationFacts) -> str | None:

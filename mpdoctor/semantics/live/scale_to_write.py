@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from mpdoctor.facts.half_dtypes import DEFAULT_SCALE
 from mpdoctor.facts.training import TrainingFacts
+from mpdoctor.knowledge.wrapper_api import LOSS_SCALE_FACTOR
 
-FACTOR = "loss_scale_factor"  # of any optimizer of Keras 3
 EXPERIMENTAL = "LossScaleOptimizerV1"  # mixed_precision.experimental's of TensorFlow 2.4, which must be told its scale
 
 
@@ -41,5 +41,5 @@ def scale_to_write(training: TrainingFacts) -> ScaleToWrite | None:
         return by_name if is_experimental else ScaleToWrite("initial_scale", None, is_default=True)
     text = f"2.0**{math.log2(room.middle):.0f}"
     if training.uses_loss_scale_factor:
-        return ScaleToWrite(FACTOR, text)
+        return ScaleToWrite(LOSS_SCALE_FACTOR, text)
     return ScaleToWrite("loss_scale" if is_experimental else "initial_scale", text)

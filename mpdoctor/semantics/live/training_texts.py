@@ -10,6 +10,7 @@ from mpdoctor.facts.half_dtypes import ROUNDED_TO_ZERO
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.training import CulpritFacts, GradientCulpritFacts, OperationFacts, TensorFacts, TrainingFacts
 from mpdoctor.facts.written_numbers import magnitude_text
+from mpdoctor.knowledge.api_names import PROBABILITIES
 from mpdoctor.semantics.live.broken_operations import (
     GIVEN,
     beside_float32,
@@ -209,7 +210,7 @@ def named_culprit(culprit: CulpritFacts) -> str:
 
 def remedy_in_loss(training: TrainingFacts, operation: OperationFacts) -> str:
     """The remedy for an operation outside of all layers: the 0 in a log() of 0 may be the model's own output."""
-    if operation.name == "Log" and operation.holds_zero and half_output(training.model, ("softmax", "sigmoid")):
+    if operation.name == "Log" and operation.holds_zero and half_output(training.model, PROBABILITIES):
         head = next(layer for layer in training.model.layers if layer.is_output)
         activation = activation_of(head)
         text = (

@@ -6,6 +6,7 @@ import ast
 import sys
 
 from mpdoctor.facts.location import Location
+from mpdoctor.knowledge.api_names import LIBRARIES
 from mpdoctor.program.instances import class_of
 from mpdoctor.program.user_definitions import Defined
 from mpdoctor.program.values import Answer, Api, Value, known
@@ -17,7 +18,6 @@ MOST_FOLLOWED = 3  # functions of the user's own that tell, called in one anothe
 _TELLING = frozenset(("info", "debug", "warning", "warn", "exception", "print", "print_exc", "echo", "secho"))
 _TELLING_NAMES = ("print", "pprint", "warn", "print_exc")
 _ASIDE = ("warnings", "logging", "traceback", "gc", "time")  # modules of Python's that set nothing of a training
-LIBRARIES = ("tensorflow", "keras", "tf_keras")
 _STREAMS = ("sys.stderr", "sys.stdout", "stderr", "stdout")
 
 if sys.version_info >= (3, 11):

@@ -7,12 +7,14 @@ import inspect
 import textwrap
 from typing import TYPE_CHECKING
 
+from mpdoctor.knowledge.wrapper_api import SCALING
+
 if TYPE_CHECKING:
     from mpdoctor.examiner.keras.adapter import KerasAdapter
 
 _METHODS = (
     *("apply", "apply_gradients", "minimize", "update_step", "get_config", "build"),
-    *("scale_loss", "get_scaled_loss"),
+    *SCALING,
 )
 
 

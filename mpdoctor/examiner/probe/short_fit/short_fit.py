@@ -5,6 +5,8 @@ from __future__ import annotations
 from types import GeneratorType
 from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator
 
+from mpdoctor.knowledge.api_names import LIBRARIES
+
 if TYPE_CHECKING:
     from mpdoctor.examiner.keras.adapter import KerasAdapter
 
@@ -22,7 +24,6 @@ DROPPED = (
     "TerminateOnNaN",
 )
 WRITERS = ("BackupAndRestore", "CSVLogger", "ModelCheckpoint", "TensorBoard")
-KERAS = ("keras", "tf_keras", "tensorflow")
 LOGGERS = ("wandb", "mlflow", "neptune", "comet_ml", "clearml")
 
 
@@ -90,7 +91,7 @@ def left_out(keras: KerasAdapter, callbacks: object) -> list[str]:
 def _may_read_validation(callback: object) -> bool:
     """The user's own class, somebody else's, or Keras' around functions of the user's."""
     cls = type(callback)
-    return cls.__name__ == "LambdaCallback" or cls.__module__.partition(".")[0] not in KERAS
+    return cls.__name__ == "LambdaCallback" or cls.__module__.partition(".")[0] not in LIBRARIES
 
 
 def _listed(callbacks: object) -> list[object]:

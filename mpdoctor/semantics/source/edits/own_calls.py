@@ -7,13 +7,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from mpdoctor.finding import Edit
+from mpdoctor.knowledge.api_names import ADDING_WEIGHTS
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.semantics.source.edits.made.layers import called, class_around, location_of
 from mpdoctor.semantics.source.edits.names import cast, cast_around
 from mpdoctor.semantics.source.edits.statements import line_before
 
 TENSORS = (ast.Call, ast.Name, ast.Attribute, ast.Subscript, ast.BinOp, ast.UnaryOp)
-WEIGHTS = ("add_weight", "add_variable", "Variable")
+WEIGHTS = (*ADDING_WEIGHTS, "Variable")
 
 Edits = tuple[Edit, ...]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from mpdoctor.knowledge.api_names import ADDING_WEIGHTS
 from mpdoctor.program.events import Call
 from mpdoctor.program.instances import belongs_to, class_of
 from mpdoctor.program.source_facts import SourceFacts
@@ -14,13 +15,12 @@ from mpdoctor.semantics.source.programs.running_functions import functions_aroun
 FLOATS = ("float32", "float64")
 LAYERS = ("layer", "model")
 ASSIGNING = ("assign", "assign_add", "assign_sub")
-ADDING = ("add_weight", "add_variable")
 RAW = ("tensorflow.Variable", "keras.backend.variable")  # the second makes one of the first in both Kerases
 
 
 def added_weights(facts: SourceFacts) -> Iterator[Call]:
     """The calls of `self.add_weight(…)` in layers and models of the user's own."""
-    for call in facts.method_calls(*ADDING):
+    for call in facts.method_calls(*ADDING_WEIGHTS):
         owner = call.context.owner or owner_of_weight(call)
         if isinstance(call.callee, Attribute) and owner is not None and _is_of_layers(facts, owner):
             yield call

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import cache, lru_cache
 
 from mpdoctor.facts.half_dtypes import HALF_POLICIES
-from mpdoctor.knowledge.api_names import kind_of_class, public_name
+from mpdoctor.knowledge.api_names import ADDING_WEIGHTS, FITTING, kind_of_class, public_name
 from mpdoctor.knowledge.layer_kinds import NORMALIZATION, PREPROCESSING, TEXT, WEIGHTLESS
 from mpdoctor.program.dtypes.tensor_dtypes import policies_named
 from mpdoctor.program.events import Call, Operation
@@ -19,10 +19,10 @@ from mpdoctor.program.values import Api, Attribute, Value, known, options, walk
 from mpdoctor.semantics.source.optimizers.gradients import applied_gradients
 from mpdoctor.semantics.source.programs.models import is_model
 
-TRAINING = ("compile", "fit", "fit_generator", "train_on_batch")
+TRAINING = ("compile", *FITTING)
 LIGHT = WEIGHTLESS | PREPROCESSING | NORMALIZATION | TEXT | {"Embedding"}
 NESTS = frozenset(("Sequential", "Model", "Functional"))
-_MAKING_WEIGHTS = ("add_weight", "add_variable", "Variable")
+_MAKING_WEIGHTS = (*ADDING_WEIGHTS, "Variable")
 COPIES = ("keras.models.clone_model", "keras.models.load_model", "keras.models.model_from_")
 PARTS_OF_MODELS = ("input", "inputs", "output", "outputs", "layers", "get_layer")
 

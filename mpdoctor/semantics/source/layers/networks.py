@@ -6,8 +6,7 @@ from __future__ import annotations
 from mpdoctor.program.events import Call
 from mpdoctor.program.instances import is_call_of
 from mpdoctor.program.values import Api, Attribute, Item, Value, known, leaves, options
-
-OUTPUTS = ("output", "outputs")
+from mpdoctor.semantics.source.programs.models import OUTPUTS
 
 
 def networks_behind(model: Value) -> list[Call]:

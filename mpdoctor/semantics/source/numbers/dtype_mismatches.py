@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from mpdoctor.facts.half_dtypes import HALF
+from mpdoctor.knowledge.api_names import TAPE
 from mpdoctor.program.context import Context
 from mpdoctor.program.dtypes.array_dtypes import is_array
 from mpdoctor.program.dtypes.tensor_dtypes import dtype_named
@@ -24,7 +25,6 @@ from mpdoctor.semantics.source.programs.branches import exclude_each_other, is_f
 from mpdoctor.semantics.source.programs.running_functions import functions_around, method_around
 
 CASTING = ("cast", "astype", "convert_image_dtype", "convert_to_tensor", "constant", "asarray", "array", "TensorSpec")
-TAPE = "tensorflow.GradientTape"
 WIDE = ("float32", "float64", DATA)
 _NONE: frozenset[FunctionFacts] = frozenset()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mpdoctor.knowledge.api_names import kind_of_class, public_name
+from mpdoctor.knowledge.wrapper_api import SCALING
 from mpdoctor.program.context import Context
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.values import Api, Value, known, options
@@ -12,7 +13,6 @@ from mpdoctor.semantics.source.edits.expressions import holds
 from mpdoctor.semantics.source.layers.casts import is_cast
 from mpdoctor.semantics.source.numbers.precision import Precision
 from mpdoctor.semantics.source.optimizers.hand_made_scales import scaled_by_hand
-from mpdoctor.semantics.source.optimizers.scaling import SCALING
 
 REDUCING = ("reduce_mean", "reduce_sum", "mean", "sum", "compute_average_loss")
 OF_ONE_NUMBER = ("sqrt", "negative", "abs")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from mpdoctor.knowledge.api_names import public_name
+from mpdoctor.knowledge.api_names import PROBABILITIES, public_name
 from mpdoctor.program.dtypes.tensor_dtypes import dtype_named
 from mpdoctor.program.events import Call
 from mpdoctor.program.instances import class_of, is_call_of
@@ -22,7 +22,6 @@ from mpdoctor.semantics.source.layers.preceding_layers import layers_of_sequenti
 from mpdoctor.semantics.source.numbers.precision import precision_of
 from mpdoctor.semantics.source.programs.branches import may_be_reached_by
 
-PROBABILITIES = ("softmax", "sigmoid")
 MOST_STEPS = 20
 MOST_NESTED = 4
 _KEEPING_NUMBERS = ("squeeze", "expand_dims", "reshape", "transpose", "identity")

@@ -8,6 +8,7 @@ from functools import lru_cache
 from itertools import islice
 from typing import TypeGuard
 
+from mpdoctor.knowledge.api_names import TAPE
 from mpdoctor.knowledge.layer_kinds import WEIGHT_LISTS
 from mpdoctor.knowledge.wrapper_api import APPLYING
 from mpdoctor.program.events import Call, Operation
@@ -32,7 +33,6 @@ from mpdoctor.semantics.source.optimizers.loss_scale_signs import may_be_scaled
 from mpdoctor.semantics.source.optimizers.wrappers import wrapped
 from mpdoctor.semantics.source.programs.branches import exclude_each_other
 
-TAPE = "tensorflow.GradientTape"
 VARIABLE = "tensorflow.Variable"
 UNSCALING = "get_unscaled_gradients"
 # Calls that hand gradients on at their own size.

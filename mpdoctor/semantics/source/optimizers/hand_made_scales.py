@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from mpdoctor.knowledge.api_names import CLIPPING
 from mpdoctor.program.command_line import is_from_command_line, without_command_line
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.instances import class_of
@@ -24,7 +25,6 @@ from mpdoctor.semantics.source.programs.running_functions import functions_aroun
 from mpdoctor.semantics.wording import expression_at, text_at
 
 PLAIN = ("keras.optimizers.SGD", "keras.optimizers.legacy.SGD", "keras.optimizers.experimental.SGD")
-CLIPPING = ("clipnorm", "clipvalue", "global_clipnorm")
 RATES = ("learning_rate", "lr", "_learning_rate")
 USUAL_RATE = 0.01  # SGD's own, in every Keras
 LARGEST_RATE = 1.0  # of SGD; a rate that is no more than this with the scale in it was chosen with it in mind

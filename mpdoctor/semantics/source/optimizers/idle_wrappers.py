@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from mpdoctor.knowledge.api_names import FITTING
 from mpdoctor.knowledge.layer_kinds import WEIGHT_LISTS
 from mpdoctor.program.dtypes.dtype_names import GLOBAL_POLICY
 from mpdoctor.program.events import Call
@@ -16,7 +17,6 @@ from mpdoctor.semantics.source.optimizers.wrappers import policies_of_model, wra
 from mpdoctor.semantics.source.programs.models import is_model
 from mpdoctor.semantics.source.programs.running_functions import functions_around
 
-TRAINING = ("fit", "train_on_batch", "fit_generator")
 # A program that calls one of these may have float16 layers that this file does not show.
 MAY_BRING_FLOAT16 = (
     "load_model",
@@ -97,7 +97,7 @@ def _is_compiled_and_trained(facts: SourceFacts, wrapper: Call) -> bool:
     for call in facts.method_calls("compile"):
         compiles_with_it = any(option is wrapper for option in options(call.argument(0, "optimizer")))
         if compiles_with_it and call.given and _is_made_without_policy(facts, call.receiver):
-            trained = (option for fit in facts.method_calls(*TRAINING) for option in options(fit.receiver))
+            trained = (option for fit in facts.method_calls(*FITTING) for option in options(fit.receiver))
             if any(known is model for known in trained for model in options(call.receiver)):
                 return True
     return False

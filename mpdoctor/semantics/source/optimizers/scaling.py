@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mpdoctor.knowledge.layer_kinds import WEIGHT_LISTS
+from mpdoctor.knowledge.wrapper_api import SCALING
 from mpdoctor.program.context import Context
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.instances import class_of
@@ -25,7 +26,6 @@ from mpdoctor.semantics.source.optimizers.loss_scale_signs import is_scaled_by, 
 from mpdoctor.semantics.source.optimizers.wrappers import wrapped, wrapper_calls
 from mpdoctor.semantics.source.programs.branches import exclude_each_other
 
-SCALING = ("scale_loss", "get_scaled_loss")
 USUAL_SCALE = (2.0**15,)
 FEWEST = 64  # a smaller number that gradients are divided by may be one of batches or replicas
 # What a LossScaleOptimizer calls its scale, in any Keras.

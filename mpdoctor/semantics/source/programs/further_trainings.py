@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.training import TrainingFacts
+from mpdoctor.knowledge.api_names import FITTING
 from mpdoctor.program.events import Call
 from mpdoctor.program.mixed_precision_signs import signs_of_mixed_precision
 from mpdoctor.program.source_facts import SourceFacts
@@ -14,7 +15,6 @@ from mpdoctor.program.values import options
 from mpdoctor.semantics.source.programs.branches import exclude_each_other
 from mpdoctor.semantics.source.programs.models import is_model
 
-TRAINS = ("fit", "fit_generator", "train_on_batch")
 MOST = 5
 Place = tuple[str, int]
 
@@ -80,7 +80,7 @@ def _further(source: SourceFacts, done: list[Place], all_fits: bool) -> Iterator
 
 def _trainings(source: SourceFacts) -> list[Call]:
     """The calls in this file that train a Keras model and that the program reaches."""
-    return [call for call in source.method_calls(*TRAINS) if call.context.reached and _is_of_model(source, call)]
+    return [call for call in source.method_calls(*FITTING) if call.context.reached and _is_of_model(source, call)]
 
 
 def _is_of_model(source: SourceFacts, call: Call) -> bool:

@@ -3,6 +3,7 @@ a training does not concern them."""
 
 from __future__ import annotations
 
+from mpdoctor.knowledge.api_names import FITTING
 from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Defined
@@ -10,7 +11,8 @@ from mpdoctor.program.values import Value, options
 from mpdoctor.semantics.source.programs.tests_without_training import is_in_test_without
 
 TAKING_LOSSES = (
-    *("fit", "fit_generator", "train_on_batch", "train_step", "gradient", "apply_gradients", "minimize"),
+    *FITTING,
+    *("train_step", "gradient", "apply_gradients", "minimize"),
     *("evaluate", "evaluate_generator", "test_on_batch"),
 )
 

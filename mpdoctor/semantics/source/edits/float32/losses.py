@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from mpdoctor.facts.half_dtypes import HALF
 from mpdoctor.finding import Edit, Fix
+from mpdoctor.knowledge.api_names import PROBABILITIES
 from mpdoctor.program.context import Context
 from mpdoctor.program.dtypes.tensor_dtypes import dtype_named
 from mpdoctor.program.events import Call
@@ -23,7 +24,6 @@ from mpdoctor.semantics.source.edits.statements import line_before, line_behind
 from mpdoctor.semantics.source.layers.casts import is_cast
 from mpdoctor.semantics.source.layers.output_activations import activations_of
 from mpdoctor.semantics.source.layers.output_layers import output_layers
-from mpdoctor.semantics.source.numbers.late_casts import PROBABILITIES
 from mpdoctor.semantics.source.numbers.precision import Precision, precision_of
 from mpdoctor.semantics.source.programs.models import is_model
 from mpdoctor.semantics.wording import listed

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from mpdoctor.facts.half_dtypes import HALF
 from mpdoctor.facts.location import Location
 from mpdoctor.finding import Edit
+from mpdoctor.knowledge.api_names import CLIPPING
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.semantics.source.edits.expressions import put_around, put_behind, with_keyword
 from mpdoctor.semantics.source.edits.loops.clipped import without_clipping
@@ -18,7 +19,6 @@ from mpdoctor.semantics.source.edits.statements import passed_on
 from mpdoctor.semantics.source.optimizers.clipping import ARGUMENT
 from mpdoctor.semantics.source.optimizers.gradients import UNSCALING
 
-LIMITS = ("global_clipnorm", "clipnorm", "clipvalue")  # of Keras' optimizers, which take one of them
 WRAPPER, INNER = "LossScaleOptimizer", ("inner_optimizer", "optimizer")
 # TensorFlow's operation: what a program calls, and what keeps its argument from 0.
 KEPT_FROM_ZERO = {"SqrtGrad": ("sqrt", "1e-4"), "Log": ("log", "1e-7")}
@@ -37,7 +37,7 @@ def clipped_inside(facts: SourceFacts, applied_at: Location, made_at: Location, 
     if len(clips) != 1 or len(inner) != 1 or len(clips[0].args) != 2:
         return None
     limit, (optimizer,) = clips[0].args[1], inner
-    if not isinstance(limit, ast.Constant) or any(keyword.arg in LIMITS for keyword in optimizer.keywords):
+    if not isinstance(limit, ast.Constant) or any(keyword.arg in CLIPPING for keyword in optimizer.keywords):
         return None
     edits = (
         with_keyword(facts, location_of(facts, optimizer), ARGUMENT[called(clips[0])], ast.unparse(limit)),

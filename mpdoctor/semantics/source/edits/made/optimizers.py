@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from mpdoctor.facts.location import Location
 from mpdoctor.finding import Edit
+from mpdoctor.knowledge.wrapper_api import LOSS_SCALE_FACTOR
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.semantics.source.edits.expressions import callee_replaced, put_around, with_keyword, without_keyword
 from mpdoctor.semantics.source.edits.made.layers import called, location_of, tree_of
@@ -14,7 +15,6 @@ from mpdoctor.semantics.source.edits.names import with_import
 
 # Of a LossScaleOptimizer; without them Keras has a dynamic scale from 32768 on, doubled after 2000 finite steps.
 LEFT_TO_KERAS = ("dynamic", "initial_scale", "dynamic_growth_steps")
-FACTOR = "loss_scale_factor"  # of any optimizer of Keras 3: fixed, and without it nothing is scaled
 SMALLER = "1024.0"
 OWN = "mpdoctor.training"
 OWN_WRAPPER = f"{OWN}.LossScaleOptimizer"
@@ -31,10 +31,10 @@ def usual_scale(facts: SourceFacts, made_at: Location, smaller: float | None = N
             if keyword.arg in LEFT_TO_KERAS:
                 edit = without_keyword(facts, location_of(facts, call), keyword.arg)
                 title = f"Leave `{keyword.arg}` to Keras"
-            elif keyword.arg == FACTOR:
+            elif keyword.arg == LOSS_SCALE_FACTOR:
                 number = SMALLER if smaller is None else f"{smaller!r}"
-                edit = with_keyword(facts, location_of(facts, call), FACTOR, number)
-                title = f"Give it {FACTOR}={number}"
+                edit = with_keyword(facts, location_of(facts, call), LOSS_SCALE_FACTOR, number)
+                title = f"Give it {LOSS_SCALE_FACTOR}={number}"
             else:
                 continue
             if edit is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from mpdoctor.knowledge.api_names import FITTING
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.instances import class_of, is_call_of
 from mpdoctor.program.source_facts import SourceFacts
@@ -14,7 +15,6 @@ from mpdoctor.semantics.source.programs.data.pandas_tables import whole_table
 from mpdoctor.semantics.source.programs.models import is_model
 
 MOST_NESTED = 8
-FEEDING = ("fit", "train_on_batch", "fit_generator")
 SEQUENCES = ("keras.utils.Sequence", "keras.utils.PyDataset", "keras.utils.data_utils.Sequence")
 WIDE = ("float32", "float64")
 DATASETS = ("from_tensor_slices", "from_tensors")
@@ -71,7 +71,7 @@ class FedValue(NamedTuple):
 
 def fed_values(facts: SourceFacts) -> Iterator[FedValue]:
     """Everything that a model is trained on."""
-    for call in facts.method_calls(*FEEDING):
+    for call in facts.method_calls(*FITTING):
         if not all(is_model(option) and not _takes_itself(option, call.method) for option in options(call.receiver)):
             continue
         features, labels = call.argument(0, "x"), call.argument(1, "y")

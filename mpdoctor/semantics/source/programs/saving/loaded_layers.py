@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from mpdoctor.knowledge.api_names import public_name
+from mpdoctor.knowledge.api_names import FITTING, public_name
 from mpdoctor.program.context import Branch, Context
 from mpdoctor.program.events import Call, Operation, Write
 from mpdoctor.program.instances import class_of, is_call_of
@@ -23,11 +23,11 @@ from mpdoctor.semantics.source.layers.model_layers import (
     trainings,
 )
 from mpdoctor.semantics.source.programs.branches import exclude_each_other, happen_together
+from mpdoctor.semantics.source.programs.models import OUTPUTS
 from mpdoctor.semantics.source.programs.saving.saved_files import writers_of
 
 HALF = "mixed_float16"
-_FITTING = ("fit", "fit_generator", "train_on_batch")
-_OUTPUTS, _INPUTS = ("output", "outputs"), ("input", "inputs")
+_INPUTS = ("input", "inputs")
 _ANYWHERE = frozenset((-1,))  # where the order of the layers is not known
 _INPUT_LAYER = -2  # not among the layers of a Sequential
 
@@ -109,7 +109,7 @@ class _LoadedLayers:
             return held
         if value.name in _INPUTS:
             return self._behind(value.of) - (self._held(value.of) or frozenset())
-        return self._behind(value.of) if value.name in _OUTPUTS and self._held(value.of) is not None else None
+        return self._behind(value.of) if value.name in OUTPUTS and self._held(value.of) is not None else None
 
     def _behind(self, layer: Value) -> frozenset[int]:
         """The tensors that the output of a layer is computed from."""
@@ -194,7 +194,7 @@ class _LoadedLayers:
 
     def _settings(self, model: Call) -> Iterator[Write]:
         """The assignments of `trainable` to objects that hold layers with weights of the loaded model."""
-        trained = [call.order for call in self._facts.method_calls(*_FITTING) if model in options(call.receiver)]
+        trained = [call.order for call in self._facts.method_calls(*FITTING) if model in options(call.receiver)]
         for write in self._facts.writes:
             is_before = not trained or write.order < max(trained)
             if write.name != "trainable" or not is_before or self._load not in walk(write.of):
