@@ -133,7 +133,7 @@ def _edit(settings: Settings, wishes: Wishes, output: Output, choice: Choice, qu
 
 
 def _sentence_on_edits(outcome: Fixed, wishes: Wishes, would: str) -> str:
-    from mpdoctor.reporters.text.style import count
+    from mpdoctor.facts.written_numbers import count
 
     number = sum(outcome.counts.values())
     done = "answered with an ignore comment" if wishes.add_ignores else "fixed"
@@ -186,9 +186,9 @@ def _baseline(path: Path | None) -> Baseline | None:
 
 
 def _write_baseline(baseline: Baseline, path: Path) -> None:
+    from mpdoctor.facts.written_numbers import count
     from mpdoctor.fixes.baseline import json_from_baseline
     from mpdoctor.project.regular_files import write_text
-    from mpdoctor.reporters.text.style import count
 
     try:
         write_text(path, json_from_baseline(baseline))
@@ -198,7 +198,7 @@ def _write_baseline(baseline: Baseline, path: Path) -> None:
 
 
 def _tell_of_gone(baseline: Baseline, path: Path | None) -> None:
-    from mpdoctor.reporters.text.style import count
+    from mpdoctor.facts.written_numbers import count
 
     gone = baseline.gone
     if not gone:

@@ -12,3 +12,8 @@ def number_text(value: float) -> str:
     """A loss, a loss scale, a count: 0.0427, 32768, 2.91e-11, inf. Without commas, as code has the loss scale."""
     is_whole = abs(value) < 1e7 and (abs(value) >= 999.5 or value == int(value))
     return str(round(value)) if is_whole else f"{value:.3g}"
+
+
+def count(number: int, noun: str) -> str:
+    """A number of things: "1 step", "2 steps"."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

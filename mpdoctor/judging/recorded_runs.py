@@ -12,6 +12,7 @@ from mpdoctor import __version__
 from mpdoctor.facts.half_dtypes import LOST_SCALE
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.versions import Keras, KerasPackage
+from mpdoctor.facts.written_numbers import count
 from mpdoctor.finding import Diagnosis, Finding, RecordedRun, Severity, Stage, TargetReport, Verdict
 from mpdoctor.judging.shown_findings import presented, rule_summaries
 from mpdoctor.recorded.run_facts import RunEvent, RunSeries, StepsRow
@@ -64,7 +65,7 @@ def judged(series: RunSeries) -> RecordedRun:
 def verdict_from_series(series: RunSeries) -> tuple[Verdict, str]:
     """The verdict and, in words, the numbers that it rests on: what counts is how the run stands at its end."""
     if series.steps < FEWEST_STEPS:
-        return Verdict.INCONCLUSIVE, f"only {_count(series.steps, 'step')} recorded, {FEWEST_STEPS} are needed"
+        return Verdict.INCONCLUSIVE, f"only {count(series.steps, 'step')} recorded, {FEWEST_STEPS} are needed"
     last, lost = series.rows[-1], _skipped_at_end(series.rows)
     if lost >= FEWEST_SKIPS:
         since = f"the last {lost:,} of {series.steps:,} steps were skipped"
@@ -183,7 +184,3 @@ def _help(event: RunEvent) -> str:
         "Train with LossScaleMonitor(keep_batch=True): it keeps the batch that fails, and "
         "`mpdoctor check --from-run` trains on it and tries float32."
     )
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -9,11 +9,12 @@ from statistics import median
 
 from mpdoctor.compared import Compared, PolicyRun
 from mpdoctor.facts.machine.devices import TF32
+from mpdoctor.facts.written_numbers import count
 from mpdoctor.finding import Severity, Verdict
 from mpdoctor.reporters.compared.layer_times import layer_times
 from mpdoctor.reporters.compared.rows import cast_share, share_text, time_text
 from mpdoctor.reporters.compared.slower_operations import profiles_of, slower_operations, times_by_kind
-from mpdoctor.reporters.text.style import Style, count
+from mpdoctor.reporters.text.style import Style
 
 _NOTHING_LEARNED = (Verdict.COLLAPSING, Verdict.STUCK, Verdict.NOT_FINITE, Verdict.NO_UPDATE)
 MUCH_BETWEEN = 0.3  # of a step's time

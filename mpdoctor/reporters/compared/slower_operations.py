@@ -8,8 +8,8 @@ from statistics import median
 
 from mpdoctor.compared import Compared, PolicyRun
 from mpdoctor.facts.examination import ProfileFacts
+from mpdoctor.facts.written_numbers import count
 from mpdoctor.reporters.compared.rows import time_text
-from mpdoctor.reporters.text.style import count
 
 MOST_NAMED = 4
 MUCH = 0.1  # of the time by which all operations together take longer

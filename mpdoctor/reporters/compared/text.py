@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from itertools import groupby
 
 from mpdoctor.compared import Compared
+from mpdoctor.facts.written_numbers import count
 from mpdoctor.reporters.compared.reasons import headline, reasons_from_compared
 from mpdoctor.reporters.compared.rows import rows_from_compared
-from mpdoctor.reporters.text.style import READABLE, Style, count
+from mpdoctor.reporters.text.style import READABLE, Style
 
 BOLD, PLAIN = "\x1b[1m", "\x1b[0m"
 

@@ -7,23 +7,20 @@ the style by their hashes, so that nothing else runs, whatever a layer is called
 
 from __future__ import annotations
 
-import base64
 import functools
-import hashlib
 from collections.abc import Iterable
-from pathlib import Path
-from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment
 from markupsafe import Markup
 
-from mpdoctor.facts.written_numbers import magnitude_text, number_text
+from mpdoctor.facts.written_numbers import count, magnitude_text, number_text
 from mpdoctor.finding import Diagnosis, Finding, Severity
 from mpdoctor.reporters.html import plot
 from mpdoctor.reporters.html.colours import coloured
 from mpdoctor.reporters.html.grouping import NOWHERE, groups_from_findings
+from mpdoctor.reporters.html.page_parts import hash_of, prose, source, templates
 from mpdoctor.reporters.markdown.sections import markdown_from_finding
-from mpdoctor.reporters.printable import place_text, shortened, visible
+from mpdoctor.reporters.printable import place_text, shortened
 from mpdoctor.reporters.reading_order import weightiest_first
 from mpdoctor.reporters.terminal.drawing import drawn
 from mpdoctor.reporters.terminal.graphs import paragraphs_from_graphs
@@ -44,14 +41,13 @@ from mpdoctor.reporters.text import (
 )
 from mpdoctor.reporters.text.findings import pages_from_rules
 from mpdoctor.reporters.text.operations import numbers_at
-from mpdoctor.reporters.text.style import Style, count, parts_from_prose
+from mpdoctor.reporters.text.style import Style
 
-TEMPLATES = Path(__file__).parent / "templates"
 LONGEST_PROSE = 1500
 
 
 def render(diagnosis: Diagnosis) -> str:
-    style, script = (_source(name) for name in ("style.css", "page.js"))
+    style, script = (source(name) for name in ("style.css", "page.js"))
     look = Style()
     diagnosis = weightiest_first(diagnosis)
     page = _templates().get_template("report.html")
@@ -66,8 +62,8 @@ def render(diagnosis: Diagnosis) -> str:
         runs=drawn(paragraphs_from_runs(diagnosis, TerminalLook(look.width, look.blocks)), look.width),
         style=Markup(style),
         script=Markup(script),
-        style_hash=_hash(style),
-        script_hash=_hash(script),
+        style_hash=hash_of(style),
+        script_hash=hash_of(script),
     )
 
 
@@ -92,15 +88,8 @@ def _sections(diagnosis: Diagnosis) -> list[tuple[str, str, str]]:
 
 @functools.cache
 def _templates() -> Environment:
-    templates = Environment(
-        loader=FileSystemLoader(TEMPLATES),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        finalize=_shown,
-    )
-    templates.globals.update(
+    pages = templates()
+    pages.globals.update(
         Severity=Severity,
         checklist=checklist.checklist_from_diagnosis,
         count=count,
@@ -123,18 +112,12 @@ def _templates() -> Environment:
         second_training=second_training,
         mood_of_verdict=headline.mood_of_verdict,
     )
-    templates.filters.update(prose=_prose, share=lambda value: f"{value:.0%}" if value == value else "nan")
-    return templates
-
-
-def _shown(value: Any) -> Any:
-    """Whatever the page shows: nothing hidden in it stays hidden."""
-    return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+    pages.filters.update(prose=_prose, share=lambda value: f"{value:.0%}" if value == value else "nan")
+    return pages
 
 
 def _prose(text: str) -> Markup:
-    parts = parts_from_prose(visible(shortened(text, LONGEST_PROSE)))
-    return Markup("").join(Markup("<code>{}</code>").format(part) if is_code else part for is_code, part in parts)
+    return prose(shortened(text, LONGEST_PROSE))
 
 
 class _Anchors:
@@ -145,11 +128,3 @@ class _Anchors:
 
     def of(self, finding: Finding) -> str:
         return f"finding-{self._numbers[id(finding)]}"
-
-
-def _source(name: str) -> str:
-    return (TEMPLATES / name).read_text(encoding="utf-8")
-
-
-def _hash(source: str) -> str:
-    return "sha256-" + base64.b64encode(hashlib.sha256(source.encode("utf-8")).digest()).decode("ascii")

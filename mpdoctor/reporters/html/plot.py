@@ -14,6 +14,7 @@ from mpdoctor.facts.frozen import dataclass
 from mpdoctor.facts.half_dtypes import FLOAT16_LIMIT
 from mpdoctor.facts.training import StepFacts, TensorFacts
 from mpdoctor.facts.written_numbers import number_text
+from mpdoctor.reporters.text.plot import power_from_scale
 
 WIDTH, HEIGHT, MARGIN = 1000, 180, 12
 MOST_TICKS = 5
@@ -56,7 +57,7 @@ class Course:
 
 def course_of_scale(steps: Sequence[StepFacts]) -> Course | None:
     """The loss scale on an axis of powers of two; a scale of 0 lies at the bottom. None without a finite scale."""
-    powers = [_power(step.loss_scale) for step in steps]
+    powers = [power_from_scale(step.loss_scale) for step in steps]
     finite = [power for power in powers if power is not None and math.isfinite(power)]
     if not finite:
         return None
@@ -175,11 +176,3 @@ def _powers_between(low: int, high: int) -> list[float]:
         powers = {power for power in powers if power in (low, high) or abs(power) >= step / 2} | {0}
     close = {power for power in powers if power != low and power - low < step / 2}
     return sorted(powers - close)
-
-
-def _power(scale: float | None) -> float | None:
-    if scale is None or math.isnan(scale) or scale < 0:
-        return None
-    if scale == 0:
-        return -math.inf
-    return math.inf if math.isinf(scale) else math.log2(scale)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mpdoctor.facts.model import ModelFacts
+from mpdoctor.facts.written_numbers import count
 from mpdoctor.finding import Diagnosis, Finding, Severity
 from mpdoctor.reporters.markdown.escaping import block, code, folded, prose, table
 from mpdoctor.reporters.printable import place_text
@@ -18,7 +19,7 @@ from mpdoctor.reporters.text.environment import rows_from_environment
 from mpdoctor.reporters.text.excerpts import lines_from_finding
 from mpdoctor.reporters.text.findings import also_seen, further_layers
 from mpdoctor.reporters.text.layers import ByLayer, LayerRow, findings_by_layer, in_dtypes, rows_from_model
-from mpdoctor.reporters.text.style import Style, count
+from mpdoctor.reporters.text.style import Style
 
 MOST_FINDINGS = 25
 MOST_OPEN_LAYERS = 12

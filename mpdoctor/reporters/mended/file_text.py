@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from mpdoctor.facts.saved.file import SAMPLES
+from mpdoctor.facts.written_numbers import count
 from mpdoctor.mended_file import ChangedLayer, MendedFile, MovedOutput
 from mpdoctor.reporters.mended.text import (
     BOLD,
@@ -19,7 +20,7 @@ from mpdoctor.reporters.mended.text import (
     what_remains,
     wrapped,
 )
-from mpdoctor.reporters.text.style import Style, count
+from mpdoctor.reporters.text.style import Style
 
 
 def render(mended: MendedFile, *, width: int = 80, color: bool = False, blocks: bool = True) -> str:

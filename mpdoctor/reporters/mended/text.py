@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterable, Iterator
 
 from mpdoctor.facts.half_dtypes import HALF, MIXED
 from mpdoctor.facts.layer import LayerFacts
-from mpdoctor.facts.written_numbers import number_text
+from mpdoctor.facts.written_numbers import count, number_text
 from mpdoctor.finding import Diagnosis, Finding, Severity, Verdict
 from mpdoctor.mended import Mended, NeededEdit
 from mpdoctor.reporters.printable import place_text
-from mpdoctor.reporters.text.style import Style, count
+from mpdoctor.reporters.text.style import Style
 from mpdoctor.reporters.text.training import course_of_loss
 
 ESCAPE = "\x1b"

@@ -9,11 +9,11 @@ from rich.text import Text
 
 from mpdoctor.facts.half_dtypes import HALF
 from mpdoctor.facts.saved.graph import SavedGraphFacts, SignatureFacts, TensorSpecFacts
+from mpdoctor.facts.written_numbers import count
 from mpdoctor.finding import Diagnosis
 from mpdoctor.knowledge.op_lists import EVER_ALLOWED, EVER_DENIED
-from mpdoctor.reporters.terminal.style import Paragraph, Style, count, indented, labelled
+from mpdoctor.reporters.terminal.style import Paragraph, Style, indented, line
 
-LABEL = 12
 MOST_SIGNATURES = 3
 MOST_TENSORS = 4
 MOST_OPS = 6
@@ -42,7 +42,7 @@ def paragraph_from_graph(graph: SavedGraphFacts, look: Style) -> Paragraph:
 
 
 def _line(label: str, text: str) -> RenderableType:
-    return labelled(label, Text(text, overflow="fold"), wide=LABEL)
+    return line(label, Text(text, overflow="fold"))
 
 
 def _signatures(signatures: tuple[SignatureFacts, ...], look: Style) -> Iterable[RenderableType]:

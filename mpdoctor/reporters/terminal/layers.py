@@ -9,8 +9,9 @@ from rich.text import Text
 
 from mpdoctor.facts.layer import LayerFacts
 from mpdoctor.facts.model import ModelFacts
+from mpdoctor.facts.written_numbers import count
 from mpdoctor.finding import Diagnosis
-from mpdoctor.reporters.terminal.style import Paragraph, Style, count, indented, left_out
+from mpdoctor.reporters.terminal.style import Paragraph, Style, indented, left_out
 
 MOST_ROWS = 12
 MOST_MODELS = 20

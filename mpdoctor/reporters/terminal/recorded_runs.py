@@ -8,14 +8,13 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from mpdoctor.facts.half_dtypes import FLOAT16_LIMIT
-from mpdoctor.facts.written_numbers import magnitude_text, number_text
+from mpdoctor.facts.written_numbers import count, magnitude_text, number_text
 from mpdoctor.finding import Diagnosis, RecordedRun
 from mpdoctor.recorded.run_facts import MeasuredPart, RunEvent, RunSeries, StepsRow
-from mpdoctor.reporters.terminal.style import MOOD_STYLES, Paragraph, Style, count, indented, labelled
+from mpdoctor.reporters.terminal.scale_plot import lines_from_scales, marks_under
+from mpdoctor.reporters.terminal.style import LABEL, MOOD_STYLES, Paragraph, Style, indented, labelled, line
 from mpdoctor.reporters.text.headline import mood_of_verdict
-from mpdoctor.reporters.text.plot import rows_from_scales
 
-LABEL = 12
 WIDEST = 60
 MOST_EVENTS = 12
 MOST_MEASURED = 3
@@ -70,19 +69,10 @@ def _course(series: RunSeries, look: Style) -> Paragraph:
     if low < min(first, last) or high > max(first, last):
         course += f", from {number_text(low)} to {number_text(high)} on the way"
     columns = columns_from_rows(series.rows, min(WIDEST, look.width - 14))
-    drawn, labels = rows_from_scales([column.scale for column in columns], look.blocks)
     bad = [column.skipped > MARKED_FROM * column.steps for column in columns]
-    axis = look.sign("┤", "|")
-    lines: Paragraph = [_line("loss scale", course)]
-    for label, row in zip(labels, drawn, strict=True):
-        line = Text.assemble((f"{label:>{LABEL - 2}} {axis if label else look.sign('│', '|')}", "dim"), no_wrap=True)
-        for character, is_bad in zip(row, bad, strict=True):
-            line.append(character, style="red" if is_bad else "green")
-        lines.append(indented(line))
-    if any(bad):
-        marks = "".join(look.sign("✗", "x") if is_bad else " " for is_bad in bad)
-        lines.append(labelled("", Text(marks, style="red", no_wrap=True), wide=LABEL))
-    return lines
+    scales = [column.scale for column in columns]
+    marks = [line("", marks_under(bad, look))] if any(bad) else []
+    return [_line("loss scale", course), *lines_from_scales(scales, bad, look), *marks]
 
 
 def columns_from_rows(rows: tuple[StepsRow, ...], widest: int) -> list[StepsRow]:
@@ -179,4 +169,4 @@ def _event(event: RunEvent, series: RunSeries) -> str:
 
 
 def _line(label: str, text: str) -> RenderableType:
-    return labelled(label, Text(text, overflow="fold"), wide=LABEL)
+    return line(label, Text(text, overflow="fold"))

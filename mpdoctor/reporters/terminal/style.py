@@ -13,26 +13,17 @@ from rich.table import Table
 from rich.text import Text
 
 from mpdoctor.facts.frozen import dataclass
+from mpdoctor.facts.written_numbers import count
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.reporters.printable import shortened, visible
 from mpdoctor.reporters.text.headline import Mood
-from mpdoctor.reporters.text.style import READABLE, count
+from mpdoctor.reporters.text.style import READABLE
 from mpdoctor.reporters.text.style import Style as Plain
-
-__all__ = [
-    "MOOD_STYLES",
-    "SEVERITY_STYLES",
-    "Paragraph",
-    "Style",
-    "count",
-    "indented",
-    "labelled",
-    "left_out",
-]  # fmt: skip
 
 Paragraph = list[RenderableType]
 
 LONGEST_MESSAGE = 700
+LABEL = 12  # columns
 
 SEVERITY_STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow", Severity.INFO: "bold blue"}
 MOOD_STYLES = {Mood.GOOD: "bold green", Mood.DOUBT: "bold yellow", Mood.BAD: "bold red"}
@@ -82,3 +73,8 @@ def labelled(
     grid.add_column(overflow="fold")
     grid.add_row(Text(label, style=style), content)
     return indented(Constrain(grid, most), by)
+
+
+def line(label: str, content: Text) -> Padding:
+    """A label in its column, and what it says."""
+    return labelled(label, content, wide=LABEL)

@@ -12,9 +12,10 @@ from rich.text import Text
 from mpdoctor.facts.training import TrainingFacts
 from mpdoctor.facts.written_numbers import number_text
 from mpdoctor.finding import Probe
-from mpdoctor.reporters.terminal.style import MOOD_STYLES, Paragraph, Style, indented, labelled
+from mpdoctor.reporters.terminal.scale_plot import lines_from_scales, marks_under
+from mpdoctor.reporters.terminal.style import LABEL, MOOD_STYLES, Paragraph, Style, indented, labelled, line
 from mpdoctor.reporters.text.headline import GOOD, OPEN, mood_of_verdict
-from mpdoctor.reporters.text.plot import columns_from_steps, rows_from_scales, sparkline
+from mpdoctor.reporters.text.plot import columns_from_steps, sparkline
 from mpdoctor.reporters.text.reference import lines as lines_from_reference
 from mpdoctor.reporters.text.second_training import AFTER, BEFORE, compared, what_was_changed, why_not_tried
 from mpdoctor.reporters.text.training import (
@@ -26,7 +27,6 @@ from mpdoctor.reporters.text.training import (
     skipped_steps,
 )
 
-LABEL = 12
 SPARK = 30
 
 
@@ -36,15 +36,15 @@ def paragraph_from_probe(probe: Probe, look: Style, *, short: bool) -> Paragraph
     lines: Paragraph = [] if short and probe.verdict in GOOD else [_heading(probe, look)]
     lines.append(indented(Text(circumstances(training, look, without_steps=not lines), style="dim", overflow="fold")))
     if training.data == "synthetic":
-        lines.append(_line("made up", Text(made_up(training, look), overflow="fold")))
+        lines.append(line("made up", Text(made_up(training, look), overflow="fold")))
     lines += _loss_scale(probe, look)
-    lines += [_line("replica", Text(text, overflow="fold")) for text in failing_replicas(training, look)]
+    lines += [line("replica", Text(text, overflow="fold")) for text in failing_replicas(training, look)]
     lines += _loss(training, look)
     grew = magnitudes(training, look)
     if grew:
         label, text = grew
-        lines.append(_line(label, Text(text, overflow="fold")))
-    lines += [_line(label, Text(text, overflow="fold")) for label, text in lines_from_reference(training, look)]
+        lines.append(line(label, Text(text, overflow="fold")))
+    lines += [line(label, Text(text, overflow="fold")) for label, text in lines_from_reference(training, look)]
     lines += _second_training(probe, look)
     if probe.advice:
         lines.append(indented(look.prose(probe.advice, style="italic")))
@@ -58,7 +58,7 @@ def _second_training(probe: Probe, look: Style) -> Paragraph:
     if second is None:
         return []
     if probe.second is None:
-        return [_line("once more", Text(why_not_tried(second, look), overflow="fold"))]
+        return [line("once more", Text(why_not_tried(second, look), overflow="fold"))]
     table = Table.grid(padding=(0, 3, 0, 0))
     for _ in range(3):
         table.add_column(overflow="fold")
@@ -66,7 +66,7 @@ def _second_training(probe: Probe, look: Style) -> Paragraph:
     for row in compared(probe, look):
         table.add_row(Text(row.what, style="dim"), row.before, row.after)
     return [
-        _line("once more", Text(what_was_changed(second, look), overflow="fold")),
+        line("once more", Text(what_was_changed(second, look), overflow="fold")),
         Padding(table, (0, 0, 0, LABEL + 2)),
     ]
 
@@ -80,10 +80,6 @@ def _heading(probe: Probe, look: Style) -> RenderableType:
     return labelled(f"{activity} of {look.name(name, 40)} " if name else f"{activity} ", verdict, style="bold", by=0)
 
 
-def _line(label: str, content: Text) -> RenderableType:
-    return labelled(label, content, wide=LABEL)
-
-
 def _loss_scale(probe: Probe, look: Style) -> Paragraph:
     skipped = skipped_steps(probe.training, look)
     scales = [step.loss_scale for step in probe.training.steps]
@@ -91,10 +87,10 @@ def _loss_scale(probe: Probe, look: Style) -> Paragraph:
     lines: Paragraph
     if not known:
         needed = scales and probe.training.policy in ("mixed_float16", "float16")
-        lines = [_line("loss scale", Text(_without_scale(probe.training)))] if needed else []
+        lines = [line("loss scale", Text(_without_scale(probe.training)))] if needed else []
     elif all(scale == known[0] for scale in known):
         fixed = ", fixed" if probe.training.dynamic is False or probe.training.uses_loss_scale_factor else ""
-        lines = [_line("loss scale", Text(f"{number_text(known[0])} throughout{fixed}"))]
+        lines = [line("loss scale", Text(f"{number_text(known[0])} throughout{fixed}"))]
     else:
         return _moving_scale(probe, look, scales, known, skipped)
     return [*lines, *_skips(skipped)]
@@ -112,12 +108,12 @@ def _moving_scale(probe: Probe, look: Style, scales: list[float | None], known: 
     if probe.verdict in (*GOOD, *OPEN) and all(scale > 0 and math.isfinite(scale) for scale in known):
         powers = [math.log2(scale) if scale else None for scale in scales]
         spark = sparkline(powers, SPARK, look.blocks)
-        return [_line("loss scale", Text.assemble(f"{course}  ", (spark, "blue"))), *_skips(skipped)]
-    return [_line("loss scale", Text(course)), *_plot(probe.training, look), *_skips(skipped, label="")]
+        return [line("loss scale", Text.assemble(f"{course}  ", (spark, "blue"))), *_skips(skipped)]
+    return [line("loss scale", Text(course)), *_plot(probe.training, look), *_skips(skipped, label="")]
 
 
 def _skips(skipped: str, label: str = "skipped") -> Paragraph:
-    return [_line(label, Text(skipped, overflow="fold"))] if skipped else []
+    return [line(label, Text(skipped, overflow="fold"))] if skipped else []
 
 
 def _plot(training: TrainingFacts, look: Style) -> Paragraph:
@@ -125,17 +121,8 @@ def _plot(training: TrainingFacts, look: Style) -> Paragraph:
     widest = min(60, look.width - 14)
     columns = columns_from_steps(len(training.steps), widest)
     skipped = [any(not training.steps[step].applied for step in steps) for steps in columns]
-    rows, labels = rows_from_scales([training.steps[steps[-1]].loss_scale for steps in columns], look.blocks)
-    axis = look.sign("┤", "|")
-    lines: Paragraph = []
-    for label, row in zip(labels, rows, strict=True):
-        line = Text.assemble((f"{label:>{LABEL - 2}} {axis if label else look.sign('│', '|')}", "dim"), no_wrap=True)
-        for character, bad in zip(row, skipped, strict=True):
-            line.append(character, style="red" if bad else "green")
-        lines.append(indented(line))
-    marks = "".join(look.sign("✗", "x") if bad else " " for bad in skipped)
-    lines.append(_line("skipped", Text(marks, style="red", no_wrap=True)))
-    return lines
+    scales = [training.steps[steps[-1]].loss_scale for steps in columns]
+    return [*lines_from_scales(scales, skipped, look), line("skipped", marks_under(skipped, look))]
 
 
 def _loss(training: TrainingFacts, look: Style) -> Paragraph:
@@ -144,4 +131,4 @@ def _loss(training: TrainingFacts, look: Style) -> Paragraph:
     spark = sparkline(losses, SPARK, look.blocks) if look.arrow in course else ""
     if not course:
         return []
-    return [_line("loss", Text.assemble(f"{course}  ", (spark, "blue")) if spark else Text(course))]
+    return [line("loss", Text.assemble(f"{course}  ", (spark, "blue")) if spark else Text(course))]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from mpdoctor.facts.frozen import dataclass
+from mpdoctor.facts.written_numbers import count
 from mpdoctor.finding import Diagnosis, Severity, Verdict
 from mpdoctor.reporters.text.headline import Mood, mood_of_verdict
 from mpdoctor.reporters.text.layers import in_dtypes
-from mpdoctor.reporters.text.style import Style, count
+from mpdoctor.reporters.text.style import Style
 
 STAGES = {"source": "Source", "model": "Model", "training": "Training"}
 NOTHING = "nothing found"

@@ -10,10 +10,10 @@ from pathlib import PurePath
 from mpdoctor.facts.frozen import dataclass
 from mpdoctor.facts.half_dtypes import HALF
 from mpdoctor.facts.training import TrainingFacts
-from mpdoctor.facts.written_numbers import number_text
+from mpdoctor.facts.written_numbers import count, number_text
 from mpdoctor.finding import Diagnosis, Finding, Probe, Severity, TargetReport, Verdict
 from mpdoctor.reporters.text.reference import fidelity_in_words
-from mpdoctor.reporters.text.style import Style, count
+from mpdoctor.reporters.text.style import Style
 
 GOOD, OPEN = (Verdict.HEALTHY, Verdict.SETTLING), (Verdict.INCONCLUSIVE,)
 LONGEST_PLACE = 40

@@ -8,8 +8,9 @@ from collections.abc import Iterable, Mapping
 from mpdoctor.facts.frozen import dataclass
 from mpdoctor.facts.layer import LayerFacts
 from mpdoctor.facts.model import ModelFacts
+from mpdoctor.facts.written_numbers import count
 from mpdoctor.finding import Diagnosis, Finding
-from mpdoctor.reporters.text.style import Style, count
+from mpdoctor.reporters.text.style import Style
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,7 @@ def rows_from_scales(scales: Sequence[float | None], blocks: bool) -> tuple[list
     """A filled curve of powers of two, top row first, with the label of each row ("2^15", …).
 
     A scale of 0 is drawn as `0` on the ground, inf as `∞` at the top; a missing one or NaN leaves a gap."""
-    powers = [_power(scale) for scale in scales]
+    powers = [power_from_scale(scale) for scale in scales]
     finite = [power for power in powers if power is not None and math.isfinite(power)]
     low, high = (min(finite), max(finite)) if finite else (0.0, 0.0)
     rows = ROWS if high > low else 1
@@ -66,7 +66,8 @@ def rows_from_scales(scales: Sequence[float | None], blocks: bool) -> tuple[list
     return grid, labels
 
 
-def _power(scale: float | None) -> float | None:
+def power_from_scale(scale: float | None) -> float | None:
+    """The power of 2 that a loss scale is; None where it is no scale."""
     if scale is None or math.isnan(scale) or scale < 0:
         return None
     if scale == 0:

@@ -49,10 +49,6 @@ class Style:
         return ", ".join(shown) + (f" and {left} more" if left else "")
 
 
-def count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
 def parts_from_prose(text: str) -> list[tuple[bool, str]]:
     """(whether it stands between backticks and is code, text), in order, the backticks left out."""
     parts = []

@@ -7,8 +7,9 @@ from collections import Counter
 from collections.abc import Sequence
 
 from mpdoctor.facts.machine.environment import CHOSEN, RUN_AS
+from mpdoctor.facts.written_numbers import count
 from mpdoctor.finding import Diagnosis, Stage, TargetReport
-from mpdoctor.reporters.text.style import Style, count
+from mpdoctor.reporters.text.style import Style
 
 LONGEST_REASON = 300
 MOST_REASONS = 2

@@ -6,8 +6,8 @@ import math
 from collections import Counter
 
 from mpdoctor.facts.training import PredictionFacts, TensorFacts, TrainingFacts
-from mpdoctor.facts.written_numbers import magnitude_text, number_text
-from mpdoctor.reporters.text.style import Style, count
+from mpdoctor.facts.written_numbers import count, magnitude_text, number_text
+from mpdoctor.reporters.text.style import Style
 
 ENDED = {"budget": "the time of --budget was spent", "script": "the script's own loop ended there"}
 

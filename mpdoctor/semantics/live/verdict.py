@@ -6,6 +6,7 @@ import math
 
 from mpdoctor.facts.half_dtypes import LOST_SCALE
 from mpdoctor.facts.training import OperationFacts, StepFacts, TrainingFacts
+from mpdoctor.facts.written_numbers import count
 from mpdoctor.finding import Probe, Verdict
 from mpdoctor.semantics.live.verdict_meanings import (
     FEWEST_STEPS,
@@ -50,7 +51,7 @@ def _too_little_seen(training: TrainingFacts, not_finite: str) -> tuple[Verdict,
     if len(training.steps) < FEWEST_STEPS and not not_finite:
         return (
             Verdict.INCONCLUSIVE,
-            f"only {_count(len(training.steps), 'step')} seen, {FEWEST_STEPS} are needed: "
+            f"only {count(len(training.steps), 'step')} seen, {FEWEST_STEPS} are needed: "
             f"{_how_to_get_more(training, FEWEST_STEPS)}",
         )
     return None
@@ -106,8 +107,8 @@ def _but_its_loss_grew(training: TrainingFacts) -> str:
 
 def _late_steps(training: TrainingFacts) -> tuple[StepFacts, ...]:
     """The steps in the last third of the training."""
-    count = len(training.steps)
-    return training.steps[count - count // 3 :]
+    number = len(training.steps)
+    return training.steps[number - number // 3 :]
 
 
 def _late_skips(training: TrainingFacts) -> int:
@@ -124,7 +125,7 @@ def fallen_scale(training: TrainingFacts) -> float | None:
 def _never_settled(training: TrainingFacts) -> tuple[Verdict, str]:
     """The verdict on a training that skipped every step of its last third."""
     last = training.steps[-1].loss_scale or 0.0
-    skipped = _count(sum(not step.applied for step in training.steps), "step")
+    skipped = count(sum(not step.applied for step in training.steps), "step")
     if training.dynamic is False:
         return Verdict.STUCK, f"{skipped} skipped at the fixed loss scale of {last:g}"
     if training.floor is not None and last <= training.floor:
@@ -188,7 +189,7 @@ def _overflowing(training: TrainingFacts, late: bool) -> str:
 
 
 def _gradients_leave_float16(training: TrainingFacts) -> str:
-    skipped = _count(sum(not step.applied for step in training.steps), "step")
+    skipped = count(sum(not step.applied for step in training.steps), "step")
     own = _script_steps_clause(training) if loses_its_own_steps(training) else ""
     if training.floor is not None:
         at_floor = len(skips_beyond_float16(training))
@@ -200,8 +201,8 @@ def _skipped_so_far(training: TrainingFacts) -> str:
     first = first_applied(training) or 0
     skipped = sum(not step.applied for step in training.steps[first:])
     if not skipped:
-        return f"{_count(first, 'step')} skipped before the first one was applied"
-    return f"{_count(skipped, 'step')} skipped since the first applied one"
+        return f"{count(first, 'step')} skipped before the first one was applied"
+    return f"{count(skipped, 'step')} skipped since the first applied one"
 
 
 def _script_steps_clause(training: TrainingFacts) -> str:
@@ -229,9 +230,9 @@ def _reached_infinity(steps: tuple[StepFacts, ...]) -> bool:
 def _settled_after(steps: tuple[StepFacts, ...]) -> str:
     skipped = sum(not step.applied for step in steps)
     if not skipped:
-        return f"{_count(len(steps), 'step')}, none skipped"
+        return f"{count(len(steps), 'step')}, none skipped"
     last = max(number for number, step in enumerate(steps, 1) if not step.applied)
-    return f"{_count(skipped, 'step')} skipped until the loss scale had settled after step {last}"
+    return f"{count(skipped, 'step')} skipped until the loss scale had settled after step {last}"
 
 
 def _fits_no_scale(training: TrainingFacts) -> bool:
@@ -274,7 +275,3 @@ def _advice(training: TrainingFacts, verdict: Verdict) -> str:
     if verdict is Verdict.COLLAPSING and training.floor is None:
         return "A floor would have kept the loss scale at 1, but the steps would still be skipped."
     return ""
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
