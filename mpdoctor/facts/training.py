@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from mpdoctor.facts.causes.culprits import CulpritFacts, GradientCulpritFacts, TensorFacts
+from mpdoctor.facts.causes.culprits import CulpritFacts, GradientCulpritFacts, TensorFacts, broken_operation
 from mpdoctor.facts.causes.growth import GrowthFacts
 from mpdoctor.facts.causes.hidden_overflow import HiddenOverflowFacts
 from mpdoctor.facts.causes.operations import UNCOUNTABLE, NamedOperand, OperationFacts, excuse_of
@@ -210,8 +210,7 @@ class TrainingFacts:
     @property
     def broken_operation(self) -> OperationFacts | None:
         """The operation that made the first number that was not finite, wherever that was."""
-        found = self.culprit or self.gradient_culprit
-        return self.loss_culprit if found is None else found.operation
+        return broken_operation(self.culprit, self.gradient_culprit, self.loss_culprit)
 
     @property
     def broken_by_device(self) -> bool:

@@ -1,8 +1,8 @@
-"""A layer call in progress, and its path in the model."""
+"""The layer calls in progress, and their paths in the model."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 if TYPE_CHECKING:
     from mpdoctor.examiner.keras.adapter import KerasLayer
@@ -22,3 +22,25 @@ class OpenCall:
             names.append(call.layer.name)
             call = call.parent
         return "/".join(reversed(names))
+
+
+Call = TypeVar("Call", bound=OpenCall)
+
+
+class OpenCalls(Generic[Call]):
+    """The calls that are under way, each inside of the one before."""
+
+    def __init__(self) -> None:
+        self._calls: list[Call] = []
+
+    @property
+    def innermost(self) -> Call | None:
+        return self._calls[-1] if self._calls else None
+
+    def begin(self, call: Call) -> None:
+        self._calls.append(call)
+
+    def end(self, call: Call) -> None:
+        """Forget the call, and those inside it that raised."""
+        while self._calls and self._calls.pop() is not call:
+            pass

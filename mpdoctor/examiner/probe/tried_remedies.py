@@ -10,8 +10,8 @@ from mpdoctor.examiner.replay.variable_snapshot import snapshot_of_variables
 from mpdoctor.examiner.trials.one_trial import Case, TrialRunner
 from mpdoctor.examiner.trials.remedy_trials import RemedyTrials, Sickness
 from mpdoctor.examiner.trials.smaller_scale import smaller_scale
+from mpdoctor.facts.causes.culprits import broken_operation
 from mpdoctor.facts.remedies import RemedyFacts
-from mpdoctor.facts.training import OperationFacts
 from mpdoctor.knowledge.op_lists import READING_WEIGHTS
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def _may_be_precision(observed: ObservedOptimizer) -> bool:
     gradient = observed.gradient_culprit
     if gradient is not None and not (gradient.without_scale or _tells_without_scale(observed)):
         return False
-    operation = _operation(observed)
+    operation = broken_operation(observed.culprit, observed.gradient_culprit, observed.loss_culprit)
     return operation is not None and not (
         operation.given in ("data", "labels") or operation.name in READING_WEIGHTS or operation.only_on_this_device
     )
@@ -121,8 +121,3 @@ def _tells_without_scale(observed: ObservedOptimizer) -> bool:
     gradient = observed.gradient_culprit
     unknown = gradient is not None and gradient.without_scale is None
     return unknown and observed.failing is not None and observed.can_set_scale
-
-
-def _operation(observed: ObservedOptimizer) -> OperationFacts | None:
-    found = observed.culprit or observed.gradient_culprit
-    return observed.loss_culprit if found is None else found.operation

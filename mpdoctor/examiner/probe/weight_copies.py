@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Iterator
 
 import tensorflow as tf
 
+from mpdoctor.examiner.replay.variable_snapshot import put_back
+
 if TYPE_CHECKING:
     from mpdoctor.examiner.keras.adapter import KerasVariable
 
@@ -40,13 +42,8 @@ def copies_of(variables: list[KerasVariable]) -> list[tuple[KerasVariable, tf.Te
 def put_back_for_now(copies: list[tuple[KerasVariable, tf.Tensor]]) -> Iterator[None]:
     """While this context is active, the variables hold what was copied."""
     now = copies_of([variable for variable, _ in copies])
-    _put_back(copies)
+    put_back(copies)
     try:
         yield
     finally:
-        _put_back(now)
-
-
-def _put_back(copies: list[tuple[KerasVariable, tf.Tensor]]) -> None:
-    for variable, value in copies:
-        variable.assign(value)
+        put_back(now)

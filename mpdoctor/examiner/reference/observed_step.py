@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from mpdoctor.examiner.capture.layer_calls import dtype_name
-from mpdoctor.examiner.capture.open_call import OpenCall
+from mpdoctor.examiner.capture.open_call import OpenCall, OpenCalls
 from mpdoctor.examiner.process.patching import replace_for_now
 from mpdoctor.examiner.reference.ranges import RangeOfLayer, sample_of
 from mpdoctor.examiner.replay.magnitudes import array_from_tensor, is_floating
@@ -63,7 +63,7 @@ class ObservedStep:
         self.taped: list[tuple[tf.Tensor, KerasVariable]] = []
         self.back: dict[int, str] = {}
         self.arrived: dict[int, float] = {}
-        self._open: list[NumberedCall] = []
+        self._open = OpenCalls[NumberedCall]()
         self._count: dict[int, int] = {}
         self._release: Callable[[], object] = lambda: None
 
@@ -81,9 +81,9 @@ class ObservedStep:
         self, layer: KerasLayer, args: tuple[object, ...], kwargs: dict[str, object]
     ) -> tuple[NumberedCall, tuple[object, ...], dict[str, object]]:
         number = self._count[id(layer)] = self._count.get(id(layer), 0) + 1
-        call = NumberedCall(layer, self._open[-1] if self._open else None, number)
+        call = NumberedCall(layer, self._open.innermost, number)
         self.layers.setdefault(id(layer), layer)
-        self._open.append(call)
+        self._open.begin(call)
         return call, args, kwargs
 
     def leave(self, call: NumberedCall, outputs: object) -> object:
@@ -109,8 +109,7 @@ class ObservedStep:
             of_layer.note_difference(sample_of(values), self._single.samples[arrival])
 
     def abandon(self, call: NumberedCall) -> None:
-        while self._open and self._open.pop() is not call:
-            pass
+        self._open.end(call)
 
     # --- the way back ---------------------------------------------------------------------------------------------
     def _marked(self, tensor: tf.Tensor, call: NumberedCall, place: int) -> tf.Tensor:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Callable, Dict, List, NamedTuple
 import tensorflow as tf
 
 from mpdoctor.examiner.capture.layer_calls import dtype_name, flat_tensors
-from mpdoctor.examiner.capture.open_call import OpenCall
+from mpdoctor.examiner.capture.open_call import OpenCall, OpenCalls
 from mpdoctor.examiner.exceptions import first_line
 from mpdoctor.examiner.reference.same_draws import same_draws, seed_put_back
 from mpdoctor.examiner.replay.marked_tensors import mapped
@@ -47,7 +47,7 @@ class CalledLayers:
         self._watch, self._to_round, self._half = watch, frozenset(to_round), half
         self.layers: dict[str, KerasLayer] = {}  # in the order in which they returned
         self.dtypes: dict[str, set[str]] = {}
-        self._open: list[OpenCall] = []
+        self._open = OpenCalls[OpenCall]()
 
     def __enter__(self) -> CalledLayers:
         self._watch.observer = self
@@ -60,8 +60,9 @@ class CalledLayers:
     def enter(
         self, layer: KerasLayer, args: tuple[object, ...], kwargs: dict[str, object]
     ) -> tuple[OpenCall, tuple[object, ...], dict[str, object]]:
-        self._open.append(OpenCall(layer, self._open[-1] if self._open else None))
-        return self._open[-1], args, kwargs
+        call = OpenCall(layer, self._open.innermost)
+        self._open.begin(call)
+        return call, args, kwargs
 
     def leave(self, call: OpenCall, outputs: object) -> object:
         self.abandon(call)
@@ -74,8 +75,7 @@ class CalledLayers:
         return rounded(value, self._half) if is_single else value
 
     def abandon(self, call: OpenCall) -> None:
-        while self._open and self._open.pop() is not call:
-            pass
+        self._open.end(call)
 
     @property
     def in_half(self) -> list[str]:

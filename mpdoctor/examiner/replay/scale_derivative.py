@@ -16,6 +16,8 @@ from typing import Callable
 
 import tensorflow as tf
 
+from mpdoctor.examiner.keras.step_record import values_of_gradient
+
 MOST_VARIABLES = 9  # each costs another way back through the step
 
 
@@ -75,4 +77,4 @@ def _direction(values: tf.Tensor, length: float) -> tf.Tensor:
 
 
 def _values(gradient: tf.Tensor) -> tf.Tensor:
-    return tf.cast(gradient.values if isinstance(gradient, tf.IndexedSlices) else gradient, tf.float32)
+    return tf.cast(values_of_gradient(gradient), tf.float32)

@@ -14,7 +14,8 @@ import tensorflow as tf
 
 from mpdoctor.examiner.capture.layer_calls import dtype_name
 from mpdoctor.examiner.capture.layer_hooks import LayerHooks
-from mpdoctor.examiner.capture.open_call import OpenCall
+from mpdoctor.examiner.capture.open_call import OpenCall, OpenCalls
+from mpdoctor.examiner.keras.step_record import values_of_gradient
 from mpdoctor.examiner.process.patching import replace_for_now
 from mpdoctor.examiner.process.user_code import class_location, own_location
 from mpdoctor.examiner.replay.magnitudes import array_from_tensor, is_eager, is_floating, state_of
@@ -77,7 +78,7 @@ class StepObserver:
         self._taped: dict[int, tf.Tensor] = {}  # by variable: what the last tape gave for it
         self._targets: list[tuple[tf.Tensor, set[int]]] = []  # what a tape differentiated, and for which variables
         self.had_bad_weight = False  # before the optimizer moved it
-        self._open: list[LayerCall] = []
+        self._open = OpenCalls[LayerCall]()
         self._count: dict[int, int] = {}
         self._applied = False
 
@@ -103,16 +104,16 @@ class StepObserver:
     def enter(
         self, layer: KerasLayer, args: tuple[object, ...], kwargs: dict[str, object]
     ) -> tuple[LayerCall, tuple[object, ...], dict[str, object]]:
-        if self._applied and self._stops and not self._open:
+        if self._applied and self._stops and self._open.innermost is None:
             self.clear()
         number = self._count[id(layer)] = self._count.get(id(layer), 0) + 1
-        parent = self._open[-1] if self._open else None
+        parent = self._open.innermost
         call = LayerCall(layer, parent, number)
         args, kwargs = mapped(_tensor, (args, kwargs))
         if parent is None:
             self.trace.given(_flat((args, kwargs)))  # and what the marks make of it, which hand it on
         args, kwargs = mapped(lambda tensor: self._marked(tensor, parent, leaving=False), (args, kwargs))
-        self._open.append(call)
+        self._open.begin(call)
         self.trace.layer, self.trace.where = call, ""
         self.calls.append(call)
         return call, args, kwargs
@@ -129,15 +130,14 @@ class StepObserver:
 
     def abandon(self, call: LayerCall) -> None:
         """The call raised, or is over."""
-        while self._open and self._open.pop() is not call:
-            pass
-        self.trace.layer = self._open[-1] if self._open else None
+        self._open.end(call)
+        self.trace.layer = self._open.innermost
 
     def _call_function(
         self, original: Callable[..., object], function: KerasLayer, *args: object, **kwargs: object
     ) -> object:
         """A function between the layers of a functional model, where those are no layers: observed as one."""
-        if not self._open or not self._keras.is_plain_function(function):
+        if self._open.innermost is None or not self._keras.is_plain_function(function):
             return original(function, *args, **kwargs)
         call, args, kwargs = self.enter(function, args, kwargs)
         try:
@@ -192,7 +192,8 @@ class StepObserver:
         finally:
             self.trace.back, self.trace.where = False, "loop"
         self._taped.update(
-            (variable, _dense(gradient)) for variable, gradient in zip(variables, tf.nest.flatten(gradients))
+            (variable, values_of_gradient(gradient))
+            for variable, gradient in zip(variables, tf.nest.flatten(gradients))
         )
         return gradients
 
@@ -201,7 +202,7 @@ class StepObserver:
     ) -> object:
         if optimizer is self._optimizer:
             (args, kwargs), gradients, variables = self._keras.gradients_and_variables(optimizer, args, kwargs)
-            pairs = [(_dense(gradient), variable) for gradient, variable in zip(gradients, variables)]
+            pairs = [(values_of_gradient(gradient), variable) for gradient, variable in zip(gradients, variables)]
             self.gradients += [(gradient, variable) for gradient, variable in pairs if is_floating(gradient)]
             self.had_bad_weight = any(_is_bad_variable(variable) for variable in variables)
             self._applied = True
@@ -270,10 +271,6 @@ def _flat(structure: object) -> list[tf.Tensor]:
     found: list[tf.Tensor] = []
     mapped(lambda tensor: found.append(tensor) if is_eager(tensor) else None, structure)
     return found
-
-
-def _dense(gradient: tf.Tensor) -> tf.Tensor:
-    return gradient.values if isinstance(gradient, tf.IndexedSlices) else gradient
 
 
 def _is_bad_variable(variable: KerasVariable) -> bool:

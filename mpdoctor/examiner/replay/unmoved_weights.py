@@ -14,6 +14,7 @@ import tensorflow as tf
 from mpdoctor.examiner.capture.optimizers.optimizer_chain import learning_rate
 from mpdoctor.examiner.exceptions import first_line
 from mpdoctor.examiner.keras.private_state import given_learning_rate, tensorflow_variable_of
+from mpdoctor.examiner.keras.step_record import values_of_gradient
 from mpdoctor.examiner.process.patching import replace_for_now
 from mpdoctor.examiner.replay.magnitudes import array_from_tensor, is_floating
 from mpdoctor.examiner.replay.step_observer import BackFrame, Enough, StepObserver
@@ -146,7 +147,7 @@ def _loss_times(factor: float, variables: list[KerasVariable]) -> Iterator[list[
 
 
 def _largest(gradient: tf.Tensor) -> float:
-    gradient = gradient.values if isinstance(gradient, tf.IndexedSlices) else gradient
+    gradient = values_of_gradient(gradient)
     if not is_floating(gradient):
         return 0.0
     values = np.abs(array_from_tensor(gradient).astype(np.float64))

@@ -11,7 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from mpdoctor.examiner.capture.layer_calls import dtype_name
-from mpdoctor.examiner.capture.open_call import OpenCall
+from mpdoctor.examiner.capture.open_call import OpenCall, OpenCalls
 from mpdoctor.examiner.keras.private_state import casts_its_input
 from mpdoctor.examiner.replay.magnitudes import array_from_tensor, is_floating
 from mpdoctor.facts.half_dtypes import HALF
@@ -52,7 +52,7 @@ class StepOutcome:
         self._keras, self._watch = keras, watch
         self._outputs_in_float32 = outputs_in_float32
         self.calls: list[SeenCall] = []
-        self._open: list[SeenCall] = []
+        self._open = OpenCalls[SeenCall]()
         self._known: dict[int, tuple[tf.Tensor, float]] = {}  # what layers put out; held, so that no id comes twice
 
     def __enter__(self) -> StepOutcome:
@@ -67,9 +67,9 @@ class StepOutcome:
     def enter(
         self, layer: KerasLayer, args: tuple[object, ...], kwargs: dict[str, object]
     ) -> tuple[SeenCall, tuple[object, ...], dict[str, object]]:
-        call = SeenCall(layer, self._open[-1] if self._open else None)
+        call = SeenCall(layer, self._open.innermost)
         self.calls.append(call)
-        self._open.append(call)
+        self._open.begin(call)
         casts = layer.compute_dtype in HALF and casts_its_input(layer) and not isinstance(layer, self._keras.Model)
         for tensor in _floating((args, kwargs)):
             magnitude = self._magnitude(tensor)
@@ -93,8 +93,7 @@ class StepOutcome:
         return outputs
 
     def abandon(self, call: SeenCall) -> None:
-        while self._open and self._open.pop() is not call:
-            pass
+        self._open.end(call)
 
     def _magnitude(self, tensor: tf.Tensor) -> float:
         known = self._known.get(id(tensor))

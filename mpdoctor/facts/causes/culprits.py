@@ -89,3 +89,12 @@ class GradientCulpritFacts:
     operation: OperationFacts | None = None
     location: Location | None = None
     is_function: bool = False
+
+
+def broken_operation(
+    layer: CulpritFacts | None, gradient: GradientCulpritFacts | None, elsewhere: OperationFacts | None
+) -> OperationFacts | None:
+    """The operation that made the first number that was not finite: in a layer, on the way back, or outside of all
+    layers."""
+    culprit = layer or gradient
+    return elsewhere if culprit is None else culprit.operation

@@ -16,6 +16,7 @@ import numpy as np
 import tensorflow as tf
 
 from mpdoctor.facts.half_dtypes import FLOAT16_LIMIT
+from mpdoctor.training.monitoring.measuring.numbers import dense
 from mpdoctor.training.monitoring.users_line import is_of_library
 from mpdoctor.training.monitoring.watched_calls import calls_watched, optimizer_held, own_variables
 from mpdoctor.training.monitoring.watched_optimizer import loss_scale_optimizer_in
@@ -241,8 +242,8 @@ def _position(layers: list[Any], layer: Any) -> int:
 
 
 def _all_finite(value: Any) -> bool:
-    dense = [tensor.values if isinstance(tensor, tf.IndexedSlices) else tensor for tensor in tf.nest.flatten(value)]
-    return all(bool(tf.reduce_all(tf.math.is_finite(tensor))) for tensor in _floats(dense))
+    tensors = [dense(tensor) for tensor in tf.nest.flatten(value)]
+    return all(bool(tf.reduce_all(tf.math.is_finite(tensor))) for tensor in _floats(tensors))
 
 
 def _dtype(value: Any) -> str:

@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from mpdoctor.examiner.capture.layer_calls import flat_tensors, is_symbolic
-from mpdoctor.examiner.capture.open_call import OpenCall
+from mpdoctor.examiner.capture.open_call import OpenCall, OpenCalls
 
 if TYPE_CHECKING:
     from mpdoctor.examiner.capture.layer_hooks import LayerHooks
@@ -28,7 +28,7 @@ class LayerScopes:
     def __init__(self) -> None:
         self._models: tuple[type, ...] = ()
         self._of: dict[str, ScopedLayer] = {}
-        self._open: list[OpenCall] = []
+        self._open = OpenCalls[OpenCall]()
         self.layer_of = functools.lru_cache(maxsize=None)(self._layer_of)
 
     def install(self, watch: LayerHooks, model_class: type) -> None:
@@ -40,8 +40,9 @@ class LayerScopes:
     def enter(
         self, layer: KerasLayer, args: tuple[object, ...], kwargs: dict[str, object]
     ) -> tuple[OpenCall, tuple[object, ...], dict[str, object]]:
-        self._open.append(OpenCall(layer, self._open[-1] if self._open else None))
-        return self._open[-1], args, kwargs
+        call = OpenCall(layer, self._open.innermost)
+        self._open.begin(call)
+        return call, args, kwargs
 
     def leave(self, call: OpenCall, outputs: object) -> object:
         self.abandon(call)
@@ -53,8 +54,7 @@ class LayerScopes:
         return outputs
 
     def abandon(self, call: OpenCall) -> None:
-        while self._open and self._open.pop() is not call:
-            pass
+        self._open.end(call)
 
     # --- afterwards -----------------------------------------------------------------------------------------------
     def _layer_of(self, operation: str) -> ScopedLayer | None:
