@@ -81,10 +81,10 @@ def _changes(paths: Sequence[Path]) -> Iterator[None]:
 def _next(changes: Iterator[bool]) -> bool:
     """The next value of `changes`. Raises EndedBySignal."""
     with _noted_signals() as noted:
-        found = next(changes)
+        changed = next(changes)
     if noted:
         raise EndedBySignal(noted[0])
-    return found
+    return changed
 
 
 def _changes_in(places: Collection[Path], recursive: bool) -> Iterator[bool]:
@@ -92,7 +92,7 @@ def _changes_in(places: Collection[Path], recursive: bool) -> Iterator[bool]:
     from watchfiles import DefaultFilter, watch
 
     usual = DefaultFilter()
-    found = watch(
+    changes = watch(
         *places,
         watch_filter=lambda change, path: usual(change, path) and _is_read(Path(path)),
         recursive=recursive,
@@ -100,7 +100,7 @@ def _changes_in(places: Collection[Path], recursive: bool) -> Iterator[bool]:
         rust_timeout=TICK,
         yield_on_timeout=True,
     )
-    return map(bool, found)
+    return map(bool, changes)
 
 
 def _places(paths: Sequence[Path]) -> set[Path]:

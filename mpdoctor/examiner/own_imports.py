@@ -203,9 +203,9 @@ def _shadowed_roots(roots: set[str], folder: str) -> set[str]:
         entries = {entry.partition(".")[0] for entry in os.listdir(folder)}
     except OSError:  # which Python passes over as well
         return set()
-    found = set()
+    shadowed = set()
     for root in roots & entries:
         spec = PathFinder.find_spec(root, [folder])
         if spec is not None and spec.loader is not None:
-            found.add(root)
-    return found
+            shadowed.add(root)
+    return shadowed

@@ -197,26 +197,26 @@ class Session:
     # --- models -------------------------------------------------------------------------------------------------
     def models(self) -> list[tuple[KerasAdapter, KerasModel]]:
         """(adapter, model) of every live model that is not a part of another one, in the order of their birth lines."""
-        found = [
+        models = [
             (keras, model)
             for keras in self._adapters
             for model in live_models(keras)
             if not self.loads.left_behind(self.watch.origins.made_at(model))
         ]
-        return sorted(found, key=lambda pair: getattr(self.watch.origins.made_at(pair[1]), "line", 0))
+        return sorted(models, key=lambda pair: getattr(self.watch.origins.made_at(pair[1]), "line", 0))
 
     def tell_models(self) -> bool:
         """Send the facts of every live model, of a program that does not train one. False where there is none."""
-        found = self.models()
+        models = self.models()
         try:
-            for keras, model in found:
+            for keras, model in models:
                 from mpdoctor.examiner.capture.trace import trace_outputs  # it needs TensorFlow
 
                 trace_outputs(self.watch, keras, model)
                 self.events.model_seen(self.untrained(keras, model))
         except Exception as error:
             self.broke(error)
-        return bool(found)
+        return bool(models)
 
     def untrained(self, keras: KerasAdapter, model: KerasModel, running: bool = True) -> ModelFacts:
         from mpdoctor.examiner.capture.model_facts import model_from_live

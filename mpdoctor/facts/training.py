@@ -220,8 +220,8 @@ class TrainingFacts:
     @property
     def weights_ran_away(self) -> bool:
         """Whether weights and loss did, before the first number that was not finite was made."""
-        found = self.culprit or self.gradient_culprit
-        before = None if found is None else found.step
+        culprit = self.culprit or self.gradient_culprit
+        before = None if culprit is None else culprit.step
         return self.growth is not None and (self.growth.runs_away(before) or self._leapt_away(self.growth, before))
 
     @property

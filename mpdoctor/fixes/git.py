@@ -62,11 +62,11 @@ def changed_lines(old: Sequence[str], new: Sequence[str]) -> frozenset[int]:
         done = _git([*options, "--inter-hunk-context=0", "--", "before", "after"], outside=directory)
     if done.returncode not in (0, 1):
         raise NoAnswer(f"git cannot compare: {done.stderr.decode(errors='replace').strip()}")
-    found: set[int] = set()
+    changed: set[int] = set()
     for hunk in _HUNK.finditer(done.stdout.decode(errors="replace")):
         first, count = int(hunk["first"]), int(hunk["count"] or 1)
-        found.update(range(first, first + count))
-    return frozenset(found)
+        changed.update(range(first, first + count))
+    return frozenset(changed)
 
 
 def _git(arguments: Sequence[str], outside: str | None = None) -> subprocess.CompletedProcess[bytes]:

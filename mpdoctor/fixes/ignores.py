@@ -24,13 +24,13 @@ def ignoring_edits(diagnosis: Diagnosis, sources: Mapping[str, SourceFacts]) -> 
         line = logical_line_at(source, _joined(place, source)) if place is not None and source is not None else None
         if place is not None and line is not None and not finding.what_if:
             lines.setdefault((place.path, line), []).append((number, finding))
-    found: dict[int, tuple[Edit, ...]] = {}
+    edits: dict[int, tuple[Edit, ...]] = {}
     for (path, line), findings in lines.items():
         codes = tuple(dict.fromkeys(finding.code for _, finding in findings))
         names = ", ".join(dict.fromkeys(finding.name for _, finding in findings))
         edit = _edit(sources[path], line, codes, names, findings[0][1])
-        found.update({number: (edit,) if edit is not None else () for number, _ in findings})
-    return found
+        edits.update({number: (edit,) if edit is not None else () for number, _ in findings})
+    return edits
 
 
 def _edit(source: SourceFacts, line: LogicalLine, codes: tuple[str, ...], names: str, finding: Finding) -> Edit | None:

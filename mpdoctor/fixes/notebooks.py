@@ -98,18 +98,18 @@ def _sources(text: str) -> Iterator[Part | None]:
 
 def _members(text: str, at: int) -> dict[str, Part]:
     """The members of the JSON object that begins at `at`. Raises ValueError where none begins there."""
-    found: dict[str, Part] = {}
+    members: dict[str, Part] = {}
     at = _behind(text, at, "{")
     while text[at : at + 1] != "}":
-        if found:
+        if members:
             at = _behind(text, at, ",")
         name = _value(text, at)
         if not isinstance(name.value, str):
             raise ValueError(f"there is no name at character {at}")
         part = _value(text, _behind(text, name.end, ":"))
-        found[name.value] = part
+        members[name.value] = part
         at = _skipped(text, part.end)
-    return found
+    return members
 
 
 def _items(text: str, at: int) -> Iterator[Part]:
@@ -138,5 +138,5 @@ def _behind(text: str, at: int, sign: str) -> int:
 
 
 def _skipped(text: str, at: int) -> int:
-    found = _BLANK.match(text, at)
-    return found.end() if found else at
+    blank = _BLANK.match(text, at)
+    return blank.end() if blank else at

@@ -142,14 +142,14 @@ def _keras_with_removed_names(
 ) -> dict[str, Keras]:
     """The Keras of each program's files that use names which Keras 3 has removed: that of the newest TensorFlow that
     still has all of these names."""
-    found: dict[str, Keras] = {}
+    kerases: dict[str, Keras] = {}
     for program in _programs(paths, facts):
         own = [finding for finding in gone if finding.location is not None and finding.location.path in program]
         last = min(map(_last_release, own), default=_LAST_KERAS_2)
         if own and not _may_be_of_keras3([facts[path] for path in program], last):
             imported = min(_last_by_sign(facts[path]) for path in program)
-            found |= dict.fromkeys(program, _older(min(last, imported), BECAUSE))
-    return found
+            kerases |= dict.fromkeys(program, _older(min(last, imported), BECAUSE))
+    return kerases
 
 
 def _last_by_sign(file: SourceFacts) -> tuple[int, ...]:

@@ -89,10 +89,10 @@ def _primary_of(merged: list[Finding], number: int, candidates: Candidates, are_
             explaining.sort(key=lambda i: not _rule(merged[i]).speaks_of_the_error)
         elif "activation" in finding.evidence:  # of a model's outputs the one that it is about
             explaining.sort(key=lambda i: not _same_activation(merged[i], finding))
-        found = next(iter(explaining), None)
-        if found is None:
+        primary = next(iter(explaining), None)
+        if primary is None:
             return number
-        number = found
+        number = primary
     return min(asked[asked.index(number) :])
 
 
@@ -112,11 +112,11 @@ class Candidates:
     def of(self, finding: Finding) -> list[int]:
         """The numbers of the findings that might explain this one, in ascending order."""
         place = finding.location
-        found = set(self._on_line.get((finding.target, place.path, place.line), ()) if place else ())
+        numbers = set(self._on_line.get((finding.target, place.path, place.line), ()) if place else ())
         explaining = (rule.code for rule in self._rules if _explains_from_anywhere(rule, _rule(finding)))
         for code in (*explaining, _told_by(finding)):
-            found.update(self._by_code.get((finding.target, code), ()))
-        return sorted(found)
+            numbers.update(self._by_code.get((finding.target, code), ()))
+        return sorted(numbers)
 
 
 def _explains_from_anywhere(rule: Rule, other: Rule) -> bool:

@@ -155,11 +155,11 @@ def suppressions_from_facts(source: SourceFacts) -> tuple[Suppression, ...]:
     from mpdoctor.source.notebooks import without_magics
 
     starts = [first for _, first in source.cells]
-    found: list[Suppression] = []
+    suppressions: list[Suppression] = []
     for first, after in zip(starts, [*starts[1:], len(lines) + 1], strict=True):
         cell = without_magics("\n".join(lines[first - 1 : after - 1]))
-        found += _suppressions_from_lines(lines_of(cell), source.path, first)
-    return tuple(found)
+        suppressions += _suppressions_from_lines(lines_of(cell), source.path, first)
+    return tuple(suppressions)
 
 
 def _suppressions_from_lines(lines: list[str], path: str, first: int) -> Iterator[Suppression]:

@@ -71,13 +71,13 @@ _IMPORTS = re.compile(
 
 def may_import_keras_2(text: str) -> bool:
     """Whether a line of this text imports one of them, perhaps under a condition."""
-    return any(is_of_keras_2(name) for found in _IMPORTS.finditer(text) for name in _imported(found))
+    return any(is_of_keras_2(name) for match in _IMPORTS.finditer(text) for name in _imported(match))
 
 
-def _imported(found: re.Match[str]) -> Iterator[str]:
-    yield found["module"] or found["package"]
-    if found["names"]:
-        yield from (f"{found['package']}.{name}" for name in re.findall(r"\w+", found["names"].partition("#")[0]))
+def _imported(match: re.Match[str]) -> Iterator[str]:
+    yield match["module"] or match["package"]
+    if match["names"]:
+        yield from (f"{match['package']}.{name}" for name in re.findall(r"\w+", match["names"].partition("#")[0]))
 
 
 def is_of_keras_2(name: str) -> bool:

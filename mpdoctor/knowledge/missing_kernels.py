@@ -95,8 +95,8 @@ class MissingKernel(NamedTuple):
 def operation_without_kernel(message: str) -> MissingKernel | None:
     """What an error is about; None for other errors."""
     for words in _WORDS:
-        found = re.search(words, message, re.DOTALL)
-        if found is not None:
-            operation = f"`{found[1]}`" if found.groups() and found[1] else "An operation"
+        match = re.search(words, message, re.DOTALL)
+        if match is not None:
+            operation = f"`{match[1]}`" if match.groups() and match[1] else "An operation"
             return MissingKernel(operation, words not in _OF_A_DEVICE)
     return None

@@ -76,7 +76,7 @@ class Draft:
         once.
 
         Raises CannotEdit where a file is not to be edited."""
-        found: dict[int, Proposal] = {}
+        made: dict[int, Proposal] = {}
         layers: dict[Edit, int] = {}
         shown = self._layers_of(kept)
         for proposal in proposals:
@@ -88,9 +88,9 @@ class Draft:
                 layers[edit] = self._layers
                 self._layers += 1
                 below |= self._make_layer(layers[edit], edit, shown, sources)
-            found[len(self._made)] = proposal
+            made[len(self._made)] = proposal
             self._made.append(_Made(proposal, frozenset(layers[edit] for edit in proposal.edits), frozenset(below)))
-        return found
+        return made
 
     def closed(self, kept: Kept) -> tuple[int, ...]:
         """These edits without those that build on an edit which is left out."""

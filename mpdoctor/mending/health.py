@@ -45,9 +45,9 @@ def is_better(one: Diagnosis, other: Diagnosis) -> bool:
 def health_of(diagnosis: Diagnosis, is_patient: bool = False) -> Health:
     """The health of a diagnosis. `is_patient`: see `is_better`."""
     verdicts = [_rank(probe, is_patient) for probe in diagnosis.probes]
-    found = Counter(finding.severity for finding in failing(diagnosis))
+    severities = Counter(finding.severity for finding in failing(diagnosis))
     worst = max(verdicts, default=len(VERDICTS))
-    return Health(diagnosis.exit_code > 1, worst, found[Severity.ERROR], found[Severity.WARNING])
+    return Health(diagnosis.exit_code > 1, worst, severities[Severity.ERROR], severities[Severity.WARNING])
 
 
 def _rank(probe: Probe, is_patient: bool) -> int:

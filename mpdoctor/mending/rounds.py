@@ -114,8 +114,8 @@ class Mending:
 
     def _stopped(self, before: State, after: State) -> list[Finding]:
         known = [(finding.code, finding.message) for state in (before, after) for finding in state.diagnosis.findings]
-        found = [finding for diagnosis, _ in self._seen.values() for finding in diagnosis.findings]
-        ends = {(end.code, end.message): end for end in found if end.code in OF_ENDS}
+        findings = [finding for diagnosis, _ in self._seen.values() for finding in diagnosis.findings]
+        ends = {(end.code, end.message): end for end in findings if end.code in OF_ENDS}
         return [finding for key, finding in ends.items() if key not in known]
 
     # --- rounds -------------------------------------------------------------------------------------------------------

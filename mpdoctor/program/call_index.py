@@ -47,28 +47,28 @@ class CallIndex:
 
     @cached_property
     def _by_public_name(self) -> dict[str, list[Call]]:
-        found: dict[str, list[Call]] = defaultdict(list)
+        calls: dict[str, list[Call]] = defaultdict(list)
         for call in self.of_libraries:
             if isinstance(call.callee, Api):
-                found[public_name(call.callee.name)].append(call)
-        return found
+                calls[public_name(call.callee.name)].append(call)
+        return calls
 
     @cached_property
     def _by_last_name(self) -> dict[str, list[Call]]:
-        found: dict[str, list[Call]] = defaultdict(list)
+        calls: dict[str, list[Call]] = defaultdict(list)
         for call in self.all:
-            found[call.method].append(call)
-        return found
+            calls[call.method].append(call)
+        return calls
 
     @cached_property
     def _makings(self) -> dict[int, list[Call]]:
         """The calls that instantiate a class of the user's or a subclass of it, by the id of the class."""
-        found: dict[int, list[Call]] = {}
+        makings: dict[int, list[Call]] = {}
         for call in self.all:
             if isinstance(call.callee, Defined) and isinstance(call.callee.of, ClassFacts) and not _makes_a_copy(call):
                 for base in call.callee.of.lineage():
-                    found.setdefault(id(base), []).append(call)
-        return found
+                    makings.setdefault(id(base), []).append(call)
+        return makings
 
 
 def _makes_a_copy(call: Call) -> bool:

@@ -59,8 +59,8 @@ class Call(Value):
             return self.args[position]
         if not self.keywords:
             return None
-        found = self.keyword(keyword) if keyword is not None else None
-        return self._named(position) if found is None and position is not None else found
+        value = self.keyword(keyword) if keyword is not None else None
+        return self._named(position) if value is None and position is not None else value
 
     @property
     def given(self) -> tuple[Value, ...]:

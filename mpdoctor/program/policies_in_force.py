@@ -98,7 +98,7 @@ class PoliciesInForce:
     def at(self, event: Event) -> tuple[PolicyName, ...]:
         """Every global policy that may be in force at this event: names such as "mixed_float16", None for
         "never set", and UNSURE where it is set to something unknown or was for the callers to set."""
-        found: list[PolicyName] = []
+        policies: list[PolicyName] = []
         for call in reversed(self._deciding):
             if call.order >= event.order or call.context.run not in (0, event.context.run):
                 continue
@@ -108,15 +108,15 @@ class PoliciesInForce:
             if certain is None:
                 continue
             if call in self.calls_that_clear:
-                found.extend(self._of_floatx(call))
+                policies.extend(self._of_floatx(call))
             else:
-                found.extend(policies_set_by(call) or self._put_back(call) or (UNSURE,))
+                policies.extend(policies_set_by(call) or self._put_back(call) or (UNSURE,))
             if certain:
                 break
         else:
             callers_decide = self._callers_decide or not event.context.reached
-            found.append(UNSURE if callers_decide else None)
-        return tuple(dict.fromkeys(found))
+            policies.append(UNSURE if callers_decide else None)
+        return tuple(dict.fromkeys(policies))
 
     def _put_back(self, call: Call) -> tuple[PolicyName, ...]:
         """The policies that a call restores, as `set_global_policy(before)` does; () for other calls."""
@@ -125,12 +125,12 @@ class PoliciesInForce:
 
     def policies_set(self) -> tuple[str | None, ...]:
         """The value of `SourceFacts.policies_set`, from the events."""
-        found: list[str | None] = []
+        policies: list[str | None] = []
         for call in self.calls_that_set:
             named = policies_set_by(call)
             is_certain = len(named) == 1 and all(branch.only for branch in call.context.branches)
-            found.append(named[0] if is_certain else None)
-        return tuple(dict.fromkeys(found))
+            policies.append(named[0] if is_certain else None)
+        return tuple(dict.fromkeys(policies))
 
     def unknown(self) -> tuple[Location, ...]:
         """What the events say for `policies_unknown`. A function that nobody calls gets its policy from callers that

@@ -80,8 +80,8 @@ def library_of(value: Value, keras: Keras) -> str | None:
     """Which of the libraries that have a global policy of their own a name, or what a class of the user's derives
     from, belongs to: "keras" or "tf_keras"; None where that is not certain. `tf.keras` is the one or the other."""
     if isinstance(value, Defined) and isinstance(value.of, ClassFacts):
-        found = {library_of(base, keras) for base in value.of.library_bases()} - {None}
-        return found.pop() if len(found) == 1 else None
+        libraries = {library_of(base, keras) for base in value.of.library_bases()} - {None}
+        return libraries.pop() if len(libraries) == 1 else None
     if not isinstance(value, Api) or not value.name.startswith("keras."):
         return None
     if value.root == "tensorflow":

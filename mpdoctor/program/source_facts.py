@@ -135,8 +135,10 @@ class SourceFacts(SourceRecord):
 
     def policies_of_program_at(self, event: Event) -> tuple[PolicyName, ...]:
         """Like `policies_at`, but where this file does not tell, the policies that the importing files set."""
-        found = self.policies_at(event)
-        return found if found != (UNSURE,) else tuple(name or UNSURE for name in self.policies_elsewhere) or found
+        policies = self.policies_at(event)
+        return (
+            policies if policies != (UNSURE,) else tuple(name or UNSURE for name in self.policies_elsewhere) or policies
+        )
 
     def policies_from_events(self) -> tuple[str | None, ...]:
         """What the events say for `policies_set`."""
@@ -162,11 +164,11 @@ class SourceFacts(SourceRecord):
     @cached_property
     def _returns_by_function(self) -> dict[int, list[Return]]:
         """The `return`s of each function, by the id of the function."""
-        found: dict[int, list[Return]] = {}
+        returns: dict[int, list[Return]] = {}
         for event in self.returns:
             if event.context.function is not None:
-                found.setdefault(id(event.context.function), []).append(event)
-        return found
+                returns.setdefault(id(event.context.function), []).append(event)
+        return returns
 
     def dtype_of(self, value: Value | None) -> str | None:
         """The dtype of a tensor, as this program's Keras has it; None where it is not certain."""

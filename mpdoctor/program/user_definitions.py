@@ -176,9 +176,9 @@ class ClassFacts:
         parameter that is handed on this is its default."""
         for ancestor in (*self.lineage(), *self.mixed_into.values()):
             given = ancestor.base_arguments.get(name)
-            found = [v.default if isinstance(v, Parameter) and v.default is not None else v for v in options(given)]
-            if found:
-                return found[0] if len(found) == 1 else Either(found[0].location, tuple(found))
+            choices = [v.default if isinstance(v, Parameter) and v.default is not None else v for v in options(given)]
+            if choices:
+                return choices[0] if len(choices) == 1 else Either(choices[0].location, tuple(choices))
         return None
 
     def find_method(self, name: str) -> FunctionFacts | None:

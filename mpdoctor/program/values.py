@@ -183,8 +183,8 @@ class Collection(Value):
     def entry(self, key: Any) -> Value | None:
         """The value of a literal key of a dict, or of a position; None where it is not seen."""
         if self.kind == "dict":
-            found = [item for name, item in zip(self.keys, self.items) if known(name) == key]
-            return found[-1] if found else None
+            items = [item for name, item in zip(self.keys, self.items) if known(name) == key]
+            return items[-1] if items else None
         if not isinstance(key, int):
             return None
         first, end = (-self.ending, len(self.items) - self.ending) if self.open else (-len(self.items), len(self.items))
@@ -200,8 +200,8 @@ class Collection(Value):
         """What `settings.name` is, of a tree of settings or a named tuple; None where it is not seen."""
         if self.kind == "dict":
             return self.entry(name)
-        found = [item for key, item in zip(self.keys, self.items) if known(key) == name]
-        return found[0] if found else None
+        items = [item for key, item in zip(self.keys, self.items) if known(key) == name]
+        return items[0] if items else None
 
     @property
     def parts(self) -> tuple[Value, ...]:

@@ -36,8 +36,8 @@ class PathPatterns:
         return self._decide(self._names(path), is_directory)
 
     def _decide(self, names: Sequence[str], is_directory: bool) -> bool | None:
-        found = (pattern.takes for pattern in self._last_first if names and pattern.matches(names, is_directory))
-        return next(found, None)
+        decisions = (pattern.takes for pattern in self._last_first if names and pattern.matches(names, is_directory))
+        return next(decisions, None)
 
     def _names(self, path: str) -> list[str]:
         """The parts of a path relative to the directory of the patterns; [] where it does not lie below that."""
@@ -106,8 +106,8 @@ def walk(directory: Path, exclude: Sequence[PathPatterns] = (), *, everything: b
 
 def _entries(folder: Path) -> list[os.DirEntry[str]]:
     """The entries of a directory, sorted by name. Raises OSError if it cannot be listed."""
-    with os.scandir(folder) as found:
-        return sorted(found, key=lambda entry: entry.name)
+    with os.scandir(folder) as entries:
+        return sorted(entries, key=lambda entry: entry.name)
 
 
 def _kept(

@@ -232,7 +232,7 @@ def _is_sign(wanted: _Sign, sign: str) -> bool:
 
 def _place_of(piece: _Piece, name: str, start: int, end: int) -> int | None:
     if isinstance(piece, str):
-        found = name.find(piece, start, end)
-        return None if found < 0 else found
+        at = name.find(piece, start, end)
+        return None if at < 0 else at
     places = range(start, end - len(piece) + 1)
     return next((place for place in places if _stands_at(piece, name, place)), None)

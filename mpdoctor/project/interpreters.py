@@ -178,8 +178,8 @@ def interpreter_from_path(python: Path) -> Interpreter:
 def _remedy(others: list[Interpreter], own: bool) -> str:
     """`own`: whether the interpreter that runs mpdoctor was tried, and might get a TensorFlow."""
     if others:
-        found = ", ".join(f"{other} with TensorFlow {other.tensorflow}".replace(" ?", "") for other in others)
-        return f"Name one that has it: --python {shlex.quote(str(others[0].path))}. Found near here: {found}."
+        listed = ", ".join(f"{other} with TensorFlow {other.tensorflow}".replace(" ?", "") for other in others)
+        return f"Name one that has it: --python {shlex.quote(str(others[0].path))}. Found near here: {listed}."
     install = ", or install TensorFlow beside mpdoctor: pip install 'mpdoctor[tensorflow]'" if own else ""
     return f"Name the interpreter that runs your training with --python PATH{install}. `--static` needs none."
 
@@ -188,15 +188,15 @@ def _others(target: Target, tried: set[Path]) -> list[Interpreter]:
     """Interpreters with TensorFlow that a message may suggest. They are never chosen without being named, and not
     run."""
     own = Path(sys.executable)
-    found = [interpreter_from_path(own)] if own.absolute() not in {path.absolute() for path in tried} else []
+    interpreters = [interpreter_from_path(own)] if own.absolute() not in {path.absolute() for path in tried} else []
     seen = {path.absolute() for path in (*tried, own)}
     for environment in environments_near(_place_of(target)):
         python = python_of(environment)
         if python is None or python.absolute() in seen or part_of_others(environment, python) is not None:
             continue
         seen.add(python.absolute())
-        found.append(Interpreter(python, *versions_from_files(environment)))
-    return [interpreter for interpreter in found if not interpreter.problem][:SUGGESTED]
+        interpreters.append(Interpreter(python, *versions_from_files(environment)))
+    return [interpreter for interpreter in interpreters if not interpreter.problem][:SUGGESTED]
 
 
 def _dotted(version: tuple[int, ...]) -> str:
@@ -205,5 +205,5 @@ def _dotted(version: tuple[int, ...]) -> str:
 
 def _release(version: str) -> tuple[int, ...]:
     """(2, 4) of "2.4.1"; () where it says nothing."""
-    found = re.match(r"(\d+)\.(\d+)", version)
-    return (int(found[1]), int(found[2])) if found else ()
+    match = re.match(r"(\d+)\.(\d+)", version)
+    return (int(match[1]), int(match[2])) if match else ()

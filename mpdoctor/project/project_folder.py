@@ -41,16 +41,16 @@ def import_roots(folder: Path, known: dict[Path, Marks]) -> tuple[Path, ...]:
     file says that a project is there, the directory above that of a script: many put it on `sys.path`.
 
     `known` keeps what was seen in a folder, for those who ask for many."""
-    found: list[Path] = []
+    roots: list[Path] = []
     for above in (folder, *folder.parents):
         if above not in known:
             known[above] = _marks_in(above)
         if known[above].is_project:
-            found += [above, above / "src"]
+            roots += [above, above / "src"]
         if known[above].is_repository:
             break
     is_script_folder = not known[folder].is_repository and not is_there(folder / "__init__.py")
-    return tuple(found) or ((folder.parent,) if is_script_folder else ())
+    return tuple(roots) or ((folder.parent,) if is_script_folder else ())
 
 
 def _marks_in(folder: Path) -> Marks:
@@ -74,7 +74,7 @@ def _project_around(folder: str) -> str:
     """The nearest folder upward that is a repository, else the nearest with a pyproject.toml, else the folder."""
     upward = [folder, *map(str, Path(folder).parents)]
     for marker in (REPOSITORY, _DECLARED):
-        found = next((folder for folder in upward if is_named(os.path.join(folder, marker))), None)
-        if found is not None:
-            return found
+        nearest = next((folder for folder in upward if is_named(os.path.join(folder, marker))), None)
+        if nearest is not None:
+            return nearest
     return folder

@@ -45,8 +45,8 @@ def environments_of_project(start: Path) -> Iterator[Path]:
     folders = (start, *start.parents)
     roots = [n for n, folder in enumerate(folders) if any(os.path.lexists(folder / name) for name in PROJECT_FILES)]
     inside = folders[: roots[0] + 1] if roots else ()
-    found = (folder / name for folder in inside for name in ENVIRONMENT_FOLDERS)
-    return (folder for folder in found if os.path.isfile(folder / VIRTUAL) or os.path.isdir(folder / CONDA))  # noqa: PTH112,PTH113
+    environments = (folder / name for folder in inside for name in ENVIRONMENT_FOLDERS)
+    return (folder for folder in environments if os.path.isfile(folder / VIRTUAL) or os.path.isdir(folder / CONDA))  # noqa: PTH112,PTH113
 
 
 def environments_near(start: Path) -> Iterator[Path]:
@@ -90,8 +90,8 @@ def environment_of(python: Path) -> Path | None:
 
 
 def python_of(environment: Path) -> Path | None:
-    found = (environment / program for program in _PROGRAMS)
-    return next((path for path in found if os.path.isfile(path)), None)  # noqa: PTH113 - Path's raises where it may not look
+    paths = (environment / program for program in _PROGRAMS)
+    return next((path for path in paths if os.path.isfile(path)), None)  # noqa: PTH113 - Path's raises where it may not look
 
 
 # --- whose they are ---------------------------------------------------------------------------------------------
@@ -120,16 +120,16 @@ def versions_from_files(environment: Path) -> Versions:
 def release_in(environment: Path, *names: str) -> str:
     """The version of the first of these distributions that is installed there, "" where there is none."""
     wanted = {name.replace("-", "_") for name in names}
-    found = (version for folder in _packages(environment) for version in _releases(folder, wanted))
-    return next(found, "")
+    versions = (version for folder in _packages(environment) for version in _releases(folder, wanted))
+    return next(versions, "")
 
 
 def release_beside(name: str) -> str:
     """The version of a distribution that is installed beside mpdoctor, "" without it. `importlib.metadata` would say
     the same, and a check of one file would wait 15 ms for its import."""
     wanted = {name.replace("-", "_")}
-    found = (version for folder in sys.path for version in _releases(Path(folder), wanted))
-    return next(found, "")
+    versions = (version for folder in sys.path for version in _releases(Path(folder), wanted))
+    return next(versions, "")
 
 
 def _packages(environment: Path) -> list[Path]:

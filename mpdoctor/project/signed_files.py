@@ -39,11 +39,11 @@ class Key:
         other signed are then invalid.
 
         Raises OSError where it can't be written."""
-        found = self.find()
-        if found is None and make_own_directory(self._file.parent) and _is_own_or_missing(self._file):
+        key = self.find()
+        if key is None and make_own_directory(self._file.parent) and _is_own_or_missing(self._file):
             write_own_file(self._file, os.urandom(KEY_SIZE))
-            found = self.find()
-        return found
+            key = self.find()
+        return key
 
 
 def signed_bytes(file: Path, key: bytes, purpose: str) -> bytes | None:

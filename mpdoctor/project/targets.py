@@ -74,16 +74,16 @@ def walked(target: Target, exclude: Sequence[PathPatterns]) -> Target:
     Raises TargetError where nothing in it is left to look at."""
     if target.kind != "directory" or target.path is None:
         return target
-    found = walk(target.path, exclude)
-    if found.files:
-        return replace(target, files=found.files, denied=found.denied, passed_over=found.passed_over)
-    if any(path == target.path for path, _ in found.denied):
-        raise TargetError(f"{target.id} can't be read: {found.denied[0][1]}.")
+    tree = walk(target.path, exclude)
+    if tree.files:
+        return replace(target, files=tree.files, denied=tree.denied, passed_over=tree.passed_over)
+    if any(path == target.path for path, _ in tree.denied):
+        raise TargetError(f"{target.id} can't be read: {tree.denied[0][1]}.")
     left_out = walk(target.path, everything=True).files
     nothing = f"there is no Python file in {target.id} or below it"
     if left_out:
         raise TargetError(f"{nothing} that `exclude` and .gitignore do not leave out.")
-    raise TargetError(f"{nothing} but links that lead out of the project." if found.passed_over else f"{nothing}.")
+    raise TargetError(f"{nothing} but links that lead out of the project." if tree.passed_over else f"{nothing}.")
 
 
 def target_from_text(text: str) -> Target:

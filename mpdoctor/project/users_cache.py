@@ -70,10 +70,10 @@ def remove_oldest(directory: Path, suffix: str) -> None:
 
 def name_from_texts(*texts: str) -> str:
     """A name of 32 hexadecimal digits, the same for the same texts."""
-    found = blake2b(digest_size=16)
+    digest = blake2b(digest_size=16)
     for text in texts:
-        found.update(text.encode(errors="surrogatepass") + b"\0")
-    return found.hexdigest()
+        digest.update(text.encode(errors="surrogatepass") + b"\0")
+    return digest.hexdigest()
 
 
 def _holds(directory: Path, place: Path) -> bool:

@@ -39,13 +39,13 @@ def looks_like_run(head: bytes) -> bool:
 
 def series_from_files(path: Path, read: Read) -> tuple[RunSeries, ...]:
     """The series of a run file and of those that other workers wrote beside it. Raises OSError and NotARunFile."""
-    found = [*_series_from_file(path, read)]
+    runs = [*_series_from_file(path, read)]
     for other in _files_of_other_workers(path)[:MOST_WORKERS]:
         try:
-            found += _series_from_file(other, read)
+            runs += _series_from_file(other, read)
         except (OSError, NotARunFile):
             continue  # what lies beside it is no part of what was asked for
-    return tuple(found)
+    return tuple(runs)
 
 
 def _files_of_other_workers(path: Path) -> list[Path]:

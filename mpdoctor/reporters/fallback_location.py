@@ -53,9 +53,9 @@ class Models:
         if finding.location is not None or finding.stage == "source":
             return None
         for layer in self._layers_of_finding(finding):
-            found = _fallback_location_from_layer(layer)
-            if found is not None:
-                return found
+            location = _fallback_location_from_layer(layer)
+            if location is not None:
+                return location
         calls = self._calls_of_finding(finding)
         return FallbackLocation(next(iter(calls)), "the training call") if len(calls) == 1 else None
 

@@ -25,12 +25,12 @@ LONGEST_NAME = 160
 
 def render(diagnosis: Diagnosis) -> str:
     root = ElementTree.Element("testsuites", name=ITSELF)
-    found: dict[str, list[Finding]] = {target.id: [] for target in diagnosis.targets}
+    by_target: dict[str, list[Finding]] = {target.id: [] for target in diagnosis.targets}
     of_none: list[Finding] = []
     for finding in diagnosis.findings:
-        found.get(finding.target, of_none).append(finding)
+        by_target.get(finding.target, of_none).append(finding)
     for target in diagnosis.targets:
-        cases = [*_cases_from_stages(target, diagnosis), *_cases_from_findings(found[target.id], diagnosis)]
+        cases = [*_cases_from_stages(target, diagnosis), *_cases_from_findings(by_target[target.id], diagnosis)]
         _add_suite(root, target.id, cases)
     _add_suite(root, ITSELF, [*_cases_from_findings(of_none, diagnosis), *_cases_about_itself(diagnosis)])
     for name, number in _counts(root).items():

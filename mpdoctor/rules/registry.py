@@ -153,15 +153,15 @@ def _modules() -> Mapping[str, str]:
 @cache
 def _files() -> tuple[re.Match[str], ...]:
     """The modules of rules, by their names, in the order of their codes."""
-    found: dict[str, re.Match[str]] = {}
+    by_code: dict[str, re.Match[str]] = {}
     for module in pkgutil.walk_packages(rules.__path__, rules.__name__ + "."):
         match = _FILE.fullmatch(module.name)
         if match is None:
             continue
-        other = found.setdefault(match["code"], match)
+        other = by_code.setdefault(match["code"], match)
         if other is not match:
             raise ImportError(f"two files claim {match['code'].upper()}: {_name(match)} and {_name(other)}")
-    return tuple(found[code] for code in sorted(found))
+    return tuple(by_code[code] for code in sorted(by_code))
 
 
 def _name(file: re.Match[str]) -> str:

@@ -40,9 +40,9 @@ class Checked:
     @property
     def findings(self) -> tuple[Finding, ...]:
         """The findings of this text; a finding in an imported file is reported when that file is open."""
-        found = self.diagnosis.findings if self.diagnosis is not None else ()
+        findings = self.diagnosis.findings if self.diagnosis is not None else ()
         return tuple(
-            finding for finding in found if finding.location is not None and finding.location.path == self.shown
+            finding for finding in findings if finding.location is not None and finding.location.path == self.shown
         )
 
     @property

@@ -218,10 +218,10 @@ async def _hovered(server: Server, given: lsp.HoverParams) -> lsp.Hover | None:
     if check is None:
         return None
     here = Place(given.position.line, given.position.character)
-    found = list(_meeting(check, Span(here, here), server.encoding))
-    page = page_of_findings(check, found)
+    met = list(_meeting(check, Span(here, here), server.encoding))
+    page = page_of_findings(check, met)
     shown = lsp.MarkupContent(lsp.MarkupKind.Markdown, page)
-    return lsp.Hover(shown, range_of(span_of(found[0], check.text, server.encoding))) if page else None
+    return lsp.Hover(shown, range_of(span_of(met[0], check.text, server.encoding))) if page else None
 
 
 async def _asked_for_actions(server: Server, given: lsp.CodeActionParams) -> list[lsp.CodeAction]:
@@ -229,16 +229,16 @@ async def _asked_for_actions(server: Server, given: lsp.CodeActionParams) -> lis
     check = await server.check_of(uri)
     if check is None:
         return []
-    found = []
+    actions = []
     if _wanted(lsp.CodeActionKind.QuickFix, given.context.only):
         lines = range(given.range.start.line, given.range.end.line + 1)
         offered = (action for offer in (fixes(check), ignores(check)) for action in offer)
         near = [action for action in offered if _is_on(action.finding, check, lines)]
-        found += [quick_fix(action, check, uri, server.encoding) for action in near]
+        actions += [quick_fix(action, check, uri, server.encoding) for action in near]
     if _wanted(FIX_ALL, given.context.only) and any(action.is_safe for action in fixes(check)):
         all_of_them = lsp.CodeAction("mpdoctor: fix all that is safe to fix", FIX_ALL, data=uri)
-        found.append(await _with_edit(server, all_of_them) if given.context.only else all_of_them)
-    return found
+        actions.append(await _with_edit(server, all_of_them) if given.context.only else all_of_them)
+    return actions
 
 
 async def _with_edit(server: Server, action: lsp.CodeAction) -> lsp.CodeAction:

@@ -194,9 +194,9 @@ def _line_of(text: str, key: str) -> int | None:
     lines = text.splitlines()
     ours = [number for number, line in enumerate(lines, 1) if line.lstrip().startswith("[tool.mpdoctor")]
     is_key: Callable[[str], object] = re.compile(rf"""\s*["']?{re.escape(key)}["']?\s*=""").match
-    found = [number for number, line in enumerate(lines, 1) if is_key(line)]
-    after = [number for number in found if ours and number > ours[0]]
-    return next(iter([*after, *ours, *found]), None)
+    keys = [number for number, line in enumerate(lines, 1) if is_key(line)]
+    after = [number for number in keys if ours and number > ours[0]]
+    return next(iter([*after, *ours, *keys]), None)
 
 
 _KEYS = ("select", "ignore", "per-file-ignores", "exclude", "fail-on", "keras", "assume-mixed", "docs-url")

@@ -53,13 +53,13 @@ class Outlines(dict[Path, Outline]):
 
     def importers_of(self, paths: Collection[Path]) -> set[Path]:
         """The files that import these, or a package that hands on what it imports from them."""
-        found: set[Path] = set()
+        importers: set[Path] = set()
         handing_on = set(paths)
         while handing_on:
-            new = {path for path, outline in self.items() if not outline.imports.isdisjoint(handing_on)} - found
-            found |= new
+            new = {path for path, outline in self.items() if not outline.imports.isdisjoint(handing_on)} - importers
+            importers |= new
             handing_on = {path for path in new if path.name == "__init__.py"}
-        return found
+        return importers
 
     def imported_by(self, path: Path, without: Iterable[Path] = ()) -> list[Path]:
         """What a file imports, also through others, in an order that is the same whoever asks: what a module imports
@@ -96,24 +96,24 @@ class Outlines(dict[Path, Outline]):
     def digests(self) -> dict[Path, bytes]:
         """A digest of each file's text and of all that it imports, directly or through others: while it is the same,
         all that is known of the file still holds."""
-        found: dict[Path, bytes] = {}
+        digests: dict[Path, bytes] = {}
         for ring in self._rings:
-            outside = {found[imported] for path in ring for imported in self[path].imports if imported in found}
+            outside = {digests[imported] for path in ring for imported in self[path].imports if imported in digests}
             others = self._met_in_programs(ring)
             below = digest_of(*sorted(outside), *(self[path].digest for path in (*ring, *others)))
-            found |= {path: digest_of(bytes(path), self[path].digest, below) for path in ring}
-        return found
+            digests |= {path: digest_of(bytes(path), self[path].digest, below) for path in ring}
+        return digests
 
     def _met_in_programs(self, ring: Iterable[Path]) -> list[Path]:
         """What scripts above the packages of these files have them import besides, also through others."""
-        found: set[Path] = set()
+        met: set[Path] = set()
         waiting = [path for start in ring for path in self[start].in_programs]
         while waiting:
             path = waiting.pop()
-            if path in self and path not in found:
-                found.add(path)
+            if path in self and path not in met:
+                met.add(path)
                 waiting += self[path].imports | self[path].in_programs
-        return sorted(found)
+        return sorted(met)
 
     @cached_property
     def _ranks(self) -> dict[Path, int]:
@@ -123,12 +123,12 @@ class Outlines(dict[Path, Outline]):
     def _reached(self) -> dict[Path, frozenset[Path]]:
         """The files that each file imports, directly or through others. Files that import one another in a circle reach
         the same ones."""
-        found: dict[Path, frozenset[Path]] = {}
+        reached: dict[Path, frozenset[Path]] = {}
         for ring in self._rings:
             imports = frozenset().union(*(self[path].imports for path in ring))
-            below = imports.union(*(found[path] for path in imports if path in found))
-            found |= dict.fromkeys(ring, below)
-        return found
+            below = imports.union(*(reached[path] for path in imports if path in reached))
+            reached |= dict.fromkeys(ring, below)
+        return reached
 
     @cached_property
     def _rings(self) -> list[list[Path]]:
@@ -147,19 +147,19 @@ def _rings(outlines: Mapping[Path, Outline]) -> Iterator[list[Path]]:
 def _strongly_connected(graph: Mapping[int, list[int]]) -> Iterator[list[int]]:
     """R. Tarjan, Depth-first search and linear graph algorithms, 1972; without recursion. `graph`: by node, those that
     it leads to."""
-    found: dict[int, int] = {}
+    numbers: dict[int, int] = {}
     lowest: dict[int, int] = {}
     unfinished: list[int] = []
     for start in graph:
-        way = [] if start in found else [(start, iter(graph[start]))]
+        way = [] if start in numbers else [(start, iter(graph[start]))]
         while way:
             node, further = way[-1]
-            if node not in found:
-                found[node] = lowest[node] = len(found)
+            if node not in numbers:
+                numbers[node] = lowest[node] = len(numbers)
                 unfinished.append(node)
             following = next(further, None)
             if following is not None:
-                if following not in found:
+                if following not in numbers:
                     way.append((following, iter(graph[following])))
                 else:
                     lowest[node] = min(lowest[node], lowest[following])
@@ -167,7 +167,7 @@ def _strongly_connected(graph: Mapping[int, list[int]]) -> Iterator[list[int]]:
             way.pop()
             if way:
                 lowest[way[-1][0]] = min(lowest[way[-1][0]], lowest[node])
-            if lowest[node] == found[node]:
+            if lowest[node] == numbers[node]:
                 ring = unfinished[unfinished.index(node) :]
                 del unfinished[-len(ring) :]
                 lowest |= dict.fromkeys(ring, len(graph))
@@ -181,7 +181,7 @@ def _depth(path: Path) -> tuple[int, str]:
 def digest_of(*parts: bytes) -> bytes:
     from hashlib import blake2b  # it brings OpenSSL, which a check of one program does without
 
-    found = blake2b(digest_size=16)
+    digest = blake2b(digest_size=16)
     for part in parts:
-        found.update(part)
-    return found.digest()
+        digest.update(part)
+    return digest.digest()

@@ -29,36 +29,36 @@ def joined(values: Iterable[Value | None]) -> Value:
     values = tuple(values)
     if values and values[0] is not None and values.count(values[0]) == len(values):  # the same one: they compare so
         return values[0]
-    found = _distinct(values)
-    if not found:
+    distinct = _distinct(values)
+    if not distinct:
         return Unknown()
-    first, *others = found
+    first, *others = distinct
     if len(others) >= MOST_OPTIONS:
-        return Either(first.location, (*found[: MOST_OPTIONS - 1], Unknown()))
-    return Either(first.location, tuple(found)) if others else first
+        return Either(first.location, (*distinct[: MOST_OPTIONS - 1], Unknown()))
+    return Either(first.location, tuple(distinct)) if others else first
 
 
 def _distinct(values: Iterable[Value | None]) -> list[Value]:
     """The distinct values among these, at most the first `MOST_OPTIONS`."""
-    found: list[Value] = []
+    distinct: list[Value] = []
     for value in values:
         if value is None:
             continue
         for choice in value.options if isinstance(value, Either) else (value,):
-            if not found or not _is_among(choice, found):
-                found.append(choice)
-        if len(found) > MOST_OPTIONS:
+            if not distinct or not _is_among(choice, distinct):
+                distinct.append(choice)
+        if len(distinct) > MOST_OPTIONS:
             break
-    return found
+    return distinct
 
 
-def _is_among(value: Value, found: list[Value]) -> bool:
-    if value in found:  # the same one: they compare so
+def _is_among(value: Value, distinct: list[Value]) -> bool:
+    if value in distinct:  # the same one: they compare so
         return True
     kind = type(value)
     if kind not in _EQUAL:
         return False
-    for other in found:  # noqa: SIM110 - asked so often that a generator shows
+    for other in distinct:  # noqa: SIM110 - asked so often that a generator shows
         if type(other) is kind and _is_equal(value, other):
             return True
     return False

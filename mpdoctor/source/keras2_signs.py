@@ -45,14 +45,14 @@ def import_of_keras2(statements: Iterable[ast.stmt], depth: int = 0) -> str:
     be imported on another way."""
     for statement in statements:
         if isinstance(statement, ast.Import | ast.ImportFrom):
-            found = next(filter(is_of_keras_2, _imported(statement)), "")
+            name = next(filter(is_of_keras_2, _imported(statement)), "")
         elif isinstance(statement, ast.If | ast.Try) and depth < _MOST_NESTED:
             ways = [import_of_keras2(way, depth + 1) for way in _ways(statement)]
-            found = ways[0] if all(ways) else ""
+            name = ways[0] if all(ways) else ""
         else:
             continue
-        if found:
-            return found
+        if name:
+            return name
     return ""
 
 

@@ -44,15 +44,15 @@ class Files:
 
     def source(self, path: Path, shown_as: str) -> Source | Problem:
         """The parsed file. Raises OSError where it can't be read."""
-        found = self._sources.get(path)
-        if found is None:
+        source = self._sources.get(path)
+        if source is None:
             data = self._bytes_of(path)
-            found = self._sources[path] = (
+            source = self._sources[path] = (
                 _source_from_bytes(data, path, shown_as)
                 if self._kept is None
                 else self._kept.source(data, path, shown_as, _source_from_bytes)
             )
-        return found
+        return source
 
     def holds(self, path: Path) -> bool:
         """Whether this file was parsed already."""
@@ -72,11 +72,11 @@ class Files:
         a/__init__.py adds to its `__path__`. A link out of the project leads to none of its modules."""
         key = (root, dotted)
         if key not in self._found:
-            found = self._file_of(root, dotted)
-            link = link_out(str(found), str(root)) if found is not None else None
+            path = self._file_of(root, dotted)
+            link = link_out(str(path), str(root)) if path is not None else None
             if link is not None:
                 self.passed_over[Path(link)] = None
-            self._found[key] = found if link is None else None
+            self._found[key] = path if link is None else None
         return self._found[key]
 
     def find_in_project(self, directory: Path, dotted: str) -> Path | None:

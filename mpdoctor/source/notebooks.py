@@ -156,8 +156,8 @@ def _taken_away(text: str) -> list[int]:
     for initial, prompt in _PROMPTS:
         seen = zip((initial, prompt), lines[first : first + 2], taken[first:], strict=False)
         if any(pattern.match(line, before) for pattern, line, before in seen):
-            found = [prompt.match(line, before) for line, before in zip(lines, taken, strict=True)]
-            taken = [match.end() if match else before for match, before in zip(found, taken, strict=True)]
+            prompts = [prompt.match(line, before) for line, before in zip(lines, taken, strict=True)]
+            taken = [match.end() if match else before for match, before in zip(prompts, taken, strict=True)]
     return taken
 
 

@@ -43,8 +43,8 @@ def directories_added_by(text: bytes, path: Path) -> AddedDirectories:
 
 
 def _inside(directories: list[str], root: Path) -> tuple[Path, ...]:
-    found = (Path(os.path.normpath(directory)) for directory in directories)
-    return tuple(dict.fromkeys(directory for directory in found if directory.is_relative_to(root)))
+    folders = (Path(os.path.normpath(directory)) for directory in directories)
+    return tuple(dict.fromkeys(directory for directory in folders if directory.is_relative_to(root)))
 
 
 def _statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:

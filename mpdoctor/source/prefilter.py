@@ -150,10 +150,10 @@ class _Tree:
         own = folder.package.partition(".")[0]
         for dotted in names:
             first = dotted.partition(".")[0]
-            found = self._find(folder.top, first, dotted) if own and first == own else None
-            found = found or self._find(folder.own, first, dotted) or self._find_in_project(folder, first, dotted)
-            if found is not None:
-                yield found
+            path = self._find(folder.top, first, dotted) if own and first == own else None
+            path = path or self._find(folder.own, first, dotted) or self._find_in_project(folder, first, dotted)
+            if path is not None:
+                yield path
 
     def imported_in_programs(self, folder: _Folder, names: Iterable[str]) -> Iterator[Path]:
         """The files that these names mean in a program whose folder lies above the package, and is among the given
@@ -161,9 +161,9 @@ class _Tree:
         if not folder.package or folder.top.directory not in self._with_given:
             return
         for dotted in names:
-            found = self._find(folder.top, dotted.partition(".")[0], dotted)
-            if found is not None:
-                yield found
+            path = self._find(folder.top, dotted.partition(".")[0], dotted)
+            if path is not None:
+                yield path
 
     def newly_met(self, paths: Iterable[Path]) -> Iterator[Path]:
         for path in sorted(path for path in paths if path not in self.given and path.as_posix() not in self._known):

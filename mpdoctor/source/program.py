@@ -114,12 +114,12 @@ def _classes_standing_for_bases(state: State, module: Module) -> dict[ClassFacts
     for own in module.classes:
         for base in own.lineage()[1:]:
             below.setdefault(base, []).append(own)
-    found: dict[ClassFacts, ClassFacts] = {}
+    standing_for: dict[ClassFacts, ClassFacts] = {}
     for base, classes in below.items():
         made = [own for own in (base, *classes) if id(own) in state.walk.instantiated]
         if len(made) == 1 and made[0] is not base and set(classes) <= set(made[0].lineage()):
-            found[base] = made[0]
-    return found
+            standing_for[base] = made[0]
+    return standing_for
 
 
 def _tell_base(state: State, base: ClassFacts, own: ClassFacts) -> None:
@@ -261,18 +261,18 @@ def _without_runs(events: Events, runs: Container[int]) -> Events:
 
 def _imports_by_guard(module: Module) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Paths of what it imports itself: for certain, and where it asks first whether that works."""
-    others = [found for found in module.imports.values() if found.module.source.path != module.source.path]
-    certain = (found.module.source.path for found in others if not found.context.guarded)
-    return tuple(certain), tuple(found.module.source.path for found in others if found.context.guarded)
+    others = [imported for imported in module.imports.values() if imported.module.source.path != module.source.path]
+    certain = (imported.module.source.path for imported in others if not imported.context.guarded)
+    return tuple(certain), tuple(imported.module.source.path for imported in others if imported.context.guarded)
 
 
 def _imported(module: Module) -> Iterator[tuple[Module, Import]]:
     """The first-party modules that it imports, also through others, each once; and its own import that leads there."""
-    seen, waiting = {module.source.path}, [(found, found) for found in module.imports.values()]
-    for found, by in waiting:  # which grows
-        path = found.module.source.path
+    seen, waiting = {module.source.path}, [(imported, imported) for imported in module.imports.values()]
+    for imported, by in waiting:  # which grows
+        path = imported.module.source.path
         if path not in seen:
             seen.add(path)
-            yield found.module, by
-            further = found.module.imports.values()
+            yield imported.module, by
+            further = imported.module.imports.values()
             waiting += [(other, by) for other in further if other.module.source.path not in seen]

@@ -12,12 +12,12 @@ _PLAIN = frozenset(("ctx", "op", "ops", "id", "attr", "arg", "module", "names", 
 def nodes_in(roots: Iterable[ast.AST]) -> list[ast.AST]:
     """The roots and all nodes below them, those nearest to a root first; without operators and contexts, and without
     what import statements, `global` and `nonlocal` name."""
-    found = [*roots]
-    for node in found:  # which grows
+    nodes = [*roots]
+    for node in nodes:  # which grows
         for field in node._fields if not isinstance(node, ast.Constant) else ():
             held = None if field in _PLAIN else getattr(node, field, None)
             if isinstance(held, ast.AST):
-                found.append(held)
+                nodes.append(held)
             elif isinstance(held, list):
-                found += [part for part in held if isinstance(part, ast.AST)]
-    return found
+                nodes += [part for part in held if isinstance(part, ast.AST)]
+    return nodes

@@ -132,18 +132,18 @@ class SourceStage:
     def judge(self, keras: Callable[[str], Keras], codes: frozenset[str], paths: Collection[str]) -> Judged:
         """What the rules of these codes find in these files (paths as shown), each by its own Keras."""
         tasks = {task.path: task for task in self._tasks(keras, codes, paths)}
-        found = {path: judged for path, task in tasks.items() if (judged := self._known(task)) is not None}
-        new = {path: task for path, task in tasks.items() if path not in found}
+        findings = {path: judged for path, task in tasks.items() if (judged := self._known(task)) is not None}
+        new = {path: task for path, task in tasks.items() if path not in findings}
         for method, walked in (("walk", True), ("read", False)):
             unknown = [path for path in new if not self._workers.know(path) and (path in self._walked) is walked]
             list(self._workers.all_do(method, unknown, self._size_of))
         for path, judged in self._judging(new):
             self._memory.keep_findings(new[path], judged)
-            found[path] = judged
+            findings[path] = judged
             if not self._is_read:
                 self._judged_ahead[path, new[path].digest] = judged
         programs_first = sorted(tasks, key=lambda path: not tasks[path].program)
-        return self._each_once([*self._broken(paths), *(item for path in programs_first for item in found[path])])
+        return self._each_once([*self._broken(paths), *(item for path in programs_first for item in findings[path])])
 
     def _tasks(self, keras: Callable[[str], Keras], codes: frozenset[str], paths: Collection[str]) -> Iterator[Task]:
         """A task for each of these files that is judged by itself, with what the other files say of it."""
@@ -265,11 +265,11 @@ class SourceStage:
         crashes = dict.fromkeys(item for item in said if isinstance(item, Crashed))
         new = [crash for crash in crashes if crash not in self._crashes]
         self._crashes.update(new)
-        found: dict[object, Finding] = {}
+        distinct: dict[object, Finding] = {}
         for number, item in enumerate(said):
             if isinstance(item, Finding):
-                found.setdefault((item.code, item.location) if item.location else number, item)
-        return [*new, *found.values()]
+                distinct.setdefault((item.code, item.location) if item.location else number, item)
+        return [*new, *distinct.values()]
 
     def _imports_of(self, path: Path) -> frozenset[Path]:
         return self._outlines[path].imports if path in self._outlines else frozenset()

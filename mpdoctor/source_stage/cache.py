@@ -64,8 +64,8 @@ class Cache:
         self._key = Key(key)
         self._made_by = made_by()
         self._entries: dict[str, Entry] = {}
-        found = self._key.find()
-        kept = signed_bytes(self._file, found, self._made_by) if found is not None else None
+        secret = self._key.find()
+        kept = signed_bytes(self._file, secret, self._made_by) if secret is not None else None
         self._rows: dict[str, Row]
         self._glances: dict[str, Row]
         self._imported: list[str]  # the files that others import, as shown; a row has their places in this list
@@ -84,10 +84,10 @@ class Cache:
         self._is_changed = True
         return entry
 
-    def keep_findings(self, entry: Entry, asked: bytes, found: list[Finding]) -> None:
+    def keep_findings(self, entry: Entry, asked: bytes, findings: list[Finding]) -> None:
         while len(entry.findings) >= MOST_ASKED:
             del entry.findings[next(iter(entry.findings))]
-        entry.findings[asked] = found
+        entry.findings[asked] = findings
         self._is_changed = True
 
     def find_glance(self, path: Path, digest: bytes, package: str) -> Glance | None:
@@ -140,7 +140,7 @@ def _row_from_entry(entry: Entry, numbers: dict[str, int]) -> Row:
     are added."""
     try:
         _, facts = ROWS.from_value(dataclasses.replace(entry.facts, imports=()))
-        findings = {asked.hex(): ROWS.from_value(found) for asked, found in entry.findings.items()}
+        findings = {asked.hex(): ROWS.from_value(said) for asked, said in entry.findings.items()}
     except TypeError:
         return None
     imports = [numbers.setdefault(path, len(numbers)) for path in entry.facts.imports]
@@ -149,6 +149,6 @@ def _row_from_entry(entry: Entry, numbers: dict[str, int]) -> Row:
 
 def _entry_from_row(row: Row, imported: list[str]) -> Entry:
     digest, was_walked, is_mixed, facts, findings, imports = row
-    found = {bytes.fromhex(asked): ROWS.value(said) for asked, said in findings.items()}
+    by_question = {bytes.fromhex(asked): ROWS.value(said) for asked, said in findings.items()}
     of_file = SourceFacts(**ROWS.value(facts), imports=tuple(map(imported.__getitem__, imports)))
-    return Entry(bytes.fromhex(digest), of_file, is_mixed, was_walked, found)
+    return Entry(bytes.fromhex(digest), of_file, is_mixed, was_walked, by_question)

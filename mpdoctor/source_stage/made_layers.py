@@ -13,15 +13,15 @@ from mpdoctor.program.user_definitions import ClassFacts, Defined, Parameter
 
 def makings_from_events(facts: SourceFacts) -> tuple[tuple[Location, bool], ...]:
     """What the events say for `SourceFacts.makings`: where the class is defined, and whether all are in float32."""
-    found: dict[Location, bool] = {}
+    makings: dict[Location, bool] = {}
     for call in facts.calls:
         if not isinstance(call.callee, Defined) or not isinstance(call.callee.of, ClassFacts):
             continue
         own = call.callee.of
         in_float32 = _made_in_float32(facts, call, own)
         for base in own.lineage() if in_float32 is not None else ():
-            found[base.location] = found.get(base.location, True) and bool(in_float32)
-    return tuple(found.items())
+            makings[base.location] = makings.get(base.location, True) and bool(in_float32)
+    return tuple(makings.items())
 
 
 def _made_in_float32(facts: SourceFacts, making: Call, own: ClassFacts) -> bool | None:
@@ -45,8 +45,8 @@ def float32_classes(sources: Iterable[SourceFacts]) -> Mapping[str, list[Locatio
     for facts in sources:
         for place, in_float32 in facts.makings:
             made[place] = made.get(place, True) and in_float32
-    found: dict[str, list[Location]] = {}
+    classes: dict[str, list[Location]] = {}
     for place, is_always in made.items():
         if is_always:
-            found.setdefault(place.path, []).append(place)
-    return found
+            classes.setdefault(place.path, []).append(place)
+    return classes

@@ -24,16 +24,16 @@ class SavedFiles:
     def written_beside(self, facts: SourceFacts) -> tuple[SavedFile, ...]:
         """What other files write, of which this one may mean the same: the path stands in a file that it imports, or
         in its own text, and they lie in one directory."""
-        found = (file for program, file in self._written if program != facts.path and _may_mean(facts, program, file))
-        return tuple(dict.fromkeys(found))
+        files = (file for program, file in self._written if program != facts.path and _may_mean(facts, program, file))
+        return tuple(dict.fromkeys(files))
 
 
 def users_of_files(writers: Iterable[SourceFacts], shown: Mapping[Path, str], texts: FileTexts) -> Iterator[Path]:
     """Which of the files `shown` name a model file that a program in the same directory writes."""
     names: dict[str, set[bytes]] = {}
     for facts in writers:
-        found = {posixpath.basename(file.path).encode(errors="surrogatepass") for file in facts.files_saved}
-        names.setdefault(posixpath.dirname(facts.path), set()).update(found)
+        basenames = {posixpath.basename(file.path).encode(errors="surrogatepass") for file in facts.files_saved}
+        names.setdefault(posixpath.dirname(facts.path), set()).update(basenames)
     for path, shown_as in shown.items() if any(names.values()) else ():
         if any(name in texts.of(path) for name in names.get(posixpath.dirname(shown_as), ())):
             yield path

@@ -75,13 +75,13 @@ class IncrementalResults:
     def findings(self, task: Task) -> Judged | None:
         """The findings of an earlier run; None where the rules have to look."""
         entry = self._entries.get(task.path)
-        found = None if entry is None else entry.findings.get(task.digest)
-        return None if found is None else list(found)
+        findings = None if entry is None else entry.findings.get(task.digest)
+        return None if findings is None else list(findings)
 
-    def keep_findings(self, task: Task, found: Judged) -> None:
+    def keep_findings(self, task: Task, judged_file: Judged) -> None:
         entry = self._entries.get(task.path)
-        findings = [judged for judged in found if isinstance(judged, Finding)]
-        if self._cache is not None and entry is not None and len(findings) == len(found):
+        findings = [judged for judged in judged_file if isinstance(judged, Finding)]
+        if self._cache is not None and entry is not None and len(findings) == len(judged_file):
             self._cache.keep_findings(entry, task.digest, findings)
 
     def save(self) -> None:

@@ -22,10 +22,10 @@ def guarded_files(sources: Iterable[SourceFacts]) -> set[str]:
             for path in facts[guarded_path].certain_imports
             if not _imports(facts, path, guarded_path)
         }
-        found = (asked & facts.keys()) - certain
-        if found <= guarded:
+        behind_guards = (asked & facts.keys()) - certain
+        if behind_guards <= guarded:
             return guarded
-        guarded |= found
+        guarded |= behind_guards
 
 
 def _imports(facts: dict[str, SourceFacts], path: str, other: str) -> bool:

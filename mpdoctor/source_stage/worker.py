@@ -163,8 +163,8 @@ class Worker:
                     continue
                 with self._guard(path):
                     seen = whole.for_file(facts, signs[path], task.changes | of_program)
-                    found = told.of_script(seen) if path == task.path else told.of_imported(seen)
-                    said += located_in(facts.path, found, texts.keys() if path == task.path else None)
+                    judged = told.of_script(seen) if path == task.path else told.of_imported(seen)
+                    said += located_in(facts.path, judged, texts.keys() if path == task.path else None)
         broken = (self._facts[path].breakdowns for path in sorted(walked & self._facts.keys()))
         return [*(crash_from_breakdown(breakdown) for breakdowns in broken for breakdown in breakdowns), *said]
 
@@ -180,21 +180,21 @@ class Worker:
     def _signs_of_mixed_precision(self, files: Mapping[Path, SourceFacts]) -> dict[Path, tuple[Location, ...]]:
         """For each file the signs of mixed precision in itself and in the files that import it, directly or through
         others; without the files that mpdoctor broke on."""
-        found: dict[Path, tuple[Location, ...]] = {}
+        signs: dict[Path, tuple[Location, ...]] = {}
         of_importers: dict[str, list[Location]] = {}  # by path as shown
         for path, facts in files.items():
             with self._guard(path):
-                found[path] = facts.mixed_precision_signs
+                signs[path] = facts.mixed_precision_signs
                 for imported in facts.imports:
                     of_importers.setdefault(imported, []).extend(facts.signs_for_imports)
-        return {path: (*own, *of_importers.get(files[path].path, ())) for path, own in found.items()}
+        return {path: (*own, *of_importers.get(files[path].path, ())) for path, own in signs.items()}
 
     def _is_mixed(self, path: Path, facts: SourceFacts) -> bool | None:
         """Whether the facts show mixed precision for what the file imports too; None where we broke on them."""
-        found: list[bool] = []
+        answers: list[bool] = []
         with self._guard(path):
-            found.append(bool(facts.signs_for_imports))
-        return found[0] if found else None
+            answers.append(bool(facts.signs_for_imports))
+        return answers[0] if answers else None
 
     @contextmanager
     def _guard(self, path: Path) -> Iterator[None]:
@@ -226,11 +226,11 @@ def crash_from_breakdown(breakdown: Breakdown) -> Crashed:
 
 def policies_by_importers(project: Iterable[SourceFacts]) -> dict[str, tuple[str | None, ...]]:
     """For each path as shown, what the files that import it say of the global policy (`SourceFacts.policies_set`)."""
-    found: dict[str, dict[str | None, None]] = {}
+    policies: dict[str, dict[str | None, None]] = {}
     for facts in project:
         for path in facts.imports if facts.policies_set else ():
-            found.setdefault(path, {}).update(dict.fromkeys(facts.policies_set))
-    return {path: tuple(names) for path, names in found.items()}
+            policies.setdefault(path, {}).update(dict.fromkeys(facts.policies_set))
+    return {path: tuple(names) for path, names in policies.items()}
 
 
 def _without_events(facts: SourceFacts) -> SourceFacts:

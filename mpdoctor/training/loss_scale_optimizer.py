@@ -186,7 +186,11 @@ def _bases_of(keras: Any) -> Iterator[type]:
     places = [optimizers] + [getattr(optimizers, name, None) for name in ("legacy", "experimental")]
     seen = []
     for place in places:
-        found = getattr(place, "Optimizer", None)
-        if isinstance(found, type) and has_keras_base(found) and _base_of(found) not in seen:
-            seen.append(_base_of(found))
+        optimizer_class = getattr(place, "Optimizer", None)
+        if (
+            isinstance(optimizer_class, type)
+            and has_keras_base(optimizer_class)
+            and _base_of(optimizer_class) not in seen
+        ):
+            seen.append(_base_of(optimizer_class))
             yield seen[-1]

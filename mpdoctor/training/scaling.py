@@ -66,8 +66,8 @@ def after_step(machine: LossScale, state: ScaleState, finite: tf.Tensor) -> Scal
 def all_finite(gradients: Sequence[Any]) -> tf.Tensor:
     """Whether tensors, IndexedSlices or None are finite, as a scalar bool."""
     values = [g.values if isinstance(g, tf.IndexedSlices) else g for g in gradients if g is not None]
-    found = [tf.reduce_all(tf.math.is_finite(value)) for value in values]
-    return tf.reduce_all(tf.stack(found), axis=0) if found else tf.constant(True)
+    finite = [tf.reduce_all(tf.math.is_finite(value)) for value in values]
+    return tf.reduce_all(tf.stack(finite), axis=0) if finite else tf.constant(True)
 
 
 def in_every_replica(check: Callable[..., tf.Tensor], *args: Any) -> tf.Tensor:

@@ -64,12 +64,12 @@ def _asked(python: Path | None, quiet: bool) -> EnvironmentFacts:
             fail(problem)
     progress = progress_for(quiet)
     try:
-        found = environment_from_interpreter(chosen, Settings((here,), timeout=PATIENCE), progress)
+        environment = environment_from_interpreter(chosen, Settings((here,), timeout=PATIENCE), progress)
     except ExaminerCrashed as crash:
         fail(f"the examiner failed:\n{crash}", status=3)
     finally:
         progress.close()
-    return replace(found, problem=problem or found.problem)
+    return replace(environment, problem=problem or environment.problem)
 
 
 def text_from_labels(labels: dict[str, str], columns: int) -> str:

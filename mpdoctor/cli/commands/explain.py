@@ -37,9 +37,9 @@ def explain(
     from mpdoctor.cli.texts.rule_texts import colored_markdown, markdown_from_rule, near_match
     from mpdoctor.rules.registry import rule_by_code_or_name
 
-    found = rule_by_code_or_name(rule)
-    if found is not None:
-        markdown = markdown_from_rule(found)
+    named = rule_by_code_or_name(rule)
+    if named is not None:
+        markdown = markdown_from_rule(named)
     elif rule.lower() == LOOPS:
         from mpdoctor.cli.texts.loop_page import markdown_of_loops
 

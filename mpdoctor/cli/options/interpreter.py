@@ -20,12 +20,12 @@ def interpreter_from_option(given: Path | None) -> Path | None:
 
     if given is None:
         return None
-    found = shutil.which(given)
-    if found is None and given.is_dir():
+    path = shutil.which(given)
+    if path is None and given.is_dir():
         from mpdoctor.project.python_environments import python_of
 
         inside = python_of(given)
         fail(f"--python {given}: this is a directory{f'. Its Python is {inside}' if inside else ', and no program'}.")
-    if found is None:
+    if path is None:
         fail(f"--python {given}: there is no such program.")
-    return Path(found)
+    return Path(path)

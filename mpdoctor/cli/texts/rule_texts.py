@@ -98,8 +98,8 @@ def near_match(text: str) -> str:
 
 def _is_code_of_another_tool(text: str) -> bool:
     """Whether the text looks like another linter's code (E501, PLW0603): then no rule of ours is suggested for it."""
-    found = re.fullmatch(r"([a-z]{1,4})\d{1,4}", text)
-    return found is not None and not set(found.group(1)) <= set("mp")
+    match = re.fullmatch(r"([a-z]{1,4})\d{1,4}", text)
+    return match is not None and not set(match.group(1)) <= set("mp")
 
 
 def fix_of(rule: Rule) -> str:

@@ -19,7 +19,7 @@ ROLES = (("x", "features"), ("y", "labels"), ("sample_weight", "sample weights")
 
 def arrays_from_arguments(arguments: Mapping[str, Any]) -> tuple[ArrayFacts, ...]:
     """`arguments` are those of fit() or train_on_batch(), by name."""
-    found = []
+    arrays = []
     for name, role in ROLES:
         value = arguments.get(name)
         if value is None:
@@ -28,10 +28,10 @@ def arrays_from_arguments(arguments: Mapping[str, Any]) -> tuple[ArrayFacts, ...
         if specification is not None:
             parts = specification if isinstance(specification, tuple) else (specification,)
             for (_, part_role), component in zip(ROLES, parts):
-                found += list(_leaves(component, part_role, "", "tf.data.Dataset"))
+                arrays += list(_leaves(component, part_role, "", "tf.data.Dataset"))
         else:
-            found += list(_leaves(value, role, "", None))
-    return tuple(found)
+            arrays += list(_leaves(value, role, "", None))
+    return tuple(arrays)
 
 
 def arrays_from_batch(batch: object) -> tuple[ArrayFacts, ...]:

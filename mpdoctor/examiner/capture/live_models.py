@@ -35,16 +35,16 @@ def smallest_model(keras: KerasAdapter, variables: list[KerasVariable]) -> Keras
     discriminator. Where none holds them all, the one that holds most."""
     wanted = {id(variable) for variable in variables}
     best: tuple[int, int, int] = (0, 0, 0)
-    found = None
+    smallest = None
     for outer in live_models(keras):
         nested = [layer for layer in all_layers(outer) if isinstance(layer, keras.Model)]
         for depth, model in enumerate([outer, *(layer for layer in nested if layer is not outer)]):
             held = {id(v) for v in keras.variables(model)}  # a discriminator may have been frozen since
             # of two that hold the same, the outer one: it has the name that the program gave
             rank = (len(wanted & held), -len(held), -min(depth, 1))
-            if rank[0] and (found is None or rank > best):
-                found, best = model, rank
-    return found
+            if rank[0] and (smallest is None or rank > best):
+                smallest, best = model, rank
+    return smallest
 
 
 def _is_inside_of_sequential(model: KerasModel, models: list[KerasModel]) -> bool:

@@ -34,7 +34,7 @@ def inside_from_frames(frames: Iterable[Frame]) -> str:
     """The part of Keras or TensorFlow that raised: the innermost one among these frames; "" where none is known. A
     metric may be made of a loss, and is a metric then. Where Keras calls a `compute_loss` of the program's own, it adds
     up nothing itself."""
-    found = ""
+    inside = ""
     is_overridden = False
     for frame in reversed(list(frames)):
         place = _place_of(frame)
@@ -42,12 +42,12 @@ def inside_from_frames(frames: Iterable[Frame]) -> str:
         if place == "total loss" and is_overridden:
             place = "step"
         if place == "loss":
-            found = place
-        elif place == "metric" or (place and not found):
+            inside = place
+        elif place == "metric" or (place and not inside):
             return place
         elif place:
-            return found
-    return found
+            return inside
+    return inside
 
 
 def _place_of(frame: Frame) -> str | None:

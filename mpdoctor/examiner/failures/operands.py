@@ -24,11 +24,11 @@ def operands_of_line(error: BaseException, place: Location) -> tuple[OperandFact
     frame = _innermost_frame(error)
     if frame is None:
         return ()
-    found: dict[OperandFacts, None] = {}
+    operands: dict[OperandFacts, None] = {}
     for match in _NAME.finditer(linecache.getline(place.path, place.line).partition("#")[0]):
         for operand in _operands(match[0], frame):
-            found[operand] = None
-    return tuple(found)
+            operands[operand] = None
+    return tuple(operands)
 
 
 def _innermost_frame(error: BaseException) -> FrameType | None:

@@ -45,13 +45,13 @@ _FROM_GENERATOR = ("/tensorflow/python/data/ops/from_generator_op.py", "/data_ad
 
 def classes_of_parts(keras: KerasAdapter) -> list[tuple[PartKind, type]]:
     """The classes of this Keras that parts derive from, without its optimizers."""
-    found: list[tuple[PartKind, type]] = []
+    classes: list[tuple[PartKind, type]] = []
     for kind, module, names in _BASES:
         known: Any = keras.module
         for name in module.split("."):
             known = getattr(known, name, None)
-        found += [(kind, getattr(known, name)) for name in names if isinstance(getattr(known, name, None), type)]
-    return found
+        classes += [(kind, getattr(known, name)) for name in names if isinstance(getattr(known, name, None), type)]
+    return classes
 
 
 def part_of_error(
@@ -116,13 +116,13 @@ def _object_of_error(
 ) -> PartFacts | None:
     """The innermost one that is none of Keras' own, or that Keras made of a function which is not."""
     optimizers: list[tuple[PartKind, type]] = [("optimizer", base) for base in keras.optimizer_bases]
-    bases, found = [*classes_of_parts(keras), *optimizers], None
+    bases, part = [*classes_of_parts(keras), *optimizers], None
     for frame in _frames(error):
         owner = _owner(frame)
         kind = next((kind for kind, base in bases if isinstance(owner, base)), None)
         if kind is not None and not (kind in _OF_THEIR_OWN_CODE and _is_of_keras(frame)):
-            found = _part(kind, owner, frame.f_code.co_name, made_at) or found
-    return found
+            part = _part(kind, owner, frame.f_code.co_name, made_at) or part
+    return part
 
 
 def _is_of_keras(frame: FrameType) -> bool:

@@ -78,8 +78,8 @@ class FunctionCalls:
         return mender.is_on and all_have_values() and mender.mends_step(error, self._only_model(), count)
 
     def _only_model(self) -> KerasModel | None:
-        found = self._session.models()
-        return found[0][1] if len(found) == 1 else None
+        models = self._session.models()
+        return models[0][1] if len(models) == 1 else None
 
     def _is_stop(self, error: Exception) -> bool:
         """A loop inside of a tf.function ends itself where enough was seen."""

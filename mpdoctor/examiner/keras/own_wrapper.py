@@ -21,9 +21,9 @@ def is_own(optimizer: object) -> bool:
 
 def defining(wrapper: object, name: str) -> Iterator[type]:
     """The class of mpdoctor.training's that this wrapper has a method from."""
-    found = next((cls for cls in type(wrapper).__mro__ if name in vars(cls)), None)
-    if found is not None and found.__module__ == MODULE:
-        yield found
+    definer = next((cls for cls in type(wrapper).__mro__ if name in vars(cls)), None)
+    if definer is not None and definer.__module__ == MODULE:
+        yield definer
 
 
 def adopted_own_class(base: Any, record: Record) -> type:

@@ -93,15 +93,15 @@ def registered_object(keras: ModuleType, name: str) -> Any:
 def names_looked_up(keras: ModuleType) -> frozenset[str]:
     """The names by which a configuration refers to parts of Keras 2: its layers, and all names in the modules in which
     it looks for losses, initializers and the like."""
-    found: set[str] = set()
+    looked_up: set[str] = set()
     for part in ("activations", "constraints", "initializers", "layers", "losses", "metrics", "optimizers",
                  "regularizers"):  # fmt: skip
         names = inspect.unwrap(getattr(keras, part).deserialize).__globals__
-        found.update(names)
+        looked_up.update(names)
         if "populate_deserializable_objects" in names:
             names["populate_deserializable_objects"]()
-            found.update(names["LOCAL"].ALL_OBJECTS)
-    return frozenset(found)
+            looked_up.update(names["LOCAL"].ALL_OBJECTS)
+    return frozenset(looked_up)
 
 
 # --- masks --------------------------------------------------------------------------------------------------------

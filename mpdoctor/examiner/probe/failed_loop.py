@@ -18,10 +18,10 @@ def training_of_failed_loop(session: Session, error: BaseException, failure: Fai
     """A training with the model whose layer raised, or the only model, and with the only optimizer that the program
     made."""
     layer = session.watch.layer_of_error(error)
-    found = session.models()
-    holding = [(keras, model) for keras, model in found if layer is not None and _holds(model, layer)]
-    keras, model = next(iter(holding or found), (session.hooked_keras, None))
-    if len(holding or found) > 1:
+    models = session.models()
+    holding = [(keras, model) for keras, model in models if layer is not None and _holds(model, layer)]
+    keras, model = next(iter(holding or models), (session.hooked_keras, None))
+    if len(holding or models) > 1:
         model = None
     optimizers = session.notes.outermost(keras)
     optimizer = optimizers[0] if len(optimizers) == 1 else getattr(model, "optimizer", None)

@@ -33,8 +33,8 @@ def _device(device: tf.config.PhysicalDevice) -> DeviceFacts:
     if kind != "GPU":
         return DeviceFacts(kind)
     details = tf.config.experimental.get_device_details(device)
-    found = details.get("compute_capability")
-    capability = None if found is None else (int(found[0]), int(found[1]))
+    given = details.get("compute_capability")
+    capability = None if given is None else (int(given[0]), int(given[1]))
     name = str(details.get("device_name", ""))
     return DeviceFacts(kind, name, capability, uses_tf32=capability is not None and _uses_tf32(capability))
 

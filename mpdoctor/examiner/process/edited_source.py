@@ -151,7 +151,7 @@ class _TokenizeHook:
         if name != "tokenize":
             return None
         others = (finder for finder in sys.meta_path if finder is not self)
-        spec = next((found for finder in others if (found := finder.find_spec(name, path, target))), None)
+        spec = next((candidate for finder in others if (candidate := finder.find_spec(name, path, target))), None)
         if spec is not None and spec.loader is not None and os.path.dirname(spec.origin or "") == _STDLIB:
             self._act_after_execution(spec.loader)
         return spec

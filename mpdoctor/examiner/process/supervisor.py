@@ -91,14 +91,14 @@ def _children() -> list[int]:
 
 def _own_among(numbers: Iterable[int]) -> list[int]:
     """The system says of any number whether it is a child's that lives: no process may wait for another's."""
-    found = []
+    own = []
     for number in numbers:
         try:
             if os.waitpid(number, os.WNOHANG)[0] == 0:
-                found.append(number)
+                own.append(number)
         except ChildProcessError:
             continue
-    return found
+    return own
 
 
 def _processes_in_procfs() -> list[int]:

@@ -59,7 +59,7 @@ def _is_installed_elsewhere(path: str, through_link: bool) -> bool:
 def _installed_in(folder: str) -> frozenset[tuple[str, bool]]:
     """The files (with False) and folders (with True) directly in this folder that the RECORD files of its packages
     list."""
-    found: set[tuple[str, bool]] = set()
+    installed: set[tuple[str, bool]] = set()
     try:
         records = [entry.path for entry in os.scandir(folder) if entry.name.endswith(".dist-info")]
     except OSError:  # sys.path also holds zip files, and folders that are gone
@@ -68,8 +68,8 @@ def _installed_in(folder: str) -> frozenset[tuple[str, bool]]:
         with contextlib.suppress(OSError), open(os.path.join(record, "RECORD"), encoding="utf-8", newline="") as lines:
             for listed in filter(None, csv.reader(lines)):
                 top, *below = listed[0].split("/")
-                found.add((top, bool(below)))
-    return frozenset(found)
+                installed.add((top, bool(below)))
+    return frozenset(installed)
 
 
 def own_code(frame: FrameType) -> bool:

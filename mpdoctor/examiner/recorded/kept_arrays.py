@@ -57,11 +57,11 @@ def _arrays(archive: zipfile.ZipFile, size: int) -> dict[str, np.ndarray]:
     # members that lie over each other would make much of little
     if any(member.file_size != member.compress_size for member in members) or sum(m.file_size for m in members) > size:
         raise NotKeptArrays("says that it holds more than it does")
-    found = {}
+    arrays = {}
     for member in members:
         with archive.open(member) as file:
-            found[member.filename[: -len(".npy")]] = _array(file, member.file_size)
-    return found
+            arrays[member.filename[: -len(".npy")]] = _array(file, member.file_size)
+    return arrays
 
 
 def _array(file: IO[bytes], size: int) -> np.ndarray:

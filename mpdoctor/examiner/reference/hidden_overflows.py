@@ -42,11 +42,11 @@ def tell_hidden_overflows(session: Session, look: StepReplay, trainings: list[Ob
                         runner.run(kept)
                     observed.overflows = watch.found
                 tried = (_tried(session, observed, runner, kept, seen) for seen in observed.overflows[:MOST])
-                found = next((facts for facts in tried if facts is not None), None)
+                overflow = next((facts for facts in tried if facts is not None), None)
         except NotComparable:  # nobody knows what it does in float32
             continue
-        if found is not None:
-            session.events.send(HiddenOverflow(place - len(trainings), found))
+        if overflow is not None:
+            session.events.send(HiddenOverflow(place - len(trainings), overflow))
 
 
 def _tried(

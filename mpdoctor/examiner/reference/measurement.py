@@ -58,13 +58,13 @@ class ReferenceMeasurement:
             raise NotComparable("a step of an eager loop cannot be repeated")
         with self._repeating(observed, dtype) as runner:
             twins = self._twins(runner, kept, until)
-            found = ReferenceFacts(steps=tuple(map(compared_step, twins)))
+            facts = ReferenceFacts(steps=tuple(map(compared_step, twins)))
             if dtype != "float16" or not observed.can_set_scale:
-                return found
+                return facts
             try:
-                return replace(found, room=ScaleSearch(runner, twins, until).room())
+                return replace(facts, room=ScaleSearch(runner, twins, until).room())
             except OutOfTime:
-                return replace(found, no_time=True)
+                return replace(facts, no_time=True)
 
     @contextmanager
     def last_step(self, observed: ObservedOptimizer, half: str = "float16") -> Iterator[tuple[StepRunner, KeptStep]]:

@@ -47,11 +47,11 @@ class ReferenceRun:
         if failed is None:
             self._session.events.stage("comparing with float32")
         in_tf32 = any(device.uses_tf32 for device in self._session.devices())
-        found = [failed or replace(self._measurement.facts(observed), in_tf32=in_tf32) for observed in told]
-        for place, facts in enumerate(found):  # first: a process that hangs or dies in the long way has told them
+        measured = [failed or replace(self._measurement.facts(observed), in_tf32=in_tf32) for observed in told]
+        for place, facts in enumerate(measured):  # first: a process that hangs or dies in the long way has told them
             self._session.events.send(Reference(place - len(told), facts))
         if failed is None and self._session.request.second_training:
-            for place, (observed, facts) in enumerate(zip(told, found)):
+            for place, (observed, facts) in enumerate(zip(told, measured)):
                 if not facts.not_measured:
                     self._session.events.stage("training in float32 as well")
                     facts = replace(facts, divergence=self._divergence(observed, facts, optimizers, call))

@@ -141,13 +141,13 @@ class ScaleSearch:
 
     def _flushed_from(self, power: int) -> tuple[str, ...]:
         """The variables that lose elements at this power or the next ones above; () for none."""
-        found = (self._flushed(tried) for tried in range(power, power + SPARE + 1))
-        return next((flushed for flushed in found if flushed), ())
+        outcomes = (self._flushed(tried) for tried in range(power, power + SPARE + 1))
+        return next((flushed for flushed in outcomes if flushed), ())
 
     def _flushed(self, power: int) -> tuple[str, ...]:
         """The variables that lose elements in the first batch that loses any; () for none."""
-        found = (self._outcome(batch, power).flushed for batch in range(len(self._batches)))
-        return next((flushed for flushed in found if flushed), ())
+        outcomes = (self._outcome(batch, power).flushed for batch in range(len(self._batches)))
+        return next((flushed for flushed in outcomes if flushed), ())
 
     # --- a run ----------------------------------------------------------------------------------------------------
     def _outcome(self, batch: int, power: int) -> Outcome:

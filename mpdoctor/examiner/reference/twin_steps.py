@@ -118,14 +118,14 @@ class StepRunner:
 
     def _by_path(self, pairs: list[tuple[tf.Tensor, KerasVariable]], scale: float) -> Gradients:
         """Two variables may have one path: the second is told with a mark. Of one variable's the last counts."""
-        found: Gradients = {}
+        by_path: Gradients = {}
         owners: dict[str, int] = {}
         for gradient, variable in pairs:
             path = self._keras.path(variable)
             while owners.setdefault(path, id(variable)) != id(variable):
                 path += "'"
-            found[path] = _array(gradient) / np.float32(scale)
-        return found
+            by_path[path] = _array(gradient) / np.float32(scale)
+        return by_path
 
     # --- both -----------------------------------------------------------------------------------------------------
     def twins(self, kept: KeptStep, twice: bool) -> Twins:
@@ -166,14 +166,14 @@ class StepRunner:
 
 def with_sublayers(keras: KerasAdapter, layers: Iterable[KerasLayer]) -> list[KerasLayer]:
     """The layers with all their sublayers, each once."""
-    found: dict[int, KerasLayer] = {}
+    by_id: dict[int, KerasLayer] = {}
     waiting = list(layers)
     while waiting:
         layer = waiting.pop()
-        if id(layer) not in found:
-            found[id(layer)] = layer
+        if id(layer) not in by_id:
+            by_id[id(layer)] = layer
             waiting += keras.sublayers(layer)
-    return list(found.values())
+    return list(by_id.values())
 
 
 def compared_step(twins: Twins) -> ComparedStep:

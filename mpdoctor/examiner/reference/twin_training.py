@@ -152,13 +152,13 @@ class TwinTraining:
 
 def _skipped(call: dict[ObservedOptimizer, list[StepFacts]]) -> list[ObservedOptimizer]:
     """The optimizers that skipped their steps in this call. Raises NotTried where one skipped some of several."""
-    found = []
+    skipped = []
     for optimizer, steps in call.items():
         if not all(step.applied for step in steps):
             if any(step.applied for step in steps):
                 raise NotTried("one call takes several steps, of which some were skipped")
-            found.append(optimizer)
-    return found
+            skipped.append(optimizer)
+    return skipped
 
 
 def _moved_by(observed: ObservedOptimizer) -> list[KerasVariable]:

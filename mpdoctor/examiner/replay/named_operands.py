@@ -29,15 +29,15 @@ def named_operands(inputs: list[tf.Tensor], place: Location | None) -> tuple[Nam
         return ()
     given = {tensor._id for tensor in inputs if is_floating(tensor)}
     shapes = [tuple(tensor.shape) for tensor in inputs if is_floating(tensor)]
-    found = {}
+    operands = {}
     for name in dict.fromkeys(_NAME.findall(_text_of(place))):
         value = _value(name, frame)
         if isinstance(value, tf.Variable):
             if tuple(value.shape) in shapes and value.dtype.is_floating:
-                found[name] = _largest(value.read_value())
+                operands[name] = _largest(value.read_value())
         elif getattr(value, "_id", None) in given and tf.is_tensor(value):
-            found[name] = _largest(value)
-    return tuple(NamedOperand(name, largest) for name, largest in list(found.items())[:_MOST])
+            operands[name] = _largest(value)
+    return tuple(NamedOperand(name, largest) for name, largest in list(operands.items())[:_MOST])
 
 
 def constant_beyond(place: Location | None, dtype: str) -> NamedOperand | None:

@@ -58,13 +58,13 @@ class ScaleDerivative:
             for path, values in chosen
         ]
         self.leave()
-        found = []
+        measured = []
         for path, (by_scale, by_one), norm in products:
             if not 0 < norm < math.inf:
                 continue
             derivatives = [self._slope(by_scale) * scale / (norm * scale), self._slope(by_one) * scale / norm]
-            found += [(path, derivative) for derivative in derivatives if math.isfinite(derivative)][:1]
-        return tuple(found)
+            measured += [(path, derivative) for derivative in derivatives if math.isfinite(derivative)][:1]
+        return tuple(measured)
 
     def _slope(self, product: tf.Tensor) -> float:
         """0 where the product does not depend on the scale."""

@@ -58,5 +58,5 @@ def _replayed(
 def _exponent(replays: Replays) -> float:
     """The median exponent of the variables, 0 where no gradient arrives that is not 0."""
     low, high, at_low, at_high = replays
-    found = sorted(exponent for _, exponent in exponents(low, high, at_low.arrived, at_high.arrived))
-    return found[len(found) // 2] if found else 0.0
+    ordered = sorted(exponent for _, exponent in exponents(low, high, at_low.arrived, at_high.arrived))
+    return ordered[len(ordered) // 2] if ordered else 0.0

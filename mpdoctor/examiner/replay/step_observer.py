@@ -268,9 +268,9 @@ def _tensor(value: object) -> tf.Tensor:
 
 
 def _flat(structure: object) -> list[tf.Tensor]:
-    found: list[tf.Tensor] = []
-    mapped(lambda tensor: found.append(tensor) if is_eager(tensor) else None, structure)
-    return found
+    tensors: list[tf.Tensor] = []
+    mapped(lambda tensor: tensors.append(tensor) if is_eager(tensor) else None, structure)
+    return tensors
 
 
 def _is_bad_variable(variable: KerasVariable) -> bool:

@@ -20,15 +20,15 @@ HALF_POLICIES = ("mixed_float16", "mixed_bfloat16", "float16", "bfloat16")
 
 def policies_in(configuration: Any) -> list[tuple[str, str]]:
     """(class, name) of every dtype policy; the class is "" where a layer names its policy as a mere text."""
-    found = []
+    policies = []
     for serialized in _dictionaries(configuration):
         config, dtype = serialized.get("config"), serialized.get("dtype")
         if isinstance(serialized.get("class_name"), str) and serialized["class_name"] in POLICY_CLASSES:
             name = config.get("name") if isinstance(config, dict) else None
-            found.append((str(serialized["class_name"]), name if isinstance(name, str) else ""))
+            policies.append((str(serialized["class_name"]), name if isinstance(name, str) else ""))
         if isinstance(dtype, str) and dtype in HALF_POLICIES:
-            found.append(("", dtype))
-    return found
+            policies.append(("", dtype))
+    return policies
 
 
 def policy_of_model(configuration: Any) -> str | None:

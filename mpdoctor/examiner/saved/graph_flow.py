@@ -68,14 +68,14 @@ class GraphFlow:
 
     def before_through(self, places: Iterable[Place], through: Set[Place]) -> set[Place]:
         """The places that these are computed from directly, or with only places of `through` between."""
-        found: set[Place] = set()
+        passed: set[Place] = set()
         left = [before for place in places for before in self.inputs.get(place, ())]
         while left:
             place = left.pop()
-            if place not in found:
-                found.add(place)
+            if place not in passed:
+                passed.add(place)
                 left.extend(self.inputs.get(place, ()) if place in through else ())
-        return found
+        return passed
 
     def after(self, places: Iterable[Place], without: Iterable[str] = ()) -> set[Place]:
         """These places and all that is computed from them, save through operations of the kinds `without`."""

@@ -146,12 +146,12 @@ def _reach(flow: GraphFlow, nodes: dict[Place, tf.compat.v1.NodeDef], inputs: li
 
 def _places_by_op(nodes: dict[Place, tf.compat.v1.NodeDef]) -> dict[tuple[str, str], list[Place]]:
     """The places of each (operation, floating-point dtype) that computes something."""
-    found: dict[tuple[str, str], list[Place]] = {}
+    places: dict[tuple[str, str], list[Place]] = {}
     for place, node in nodes.items():
         dtype = dtype_of(node, "T", "dtype", "Tparams")
         if dtype in FLOATING and node.op not in BOOKKEEPING:
-            found.setdefault((node.op, dtype), []).append(place)
-    return found
+            places.setdefault((node.op, dtype), []).append(place)
+    return places
 
 
 def _ops(flow: GraphFlow, nodes: dict[Place, Any], inputs: list[Place]) -> Iterator[OpFacts]:

@@ -25,14 +25,14 @@ DAMAGE = (OSError, RuntimeError, ValueError, KeyError, TypeError, OverflowError)
 
 def signatures_of_hdf5(file: BinaryIO) -> list[int]:
     """The offsets at which a reader of HDF5 would find a signature: 0, 512, 1024, 2048 …"""
-    place, size, found = 0, file.seek(0, os.SEEK_END), []
+    place, size, signatures = 0, file.seek(0, os.SEEK_END), []
     while place < size:
         file.seek(place)
         if file.read(len(SIGNATURE)) == SIGNATURE:
-            found.append(place)
+            signatures.append(place)
         place = place * 2 or FIRST_USER_BLOCK
     file.seek(0)
-    return found
+    return signatures
 
 
 def attributes_of_model(opened: Any, largest: int) -> dict[str, str]:
@@ -41,17 +41,17 @@ def attributes_of_model(opened: Any, largest: int) -> dict[str, str]:
     Raises ValueError for a text of more than `largest` characters."""
     import h5py
 
-    found = {}
+    attributes = {}
     for key in opened.attrs:
         stored = opened.attrs.get_id(key)
         is_text = stored.shape == () and h5py.check_string_dtype(stored.dtype) is not None
         if is_text and stored.dtype.itemsize > largest:
             raise ValueError(f"{key} is too long")
         value = opened.attrs[key] if is_text else ""
-        found[key] = value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
-        if len(found[key]) > largest:
+        attributes[key] = value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+        if len(attributes[key]) > largest:
             raise ValueError(f"{key} is too long")
-    return found
+    return attributes
 
 
 def problems_of_storage(group: Any, size: int) -> Iterator[str]:

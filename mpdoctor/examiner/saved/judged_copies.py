@@ -90,9 +90,9 @@ def _check_hdf5(file: BinaryIO, size: int, name: str) -> None:
 
 # --- HDF5 -----------------------------------------------------------------------------------------------------------
 def _may_be_archive(file: BinaryIO) -> bool:
-    found = zipfile.is_zipfile(file)
+    is_archive = zipfile.is_zipfile(file)
     file.seek(0)
-    return found
+    return is_archive
 
 
 def _copy_hdf5(saved: SavedFile, path: str) -> None:

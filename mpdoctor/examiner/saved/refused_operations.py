@@ -93,14 +93,14 @@ def functions_apart(meta_graph: tf.compat.v1.MetaGraphDef) -> frozenset[str]:
 
 def _reached(calls: dict[str, set[str]], names: set[str]) -> set[str]:
     """Those of these names that are functions, with all functions that these call, directly or through others."""
-    found: set[str] = set()
+    reached: set[str] = set()
     left = [name for name in names if name in calls]
     while left:
         name = left.pop()
-        if name not in found:
-            found.add(name)
+        if name not in reached:
+            reached.add(name)
             left.extend(called for called in calls[name] if called in calls)
-    return found
+    return reached
 
 
 def called_by(node: tf.compat.v1.NodeDef) -> Iterator[str]:

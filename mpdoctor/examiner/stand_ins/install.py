@@ -153,5 +153,5 @@ def _is_reachable(server: str) -> bool:
 
 def _url_errors_of_program() -> tuple[type[BaseException], ...]:
     """The URLError of the program's urllib, which is another one than ours where the program shadows a part of it."""
-    found = getattr(sys.modules.get("urllib.error"), "URLError", None)
-    return () if found is None else (found,)
+    url_error = getattr(sys.modules.get("urllib.error"), "URLError", None)
+    return () if url_error is None else (url_error,)

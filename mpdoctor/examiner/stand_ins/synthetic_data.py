@@ -82,8 +82,8 @@ def _losses_of_outputs(loss: LossNames, names: list[str], count: int) -> list[st
     """The name of the loss of each output; "" for an output without one."""
     if isinstance(loss, str):
         return [loss] * count
-    found = [loss.get(name, "") for name in names] if isinstance(loss, dict) else loss
-    return found if len(found) == count else [""] * count
+    losses = [loss.get(name, "") for name in names] if isinstance(loss, dict) else loss
+    return losses if len(losses) == count else [""] * count
 
 
 def _data_from_calls(model: KerasModel, specs: object, loss: LossNames, most_samples: int) -> tuple[object, object]:
@@ -112,12 +112,12 @@ def _before_autocast(spec: tf.TensorSpec) -> tf.TensorSpec:
 
 def _specs(model: KerasModel, name: str) -> list[tf.TensorSpec]:
     try:
-        found = getattr(model, name, None)
+        specs = getattr(model, name, None)
     except (AttributeError, ValueError):  # Keras refuses where a model was never built
         return []
-    if isinstance(found, dict):
-        found = list(found.values())
-    return list(found) if isinstance(found, (list, tuple)) else [] if found is None else [found]
+    if isinstance(specs, dict):
+        specs = list(specs.values())
+    return list(specs) if isinstance(specs, (list, tuple)) else [] if specs is None else [specs]
 
 
 def _feature(generator: tf.random.Generator, spec: tf.TensorSpec, samples: int, vocabulary: int | None) -> tf.Tensor:

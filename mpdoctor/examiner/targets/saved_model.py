@@ -130,21 +130,21 @@ def judge(session: Session, saved: SavedFile, objects: dict[str, object]) -> Sav
 
 
 def _refuse_what_runs(saved: SavedFile, contents: Contents) -> None:
-    for found, problem in (
+    for held, problem in (
         (contents.code, "holds Python code ({}) that would run while loading"),
         (contents.calls, "calls {}, which is not on the list of functions that compute and do nothing else"),
         (contents.files, "names a file of this machine that would be read while loading: {}"),
     ):
-        if found:
-            raise Unusable(f"{saved.name} {problem.format(_shortened_list(found))}. {TRUST}")
-    for found, problem in (
+        if held:
+            raise Unusable(f"{saved.name} {problem.format(_shortened_list(held))}. {TRUST}")
+    for held, problem in (
         (contents.nameless, "names no class where it ought to: it has {}"),
         (contents.eager, "holds layers that are given no tensor of the model and would compute while loading: {}"),
         (contents.large, f"was not loaded: it asks for {{}}, and mpdoctor makes at most {MOST_OF_METRIC:,}"),
         (contents.patterns, "was not loaded: it looks for layers by a pattern that may take for ever to match: {}"),
     ):
-        if found:
-            raise Unusable(f"{saved.name} {problem.format(_shortened_list(found))}. {SAVE_AGAIN}")
+        if held:
+            raise Unusable(f"{saved.name} {problem.format(_shortened_list(held))}. {SAVE_AGAIN}")
 
 
 def _refuse_foreign_names(

@@ -22,8 +22,8 @@ def smallest_healing(count: int, start: int, forwards: bool, heals: Heals) -> fr
         return known[chosen]
 
     healing = (asked(window) for window in _windows(count, start, forwards))
-    found = next((healed for healed in healing if healed is not None), None)
-    return None if found is None else _without_needless(found, asked)
+    smallest = next((healed for healed in healing if healed is not None), None)
+    return None if smallest is None else _without_needless(smallest, asked)
 
 
 def _windows(count: int, start: int, forwards: bool) -> Iterator[frozenset[int]]:

@@ -16,7 +16,7 @@ def smaller_scale(runner: TrialRunner, cases: list[Case], scale: float, seconds:
     """The largest power of 2 below `scale` at which every batch is finite with room: at ROOM times as much, too."""
     began, trials = time.monotonic(), 0
 
-    def told(tried: TrialResult, reason: str = "", found: float | None = None) -> RemedyFacts:
+    def told(tried: TrialResult, reason: str = "", scale: float | None = None) -> RemedyFacts:
         spent = time.monotonic() - began
         return RemedyFacts(
             "smaller-scale",
@@ -25,7 +25,7 @@ def smaller_scale(runner: TrialRunner, cases: list[Case], scale: float, seconds:
             batches=len(cases),
             trials=trials,
             seconds=spent,
-            scale=found,
+            scale=scale,
         )
 
     holds, fails = -1, math.ceil(math.log2(scale)) if scale > 1 else 0  # powers of 2, those that hold up to the first
@@ -45,4 +45,4 @@ def smaller_scale(runner: TrialRunner, cases: list[Case], scale: float, seconds:
         holds, fails = (power, fails) if finite else (holds, power)
     if holds < 0:
         return told("failed", f"at a loss scale of {ROOM} the step is not finite either")
-    return told("healed", found=2.0**holds)
+    return told("healed", scale=2.0**holds)

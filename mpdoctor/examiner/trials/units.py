@@ -36,18 +36,18 @@ class Unit(NamedTuple):
 
 def units_of_step(keras: KerasAdapter, watch: LayerHooks, calls: list[SeenCall]) -> list[Unit]:
     """The units of all called layers that compute in 16 bits, in the order of their first call."""
-    found: dict[int, Unit] = {}
+    units: dict[int, Unit] = {}
     for call in calls:
         layer = call.layer
-        if id(layer) in found or layer.compute_dtype not in HALF or keras.is_function(layer):
+        if id(layer) in units or layer.compute_dtype not in HALF or keras.is_function(layer):
             continue
         if _is_whole(keras, call) or _is_made_by_parent(keras, watch, call):
             continue
         location = None if watch.origins.made_by(layer) else watch.origins.made_at(layer)
         taken = keras.made_input(call.parent.layer, layer) if call.parent is not None else None
         parts = (*_parts(keras, watch, layer), *(() if taken is None else (taken,)))
-        found[id(layer)] = Unit(layer, parts, call.path, location)
-    return list(found.values())
+        units[id(layer)] = Unit(layer, parts, call.path, location)
+    return list(units.values())
 
 
 def _is_whole(keras: KerasAdapter, call: SeenCall) -> bool:

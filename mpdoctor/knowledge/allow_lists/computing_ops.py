@@ -182,6 +182,6 @@ _EFFECTS_OF_ENDINGS = (
 
 def effect_of_operation(op: str) -> str:
     """What an operation does beside computing: "it writes a file"; "" where that is not known."""
-    found = [words for beginning, words in _EFFECTS if op.startswith(beginning)]
-    found += [words for ending, words in _EFFECTS_OF_ENDINGS if op.endswith(ending)]
-    return found[0] if found else ""
+    effects = [words for beginning, words in _EFFECTS if op.startswith(beginning)]
+    effects += [words for ending, words in _EFFECTS_OF_ENDINGS if op.endswith(ending)]
+    return effects[0] if effects else ""

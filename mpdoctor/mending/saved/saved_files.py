@@ -233,8 +233,8 @@ class _Mender:
     def _candidates(self, attempt: _Attempt) -> frozenset[str]:
         """Layers that compute in 16 bits and that findings, or remedies that healed, name."""
         named = {path for finding in failing(attempt.diagnosis) for path in layers_named_by(finding, attempt.diagnosis)}
-        found = (entry_of(self._layers, path) for path in named)
-        return frozenset(path for path in found if path is not None and self._can_be_float32(path, attempt))
+        paths = (entry_of(self._layers, path) for path in named)
+        return frozenset(path for path in paths if path is not None and self._can_be_float32(path, attempt))
 
     def _can_be_float32(self, path: str, attempt: _Attempt) -> bool:
         layer = self._by_path[path]

@@ -53,8 +53,8 @@ class _ArrayDtypes:
             return None
         if id(value) not in self.answers:
             self.answers[id(value)] = None
-            found = {self._of(option, depth + 1) for option in options(value)}
-            self.answers[id(value)] = found.pop() if len(found) == 1 else None
+            dtypes = {self._of(option, depth + 1) for option in options(value)}
+            self.answers[id(value)] = dtypes.pop() if len(dtypes) == 1 else None
         return self.answers[id(value)]
 
     def _of(self, value: Value, depth: int) -> str | None:
@@ -74,8 +74,8 @@ class _ArrayDtypes:
 
     def agreed(self, values: Iterable[Value], depth: int) -> str | None:
         """The dtype of arrays that meet; Python's numbers take that of the others."""
-        found = {self.of(value, depth) for value in values if not isinstance(value, Known)}
-        return found.pop() if len(found) == 1 else None
+        dtypes = {self.of(value, depth) for value in values if not isinstance(value, Known)}
+        return dtypes.pop() if len(dtypes) == 1 else None
 
     def _of_function(self, call: Call, name: str, depth: int) -> str | None:
         if name in FLOATING:
@@ -106,8 +106,8 @@ class _ArrayDtypes:
         return "float64" if float in kinds and kinds <= {float, int} else self.of(held, depth)
 
     def _floating(self, value: Value | None) -> str | None:
-        found = self.named(value)
-        return found if found in FLOATING else None
+        dtype = self.named(value)
+        return dtype if dtype in FLOATING else None
 
 
 def _leaves(value: Value | None, depth: int = 0) -> list[Value]:

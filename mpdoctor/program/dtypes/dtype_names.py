@@ -43,8 +43,8 @@ def policies_by_name(value: Value | None, named: Callable[[Value], str | None]) 
     """See `policies_named` in tensor_dtypes. `named`: the dtype that a value denotes."""
     if isinstance(value, Known):  # nearly always
         return (value.value,) if isinstance(value.value, str) and value.value else ()
-    found = [_policy_named(option, named) for option in options(value)]
-    return tuple(dict.fromkeys(name for name in found if name)) if all(found) else ()
+    names = [_policy_named(option, named) for option in options(value)]
+    return tuple(dict.fromkeys(name for name in names if name)) if all(names) else ()
 
 
 def _policy_named(value: Value, named: Callable[[Value], str | None], depth: int = 0) -> str | None:
@@ -58,8 +58,8 @@ def _policy_named(value: Value, named: Callable[[Value], str | None], depth: int
     if inner is not None and depth < _DEEPEST:
         names = {_policy_named(option, named, depth + 1) for option in options(inner)}
         return names.pop() if len(names) == 1 else None
-    found = named(value)
-    return None if found in (AUTOCAST, VARIABLE) else found
+    name = named(value)
+    return None if name in (AUTOCAST, VARIABLE) else name
 
 
 def is_policy_in_force(value: Value | None) -> bool:

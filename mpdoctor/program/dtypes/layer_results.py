@@ -69,8 +69,8 @@ def _of_lambda_output(dtypes: Dtypes, layer: Call, depth: int) -> str | None:
     functions = [
         option.of if isinstance(option, Defined) else None for option in options(layer.argument(0, "function"))
     ]
-    found = {dtypes.of_result(made, depth) for made in functions if isinstance(made, FunctionFacts)}
-    certain = found.pop() if len(found) == 1 and None not in functions else None
+    returned = {dtypes.of_result(made, depth) for made in functions if isinstance(made, FunctionFacts)}
+    certain = returned.pop() if len(returned) == 1 and None not in functions else None
     return None if certain in (AUTOCAST, VARIABLE) else certain
 
 

@@ -172,8 +172,8 @@ def _of_single(dtypes: Dtypes, value: Value, call: Call, depth: int) -> str | No
     """The dtype of one value; for a function that is given as a variable's initial value, the dtype of what it
     returns."""
     own = value.of if isinstance(value, Defined) else None
-    found = dtypes.of_result(own, depth) if isinstance(own, FunctionFacts) else dtypes.of(value, depth)
+    dtype = dtypes.of_result(own, depth) if isinstance(own, FunctionFacts) else dtypes.of(value, depth)
     is_tensorflow = isinstance(call.callee, Api) and call.callee.name.startswith("tensorflow.")
-    if found is not None or not is_tensorflow:
-        return found
+    if dtype is not None or not is_tensorflow:
+        return dtype
     return dtype_of_array(value, lambda named: dtypes.named(named, depth + 1))

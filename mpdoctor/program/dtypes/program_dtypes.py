@@ -32,9 +32,9 @@ class ProgramDtypes:
     def at(self, value: Value | None, context: Context) -> str | None:
         """The dtype that a tensor has where it is used. In a loop that is what it has the first time round, unless an
         `if` of the loop's stands before."""
-        found = self.of(value)
-        if found is not None or value is None or not context.loops:
-            return found
+        dtype = self.of(value)
+        if dtype is not None or value is None or not context.loops:
+            return dtype
         if len(context.branches) > self._fewest_branches_of_rounds(value):
             return None
         if value not in self._dtypes_at_first:
@@ -54,8 +54,8 @@ class ProgramDtypes:
                 waiting += unknown
                 continue
             waiting.pop()
-            found = {self._rounds[part] for part in parts} - {-1}
+            branches = {self._rounds[part] for part in parts} - {-1}
             if isinstance(current, Earlier):
-                found.add(current.branches)
-            self._rounds[current] = min(found) if found else -1
+                branches.add(current.branches)
+            self._rounds[current] = min(branches) if branches else -1
         return self._rounds[value]

@@ -73,9 +73,8 @@ def dtype_of(
 
 
 def dtypes_with(keras: Keras | None, told: Told) -> Callable[[Value | None], str | None]:
-    """`dtype_of`, for a caller who knows more: `told(value, found)` is asked about every value on the way, the
-    innermost first, and gives its dtype, or the one that a dtype names (`self.compute_dtype`). The function
-    remembers its answers."""
+    """`dtype_of`, for a caller who knows more: `told(value, dtype)` is asked about each value on the way, the innermost
+    first, and gives its dtype, or the one that a dtype names (`self.compute_dtype`). It remembers its answers."""
     dtypes, asking = _Dtypes(keras, told), 0
 
     def dtype(value: Value | None) -> str | None:
@@ -115,12 +114,12 @@ class _Dtypes:
         self.carried: dict[int, str] = {}
         self.keras = keras
         self.remembered = remembered if remembered is not None else {}
-        self.told = told if told is not None else lambda value, found: found
+        self.told = told if told is not None else lambda value, dtype: dtype
         self.answers: dict[Value, str | None] = {}
 
     def named(self, value: Value | None, depth: int) -> str | None:
-        found = {self.told(option, self._named(option, depth + 1)) for option in options(value)}
-        return found.pop() if len(found) == 1 else None
+        names = {self.told(option, self._named(option, depth + 1)) for option in options(value)}
+        return names.pop() if len(names) == 1 else None
 
     def of(self, value: Value | None, depth: int) -> str | None:
         if value is None or depth > _DEPTH:
@@ -140,8 +139,8 @@ class _Dtypes:
         """The dtype that each of several values has: what a loop carries on is one of them where it keeps it."""
         earlier = [option for option in several if isinstance(option, Earlier)]
         others = [option for option in several if not isinstance(option, Earlier)]
-        found = {self._of_one(option, depth) for option in without_start(others)}
-        dtype = found.pop() if len(found) == 1 else None
+        dtypes = {self._of_one(option, depth) for option in without_start(others)}
+        dtype = dtypes.pop() if len(dtypes) == 1 else None
         stays = dtype is not None and all(self._stays(option, dtype, depth) for option in earlier)
         return dtype if stays else None
 
@@ -157,8 +156,8 @@ class _Dtypes:
 
     def agreed(self, values: Iterable[Value | None], depth: int) -> str | None:
         """The dtype of values that meet; Python numbers take the dtype of the others."""
-        found = {self.of(value, depth) for value in values if not is_number(value) and not is_array(value)}
-        return found.pop() if len(found) == 1 else None
+        dtypes = {self.of(value, depth) for value in values if not is_number(value) and not is_array(value)}
+        return dtypes.pop() if len(dtypes) == 1 else None
 
     def _named(self, value: Value, depth: int) -> str | None:
         if isinstance(value, Known):
@@ -224,11 +223,11 @@ class _Dtypes:
         """A float32 tensor beside something of which nothing is known, but that it was not made from what is autocast:
         TensorFlow refuses there whatever is not float32."""
         met = [operand for operand in value.operands if not is_number(operand) and not is_array(operand)]
-        found = {self.of(operand, depth) for operand in met}
-        if found == {"float32", None} and value.operator in _ARITHMETIC:
+        dtypes = {self.of(operand, depth) for operand in met}
+        if dtypes == {"float32", None} and value.operator in _ARITHMETIC:
             unknown = (operand for operand in met if self.of(operand, depth) is None)
             return None if any(self._may_be_autocast(operand, depth) for operand in unknown) else "float32"
-        dtype = found.pop() if len(found) == 1 else None
+        dtype = dtypes.pop() if len(dtypes) == 1 else None
         return None if value.operator == "/" and dtype is not None and "int" in dtype else dtype
 
     def _may_be_autocast(self, value: Value, depth: int) -> bool:
@@ -278,8 +277,9 @@ class _Dtypes:
 
     def of_result(self, function: FunctionFacts, depth: int) -> str | None:
         """The dtype of all that a function of the user's returns, where that is known and the same."""
-        found = {self.of(value, depth + 1) for value in self.returned(function)} if self.returned is not None else set()
-        return found.pop() if len(found) == 1 else None
+        returned = () if self.returned is None else self.returned(function)
+        dtypes = {self.of(value, depth + 1) for value in returned}
+        return dtypes.pop() if len(dtypes) == 1 else None
 
 
 def _autocasts(owner: ClassFacts) -> bool:

@@ -19,7 +19,7 @@ _ASSERTION = re.compile(
 
 def pins_from_assertions(text: str, path: Path) -> Iterator[Pin]:
     """What the text of a program says at its top level."""
-    for found in _ASSERTION.finditer(text) if _VERSION in text else ():
-        package, release = _PACKAGES[found["name"]], found["release"]
+    for match in _ASSERTION.finditer(text) if _VERSION in text else ():
+        package, release = _PACKAGES[match["name"]], match["release"]
         exactly = release if release.count(".") == 2 else f"{release}.*"
         yield from pins_from_requirement(f"{package}=={exactly}", path, "asserts", f"{package} {release}")

@@ -38,15 +38,15 @@ def is_project(folder: Path) -> bool:
 
 def file_that_sets_it(folder: Path) -> str:
     """The name of the first that does; "" where none does, or one sets something else as well: then it depends."""
-    found = ""
+    name = ""
     for place in ("", *FOLDERS):
         for path in files_named(folder / place, *IMAGES, *STARTS):
             values = set(_values(text_of(path), is_script=path.suffix in SCRIPTS))
             if values - set(_YES):
                 return ""
-            if values and not found:
-                found = path.name
-    return found
+            if values and not name:
+                name = path.name
+    return name
 
 
 def sets_it_for_a_command(text: str) -> bool:

@@ -49,13 +49,13 @@ class PlainRange:
 
 def plain_requirement(text: str) -> tuple[str, PlainRange] | None:
     """The name of a distribution as it is written, and the releases that are allowed; None where it says more."""
-    found = _REQUIREMENT.fullmatch(text)
-    if found is None:
+    match = _REQUIREMENT.fullmatch(text)
+    if match is None:
         return None
-    parts = [part.strip() for part in found[2].split(",")] if found[2].strip() else []
+    parts = [part.strip() for part in match[2].split(",")] if match[2].strip() else []
     clauses = [_CLAUSE.fullmatch(part) for part in parts]
     read = tuple(Clause(clause[1], clause[2]) for clause in clauses if clause is not None)
-    return (found[1], PlainRange(read)) if len(read) == len(parts) else None
+    return (match[1], PlainRange(read)) if len(read) == len(parts) else None
 
 
 def _release(version: str) -> tuple[int, ...]:

@@ -51,16 +51,16 @@ def _by_dtype(profile: ProfileFacts) -> Seconds:
 
 
 def _sums(pairs: Iterable[tuple[str, float]]) -> Seconds:
-    found: Seconds = {}
+    sums: Seconds = {}
     for key, seconds in pairs:
-        found[key] = found.get(key, 0.0) + seconds
-    return found
+        sums[key] = sums.get(key, 0.0) + seconds
+    return sums
 
 
 def _medians(rounds: list[Seconds]) -> Seconds:
     keys = dict.fromkeys(key for seconds in rounds for key in seconds)
-    found = {key: median(seconds.get(key, 0.0) for seconds in rounds) for key in keys}
-    return dict(sorted(found.items(), key=lambda item: -item[1]))
+    medians = {key: median(seconds.get(key, 0.0) for seconds in rounds) for key in keys}
+    return dict(sorted(medians.items(), key=lambda item: -item[1]))
 
 
 def _beside(path: str, now: float, before: float | None, compared: Compared, look: Style) -> str:

@@ -50,13 +50,13 @@ def _rounds(compared: Compared, run: PolicyRun) -> Iterator[tuple[Times, Times]]
 
 
 def _times(profile: ProfileFacts) -> Times:
-    found: Times = {}
+    times: Times = {}
     for operation in profile.operations:
         kind = plain_kind(operation.kind)
-        seconds, by_onednn = found.get(kind, (0.0, False))
+        seconds, by_onednn = times.get(kind, (0.0, False))
         by_onednn = by_onednn or operation.kind.startswith(ONEDNN)
-        found[kind] = seconds + operation.seconds / profile.steps, by_onednn
-    return found
+        times[kind] = seconds + operation.seconds / profile.steps, by_onednn
+    return times
 
 
 def profiles_of(run: PolicyRun) -> list[ProfileFacts]:
@@ -66,11 +66,11 @@ def profiles_of(run: PolicyRun) -> list[ProfileFacts]:
 
 def times_by_kind(run: PolicyRun) -> dict[str, float]:
     """Seconds per step for each kind of operation: the median of the rounds that measured it."""
-    found: dict[str, list[float]] = {}
+    times: dict[str, list[float]] = {}
     for profile in profiles_of(run):
         for kind, (seconds, _) in _times(profile).items():
-            found.setdefault(kind, []).append(seconds)
-    return {kind: median(seconds) for kind, seconds in found.items()}
+            times.setdefault(kind, []).append(seconds)
+    return {kind: median(seconds) for kind, seconds in times.items()}
 
 
 def plain_kind(kind: str) -> str:

@@ -100,14 +100,14 @@ def _finite(loss: float | None) -> float | None:
 
 def runs(chosen: Sequence[bool]) -> tuple[Run, ...]:
     """The intervals in which it holds."""
-    found: list[list[int]] = []
+    spans: list[list[int]] = []
     for step, holds in enumerate(chosen):
-        if holds and found and found[-1][1] == step:
-            found[-1][1] += 1
+        if holds and spans and spans[-1][1] == step:
+            spans[-1][1] += 1
         elif holds:
-            found.append([step, step + 1])
+            spans.append([step, step + 1])
     unit = WIDTH / max(len(chosen), 1)
-    return tuple(Run(round(first * unit, 2), round((end - first) * unit, 2)) for first, end in found)
+    return tuple(Run(round(first * unit, 2), round((end - first) * unit, 2)) for first, end in spans)
 
 
 @dataclass(frozen=True)

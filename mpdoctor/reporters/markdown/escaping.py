@@ -63,9 +63,9 @@ def _cell(text: str) -> str:
 def _plain(text: str) -> str:
     parts = []
     end = 0
-    for found in _CALLING.finditer(text):
-        parts += [_escaped(text[end : found.start()]), code(found.group(), LONGEST_PROSE)]
-        end = found.end()
+    for match in _CALLING.finditer(text):
+        parts += [_escaped(text[end : match.start()]), code(match.group(), LONGEST_PROSE)]
+        end = match.end()
     return _joined([*parts, _escaped(text[end:])])
 
 

@@ -51,13 +51,13 @@ def shown_patch(patch: str, color: bool = False) -> str:
 
 def wrapped(lines: Iterable[str], look: Style) -> list[str]:
     """Further lines of one are indented: none begins as a line of a patch does."""
-    found: list[str] = []
+    wrapped_lines: list[str] = []
     for line in lines:
         indent = " " * (len(line) - len(line.lstrip()) + 2)
-        found += textwrap.wrap(
+        wrapped_lines += textwrap.wrap(
             line, look.width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
         )
-    return found
+    return wrapped_lines
 
 
 def _headline(mended: Mended, look: Style) -> str:
@@ -175,9 +175,11 @@ def failing(diagnosis: Diagnosis) -> list[Finding]:
 
 
 def counts_of_failing(diagnosis: Diagnosis) -> str:
-    found = Counter(finding.severity for finding in failing(diagnosis))
+    severities = Counter(finding.severity for finding in failing(diagnosis))
     parts = [
-        count(found[severity], severity.value) for severity in (Severity.ERROR, Severity.WARNING) if found[severity]
+        count(severities[severity], severity.value)
+        for severity in (Severity.ERROR, Severity.WARNING)
+        if severities[severity]
     ]
     return ", ".join(parts)
 

@@ -37,11 +37,11 @@ def _check(stage: str, title: str, diagnosis: Diagnosis, look: Style) -> Check:
     if not any(state.status == "done" for state in states) and not (stage == "training" and diagnosis.probes):
         return Check(title, None, f"skipped: {because}" if because else "skipped")
     saw = {"source": "", "model": _models(diagnosis, look), "training": _trainings(diagnosis, look)}[stage]
-    found, mood = _counts_of_findings(stage, diagnosis)
+    counts, mood = _counts_of_findings(stage, diagnosis)
     if stage == "training" and diagnosis.probes:
-        found = "" if found == NOTHING else found  # the verdict says it better
+        counts = "" if counts == NOTHING else counts  # the verdict says it better
         mood = _worst([mood, *(mood_of_verdict(probe.verdict) for probe in diagnosis.probes)])
-    return Check(title, mood, " — ".join(filter(None, (saw, found))))
+    return Check(title, mood, " — ".join(filter(None, (saw, counts))))
 
 
 def _counts_of_findings(stage: str, diagnosis: Diagnosis) -> tuple[str, Mood]:

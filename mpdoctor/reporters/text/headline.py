@@ -171,8 +171,8 @@ def _afterthoughts(diagnosis: Diagnosis, look: Style) -> list[str]:
     """Further parts of the first line, the longest first: the first that fits is taken."""
     what_if = sum(finding.what_if for finding in diagnosis.findings)
     if what_if:
-        found = f"; {count(what_if, 'finding')}"
-        return [f"{found} {how}" for how in ("if you turned on mixed_float16", "under mixed_float16", "if mixed")]
+        clause = f"; {count(what_if, 'finding')}"
+        return [f"{clause} {how}" for how in ("if you turned on mixed_float16", "under mixed_float16", "if mixed")]
     if diagnosis.runs:
         run = diagnosis.runs[0]
         return [f": {look.name(run.why, 160)}", f"; verdict {run.verdict.value}"]

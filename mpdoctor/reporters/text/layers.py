@@ -51,8 +51,8 @@ def rows_from_model(model: ModelFacts, named: ByLayer) -> list[LayerRow]:
 
 
 def _named(layer: str, model: ModelFacts, named: ByLayer) -> tuple[Finding, ...]:
-    found = [*named.get((None, layer), ()), *named.get((model.id, layer), ())]
-    return tuple(finding for _, finding in sorted(found, key=lambda numbered: numbered[0]))
+    findings = [*named.get((None, layer), ()), *named.get((model.id, layer), ())]
+    return tuple(finding for _, finding in sorted(findings, key=lambda numbered: numbered[0]))
 
 
 def usual_dtype(model: ModelFacts) -> str:

@@ -43,8 +43,8 @@ def _is_of_training(finding: Finding) -> bool:
 
 def _broken(training: TrainingFacts) -> Iterator[OperationFacts]:
     culprit, gradient = training.culprit, training.gradient_culprit
-    found = (culprit and culprit.operation, training.loss_culprit, gradient and gradient.operation)
-    yield from filter(None, found)
+    operations = (culprit and culprit.operation, training.loss_culprit, gradient and gradient.operation)
+    yield from filter(None, operations)
 
 
 def _same_line(operation: OperationFacts, finding: Finding) -> bool:

@@ -53,8 +53,8 @@ def parts_from_prose(text: str) -> list[tuple[bool, str]]:
     """(whether it stands between backticks and is code, text), in order, the backticks left out."""
     parts = []
     end = 0
-    for found in _CODE.finditer(text):
-        parts += [(False, text[end : found.start()]), (True, found.group(1))]
-        end = found.end()
+    for match in _CODE.finditer(text):
+        parts += [(False, text[end : match.start()]), (True, match.group(1))]
+        end = match.end()
     parts.append((False, text[end:]))
     return [part for part in parts if part[1]]

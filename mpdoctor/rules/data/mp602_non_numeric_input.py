@@ -102,9 +102,9 @@ def _what_was_refused(failure: FailureFacts) -> str | None:
     refused = re.search(r"\bInvalid dtype: (object|str|bytes|datetime64|timedelta64)", said)
     if refused is not None:
         return {"object": "Python objects", "str": "strings", "bytes": "strings"}.get(refused[1], "dates")
-    found = re.search(r"Failed to convert a NumPy array to a Tensor \(Unsupported (?:object|numpy) type:? ?(\w+)", said)
-    if found is not None:
-        return "dates" if found[1] in ("NPY_DATETIME", "NPY_TIMEDELTA") else "Python objects"
+    match = re.search(r"Failed to convert a NumPy array to a Tensor \(Unsupported (?:object|numpy) type:? ?(\w+)", said)
+    if match is not None:
+        return "dates" if match[1] in ("NPY_DATETIME", "NPY_TIMEDELTA") else "Python objects"
     # the program itself casts in a layer or a pipeline, which this rule cannot judge
     by_keras = "cast(" not in failure.failing_line and failure.inside != "data"
     cast = re.search(r"Cast string to (?:float|half|bfloat16) is not supported", said)

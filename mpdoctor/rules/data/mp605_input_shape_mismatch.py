@@ -103,8 +103,8 @@ def _changed_batch(failure: FailureFacts, error: ShapeError) -> BatchFacts | Non
 
 def _first(shape: str) -> int | None:
     """The first size of a shape: 32 for "(32, 1)" and "[32,1]"."""
-    found = re.match(r"[(\[]\s*(\d+)\s*[,)\]]", shape)
-    return int(found[1]) if found else None
+    match = re.match(r"[(\[]\s*(\d+)\s*[,)\]]", shape)
+    return int(match[1]) if match else None
 
 
 def _finding_of_batch(batch: BatchFacts, error: ShapeError, evidence: dict[str, str]) -> Finding:

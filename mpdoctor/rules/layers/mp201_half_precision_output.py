@@ -115,14 +115,14 @@ def _findings_of_layer(facts: SourceFacts, layer: Call, cast_by_program: bool) -
 
 
 def _dtype_of_lambda_layer(facts: SourceFacts, layer: Call) -> str | None:
-    found = precision_of(facts).of_lambda_layer(layer) if is_call_of(layer, "keras.layers.Lambda") else None
-    return found if found in HALF else None
+    dtype = precision_of(facts).of_lambda_layer(layer) if is_call_of(layer, "keras.layers.Lambda") else None
+    return dtype if dtype in HALF else None
 
 
 def _evidence_of(*activations: str) -> dict[str, str]:
     """The activation that gives probabilities: which of the outputs a cross-entropy is about."""
-    found = set(activations) & set(PROBABILITIES)
-    return {"activation": found.pop()} if len(found) == 1 else {}
+    probabilities = set(activations) & set(PROBABILITIES)
+    return {"activation": probabilities.pop()} if len(probabilities) == 1 else {}
 
 
 def _help_for_computed(output: Value) -> str:

@@ -120,11 +120,11 @@ def _is_wide(facts: SourceFacts, variable: Call) -> bool:
 
 def _operations_by_operand(met: Iterable[MixedOperands], past_casts: bool) -> dict[int, list[MixedOperands]]:
     """The operations by the id of each value that an operand may be."""
-    found: dict[int, list[MixedOperands]] = {}
+    operations: dict[int, list[MixedOperands]] = {}
     for pair in met:
         for identity in {id(value) for operand in pair[1] for value in _behind(operand, past_casts)}:
-            found.setdefault(identity, []).append(pair)
-    return found
+            operations.setdefault(identity, []).append(pair)
+    return operations
 
 
 def _is_wrongly_untrained(facts: SourceFacts, met: Iterable[MixedOperands], variable: Call) -> bool:

@@ -190,11 +190,11 @@ def _attributes_and_calls(given: Iterable[Value]) -> Iterator[Attribute | Call]:
 @lru_cache(maxsize=1)
 def _operations_by_operand(facts: SourceFacts) -> dict[int, list[MixedOperands]]:
     """The operations by the id of each value that an operand is made from."""
-    found: dict[int, list[MixedOperands]] = {}
+    operations: dict[int, list[MixedOperands]] = {}
     for pair in mixed_operands(facts):
         for identity in {id(value) for operand in pair[1] for value in _makings(operand)}:
-            found.setdefault(identity, []).append(pair)
-    return found
+            operations.setdefault(identity, []).append(pair)
+    return operations
 
 
 def _meets(facts: SourceFacts, met: MixedOperands, call: Call) -> bool:

@@ -94,8 +94,8 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         inner = wrapper.argument(0, "layer")
         given = policies_named(wrapper.keyword("dtype"))
         for option in options(inner):
-            if len(given) == 1 and isinstance(option, Call) and (found := _other_policy(facts, option, given[0])):
-                yield _finding(facts, option, wrapper.method, given[0], found)
+            if len(given) == 1 and isinstance(option, Call) and (other := _other_policy(facts, option, given[0])):
+                yield _finding(facts, option, wrapper.method, given[0], other)
 
 
 def in_model(model: ModelFacts) -> Iterator[Finding]:
@@ -142,9 +142,9 @@ def _inside(facts: SourceFacts, own: ClassFacts, inner: list[Call]) -> Iterator[
     makings = facts.makings_of(own) if inner and not fixed else []
     for call in inner:
         for policy in sorted(set(fixed) or _policies_given(facts, makings, call)):
-            found = _other_policy(facts, call, policy)
-            if found is not None:
-                yield _finding(facts, call, own.name, policy, found)
+            other = _other_policy(facts, call, policy)
+            if other is not None:
+                yield _finding(facts, call, own.name, policy, other)
                 break
 
 
@@ -162,12 +162,12 @@ def _maker(facts: SourceFacts, context: Context) -> ClassFacts | None:
     return next((maker.owner for maker in makers if maker is not None and maker.name in SETTING_UP), None)
 
 
-def _finding(facts: SourceFacts, inner: Call, outer: str, given: str, found: str) -> Finding:
+def _finding(facts: SourceFacts, inner: Call, outer: str, given: str, other: str) -> Finding:
     owner = inner.context.owner
     is_shared = outer != "RNN" and owner is None  # made by a function that other layers may call
     dtype = f'"{given}"' if outer == "RNN" or owner is None else "self.dtype_policy"
     return Finding(
-        f"{outer} is given {given}, but this {inner.method} inside it follows the global policy, {found}.",
+        f"{outer} is given {given}, but this {inner.method} inside it follows the global policy, {other}.",
         f"Pass the dtype on: `{inner.method}(…, dtype={dtype})`.",
         inner.location,
         fix=None if is_shared else unsafe_fix(f"Give it dtype={dtype}", with_dtype(facts, inner, dtype)),

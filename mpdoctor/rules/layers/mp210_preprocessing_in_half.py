@@ -158,8 +158,8 @@ def _live_scales(model: ModelFacts) -> list[float | None]:
 def _scales(facts: SourceFacts) -> list[float | None]:
     """The scales of all Rescaling layers in the program."""
     calls = list(facts.calls_of("keras.layers.Rescaling"))
-    found = [_numbers(call.argument(0, "scale")) for call in calls]
-    return [size for sizes in found for size in (sizes or (None,))]
+    scales = [_numbers(call.argument(0, "scale")) for call in calls]
+    return [size for sizes in scales for size in (sizes or (None,))]
 
 
 def _outside_live(layer: LayerFacts) -> str | None:
@@ -242,5 +242,5 @@ def _is_beyond_half(value: Value | None) -> bool:
 
 def _numbers(value: Value | None) -> list[float]:
     items = value.items if isinstance(value, Collection) else (value,)
-    found = [known(item) for item in items]
-    return [float(number) for number in found if isinstance(number, (int, float)) and not isinstance(number, bool)]
+    constants = [known(item) for item in items]
+    return [float(number) for number in constants if isinstance(number, (int, float)) and not isinstance(number, bool)]

@@ -91,9 +91,9 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     remade = _remade_classes(facts)
     for own in facts.classes:
         is_remade = remade is None or id(own) in remade
-        found = _defect(facts, own, is_remade) if own.kind == "layer" else None
-        if found is not None:
-            message, help, location = found
+        defect = _defect(facts, own, is_remade) if own.kind == "layer" else None
+        if defect is not None:
+            message, help, location = defect
             is_of_config = location == own.methods.get("get_config", own).location
             fix = _fix_of_config(facts, own) if is_of_config else _fix_of_constructor(facts, own)
             is_warning = is_remade and bool(facts.makings_of(own))
@@ -163,10 +163,10 @@ def _start_from_base(takes_base: bool) -> str:
 def in_model(model: ModelFacts) -> Iterator[Finding]:
     told: set[str] = set()
     for layer in model.layers:
-        found = _live_defect(model, layer) if layer.computes_in_half and layer.class_name not in told else None
-        if found is not None:
+        defect = _live_defect(model, layer) if layer.computes_in_half and layer.class_name not in told else None
+        if defect is not None:
             told.add(layer.class_name)
-            message, help, location = found
+            message, help, location = defect
             yield Finding(message, help, location, layer=layer.path, evidence={"policy": layer.policy})
 
 
@@ -223,17 +223,19 @@ def _remade_classes(facts: SourceFacts) -> frozenset[int] | None:
     if _remakes_any(facts):
         return None
     called = [class_of(call.receiver) for call in facts.method_calls("from_config") if call.receiver is not None]
-    found = {id(own) for own in called if own is not None and own.kind in ("layer", "model")}
-    while found:
+    remade = {id(own) for own in called if own is not None and own.kind in ("layer", "model")}
+    while remade:
         inside = {
             id(own)
             for own in facts.classes
-            if any(call.context.owner is not None and id(call.context.owner) in found for call in facts.makings_of(own))
+            if any(
+                call.context.owner is not None and id(call.context.owner) in remade for call in facts.makings_of(own)
+            )
         }
-        if inside <= found:
+        if inside <= remade:
             break
-        found |= inside
-    return frozenset(found)
+        remade |= inside
+    return frozenset(remade)
 
 
 def _remakes_any(facts: SourceFacts) -> bool:

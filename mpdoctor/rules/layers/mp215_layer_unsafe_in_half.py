@@ -78,9 +78,9 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
     for layer in model.layers:
         if layer.compute_dtype != "float16" or layer.own_class or layer.is_operation:
             continue
-        found = _unsafe(layer, model.keras.is_keras3)
-        if found is not None:
-            subject, why = found
+        unsafe = _unsafe(layer, model.keras.is_keras3)
+        if unsafe is not None:
+            subject, why = unsafe
             yield Finding(
                 f"{layer.path} ({subject}) computes in float16 and {why}.",
                 'Give it `dtype="float32"`.',

@@ -107,12 +107,12 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
 def in_failure(failure: FailureFacts) -> Iterator[Finding]:
     """An id that was rounded to one behind the last: TensorFlow raises on a CPU."""
     dtype = next((dtype for _, dtype in failure.layer_inputs if dtype in EXACT), None)
-    found = re.search(BEHIND_THE_LAST, failure.message)
-    if failure.layer_class != "Embedding" or dtype is None or found is None or int(found["id"]) <= EXACT[dtype]:
+    match = re.search(BEHIND_THE_LAST, failure.message)
+    if failure.layer_class != "Embedding" or dtype is None or match is None or int(match["id"]) <= EXACT[dtype]:
         return
     yield Finding(
         f"The ids reach {failure.layer} (Embedding) in {dtype}, which is exact only up to {EXACT[dtype]}: larger ones "
-        f"are rounded, as to {found['id']}, for which it has no row.",
+        f"are rounded, as to {match['id']}, for which it has no row.",
         HELP,
         failure.layer_made_at or failure.location,
         layer=failure.layer,
@@ -162,16 +162,16 @@ def _given_to_own_layer(facts: SourceFacts, embedding: Call, ids: Value | None) 
     if method is None or method.owner is None or method.owner.kind not in ("layer", "model"):
         return
     rounding = {
-        made: found
+        made: dtype
         for call in facts.calls
         for made in [call.callee]
         if isinstance(made, Call) and has_method(made, method)
-        for found in [rounding_layer(facts, call)]
-        if found is not None
+        for dtype in [rounding_layer(facts, call)]
+        if dtype is not None
     }
-    for made, found in rounding.items():
+    for made, dtype in rounding.items():
         if not embedding.context.callers or made.location in embedding.context.callers:  # the one that this layer made
-            yield from _finding(facts, embedding, found, made)
+            yield from _finding(facts, embedding, dtype, made)
 
 
 def _fed_as_floats(facts: SourceFacts, call: Call, embedding: Call, ids: Value | None) -> Iterator[Finding]:

@@ -93,8 +93,8 @@ CONFIRMED_LIVE = True
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
-    found = _clipped_before_apply(facts) if facts.keras.is_keras3 else _clipped_before_unscaling(facts)
-    for clip, unscaling, gradient in found:
+    clipped = _clipped_before_apply(facts) if facts.keras.is_keras3 else _clipped_before_unscaling(facts)
+    for clip, unscaling, gradient in clipped:
         scale = starting_scale_in_words(unscaling.receiver)
         if isinstance(clip, Operation) or not limits(clip):
             yield _cut_by_hand(facts, clip, unscaling, scale)

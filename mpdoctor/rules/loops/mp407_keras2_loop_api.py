@@ -91,11 +91,11 @@ def _fix(facts: SourceFacts, read: Read) -> Fix | None:
 
 
 def in_failure(failure: FailureFacts) -> Iterator[Finding]:
-    found = re.search(WRAPPER_LACKS, failure.said_by_library) if failure.exception == "AttributeError" else None
-    if found is not None and found[1] in KERAS2_LOOP:
+    match = re.search(WRAPPER_LACKS, failure.said_by_library) if failure.exception == "AttributeError" else None
+    if match is not None and match[1] in KERAS2_LOOP:
         yield Finding(
-            f"`{found[1]}` exists only in Keras 2; the LossScaleOptimizer of Keras 3 has no such method.",
-            KERAS2_LOOP[found[1]].format(of="optimizer"),
+            f"`{match[1]}` exists only in Keras 2; the LossScaleOptimizer of Keras 3 has no such method.",
+            KERAS2_LOOP[match[1]].format(of="optimizer"),
             failure.location,
         )
 

@@ -106,8 +106,10 @@ def _losses_returned(facts: SourceFacts, scaled: list[Call], gradients: list[Cal
 
 def _loss_logged(logged: Iterable[Value], log: Call, scaled: list[Call], gradients: list[Call]) -> Call | None:
     """The first scaled loss of which the program takes a gradient, and of which nobody asks for the scaled one."""
-    found = (loss for value in logged if (loss := scaling_of(value, scaled)) and not _asks_its_caller(loss, log))
-    losses = (loss for loss in found if not exclude_each_other(loss.context, log.context))
+    logged_losses = (
+        loss for value in logged if (loss := scaling_of(value, scaled)) and not _asks_its_caller(loss, log)
+    )
+    losses = (loss for loss in logged_losses if not exclude_each_other(loss.context, log.context))
     return next((loss for loss in losses if gradients_of_loss(loss, gradients)), None)
 
 
@@ -118,8 +120,8 @@ def _returned(facts: SourceFacts, scaled: list[Call]) -> Iterator[tuple[Call, Re
     unscaled = {id(loss) for call in scaled for loss in options(call.argument(0))}
     for returned in facts.returns:
         values = list(values_shown(returned.value))
-        found = (loss for value in values if (loss := scaling_of(value, scaled)))
-        losses = [loss for loss in found if not exclude_each_other(loss.context, returned.context)]
+        scalings = (loss for value in values if (loss := scaling_of(value, scaled)))
+        losses = [loss for loss in scalings if not exclude_each_other(loss.context, returned.context)]
         if not losses or any(id(value) in unscaled for value in values):
             continue
         gradients = until_gradients(returned.value, lambda part: part in scaled or _is_norm(part))

@@ -96,9 +96,9 @@ SMALL_ENOUGH = 10000.0  # a larger one could leave float16's range when a score 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
     if not facts.shows_mixed_precision:
         return
-    found = list(_masks_that_overflow(facts))
-    products = [event.location for event, _, _ in found]
-    for event, constant, is_mask in found:
+    masks = list(_masks_that_overflow(facts))
+    products = [event.location for event, _, _ in masks]
+    for event, constant, is_mask in masks:
         consequence = (
             "and 0 times infinity is NaN: every row becomes NaN, masked or not."
             if is_mask
@@ -274,11 +274,11 @@ def _is_added_to_half(facts: SourceFacts, precision: Precision, event: Operation
 @lru_cache(maxsize=1)
 def _sums_by_operand(facts: SourceFacts) -> dict[int, list[tuple[Operation | Call, tuple[Value, ...]]]]:
     """The sums by the id of each of their operands."""
-    found: dict[int, list[tuple[Operation | Call, tuple[Value, ...]]]] = {}
+    sums: dict[int, list[tuple[Operation | Call, tuple[Value, ...]]]] = {}
     for sum_, operands in _sums(facts):
         for one in {id(operand) for operand in operands}:
-            found.setdefault(one, []).append((sum_, operands))
-    return found
+            sums.setdefault(one, []).append((sum_, operands))
+    return sums
 
 
 def _sums(facts: SourceFacts) -> Iterator[tuple[Operation | Call, tuple[Value, ...]]]:

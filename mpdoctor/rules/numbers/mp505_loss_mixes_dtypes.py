@@ -254,6 +254,6 @@ def _assigned(facts: SourceFacts, made_at: Location) -> str:
     """The name in `name = model(x)`; "" where the statement is another one."""
     statement = statement_at(facts, made_at)
     written = expression_at(facts, made_at)
-    found = re.fullmatch(r"(\w+)\s*=\s*(.*)", statement.text, re.DOTALL) if statement is not None else None
-    same = found is not None and written is not None and text_of(facts, made_at) == found[2]
-    return found[1] if found is not None and same else ""
+    match = re.fullmatch(r"(\w+)\s*=\s*(.*)", statement.text, re.DOTALL) if statement is not None else None
+    same = match is not None and written is not None and text_of(facts, made_at) == match[2]
+    return match[1] if match is not None and same else ""

@@ -146,9 +146,9 @@ def _cast_too_late(facts: SourceFacts) -> Iterator[Finding]:
 
 def _cast_before_call(facts: SourceFacts) -> Iterator[Finding]:
     for call in _calls_with_probabilities(facts):
-        found = rounded_tensor(facts, _prediction(call))
-        if found is not None and isinstance(call.callee, (Api, Call)):
-            yield from _findings_late(found, [_entropy(call.callee)])
+        rounded = rounded_tensor(facts, _prediction(call))
+        if rounded is not None and isinstance(call.callee, (Api, Call)):
+            yield from _findings_late(rounded, [_entropy(call.callee)])
 
 
 def _cast_before_fit(facts: SourceFacts) -> Iterator[Finding]:
@@ -170,13 +170,13 @@ def _losses_by_output(call: Call, outputs: list[Rounded | None]) -> list[tuple[R
     return [(output, list(leaves(given))) for output in outputs]
 
 
-def _findings_late(found: Rounded, entropies: list[str]) -> Iterator[Finding]:
+def _findings_late(rounded: Rounded, entropies: list[str]) -> Iterator[Finding]:
     """`entropies`: of the outputs of one model. The focal one is right for a softmax near 1, where it is 0."""
-    fitting = [name for name in entropies if name in RIGHT_FOR[found.activation]]
+    fitting = [name for name in entropies if name in RIGHT_FOR[rounded.activation]]
     entropy = (fitting or entropies)[0]
-    if (found.activation, entropy) != ("softmax", "categorical_focal_crossentropy"):
+    if (rounded.activation, entropy) != ("softmax", "categorical_focal_crossentropy"):
         yield from _findings(
-            found.dtype, {found.activation}, entropy, finds_logits=False, location=found.by.location, late=True
+            rounded.dtype, {rounded.activation}, entropy, finds_logits=False, location=rounded.by.location, late=True
         )
 
 
@@ -188,9 +188,9 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
         if dtype is not None:
             entropy = model.loss if model.loss in CROSS_ENTROPIES else RIGHT_FOR[activation][0]
             told = _findings(dtype, {activation}, entropy, not model.keras.is_keras3, None, scaled=_is_scaled(model))
-            found = list(told)
-            if found:
-                yield found[0]
+            findings = list(told)
+            if findings:
+                yield findings[0]
                 return
 
 

@@ -142,15 +142,15 @@ def _made_in_float32(facts: SourceFacts, mismatch: DtypeMismatch) -> bool:
 def _ranked_in_half(facts: SourceFacts) -> Iterator[Finding]:
     """Keras' top-k metrics that are given 16-bit predictions, by compile() or by hand."""
     precision = precision_of(facts)
-    found = dict[Location, str]()
+    dtypes = dict[Location, str]()
     for position, keyword in ((3, "metrics"), (4, "weighted_metrics")):
         given = [(*pair, precision.of_model(pair[0].receiver)) for pair in compiled(facts, position, keyword)]
         for call, metric, output in outputs_named(facts, position, keyword):
             given.append((call, metric, precision.of_output(call.receiver, output)))
         for call, metric, dtype in given:
             if dtype is not None and dtype in HALF and _ranks(metric) and not call.context.guarded:
-                found[metric.location] = dtype
-    yield from (_ranking(dtype, "", location) for location, dtype in found.items())
+                dtypes[metric.location] = dtype
+    yield from (_ranking(dtype, "", location) for location, dtype in dtypes.items())
     for call in facts.calls:
         predictions = call.argument(1, "y_pred")
         if predictions is None or call.context.guarded or not _ranks_by_hand(call):
@@ -223,7 +223,7 @@ def _fix(facts: SourceFacts, event: Call | Operation, half: Value) -> Fix | None
 def in_failure(failure: FailureFacts) -> Iterator[Finding]:
     if failure.inside != "metric" and (failure.part is None or failure.part.kind != "metric"):
         return
-    ranked = next((found[1] for words in REFUSES if (found := re.search(words, failure.said_by_library))), None)
+    ranked = next((match[1] for words in REFUSES if (match := re.search(words, failure.said_by_library))), None)
     if ranked is not None and failure.computes_in_half:
         yield Finding(
             "A top-k accuracy accepts only float32 predictions, but the model's are 16-bit.",

@@ -149,13 +149,13 @@ def _keeps_dtype(facts: SourceFacts, regularizer: Value) -> bool:
         return True
     given = function.parameters[function.first_given :][:1]
 
-    def told(value: Value, found: str | None) -> str | None:
+    def told(value: Value, dtype: str | None) -> str | None:
         is_output = isinstance(value, Parameter) and value.function is function and value.name in given
-        return HALF[0] if is_output else found
+        return HALF[0] if is_output else dtype
 
     dtype = dtypes_with(facts.keras, told)
     returned = [dtype(event.value) for event in facts.returns_of(function)]
-    return bool(returned) and all(found == HALF[0] for found in returned)
+    return bool(returned) and all(returned_dtype == HALF[0] for returned_dtype in returned)
 
 
 def _is_regularizer(value: Value | None) -> bool:

@@ -119,28 +119,28 @@ def _counted(facts: SourceFacts) -> Iterator[tuple[Call, Value | None]]:
         yield call, call.argument(0, "x")
 
 
-def _last(facts: SourceFacts, value: Value | None, found: LastNumbers, depth: int = 0) -> float:
-    """The largest number of a range of integers; 0 where it is no range, or its end is unknown. `found` caches results
+def _last(facts: SourceFacts, value: Value | None, lasts: LastNumbers, depth: int = 0) -> float:
+    """The largest number of a range of integers; 0 where it is no range, or its end is unknown. `lasts` caches results
     by id and depth, because each line of a long computation contains the lines before it."""
     for option in options(value):
-        if (id(option), depth) not in found:
-            found[id(option), depth] = _last_of_one(facts, option, found, depth + 1) if depth <= DEEPEST else 0
-    return max((found[id(option), depth] for option in options(value)), default=0)
+        if (id(option), depth) not in lasts:
+            lasts[id(option), depth] = _last_of_one(facts, option, lasts, depth + 1) if depth <= DEEPEST else 0
+    return max((lasts[id(option), depth] for option in options(value)), default=0)
 
 
-def _last_of_one(facts: SourceFacts, value: Value, found: LastNumbers, depth: int) -> float:
+def _last_of_one(facts: SourceFacts, value: Value, lasts: LastNumbers, depth: int) -> float:
     handed = list(given_in_calls(facts, value))
     if handed:
-        return max(_last(facts, part, found, depth) for part in handed)
+        return max(_last(facts, part, lasts, depth) for part in handed)
     if isinstance(value, Item):
-        return _last(facts, value.of, found, depth)
+        return _last(facts, value.of, lasts, depth)
     if isinstance(value, Collection) or (isinstance(value, Operation) and value.operator in ("+", "-")):
-        return max((_last(facts, part, found, depth) for part in value.parts), default=0)
+        return max((_last(facts, part, lasts, depth) for part in value.parts), default=0)
     if not isinstance(value, Call):
         return 0
     name = function_named(value)
     if name in (*PASSING, *JOINING) or (isinstance(value.callee, Api) and public_name(value.callee.name) in CASTS):
-        return _last(facts, value.argument(0), found, depth)
+        return _last(facts, value.argument(0), lasts, depth)
     if name == "linspace":
         return _last_of_linspace(value)
     is_range = name in RANGES or is_api(value.callee, "numpy.arange")
@@ -151,9 +151,9 @@ def _last_of_linspace(value: Call) -> float:
     """The distance from 0 of the farthest number, counted in steps of at least 1; 0 for others."""
     given = [value.argument(0, "start"), value.argument(1, "stop"), value.argument(2, "num")]
     numbers = [numbers_from_value(one) for one in given]
-    if any(len(found) != 1 for found in numbers) or numbers[2][0] < 2:
+    if any(len(choices) != 1 for choices in numbers) or numbers[2][0] < 2:
         return 0
-    start, stop, count = (found[0] for found in numbers)
+    start, stop, count = (choices[0] for choices in numbers)
     step = abs(stop - start) / (count - 1)
     return max(abs(start), abs(stop)) / step if step >= 1 else 0
 

@@ -116,15 +116,15 @@ def _lacking(name: str, optimizer: Value, inherits: bool, keras: Keras) -> str:
 
 
 def in_failure(failure: FailureFacts) -> Iterator[Finding]:
-    found = re.search(WRAPPER_LACKS, failure.said_by_library) if failure.exception == "AttributeError" else None
+    match = re.search(WRAPPER_LACKS, failure.said_by_library) if failure.exception == "AttributeError" else None
     keras3 = failure.keras is None or failure.keras.is_keras3
-    if found is None or (keras3 and found[1] in (*KERAS2_LOOP, *ONCE_BUILT)):
+    if match is None or (keras3 and match[1] in (*KERAS2_LOOP, *ONCE_BUILT)):
         return  # MP407 and MP411
     # Keras' own code may miss an attribute, in a method that the program calls or somewhere else
     named = re.findall(r"\.(\w+)\b", failure.failing_line)
-    name = next((name for name in named if name == found[1] or name in SOMEWHERE_MISSING), None)
+    name = next((name for name in named if name == match[1] or name in SOMEWHERE_MISSING), None)
     if name is None and "getattr(" in failure.failing_line:  # the name is put together, or held in a variable
-        name = found[1]
+        name = match[1]
     if name is None:
         return
     yield Finding(
@@ -139,11 +139,11 @@ def _fix(facts: SourceFacts, read: Read, inherits: bool) -> Fix | None:
     instead = INSIDE if inherits else _instead(read.name, facts.keras)
     if instead == INSIDE:
         return safe_fix("Read it from the inner optimizer", of_inner_optimizer(facts, read))
-    found = re.fullmatch(r"`\{of\}\.(\w+)`", instead)
+    match = re.fullmatch(r"`\{of\}\.(\w+)`", instead)
     # `_get_hyper("lr")` has an argument; a scale that is read before the optimizer is built raises by either name
-    if found is None or read.is_called:
+    if match is None or read.is_called:
         return None
-    return safe_fix(f"Write `{found[1]}`", attribute_renamed(facts, read, found[1]))
+    return safe_fix(f"Write `{match[1]}`", attribute_renamed(facts, read, match[1]))
 
 
 def _instead(name: str, keras: Keras) -> str:
@@ -152,8 +152,8 @@ def _instead(name: str, keras: Keras) -> str:
 
 def _but_none(value: Value) -> Value:
     """A value without the None that it may hold at first."""
-    found = tuple(option for option in options(value) if known(option) is not None)
-    return Either(value.location, found) if found and len(found) < len(options(value)) else value
+    choices = tuple(option for option in options(value) if known(option) is not None)
+    return Either(value.location, choices) if choices and len(choices) < len(options(value)) else value
 
 
 def _was_written(facts: SourceFacts, read: Read) -> bool:

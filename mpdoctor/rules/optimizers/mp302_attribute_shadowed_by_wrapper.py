@@ -169,14 +169,14 @@ def _all_hold(table: dict[str, frozenset[str]], name: str, inside: tuple[Value, 
 
 def _held(inside: tuple[Value, ...], name: str) -> str | None:
     """The inner optimizer's certain value under this name, as repr(); None where it is not known."""
-    found: set[str | None] = set()
+    held: set[str | None] = set()
     for optimizer in inside:
         given = optimizer.keyword(name) if isinstance(optimizer, Call) else None
         if given is not None:
             value = known(given)
-            found.add(repr(value) if value is None or isinstance(value, (bool, int, float)) else None)
+            held.add(repr(value) if value is None or isinstance(value, (bool, int, float)) else None)
         else:
             class_name = optimizer.method if isinstance(optimizer, Call) and not optimizer.open else ""
             default = DEFAULTS.get(class_name, {}).get(name)
-            found.add(None if default is None else repr(default))
-    return found.pop() if len(found) == 1 else None
+            held.add(None if default is None else repr(default))
+    return held.pop() if len(held) == 1 else None

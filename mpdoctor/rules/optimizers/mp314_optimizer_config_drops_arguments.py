@@ -142,7 +142,7 @@ def _dropped(facts: SourceFacts, own: ClassFacts) -> list[str]:
 def _kept_as(facts: SourceFacts, own: ClassFacts) -> dict[str, str]:
     """The attribute that stores a parameter of `__init__`: it has the same name, or holds the same value."""
     initializer = own.methods["__init__"]
-    found: dict[str, str] = {}
+    kept: dict[str, str] = {}
     for position, name in enumerate(initializer.parameters[1:]):
         if name.startswith("*"):
             continue
@@ -151,8 +151,8 @@ def _kept_as(facts: SourceFacts, own: ClassFacts) -> dict[str, str]:
         alike = [attribute for attribute in (name, "_" + name) if attribute in own.attributes]
         holding = [attribute for attribute, value in own.attributes.items() if {*map(id, options(value))} & values]
         if alike or holding:
-            found[name] = (alike or holding)[0]
-    return found
+            kept[name] = (alike or holding)[0]
+    return kept
 
 
 def _sets_up(initializer: FunctionFacts, making: Call) -> bool:

@@ -227,10 +227,10 @@ def _is_of(entry: str, name: str) -> bool:
 
 def _gone(use: Use, keras: Keras) -> tuple[str, str] | None:
     """The release that removed this name and what to write instead; None if this Keras has it, or may have it."""
-    found = _entry(use.api.name)
-    if found is None:
+    removed = _entry(use.api.name)
+    if removed is None:
         return None
-    entry, since, instead = found
+    entry, since, instead = removed
     last = use.api.name[len(entry) :].partition(".")[0]
     if not use.looks_up(last if since == KERAS3_ONLY else entry.rstrip(".").rpartition(".")[2]):
         return None

@@ -98,7 +98,7 @@ def _fix(facts: SourceFacts, policy: Call, early: list[Call]) -> Fix | None:
 
 def _built_early(facts: SourceFacts, policy: Call) -> list[Call]:
     """The layers with weights that were built before this policy, of the models trained after it."""
-    found: list[Call] = []
+    built: list[Call] = []
     models = _trained_after(facts, policy)
     later = {id(model) for model in models if _is_built_later(facts, model, policy)}
     for model in models:
@@ -108,8 +108,8 @@ def _built_early(facts: SourceFacts, policy: Call) -> list[Call]:
         if is_whole and later - {id(model)}:
             return []  # the policy is meant for another model, built and trained after it
         if is_whole or not _is_part_on_purpose(facts, model, early):
-            found += early
-    return found
+            built += early
+    return built
 
 
 def _layers_by_policy(facts: SourceFacts, model: Call) -> list[Call]:
@@ -146,7 +146,7 @@ def _is_part_on_purpose(facts: SourceFacts, model: Call, early: list[Call]) -> b
 
 
 def _trained_after(facts: SourceFacts, policy: Call) -> list[Call]:
-    found = {
+    trained = {
         id(model): model
         for training, model in trainings(facts)
         if training.order > policy.order
@@ -156,7 +156,7 @@ def _trained_after(facts: SourceFacts, policy: Call) -> list[Call]:
         and not exclude_each_other(model.context, policy.context)
         and not _is_set_back(facts, policy, training)
     }
-    return list(found.values())
+    return list(trained.values())
 
 
 def _is_set_back(facts: SourceFacts, policy: Call, training: Call) -> bool:

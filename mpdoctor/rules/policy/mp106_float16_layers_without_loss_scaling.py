@@ -90,9 +90,9 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         yield _not_wrapped(facts, compile_call, half, reason)
     for call, half in _minimized_unscaled(facts):
         yield _in_a_loop(facts, call, half, unsafe_fix("Wrap the optimizer", wrapped_where_made(facts, call)))
-    found: set[Location] = set()
-    for call, gradient, half in _unscaled(facts, applied_gradients(facts), found):
-        found.add(call.location)
+    reported: set[Location] = set()
+    for call, gradient, half in _unscaled(facts, applied_gradients(facts), reported):
+        reported.add(call.location)
         if any(isinstance(part, Call) and scales_nothing(facts, part) for part in walk(target(gradient))):
             yield _scaled_by_bare(facts, call, half)
         else:
@@ -127,13 +127,13 @@ def _drops_scaling(compile_call: Call) -> bool:
 
 
 def _unscaled(
-    facts: SourceFacts, applied: Iterable[tuple[Call, Call]], found: Container[Location] = ()
+    facts: SourceFacts, applied: Iterable[tuple[Call, Call]], reported: Container[Location] = ()
 ) -> Iterator[tuple[Call, Call, list[str]]]:
     """Those of these (apply call, tape.gradient call) by which a bare optimizer applies gradients of an unscaled loss,
-    with the layers that compute in float16 on the way to it. Places in `found` are left out: a step that is followed on
-    each path to it is many calls."""
+    with the layers that compute in float16 on the way to it. Places in `reported` are left out: a step that is followed
+    on each path to it is many calls."""
     for apply, gradient in applied:
-        if apply.location in found:
+        if apply.location in reported:
             continue
         loss = target(gradient)
         if apply.receiver is None or not is_left_bare(facts, apply.receiver) or may_be_scaled_in(facts, loss):

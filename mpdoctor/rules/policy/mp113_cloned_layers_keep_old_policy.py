@@ -102,8 +102,8 @@ def _policies_that_differ(facts: SourceFacts, clone: Call, before: list[frozense
 def _half_policies_set_before(facts: SourceFacts, clone: Call) -> set[PolicyName]:
     """The 16-bit policies that are set on a path to the clone."""
     earlier = (call for call in half_policy_calls(facts) if call.order < clone.order)
-    found = (policies_set(call) for call in earlier if happen_together(call.context, clone.context))
-    return {name for names in found for name in names if name in HALF_POLICIES}
+    policies = (policies_set(call) for call in earlier if happen_together(call.context, clone.context))
+    return {name for names in policies for name in names if name in HALF_POLICIES}
 
 
 def _fix(facts: SourceFacts, clone: Call, models: list[Call]) -> Fix | None:
@@ -193,5 +193,5 @@ def _down_to_the_start(value: Any) -> Iterator[Any]:
 
 
 def _models(value: Value | None) -> list[Call]:
-    found = [option for option in options(value) if isinstance(option, Call)]
-    return found if len(found) == len(options(value)) == 1 else []
+    calls = [option for option in options(value) if isinstance(option, Call)]
+    return calls if len(calls) == len(options(value)) == 1 else []

@@ -232,12 +232,12 @@ def until_small_again(model: ModelFacts, path: str) -> tuple[str, ...]:
     first = next((number for number, leaf in enumerate(leaves) if leaf.path == path), None)
     if first is None:
         return (path,)
-    found = [path]
+    paths = [path]
     for before, layer in zip(leaves[first:], leaves[first + 1 :], strict=False):
         if _brings_values_back(before) or before.is_output or _takes_float32(layer):
             break
-        found.append(layer.path)
-    return tuple(found)
+        paths.append(layer.path)
+    return tuple(paths)
 
 
 def _takes_float32(layer: LayerFacts) -> bool:

@@ -98,13 +98,13 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
         skips = _skips_without_reason(training)
         cause = _goes_on(training, skips) + _what_broke(training, skips)
         remedy = _remedy(training)
-    found = training.gradient_culprit
+    culprit = training.gradient_culprit
     yield Finding(
         cause,
         remedy,
         training.model.call.location if grown else line_of_gradient(training),
         model=training.model.id,
-        layer=found.layer if found and found.layer and not grown else None,
+        layer=culprit.layer if culprit and culprit.layer and not grown else None,
         evidence=_evidence(training, by_growth=bool(grown) and not beyond),
         remedies=remedies_to_report(training),
     )

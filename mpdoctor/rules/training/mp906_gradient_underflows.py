@@ -171,8 +171,8 @@ def _turned(reference: ReferenceFacts) -> list[float]:
         return []
     smaller = [step for step in reference.steps if step.loss_scale is not None and step.loss_scale < room.middle]
     most = 1 - AS_FAR * (1 - room.cosine)
-    found = [step.cosine for step in smaller if step.cosine is not None and step.cosine < min(TURNED, most)]
-    return found if len(found) >= min(BATCHES, len(reference.steps)) else []
+    cosines = [step.cosine for step in smaller if step.cosine is not None and step.cosine < min(TURNED, most)]
+    return cosines if len(cosines) >= min(BATCHES, len(reference.steps)) else []
 
 
 def _turned_story(cosines: list[float], scale: float | None, reference: ReferenceFacts) -> str:

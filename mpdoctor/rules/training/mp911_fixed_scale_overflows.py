@@ -65,8 +65,8 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
     first = next((i for i, step in enumerate(training.steps) if step.first_nonfinite), None)
     if first is None or not math.isfinite(training.steps[first].loss or 0.0):
         return
-    found = training.gradient_culprit
-    variable = found.variable if found and found.variable else training.steps[first].first_nonfinite
+    culprit = training.gradient_culprit
+    variable = culprit.variable if culprit and culprit.variable else training.steps[first].first_nonfinite
     kind = "loss_scale_factor" if training.uses_loss_scale_factor else "fixed loss scale"
     became = "it was applied to the weights" if training.steps[first].applied else "the step was skipped"
     yield Finding(
@@ -86,5 +86,5 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
 
 
 def _layer_that_overflows(training: TrainingFacts) -> str:
-    found = training.gradient_culprit
-    return f" It overflows in layer `{found.layer}`." if found is not None and found.layer else ""
+    culprit = training.gradient_culprit
+    return f" It overflows in layer `{culprit.layer}`." if culprit is not None and culprit.layer else ""

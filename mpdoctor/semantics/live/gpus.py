@@ -25,8 +25,8 @@ def trains_on_tensor_cores(model: ModelFacts) -> bool:
 
 def half_dtype(model: ModelFacts) -> str:
     """The 16-bit dtype that its layers with weights compute in; "" for none."""
-    found = (layer.compute_dtype for layer in model.layers if layer.computes_in_half and layer.variables)
-    return next(found, "")
+    dtypes = (layer.compute_dtype for layer in model.layers if layer.computes_in_half and layer.variables)
+    return next(dtypes, "")
 
 
 def multiplying(model: ModelFacts) -> list[LayerFacts]:

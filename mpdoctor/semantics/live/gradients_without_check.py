@@ -14,8 +14,8 @@ def rule_of_foreign_scale(training: TrainingFacts) -> str:
 
 def gradient_was_applied(training: TrainingFacts, before: int) -> bool:
     """Whether a gradient that is not finite was applied before that step, because no loss scale has it checked."""
-    found = training.gradient_culprit
-    return found is not None and found.scale is None and training.initial_scale is None and found.step < before
+    culprit = training.gradient_culprit
+    return culprit is not None and culprit.scale is None and training.initial_scale is None and culprit.step < before
 
 
 def step_applied_unchecked(training: TrainingFacts, before: int) -> int | None:

@@ -51,8 +51,8 @@ def half_given_to_signature(failure: FailureFacts) -> str | None:
     with `input_signature`. None for other errors."""
     if not failure.computes_in_half:
         return None
-    found = (re.search(words, failure.said_by_library) for words in _SIGNATURES)
-    return next((match["half"] for match in found if match), None)
+    matches = (re.search(words, failure.said_by_library) for words in _SIGNATURES)
+    return next((match["half"] for match in matches if match), None)
 
 
 def gradient_of_saved_function(failure: FailureFacts) -> str | None:

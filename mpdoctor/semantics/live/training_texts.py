@@ -98,13 +98,13 @@ def _rule_of_loss(training: TrainingFacts) -> str:
     return "MP907" if training.loss_culprit is not None and first is None and not training.diverges else ""
 
 
-def _rule_of_kept_gradients(found: GradientCulpritFacts | None) -> str:
-    return "MP406" if found is not None and _is_kept(found) else ""
+def _rule_of_kept_gradients(culprit: GradientCulpritFacts | None) -> str:
+    return "MP406" if culprit is not None and _is_kept(culprit) else ""
 
 
-def _is_kept(found: GradientCulpritFacts) -> bool:
+def _is_kept(culprit: GradientCulpritFacts) -> bool:
     """Whether the training code reads what it has kept of the gradients of steps before, and that is not finite."""
-    return found.where == "loop" and is_of_weights(found.operation)
+    return culprit.where == "loop" and is_of_weights(culprit.operation)
 
 
 def culprit_evidence(training: TrainingFacts) -> dict[str, Any]:
@@ -132,8 +132,8 @@ def culprit_evidence(training: TrainingFacts) -> dict[str, Any]:
 
 def line_of_gradient(training: TrainingFacts) -> Location | None:
     """The line of the operation where the gradient broke, else that of the training call."""
-    found = training.gradient_culprit
-    return (found.operation.location if found and found.operation else None) or training.model.call.location
+    culprit = training.gradient_culprit
+    return (culprit.operation.location if culprit and culprit.operation else None) or training.model.call.location
 
 
 def why_from_culprit(training: TrainingFacts, shown: Location | None = None) -> str:
@@ -141,9 +141,9 @@ def why_from_culprit(training: TrainingFacts, shown: Location | None = None) -> 
     finding shows, None for that of the training call."""
     if training.diverges:
         return f" {story_of_growth(training)}"
-    found, loss = training.gradient_culprit, training.loss_culprit
-    if found is not None:
-        story = story_of_gradient(found, shown or training.model.call.location)
+    culprit, loss = training.gradient_culprit, training.loss_culprit
+    if culprit is not None:
+        story = story_of_gradient(culprit, shown or training.model.call.location)
         return f" {story[0].upper()}{story[1:]}"
     if loss is None:
         return ""
@@ -163,7 +163,7 @@ def remedy_from_culprit(training: TrainingFacts) -> str:
     """The advice for the layer whose output was the first that is not finite."""
     if training.diverges:
         return remedy_of_growth(training)
-    found, loss = training.gradient_culprit, training.loss_culprit
+    culprit, loss = training.gradient_culprit, training.loss_culprit
     if training.culprit is not None and is_of_weights(training.culprit.operation):
         if training.culprit.step == 0:
             return (
@@ -182,8 +182,8 @@ def remedy_from_culprit(training: TrainingFacts) -> str:
         )
     if training.culprit is not None:
         return f"It starts in {named_culprit(training.culprit)}: fix it there (see {rule_of_culprit(training)})."
-    if found is not None:
-        return remedy_from_gradient(training, found)
+    if culprit is not None:
+        return remedy_from_gradient(training, culprit)
     if loss is not None:
         return remedy_in_loss(training, loss)
     if reason := why_not_followed(training):
@@ -235,43 +235,43 @@ def remedy_after_trials(training: TrainingFacts, operation: OperationFacts, laye
     return text if says_where_to_look(operation) else f"{text} {NOT_TRIED}"
 
 
-def story_of_gradient(found: GradientCulpritFacts, shown: Location | None) -> str:
+def story_of_gradient(culprit: GradientCulpritFacts, shown: Location | None) -> str:
     """A sentence: where in the backward pass it broke, and with which numbers. `shown` is the line that the finding
     shows."""
-    scale = "" if found.scale is None else f" at the loss scale {found.scale:g}"
-    noun = "" if found.is_function else "layer "
-    place = f" in {noun}`{found.layer}` ({found.layer_class})" if found.layer else ""
-    if found.where == "loss":
+    scale = "" if culprit.scale is None else f" at the loss scale {culprit.scale:g}"
+    noun = "" if culprit.is_function else "layer "
+    place = f" in {noun}`{culprit.layer}` ({culprit.layer_class})" if culprit.layer else ""
+    if culprit.where == "loss":
         place = " between the loss and the model's output"
-    if found.where == "loop":
+    if culprit.where == "loop":
         place = " where the training code handles the gradients"
-    how = f": {broke(found.operation)}{line_of(found.operation, shown)}" if found.operation else ""
-    if found.operation and _is_kept(found):
-        how = f": a variable that it reads{line_of(found.operation, shown)} holds inf or NaN from a step before"
-    first = f"the gradient of `{found.variable}`" if found.variable else "a gradient"
-    before = f"; the gradient before it reaches {magnitude_text(found.frames[-1].largest)}" if found.frames else ""
-    without = ", and it does so without any loss scale too" if found.without_scale else ""
-    return f"inf or NaN came first in {first}, step {found.step + 1}{scale}{without}. It breaks{place}{how}{before}."
+    how = f": {broke(culprit.operation)}{line_of(culprit.operation, shown)}" if culprit.operation else ""
+    if culprit.operation and _is_kept(culprit):
+        how = f": a variable that it reads{line_of(culprit.operation, shown)} holds inf or NaN from a step before"
+    first = f"the gradient of `{culprit.variable}`" if culprit.variable else "a gradient"
+    before = f"; the gradient before it reaches {magnitude_text(culprit.frames[-1].largest)}" if culprit.frames else ""
+    without = ", and it does so without any loss scale too" if culprit.without_scale else ""
+    return f"inf or NaN came first in {first}, step {culprit.step + 1}{scale}{without}. It breaks{place}{how}{before}."
 
 
-def remedy_from_gradient(training: TrainingFacts, found: GradientCulpritFacts) -> str:
+def remedy_from_gradient(training: TrainingFacts, culprit: GradientCulpritFacts) -> str:
     """The advice for the gradient that was the first that is not finite."""
-    if _is_kept(found):
+    if _is_kept(culprit):
         return (
             "Leave gradients that are not finite out of that variable, or set it back after such a step: a skipped "
             f"step undoes nothing there. {NOT_TRIED}"
         )
-    if found.operation is not None and not is_overflow(found.operation):
-        return remedy_after_trials(training, found.operation, "" if found.is_function else found.layer)
-    can_be_given = found.layer and not found.is_function and not holds_own_layers(training, found.layer)
-    layer = f'give layer `{found.layer}` dtype="float32", or ' if can_be_given else ""
-    if found.without_scale or _layers_healed(training):
+    if culprit.operation is not None and not is_overflow(culprit.operation):
+        return remedy_after_trials(training, culprit.operation, "" if culprit.is_function else culprit.layer)
+    can_be_given = culprit.layer and not culprit.is_function and not holds_own_layers(training, culprit.layer)
+    layer = f'give layer `{culprit.layer}` dtype="float32", or ' if can_be_given else ""
+    if culprit.without_scale or _layers_healed(training):
         beside = (
             "scale down the values that make it so large: targets, class weights, sample weights, the loss's factor"
         )
         text = f"{layer}{beside}."
         return after_trials(training, text[0].upper() + text[1:], beside)
-    if found.scale is None and training.initial_scale is None:
+    if culprit.scale is None and training.initial_scale is None:
         return remedy_without_scale(layer)
     return (
         "Look for values far beyond the others in the batches of these steps. Clip the gradients in the inner "

@@ -75,19 +75,19 @@ def _read_attribute(state: State, of: Value, node: ast.Attribute, is_called: boo
         value = attribute_of(state, of, node.attr, location, is_called)
         record_read(state, of, node.attr, location, state.module.source.attribute_name(node), is_called)
         return value
-    found, others = [], []
+    values, others = [], []
     of = without_none(of)
     for choice in options(of):
         value = attribute_of(state, choice, node.attr, location, is_called)
-        found.append(value)
+        values.append(value)
         if isinstance(choice, Api) and isinstance(value, Api):
             record_use(state, value, location, dotted=1)
         elif not isinstance(choice, Module):
             others.append(choice)
     if others:
-        read_from = of if len(others) == len(found) else joined(others)
+        read_from = of if len(others) == len(values) else joined(others)
         record_read(state, read_from, node.attr, location, state.module.source.attribute_name(node), is_called)
-    return joined(found)
+    return joined(values)
 
 
 def attribute_of(state: State, of: Value, name: str, location: Location, is_called: bool = True) -> Value:
@@ -97,38 +97,38 @@ def attribute_of(state: State, of: Value, name: str, location: Location, is_call
         return _or_default_of_flag(state, library_name(f"{of.spelled}.{name}", location))
     if isinstance(of, Module):
         return name_in_module(state, of, name, location)
-    found: Value | None = None
+    value: Value | None = None
     if isinstance(of, (Call, Instance, Item)):
-        found = _attribute_of_object(state, of, name, location)
+        value = _attribute_of_object(state, of, name, location)
     elif isinstance(of, Collection):
         is_method = is_called and hasattr(dict, name)
-        found = None if is_method else of.field(name)
+        value = None if is_method else of.field(name)
     elif isinstance(of, Defined):
         if name == "__name__":
             return Known(location, of.of.name)
-        found = _attribute_of_class(state, of.of, of, name, location, of) if isinstance(of.of, ClassFacts) else None
+        value = _attribute_of_class(state, of.of, of, name, location, of) if isinstance(of.of, ClassFacts) else None
     elif name == "value" and is_enumeration_member(of):
         return of
     elif of in state.members:
         own = state.members[of]
-        found = _attribute_of_class(state, own, of, name, location, Defined(location, own))
-    return found or Attribute(location, of, name)
+        value = _attribute_of_class(state, own, of, name, location, Defined(location, own))
+    return value or Attribute(location, of, name)
 
 
 def _attribute_of_object(state: State, of: Value, name: str, location: Location) -> Value | None:
     """An attribute of an instance of the user's own class, or of the result of a library's call."""
     own = class_of(of)
     if isinstance(of, Super):
-        found = _attribute_behind(state, of, name, location)
+        value = _attribute_behind(state, of, name, location)
     elif own is not None:
-        found = _attribute_of_instance(state, own, of, name, location)
+        value = _attribute_of_instance(state, own, of, name, location)
     elif is_empty_tree(of):
-        found = state.attributes.get(id(of), {}).get(name)
+        value = state.attributes.get(id(of), {}).get(name)
     else:
-        found = kept_by_name(of, name) or argument_written(state, of, name)
-    default = default_of_argument(state, of, name, location) if found is None else None
+        value = kept_by_name(of, name) or argument_written(state, of, name)
+    default = default_of_argument(state, of, name, location) if value is None else None
     is_whole = default is None or isinstance(options(default)[0], Defined)  # each command has a function, no other
-    return (found or default) if is_whole else joined((default, Attribute(location, of, name)))
+    return (value or default) if is_whole else joined((default, Attribute(location, of, name)))
 
 
 def _attribute_of_instance(state: State, own: ClassFacts, of: Value, name: str, location: Location) -> Value | None:
@@ -217,8 +217,8 @@ def item_of_object(state: State, of: Value, index: Value, location: Location) ->
 def _item_kept(state: State, of: Value, index: Value) -> Value | None:
     names = [name_of_item(of, choice) for choice in options(index)]
     held = state.attributes.get(id(of), {})
-    found = [held.get(name) for name in names if name is not None]
-    return joined(found) if found and None not in found else None
+    items = [held.get(name) for name in names if name is not None]
+    return joined(items) if items and None not in items else None
 
 
 def store_attribute(state: State, of: Value, name: str, value: Value) -> None:

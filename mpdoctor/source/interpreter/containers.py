@@ -117,9 +117,9 @@ def _entry_of(of: Collection, index: Known, location: Location) -> Value:
         entry = None
     if of.kind != "dict":
         return entry or Item(location, of, index)
-    found = [*options(entry), *_under_unknown_keys(of, entry)]
-    if found or of.default is None:
-        return joined(found) if found else Unknown(location)
+    entries = [*options(entry), *_under_unknown_keys(of, entry)]
+    if entries or of.default is None:
+        return joined(entries) if entries else Unknown(location)
     return joined((of.default, Unknown(location))) if of.open else of.default
 
 

@@ -241,8 +241,8 @@ def _fits(pattern: ast.pattern, subject: Value) -> bool | None:
     if isinstance(pattern, ast.MatchAs) and pattern.pattern is None:
         return True
     if isinstance(pattern, ast.MatchOr):
-        found = [_fits(inner, subject) for inner in pattern.patterns]
-        return True if True in found else None if None in found else False
+        answers = [_fits(inner, subject) for inner in pattern.patterns]
+        return True if True in answers else None if None in answers else False
     if not isinstance(subject, Known):
         return None
     if isinstance(pattern, ast.MatchValue) and isinstance(pattern.value, ast.Constant):

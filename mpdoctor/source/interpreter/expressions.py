@@ -73,14 +73,14 @@ def evaluate_unary(state: State, node: ast.UnaryOp) -> Value:
 
 
 def evaluate_comparison(state: State, node: ast.Compare) -> Value:
-    left, found = evaluate(state, node.left), []
+    left, comparisons = evaluate(state, node.left), []
     for operator, comparator in zip(node.ops, node.comparators, strict=True):
         right = evaluate(state, comparator)
-        found.append(operation_on(state, node, OPERATORS[type(operator)], left, right))
+        comparisons.append(operation_on(state, node, OPERATORS[type(operator)], left, right))
         left = right
-    if len(found) == 1:
-        return found[0]
-    return Operation(state.place(node), "and", tuple(found), state.context, state.order)
+    if len(comparisons) == 1:
+        return comparisons[0]
+    return Operation(state.place(node), "and", tuple(comparisons), state.context, state.order)
 
 
 def evaluate_boolean(state: State, node: ast.BoolOp) -> Value:
@@ -120,7 +120,7 @@ def evaluate_conditional(state: State, node: ast.IfExp) -> Value:
     test, parts = evaluate_test(state, node.test)
     certain = known(test) if may_prune(node.test) else MISSING
     question, several = question_of(node.test, test), names_of_several(state, node.test)
-    found = []
+    choices = []
     for taken, arm in ((True, node.body), (False, node.orelse)):
         if certain is MISSING or bool(certain) is taken:
             before = state.context
@@ -131,12 +131,12 @@ def evaluate_conditional(state: State, node: ast.IfExp) -> Value:
             left_out = leave_out(state, node.test, taken, several)
             otherwise = state.frame.otherwise
             state.frame.otherwise = otherwise | asked_otherwise(node.test, test, taken)
-            found.append(evaluate(state, arm))
-            state.choose(found[-1])
+            choices.append(evaluate(state, arm))
+            state.choose(choices[-1])
             state.frame.otherwise = otherwise
             state.scope.names.update(left_out)
             state.context = before
-    return joined(found)
+    return joined(choices)
 
 
 def evaluate_walrus(state: State, node: ast.NamedExpr) -> Value:
@@ -212,21 +212,21 @@ def evaluate_positional(
         args, is_open, _ = spread_out(state, node.args)
         return args, is_open
     needed = _needed(called, bound, node)
-    found: list[Value] = []
+    values: list[Value] = []
     is_open = is_known = False
     for argument in node.args:
         if not isinstance(argument, ast.Starred):
-            found.append(evaluate(state, argument))
+            values.append(evaluate(state, argument))
             continue
-        rest, before = contents_of(evaluate(state, argument.value)), len(found)
+        rest, before = contents_of(evaluate(state, argument.value)), len(values)
         if isinstance(rest, Collection) and rest.kind in ("list", "tuple"):
-            found.extend(rest.items)
+            values.extend(rest.items)
             is_open, is_known = rest.open, True
         elif needed is not None:
             count, place, is_open, is_known = needed - len(node.args) + 1, state.place(argument), True, True
-            found.extend(Item(place, rest, Known(place, position)) for position in range(count))
+            values.extend(Item(place, rest, Known(place, position)) for position in range(count))
     # Whose parameters the arguments behind `*rest` are is known only where its number is.
-    return (tuple(found), is_open) if is_known else (tuple(found[:before]), True)
+    return (tuple(values), is_open) if is_known else (tuple(values[:before]), True)
 
 
 def _needed(called: Closure, bound: int, node: ast.Call) -> int | None:
@@ -241,17 +241,17 @@ def _needed(called: Closure, bound: int, node: ast.Call) -> int | None:
 
 
 def evaluate_keywords(state: State, nodes: list[ast.keyword]) -> tuple[Keywords, bool]:
-    found: list[tuple[str, Value]] = []
+    given: list[tuple[str, Value]] = []
     is_open = False
     for node in nodes:
         value = evaluate(state, node.value)
         if node.arg is not None:
-            found.append((node.arg, value))
+            given.append((node.arg, value))
         elif isinstance(value, Collection) and value.kind == "dict":
             is_open = is_open or value.open
             for key, item in zip(value.keys, value.items, strict=True):
                 if isinstance(key, Known) and isinstance(key.value, str):
-                    found.append((key.value, item))
+                    given.append((key.value, item))
         else:
             is_open = True
-    return tuple(dict(found).items()), is_open  # a name that comes twice is an error of the program's
+    return tuple(dict(given).items()), is_open  # a name that comes twice is an error of the program's

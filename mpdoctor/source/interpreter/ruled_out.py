@@ -55,16 +55,16 @@ def _may_come_here(state: State, test: ast.expr, taken: bool, name: str, choice:
 
 def _names_in(test: ast.expr) -> list[ast.Name]:
     """The names in a test that only compares; [] if evaluating it again might change something. Kept on the node."""
-    found: list[ast.Name] | None = getattr(test, "asked_about", None)
-    if found is None:
+    names: list[ast.Name] | None = getattr(test, "asked_about", None)
+    if names is None:
         calls = [node for node in ast.walk(test) if isinstance(node, ast.Call) and _is_plain_call(node)]
         left_out = {id(node) for call in calls for node in (call, call.func)}
         rest = [node for node in ast.walk(test) if not isinstance(node, _PARTS) and id(node) not in left_out]
         called = [call.func.value for call in calls if isinstance(call.func, ast.Attribute)]
         is_plain = all(isinstance(node, _PLAIN) for node in rest)
-        found = [node for node in (*rest, *called) if isinstance(node, ast.Name)] if is_plain else []
-        test.asked_about = found  # type: ignore[attr-defined]
-    return found
+        names = [node for node in (*rest, *called) if isinstance(node, ast.Name)] if is_plain else []
+        test.asked_about = names  # type: ignore[attr-defined]
+    return names
 
 
 def _is_plain_call(node: ast.Call) -> bool:

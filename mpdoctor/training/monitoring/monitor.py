@@ -194,10 +194,10 @@ class LossScaleMonitor:
         if self._recording.is_mute:
             return
         self._models = [model for model in models if model is not None]
-        found = [loss_scale_optimizer_in(optimizer) for optimizer in optimizers]
-        if all(optimizer is None for optimizer in found):
+        wrappers = [loss_scale_optimizer_in(optimizer) for optimizer in optimizers]
+        if all(optimizer is None for optimizer in wrappers):
             self._warn(nothing_to_watch(optimizers))
-        self._recording.start([optimizer for optimizer in found if optimizer is not None], self._models)
+        self._recording.start([optimizer for optimizer in wrappers if optimizer is not None], self._models)
         self._has_stepped = False
 
     def _read_all(self) -> None:

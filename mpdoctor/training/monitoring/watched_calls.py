@@ -55,12 +55,12 @@ def _watching(call: Call, watch: Call) -> Call:
 
 
 def _layer_classes() -> list[Any]:
-    found: list[Any] = [
+    classes: list[Any] = [
         importlib.import_module(name).layers.Layer for name in ("keras", "tf_keras") if _is_loaded(name)
     ]
-    if not any(tf.keras.layers.Layer is cls for cls in found):
-        found.append(tf.keras.layers.Layer)
-    return [cls for at, cls in enumerate(found) if all(cls is not other for other in found[:at])]
+    if not any(tf.keras.layers.Layer is cls for cls in classes):
+        classes.append(tf.keras.layers.Layer)
+    return [cls for at, cls in enumerate(classes) if all(cls is not other for other in classes[:at])]
 
 
 def _is_loaded(name: str) -> bool:

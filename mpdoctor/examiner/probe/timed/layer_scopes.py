@@ -63,9 +63,9 @@ class LayerScopes:
         parts = operation.split("/")
         for end in range(len(parts) - 1, 0, -1):
             for start in range(end):
-                found = self._of.get("/".join(parts[start:end]))
-                if found is not None:
-                    return found
+                layer = self._of.get("/".join(parts[start:end]))
+                if layer is not None:
+                    return layer
         return None
 
 

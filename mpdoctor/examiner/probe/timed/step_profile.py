@@ -59,10 +59,10 @@ def profiled(run: Callable[[], object], steps: int, folder: str, scopes: LayerSc
 
 
 def _written(folder: str) -> bytes:
-    found = glob.glob(os.path.join(folder, "**", "*.xplane.pb"), recursive=True)
-    if not found:
+    paths = glob.glob(os.path.join(folder, "**", "*.xplane.pb"), recursive=True)
+    if not paths:
         raise NotProfiled("TensorFlow's profiler wrote nothing")
-    with open(found[0], "rb") as file:
+    with open(paths[0], "rb") as file:
         return file.read()
 
 
@@ -70,8 +70,8 @@ def profile_from_events(
     events: list[tuple[str, float, float]], steps: int, seconds: float, scopes: LayerScopes
 ) -> ProfileFacts:
     """`events`: (name, begin, end in seconds). Raises NotProfiled."""
-    named = [(found.group(1), found.group(2), begin, end) for name, begin, end in events
-             for found in [_OPERATION.fullmatch(name)] if found]  # fmt: skip
+    named = [(match.group(1), match.group(2), begin, end) for name, begin, end in events
+             for match in [_OPERATION.fullmatch(name)] if match]  # fmt: skip
     named = [event for event in named if event[1] not in _PYTHON]
     operations = [(kind, begin, end) for _, kind, begin, end in named]
     if not operations:
@@ -119,7 +119,7 @@ def _events(written: bytes) -> list[tuple[str, float, float]]:
     """(name, start, duration) of the events in the host's threads, read from the protocol buffer: XSpace.planes = 1;
     XPlane.name = 2, lines = 3, event_metadata = 4; XLine.timestamp_ns = 3, events = 4; XEvent.metadata_id = 1,
     offset_ps = 2, duration_ps = 3."""
-    found: list[tuple[str, float, float]] = []
+    events: list[tuple[str, float, float]] = []
     for plane in _all(written, 1):
         if HOST not in _all(plane, 2):
             continue
@@ -128,8 +128,8 @@ def _events(written: bytes) -> list[tuple[str, float, float]]:
             start = _first(line, 3) * 1e-9
             for event in _all(line, 4):
                 begin = start + _first(event, 2) * 1e-12
-                found.append((names.get(_first(event, 1), ""), begin, begin + _first(event, 3) * 1e-12))
-    return found
+                events.append((names.get(_first(event, 1), ""), begin, begin + _first(event, 3) * 1e-12))
+    return events
 
 
 def _named(entry: bytes) -> tuple[int, str]:

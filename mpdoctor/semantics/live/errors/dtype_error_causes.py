@@ -45,10 +45,12 @@ def has_a_reason_of_its_own(failure: FailureFacts) -> bool:
 def raw_variable(failure: FailureFacts) -> OperandFacts | None:
     """A tf.Variable of the layer's own that the line names: of several the one that the failing operation is given."""
     named = (o for o in failure.operands if o.kind == "variable" and o.name.startswith("self."))
-    found = [o for o in named if o.dtype == "float32"]
+    in_float32 = [o for o in named if o.dtype == "float32"]
     mismatch = mismatch_of_precisions(failure)
-    given = operands_given(failure.failing_line, mismatch.operation) if mismatch is not None and len(found) > 1 else ()
-    return next((o for name in given for o in found if o.name == name), found[0] if found else None)
+    given = (
+        operands_given(failure.failing_line, mismatch.operation) if mismatch is not None and len(in_float32) > 1 else ()
+    )
+    return next((o for name in given for o in in_float32 if o.name == name), in_float32[0] if in_float32 else None)
 
 
 def operands_given(line: str, operation: str) -> tuple[str, ...]:

@@ -210,10 +210,10 @@ _NUMPY_NAMES = {"half": "float16", "float": "float32", "double": "float64"}  # o
 
 def _remedy_of_numpy_function(said: str) -> str | None:
     """For a function in NumPy whose values have another dtype than the tf.numpy_function around it announces."""
-    found = re.search(r"value returned by pyfunc_\d+ is (\w+), but expects (\w+)", said)
-    if found is None:
+    match = re.search(r"value returned by pyfunc_\d+ is (\w+), but expects (\w+)", said)
+    if match is None:
         return None
-    given, announced = (_NUMPY_NAMES.get(name, name) for name in found.groups())
+    given, announced = (_NUMPY_NAMES.get(name, name) for name in match.groups())
     return (
         f"A function that `tf.numpy_function` or `tf.py_function` calls returns {given}, where its `Tout` says "
         f"{announced}: return `….astype(np.{announced})`, or write `tf.{given}` in `Tout` and cast behind it."

@@ -45,8 +45,8 @@ def _first_sentence(lines: list[str], is_block: bool) -> str:
 
 def _dtypes_of_node(node: re.Match[str]) -> str:
     """ " (half)" of "for '{{node range}} = Range[Tidx=DT_HALF](…)'"."""
-    found = list(dict.fromkeys(dtype.lower() for dtype in re.findall(r"=DT_(HALF|BFLOAT16)\b", node[0])))
-    return f" ({' and '.join(found)})" if found else ""
+    dtypes = list(dict.fromkeys(dtype.lower() for dtype in re.findall(r"=DT_(HALF|BFLOAT16)\b", node[0])))
+    return f" ({' and '.join(dtypes)})" if dtypes else ""
 
 
 def _is_wrapping(line: str) -> bool:

@@ -56,9 +56,9 @@ def command_with(missing: tuple[MissingArgument, ...], failure: FailureFacts) ->
 
 
 def _arguments_of_argparse(said: str) -> tuple[MissingArgument, ...]:
-    found = re.search(_ARGPARSE, said)
-    if found is not None:
-        return tuple(_with_value(name, said) for name in found["names"].split(", "))
+    match = re.search(_ARGPARSE, said)
+    if match is not None:
+        return tuple(_with_value(name, said) for name in match["names"].split(", "))
     one_of = re.search(_ARGPARSE_ONE_OF, said)
     if one_of is None:
         return ()
@@ -86,14 +86,14 @@ def _placeholder(text: str) -> str:
 
 def _arguments_of_click(said: str) -> tuple[MissingArgument, ...]:
     """click and typer name one at a time."""
-    found = re.search(_CLICK, said)
-    if found is None or "Usage: " not in said:
+    match = re.search(_CLICK, said)
+    if match is None or "Usage: " not in said:
         return ()
-    name = found["name"]
-    is_option = found["kind"] == "option"
+    name = match["name"]
+    is_option = match["kind"] == "option"
     return (MissingArgument(name, (name, ANYTHING) if is_option else (_placeholder(name.upper()),)),)
 
 
 def _arguments_of_absl(said: str) -> tuple[MissingArgument, ...]:
-    names = dict.fromkeys(f"--{found['name']}" for found in re.finditer(_ABSL, said))
+    names = dict.fromkeys(f"--{match['name']}" for match in re.finditer(_ABSL, said))
     return tuple(MissingArgument(name, (f"{name}={ANYTHING}",)) for name in names)

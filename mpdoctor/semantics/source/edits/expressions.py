@@ -29,12 +29,12 @@ def unsafe_fix(title: str, *edits: Edits) -> Fix | None:
 
 
 def _fix(title: str, safe: bool, edits: Iterable[Edits]) -> Fix | None:
-    found: list[Edit] = []
+    made: list[Edit] = []
     for edit in edits:
         if edit is None:
             return None
-        found.extend([edit] if isinstance(edit, Edit) else edit)
-    return Fix(title, safe, tuple(found)) if found and not any(starmap(_overlap, combinations(found, 2))) else None
+        made.extend([edit] if isinstance(edit, Edit) else edit)
+    return Fix(title, safe, tuple(made)) if made and not any(starmap(_overlap, combinations(made, 2))) else None
 
 
 def _overlap(one: Edit, other: Edit) -> bool:
@@ -155,10 +155,10 @@ def without_part(facts: SourceFacts, location: Location, part: str) -> Edit | No
     if written is None:
         return None
     tokens = written.tokens[: written.opening] if written.opening is not None else written.tokens
-    found = [number for number, token in enumerate(tokens) if token.is_name(part)]
-    if len(found) != 1 or found[0] + 1 >= len(tokens) or tokens[found[0] + 1].text != ".":
+    numbers = [number for number, token in enumerate(tokens) if token.is_name(part)]
+    if len(numbers) != 1 or numbers[0] + 1 >= len(tokens) or tokens[numbers[0] + 1].text != ".":
         return None
-    return _replaced(written, tokens[found[0]].start, tokens[found[0] + 1].end, "")
+    return _replaced(written, tokens[numbers[0]].start, tokens[numbers[0] + 1].end, "")
 
 
 def argument_text(facts: SourceFacts, call: Location, name: str, position: int | None = None) -> str | None:
@@ -199,8 +199,8 @@ def literal_replaced(facts: SourceFacts, location: Location, text: str) -> Edit 
     written = written_at(facts, location)
     if written is None or len(written.tokens) != 1 or written.tokens[0].kind != tokenize.STRING:
         return None
-    found = re.fullmatch(r"('''|\"\"\"|'|\")([^'\"\\]*)\1", written.text)
-    return Edit(location, f"{found[1]}{text}{found[1]}") if found is not None else None
+    match = re.fullmatch(r"('''|\"\"\"|'|\")([^'\"\\]*)\1", written.text)
+    return Edit(location, f"{match[1]}{text}{match[1]}") if match is not None else None
 
 
 def left_operand_kept(facts: SourceFacts, location: Location, operator: str) -> Edit | None:
@@ -219,22 +219,22 @@ def left_operand_at(facts: SourceFacts, location: Location, operator: str) -> Lo
 
 def _end_of_left(written: Written, operator: str) -> int | None:
     """The index at which the left operand ends; None where the operator occurs more than once."""
-    depth, found = 0, []
+    depth, operators = 0, []
     for number, token in enumerate(written.tokens):
         depth += token.deeper
         if depth == 0 and token.text == operator:
-            found.append(number)
-    return written.tokens[found[0] - 1].end if len(found) == 1 and found[0] > 0 else None
+            operators.append(number)
+    return written.tokens[operators[0] - 1].end if len(operators) == 1 and operators[0] > 0 else None
 
 
 def dtype_named_instead(facts: SourceFacts, location: Location, dtype: str, instead: str) -> Edit | None:
     """Another dtype in an expression that names this one once, as a text or as a library's name."""
     written = written_at(facts, location)
     tokens = written.tokens if written is not None else ()
-    found = [token for token in tokens if token.is_name(dtype) or token.text in (f'"{dtype}"', f"'{dtype}'")]
-    if written is None or len(found) != 1:
+    named = [token for token in tokens if token.is_name(dtype) or token.text in (f'"{dtype}"', f"'{dtype}'")]
+    if written is None or len(named) != 1:
         return None
-    return _replaced(written, found[0].start, found[0].end, found[0].text.replace(dtype, instead))
+    return _replaced(written, named[0].start, named[0].end, named[0].text.replace(dtype, instead))
 
 
 def name_at(facts: SourceFacts, location: Location, name: str) -> Location | None:
@@ -243,12 +243,12 @@ def name_at(facts: SourceFacts, location: Location, name: str) -> Location | Non
     if written is None:
         return None
     tokens = written.tokens
-    found = [
+    names = [
         token
         for number, token in enumerate(tokens)
         if token.is_name(name) and not (number and tokens[number - 1].text == ".")
     ]
-    return written.span(found[0].start, found[0].end) if len(found) == 1 else None
+    return written.span(names[0].start, names[0].end) if len(names) == 1 else None
 
 
 def call_of(facts: SourceFacts, attribute: Location) -> Location | None:

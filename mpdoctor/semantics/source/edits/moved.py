@@ -21,10 +21,10 @@ def ahead_of(facts: SourceFacts, call: Location, others: Iterable[Iterable[Locat
     block in which one of `others` happens: each is a chain of calls. None where one happens elsewhere, or where what it
     asks for changes in between."""
     tree = tree_of(facts)
-    found = _block_of(tree, call) if tree is not None else None
-    if found is None:
+    place = _block_of(tree, call) if tree is not None else None
+    if place is None:
         return None
-    block, number = found
+    block, number = place
     earlier = block[:number]
     firsts = [_first_in(facts, earlier, chain) for chain in others]
     if not firsts or any(first is None for first in firsts):
@@ -80,15 +80,15 @@ def _read_in(node: ast.AST) -> set[str]:
 
 def _bound_in(statement: ast.stmt) -> set[str]:
     """The names that it gives a value, or of which it gives something one."""
-    found = set()
+    names = set()
     for node in ast.walk(statement):
         if isinstance(node, ast.Name | ast.Attribute | ast.Subscript) and not isinstance(node.ctx, ast.Load):
-            found |= {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
+            names |= {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
         elif isinstance(node, ast.alias):
-            found.add((node.asname or node.name).partition(".")[0])
+            names.add((node.asname or node.name).partition(".")[0])
         elif isinstance(node, ast.FunctionDef | ast.ClassDef):
-            found.add(node.name)
-    return found
+            names.add(node.name)
+    return names
 
 
 def _moved(facts: SourceFacts, statement: ast.stmt, first: ast.stmt, before: ast.stmt) -> list[Edit] | None:

@@ -98,15 +98,15 @@ def _bound_by(facts: SourceFacts, value: ast.AST) -> Iterator[_Name]:
 def _parents(facts: SourceFacts) -> dict[int, tuple[ast.AST, ast.AST]]:
     """The statement that assigns a value, and the function, class or module around it, by the id of the value."""
     tree = tree_of(facts)
-    found: dict[int, tuple[ast.AST, ast.AST]] = {}
+    parents: dict[int, tuple[ast.AST, ast.AST]] = {}
     waiting: list[tuple[ast.AST, ast.AST]] = [(tree, tree)] if tree is not None else []
     for node, scope in waiting:
         inner = node if isinstance(node, (*FUNCTIONS, ast.ClassDef, ast.Module)) else scope
         for child in ast.iter_child_nodes(node):
             waiting.append((child, inner))
             if isinstance(node, (ast.Assign, ast.AnnAssign)) and child is node.value:
-                found[id(child)] = node, inner
-    return found
+                parents[id(child)] = node, inner
+    return parents
 
 
 def _methods(scope: ast.AST) -> Iterator[ast.AST]:

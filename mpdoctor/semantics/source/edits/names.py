@@ -25,7 +25,7 @@ NAMES_OF_FIRST = ("x", "input", "input_tensor", "tensor", "value", "loss")
 def _imported(facts: SourceFacts) -> dict[str, str]:
     """The name of each module and each name that the file imports at its top level, by the full dotted one; and, under
     "", the number of the line behind which another import goes."""
-    found: dict[str, str] = {}
+    imported: dict[str, str] = {}
     bound: set[str] = set()
     for number, line in enumerate(facts.lines, 1):
         if not line.startswith(("import ", "from ")):
@@ -38,17 +38,17 @@ def _imported(facts: SourceFacts) -> dict[str, str]:
             for alias in statement.names:
                 name = alias.asname or alias.name
                 if alias.asname or "." not in alias.name:
-                    found.setdefault(alias.name, name)
+                    imported.setdefault(alias.name, name)
                 else:
-                    found.setdefault(alias.name, alias.name)
-                    found.setdefault(alias.name.partition(".")[0], alias.name.partition(".")[0])
+                    imported.setdefault(alias.name, alias.name)
+                    imported.setdefault(alias.name.partition(".")[0], alias.name.partition(".")[0])
                 bound.add(name)
         elif isinstance(statement, ast.ImportFrom) and statement.module and not statement.level:
             for alias in statement.names:
-                found.setdefault(f"{statement.module}.{alias.name}", alias.asname or alias.name)
+                imported.setdefault(f"{statement.module}.{alias.name}", alias.asname or alias.name)
         if isinstance(statement, (ast.Import, ast.ImportFrom)):
-            found[""] = str(number)
-    return found
+            imported[""] = str(number)
+    return imported
 
 
 def name_of(facts: SourceFacts, *modules: str) -> str | None:
@@ -112,8 +112,8 @@ def each_cast(facts: SourceFacts, location: Location, dtype: str) -> list[Edit] 
 def _list_at(facts: SourceFacts, location: Location) -> ast.List | None:
     tree = tree_of(facts)
     lists = [node for node in ast.walk(tree) if isinstance(node, ast.List)] if tree is not None else []
-    found = next((node for node in lists if location_of(facts, node) == location), None)
-    return found if found is not None and not any(isinstance(part, ast.Starred) for part in found.elts) else None
+    listed = next((node for node in lists if location_of(facts, node) == location), None)
+    return listed if listed is not None and not any(isinstance(part, ast.Starred) for part in listed.elts) else None
 
 
 def cast_argument(facts: SourceFacts, call: Location, dtype: str = "float32", position: int = 0) -> list[Edit] | None:

@@ -23,9 +23,9 @@ def nodes_at(facts: SourceFacts, place: Location) -> list[ast.expr | ast.stmt]:
 @lru_cache(maxsize=4)
 def _nodes_by_place(facts: SourceFacts) -> Places:
     """The nodes by their line and byte offset."""
-    found: Places = {}
+    nodes: Places = {}
     tree = tree_of(facts)
     for node in ast.walk(tree) if tree is not None else ():
         if isinstance(node, (ast.expr, ast.stmt)):
-            found.setdefault((node.lineno, node.col_offset), []).append(node)
-    return found
+            nodes.setdefault((node.lineno, node.col_offset), []).append(node)
+    return nodes

@@ -54,8 +54,8 @@ def _call_of_apply(facts: SourceFacts, call: ast.Call) -> Edit | None:
 
 
 def _definition(facts: SourceFacts, method: FunctionFacts) -> ast.FunctionDef | None:
-    found = _functions(facts) if method.location.path == facts.path else []
-    return next((node for node in found if (node.lineno, node.name) == (method.location.line, _OLD)), None)
+    functions = _functions(facts) if method.location.path == facts.path else []
+    return next((node for node in functions if (node.lineno, node.name) == (method.location.line, _OLD)), None)
 
 
 @lru_cache(maxsize=1)

@@ -36,9 +36,9 @@ def passing_keywords(facts: SourceFacts, constructor: FunctionFacts, given: froz
 
 def _definition(facts: SourceFacts, constructor: FunctionFacts) -> ast.FunctionDef | None:
     tree = tree_of(facts) if constructor.location.path == facts.path else None
-    found = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)) if tree is not None else ()
+    functions = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)) if tree is not None else ()
     place = constructor.location.line, "__init__"
-    return next((node for node in found if (node.lineno, node.name) == place and node.args.args), None)
+    return next((node for node in functions if (node.lineno, node.name) == place and node.args.args), None)
 
 
 def _call_above(definition: ast.FunctionDef) -> ast.Call | None:

@@ -47,7 +47,7 @@ def _meets(facts: SourceFacts, value: Value, is_met: Callable[[Value], bool], ma
 @lru_cache(maxsize=1)
 def _users(facts: SourceFacts) -> dict[int, list[Value]]:
     """The values that are computed directly from each value, by its id, for all that events compute with or return."""
-    found: dict[int, list[Value]] = {}
+    users: dict[int, list[Value]] = {}
     seen: set[int] = set()
     waiting: list[Value] = [*facts.operations, *facts.calls, *(event.value for event in facts.returns)]
     while waiting:
@@ -56,9 +56,9 @@ def _users(facts: SourceFacts) -> dict[int, list[Value]]:
             continue
         seen.add(id(user))
         for part in user.parts:
-            found.setdefault(id(part), []).append(user)
+            users.setdefault(id(part), []).append(user)
             waiting.append(part)
-    return found
+    return users
 
 
 def _computes(value: Value) -> bool:

@@ -74,7 +74,7 @@ class Written:
         opening = self.opening
         if opening is None:
             return None
-        found: list[Argument] = []
+        arguments: list[Argument] = []
         tokens: list[Token] = []
         depth = lambdas = 0
         for token in self.tokens[opening + 1 :]:
@@ -85,11 +85,11 @@ class Written:
                 lambdas += token.is_name("lambda") - (lambdas > 0 and token.text == ":")
             if depth < 0 or (depth == 0 and not lambdas and token.text == ","):
                 if tokens:
-                    found.append(_argument(tokens))
+                    arguments.append(_argument(tokens))
                 tokens = []
             else:
                 tokens.append(token)
-        return tuple(found)
+        return tuple(arguments)
 
     @cached_property
     def opening(self) -> int | None:
@@ -122,7 +122,7 @@ class Written:
         starts = [0]
         for text in (*self.text.split("\n"), ")", ""):
             starts.append(starts[-1] + len(text) + 1)
-        found: list[Token] = []
+        tokens: list[Token] = []
         comments: list[Token] = []
         try:
             # in parentheses its line ends end nothing
@@ -132,10 +132,10 @@ class Written:
                 start, end = starts[line - 1] + column - shift, starts[end_line - 1] + end_column - end_shift
                 if token.type not in _EMPTY:
                     placed = Token(token.string, start, end, token.type)
-                    (comments if token.type == tokenize.COMMENT else found).append(placed)
+                    (comments if token.type == tokenize.COMMENT else tokens).append(placed)
         except (tokenize.TokenError, SyntaxError):
             return None
-        return tuple(found[1:-1]), tuple(comments)
+        return tuple(tokens[1:-1]), tuple(comments)
 
     def _place(self, offset: int) -> tuple[int, int]:
         before = self.text[:offset]

@@ -227,12 +227,12 @@ def dtype_given(facts: SourceFacts, layer: Call) -> Value | None:
 @lru_cache(maxsize=1)
 def _calls_of_base_init(facts: SourceFacts) -> dict[int, list[Call]]:
     """The calls of an `__init__` that stand in one, by the id of that: those of bases, of the user's own or not."""
-    found: dict[int, list[Call]] = {}
+    calls: dict[int, list[Call]] = {}
     for call in facts.calls:
         function = call.context.function
         if call.method == "__init__" and function is not None and function.name == "__init__":
-            found.setdefault(id(function), []).append(call)
-    return found
+            calls.setdefault(id(function), []).append(call)
+    return calls
 
 
 def policies_made_with(

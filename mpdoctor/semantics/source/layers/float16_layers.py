@@ -96,10 +96,10 @@ def policy_without_float16(facts: SourceFacts) -> str | None:
     """The policy that the program sets; "" if it sets none, None if the policy may compute in float16."""
     named: list[str] = []
     for call in facts.policy_calls:
-        found = policies_named(call.argument(0, "policy") or call.keyword("dtype_policy") or call.keyword("dtype"))
-        if not found or not set(found) <= set(WITHOUT_FLOAT16):
+        policies = policies_named(call.argument(0, "policy") or call.keyword("dtype_policy") or call.keyword("dtype"))
+        if not policies or not set(policies) <= set(WITHOUT_FLOAT16):
             return None
-        named.extend(found)
+        named.extend(policies)
     return named[-1] if named else ""
 
 

@@ -88,13 +88,13 @@ def is_of_call(parameter: Parameter) -> bool:
 @lru_cache(maxsize=1)
 def _used_as_tensors(facts: SourceFacts) -> frozenset[int]:
     """Ids of the parameters that are used as tensors."""
-    found = {id(read.of) for read in facts.reads if read.name in ("shape", "dtype", "get_shape", "ndim")}
+    ids = {id(read.of) for read in facts.reads if read.name in ("shape", "dtype", "get_shape", "ndim")}
     for call in facts.calls:
         for given_tensor in _given_tensors(call):
-            found.update(
+            ids.update(
                 id(item) for item in (given_tensor.items if isinstance(given_tensor, Collection) else (given_tensor,))
             )
-    return frozenset(found)
+    return frozenset(ids)
 
 
 def _given_tensors(call: Call) -> tuple[Value, ...]:

@@ -63,5 +63,5 @@ def dtype_under(policies: tuple[PolicyName, ...]) -> str | None:
 def sixteen_bits_of(policies: Iterable[str]) -> str | None:
     """The 16-bit dtype in which a layer of one of these policies computes, or else float32; None where that is not
     certain."""
-    found = {SIXTEEN_BITS.get(policy, policy) for policy in policies}
-    return next((dtype for dtype in HALF if dtype in found), "float32" if found == {"float32"} else None)
+    dtypes = {SIXTEEN_BITS.get(policy, policy) for policy in policies}
+    return next((dtype for dtype in HALF if dtype in dtypes), "float32" if dtypes == {"float32"} else None)

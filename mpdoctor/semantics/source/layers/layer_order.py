@@ -38,10 +38,10 @@ def orders_of(facts: SourceFacts, model: Call) -> list[LayerOrder]:
     if model.open or kind not in ("Sequential", "Model", "Functional"):
         return []
     if is_call_of(model, "keras.Sequential"):
-        found = [_sequential(facts, model)]
+        orders = [_sequential(facts, model)]
     else:
-        found = [_functional(_Tensors(model, rounds)) for rounds in _ROUNDS]
-    return [order for order in found if order is not None] if None not in found else []
+        orders = [_functional(_Tensors(model, rounds)) for rounds in _ROUNDS]
+    return [order for order in orders if order is not None] if None not in orders else []
 
 
 def _sequential(facts: SourceFacts, model: Call) -> LayerOrder | None:
@@ -127,18 +127,18 @@ class _Tensors:
         """Each tensor between the outputs and the inputs, with the tensors that it is computed from; {} where one does
         not come from a layer."""
         waiting = self._resolved((self._model.argument(1, "outputs"),), None)
-        found: dict[_Made, list[_Made]] = {}
+        behind: dict[_Made, list[_Made]] = {}
         while waiting:
             made = waiting.pop()
-            if made is None or not self._is_by_layer(made[0]) or len(found) > _MOST_TENSORS:
+            if made is None or not self._is_by_layer(made[0]) or len(behind) > _MOST_TENSORS:
                 return {}
-            if made not in found:
+            if made not in behind:
                 tensor, number = made
                 given = () if is_call_of(tensor, *INPUTS) else tensor.given
                 sources = self._resolved(given, number if self._is_in_loop(tensor) else None)
-                found[made] = [source for source in sources if source is not None]
+                behind[made] = [source for source in sources if source is not None]
                 waiting += sources
-        return found
+        return behind
 
     def layer_of(self, made: _Made) -> _Made:
         tensor, number = made

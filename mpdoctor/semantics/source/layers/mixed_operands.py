@@ -152,8 +152,8 @@ def half_dtypes(facts: SourceFacts, value: Value, context: Context) -> tuple[str
     if dtype in HALF:
         return (dtype,)
     if dtype is None:
-        found = _half_dtype_of_models(facts, value, context)
-        return (found,) if found is not None else _half_dtypes_in_lambda_layer(facts, value)
+        of_models = _half_dtype_of_models(facts, value, context)
+        return (of_models,) if of_models is not None else _half_dtypes_in_lambda_layer(facts, value)
     if dtype != AUTOCAST:
         return ()
     parameters = list(_parameters_behind(value))
@@ -214,8 +214,8 @@ def _half_dtypes_in_lambda_layer(facts: SourceFacts, value: Value) -> tuple[str,
     calling = [layers[id(part.function)] for part in walk(value) if _is_input_of_function(part, layers)]
     if not calling or _dtypes_in_lambdas(facts)(value) != AUTOCAST:
         return ()
-    found = {SIXTEEN_BITS.get(policy) for layer in calling for policy in policies_made_with(facts, layer, None)}
-    return tuple(dtype for dtype in HALF if found == {dtype})
+    dtypes = {SIXTEEN_BITS.get(policy) for layer in calling for policy in policies_made_with(facts, layer, None)}
+    return tuple(dtype for dtype in HALF if dtypes == {dtype})
 
 
 def _is_input_of_function(value: Value, layers: Mapping[int, Call]) -> TypeGuard[Parameter]:
@@ -234,8 +234,8 @@ def _lambda_layers(facts: SourceFacts) -> dict[int, Call]:
 def _dtypes_in_lambdas(facts: SourceFacts) -> Callable[[Value | None], str | None]:
     layers = _lambda_layers(facts)
 
-    def told(value: Value, found: str | None) -> str | None:
-        return AUTOCAST if _is_input_of_function(value, layers) else found
+    def told(value: Value, dtype: str | None) -> str | None:
+        return AUTOCAST if _is_input_of_function(value, layers) else dtype
 
     return dtypes_with(facts.keras, told)
 

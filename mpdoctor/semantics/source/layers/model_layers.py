@@ -103,12 +103,12 @@ def _layers_seen(_facts: SourceFacts) -> dict[Call, list[Call]]:
 
 
 def _found_layers(facts: SourceFacts, model: Call) -> list[Call]:
-    found: dict[int, Call] = {}
+    layers: dict[int, Call] = {}
     waiting = [model, *_added(facts, model)]
     seen = {id(part) for part in waiting}
     for value in waiting:
         if value is not model and isinstance(value, Call) and layer_name(value) is not None:
-            found[id(value)] = value
+            layers[id(value)] = value
         more = list(_made_of(value))
         if isinstance(value, Call) and layer_name(value) is not None:
             more += [*_made_inside(facts, value), *(_added(facts, value) if value is not model else ())]
@@ -116,7 +116,7 @@ def _found_layers(facts: SourceFacts, model: Call) -> list[Call]:
             if id(part) not in seen:
                 seen.add(id(part))
                 waiting.append(part)
-    return sorted(found.values(), key=lambda layer: layer.order)
+    return sorted(layers.values(), key=lambda layer: layer.order)
 
 
 def trainings(facts: SourceFacts) -> Iterator[tuple[Call, Call]]:
@@ -180,11 +180,11 @@ def _added(facts: SourceFacts, model: Call) -> list[Value]:
 @lru_cache(maxsize=1)
 def _adding_calls(facts: SourceFacts) -> dict[int, list[Call]]:
     """The calls of `add`, by the id of the model."""
-    found: dict[int, list[Call]] = {}
+    calls: dict[int, list[Call]] = {}
     for call in facts.method_calls("add"):
         for model in {id(option) for option in options(call.receiver)}:
-            found.setdefault(model, []).append(call)
-    return found
+            calls.setdefault(model, []).append(call)
+    return calls
 
 
 def _made_inside(facts: SourceFacts, model: Call) -> list[Call]:

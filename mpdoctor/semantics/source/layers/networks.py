@@ -17,13 +17,13 @@ def networks_behind(model: Value) -> list[Call]:
     if not is_call_of(model, "keras.Model"):
         return []
     assert isinstance(model, Call)
-    found: list[Call] = []
+    networks: list[Call] = []
     for tensor in leaves(model.argument(1, "outputs")):
         behind = _behind_tensor(tensor)
         if not behind:
             return []
-        found += behind
-    return list(dict.fromkeys(found))
+        networks += behind
+    return list(dict.fromkeys(networks))
 
 
 def is_network(value: Value | None) -> bool:
@@ -37,13 +37,13 @@ def is_network(value: Value | None) -> bool:
 def _behind_tensor(tensor: Value) -> list[Call]:
     """The networks whose tensor this is: `network.output`, `network.get_layer("block1_conv2").output`."""
     holder = tensor.of if isinstance(tensor, Attribute) and tensor.name in OUTPUTS else None
-    found = []
+    networks = []
     for option in options(holder):
         network = _network_of_layer(option) if not is_network(option) else option
         if not isinstance(network, Call) or not is_network(network):
             return []
-        found.append(network)
-    return found
+        networks.append(network)
+    return networks
 
 
 def _network_of_layer(layer: Value) -> Value | None:

@@ -48,14 +48,14 @@ def output_layers(facts: SourceFacts, model: Call, depth: int = 0) -> list[Call]
         return [model]
     else:
         last = _last_of_own_class(facts, model, facts.calls if depth else ())
-    found: list[Call] = []
+    layers: list[Call] = []
     for layer in last:
         is_nested = is_call_of(layer, "keras.Sequential", "keras.Model") or _is_application(layer)
         made = output_layers(facts, layer, depth + 1) if is_nested or class_of(layer) is not None else [layer]
         if not made and is_nested:
             return []
-        found.extend(made or [layer])
-    return found
+        layers.extend(made or [layer])
+    return layers
 
 
 def _cloned(model: Call) -> Call | None:
@@ -132,22 +132,22 @@ def _last_of_sequential(facts: SourceFacts, model: Call) -> list[Call]:
     """The last layer; several where an `add` below an `if` or in a loop may or may not have been the last."""
     if any(call.receiver is model for call in facts.method_calls("pop")):
         return []
-    found: list[Call] = []
+    last: list[Call] = []
     for add in sorted(facts.method_calls("add"), key=lambda call: -call.order):
         if not any(option is model for option in options(add.receiver)):
             continue
         added = _all_calls(add.argument(0, "layer"))
         if added is None:
             return []
-        found.extend(added)
+        last.extend(added)
         is_certain = len(add.context.branches) <= len(model.context.branches)
         if is_certain and isinstance(add.receiver, Call):
-            return found
+            return last
     layers = model.argument(0, "layers")
     if layers is None:
-        return [] if model.open else found
+        return [] if model.open else last
     given = _all_calls(_end_of_all(layers))
-    return [] if given is None else found + given
+    return [] if given is None else last + given
 
 
 def _end_of_all(layers: Value) -> Value | None:
@@ -181,7 +181,7 @@ def _last_of_own_class(facts: SourceFacts, model: Call, calls: Iterable[Call]) -
         return []
     others = [_place_inside(other) for other in facts.makings_of(own) if other is not model]
     own_calls = [other for other in calls if other.callee is model]
-    found: list[Call] = []
+    layers: list[Call] = []
     for returned in facts.returns_of(call):
         if not may_be_reached_by(returned.context, own_calls):
             continue
@@ -189,8 +189,8 @@ def _last_of_own_class(facts: SourceFacts, model: Call, calls: Iterable[Call]) -
         own_layers = [layer for layer in behind if not any(_is_made_inside(layer, place) for place in others)]
         if not own_layers or not all(_belongs_to(layer, model, own) for layer in own_layers):
             return []
-        found.extend(own_layers)
-    return list(dict.fromkeys(found))
+        layers.extend(own_layers)
+    return list(dict.fromkeys(layers))
 
 
 def _belongs_to(layer: Call, model: Call, own: ClassFacts) -> bool:
@@ -223,7 +223,7 @@ def _all_calls(value: Value | None) -> list[Call] | None:
 def layers_behind(outputs: Value | None, depth: int = 0) -> list[Call]:
     """The layers whose calls gave these tensors, directly or through functions that keep their dtype: `Dense(3)(x)` is
     a call of what `Dense(3)` made."""
-    found: list[Call] = []
+    behind: list[Call] = []
     for output in leaves(outputs):
         if keeps_dtype(output) and isinstance(output, Call) and depth < MOST_NESTED:
             layers = layers_behind(first_of(output), depth + 1)
@@ -232,8 +232,8 @@ def layers_behind(outputs: Value | None, depth: int = 0) -> list[Call]:
             layers = [layer] if isinstance(layer, Call) else []
         if not layers:
             return []
-        found.extend(layers)
-    return found
+        behind.extend(layers)
+    return behind
 
 
 def keeps_dtype(value: Value) -> bool:

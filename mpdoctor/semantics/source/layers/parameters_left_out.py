@@ -46,11 +46,11 @@ def _is_left_out(facts: SourceFacts, parameter: Parameter) -> bool:
 @lru_cache(maxsize=1)
 def _calls_of_layers(facts: SourceFacts) -> dict[int, list[Call]]:
     """The calls of a program's own layers, by the ids of their classes and of those that they inherit `call()` from."""
-    found: dict[int, list[Call]] = {}
+    calls: dict[int, list[Call]] = {}
     for call in facts.object_calls:
         own = class_of(call.callee)
         method = own.find_method("call") if own is not None else None
         owner: ClassFacts | None = method.owner if method is not None else None
         if owner is not None:
-            found.setdefault(id(owner), []).append(call)
-    return found
+            calls.setdefault(id(owner), []).append(call)
+    return calls

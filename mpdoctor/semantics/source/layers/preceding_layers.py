@@ -17,14 +17,14 @@ def layers_of_sequential(facts: SourceFacts, model: Call) -> list[Value]:
     given = model.argument(0, "layers")
     if given is not None and (not isinstance(given, Collection) or given.open):
         return []
-    found = list(given.items) if isinstance(given, Collection) else []
+    layers = list(given.items) if isinstance(given, Collection) else []
     for add in facts.method_calls("add"):
         if any(option is model for option in options(add.receiver)):
             added = add.argument(0, "layer")
             if add.context.branches or add.context.loops or added is None:
                 return []
-            found.append(added)
-    return found
+            layers.append(added)
+    return layers
 
 
 def rows(facts: SourceFacts, last: str) -> Iterator[tuple[Call, list[Call]]]:
@@ -46,12 +46,12 @@ def rows(facts: SourceFacts, last: str) -> Iterator[tuple[Call, list[Call]]]:
 
 
 def _before(tensor: Value | None) -> list[Call]:
-    found: list[Call] = []
-    while len(found) < LONGEST:
+    before: list[Call] = []
+    while len(before) < LONGEST:
         if is_call_of(tensor, "keras.Input") and isinstance(tensor, Call):
-            return [tensor, *reversed(found)]
+            return [tensor, *reversed(before)]
         if not isinstance(tensor, Call) or not isinstance(tensor.callee, Call):
             return []
-        found.append(tensor.callee)
+        before.append(tensor.callee)
         tensor = tensor.argument(0, "inputs")
     return []

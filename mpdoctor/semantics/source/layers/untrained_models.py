@@ -47,6 +47,8 @@ def _may_be_trained(facts: SourceFacts, model: Call) -> bool:
     if is_frozen(facts, model):
         return False
     receivers = [option for call in facts.method_calls(*TRAINING) for option in options(call.receiver)]
-    if any(True for _ in facts.method_calls(*_APPLYING)) or not all(isinstance(found, Call) for found in receivers):
+    if any(True for _ in facts.method_calls(*_APPLYING)) or not all(
+        isinstance(receiver, Call) for receiver in receivers
+    ):
         return True
     return any(part is model for _, outer in trainings(facts) for part in walk(outer))

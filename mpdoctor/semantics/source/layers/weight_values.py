@@ -69,8 +69,8 @@ def _only_weights_are_penalized(facts: SourceFacts) -> bool:
 
 def is_made_of_weights(value: Value, depth: int = 0) -> bool:
     """Whether it is a weight, or computed from weights and numbers only."""
-    found = [_is_one_of_weights(option, depth) for option in options(value)]
-    return bool(found) and all(found)
+    are_weights = [_is_one_of_weights(option, depth) for option in options(value)]
+    return bool(are_weights) and all(are_weights)
 
 
 @asked_once

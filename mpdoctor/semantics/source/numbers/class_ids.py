@@ -108,17 +108,17 @@ def classes_behind(facts: SourceFacts, sized: Value) -> int:
     numbers = numbers_from_value(sized)
     if numbers:
         return int(min(numbers))
-    found = 0
+    classes = 0
     for part in walk(sized):
         if isinstance(part, Call) and (function_named(part) or part.method) in SIZED:
-            found = max(found, _first_dimension(part))
+            classes = max(classes, _first_dimension(part))
         elif isinstance(part, Call) and isinstance(part.callee, Call):
-            found = max(found, _units(facts, part.callee))
+            classes = max(classes, _units(facts, part.callee))
         elif isinstance(part, Call) and isinstance(part.callee, Instance):
-            found = max(found, _units_of_itself(facts, part.callee))
+            classes = max(classes, _units_of_itself(facts, part.callee))
         elif isinstance(part, Parameter) and part.function is not None:
-            found = max(found, _units_of_predictions(facts, part.function))
-    return found
+            classes = max(classes, _units_of_predictions(facts, part.function))
+    return classes
 
 
 def _first_dimension(call: Call) -> int:

@@ -31,13 +31,13 @@ def combined_ids(facts: SourceFacts) -> frozenset[int]:
     waiting = [operand for operation in facts.operations for operand in operation.operands]
     waiting += [operand for call in joining for operand in call.arguments(JOINING[call.method])]
     waiting += [operand for _, operands in mixed_operands(facts) for operand in operands]
-    found: set[int] = set()
+    ids: set[int] = set()
     for value in waiting:
         for option in options(value):
-            if id(option) not in found:
-                found.add(id(option))
+            if id(option) not in ids:
+                ids.add(id(option))
                 waiting += _values_kept(option)
-    return frozenset(found)
+    return frozenset(ids)
 
 
 def _values_kept(value: Value) -> tuple[Value, ...]:

@@ -46,8 +46,8 @@ def numbers_from_value(value: Value | None, depth: int = 0) -> tuple[float, ...]
     that nobody overrides or only the command line may, what was made of one by tf.constant or tf.cast,
     np.finfo(np.float32).min. () if any of it is not known."""
     choices = [option for option in without_command_line(value) if not _is_of_nothing(option)]
-    found = [_number(option, depth) for option in choices or options(value)]
-    return tuple(number for number in found if number is not None) if found and None not in found else ()
+    numbers = [_number(option, depth) for option in choices or options(value)]
+    return tuple(number for number in numbers if number is not None) if numbers and None not in numbers else ()
 
 
 def _is_of_nothing(value: Value) -> bool:
@@ -91,8 +91,8 @@ def _number_from_call(call: Call, depth: int) -> float | None:
 
 
 def _single_number(value: Value | None, depth: int) -> float | None:
-    found = numbers_from_value(value, depth + 1)
-    return found[0] if len(found) == 1 else None
+    numbers = numbers_from_value(value, depth + 1)
+    return numbers[0] if len(numbers) == 1 else None
 
 
 def _float(number: float) -> float | None:

@@ -84,12 +84,12 @@ def _stops(facts: SourceFacts, user: User, depth: int) -> bool:
 def _users(facts: SourceFacts) -> dict[int, list[User]]:
     """The values computed directly from each value, by its id. The program holds all values, so that no id comes
     twice."""
-    found: dict[int, list[User]] = {}
+    users: dict[int, list[User]] = {}
     events: tuple[User, ...] = (*facts.operations, *facts.calls, *facts.writes, *facts.returns)
     for event in events:
         for used in _used_by(event):
-            found.setdefault(id(used), []).append(event)
-    return found
+            users.setdefault(id(used), []).append(event)
+    return users
 
 
 def _used_by(event: User) -> Iterator[Value]:

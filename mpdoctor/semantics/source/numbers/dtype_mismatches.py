@@ -131,8 +131,8 @@ class FunctionsBehind:
 
     def _joined(self, values: Iterable[Value]) -> frozenset[FunctionFacts]:
         """All functions of these values; where one value has them all, its own set, and no copy."""
-        found = {self._known[id(value)] for value in values} - {_NONE}
-        return found.pop() if len(found) == 1 else _NONE.union(*found)
+        functions = {self._known[id(value)] for value in values} - {_NONE}
+        return functions.pop() if len(functions) == 1 else _NONE.union(*functions)
 
     def _find(self, value: Value) -> None:
         """Parts before what is made of them; without recursion, which a long computation would exhaust."""

@@ -40,11 +40,11 @@ def _halves(precision: Precision, loss: Value | None, context: Context, depth: i
         parts = parts_of(option)
         is_number = _is_loss if isinstance(option, Call) and is_cast(option) else _is_one_number
         numbers = [part for part in parts if is_number(part)] if depth < MOST_NESTED else []
-        found = [half for number in numbers for half in _halves(precision, number, context, depth + 1)]
+        halves = [half for number in numbers for half in _halves(precision, number, context, depth + 1)]
         whole = precision.half(option, context)
-        if whole is not None and (not found or len(numbers) < len(parts)):
-            found = [(option, whole)]
-        yield from found
+        if whole is not None and (not halves or len(numbers) < len(parts)):
+            halves = [(option, whole)]
+        yield from halves
 
 
 def parts_of(loss: Value) -> tuple[Value | None, ...]:

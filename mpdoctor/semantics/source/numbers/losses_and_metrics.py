@@ -81,8 +81,8 @@ def loss_dtype(call: Call, facts: SourceFacts, dtypes: Dtypes, returned: Returne
         return "float32"
     losses = [call.callee] if is_loss_object(call.callee) else [loss for _, loss in compiled(facts, 1, "loss")]
     own = [function_of(loss, "call") for loss in losses if loss is not None] or [None]
-    found = {dtypes(prediction) if function is None else returned(function) for function in own}
-    return found.pop() if len(found) == 1 else None
+    of_losses = {dtypes(prediction) if function is None else returned(function) for function in own}
+    return of_losses.pop() if len(of_losses) == 1 else None
 
 
 def prediction_of(call: Call) -> Value | None:

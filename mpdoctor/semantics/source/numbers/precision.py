@@ -72,18 +72,18 @@ class Precision:
 
     def half(self, value: Value | None, context: Context) -> str | None:
         """ "float16" or "bfloat16", None if it is neither for certain."""
-        found = self.dtype(value, context)
-        return found if found in HALF else None
+        dtype = self.dtype(value, context)
+        return dtype if dtype in HALF else None
 
     def runs_in_call(self, context: Context) -> bool:
         """Whether code runs inside the `call()` of a layer, where Keras hands out its weights in 16 bits."""
-        found = self._in_calls.get(context)
-        if found is None:
+        runs = self._in_calls.get(context)
+        if runs is None:
             around = [context, *filter(None, map(self._calls_at.get, context.callers))]
             is_later = runs_as_added_loss(self.facts, context)
-            found = not is_later and any(self._is_in_call(outer.function) for outer in around)
-            self._in_calls[context] = found
-        return found
+            runs = not is_later and any(self._is_in_call(outer.function) for outer in around)
+            self._in_calls[context] = runs
+        return runs
 
     def _is_in_call(self, function: FunctionFacts | None) -> bool:
         """`call()` of a layer or model, or a function that stands in it and runs with it."""
@@ -98,10 +98,10 @@ class Precision:
 
     def _of_one_model(self, model: Value) -> str | None:
         own = class_of(model)
-        found = self._remembered(own, lambda: self._of_own_class(own)) if own is not None else None
-        if found is None and isinstance(model, Call):
-            found = self._remembered(model, lambda: self._of_last_layers(model) or self._of_features(model))
-        return found
+        dtype = self._remembered(own, lambda: self._of_own_class(own)) if own is not None else None
+        if dtype is None and isinstance(model, Call):
+            dtype = self._remembered(model, lambda: self._of_last_layers(model) or self._of_features(model))
+        return dtype
 
     def _of_features(self, model: Call) -> str | None:
         """The dtype of the outputs of a network of keras.applications, or of a model of its inner tensors."""
@@ -151,9 +151,9 @@ class Precision:
         self._nested += 1
         returned = [option for event in self.facts.returns_of(call) for option in options(event.value)]
         outputs = [value.entry(number) if isinstance(value, Collection) else None for value in returned]
-        found = _agreed(None if output is None else self._in_call(output) for output in outputs)
+        dtype = _agreed(None if output is None else self._in_call(output) for output in outputs)
         self._nested -= 1
-        return found
+        return dtype
 
     def _of_output(self, layer: Call) -> str | None:
         """The dtype of what the last layer of a model returns."""
@@ -171,11 +171,11 @@ class Precision:
         returned = [self.facts.returns_of(of) if isinstance(of, FunctionFacts) else () for of in functions]
         return _agreed(self._in_call(event.value) for events in returned for event in events) if all(returned) else None
 
-    def _dtype_known_better(self, value: Value, found: str | None, in_call: bool) -> str | None:
-        if found in (AUTOCAST, VARIABLE):
-            return self._under_policy(value, found, in_call)
-        if found is not None:
-            return found
+    def _dtype_known_better(self, value: Value, dtype: str | None, in_call: bool) -> str | None:
+        if dtype in (AUTOCAST, VARIABLE):
+            return self._under_policy(value, dtype, in_call)
+        if dtype is not None:
+            return dtype
         if is_of_the_data(value):
             return DATA
         if isinstance(value, Parameter) and value.function is not None:
@@ -220,9 +220,9 @@ class Precision:
         if self._nested > MOST_NESTED:
             return None
         self._nested += 1
-        found = _agreed(self._outside(event.value) for event in self.facts.returns_of(function))
+        dtype = _agreed(self._outside(event.value) for event in self.facts.returns_of(function))
         self._nested -= 1
-        return found
+        return dtype
 
     def _of_parameter(self, value: Parameter, function: FunctionFacts) -> str | None:
         if id(function) in self.roles:
@@ -236,18 +236,22 @@ class Precision:
 
     def _of_weight(self, holder: Value, in_call: bool) -> str | None:
         own = class_of(holder)
-        found = self.of_layer(holder) if isinstance(holder, Call) and own is None else None
-        found = sixteen_bits_of(self._layers.policies_of(own)) if own is not None else found
-        return found if in_call or found not in HALF else "float32"
+        dtype = self.of_layer(holder) if isinstance(holder, Call) and own is None else None
+        dtype = sixteen_bits_of(self._layers.policies_of(own)) if own is not None else dtype
+        return dtype if in_call or dtype not in HALF else "float32"
 
     def _of_meeting(self, met: Sequence[Value], in_call: bool) -> str | None:
         """The dtype of an operation's result: a tensor combined with a 16-bit one is 16-bit too, or the line raises;
         combined with float32 data it is float32."""
         dtypes = self._in_call if in_call else self._outside
-        found = {dtypes(operand) for operand in met if not isinstance(operand, Known)}
-        if found == {"float32", DATA}:
+        met_dtypes = {dtypes(operand) for operand in met if not isinstance(operand, Known)}
+        if met_dtypes == {"float32", DATA}:
             return "float32"
-        return next(iter(found - {None})) if len(found) == 2 and None in found and not found.isdisjoint(HALF) else None
+        return (
+            next(iter(met_dtypes - {None}))
+            if len(met_dtypes) == 2 and None in met_dtypes and not met_dtypes.isdisjoint(HALF)
+            else None
+        )
 
     def _may_be_wide(self, met: Value, in_call: bool) -> bool:
         """Whether what is known of no certain dtype was made of a float32 tensor, or of one that `call()` is given."""
@@ -257,17 +261,17 @@ class Precision:
         is_wide = any(dtypes(part) == "float32" for part in parts) or len(parts) == MOST_PARTS
         return is_wide or any(function.name == "call" for function in given)
 
-    def _under_policy(self, value: Value, found: str, in_call: bool) -> str | None:
+    def _under_policy(self, value: Value, dtype: str, in_call: bool) -> str | None:
         owner = _owner(value)
         if isinstance(value, Attribute) and isinstance(value.of, Call) and is_policy_in_force(value.of):
-            return dtype_under(self.facts.policies_at(value.of)) if found == AUTOCAST else "float32"
+            return dtype_under(self.facts.policies_at(value.of)) if dtype == AUTOCAST else "float32"
         if owner is None:
             layer = value.callee if isinstance(value, Call) else None
-            return self.of_layer(layer) if isinstance(layer, Call) and found == AUTOCAST else None
+            return self.of_layer(layer) if isinstance(layer, Call) and dtype == AUTOCAST else None
         if owner.kind not in ("layer", "model"):
             return "float32" if isinstance(value, Call) else None  # a metric's own variables
         policies = self._layers.policies_of(owner)
-        if found == VARIABLE or (isinstance(value, Call) and not in_call):
+        if dtype == VARIABLE or (isinstance(value, Call) and not in_call):
             return next((policy for policy in policies if policy in HALF), "float32")
         return sixteen_bits_of(policies)
 
@@ -280,8 +284,8 @@ def precision_of(facts: SourceFacts) -> Precision:
 
 def _agreed(dtypes: Iterable[str | None]) -> str | None:
     """The dtype of what may be any of these, None unless it is the same whichever it is."""
-    found = set(dtypes)
-    return found.pop() if len(found) == 1 else None
+    distinct = set(dtypes)
+    return distinct.pop() if len(distinct) == 1 else None
 
 
 def _owner(value: Value) -> ClassFacts | None:

@@ -99,8 +99,8 @@ def _is_wide(call: Call) -> bool:
 
 def _is_flat(value: Value | None) -> bool:
     """Whether it has a row for each example, in which all axes of the example are one: reshape(x, (batch, -1))."""
-    found = list(_reshaped(value))
-    return bool(found) and all(map(_is_row_for_each_example, found))
+    reshaped = list(_reshaped(value))
+    return bool(reshaped) and all(map(_is_row_for_each_example, reshaped))
 
 
 def _is_row_for_each_example(shape: Value | None) -> bool:

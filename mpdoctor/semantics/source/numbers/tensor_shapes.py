@@ -41,47 +41,51 @@ ELEMENTWISE = (
 
 
 def shape_of(
-    facts: SourceFacts, value: Value | None, depth: int = 0, found: dict[int, Shape | None] | None = None
+    facts: SourceFacts, value: Value | None, depth: int = 0, shape_by_id: dict[int, Shape | None] | None = None
 ) -> Shape | None:
     """The shape of a tensor; None where it is not known, or where a value may be one of several with different shapes.
-    In a loop it is that of the first round. `found`: the shapes of values that were asked about on the way, since each
-    residual connection leads twice to what is before it, and of the parameters of an own layer."""
-    found = {} if found is None else found
+    In a loop it is that of the first round. `shape_by_id`: the shapes of values that were asked about on the way, since
+    each residual connection leads twice to what is before it, and of the parameters of an own layer."""
+    shape_by_id = {} if shape_by_id is None else shape_by_id
     if depth > DEEPEST:
         return None
-    if id(value) not in found:
+    if id(value) not in shape_by_id:
         choices = options(value)
         firsts = [option for option in choices if not isinstance(option, Earlier)]
-        shapes = {_one_shape(facts, option, depth, found) for option in firsts}
-        found[id(value)] = shapes.pop() if len(shapes) == 1 else None
-    return found[id(value)]
+        shapes = {_one_shape(facts, option, depth, shape_by_id) for option in firsts}
+        shape_by_id[id(value)] = shapes.pop() if len(shapes) == 1 else None
+    return shape_by_id[id(value)]
 
 
-def _one_shape(facts: SourceFacts, value: Value, depth: int, found: dict[int, Shape | None]) -> Shape | None:
+def _one_shape(facts: SourceFacts, value: Value, depth: int, shape_by_id: dict[int, Shape | None]) -> Shape | None:
     if isinstance(value, Parameter):
-        return found.get(id(value))
+        return shape_by_id.get(id(value))
     if isinstance(value, Operation):
         tensors = [operand for operand in value.operands if not isinstance(known(operand), (int, float))]
-        return _broadcast([shape_of(facts, operand, depth + 1, found) for operand in tensors])
+        return _broadcast([shape_of(facts, operand, depth + 1, shape_by_id) for operand in tensors])
     if not isinstance(value, Call):
         return None
     if isinstance(value.callee, Call):
-        return _shape_of_called(facts, value, value.callee, depth, found)
+        return _shape_of_called(facts, value, value.callee, depth, shape_by_id)
     name = function_named(value)
     if name == "reshape":
         return _written(value.argument(1, "shape"))
     if is_call_of(value, *MADE):
         return _written(value.argument(0, "shape"))
-    return shape_of(facts, value.argument(0, "x"), depth + 1, found) if name in ELEMENTWISE else shape_of_input(value)
+    return (
+        shape_of(facts, value.argument(0, "x"), depth + 1, shape_by_id)
+        if name in ELEMENTWISE
+        else shape_of_input(value)
+    )
 
 
 def _shape_of_called(
-    facts: SourceFacts, call: Call, layer: Call, depth: int, found: dict[int, Shape | None]
+    facts: SourceFacts, call: Call, layer: Call, depth: int, shape_by_id: dict[int, Shape | None]
 ) -> Shape | None:
     """The shape of the output of a layer, one of the user's own or a Sequential."""
     if class_of(layer) is not None:
-        return _shape_of_own(facts, call, layer, depth, found)
-    given = _shape_given(facts, layer, call.argument(0, "query"), depth + 1, found)
+        return _shape_of_own(facts, call, layer, depth, shape_by_id)
+    given = _shape_given(facts, layer, call.argument(0, "query"), depth + 1, shape_by_id)
     if is_call_of(layer, "keras.Sequential"):
         for inner in layers_of_sequential(facts, layer):
             given = shape_of_layer(inner, given) if isinstance(inner, Call) else None
@@ -90,7 +94,7 @@ def _shape_of_called(
 
 
 def _shape_of_own(
-    facts: SourceFacts, call: Call, layer: Call, depth: int, found: dict[int, Shape | None]
+    facts: SourceFacts, call: Call, layer: Call, depth: int, shape_by_id: dict[int, Shape | None]
 ) -> Shape | None:
     """The shape that the `call()` of a user's own layer returns for these inputs, if all its returns agree."""
     own = class_of(layer)
@@ -98,7 +102,7 @@ def _shape_of_own(
     returned = [] if function is None else [end.value for end in facts.returns_of(function)]
     parameters = {id(part): part for value in returned for part in walk(value) if _is_of(part, function)}
     shapes = {
-        key: shape_of(facts, call.argument(part.index - 1, part.name), depth + 1, found)
+        key: shape_of(facts, call.argument(part.index - 1, part.name), depth + 1, shape_by_id)
         for key, part in parameters.items()
         if isinstance(part, Parameter)
     }
@@ -127,12 +131,12 @@ def _broadcast_size(sizes: tuple[int | None, ...]) -> int | None:
 
 
 def _shape_given(
-    facts: SourceFacts, layer: Call, given: Value | None, depth: int, found: dict[int, Shape | None]
+    facts: SourceFacts, layer: Call, given: Value | None, depth: int, shape_by_id: dict[int, Shape | None]
 ) -> Shape | None:
     if layer_name(layer) not in MERGING:
-        return shape_of(facts, given, depth, found)
+        return shape_of(facts, given, depth, shape_by_id)
     return (
-        _broadcast([shape_of(facts, item, depth, found) for item in given.items])
+        _broadcast([shape_of(facts, item, depth, shape_by_id) for item in given.items])
         if isinstance(given, Collection)
         else None
     )
@@ -213,7 +217,7 @@ def _shapes_within(facts: SourceFacts, tensor: Value | None, depth: int = 0) -> 
     first = inputs[0] if inputs else tensor if isinstance(tensor, Parameter) and _is_of_call(tensor) else None
     outer = [None] if first is None else _shapes_of_parameter(facts, first, depth)
     for given in outer:
-        shape = shape_of(facts, tensor, found={id(first): given} if first is not None else {})
+        shape = shape_of(facts, tensor, shape_by_id={id(first): given} if first is not None else {})
         if shape is not None:
             yield shape
 

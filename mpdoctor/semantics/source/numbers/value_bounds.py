@@ -30,8 +30,8 @@ def bound_of(value: Value | None, depth: int = 0) -> Bound | None:
     if depth > DEEPEST:
         return None
     bounds = [_bound_of_value(option, depth) for option in options(value)]
-    found = [bound for bound in bounds if bound is not None]
-    return _joined(found) if found and len(found) == len(bounds) else None
+    known = [bound for bound in bounds if bound is not None]
+    return _joined(known) if known and len(known) == len(bounds) else None
 
 
 def _bound_of_value(value: Value, depth: int) -> Bound | None:

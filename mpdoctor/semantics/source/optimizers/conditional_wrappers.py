@@ -54,6 +54,6 @@ def _asked_by_statement(facts: SourceFacts) -> dict[int, frozenset[str]]:
     """What each `if` of the program is about."""
     kinds: tuple[tuple[Event, ...], ...] = (facts.calls, facts.reads, facts.writes, facts.operations, facts.returns)
     contexts = {id(event.context): event.context for event in chain.from_iterable((*kinds, facts.uses))}
-    found = {id(branch): branch for context in contexts.values() for branch in context.branches}
-    tests = {branch.statement: branch.test for branch in found.values()}
+    branches = {id(branch): branch for context in contexts.values() for branch in context.branches}
+    tests = {branch.statement: branch.test for branch in branches.values()}
     return {statement: frozenset(_subjects(test)) for statement, test in tests.items()}

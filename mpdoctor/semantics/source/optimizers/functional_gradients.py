@@ -47,8 +47,8 @@ def _is_before(backward: Call, apply: Call) -> bool:
 
 def _differentiated(facts: SourceFacts, gradients: Value | None) -> list[Value]:
     """What these are the gradients of; nothing where one of them may be anything else."""
-    found = [_losses(facts, option) for option in options(gradients)]
-    return [loss for losses in found for loss in losses] if all(found) else []
+    by_option = [_losses(facts, option) for option in options(gradients)]
+    return [loss for losses in by_option for loss in losses] if all(by_option) else []
 
 
 def _losses(facts: SourceFacts, gradients: Value) -> list[Value]:

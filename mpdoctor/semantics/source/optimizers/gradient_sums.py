@@ -48,11 +48,11 @@ def are_new(holders: tuple[Value, ...], apply: Call) -> bool:
 def holders_of(variable: Value | None) -> tuple[Value, ...]:
     """The values that hold a variable: itself, and the list that it is an item of. () for an argument, which the caller
     may set back to zero."""
-    found = []
+    holders = []
     while isinstance(variable, (Item, Call, Attribute, Collection)):
-        found.append(variable)
+        holders.append(variable)
         if not isinstance(variable, Item):
-            return tuple(found)
+            return tuple(holders)
         variable = variable.of
     return ()
 
@@ -111,12 +111,12 @@ def _made_of_gradients(facts: SourceFacts) -> frozenset[Value | None]:
                 seen.add(part)
                 waiting.append(part)
     made = [value for value in seen if is_gradient_call(value)]
-    found: set[Value | None] = set(made)
+    values: set[Value | None] = set(made)
     for value in made:
-        further = [whole for whole in makes.get(value, ()) if whole not in found]
+        further = [whole for whole in makes.get(value, ()) if whole not in values]
         made += further
-        found.update(further)
-    return frozenset(found)
+        values.update(further)
+    return frozenset(values)
 
 
 def _holds_no_scaled(value: Value) -> bool:

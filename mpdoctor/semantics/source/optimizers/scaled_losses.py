@@ -20,8 +20,8 @@ def scaling_of(value: Value, scaled: list[Call], in_list: bool = False) -> Call 
         value = _without_factor(value)
         value = _added_up(value) or value
         if not isinstance(value, Call):
-            found = [] if in_list else [scaling_of(item, scaled, in_list=True) for item in _kept_in(value)]
-            return found[0] if found and all(found) else None
+            scalings = [] if in_list else [scaling_of(item, scaled, in_list=True) for item in _kept_in(value)]
+            return scalings[0] if scalings and all(scalings) else None
         if any(value is call for call in scaled):
             return value
         inside = converted(value, (*PASSING_ON, *AVERAGING))
@@ -92,11 +92,11 @@ def _targets(gradient: Call) -> list[Value]:
     """The losses that a tape differentiates: one, or those of a list; and the losses of the examples that are added up
     or averaged to one, `tf.reduce_sum(losses) * (1 / batch)`."""
     losses = options(target(gradient))
-    found = [item for loss in losses for item in (loss.items if isinstance(loss, Collection) else (loss,))]
-    for value in found:
-        inside = _averaged(value) if len(found) < MOST_TARGETS else None
-        found += [] if inside is None else [inside]
-    return found
+    targets = [item for loss in losses for item in (loss.items if isinstance(loss, Collection) else (loss,))]
+    for value in targets:
+        inside = _averaged(value) if len(targets) < MOST_TARGETS else None
+        targets += [] if inside is None else [inside]
+    return targets
 
 
 def _averaged(value: Value) -> Value | None:

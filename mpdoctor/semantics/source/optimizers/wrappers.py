@@ -42,13 +42,13 @@ def wrapped(facts: SourceFacts, value: Value, event: Event, certain: bool = True
     """The optimizers that a value may hold inside if it is certainly a wrapper, else (). An Unknown stands for an
     optimizer about which nothing is known. Without `certain` it is enough that it is a wrapper on some path, as
     behind `if args.amp:`."""
-    found: list[Value] = []
+    inner: list[Value] = []
     for option in options(value):
         inside = _wrapped_by_hand(option, facts.keras) or _wrapped_by_compile(facts, option, event, certain)
         if certain and not inside:
             return ()
-        found.extend(inside)
-    return tuple(found)
+        inner.extend(inside)
+    return tuple(inner)
 
 
 def wrappings(facts: SourceFacts) -> Iterator[tuple[Call, tuple[Value, ...]]]:
@@ -95,12 +95,12 @@ def compile_may_wrap(facts: SourceFacts, call: Call) -> bool:
 def starting_scale(wrapper: Value | None) -> float | None:
     """What a wrapper's loss scale starts from: 32768 unless the program gives it another number, which is None where
     that is not known, or may be several."""
-    found: set[float | None] = set()
+    scales: set[float | None] = set()
     for made in options(wrapper):
         given = options(made.keyword("initial_scale") if isinstance(made, Call) else None)
         numbers = {float(number) for number in map(known, given) if isinstance(number, (int, float))}
-        found |= numbers or {None if given else DEFAULT_SCALE}
-    return found.pop() if len(found) == 1 else None if found else DEFAULT_SCALE
+        scales |= numbers or {None if given else DEFAULT_SCALE}
+    return scales.pop() if len(scales) == 1 else None if scales else DEFAULT_SCALE
 
 
 def starting_scale_in_words(wrapper: Value | None) -> str:
@@ -165,7 +165,7 @@ def _compiles_by_model(facts: SourceFacts) -> dict[int, tuple[Value, list[Call]]
 
 def _compiles_of(facts: SourceFacts, model: Value) -> list[Call]:
     """The `compile()` calls of a model; [] where its class has a `compile()` of its own."""
-    found = []
+    compiles = []
     own = class_of(model)
     for call in facts.method_calls("compile"):
         receiver = call.receiver
@@ -175,8 +175,8 @@ def _compiles_of(facts: SourceFacts, model: Value) -> list[Call]:
         if same or _is_model_of_callback(model):
             if any(_has_own_compile(option) for option in options(receiver)):
                 return []
-            found.append(call)
-    return found
+            compiles.append(call)
+    return compiles
 
 
 def _is_trained_as(made: ClassFacts | None, own: ClassFacts) -> bool:
@@ -203,7 +203,7 @@ def _wrapped_by_hand(value: Value, keras: Keras) -> tuple[Value, ...]:
 def _wrapped_by_compile(facts: SourceFacts, value: Value, event: Event, certain: bool) -> tuple[Value, ...]:
     if not isinstance(value, Attribute) or value.name != "optimizer":
         return ()
-    found: list[Value] = []
+    optimizers: list[Value] = []
     for model in options(value.of):
         is_of_callback = _is_model_of_callback(model) and _may_be_used(facts, model)
         if not is_model(model) and not _is_mixed_into_models(facts, model) and not is_of_callback:
@@ -217,8 +217,8 @@ def _wrapped_by_compile(facts: SourceFacts, value: Value, event: Event, certain:
             inside = _wrapped_in_compile(facts, call, model if behind else call.receiver, certain)
             if certain and not inside:
                 return ()
-            found.extend(inside)
-    return tuple(found)
+            optimizers.extend(inside)
+    return tuple(optimizers)
 
 
 def _compiles_behind(facts: SourceFacts, model: Value) -> list[Call]:

@@ -33,11 +33,11 @@ def runs_in_float32_alone(facts: SourceFacts, location: Location | None) -> bool
 @lru_cache(maxsize=1)
 def _contexts(facts: SourceFacts) -> Mapping[Location, list[Context]]:
     """The contexts of all calls and operations, by their place."""
-    found: dict[Location, list[Context]] = {}
+    contexts: dict[Location, list[Context]] = {}
     events: Iterable[Call | Operation] = chain(facts.calls, facts.operations)
     for event in events:
-        found.setdefault(event.location, []).append(event.context)
-    return found
+        contexts.setdefault(event.location, []).append(event.context)
+    return contexts
 
 
 def _is_excluded(context: Context, settings: list[Places]) -> bool:
@@ -50,14 +50,14 @@ def _settings(facts: SourceFacts) -> list[Places] | None:
     known."""
     if facts.assume_mixed or facts.mixed_elsewhere or facts.incomplete or next(rewrites(facts), None) is not None:
         return None
-    found: list[Places] = []
+    places: list[Places] = []
     for call in facts.policy_calls:
         if not policies_set_by(call):
             return None
-        found += _places_of_half_policies(call, call.argument(0, "policy") or call.keyword("dtype_policy"))
+        places += _places_of_half_policies(call, call.argument(0, "policy") or call.keyword("dtype_policy"))
     for call in facts.calls:
-        found += _places_of_half_policies(call, call.keyword("dtype")) if call.keywords else []
-    return found
+        places += _places_of_half_policies(call, call.keyword("dtype")) if call.keywords else []
+    return places
 
 
 def _places_of_half_policies(call: Call, given: Value | None) -> list[Places]:

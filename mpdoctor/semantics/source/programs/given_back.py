@@ -30,7 +30,7 @@ def _given_back(facts: SourceFacts, value: Value | None, owners: tuple[Value, ..
         seen.add(id(option))
         inside = list(_inside(facts, option, owners, left)) if left else []
         own = options(option.receiver) if isinstance(option, Call) and option.receiver else owners
-        waiting += [(part, own, left - 1) for found in inside for part in options(found)]
+        waiting += [(part, own, left - 1) for returned in inside for part in options(returned)]
         if not inside:
             yield option
 

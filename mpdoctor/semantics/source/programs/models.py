@@ -51,8 +51,8 @@ def models_of_callback(facts: SourceFacts, value: Value) -> tuple[Value, ...]:
     owner = class_of(value.of) if isinstance(value, Attribute) and value.name in ("model", "_model") else None
     if owner is None or owner.kind != "callback":
         return ()
-    found: dict[Value, None] = {}
+    models: dict[Value, None] = {}
     for call in facts.method_calls("fit", "fit_generator"):
         if any(class_of(part) is owner for part in walk(call.keyword("callbacks"))):
-            found.update(dict.fromkeys(options(call.receiver)))
-    return tuple(found)
+            models.update(dict.fromkeys(options(call.receiver)))
+    return tuple(models)

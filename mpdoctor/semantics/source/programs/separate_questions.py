@@ -31,31 +31,31 @@ def may_happen_together(facts: SourceFacts, one: Context, other: Context) -> boo
 def _subjects_of(branches: tuple[Branch, ...], shared: set[int]) -> Subjects | None:
     """What the tests of these arms are about, without those that both events share; None where one is not known, or is
     certainly answered otherwise."""
-    found: Subjects = frozenset()
+    asked_about: Subjects = frozenset()
     for branch in branches:
         if branch.statement in shared:
             continue
         certain, asked = known(branch.test), subjects(branch.test)
         if asked is None or (certain is not MISSING and bool(certain) is not branch.taken):
             return None
-        found |= asked
-    return found
+        asked_about |= asked
+    return asked_about
 
 
 def subjects(test: Value) -> Subjects | None:
     """What a test is about: ("args", "fp16"), ("cfg", "loss_scale"). None where it may be about anything."""
-    found, waiting, seen = set[tuple[str, ...]](), [test], {id(test)}
+    subjects, waiting, seen = set[tuple[str, ...]](), [test], {id(test)}
     for value in waiting:
         inside = _inside(value)
         place = _place(value) if inside is None else None
         if (inside is None and place is None) or len(waiting) > MOST_PARTS:
             return None
-        found |= set() if place is None else {place}
+        subjects |= set() if place is None else {place}
         for part in inside or ():
             if id(part) not in seen:
                 seen.add(id(part))
                 waiting.append(part)
-    return frozenset(found)
+    return frozenset(subjects)
 
 
 def _inside(value: Value) -> tuple[Value, ...] | None:

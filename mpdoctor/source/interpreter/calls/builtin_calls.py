@@ -177,13 +177,13 @@ def _call_getattr(state: State, args: tuple[Value, ...], is_open: bool, location
     name = known(args[1]) if len(args) > 1 else MISSING
     if not isinstance(name, str):
         return None
-    found = [attribute_of(state, choice, name, location) for choice in options(args[0])]
+    values = [attribute_of(state, choice, name, location) for choice in options(args[0])]
     if len(args) == 2 and not is_open:  # with a default the program is prepared, and reads nothing
         record_read(state, args[0], name, location, location, is_called=False)
-        for value in found:
+        for value in values:
             if isinstance(value, Api) and isinstance(args[0], Api):
                 record_use(state, value, location, dotted=1)
-    return joined((*found, *args[2:3]))
+    return joined((*values, *args[2:3]))
 
 
 def _call_setattr(state: State, args: tuple[Value, ...], location: Location) -> Value | None:

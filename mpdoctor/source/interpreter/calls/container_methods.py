@@ -59,15 +59,15 @@ def _result_of_dict(of: Collection, method: str, call: Call) -> Value | None:
 def _got(of: Collection, key: Value, method: str, call: Call) -> Value | None:
     """The result of `get`, `pop` or `setdefault` for one of the values that its key may be. `names.get(name, name)`
     gives that value again only where it is no key; `pop` without a default raises where there is no such key."""
-    found = item_of(Collection(of.location, "dict", of.items, of.keys, of.open, uniform=of.uniform), key, call.location)
+    item = item_of(Collection(of.location, "dict", of.items, of.keys, of.open, uniform=of.uniform), key, call.location)
     default = call.argument(1) or Known(call.location, None)
     default = key if key in options(default) else default
     certain = isinstance(key, Known) and not of.open
-    if isinstance(found, Unknown):
+    if isinstance(item, Unknown):
         is_kept = method == "setdefault" and not of.uniform
-        return default if certain else joined((default, found)) if is_kept else None
+        return default if certain else joined((default, item)) if is_kept else None
     is_needed = method == "pop" and call.argument(1) is None
-    return found if certain or is_needed else joined((found, default))
+    return item if certain or is_needed else joined((item, default))
 
 
 def _result_of_list(of: Collection, method: str, call: Call) -> Value | None:

@@ -14,7 +14,7 @@ def tell_metaclass(state: State, own: ClassFacts, made: Defined, bases: tuple[Va
     metaclass = given.of if isinstance(given, Defined) else None
     if metaclass is None:
         inherited = (state.metaclasses.get(id(base)) for base in own.lineage()[1:] if state.metaclasses)
-        metaclass = next((found for found in inherited if found is not None), None)
+        metaclass = next((candidate for candidate in inherited if candidate is not None), None)
     if not isinstance(metaclass, ClassFacts):
         return
     state.walk.side_effects.set(state.metaclasses, id(own), metaclass)

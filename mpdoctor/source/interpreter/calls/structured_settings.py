@@ -32,12 +32,12 @@ def remember_stored(state: State, call: Call, make: Make) -> None:
 def merged_settings(state: State, args: tuple[Value, ...], location: Location, make: Make) -> Value | None:
     """What `OmegaConf.merge(defaults, OmegaConf.from_cli())` gives: the first settings with what the others are known
     to say, as defaults; None where the first ones are not known."""
-    found = _settings_made(args[0], make)
-    if found is None:
+    settings = _settings_made(args[0], make)
+    if settings is None:
         return None
     for other in args[1:]:
-        found = _with_items_of(found, other)
-    return as_defaults(state, found, Api(location, "omegaconf.OmegaConf.load"), Known(location, ""))
+        settings = _with_items_of(settings, other)
+    return as_defaults(state, settings, Api(location, "omegaconf.OmegaConf.load"), Known(location, ""))
 
 
 def _settings_made(written: Value, make: Make) -> Value | None:

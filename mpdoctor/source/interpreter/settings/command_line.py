@@ -109,7 +109,7 @@ def arguments_as_dictionary(state: State, args: tuple[Value, ...], location: Loc
 
 def defaults_of_command(facts: FunctionFacts) -> dict[str, Value]:
     """The parameters of a function that click or typer calls with command-line arguments, with their defaults."""
-    found: dict[str, Value] = {}
+    defaults: dict[str, Value] = {}
     is_command = False
     for decorator in facts.decorators:
         if not isinstance(decorator, Call):
@@ -117,14 +117,14 @@ def defaults_of_command(facts: FunctionFacts) -> dict[str, Value]:
         default = decorator.keyword("default")
         if is_option_of_click(decorator) and is_text_or_number(default) and _is_kept(decorator, default):
             assert default is not None
-            found[_name_in_click(decorator)] = default
+            defaults[_name_in_click(decorator)] = default
         is_command = is_command or is_command_of_typer(decorator)
     for name, given in facts.defaults.items():
         is_option = isinstance(given, Call) and is_api(given.callee, *_TYPED)
         default = given.argument(0, "default") if isinstance(given, Call) and is_option else given
         if (is_option or is_command) and default is not None and is_text_or_number(default):
-            found[name] = default
-    return found
+            defaults[name] = default
+    return defaults
 
 
 def default_of_flag(state: State, value: Value) -> Value | None:

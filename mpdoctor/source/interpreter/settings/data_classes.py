@@ -34,10 +34,10 @@ def factory_of_field(value: Value) -> Value | None:
 
 def fields_of(own: ClassFacts) -> dict[str, Value]:
     """Names and defaults, those of the bases first, as `__init__` takes them."""
-    found: dict[str, Value] = {}
+    fields: dict[str, Value] = {}
     for cls in reversed(list(own.lineage())):
-        found |= {name: value for name, value in cls.attributes.items() if not name.startswith("_")}
-    return found
+        fields |= {name: value for name, value in cls.attributes.items() if not name.startswith("_")}
+    return fields
 
 
 def named_tuple(callee: Value, args: tuple[Value, ...], keywords: Keywords, location: Location) -> Value | None:

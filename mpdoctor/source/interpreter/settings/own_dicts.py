@@ -40,12 +40,12 @@ def item_as_attribute(state: State, own: ClassFacts, of: Value, name: str) -> Va
 
 
 def _named(args: tuple[Value, ...], keywords: Keywords) -> dict[str, Value]:
-    found: dict[str, Value] = {}
+    items: dict[str, Value] = {}
     for given in args:
         if isinstance(given, Collection) and given.kind == "dict":
             pairs = zip(given.keys, given.items, strict=False)
-            found.update((name, item) for key, item in pairs if isinstance(name := known(key), str))
-    return found | dict(keywords)
+            items.update((name, item) for key, item in pairs if isinstance(name := known(key), str))
+    return items | dict(keywords)
 
 
 def _keep(state: State, instance: Value, values: dict[str, Value]) -> None:

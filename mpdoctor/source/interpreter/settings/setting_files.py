@@ -70,12 +70,12 @@ def _composed(state: State, directory: str, name: str) -> Any:
         return UNREAD
     if not all(isinstance(choice, dict) or choice == "_self_" for choice in chosen):
         return UNREAD
-    found = {key: value for key, value in held.items() if key != "defaults"}
+    composed = {key: value for key, value in held.items() if key != "defaults"}
     groups = ((group, option) for choice in chosen if isinstance(choice, dict) for group, option in choice.items())
     for group, option in groups:
         inside = _held_below(state, directory, f"{group}/{option}") if str(group).isidentifier() else UNREAD
-        found[group] = _merged(found.get(group, {}), inside)
-    return found
+        composed[group] = _merged(composed.get(group, {}), inside)
+    return composed
 
 
 def _merged(own: Any, inside: Any) -> Any:
@@ -93,14 +93,14 @@ def _held_in(state: State, path: str) -> Any:
     root = state.module.root
     if root is None or not path.isprintable():  # a NUL in a path is an error to the system
         return UNREAD
-    found = {}
+    values = {}
     for directory in (root, *state.files.import_roots(root)):
         place = Path(os.path.normpath(directory / path))
         file = state.files.settings(place, directory)
         state.walk.settings_read[str(place)] = file.digest
         if file.digest:
-            found[place] = file.held
-    return found.popitem()[1] if len(found) == 1 else UNREAD
+            values[place] = file.held
+    return values.popitem()[1] if len(values) == 1 else UNREAD
 
 
 def _file_read(value: Value, depth: int = 0) -> Value:
@@ -175,8 +175,8 @@ def _outer_directory(state: State, item: Item, depth: int) -> str | None:
 def _file_of_module(state: State, value: Value) -> str | None:
     """The file behind `__file__`, whichever module it was taken from."""
     modules = (state.module, *state.modules.values())
-    found = (module for module in modules if module.scope.names.get("__file__") is value)
-    return next((_file_of(state, module) for module in found), None)
+    candidates = (module for module in modules if module.scope.names.get("__file__") is value)
+    return next((_file_of(state, module) for module in candidates), None)
 
 
 def _file_of(state: State, module: Module) -> str | None:

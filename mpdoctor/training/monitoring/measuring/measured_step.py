@@ -142,15 +142,15 @@ def written_in(graph: Any) -> list[tuple[Any, Any]]:
     """(handle, dtype) of each variable that this graph may write to. NotMeasured where it changes anything that cannot
     be put back."""
     inside = {id(placeholder): outside for outside, placeholder in graph.captures}
-    found: dict[int, tuple[Any, Any]] = {}
+    written: dict[int, tuple[Any, Any]] = {}
     for operation in graph.get_operations():
         if operation.type in READING:
             continue
         for given in operation.inputs:
             handle = inside.get(id(given))
             if handle is not None and handle.dtype == tf.resource:
-                found[id(handle)] = handle, _dtype_of(handle, operation.type)
-    return list(found.values())
+                written[id(handle)] = handle, _dtype_of(handle, operation.type)
+    return list(written.values())
 
 
 def _dtype_of(handle: Any, operation: str) -> Any:

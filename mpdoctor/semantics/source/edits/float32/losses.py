@@ -42,8 +42,8 @@ def losses_in_float32(facts: SourceFacts, losses: Sequence[Value]) -> Fix | None
     if around is None or any(map(_cannot_be_cast, parts)):
         return None
     edits = [edit for part in parts for edit in _edits_of_part(facts, part, around)]
-    found = [edit for edit in edits if edit != []]
-    return unsafe_fix("Compute the loss in float32", *found) if found else None
+    needed = [edit for edit in edits if edit != []]
+    return unsafe_fix("Compute the loss in float32", *needed) if needed else None
 
 
 def way_to_float32(facts: SourceFacts, loss: Value) -> str:

@@ -22,8 +22,8 @@ def output_in_float32(facts: SourceFacts, layer: Call) -> list[Edit] | None:
     another one hands on."""
     layers = list(_back_to_the_computing(facts, layer))
     edits = [in_float32(facts, made) if made is not None else None for made in layers]
-    found = [edit for edit in dict.fromkeys(edits) if edit is not None]
-    return found if None not in edits else None
+    outputs = [edit for edit in dict.fromkeys(edits) if edit is not None]
+    return outputs if None not in edits else None
 
 
 def _back_to_the_computing(facts: SourceFacts, layer: Call, steps: int = 0) -> Iterator[Call | None]:

@@ -87,8 +87,8 @@ def with_scaled_limits(facts: SourceFacts, clip: Call, apply: Call) -> list[Edit
     norm = _norm_kept(facts, clip.location)
     if norm:
         edits.append(line_behind(facts, clip.location, f"{norm} /= {optimizer}.scale_loss(1.0)"))
-    found = [edit for edit in edits if edit is not None]
-    return found if found and len(found) == len(edits) else None
+    made = [edit for edit in edits if edit is not None]
+    return made if made and len(made) == len(edits) else None
 
 
 def _is_the_same_at(facts: SourceFacts, optimizer: str, clip: Call, apply: Call) -> bool:

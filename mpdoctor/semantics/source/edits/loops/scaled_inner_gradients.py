@@ -56,11 +56,11 @@ def _is_operand_in(holder: ast.AST) -> bool:
 def _call_and_what_holds_it(facts: SourceFacts, inner: Call) -> list[ast.AST]:
     """The call, and from the inside out what it stands in; [] where it is not found."""
     calls = (node for node in nodes_at(facts, inner.location) if isinstance(node, ast.Call))
-    found: ast.AST | None = next(calls, None)
+    holder: ast.AST | None = next(calls, None)
     around = []
-    while found is not None:
-        around.append(found)
-        found = _holders(facts).get(found)
+    while holder is not None:
+        around.append(holder)
+        holder = _holders(facts).get(holder)
     return around
 
 

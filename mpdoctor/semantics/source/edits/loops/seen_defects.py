@@ -124,8 +124,8 @@ def _is_looser_than_a_product(value: ast.expr) -> bool:
 
 
 def _together(title: str, *edits: Edit | None) -> tuple[str, Edits] | None:
-    found = tuple(edit for edit in edits if edit is not None)
-    return (title, found) if found and len(found) == len(edits) else None
+    made = tuple(edit for edit in edits if edit is not None)
+    return (title, made) if made and len(made) == len(edits) else None
 
 
 def _calls(tree: ast.AST | None) -> Iterator[ast.Call]:

@@ -105,7 +105,7 @@ def _made_under(tree: ast.Module, call: ast.Call, tape: str) -> Block:
 def _blocks_around(tree: ast.Module, call: ast.Call) -> Iterator[tuple[Block, int]]:
     """The blocks around a call within its innermost function, outermost first, each with the index of the statement
     that contains the call."""
-    found: list[tuple[Block, int]] = []
+    around: list[tuple[Block, int]] = []
     blocks: list[Block] = [tree.body]
     while blocks:
         block = blocks.pop()
@@ -113,9 +113,9 @@ def _blocks_around(tree: ast.Module, call: ast.Call) -> Iterator[tuple[Block, in
         if number is None:
             continue
         holder = block[number]
-        found = [] if isinstance(holder, SCOPES) else [*found, (block, number)]
+        around = [] if isinstance(holder, SCOPES) else [*around, (block, number)]
         blocks = [inner for inner in _blocks_of(holder) if inner]
-    yield from found
+    yield from around
 
 
 def _blocks_of(statement: ast.stmt) -> Iterator[Block]:

@@ -49,7 +49,7 @@ def given_dtype(layer: MadeLayer, source_at: SourceAt, dtype: str = FLOAT32) -> 
     if layer.made_at is None:
         raise NoPlace(f"no line of the program's makes `{layer.path}`")
     facts = _source(source_at, layer.made_at.path, layer.path)
-    found: list[Edit] = []
+    edits: list[Edit] = []
     for call in _making(facts, layer):
         for making in (call, *(_layers_given(call) if layer.with_parts else ())):
             own = layer.class_at if making is call else None
@@ -57,8 +57,8 @@ def given_dtype(layer: MadeLayer, source_at: SourceAt, dtype: str = FLOAT32) -> 
             name, line = (called(making), 0) if own is None else (layer.class_name, own.line)
             beside_others = layer.beside_others and called(making) != layer.class_name
             made = replace(layer, beside_others=beside_others)
-            found.append(_edit(facts, making, made, _class(home, name, line), home, dtype))
-    return tuple(dict.fromkeys(found))
+            edits.append(_edit(facts, making, made, _class(home, name, line), home, dtype))
+    return tuple(dict.fromkeys(edits))
 
 
 def _source(source_at: SourceAt, path: str, layer: str) -> SourceFacts:
@@ -117,13 +117,13 @@ def _making(facts: SourceFacts, layer: MadeLayer) -> list[ast.Call]:
     fitting = _calls_of_class(around, layer, tree)
     named = [call for call in fitting if _name_given(call) == layer.path.rsplit("/", 1)[-1]]
     nearest = max((call.lineno for call in fitting), default=0)
-    found = named or [call for call in fitting if call.lineno == nearest]
-    if not found:
+    calls = named or [call for call in fitting if call.lineno == nearest]
+    if not calls:
         raise NoPlace(f"line {line} of {facts.path} shows no call that makes `{layer.path}`")
     number, count = layer.turn
-    if len(found) == count and not named:
-        return [sorted(found, key=lambda call: call.col_offset)[number]]
-    return found
+    if len(calls) == count and not named:
+        return [sorted(calls, key=lambda call: call.col_offset)[number]]
+    return calls
 
 
 def _calls_of_class(calls: list[ast.Call], layer: MadeLayer, tree: ast.Module) -> list[ast.Call]:

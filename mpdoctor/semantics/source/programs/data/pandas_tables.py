@@ -21,11 +21,11 @@ def whole_table(value: Value | None) -> Call | None:
 
 def tables_behind(value: Value | None) -> list[Value]:
     """The value, what it is a copy or a choice of rows of, and so on."""
-    found = [value] if value is not None else []
+    tables = [value] if value is not None else []
     while isinstance(value, Call) and value.method in _CHOOSING_ROWS and value.receiver is not None:
         value = value.receiver
-        found.append(value)
-    return found
+        tables.append(value)
+    return tables
 
 
 def is_column_of_text(value: Value) -> bool:

@@ -151,14 +151,14 @@ def functions_of_map(source: Value) -> Iterator[FunctionFacts]:
 
 def widened_by_maps(facts: SourceFacts, value: Value) -> set[int]:
     """The ids of what lies behind a `Dataset.map` that gives float32 in its place, whatever it was before."""
-    found: set[int] = set()
+    ids: set[int] = set()
     for source in behind(value):
         returned = [result for function in functions_of_map(source) for result in _results(facts, function)]
         if isinstance(source, Call) and source.receiver is not None and returned:
             for place in range(max(map(len, returned))):
                 if all(place < len(items) and facts.dtype_of(items[place]) in WIDE for items in returned):
-                    found |= _ids_at(source.receiver, place)
-    return found
+                    ids |= _ids_at(source.receiver, place)
+    return ids
 
 
 def _results(facts: SourceFacts, function: FunctionFacts) -> Iterator[tuple[Value, ...]]:

@@ -56,10 +56,10 @@ def _is_built_on(facts: SourceFacts, model: Call, load: Call) -> bool:
 
 def _orders(facts: SourceFacts, load: Call) -> list[LayerOrder | None]:
     """The orders that the layers in the file may have; None for one that is not known."""
-    found: list[LayerOrder | None] = []
+    orders: list[LayerOrder | None] = []
     for writer in writers_of(facts, load):
-        found += orders_of(facts, writer) or [None]
-    return found or [None]
+        orders += orders_of(facts, writer) or [None]
+    return orders or [None]
 
 
 class _LoadedLayers:
@@ -86,17 +86,17 @@ class _LoadedLayers:
         nothing that stops a gradient."""
         if model is self._load:
             return self._all
-        found = frozenset[int]()
+        ids = frozenset[int]()
         waiting = [model, *self._added(model)] if _is_of_library(model) else []
         seen = {id(value) for value in waiting}
         for value in waiting:
             taken = self._taken(value)
-            found |= taken or frozenset()
+            ids |= taken or frozenset()
             more = self._trained_through(value, model.context) if taken is None else ()
             new = [made for made in more if id(made) not in seen]
             seen |= {id(made) for made in new}
             waiting += new
-        return found
+        return ids
 
     def _added(self, model: Call) -> list[Value]:
         calls = [call for call in adding_calls(self._facts, model) if _is_for_weights(call.context, model.context)]

@@ -60,11 +60,11 @@ def _saved(path: Value | None, model: Value | None, call: Call) -> Iterator[Save
 def policies_in_file(facts: SourceFacts, load: Call) -> frozenset[PolicyName]:
     """The policies of the layers in the file that a call loads, where the program itself wrote it, or others of the
     project did, and all that may be in it are alike; else none."""
-    found: set[frozenset[PolicyName]] = {
+    policies: set[frozenset[PolicyName]] = {
         *(policies_inside(facts, model) for model in writers_of(facts, load)),
         *(frozenset(file.policies) for file in written_elsewhere(facts, load)),
     }
-    return found.pop() if len(found) == 1 else frozenset()
+    return policies.pop() if len(policies) == 1 else frozenset()
 
 
 def writers_of(facts: SourceFacts, load: Call) -> list[Call]:
