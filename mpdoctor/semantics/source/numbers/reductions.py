@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from mpdoctor.facts.half_dtypes import FLOAT16_LIMIT
 from mpdoctor.program.events import Call, Operation
@@ -30,11 +31,17 @@ BOUNDED = (
 FEW = (4, 5, 6, 7)  # axes that no batch of pictures has
 DEEPEST = 6  # of computations number by number
 SQUARED = 256  # from this factor on, the square of a value of size 1 is infinite
-Reduction = tuple["Operation | Call", str, Value]
+
+
+class Reduction(NamedTuple):
+    """`value` is what the event sums up, squares or takes the exponential of."""
+
+    event: Operation | Call
+    kind: str
+    value: Value
 
 
 def reductions(facts: SourceFacts) -> Iterator[Reduction]:
-    """(event, kind, what is reduced)."""
     for call, name in functions_called(facts):
         value = _first(call)
         if value is not None:
@@ -42,36 +49,36 @@ def reductions(facts: SourceFacts) -> Iterator[Reduction]:
     for call in facts.calls_of("tensorflow.image.total_variation"):
         value = _first(call)
         if value is not None:
-            yield call, SUM, value
+            yield Reduction(call, SUM, value)
     for operation in facts.operations:
         if operation.operator == "**":
             base, exponent = operation.operands[:2]
             if known(exponent) == 2 and _has_large_factor(base):
-                yield operation, SQUARE, base
+                yield Reduction(operation, SQUARE, base)
 
 
 def _reductions_of_call(call: Call, name: str, value: Value) -> Iterator[Reduction]:
     if name in SUMS:
         yield from _reductions_of_sum(call, value)
     elif name == "l2_loss" or (name in NORMS and _is_wide(call) and not _fits(value, squared=True)):
-        yield call, NORM, value
+        yield Reduction(call, NORM, value)
     elif name == "square" and _has_large_factor(value):
-        yield call, SQUARE, value
+        yield Reduction(call, SQUARE, value)
     elif name in ("log", "log1p"):
         yield from _softplus(call, name, value)
     elif name == "einsum" and (gram := _gram(call)) is not None:
-        yield call, GRAM, gram
+        yield Reduction(call, GRAM, gram)
     elif name == "einsum" and (summed := _summed(call)) is not None and not _fits(summed, squared=False):
-        yield call, SUM, summed
+        yield Reduction(call, SUM, summed)
     elif name == "matmul" and _is_product_with_itself(call):
-        yield call, GRAM, value
+        yield Reduction(call, GRAM, value)
 
 
 def _reductions_of_sum(call: Call, value: Value) -> Iterator[Reduction]:
     if any(function_named(option) == "exp" for option in options(value)):
         yield from _unbounded(call, value)
     elif _is_wide(call) and not _fits(value, squared=False) and not _is_reduced(value):
-        yield call, NORM if _is_square(value) else SUM, value
+        yield Reduction(call, NORM if _is_square(value) else SUM, value)
 
 
 def _first(call: Call) -> Value | None:
@@ -179,7 +186,7 @@ def _unbounded(event: Call, value: Value) -> Iterator[Reduction]:
     for option in options(value):
         inner = _first(option) if isinstance(option, Call) and function_named(option) == "exp" else None
         if inner is not None and not _is_bounded(inner):
-            yield event, EXPONENTIAL, inner
+            yield Reduction(event, EXPONENTIAL, inner)
 
 
 def _softplus(call: Call, name: str, value: Value) -> Iterator[Reduction]:
