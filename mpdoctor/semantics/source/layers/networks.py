@@ -3,6 +3,7 @@ the first compute in the policy that they are made under, and none casts what it
 
 from __future__ import annotations
 
+from mpdoctor.knowledge.api_names import is_network
 from mpdoctor.program.events import Call
 from mpdoctor.program.instances import is_call_of
 from mpdoctor.program.values import Api, Attribute, Item, Value, known, leaves, options
@@ -11,7 +12,7 @@ from mpdoctor.semantics.source.programs.models import OUTPUTS
 
 def networks_behind(model: Value) -> list[Call]:
     """The networks that a model is one of, or whose inner tensors are all that it gives; [] for other models."""
-    if is_network(model):
+    if makes_network(model):
         assert isinstance(model, Call)
         return [model]
     if not is_call_of(model, "keras.Model"):
@@ -26,12 +27,9 @@ def networks_behind(model: Value) -> list[Call]:
     return list(dict.fromkeys(networks))
 
 
-def is_network(value: Value | None) -> bool:
-    """`keras.applications.VGG19(…)`, with or without its classifying top."""
-    if not isinstance(value, Call) or not isinstance(value.callee, Api):
-        return False
-    name = value.callee.name
-    return name.startswith("keras.applications.") and name.rpartition(".")[2][:1].isupper()
+def makes_network(value: Value | None) -> bool:
+    """Whether it is `keras.applications.VGG19(…)`, with or without its classifying top."""
+    return isinstance(value, Call) and isinstance(value.callee, Api) and is_network(value.callee.name)
 
 
 def _behind_tensor(tensor: Value) -> list[Call]:
@@ -39,8 +37,8 @@ def _behind_tensor(tensor: Value) -> list[Call]:
     holder = tensor.of if isinstance(tensor, Attribute) and tensor.name in OUTPUTS else None
     networks = []
     for option in options(holder):
-        network = _network_of_layer(option) if not is_network(option) else option
-        if not isinstance(network, Call) or not is_network(network):
+        network = _network_of_layer(option) if not makes_network(option) else option
+        if not isinstance(network, Call) or not makes_network(network):
             return []
         networks.append(network)
     return networks

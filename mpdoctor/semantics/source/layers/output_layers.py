@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from mpdoctor.facts.layer import LayerFacts
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.model import ModelFacts
-from mpdoctor.knowledge.api_names import public_name
+from mpdoctor.knowledge.api_names import is_network, public_name
 from mpdoctor.knowledge.layer_kinds import HANDING_ON, OUTPUT_IN_COMPUTE_DTYPE
 from mpdoctor.program.dtypes.tensor_dtypes import policies_named
 from mpdoctor.program.events import Call
@@ -246,13 +246,12 @@ def first_of(call: Call) -> Value | None:
 
 
 def _is_application(value: Value) -> bool:
-    """A whole network of keras.applications, with its classifying top."""
+    """Whether it is a whole network of keras.applications, with its classifying top."""
     if not isinstance(value, Call) or not isinstance(value.callee, Api):
         return False
     name = value.callee.name
     return (
-        name.startswith("keras.applications.")
-        and name.rpartition(".")[2][:1].isupper()
+        is_network(name)
         and known(value.keyword("include_top")) is not False
         and (value.keyword("include_top") is None or known(value.keyword("include_top")) is True)
         and not value.args

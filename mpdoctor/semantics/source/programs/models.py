@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from mpdoctor.knowledge.api_names import kind_of_class
+from mpdoctor.knowledge.api_names import is_network, kind_of_class
 from mpdoctor.program.events import Call
 from mpdoctor.program.instances import class_of
 from mpdoctor.program.source_facts import SourceFacts
@@ -40,9 +40,7 @@ def is_model(value: Value) -> bool:
     if not isinstance(value, Call) or not isinstance(value.callee, Api):
         return False
     name = value.callee.name
-    if kind_of_class(name) == "model" or value.callee.is_(*_GIVE_MODELS):
-        return True
-    return name.startswith("keras.applications.") and name.rpartition(".")[2][:1].isupper()
+    return kind_of_class(name) == "model" or value.callee.is_(*_GIVE_MODELS) or is_network(name)
 
 
 def models_of_callback(facts: SourceFacts, value: Value) -> tuple[Value, ...]:
