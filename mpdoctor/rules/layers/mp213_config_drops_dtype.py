@@ -147,9 +147,8 @@ def _defect(facts: SourceFacts, own: ClassFacts, is_remade: bool) -> tuple[str, 
         return NOT_TAKEN.format(own.name), TAKE, initializer.location
     if is_remade and facts.makings_of(own) and own.find_method("get_config") is None:
         return (
-            f"`{own.name}.__init__` takes no dtype: loading or cloning the layer raises, or gives it the global "
-            "policy in "
-            "force then.",
+            f"`{own.name}.__init__` takes no dtype: loading or cloning the layer raises, or gives it the global policy "
+            "in force then.",
             TAKE,
             initializer.location,
         )

@@ -95,8 +95,7 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
         if layer.class_name == "Embedding" and rows is not None and dtype is not None and rows > EXACT[dtype]:
             yield Finding(
                 f"The ids reach {layer.path} (Embedding) in {dtype}, which is exact only up to {EXACT[dtype]}: of its "
-                f"{rows} "
-                "ids, those above are rounded to other ids.",
+                f"{rows} ids, those above are rounded to other ids.",
                 HELP,
                 layer.made_at,
                 layer=layer.path,

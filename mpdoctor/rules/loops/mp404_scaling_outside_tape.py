@@ -87,8 +87,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             expression = text_at(facts, scaled.location) or "the loss"
             yield Finding(
                 f"`{expression}` comes after the tape's `with` block, so the tape does not record it: `gradient` "
-                "returns "
-                "None for every variable, and applying that raises ValueError.",
+                "returns None for every variable, and applying that raises ValueError.",
                 "Move it into the `with tf.GradientTape()` block, after the loss, or enter the tape again for it: "
                 "`with tape:`.",
                 scaled.location,

@@ -100,8 +100,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         if any(outer is not inner and _is_made_from(target(outer), inner) for outer in gradients):
             yield Finding(
                 "This inner gradient runs through float16 layers without a loss scale: values below 3e-08 become zero "
-                "in "
-                "the penalty that is computed from it.",
+                "in the penalty that is computed from it.",
                 HELP,
                 inner.location,
                 fix=unsafe_fix("Scale the inner gradient by 1024", *scaled_inner_gradient(facts, inner)),

@@ -86,9 +86,8 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         if not _runs_on_a_replica(facts, apply.context):
             of = receiver_text(facts, apply)
             yield Finding(
-                f"`{of}.{apply.method}` is called in `strategy.scope()` but outside `strategy.run`: it raises, "
-                "because it "
-                "has to run on a replica.",
+                f"`{of}.{apply.method}` is called in `strategy.scope()` but outside `strategy.run`: it raises, because "
+                "it has to run on a replica.",
                 HELP,
                 apply.location,
             )

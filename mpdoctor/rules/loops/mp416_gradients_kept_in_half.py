@@ -91,8 +91,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             if variables:
                 yield Finding(
                     f"`{kept.method}` adds unscaled gradients to a float16 variable: those below 3e-08 become 0, as "
-                    "they "
-                    "would without a loss scale, and those much smaller than the sum are lost.",
+                    "they would without a loss scale, and those much smaller than the sum are lost.",
                     "Make the variable float32, and add the gradients to it in float32.",
                     kept.location,
                     fix=_fix(facts, kept, variables),

@@ -93,8 +93,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         else:
             yield Finding(
                 f"Class ids come from a float Input and are used as an index into {classes} classes here, but the "
-                "layer "
-                f"has already cast them to {dtype}: {rounded}",
+                f"layer has already cast them to {dtype}: {rounded}",
                 'Make them integers from the start: `keras.Input(…, dtype="int32")`. Keras never casts integers.',
                 call.location,
             )

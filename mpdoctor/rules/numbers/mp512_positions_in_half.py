@@ -95,8 +95,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         if dtype is not None and last > EXACT[dtype] and not asks_for_dtype(call.context):
             yield Finding(
                 f"{dtype} holds every integer only up to {EXACT[dtype]}, and these go up to {last:g}: neighbouring "
-                "numbers "
-                "become equal.",
+                "numbers become equal.",
                 "Compute with them in float32, `tf.cast(…, tf.float32)`, and cast the result (a sine, a fraction) to "
                 "16 bits.",
                 call.location,

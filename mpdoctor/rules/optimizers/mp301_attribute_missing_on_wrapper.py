@@ -177,8 +177,7 @@ def _whose(value: Value) -> str:
 def _help_on_condition(of: str, name: str) -> str:
     return (
         "The optimizer is wrapped on one path and bare on the other. Read the attribute where the optimizer is made, "
-        "or "
-        f'write `getattr({of}, "inner_optimizer", {of}).{name}`.'
+        f'or write `getattr({of}, "inner_optimizer", {of}).{name}`.'
     )
 
 

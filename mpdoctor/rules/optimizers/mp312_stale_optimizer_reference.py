@@ -165,8 +165,7 @@ def _scaled_bare(facts: SourceFacts, compiled: Call, inner: Call) -> Iterator[Fi
         if _uses(read.of, inner) and _comes_later(read, compiled):
             yield Finding(
                 f"{name_of_optimizer(inner)} has no `{read.name}`: this line raises AttributeError. compile() wrapped "
-                "it in "
-                f"a LossScaleOptimizer, which is `{wrapper}`.",
+                f"it in a LossScaleOptimizer, which is `{wrapper}`.",
                 f"Write `{wrapper}.{read.name}`.",
                 read.location,
                 fix=safe_fix(f"Write `{wrapper}`", replaced(facts, read.location, f"{wrapper}.{read.name}")),

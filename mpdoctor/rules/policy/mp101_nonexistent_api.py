@@ -72,9 +72,8 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         elif use.api.spelled in imported:
             continue
         yield Finding(
-            f"`{_as_written(facts, use)}` does not exist: no version of TensorFlow or Keras ever had "
-            "it. This line raises "
-            f"{'ImportError' if use.is_import else 'AttributeError'}.",
+            f"`{_as_written(facts, use)}` does not exist: no version of TensorFlow or Keras ever had it. This line "
+            f"raises {'ImportError' if use.is_import else 'AttributeError'}.",
             _advice(facts, use, real),
             use.location,
             fix=_fix(facts, use, real),

@@ -72,8 +72,7 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
         if heavy and load.policy in HALF_POLICIES:
             yield Finding(
                 f"`{load.file}` was saved with float32 layers: all {len(heavy)} layers with weights stay float32, "
-                "although "
-                f"the global policy was {load.policy} when it was loaded.",
+                f"although the global policy was {load.policy} when it was loaded.",
                 "Build the model again under the policy and copy the weights with `new.set_weights(old.get_weights())` "
                 "or `load_weights`.",
                 load.location,

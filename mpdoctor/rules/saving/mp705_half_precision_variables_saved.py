@@ -56,7 +56,6 @@ def in_saved_graph(graph: SavedGraphFacts) -> Iterator[Finding]:
                 f"{numbers} number{'s' if numbers != 1 else ''} without a float32 master copy. Training on from here "
                 f"would lose every update below {LOST[dtype]} of a weight.",
                 "For serving alone this is fine. To continue training, save the model before the conversion, or build "
-                "it "
-                f'under "mixed_{dtype}" instead of "{dtype}".',
+                f'it under "mixed_{dtype}" instead of "{dtype}".',
                 evidence={"variables": [variable.name for variable in half], "dtype": dtype, "numbers": numbers},
             )
