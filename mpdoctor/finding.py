@@ -28,7 +28,7 @@ class Severity(str, Enum):
 
     @property
     def rank(self) -> int:
-        """0 for info, 1 for warning, 2 for error."""
+        """The order of severities: 0 for info, 1 for warning, 2 for error."""
         return ("info", "warning", "error").index(self.value)
 
 

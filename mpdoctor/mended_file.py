@@ -101,5 +101,5 @@ class MendedFile:
 
     @property
     def exit_code(self) -> int:
-        """0 where nothing remains, 1 where something does; 2 and 3 as of a check."""
+        """The exit status: 0 where nothing remains, 1 where something does; 2 and 3 as of a check."""
         return self.last.exit_code if self.last.exit_code > 1 else int(not self.is_healthy)

@@ -56,7 +56,7 @@ def _under(policy: str, settings: Settings) -> Settings:
 
 
 def _why_not_timed(diagnosis: Diagnosis) -> str:
-    """A clause; "" where it can be timed."""
+    """Why it cannot be timed, a clause; "" where it can."""
     probes = diagnosis.probes
     if any(probe.verdict is Verdict.FAILED for probe in probes):
         return "its training raises"
@@ -78,7 +78,8 @@ def _timed(settings: Settings, progress: Progress, time: Time) -> tuple[TimingFa
 
 
 def _is_measured(timing: TimingFacts) -> bool:
-    """A program can write into the record of its examination, too."""
+    """Whether all of its numbers can have been measured: a program can write into the record of its examination,
+    too."""
     profile = timing.profile
     positive = [took for took, _ in timing.blocks]
     if profile is not None:

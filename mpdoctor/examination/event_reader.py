@@ -133,7 +133,7 @@ def _is_tuple(kind: Any) -> bool:
 
 
 def _list_reader(kind: Any, converter: Any) -> Callable[[Any, Any], Any]:
-    """cattrs would take a text for a list of letters."""
+    """What reads a tuple from a list alone: cattrs would take a text for a list of letters."""
     of, *others = kind.__args__
     if others == [...]:
         return lambda items, _: tuple(converter.structure(item, of) for item in _of_type(items, list))

@@ -35,7 +35,7 @@ def facts_from_seen(seen: Seen, policy: str) -> ExaminationFacts:
 
 
 def _facts_until_crash(seen: Seen, policy: str) -> ExaminationFacts:
-    """No failure: that the process ended was not the program's doing."""
+    """What was seen until the process ended. No failure: that it ended was not the program's doing."""
     models = tuple({**seen.built, **seen.models}.values())
     facts = _facts(seen, policy, models, None)
     broke = ("failed", "mpdoctor itself broke")

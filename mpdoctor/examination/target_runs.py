@@ -50,7 +50,7 @@ def run_to_show(runs: list[ExaminationFacts]) -> ExaminationFacts | None:
 
 
 def _has_no_mixed_precision(run: ExaminationFacts) -> bool:
-    """No layer computes in 16 bits, no wrapper exists, and the program got to its models."""
+    """Whether no layer computes in 16 bits, no wrapper exists, and the program got to its models."""
     has_failed = run.failure is not None or any(training.failure for training in run.trainings)
     return bool(run.models) and not has_failed and not _has_mixed_precision(run)
 

@@ -101,7 +101,7 @@ def fixed(settings: Settings, progress: Progress, edits_of: EditsOf, choice: Cho
 
 
 def _edit(outcome: Fixed, sources: Sources, edits_of: EditsOf, content: Mapping[Path, bytes]) -> bool:
-    """One round. Whether it has changed anything."""
+    """Make the edits of one round. Whether it has changed anything."""
     wanted: dict[str, list[tuple[Finding, tuple[Edit, ...]]]] = {}
     for number, edits in edits_of(outcome.diagnosis, sources).items():
         finding = outcome.diagnosis.findings[number]

@@ -50,7 +50,7 @@ def exit_code(
 
 
 def brings_nothing(target: Target, sources: tuple[SourceFacts, ...], findings: list[Finding], saw_model: bool) -> bool:
-    """A named target from which no model came, and no finding but "it did not load" explains why."""
+    """Whether it is a named target from which no model came, and no finding but "it did not load" explains why."""
     if target.kind == "directory":
         return False
     named = shown_path(str(target.path))

@@ -85,8 +85,8 @@ def is_healthy(diagnosis: Diagnosis) -> bool:
 
 
 def _is_sound(probe: Probe) -> bool:
-    """A training that was too short for a verdict must at least have come to a step that was applied, and to a loss
-    that is finite."""
+    """Whether the training looks sound. One that was too short for a verdict must at least have come to a step that was
+    applied, and to a loss that is finite."""
     if probe.verdict is not Verdict.INCONCLUSIVE:
         return probe.verdict in SOUND
     steps = probe.training.steps

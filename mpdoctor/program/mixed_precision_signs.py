@@ -48,7 +48,8 @@ def shows_16_bits(calls: Iterable[Call], uses: Iterable[Use]) -> bool:
 
 
 def _is_module(name: str) -> bool:
-    """`from tensorflow.keras.mixed_precision import experimental`, which sets nothing yet."""
+    """Whether it names a module, which sets nothing yet: `from tensorflow.keras.mixed_precision import
+    experimental`."""
     return name.endswith(("mixed_precision", "experimental"))
 
 
@@ -60,7 +61,8 @@ def _name_is_a_sign(name: str) -> bool:
 
 @lru_cache(maxsize=None)
 def _may_set_precision(name: str) -> bool:
-    """Asked for each call of a library's: of nearly all of them the name alone tells that they do not."""
+    """Whether the call may set a precision. Asked for each call of a library's: of nearly all of them the name alone
+    tells that they do not."""
     return public_name(name) in (*_SETS_POLICY, POLICY)
 
 
@@ -82,7 +84,7 @@ def _call_is_a_sign(call: Call) -> bool:
 
 
 def _sets_up_layer(call: Call) -> bool:
-    """`super().__init__(dtype="mixed_float16")`, in a layer"""
+    """Whether it is `super().__init__(dtype="mixed_float16")`, in a layer."""
     own = call.context.owner
     return call.method == "__init__" and own is not None and own.kind in ("layer", "model")
 

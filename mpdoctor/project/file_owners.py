@@ -33,8 +33,8 @@ def _others_may_write(status: os.stat_result, path: Path) -> bool:
 
 
 def _is_group_of_one(status: os.stat_result, path: Path) -> bool:
-    """Many systems give each user a group of their own, and let it write. Where an access control list stands behind
-    the group's permissions, it may name others."""
+    """Whether the group is one user's own: many systems give each user such a group, and let it write. Where an access
+    control list stands behind the group's permissions, it may name others."""
     import grp  # where a group may write, which is not everywhere
     import pwd
 

@@ -32,7 +32,7 @@ class PathPatterns:
         )
 
     def decide(self, path: str, is_directory: bool) -> bool | None:
-        """True if the last pattern that fits takes the path itself, False if it brings it back, None if none fits."""
+        """Whether the last pattern that fits takes the path itself: False if it brings it back, None if none fits."""
         return self._decide(self._names(path), is_directory)
 
     def _decide(self, names: Sequence[str], is_directory: bool) -> bool | None:
@@ -127,8 +127,8 @@ def _leads_out(entry: os.DirEntry[str], top: str) -> bool:
 
 
 def _is_wanted(entry: os.DirEntry[str], top: str) -> bool:
-    """A directory to go into, or a regular file of code. A link to a file below `top` is seen there; one that leads
-    nowhere, or in a circle, is no file."""
+    """Whether it is a directory to go into, or a regular file of code. A link to a file below `top` is seen there; one
+    that leads nowhere, or in a circle, is no file."""
     if entry.is_dir(follow_symlinks=False):
         return not entry.name.startswith(".") and entry.name not in _SKIPPED_DIRECTORIES
     if not entry.name.endswith(_SUFFIXES):

@@ -64,7 +64,7 @@ def write_signed(file: Path, key: bytes, purpose: str, content: bytes) -> None:
 
 
 def is_own_directory(directory: Path) -> bool:
-    """A link is none, wherever it leads."""
+    """Whether it is a directory of the user's own; a link is none, wherever it leads."""
     try:
         status = directory.lstat()
     except (OSError, ValueError):

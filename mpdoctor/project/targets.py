@@ -153,7 +153,7 @@ def _other_kind(path: Path) -> str:
 
 
 def _is_python(path: Path) -> bool:
-    """A program without a suffix tells its language in its first line."""
+    """Whether it is a program in Python: one without a suffix tells its language in its first line."""
     with path.open("rb") as file:
         first = file.readline(200)
     return path.suffix == ".pyw" or (first.startswith(b"#!") and b"python" in first)

@@ -162,7 +162,8 @@ class _Reading:
         return True
 
     def _row(self, row: list[Any]) -> bool:
-        """[series, last step, skipped, scale], and [lowest, highest] where the scale moved."""
+        """Add the row [series, last step, skipped, scale], and [lowest, highest] where the scale moved. Whether it was
+        one."""
         if len(row) not in (4, 6):
             return False
         (number, last, skipped), scales = (_whole(value) for value in row[:3]), [_scale(value) for value in row[3:]]

@@ -262,13 +262,13 @@ def _meeting(check: Checked, span: Span, encoding: str) -> Iterator[Finding]:
 
 
 def _wanted(kind: str, only: Sequence[str] | None) -> bool:
-    """An editor asks for a kind, for all that begin like it, or for any."""
+    """Whether the editor asks for this kind: for itself, for all that begin like it, or for any."""
     return not only or any(f"{kind}.".startswith(f"{asked}.") for asked in only)
 
 
 def _is_ours(uri: str) -> bool:
-    """Not a cell of a notebook, which is no program, nor a notebook as text, whose lines are not those of its cells,
-    nor another state of a file (`git:`)."""
+    """Whether it is a program: not a cell of a notebook, nor a notebook as text, whose lines are not those of its
+    cells, nor another state of a file (`git:`)."""
     return uri_scheme(uri) in ("file", "untitled") and _path(uri).suffix != NOTEBOOK
 
 

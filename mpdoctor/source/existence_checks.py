@@ -55,8 +55,8 @@ _OTHER_ERRORS = frozenset(
 
 
 def asks_whether_it_works(test: ast.expr, value: Value) -> bool:
-    """hasattr, getattr, dir, isinstance, or a version, in the test itself or in what it stands for (`is_keras3`): the
-    code behind it is written for more than one library version."""
+    """Whether it asks by hasattr, getattr, dir, isinstance, or a version, in the test itself or in what it stands for
+    (`is_keras3`): the code behind it is written for more than one library version."""
     answer = getattr(test, "asks", None)
     if answer is None:
         nodes = nodes_in([test])
@@ -199,7 +199,7 @@ def _asks(node: ast.AST) -> bool:
 
 
 def _names_a_version(name: str) -> bool:
-    """`__version__`, `version_info`, `TF_VERSION`, `LooseVersion`; not `conversion`."""
+    """Whether it is `__version__`, `version_info`, `TF_VERSION` or `LooseVersion`; not `conversion`."""
     return any(word in ("version", "versions", "looseversion") for word in name.lower().strip("_").split("_"))
 
 
@@ -231,7 +231,7 @@ def _asks_dict_or_text(function: ast.expr) -> bool:
 
 
 def is_guarding_context(name: str) -> bool:
-    """`with pytest.raises(…)`, `with self.assertRaises(…)`, `with contextlib.suppress(…)`."""
+    """Whether it is `with pytest.raises(…)`, `with self.assertRaises(…)` or `with contextlib.suppress(…)`."""
     last = name.rpartition(".")[2]
     return last in ("raises", "suppress", "warns") or last.startswith("assertRaises")
 

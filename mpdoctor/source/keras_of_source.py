@@ -102,7 +102,7 @@ def _is_environment(value: object) -> bool:
 
 
 def _is_on(value: object) -> bool:
-    """TensorFlow reads "1" and "true"."""
+    """Whether TensorFlow takes the value of a variable for yes: "1" or "true"."""
     return isinstance(value, str) and value.strip().lower() in ("1", "true")
 
 

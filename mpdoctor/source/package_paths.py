@@ -173,7 +173,7 @@ def _is_list(node: ast.expr) -> bool:
 
 
 def _is_old_path(node: ast.expr) -> bool:
-    """`__path__`, or what is made of it: `list(__path__)`, `extend_path(__path__, __name__)`."""
+    """Whether it is `__path__`, or what is made of it: `list(__path__)`, `extend_path(__path__, __name__)`."""
     if isinstance(node, ast.Call) and node.args:
         node = node.args[0]
     return isinstance(node, ast.Name) and node.id == _PATH

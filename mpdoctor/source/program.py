@@ -156,8 +156,8 @@ def _stage(closure: Closure) -> int:
 
 
 def _is_to_be_executed(state: State, closure: Closure) -> bool:
-    """Not yet executed; or one that sets up objects, and has done so only for those of several classes below its own:
-    the methods of its own class read what it sets."""
+    """Whether it is not yet executed; or sets up objects, and has done so only for those of several classes below its
+    own: the methods of its own class read what it sets."""
     if id(closure.facts) not in state.walk.executed:
         return True
     owner = closure.facts.owner

@@ -22,7 +22,7 @@ class FileTexts:
         return path in self._passing or path in self._unsaved
 
     def of(self, path: Path) -> bytes:
-        """b"" where it can't be read: the worker that reads it says why."""
+        """The bytes of the file; b"" where it can't be read: the worker that reads it says why."""
         if path not in self._read:
             try:
                 self._read[path] = self._unsaved[path] if path in self._unsaved else bytes_of(path)

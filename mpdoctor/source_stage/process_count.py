@@ -14,7 +14,7 @@ SAFE_PATH = "PYTHONSAFEPATH"  # since Python 3.11
 
 
 def most_processes() -> int:
-    """1 where another one could import what lies in the working directory."""
+    """How many processes may run at once: 1 where another one could import what lies in the working directory."""
     heeds_variable = sys.version_info >= (3, 11) and not sys.flags.ignore_environment
     if FORKS or sys.flags.isolated or heeds_variable:
         return os.cpu_count() or 1

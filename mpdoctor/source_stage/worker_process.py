@@ -47,7 +47,7 @@ class WorkerProcess:
         return answer if error is None else self._broken(error)
 
     def end(self) -> None:
-        """Not by closing the line: workers that were forked later hold this end of it as well."""
+        """End the process; not by closing the line: workers that were forked later hold this end of it as well."""
         self._process.kill()
         self._process.join()
         self.line.close()

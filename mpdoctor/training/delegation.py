@@ -35,7 +35,8 @@ def delegations_of_base(wrapper: type, base: type, kept: Iterable[str]) -> dict[
 
 
 def _is_of_keras(cls: type) -> bool:
-    """Not what TensorFlow's own classes bring: tracking for checkpoints is each object's own."""
+    """Whether it comes from Keras, and not from TensorFlow's own classes: tracking for checkpoints is each object's
+    own."""
     return "keras" in cls.__module__ and "Saveable" not in cls.__name__ and "Trackable" not in cls.__name__
 
 

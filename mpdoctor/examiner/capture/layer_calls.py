@@ -80,7 +80,7 @@ class LayerCalls:
 
 
 def is_symbolic(tensor: tf.Tensor) -> bool:
-    """Keras' own stand-ins for tensors, SparseKerasTensor and RaggedKerasTensor among them."""
+    """Whether it is one of Keras' own stand-ins for tensors, SparseKerasTensor and RaggedKerasTensor among them."""
     return type(tensor).__name__.endswith("KerasTensor")
 
 

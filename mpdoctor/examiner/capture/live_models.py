@@ -48,7 +48,7 @@ def smallest_model(keras: KerasAdapter, variables: list[KerasVariable]) -> Keras
 
 
 def _is_inside_of_sequential(model: KerasModel, models: list[KerasModel]) -> bool:
-    """Keras 3 keeps a functional model for every state that a Sequential was in."""
+    """Whether it is the functional model that Keras 3 keeps for a state that a Sequential was in."""
     layers = {id(layer) for layer in model.layers}
     return type(model).__name__ == "Functional" and any(
         type(other).__name__ == "Sequential" and layers <= {id(layer) for layer in listed_layers(other)}
@@ -57,10 +57,11 @@ def _is_inside_of_sequential(model: KerasModel, models: list[KerasModel]) -> boo
 
 
 def _is_made(model: KerasModel) -> bool:
-    """False for a model whose constructor raised: it lacks what Keras' own constructor gives it."""
+    """Whether its constructor came to its end: one that raised lacks what Keras' own constructor gives it."""
     return all(hasattr(model, name) for name in ("name", "layers", "dtype_policy", "built"))
 
 
 def _is_instance(candidate: object, cls: type) -> bool:
-    """isinstance() without asking the object: a lazy proxy's `__class__` may import something or raise."""
+    """Whether it is an instance, without asking the object: a lazy proxy's `__class__` may import something or
+    raise."""
     return issubclass(type(candidate), cls)

@@ -188,7 +188,7 @@ class Mender:
 
     # --- metrics and losses ---------------------------------------------------------------------------------------
     def _prepare(self, kind: MendedPart, objects: list[object], method: str) -> bool:
-        """From now on these objects are called in float32 where they raise. Whether any of them was not prepared
+        """Have these objects called in float32 where they raise, from now on. Whether any of them was not prepared
         before."""
         new = [part for part in objects if part not in self._prepared]
         for part in new:

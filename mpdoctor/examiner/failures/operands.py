@@ -20,7 +20,8 @@ _DTYPES = frozenset(tf.dtypes.as_dtype(number).name for number in (*range(1, 15)
 
 
 def operands_of_line(error: BaseException, place: Location) -> tuple[OperandFacts, ...]:
-    """Looked up where the error arose, without running anything of the program's: no property is asked."""
+    """The values with a dtype that the line names, looked up where the error arose without running anything of the
+    program's: no property is asked."""
     frame = _innermost_frame(error)
     if frame is None:
         return ()

@@ -76,7 +76,8 @@ def part_of_error(
 
 
 def _takes_gradients(frame: Frame) -> bool:
-    """Keras leaves TensorFlow's frames out of its tracebacks: the line is what is left."""
+    """Whether the line takes gradients: Keras leaves TensorFlow's frames out of its tracebacks, and the line is what is
+    left."""
     in_tape = frame.function == "gradient" and frame.path.replace("\\", "/").endswith("/eager/backprop.py")
     return in_tape or ".gradient(" in frame.text
 

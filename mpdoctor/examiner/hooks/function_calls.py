@@ -82,7 +82,7 @@ class FunctionCalls:
         return models[0][1] if len(models) == 1 else None
 
     def _is_stop(self, error: Exception) -> bool:
-        """A loop inside of a tf.function ends itself where enough was seen."""
+        """Whether it is how a loop inside of a tf.function ends itself, because enough was seen."""
         from mpdoctor.examiner.probe.graph_stop import is_stop
 
         return is_stop(error)

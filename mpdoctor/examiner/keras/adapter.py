@@ -156,10 +156,10 @@ class KerasAdapter(Protocol):
         """The variables of the layer itself, without those of its sublayers."""
 
     def trainable_variables(self, model: KerasModel) -> list[KerasVariable]:
-        """[] before the model is built."""
+        """The model's variables that are trained; [] before it is built."""
 
     def variables(self, model: KerasModel) -> list[KerasVariable]:
-        """[] before the model is built."""
+        """All variables of the model; [] before it is built."""
 
     def variable_dtype(self, layer: KerasLayer) -> str: ...
 

@@ -30,7 +30,7 @@ def loss_name(loss: Any) -> str:
 
 
 def are_of_keras(losses: Any) -> bool:
-    """False where there is none."""
+    """Whether there are losses, and all of them are Keras' own."""
     leaves = list(_leaves(losses))
     return bool(leaves) and all(isinstance(loss, str) or _package(loss) in LIBRARIES for loss in leaves)
 

@@ -153,7 +153,7 @@ class Keras2(Keras2Reading):
         return [copy.numpy() for copy in copies]
 
     def replace_empty_optimizer(self, model: Any) -> bool:
-        """False: an optimizer of Keras 2 builds its slots where it first needs them."""
+        """Always False: an optimizer of Keras 2 builds its slots where it first needs them."""
         return False
 
     def make_variables(self, model: KerasModel, batch: object) -> None:

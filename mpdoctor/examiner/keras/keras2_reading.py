@@ -64,7 +64,7 @@ class Keras2Reading:
     is_plain_function = is_function
 
     def function_classes(self) -> list[type]:
-        """None in Keras 2: functions between layers are layers there."""
+        """Always []: functions between layers are layers in Keras 2."""
         return []
 
     def tensors_of_operation(self, operation: Any) -> tuple[list[tf.Tensor], list[tf.Tensor]]:
@@ -82,14 +82,14 @@ class Keras2Reading:
         ]  # a lookup layer has what saves its table among them
 
     def trainable_variables(self, model: KerasModel) -> list[KerasVariable]:
-        """[] before the model is built."""
+        """The model's variables that are trained; [] before it is built."""
         try:
             return list(model.trainable_variables)
         except ValueError:  # Keras 2 refuses to say before a Sequential model is built
             return []
 
     def variables(self, model: KerasModel) -> list[KerasVariable]:
-        """[] before the model is built."""
+        """All variables of the model; [] before it is built."""
         try:
             return list(model.variables)
         except ValueError:

@@ -95,7 +95,7 @@ class Keras3(Keras3Reading):
         return machine
 
     def is_adoptable(self, wrapper: Any) -> bool:
-        """False where the user gave something that is no number: Keras will say so itself at the first step."""
+        """Whether all that the user gave is a number; of anything else Keras will say so itself at the first step."""
         return is_number(wrapper.initial_scale) and is_number(wrapper.dynamic_growth_steps)
 
     def set_scale(self, optimizer: Any, scale: float) -> None:

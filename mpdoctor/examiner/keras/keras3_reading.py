@@ -53,7 +53,7 @@ class Keras3Reading:
         return running + [layer for layer in layers if id(layer) not in ordered]
 
     def is_function(self, layer: KerasLayer) -> bool:
-        """Functions are no layers here."""
+        """Always False: functions are no layers here."""
         return False
 
     def is_plain_function(self, operation: KerasLayer) -> bool:
@@ -80,7 +80,7 @@ class Keras3Reading:
         return list(layer._trainable_variables) + list(layer._non_trainable_variables)
 
     def trainable_variables(self, model: KerasModel) -> list[KerasVariable]:
-        """[] before the model is built."""
+        """The model's variables that are trained; [] before it is built."""
         return list(model.trainable_variables)
 
     def variables(self, model: KerasModel) -> list[KerasVariable]:

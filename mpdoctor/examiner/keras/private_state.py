@@ -40,7 +40,7 @@ def change_input_dtype(layer: Any, dtype: str) -> Callable[[], None]:
 
 
 def casts_its_input(layer: Any) -> bool:
-    """False where it was made with `autocast=False`."""
+    """Whether it casts what it is given, as a layer does unless it was made with `autocast=False`."""
     return bool(getattr(layer, "autocast", getattr(layer, "_autocast", True)))
 
 

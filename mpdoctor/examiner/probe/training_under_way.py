@@ -164,7 +164,7 @@ class TrainingUnderWay:
         return self.optimizers.arrived(optimizer, gradients, variables, within)
 
     def holds_still(self, optimizer: KerasOptimizer) -> bool:
-        """While the probe repeats a step, no optimizer that it does not know may move its weights."""
+        """Whether the optimizer may move no weights: the probe repeats a step, and does not know it."""
         return self.replay.holds_weights and not any(observed.owns(optimizer) for observed in self.observed_optimizers)
 
     def is_our_own(self, optimizer: KerasOptimizer) -> bool:

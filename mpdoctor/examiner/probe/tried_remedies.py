@@ -104,8 +104,8 @@ def _sickness(observed: ObservedOptimizer) -> Sickness:
 
 
 def _may_be_precision(observed: ObservedOptimizer) -> bool:
-    """A step is known to have failed by a number of its own; not by what it was given, by a weight that an earlier one
-    broke, by a loss scale too high for its gradients alone, or by a kernel of this device's."""
+    """Whether a step is known to have failed by a number of its own; not by what it was given, by a weight that an
+    earlier one broke, by a loss scale too high for its gradients alone, or by a kernel of this device's."""
     gradient = observed.gradient_culprit
     if gradient is not None and not (gradient.without_scale or _tells_without_scale(observed)):
         return False

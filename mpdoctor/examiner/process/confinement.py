@@ -162,7 +162,7 @@ def _paths_of_accelerators() -> Iterator[tuple[str, int]]:
 
 
 def _is_device(path: str) -> bool:
-    """Or a directory of them."""
+    """Whether it is a device, or a directory of them."""
     return os.path.isdir(path) or (os.path.exists(path) and stat.S_ISCHR(os.stat(path).st_mode))
 
 

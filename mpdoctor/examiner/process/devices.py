@@ -40,7 +40,8 @@ def _device(device: tf.config.PhysicalDevice) -> DeviceFacts:
 
 
 def _uses_tf32(capability: tuple[int, int]) -> bool:
-    """TensorFlow does by default, unless the program or NVIDIA's variable says otherwise."""
+    """Whether float32 is multiplied in TensorFloat-32, as TensorFlow does by default, unless the program or NVIDIA's
+    variable says otherwise."""
     is_on = tf.config.experimental.tensor_float_32_execution_enabled()
     return capability >= _TF32_SINCE and bool(is_on) and os.environ.get("NVIDIA_TF32_OVERRIDE") != "0"
 

@@ -40,8 +40,8 @@ def culprits_from_step(
     batch: object = None,
     called_at: Location | None = None,
 ) -> Culprits | None:
-    """None where nothing was wrong with the step, this time. `batch`: what the step was given, None where only the
-    user's own code knows. `called_at`: the user's line that trains, which is told of no operation."""
+    """What broke the step; None where nothing was wrong with it this time. `batch`: what the step was given, None where
+    only the user's own code knows. `called_at`: the user's line that trains, which is told of no operation."""
     trace = observer.trace
     if trace.failure is not None:
         raise trace.failure

@@ -27,8 +27,7 @@ class EagerTrial:
         observed.set_scale(self.pair[0])
 
     def go_on(self) -> tuple[Passage, Passage] | None:
-        """Called after each step of the user's loop; the means at both scales once there were enough steps, else
-        None."""
+        """Take note of a step of the user's loop; the means at both scales once there were enough steps, else None."""
         done = len(self._seen[0]) + len(self._seen[1]) + 1
         self._seen[(done - 1) % 2].append(self.catcher.take())
         if done < TRIAL_STEPS:
@@ -38,5 +37,5 @@ class EagerTrial:
         return mean_of_passages(self._seen[0]), mean_of_passages(self._seen[1])
 
     def abandon(self) -> None:
-        """Everything is what it was before the trial."""
+        """End the trial: everything is what it was before."""
         self._repeating.__exit__(None, None, None)

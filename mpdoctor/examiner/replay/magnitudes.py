@@ -14,12 +14,12 @@ HALF = (tf.float16, tf.float16.as_datatype_enum)
 
 
 def is_eager(tensor: tf.Tensor) -> bool:
-    """A plain tensor with values: neither symbolic nor ragged, sparse, a variable."""
+    """Whether it is a plain tensor with values: neither symbolic nor ragged, sparse, a variable."""
     return isinstance(tensor, tf.Tensor) and hasattr(tensor, "numpy") and hasattr(tensor, "_id")
 
 
 def is_floating(tensor: tf.Tensor) -> bool:
-    """A floating-point tensor with values, not a symbolic one."""
+    """Whether it is a floating-point tensor with values, not a symbolic one."""
     return is_eager(tensor) and tensor.dtype.is_floating
 
 

@@ -67,7 +67,7 @@ class ScaleDerivative:
         return tuple(measured)
 
     def _slope(self, product: tf.Tensor) -> float:
-        """0 where the product does not depend on the scale."""
+        """The derivative of the product by the scale; 0 where it does not depend on it."""
         derivative = self._tape.gradient(product, self._scale)
         return 0.0 if derivative is None else float(derivative)
 

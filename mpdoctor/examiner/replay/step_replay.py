@@ -279,5 +279,5 @@ def _from_the_same_state(repeat: Callable[[], object]) -> None:
 
 
 def _is_missing_kernel(error: Exception) -> bool:
-    """Eager mode has an exception of its own for it; a graph is refused as a whole, with an InvalidArgumentError."""
+    """Whether it says that eager mode lacks a kernel; a graph is refused as a whole, with an InvalidArgumentError."""
     return isinstance(error, tf.errors.NotFoundError) and "Could not find device for node" in str(error)

@@ -84,7 +84,7 @@ class GraphFlow:
         return _closure(places, kept)
 
     def op(self, place: Place) -> str:
-        """ "" for a place that is no node."""
+        """The operation at this place; "" for a place that is no node."""
         node = self.nodes.get(place)
         return "" if node is None else node.op
 

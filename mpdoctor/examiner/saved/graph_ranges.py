@@ -108,7 +108,7 @@ class Ranges:
         return left is not None and self._is_at_least_maximum(right, left, set())
 
     def _is_at_least_maximum(self, place: Place | None, of: Place, seen: set[Place]) -> bool:
-        """Each place is asked once: a yes ends the search."""
+        """Whether this place is at least the maximum of the other. Each place is asked once: a yes ends the search."""
         if place is None or place in seen or len(seen) >= DEEPEST:
             return False
         seen.add(place)
@@ -148,7 +148,7 @@ def _range_of_constant(node: tf.compat.v1.NodeDef) -> Range:
 
 
 def _elements(tensor: Any) -> int:
-    """-1 where no tensor has so many dimensions, or such ones."""
+    """How many elements the tensor has; -1 where no tensor has so many dimensions, or such ones."""
     sizes = [int(dimension.size) for dimension in tensor.tensor_shape.dim[:255]]
     return math.prod(sizes) if len(sizes) < 255 and min(sizes, default=0) >= 0 else -1
 

@@ -154,7 +154,7 @@ def _unpacked(text: str) -> Any:
 
 
 def _is_object(value: dict[str, Any], part: _Part, contents: Contents) -> bool:
-    """A class of the user's may keep what it likes under the name of `class_name`."""
+    """Whether it describes an object. A class of the user's may keep what it likes under the name of `class_name`."""
     if "class_name" not in value or (part.in_own_class and not isinstance(value["class_name"], str)):
         return False
     for key in ("class_name", "module", "registered_name"):

@@ -203,7 +203,7 @@ class _VocabularyFiles:
         return [(node.input[number], caller) for node, caller in calls]
 
     def _is_asset_object(self, number: int) -> bool:
-        """A registered name would have another class take its place."""
+        """Whether it is an asset: a registered name would have another class take its place."""
         if not 0 <= number < len(self._objects):
             return False
         saved = self._objects[number]

@@ -77,7 +77,7 @@ class PlayedSteps:
         self.all.append(step)
 
     def _bytes_held(self, value: object) -> int:
-        """0 of a tensor that is held already."""
+        """How many bytes it takes to hold this too; 0 of a tensor that is held already."""
         if isinstance(value, np.ndarray):
             return int(value.nbytes)
         if not isinstance(value, tf.Tensor) or id(value) in self._held:

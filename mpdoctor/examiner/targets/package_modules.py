@@ -32,8 +32,8 @@ class PackageModule(NamedTuple):
 
 
 def package_module(path: str, tree: ast.Module) -> PackageModule | None:
-    """None for a file that runs by itself: one without a relative import in its top level, or that is prepared for
-    its failure; and where the folders around it are no packages."""
+    """The module of a package that the file is. None for a file that runs by itself: one without a relative import in
+    its top level, or that is prepared for its failure; and where the folders around it are no packages."""
     levels = [statement.level for statement in _always_run(tree) if isinstance(statement, ast.ImportFrom)]
     depth = max(levels, default=0)
     if not depth or any(_names_its_package(node) for node in nodes_of(tree)):

@@ -37,8 +37,8 @@ class Trial(NamedTuple):
 
     @property
     def is_finite(self) -> bool:
-        """Loss and gradients, and gradients there were. Those that a bare optimizer of Keras 2 is given are only seen
-        to arrive, and those that a wrapper drops are only seen at the outermost one."""
+        """Whether loss and gradients were, and gradients there were. Those that a bare optimizer of Keras 2 is given
+        are only seen to arrive, and those that a wrapper drops are only seen at the outermost one."""
         if self.error or self.passage is None:
             return False
         norms = {**self.passage.arrived, **self.passage.applied}

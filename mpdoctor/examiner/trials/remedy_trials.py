@@ -74,7 +74,7 @@ class RemedyTrials:
 
     # --- the remedies, in the order in which they are tried -------------------------------------------------------
     def remedies(self, sickness: Sickness) -> tuple[RemedyFacts, ...]:
-        """() where the batch that failed is finite now, without a remedy."""
+        """What was tried, and what came of it; () where the batch that failed is finite now, without a remedy."""
         try:
             first = self._run(frozenset(), self._cases[0], scale=1.0)
             if first.error:
@@ -133,7 +133,7 @@ class RemedyTrials:
         self._units = [unit for unit in self._units if unit.path not in self._fixed]
 
     def _without_cure(self, everything: Chosen) -> RemedyFacts:
-        """Not even all of them help: because they do not, or because no trial counts."""
+        """The remedy where not even all of them help: because they do not, or because no trial counts."""
         if self._fixed:
             names = ", ".join(f"`{path}`" for path in list(self._fixed)[:SAID])
             dtype = next(iter(self._fixed.values()))

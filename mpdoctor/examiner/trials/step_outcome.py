@@ -106,7 +106,7 @@ def _floating(structure: object) -> list[tf.Tensor]:
 
 
 def _magnitude(tensor: tf.Tensor) -> float:
-    """inf where a value is inf or NaN."""
+    """The largest magnitude of the values; inf where one is inf or NaN."""
     values = np.abs(array_from_tensor(tensor))
     largest = float(values.max()) if values.size else 0.0  # NaN, where one is
     return largest if math.isfinite(largest) else math.inf

@@ -51,7 +51,7 @@ def units_of_step(keras: KerasAdapter, watch: LayerHooks, calls: list[SeenCall])
 
 
 def _is_whole(keras: KerasAdapter, call: SeenCall) -> bool:
-    """A model that is trained, or one of Keras' own classes that holds layers and computes nothing."""
+    """Whether it is a model that is trained, or one of Keras' own classes that holds layers and computes nothing."""
     layer = call.layer
     return isinstance(layer, keras.Model) and (call.parent is None or class_location(type(layer)) is None)
 

@@ -32,7 +32,8 @@ class Keras3Loop(Loop):
 
     @property
     def adds_up(self) -> bool:
-        """The inner optimizer does, but for several replicas: there its condition stands between them."""
+        """Whether the loop adds gradients up itself: the inner optimizer does, but for several replicas, where its
+        condition stands between them."""
         return {"accumulate", "replicas"} <= self.has
 
     def scaling(self, model: str) -> list[str]:

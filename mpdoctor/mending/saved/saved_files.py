@@ -206,7 +206,8 @@ class _Mender:
         return any(wanted.get(layer.path, layer.policy) in FLOAT16 for layer in self._layers)
 
     def _loses_state(self, wanted: Mapping[str, str]) -> bool:
-        """Keras 3 keeps the state of a wrapped optimizer in another order than that of a bare one."""
+        """Whether the state of the optimizer is lost: Keras 3 keeps that of a wrapped one in another order than that of
+        a bare one."""
         saved = self._saved
         if saved.keras_version.startswith("2") or not is_compiled(saved.configuration, saved.training):
             return False

@@ -132,6 +132,6 @@ def _parts_of_an_array(value: Value) -> tuple[Value, ...] | None:
 
 
 def _is_end_of_a_range(value: Attribute) -> bool:
-    """`x.dtype.max`: a numpy scalar, as `tf.float32.min` is."""
+    """Whether it is `x.dtype.max`: a numpy scalar, as `tf.float32.min` is."""
     named = value.of
     return is_call_of(named, "tensorflow.as_dtype") or (isinstance(named, Attribute) and named.name == "dtype")

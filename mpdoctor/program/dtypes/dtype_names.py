@@ -63,7 +63,7 @@ def _policy_named(value: Value, named: Callable[[Value], str | None], depth: int
 
 
 def is_policy_in_force(value: Value | None) -> bool:
-    """`self.dtype_policy`, or the global policy, which most layers have."""
+    """Whether it is `self.dtype_policy`, or the global policy, which most layers have."""
     if isinstance(value, Call):
         return is_api(value.callee, *GLOBAL_POLICY)
     return isinstance(value, Attribute) and value.name in ("dtype_policy", "_dtype_policy")

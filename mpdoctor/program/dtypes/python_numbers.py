@@ -81,7 +81,7 @@ def _is_of_library(counting: Call) -> bool:
 
 
 def _is_static_shape(value: Value) -> bool:
-    """`x.shape`, `x.shape.as_list()`, `K.int_shape(x)`: of `tf.shape(x)` the lengths are tensors."""
+    """Whether it is `x.shape`, `x.shape.as_list()` or `K.int_shape(x)`: of `tf.shape(x)` the lengths are tensors."""
     if isinstance(value, Call):
         method = value.method
         of_shape = method == "as_list" and value.receiver is not None and _is_static_shape(value.receiver)
@@ -140,8 +140,8 @@ def leaves(value: Value, depth: int = 0) -> tuple[Value, ...]:
 
 
 def _is_length(value: Value) -> bool:
-    """What repeats a list, and does not multiply it as an array would: a number, a length of what `build()` is told of
-    its input, or what an object is made with (`[1.0] * units`)."""
+    """Whether it repeats a list, and does not multiply it as an array would: a number, a length of what `build()` is
+    told of its input, or what an object is made with (`[1.0] * units`)."""
     if isinstance(value, Parameter):
         return _is_of_constructor(value)
     given_to = value.of.function if isinstance(value, Item) and isinstance(value.of, Parameter) else None

@@ -79,7 +79,7 @@ def _headline(mended: Mended, look: Style) -> str:
 
 
 def what_remains(diagnosis: Diagnosis) -> str:
-    """1 error remains; "" where nothing does."""
+    """What the diagnosis after the edits still has: "1 error remains"; "" where nothing does."""
     left = counts_of_failing(diagnosis)
     verb = "remains" if left.startswith("1 ") and "," not in left else "remain"
     return f"{left} {verb}" if left else ""

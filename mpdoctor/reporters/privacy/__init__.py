@@ -122,7 +122,8 @@ def surroundings_from_environment(variables: Mapping[str, str]) -> Surroundings:
 
 
 def _is_path(value: str) -> bool:
-    """SSH_KEY=/home/ann/.ssh/id: where a secret lies is none."""
+    """Whether it is the path of something that is there: SSH_KEY=/home/ann/.ssh/id tells where a secret lies, and is
+    none."""
     try:
         return Path(value).exists()
     except (OSError, ValueError):  # a token is longer than any name of a file

@@ -64,7 +64,8 @@ def words_of_name(name: str) -> list[str]:
 
 
 def looks_random(text: str, shortest: int) -> bool:
-    """Digits among letters in no order that words have: the layers `block1_conv2` and `ResNet50V2` do not."""
+    """Whether digits stand among letters in no order that words have. Those in the layers `block1_conv2` and
+    `ResNet50V2` have one."""
     if len(text) < shortest or not _TOKEN.fullmatch(text) or sum(map(str.isdigit, text)) < 2:
         return False
     if len(text) < 40 and len(_SEPARATORS.findall(text)) > 2:

@@ -32,7 +32,7 @@ def why_not_tried(second: SecondTrainingFacts, look: Style) -> str:
 
 
 def compared(probe: Probe, look: Style) -> list[Compared]:
-    """[] where there was no second training."""
+    """Both trainings, row by row; [] where there was no second one."""
     training, second = probe.training, probe.training.second
     if second is None or probe.second is None:
         return []

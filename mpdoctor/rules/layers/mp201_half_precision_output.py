@@ -260,7 +260,7 @@ def _is_prediction_in_loss(facts: SourceFacts, value: Value) -> bool:
 
 
 def _is_prediction_in_step(facts: SourceFacts, value: Value, cast: Call) -> bool:
-    """`tf.cast(self(x), tf.float32)`, or of one of several outputs."""
+    """Whether it is the prediction in `tf.cast(self(x), tf.float32)` of a step, or one of several outputs."""
     while isinstance(value, Item):
         value = value.of
     return isinstance(value, Call) and isinstance(value.callee, (Call, Instance)) and _is_in_a_step(facts, cast)

@@ -204,7 +204,7 @@ def _given_to(facts: SourceFacts, layer: Call) -> Iterator[Value]:
 
 
 def _is_output_of_layer(value: Value) -> bool:
-    """The paths of layers that prepare no data."""
+    """Whether it is the output of a layer that prepares no data."""
     if not isinstance(value, Call) or not isinstance(value.callee, (Call, Item)):
         return False
     return not is_call_of(value.callee, *NAMES)

@@ -112,7 +112,7 @@ def _finding(facts: SourceFacts, call: Call, subject: str, why: str = NORMALISES
 
 
 def _normalises(call: Call) -> bool:
-    """UnitNormalization(), Dot(axes, normalize), dot(inputs, axes, normalize)."""
+    """Whether it is UnitNormalization(), Dot(axes, normalize) or dot(inputs, axes, normalize)."""
     position = 1 if call.method == "Dot" else 2
     return call.method == "UnitNormalization" or known(call.argument(position, "normalize")) is True
 
@@ -162,6 +162,6 @@ def _passes_mask(layer: Call) -> bool:
 
 
 def _masks(layer: Call) -> bool:
-    """Masking, or an Embedding with `mask_zero=True` on some path."""
+    """Whether it is a Masking, or an Embedding with `mask_zero=True` on some path."""
     is_masking = isinstance(layer.callee, Api) and public_name(layer.callee.name).endswith(".Masking")
     return is_masking or any(known(option) is True for option in options(layer.keyword("mask_zero")))

@@ -121,7 +121,7 @@ def _is_one_made_by_keras3(value: Call) -> bool:
 
 
 def _is_legacy(value: Value) -> bool:
-    """Keras 3 does not make these at all."""
+    """Whether it is a legacy optimizer, which Keras 3 does not make at all."""
     return isinstance(value, Call) and isinstance(value.callee, Api) and ".legacy." in value.callee.name
 
 

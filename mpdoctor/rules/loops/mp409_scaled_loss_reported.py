@@ -154,7 +154,7 @@ def _is_unscaled_or_norm(value: Value) -> bool:
 
 
 def _is_norm(value: Value) -> bool:
-    """`tf.linalg.global_norm(…)`, or the second result of `tf.clip_by_global_norm(…)`."""
+    """Whether it is `tf.linalg.global_norm(…)`, or the second result of `tf.clip_by_global_norm(…)`."""
     if isinstance(value, Item):
         return is_call_of(value.of, "tensorflow.clip_by_global_norm") and known(value.index) == 1
     return isinstance(value, Call) and value.method in NORMS

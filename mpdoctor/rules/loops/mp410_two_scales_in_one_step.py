@@ -169,6 +169,6 @@ def _are_of_two_calls(one: Call, other: Call) -> bool:
 
 
 def _are_two_optimizers(one: Attribute, other: Attribute) -> bool:
-    """Attributes of one object, called optimizers by different names."""
+    """Whether they are attributes of one object, called optimizers by different names."""
     same_holder = one.of is other.of or (isinstance(one.of, Instance) and isinstance(other.of, Instance))
     return one.name != other.name and same_holder and "optimizer" in one.name + other.name

@@ -112,8 +112,8 @@ def _optimizer_made(inside: tuple[Value, ...]) -> Call | None:
 
 
 def _surely_wraps(wrapping: Call, inner: Call) -> bool:
-    """Not where the line raises before it wraps, which is MP310, and not where the inner optimizer is one of several
-    and it is not known which."""
+    """Whether it wraps for certain: not where the line raises before, which is MP310, and not where the inner optimizer
+    is one of several and it is not known which."""
     raises_before = wrapping.method != "compile" and problem_in_keras2(wrapping)
     return not raises_before and inner.context.comprehensions <= wrapping.context.comprehensions
 

@@ -202,7 +202,7 @@ def _scaling_calls(facts: SourceFacts, apply: Call) -> list[Call]:
 
 
 def _is_unscaled_by_hand(facts: SourceFacts, apply: Call) -> bool:
-    """`gradient / optimizer.dynamic_scale`, in Keras 3, whose wrapper has no method for it."""
+    """Whether it is `gradient / optimizer.dynamic_scale`, in Keras 3, whose wrapper has no method for it."""
     gradients = [gradient for applied, gradient in applied_gradients(facts) if applied is apply]
     return facts.keras.is_keras3 and any(unscaled_on_the_way(apply, gradient) for gradient in gradients)
 

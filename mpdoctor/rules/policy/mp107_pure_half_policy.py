@@ -137,7 +137,7 @@ def _is_replaced_at_once(facts: SourceFacts, setting: Call) -> bool:
 
 
 def _is_refused(given: Value | None) -> bool:
-    """`Policy(tf.float16)`, which raises (MP104)."""
+    """Whether it is `Policy(tf.float16)`, which raises (MP104)."""
     policies = (option for option in options(given) if isinstance(option, Call) and is_api(option.callee, POLICY))
     return any(isinstance(name, Api) for policy in policies for name in options(policy.argument(0, "name")))
 
@@ -267,7 +267,7 @@ def _makes_weights(own: ClassFacts, asked: set[ClassFacts] | None = None) -> boo
 
 
 def _is_given_its_dtype(layer: Call) -> bool:
-    """`dtype=self.dtype_policy`; of a 16-bit layer all these names are that."""
+    """Whether it is given `dtype=self.dtype_policy`; of a 16-bit layer all these names are that."""
     given = layer.keyword("dtype") if layer.keywords else None
     return isinstance(given, Attribute) and given.name in OWN_DTYPES and class_of(given.of) is not None
 

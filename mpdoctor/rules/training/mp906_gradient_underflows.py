@@ -119,7 +119,8 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
 
 
 def _scale_of_gradients(training: TrainingFacts, reference: ReferenceFacts) -> float | None:
-    """None where the program never multiplies its loss by the scale that its optimizer has."""
+    """The loss scale that the gradients carry; None where the program never multiplies its loss by the scale that its
+    optimizer has."""
     depends = training.scale_dependence
     is_never_scaled = depends is not None and depends.loss is not None and not depends.is_scaled
     return None if is_never_scaled else reference.steps[-1].loss_scale

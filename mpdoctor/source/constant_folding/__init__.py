@@ -142,7 +142,8 @@ def folded_unary(symbol: str, operand: Value) -> Value | None:
 
 
 def constant_from_name(name: str) -> Any:
-    """inf, nan and pi are numbers, and TYPE_CHECKING is false when a program runs; MISSING for other names."""
+    """The constant that a name stands for: inf, nan and pi are numbers, and TYPE_CHECKING is false when a program runs;
+    MISSING for other names."""
     if name == "typing.TYPE_CHECKING":
         return False
     return _NUMBERS.get(name, MISSING)

@@ -100,7 +100,8 @@ def item_of(of: Value, index: Value | None, location: Location) -> Value:
 
 
 def _is_filled_under_any_key(of: Collection) -> bool:
-    """`layers[f"dense_{i}"] = …`, in a dict of which no key is known: any value may stand under any key."""
+    """Whether it is filled by `layers[f"dense_{i}"] = …`, and no key of the dict is known: any value may stand under
+    any key."""
     return of.kind == "dict" and bool(of.items) and all(isinstance(key, Unknown) for key in of.keys)
 
 

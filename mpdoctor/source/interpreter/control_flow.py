@@ -101,7 +101,7 @@ def _counts(numbers: list[int]) -> bool:
 
 
 def _calls_each(node: ast.For | ast.AsyncFor, elements: tuple[Value, ...]) -> bool:
-    """A loop over a few known elements that leaves none out, and calls each, `for wrap in (LossScaleOptimizer,
+    """Whether a loop over a few known elements leaves none out, and calls each, `for wrap in (LossScaleOptimizer,
     Lookahead): optimizer = wrap(optimizer)`, has it called, `x = applied(layer, x)`, or yields something for each."""
     names = {inner.id for inner in nodes_in([node.target]) if isinstance(inner, ast.Name)}
     inside = nodes_in(node.body)

@@ -131,7 +131,7 @@ def _is_handed_all(result: ast.expr | None, parameters: ast.arguments) -> bool:
 
 
 def _is_own(decorator: Value) -> bool:
-    """A function or a class of the user's own, or an object that can be called."""
+    """Whether it is a function or a class of the user's own, or an object that can be called."""
     return isinstance(decorator, Defined) or _is_called(decorator)
 
 

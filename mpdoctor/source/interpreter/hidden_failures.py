@@ -107,7 +107,7 @@ def _tells(state: State, value: ast.expr, inside: Closure | None, depth: int) ->
 
 
 def _is_aside(state: State, module: ast.expr, inside: Closure | None) -> bool:
-    """`warnings`, or the name that it is imported by."""
+    """Whether it is `warnings`, or the name that it is imported by."""
     scope = state.scope if inside is None else inside.scope
     value = scope.find(module.id) if isinstance(module, ast.Name) else None
     return isinstance(value, Api) and value.name in _ASIDE

@@ -97,7 +97,8 @@ class LossScaleMonitor:
         self.model = model
 
     def _implements_train_batch_hooks(self) -> bool:
-        """Steps are counted where the model takes them: Keras need not read its metrics for us after each."""
+        """Always False: steps are counted where the model takes them, and Keras need not read its metrics for us after
+        each."""
         return False
 
     _implements_test_batch_hooks = _implements_predict_batch_hooks = _implements_train_batch_hooks

@@ -33,7 +33,7 @@ class Row:
         return quiet or self.steps + other.steps <= span or self._is_like(other)
 
     def _is_like(self, other: Row) -> bool:
-        """Both skipped every step, at one scale."""
+        """Whether both skipped every step, at one scale."""
         all_skipped = self.skipped == self.steps and other.skipped == other.steps
         return all_skipped and self.low == other.low == self.high == other.high
 

@@ -135,7 +135,8 @@ def _short(value: object) -> str:
 
 
 def _is_same(one: Any, other: Any) -> bool:
-    """Keras keeps 1e-4 as a float32 variable, which reads 9.999999747378752e-05."""
+    """Whether the numbers are the same, as far as float32 holds them: Keras keeps 1e-4 as a variable that reads
+    9.999999747378752e-05."""
     one, other = _plain(one), _plain(other)
     if isinstance(one, float) and isinstance(other, (int, float)):
         return math.isclose(one, other, rel_tol=1e-5)

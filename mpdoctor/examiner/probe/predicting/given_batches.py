@@ -48,7 +48,7 @@ def _rows(start: int, size: int, tensor: tf.Tensor) -> tf.Tensor:
 
 
 def _is_data(x: object) -> bool:
-    """Arrays, tensors, data frames, and lists, tuples and dicts of them."""
+    """Whether it is an array, a tensor, a data frame, or a list, tuple or dict of them."""
     return isinstance(x, (list, tuple, dict)) or hasattr(x, "shape")
 
 

@@ -98,7 +98,7 @@ def _audit(event: str, args: Any) -> None:
 
 
 def _is_allowed(path: object, flags: int) -> bool:
-    """A descriptor that is open already, a device, a new temporary file."""
+    """Whether it is a descriptor that is open already, a device, or a new temporary file."""
     if not isinstance(path, (str, bytes)):
         return not hasattr(path, "__fspath__")
     absolute = os.path.abspath(os.fsdecode(path))

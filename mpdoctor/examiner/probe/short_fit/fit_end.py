@@ -175,7 +175,7 @@ def _reason(error: BaseException) -> str:
 
 
 def _is_about_files(error: BaseException) -> bool:
-    """Something could not be read or written, as Python, h5py, Keras or TensorFlow say it."""
+    """Whether it says that something could not be read or written, as Python, h5py, Keras or TensorFlow say it."""
     import tensorflow as tf
 
     kinds = (OSError, tf.errors.NotFoundError, tf.errors.PermissionDeniedError)

@@ -89,7 +89,7 @@ def left_out(keras: KerasAdapter, callbacks: object) -> list[str]:
 
 
 def _may_read_validation(callback: object) -> bool:
-    """The user's own class, somebody else's, or Keras' around functions of the user's."""
+    """Whether it is the user's own class, somebody else's, or Keras' around functions of the user's."""
     cls = type(callback)
     return cls.__name__ == "LambdaCallback" or cls.__module__.partition(".")[0] not in LIBRARIES
 

@@ -157,7 +157,8 @@ class TimedTraining(Training):
     # --- the end --------------------------------------------------------------------------------------------------
     @own_work
     def _timed(self, again: Callable[[], object] | None = None) -> None:
-        """Never returns. `again` runs the last step once more; None where the training is over."""
+        """Send what was timed, and end the process: never returns. `again` runs the last step once more; None where the
+        training is over."""
         self._is_over = True
         blocks = tuple(self._clock.blocks)
         # before the profiler takes some for itself; what the program does after its training is none of it

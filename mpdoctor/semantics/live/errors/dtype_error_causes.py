@@ -37,7 +37,7 @@ def mismatch_in_call(failure: FailureFacts) -> DtypeMismatch | None:
 
 
 def has_a_reason_of_its_own(failure: FailureFacts) -> bool:
-    """MP203, MP206, MP212 or MP217."""
+    """Whether MP203, MP206, MP212 or MP217 explains it."""
     reasons = (raw_variable(failure), later_input(failure))
     return any(reasons) or names_variable_dtype(failure) or is_float32_state(failure)
 

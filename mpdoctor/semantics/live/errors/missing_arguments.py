@@ -32,7 +32,7 @@ class MissingArgument:
 
 
 def missing_arguments(failure: FailureFacts) -> tuple[MissingArgument, ...]:
-    """() where nothing says for certain that arguments are missing, and which."""
+    """The arguments of the command line that are missing; () where nothing says so for certain, and which."""
     if failure.kind == "exited" and failure.exit_code:
         said = failure.last_words
         return (

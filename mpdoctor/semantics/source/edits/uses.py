@@ -28,7 +28,8 @@ def meets_float32_elsewhere(facts: SourceFacts, value: Value, event: Call | Oper
 
 
 def _meets(facts: SourceFacts, value: Value, is_met: Callable[[Value], bool], made_of_it: set[int]) -> bool:
-    """`made_of_it`: the ids of the value, and of what is made of it and not to be looked at."""
+    """Whether the value, or what is made of it, meets such a one. `made_of_it`: the ids of the value, and of what is
+    made of it and not to be looked at."""
     waiting, users = [value], _users(facts)
     for item in waiting:
         if item is not value and _computes(item):
@@ -83,7 +84,7 @@ def _spread(value: Value) -> tuple[Value, ...]:
 
 
 def _is_plain(value: Value) -> bool:
-    """A number, a text, a library's name, and what is made of these alone."""
+    """Whether it is a number, a text, a library's name, or made of these alone."""
     for number, part in enumerate(walk(value)):
         if number > MOST_PARTS or not isinstance(part, (Known, Api, Operation, Collection)):
             return False

@@ -29,7 +29,7 @@ class Token:
 
     @property
     def deeper(self) -> int:
-        """1 where it opens parentheses or brackets, -1 where it closes some."""
+        """How much deeper it leads: 1 where it opens parentheses or brackets, -1 where it closes some."""
         return _DEPTH.get(self.text, 0) if self.kind == tokenize.OP else 0
 
 
@@ -64,7 +64,7 @@ class Written:
 
     @cached_property
     def tokens(self) -> tuple[Token, ...]:
-        """() where Python can't read it."""
+        """The tokens of the text; () where Python can't read it."""
         return self._tokens[0] if self._tokens is not None else ()
 
     @cached_property

@@ -115,8 +115,8 @@ def runs_in_call(context: Context) -> bool:
 
 
 def runs_in_layer(facts: SourceFacts, context: Context) -> bool:
-    """Like `runs_in_call`, but also for functions that such a method defines and hands on (to `tf.cond`), or that a
-    Lambda layer calls."""
+    """Whether it runs in a `call()`, as `runs_in_call` tells, or in a function that such a method defines and hands on
+    (to `tf.cond`), or that a Lambda layer calls."""
     if runs_in_call(context) or any(id(context.function) == function for function, _ in lambda_layers(facts)):
         return True
     return any(

@@ -51,7 +51,7 @@ def _activations_of_model(facts: SourceFacts, model: Value, depth: int, in_graph
 
 
 def activation_given(layer: Call) -> str:
-    """ "" for a layer whose activation is not written down, or is none of Keras' by name."""
+    """The activation that a layer is given; "" where it is not written down, or is none of Keras' by name."""
     name = public_name(layer.callee.name).rpartition(".")[2] if isinstance(layer.callee, Api) else ""
     if name == "Softmax":
         return "softmax"

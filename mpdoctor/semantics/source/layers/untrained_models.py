@@ -43,7 +43,8 @@ def _frozen_or_given_weights(facts: SourceFacts) -> Iterator[Call]:
 
 
 def _may_be_trained(facts: SourceFacts, model: Call) -> bool:
-    """A model that a parameter stands for, or a loop of one's own, may train any that is not frozen."""
+    """Whether something may train it: a model that a parameter stands for, or a loop of one's own, may train any that
+    is not frozen."""
     if is_frozen(facts, model):
         return False
     receivers = [option for call in facts.method_calls(*TRAINING) for option in options(call.receiver)]

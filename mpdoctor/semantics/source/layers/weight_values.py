@@ -61,7 +61,7 @@ def _is_penalty(facts: SourceFacts, value: Value) -> bool:
 
 @lru_cache(maxsize=1)
 def _only_weights_are_penalized(facts: SourceFacts) -> bool:
-    """Asked for one program after the other."""
+    """Whether the program penalizes weights and nothing else."""
     given = {name for call in facts.calls for name, value in call.keywords if known(value) is not None}
     adds = any(facts.method_calls("add_loss")) or any(is_call_of(call, REGULARIZING) for call in facts.calls)
     return not adds and given.isdisjoint(OTHERS_ADD) and not given.isdisjoint(OF_WEIGHTS)

@@ -51,8 +51,8 @@ def numbers_from_value(value: Value | None, depth: int = 0) -> tuple[float, ...]
 
 
 def _is_of_nothing(value: Value) -> bool:
-    """`given.mask` of a parameter that nobody is seen to give anything, and whose default is None: behind `given or
-    Default()` it is the other one."""
+    """Whether it is `given.mask` of a parameter that nobody is seen to give anything, and whose default is None: behind
+    `given or Default()` it is the other one."""
     holder = value.of if isinstance(value, Attribute) else None
     is_optional = isinstance(holder, Parameter) and holder.default is not None and known(holder.default) is None
     return (

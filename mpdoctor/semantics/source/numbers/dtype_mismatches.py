@@ -91,7 +91,7 @@ def _is_cast_by_name(facts: SourceFacts, half: Value, wide_dtype: str) -> bool:
 
 
 def _promotes(facts: SourceFacts, operands: tuple[Value, ...]) -> bool:
-    """A variable of Keras 3 that comes first promotes."""
+    """Whether the first of them is a variable of Keras 3, which promotes."""
     return facts.keras.is_keras3 and any(is_weight(option) for option in options(operands[0]))
 
 

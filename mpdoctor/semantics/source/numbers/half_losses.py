@@ -100,7 +100,7 @@ def _is_loss(value: Value | None) -> bool:
 
 
 def _is_loss_of_keras(call: Call) -> bool:
-    """`keras.losses.mean_squared_error(y, p)`, `MeanSquaredError()(y, p)`."""
+    """Whether it is `keras.losses.mean_squared_error(y, p)` or `MeanSquaredError()(y, p)`."""
     made_by = call.callee.callee if isinstance(call.callee, Call) else None
     if isinstance(made_by, Api):
         return kind_of_class(made_by.name) == "loss"

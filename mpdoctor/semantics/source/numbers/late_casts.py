@@ -116,7 +116,7 @@ def _gives_float32(facts: SourceFacts, step: Call) -> bool:
 
 
 def _is_lambda_that_casts(facts: SourceFacts, step: Call) -> bool:
-    """`Lambda(lambda t: tf.cast(t, tf.float32))`"""
+    """Whether it is `Lambda(lambda t: tf.cast(t, tf.float32))`."""
     function = step.argument(0, "function") if is_call_of(step, "keras.layers.Lambda") else None
     if not isinstance(function, Defined) or not isinstance(function.of, FunctionFacts):
         return False

@@ -49,7 +49,8 @@ Roles = dict[int, Role]
 
 
 def is_loss_function(callee: Value | None) -> bool:
-    """keras.losses.mean_squared_error, keras.metrics.mse, keras.losses.get("mse") …: functions, no classes."""
+    """Whether it is keras.losses.mean_squared_error, keras.metrics.mse, keras.losses.get("mse") …: a function, no
+    class."""
     if is_call_of(callee, "keras.losses.get") and isinstance(callee, Call):
         return str(known(callee.argument(0, "identifier"))).islower()
     if not isinstance(callee, Api):
@@ -59,7 +60,7 @@ def is_loss_function(callee: Value | None) -> bool:
 
 
 def is_loss_object(value: Value | None) -> bool:
-    """An instance of keras.losses.Loss, the user's own included."""
+    """Whether it is an instance of keras.losses.Loss, the user's own included."""
     own = class_of(value) if value is not None else None
     if own is not None:
         return own.kind == "loss"

@@ -17,6 +17,6 @@ OF_BACKEND = "keras.backend.l2_normalize"
 
 
 def is_by_squares(call: Call, name: str) -> bool:
-    """`ops.normalize` divides by a root of squares unless it is told another order."""
+    """Whether it divides by a root of squares, as `ops.normalize` does unless it is told another order."""
     order = call.argument(2, "order") if name == "normalize" else None
     return order is None or known(order) == 2

@@ -86,7 +86,7 @@ class Precision:
         return runs
 
     def _is_in_call(self, function: FunctionFacts | None) -> bool:
-        """`call()` of a layer or model, or a function that stands in it and runs with it."""
+        """Whether it is `call()` of a layer or model, or a function that stands in it and runs with it."""
         return any(
             outer.name == "call" and outer.owner is not None and outer.owner.kind in ("layer", "model")
             for outer in surrounding(self.facts, function)

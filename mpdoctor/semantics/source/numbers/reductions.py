@@ -92,8 +92,8 @@ def _fits(value: Value, squared: bool) -> bool:
 
 
 def _is_wide(call: Call) -> bool:
-    """Over everything, over at least two axes, the pixels of a picture, or over those that were made one. Behind axis 3
-    there are heads, levels and points of attention, which are few."""
+    """Whether it goes over everything, over at least two axes, the pixels of a picture, or over those that were made
+    one. Behind axis 3 there are heads, levels and points of attention, which are few."""
     axis = call.argument(2 if function_named(call) == "norm" else 1, "axis")
     if axis is None or known(axis) is None:
         return not call.open
@@ -111,7 +111,8 @@ def _is_flat(value: Value | None) -> bool:
 
 
 def _is_row_for_each_example(shape: Value | None) -> bool:
-    """`(tf.shape(x)[0], -1)`; a product in the first place makes rows of the positions, and leaves the channels."""
+    """Whether the shape is `(tf.shape(x)[0], -1)`; a product in the first place makes rows of the positions, and leaves
+    the channels."""
     if not isinstance(shape, Collection) or len(shape.items) != 2 or known(shape.items[1]) != -1:
         return False
     return all(isinstance(option, Item) and known(option.index) == 0 for option in options(shape.items[0]))
@@ -161,7 +162,7 @@ def _in_its_shape(value: Value) -> tuple[Value, ...]:
 
 
 def _is_spread(value: Value) -> bool:
-    """`tf.reduce_mean(x, axis, keepdims=True)` in `x - …`: what it meets keeps its shape."""
+    """Whether it is `tf.reduce_mean(x, axis, keepdims=True)` in `x - …`: what it meets keeps its shape."""
     return isinstance(value, Call) and function_named(value) in REDUCING and known(value.keyword("keepdims")) is True
 
 
@@ -174,7 +175,7 @@ def _is_square(value: Value) -> bool:
 
 
 def _has_large_factor(value: Value) -> bool:
-    """`x * 300.0`, whatever x is."""
+    """Whether it is `x * 300.0`, whatever x is."""
     if not isinstance(value, Operation) or value.operator != "*":
         return False
     numbers = [max(map(abs, numbers_from_value(operand)), default=0) for operand in value.operands]
@@ -223,7 +224,7 @@ def _is_bounded(value: Value, depth: int = 0) -> bool:
 
 
 def _is_of_one_sign(value: Value) -> bool:
-    """`where(x >= 0, -x, x)`: -|x|, as it is written where `exp` must not overflow."""
+    """Whether it is `where(x >= 0, -x, x)`: -|x|, as it is written where `exp` must not overflow."""
     if not isinstance(value, Call) or function_named(value) != "where":
         return False
     choices = [options(choice) for choice in value.arguments(slice(1, 3))]
@@ -261,7 +262,7 @@ def _summed(call: Call) -> Value | None:
 
 
 def _is_product_with_itself(call: Call) -> bool:
-    """matmul(x, x, transpose_a=True) of what was reshaped: a row for each position."""
+    """Whether it is matmul(x, x, transpose_a=True) of what was reshaped: a row for each position."""
     left, right = call.argument(0), call.argument(1)
     is_transposed = known(call.keyword("transpose_a")) is True
     if isinstance(left, Call) and function_named(left) == "transpose":

@@ -65,7 +65,7 @@ def _if_large(layer: Call, shape: Shape | None) -> Iterator[tuple[Call, int]]:
 
 
 def _averaged(facts: SourceFacts, call: Call, given: Value) -> int:
-    """0 where it is not known."""
+    """How many numbers a mean averages; 0 where it is not known."""
     shape, axis = shape_of(facts, given), call.argument(1, "axis")
     if shape is None or call.open:
         return 0
@@ -77,7 +77,7 @@ def _averaged(facts: SourceFacts, call: Call, given: Value) -> int:
 
 
 def _product(sizes: Shape) -> int:
-    """0 where one is not known."""
+    """The product of the sizes; 0 where one is not known."""
     return math.prod(0 if size is None else size for size in sizes)
 
 

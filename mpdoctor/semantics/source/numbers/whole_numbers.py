@@ -52,7 +52,7 @@ def _is_product_of_sizes(value: Value) -> bool:
 
 
 def _is_size(value: Value) -> bool:
-    """`tf.shape(x)[1]`, `x.shape[1]`, or one of these cast, or a product of them."""
+    """Whether it is `tf.shape(x)[1]`, `x.shape[1]`, or one of these cast, or a product of them."""
     return any(_is_one_size(option) for option in options(value))
 
 

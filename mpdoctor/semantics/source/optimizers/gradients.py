@@ -106,7 +106,7 @@ def given_to(apply: Call) -> Value | None:
 
 
 def is_gradient_call(value: Value) -> bool:
-    """`tape.gradient(…)`, of a GradientTape or of what was made from one (Horovod's tape)."""
+    """Whether it is `tape.gradient(…)`, of a GradientTape or of what was made from one (Horovod's tape)."""
     if not isinstance(value, Call) or value.method != "gradient" or value.receiver is None:
         return False
     return any(is_tape(part) for part in walk(value.receiver))

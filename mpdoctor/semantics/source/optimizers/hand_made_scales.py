@@ -118,7 +118,7 @@ def _is_plain(facts: SourceFacts, apply: Call, factor: int) -> bool:
 
 
 def _rate(facts: SourceFacts, optimizer: Call) -> float:
-    """0.0 where it is not known, or is computed: the factor may be divided out there."""
+    """The learning rate; 0.0 where it is not known, or is computed: the factor may be divided out there."""
     given = optimizer.argument(0, "learning_rate") or optimizer.keyword("lr")
     if given is None:
         return USUAL_RATE

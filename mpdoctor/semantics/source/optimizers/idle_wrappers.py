@@ -64,7 +64,8 @@ def _is_certain(facts: SourceFacts, call: Call) -> bool:
 
 
 def _is_about_policies(value: Value) -> bool:
-    """`global_policy()`, `layer.dtype_policy`, "mixed_float16"; and a library's function that may have set one."""
+    """Whether it is `global_policy()`, `layer.dtype_policy`, "mixed_float16", or a library's function that may have set
+    one."""
     if isinstance(value, Attribute):
         return value.name in OF_POLICIES
     text = known(value)

@@ -105,7 +105,8 @@ def _terms(value: Value | None) -> Iterator[Value]:
 
 
 def _is_of_model_losses(term: Value) -> bool:
-    """`tf.add_n(model.losses)`, `0.1 * sum(self.losses)`; not what a function of the user's makes of them."""
+    """Whether it is `tf.add_n(model.losses)` or `0.1 * sum(self.losses)`; not what a function of the user's makes of
+    them."""
     if isinstance(term, Attribute):
         return term.name == "losses"
     if isinstance(term, Call):
@@ -115,8 +116,8 @@ def _is_of_model_losses(term: Value) -> bool:
 
 @asked_once
 def _is_of_weights(value: Value) -> bool:
-    """`tf.add_n([tf.nn.l2_loss(w) for w in model.trainable_weights])`, `1e-4 * penalty`: nothing but weights and
-    numbers."""
+    """Whether it is `tf.add_n([tf.nn.l2_loss(w) for w in model.trainable_weights])` or `1e-4 * penalty`: nothing but
+    weights and numbers."""
     choices = options(value)
     return bool(choices) and all(map(_is_one_of_weights, choices))
 

@@ -267,7 +267,7 @@ def _policies_of_one(facts: SourceFacts, model: Value) -> Iterator[PolicyName]:
 
 
 def _is_mixed_into_models(facts: SourceFacts, value: Value) -> bool:
-    """`self` of a class without a base that the program's models have beside keras.Model."""
+    """Whether it is `self` of a class without a base that the program's models have beside keras.Model."""
     return isinstance(value, Instance) and belongs_to(value.of, ("model",), facts.classes)
 
 

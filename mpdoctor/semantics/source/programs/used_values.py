@@ -75,15 +75,15 @@ def _asks_for_none(test: Value) -> bool:
 
 
 def _makes_text(operation: Operation) -> bool:
-    """`f"… {policy.name}"`, `"… %s" % policy.name`, `"… " + policy.name`"""
+    """Whether it is `f"… {policy.name}"`, `"… %s" % policy.name` or `"… " + policy.name`."""
     return operation.operator == "f-string" or (
         operation.operator in ("%", "+") and isinstance(known(operation.operands[0]), str)
     )
 
 
 def _only_shows(call: Call) -> bool:
-    """`print(…)`, `logging.info(…)` and `"…".format(…)` of a policy's text or attributes. A nullcontext does nothing
-    with its argument: code that binds it by `as` uses it afterwards."""
+    """Whether it is `print(…)`, `logging.info(…)` or `"…".format(…)` of a policy's text or attributes. A nullcontext
+    does nothing with its argument: code that binds it by `as` uses it afterwards."""
     if call.method == "format" and isinstance(known(call.receiver), str):
         return True
     name = call.callee.name if isinstance(call.callee, (Api, Attribute)) else ""
@@ -102,7 +102,8 @@ def returned_to(facts: SourceFacts, made: Call) -> Location:
 
 
 def is_name_before(text: str, may_be_constant: bool) -> bool:
-    """`name =`, `name: Policy =` or `(name :=`; where it may be a module's constant, no name like HALF."""
+    """Whether the text ends with `name =`, `name: Policy =` or `(name :=`; where it may be a module's constant, no name
+    like HALF."""
     name = text.removesuffix("=").removesuffix(":").rpartition("(" if text.endswith(":=") else "\n")[2]
     name = name.partition(":")[0].strip()
     return text.endswith("=") and name.isidentifier() and not (may_be_constant and name.isupper())

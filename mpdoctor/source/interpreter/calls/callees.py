@@ -81,7 +81,8 @@ def executed_function(state: State, callee: Value) -> tuple[Closure | None, int]
 
 
 def is_given_one_of_several(callee: Value, given: Either) -> bool:
-    """strategy.run(task.train_step, args=…), where the task is one of several; tf.function(f if fast else g)."""
+    """Whether it is strategy.run(task.train_step, args=…), where the task is one of several, or tf.function(f if fast
+    else g)."""
     if not all(isinstance(choice, Defined) for choice in given.options):
         return False
     if isinstance(callee, Attribute):

@@ -67,7 +67,7 @@ def tuple_with_names(fields: dict[str, Value], location: Location) -> Collection
 
 
 def is_plain_named_tuple(own: ClassFacts) -> bool:
-    """A `typing.NamedTuple` without methods of its own."""
+    """Whether it is a `typing.NamedTuple` without methods of its own."""
     return not own.methods and any(base.name == "typing.NamedTuple" for base in own.library_bases())
 
 

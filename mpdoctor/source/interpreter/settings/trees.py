@@ -42,7 +42,7 @@ def _value_of_json(held: object, location: Location) -> Value:
 
 
 def is_empty_tree(value: Value) -> bool:
-    """`ConfigDict()`, which is given its settings one by one."""
+    """Whether it is `ConfigDict()`, which is given its settings one by one."""
     if not isinstance(value, Call) or value.args or value.keywords or value.open:
         return False
     return is_api(value.callee, *TREES)

@@ -173,7 +173,7 @@ class State:
         return self.order
 
     def end_if_enough(self) -> None:
-        """Asked before each statement."""
+        """Raise Enough where the walk has come to its last event. Asked before each statement."""
         if self.order > self.walk.last_order:
             raise Enough
 

@@ -53,8 +53,8 @@ def limit_at(facts: SourceFacts, clip: Call, made: Call) -> str | None:
 
 
 def _is_known_at(facts: SourceFacts, text: str, clip: Call, made: Call) -> bool:
-    """`LIMIT` that the file gives once, at its top; `limit` of the same function; `self.limit` where the method that
-    makes the optimizer gives it before."""
+    """Whether it is `LIMIT` that the file gives once, at its top; `limit` of the same function; or `self.limit` where
+    the method that makes the optimizer gives it before."""
     function, tree = made.context.function, tree_of(facts)
     if tree is None:
         return False

@@ -137,7 +137,8 @@ def _calls_of_class(calls: list[ast.Call], layer: MadeLayer, tree: ast.Module) -
 
 
 def _is_of_a_value(call: ast.Call, tree: ast.Module) -> bool:
-    """`BLOCKS[kind](8)`, `getattr(layers, kind)(8)`, `make(8)` where `make` is a variable that holds a class."""
+    """Whether what is called is a value: `BLOCKS[kind](8)`, `getattr(layers, kind)(8)`, `make(8)` where `make` is a
+    variable that holds a class."""
     if isinstance(call.func, ast.Name):
         return call.func.id not in _defined(tree) and call.func.id not in vars(builtins)
     return isinstance(call.func, ast.Subscript) or (isinstance(call.func, ast.Call) and called(call.func) == "getattr")
@@ -227,7 +228,7 @@ def _calls_above(initializer: ast.FunctionDef) -> Iterator[ast.Call]:
 
 
 def _hands_on(call: ast.Call, name: str) -> bool:
-    """`**kwargs`, perhaps as a part of another dictionary."""
+    """Whether it is given `**kwargs`, perhaps as a part of another dictionary."""
     return any(
         isinstance(node, ast.Name) and node.id == name
         for word in call.keywords

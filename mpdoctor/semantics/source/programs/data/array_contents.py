@@ -99,7 +99,8 @@ def _holds_text(value: Value | None, depth: int = 0) -> bool:
 
 
 def _is_cell_of_csv(value: Value) -> bool:
-    """`row["Age"]` of Python's own csv module, which converts nothing unless it is told how to read quotes."""
+    """Whether it is `row["Age"]` of Python's own csv module, which converts nothing unless it is told how to read
+    quotes."""
     row = value.of if isinstance(value, Item) else None
     reader = row.of if isinstance(row, Item) else None
     if isinstance(reader, Call) and is_api(reader.callee, "builtins.list"):

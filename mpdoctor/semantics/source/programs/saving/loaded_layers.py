@@ -231,7 +231,7 @@ def _is_for_weights(context: Context, outer: Context) -> bool:
 
 
 def _is_of_light_layers(write: Write, outer: Context) -> bool:
-    """`if isinstance(layer, BatchNormalization): layer.trainable = False`"""
+    """Whether it is `if isinstance(layer, BatchNormalization): layer.trainable = False`."""
     return any(_light_kinds(branch) for branch in _further_branches(write.context, outer))
 
 

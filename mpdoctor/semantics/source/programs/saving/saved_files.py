@@ -186,7 +186,7 @@ def same_text(one: Value, other: Value, depth: int = 8) -> bool:
 
 
 def _is_one_attribute(one: Value, other: Value) -> bool:
-    """`args.path` twice, with or without a default."""
+    """Whether both are `args.path`, with or without a default."""
     if isinstance(one, Either) and isinstance(other, Either):
         pairs = list(zip(one.options, other.options, strict=True)) if len(one.options) == len(other.options) else []
         is_same = [a is b or _is_one_attribute(a, b) for a, b in pairs]
