@@ -140,6 +140,11 @@ def kind_of_class(name: str) -> str | None:
     return _KIND_BY_PLACE.get(places[1]) if is_class else None
 
 
+def is_layer_class(name: str) -> bool:
+    """Whether it is a library's class of layers or models, which are layers to Keras."""
+    return kind_of_class(name) in ("layer", "model")
+
+
 def is_network(name: str) -> bool:
     """Whether it makes a whole network of keras.applications: `keras.applications.VGG19`."""
     return name.startswith("keras.applications.") and name.rpartition(".")[2][:1].isupper()

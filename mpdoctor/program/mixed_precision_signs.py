@@ -7,7 +7,7 @@ from typing import Iterable, Iterator, Sequence
 
 from mpdoctor.facts.half_dtypes import HALF_POLICIES
 from mpdoctor.facts.location import Location
-from mpdoctor.knowledge.api_names import POLICY, kind_of_class, public_name
+from mpdoctor.knowledge.api_names import POLICY, is_layer_class, public_name
 from mpdoctor.program.dtypes.tensor_dtypes import policies_named
 from mpdoctor.program.events import Call, Use
 from mpdoctor.program.instances import class_of
@@ -86,14 +86,14 @@ def _call_is_a_sign(call: Call) -> bool:
 def _sets_up_layer(call: Call) -> bool:
     """Whether it is `super().__init__(dtype="mixed_float16")`, in a layer."""
     own = call.context.owner
-    return call.method == "__init__" and own is not None and own.kind in ("layer", "model")
+    return call.method == "__init__" and own is not None and own.is_layer
 
 
 def _makes_layer(call: Call) -> bool:
     if isinstance(call.callee, Api):
-        return kind_of_class(call.callee.name) in ("layer", "model")
+        return is_layer_class(call.callee.name)
     own = class_of(call)
-    return own is not None and own.kind in ("layer", "model")
+    return own is not None and own.is_layer
 
 
 def signs_for_imports(calls: Sequence[Call], uses: Iterable[Use]) -> Iterator[Location]:

@@ -153,6 +153,11 @@ class ClassFacts:
         return kinds.pop() if len(kinds) == 1 else None
 
     @property
+    def is_layer(self) -> bool:
+        """Whether it is a class of layers or models, which are layers to Keras."""
+        return self.kind in ("layer", "model")
+
+    @property
     def whole(self) -> ClassFacts:
         """The class itself; of a mixin of a single class that class."""
         derived = list(self.mixed_into.values())

@@ -18,7 +18,7 @@ def inherited_templates(state: State, own: ClassFacts) -> Iterator[Closure]:
     """What Keras calls of a class's objects, and the class inherits from another of the user's own: where that, or what
     sets the objects up, calls a method which the class has written anew, it does something else than in the base
     class. Not where it says `super()`, which followed for this class would be the method itself once more."""
-    if own.kind not in ("layer", "model"):
+    if not own.is_layer:
         return
     sets_up_otherwise = any(_calls_others_in(state, closure, own) for closure in _inherited(state, own, SETTING_UP))
     for closure in _inherited(state, own, _CALLED_BY_KERAS):

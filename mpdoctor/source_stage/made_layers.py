@@ -29,7 +29,7 @@ def _made_in_float32(facts: SourceFacts, making: Call, own: ClassFacts) -> bool 
     policy in force. None where that is not known: the class is no layer, a caller gives the dtype, or the call
     stands in a function that nobody calls, and no policy is set."""
     given = making.keyword("dtype") or own.base_argument("dtype")
-    if own.kind not in ("layer", "model") or isinstance(given, Parameter):
+    if not own.is_layer or isinstance(given, Parameter):
         return None
     if given is not None:
         return policies_named(given) == ("float32",)

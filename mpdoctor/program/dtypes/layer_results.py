@@ -78,7 +78,7 @@ def dtype_of_own_layer_output(dtypes: Dtypes, call: Call, own: ClassFacts, depth
     """What its `call()` returns, where it has the policy that the layer around it has. A weight is returned as it is,
     and read in the dtype of whoever computes with it."""
     layer = call.callee
-    if not isinstance(layer, Call) or own.kind not in ("layer", "model"):
+    if not isinstance(layer, Call) or not own.is_layer:
         return None
     method = own.find_method("call")
     if layer.open or layer.keyword("dtype") is not None or method is None or method.changed_by:
@@ -97,7 +97,7 @@ def _runs_in_call(call: Call) -> bool:
     """Whether it stands in the `call()` of a layer or model: Keras casts what is read there."""
     function = call.context.function
     owner = function.owner if function is not None and function.name == "call" else None
-    return owner is not None and owner.kind in ("layer", "model")
+    return owner is not None and owner.is_layer
 
 
 def is_recurrent_of_keras(cell: Value) -> bool:

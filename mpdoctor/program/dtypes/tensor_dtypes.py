@@ -182,7 +182,7 @@ class _Dtypes:
         if value.name in _OF_A_DTYPE:
             return self.named(value.of, depth)
         own = class_of(value.of)
-        is_layer = own is not None and own.kind in ("layer", "model")
+        is_layer = own is not None and own.is_layer
         is_policy = is_policy_in_force(value.of)
         if value.name in ("compute_dtype", "_compute_dtype", "_compute_dtype_object"):
             return AUTOCAST if is_layer or is_policy else None
@@ -241,7 +241,7 @@ class _Dtypes:
         if self.keras is not None and not self.keras.autocasts:
             return None
         owner = function.owner
-        if owner.kind not in ("layer", "model") or not _autocasts(owner):
+        if not owner.is_layer or not _autocasts(owner):
             return None
         if function.changed_by:
             return None  # a decorator of the user's own may cast what it is given

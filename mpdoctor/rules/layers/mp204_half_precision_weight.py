@@ -156,7 +156,7 @@ def _of_own_compute_dtype(facts: SourceFacts, made: Call, given: Value) -> str |
     """The dtype of the `self.compute_dtype` of a layer or model that makes a metric, if all its instances compute in
     the same 16 bits."""
     owner = made.context.owner
-    if owner is None or owner.kind not in ("layer", "model") or dtype_named(given, facts.keras) != AUTOCAST:
+    if owner is None or not owner.is_layer or dtype_named(given, facts.keras) != AUTOCAST:
         return None
     policies = policies_of_instances(facts, owner)
     return MIXED.get(next(iter(policies))) if len(policies) == 1 else None

@@ -244,7 +244,7 @@ def _is_in_a_layer_of_any_dtype(facts: SourceFacts, call: Call) -> bool:
     """Whether it runs in the `call()` of a user's layer that follows the global policy, or makes a tensor for it."""
     method = method_around(facts, call.context)
     owner = None if method is None else method.owner
-    if method is None or owner is None or owner.kind not in ("layer", "model"):
+    if method is None or owner is None or not owner.is_layer:
         return False
     if method.name in NOT_CALLED and (method.name not in SETTING_UP or is_cast(call)):
         return False

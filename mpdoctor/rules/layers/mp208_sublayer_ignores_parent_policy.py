@@ -86,7 +86,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         return
     made = _made_inside(facts)
     for own in facts.classes:
-        if own.kind in ("layer", "model"):
+        if own.is_layer:
             yield from _inside(facts, own, made.get(id(own), []))
     if facts.keras.is_keras3:
         return

@@ -222,7 +222,7 @@ def _remade_classes(facts: SourceFacts) -> frozenset[int] | None:
     if _remakes_any(facts):
         return None
     called = [class_of(call.receiver) for call in facts.method_calls("from_config") if call.receiver is not None]
-    remade = {id(own) for own in called if own is not None and own.kind in ("layer", "model")}
+    remade = {id(own) for own in called if own is not None and own.is_layer}
     while remade:
         inside = {
             id(own)
@@ -247,7 +247,7 @@ def _remakes_any(facts: SourceFacts) -> bool:
         return True
     for call in facts.method_calls("save"):
         own = class_of(call.receiver) if call.receiver is not None else None
-        is_own = own is not None and own.kind in ("layer", "model")
+        is_own = own is not None and own.is_layer
         if (is_own and facts.keras.is_keras3) or _is_file(call):
             return True
     return False

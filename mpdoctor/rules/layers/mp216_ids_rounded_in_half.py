@@ -158,7 +158,7 @@ def _given_to_own_layer(facts: SourceFacts, embedding: Call, ids: Value | None) 
     """Ids that a user's layer or model takes out of its first input, which Keras casts as for any other layer."""
     given = _first_input(facts, ids)
     method = given.function if given is not None else None
-    if method is None or method.owner is None or method.owner.kind not in ("layer", "model"):
+    if method is None or method.owner is None or not method.owner.is_layer:
         return
     rounding = {
         made: dtype
@@ -226,7 +226,7 @@ def _is_first_of_call(parameter: Parameter) -> bool:
     """Whether a parameter is the first behind `self` of the `call()` of a user's layer or model."""
     function = parameter.function
     owner = function.owner if function is not None and function.name == "call" else None
-    return parameter.index == 1 and owner is not None and owner.kind in ("layer", "model")
+    return parameter.index == 1 and owner is not None and owner.is_layer
 
 
 def _gives_float_array(facts: SourceFacts, fit: Call) -> bool:

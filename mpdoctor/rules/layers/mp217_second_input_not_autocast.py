@@ -192,7 +192,7 @@ def _called_layer(facts: SourceFacts, call: Call) -> Iterator[ClassFacts]:
         return
     for layer in options(call.callee):
         own = class_of(layer)
-        if own is not None and own.kind in ("layer", "model") and _computes_in_half(facts, layer, own):
+        if own is not None and own.is_layer and _computes_in_half(facts, layer, own):
             yield own
 
 

@@ -133,7 +133,7 @@ def _dtype_and_regularizer(precision: Precision, layer: Call) -> tuple[str | Non
             return (precision.of_layer(layer) if any(numbers_from_value(given)) else None), None
         return (precision.of_layer(layer) if _is_regularizer(given) else None), given
     own = class_of(layer)
-    if own is None or own.kind not in ("layer", "model"):
+    if own is None or not own.is_layer:
         return None, None
     given = own.base_argument("activity_regularizer")
     return (precision.of_model(layer) if _is_regularizer(given) else None), given
@@ -174,4 +174,4 @@ def _makes_regularizer(value: Value) -> bool:
 
 def _is_layer(value: Value) -> bool:
     own = class_of(value)
-    return own is not None and own.kind in ("layer", "model")
+    return own is not None and own.is_layer

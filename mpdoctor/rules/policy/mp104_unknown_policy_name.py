@@ -35,7 +35,7 @@ from collections.abc import Iterator
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.half_dtypes import HALF
 from mpdoctor.finding import Finding, Severity
-from mpdoctor.knowledge.api_names import POLICY, kind_of_class
+from mpdoctor.knowledge.api_names import POLICY, is_layer_class
 from mpdoctor.knowledge.policy_names import is_policy_name, meant_by
 from mpdoctor.program.command_line import is_from_command_line
 from mpdoctor.program.dtypes.tensor_dtypes import dtype_named
@@ -112,7 +112,7 @@ def _asks_for(call: Call, argument: str) -> bool:
 def _dtypes_of_own_layers(facts: SourceFacts) -> Iterator[tuple[Call, Value]]:
     """The calls that make layers of the program's own, with each `dtype` that reaches Keras."""
     for own in facts.classes:
-        if own.kind in ("layer", "model"):
+        if own.is_layer:
             for call in facts.makings_of(own):
                 is_its_own = class_of(call) is own and not call.context.guarded
                 choices = options(call.keyword("dtype") if is_its_own else None)
@@ -152,7 +152,7 @@ def _is_asked_about(facts: SourceFacts, call: Call, named: Value | None, given: 
 
 
 def _makes_a_layer(api: Api) -> bool:
-    return api.name.startswith("keras.") and kind_of_class(api.name) in ("layer", "model")
+    return api.name.startswith("keras.") and is_layer_class(api.name)
 
 
 def _policy_given(facts: SourceFacts, call: Call) -> Value | None:

@@ -42,7 +42,7 @@ from mpdoctor.facts.half_dtypes import HALF
 from mpdoctor.facts.layer import LayerFacts
 from mpdoctor.facts.model import ModelFacts
 from mpdoctor.finding import Finding, Fix, Severity
-from mpdoctor.knowledge.api_names import ADDING_WEIGHTS, POLICY, kind_of_class, public_name
+from mpdoctor.knowledge.api_names import ADDING_WEIGHTS, POLICY, is_layer_class, public_name
 from mpdoctor.knowledge.layer_kinds import WEIGHTLESS
 from mpdoctor.program.dtypes.array_dtypes import is_array
 from mpdoctor.program.dtypes.dtype_names import GLOBAL_POLICY as NAMING_POLICY
@@ -228,8 +228,8 @@ def _layer_with_weights(call: Call, asked: set[ClassFacts] | None = None) -> str
     """The class of the layer or model with weights that a call makes; None for any other call."""
     own = class_of(call)
     if own is not None:
-        return own.name if own.kind in ("layer", "model") and _makes_weights(own, asked) else None
-    if not isinstance(call.callee, Api) or kind_of_class(call.callee.name) not in ("layer", "model"):
+        return own.name if own.is_layer and _makes_weights(own, asked) else None
+    if not isinstance(call.callee, Api) or not is_layer_class(call.callee.name):
         return None
     name = public_name(call.callee.name).rpartition(".")[2]
     return None if name in WEIGHTLESS else name

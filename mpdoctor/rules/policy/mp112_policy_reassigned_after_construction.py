@@ -119,7 +119,7 @@ def _kind(value: Value) -> str | None:
         return "layer" if all(is_model(option) for option in options(of.of)) else None
     own = class_of(value)
     if isinstance(value, Instance) and own is not None:
-        return own.kind if own.kind in ("layer", "model") else None
+        return own.kind if own.is_layer else None
     return "layer" if layer_name(value) is not None else None
 
 

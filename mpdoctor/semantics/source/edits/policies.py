@@ -9,7 +9,7 @@ from functools import lru_cache
 from mpdoctor.facts.half_dtypes import HALF_POLICIES
 from mpdoctor.facts.location import Location
 from mpdoctor.finding import Edit
-from mpdoctor.knowledge.api_names import kind_of_class
+from mpdoctor.knowledge.api_names import is_layer_class
 from mpdoctor.program.events import Call, Event
 from mpdoctor.program.policy_settings import SET_FLOATX
 from mpdoctor.program.source_facts import SourceFacts
@@ -166,7 +166,7 @@ def _bound(statement: ast.stmt) -> set[str]:
 def _makes_layers_while_imported(facts: SourceFacts) -> bool:
     return any(
         isinstance(call.callee, Api)
-        and kind_of_class(call.callee.name) in ("layer", "model")
+        and is_layer_class(call.callee.name)
         and call.location.path != facts.path
         and call.context.reached
         and not call.context.callers

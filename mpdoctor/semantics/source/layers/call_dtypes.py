@@ -80,7 +80,7 @@ def computes_in_half(facts: SourceFacts, value: Value, context: Context, only: s
     policies = [
         policy
         for owner in owners.values()
-        if owner is not None and owner.kind in ("layer", "model")
+        if owner is not None and owner.is_layer
         for policy in policies_of_instances(facts, owner)
     ]
     dtypes = {SIXTEEN_BITS[policy] for policy in policies if policy in SIXTEEN_BITS}
@@ -100,7 +100,7 @@ def layer_whose_policy_it_is(given: Value | None) -> ClassFacts | None:
     if not isinstance(given, Attribute) or given.name not in ("dtype_policy", "_dtype_policy"):
         return None
     outer = class_of(given.of)
-    return outer if outer is not None and outer.kind in ("layer", "model") else None
+    return outer if outer is not None and outer.is_layer else None
 
 
 def runs_in_call(context: Context) -> bool:
@@ -111,7 +111,7 @@ def runs_in_call(context: Context) -> bool:
         return False
     if owner is None or owner.kind is None:  # a function beside the layers, or a method that they inherit
         return bool(context.callers)
-    return owner.kind in ("layer", "model") and function.name not in NOT_CALLED
+    return owner.is_layer and function.name not in NOT_CALLED
 
 
 def runs_in_layer(facts: SourceFacts, context: Context) -> bool:
@@ -120,7 +120,7 @@ def runs_in_layer(facts: SourceFacts, context: Context) -> bool:
     if runs_in_call(context) or any(id(context.function) == function for function, _ in lambda_layers(facts)):
         return True
     return any(
-        outer.owner is not None and outer.owner.kind in ("layer", "model") and outer.name not in NOT_CALLED
+        outer.owner is not None and outer.owner.is_layer and outer.name not in NOT_CALLED
         for outer in surrounding(facts, context.function)
     )
 

@@ -49,7 +49,7 @@ class LayerDtypes:
         if not named and self.facts.assume_mixed:
             return "float16"
         owner = layer.context.owner
-        if not named and UNSURE in policies and owner is not None and owner.kind in ("layer", "model"):
+        if not named and UNSURE in policies and owner is not None and owner.is_layer:
             return sixteen_bits_of(self.policies_of(owner))
         return dtype_under(policies)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import cache, lru_cache
 
 from mpdoctor.facts.half_dtypes import HALF_POLICIES
-from mpdoctor.knowledge.api_names import ADDING_WEIGHTS, FITTING, is_network, kind_of_class, public_name
+from mpdoctor.knowledge.api_names import ADDING_WEIGHTS, FITTING, is_layer_class, is_network, public_name
 from mpdoctor.knowledge.layer_kinds import NORMALIZATION, PREPROCESSING, TEXT, WEIGHTLESS
 from mpdoctor.program.dtypes.tensor_dtypes import policies_named
 from mpdoctor.program.events import Call, Operation
@@ -56,14 +56,14 @@ def layer_name(value: Value) -> str | None:
     if isinstance(value.callee, Api):
         return _name_of_library_layer(value.callee.name)
     own = class_of(value)
-    return own.name if own is not None and own.kind in ("layer", "model") else None
+    return own.name if own is not None and own.is_layer else None
 
 
 @cache
 def _name_of_library_layer(name: str) -> str | None:
     name = public_name(name)
     last = name.rpartition(".")[2]
-    is_layer = is_network(name) or kind_of_class(name) in ("layer", "model") or name == "tensorflow_hub.KerasLayer"
+    is_layer = is_network(name) or is_layer_class(name) or name == "tensorflow_hub.KerasLayer"
     return last if is_layer and last != "Input" else None
 
 

@@ -176,7 +176,7 @@ def _last_of_own_class(facts: SourceFacts, model: Call, calls: Iterable[Call]) -
 
     `calls`: among which its own are; of a model that is trained Keras makes them."""
     own = class_of(model)
-    call = own.find_method("call") if own is not None and own.kind in ("layer", "model") else None
+    call = own.find_method("call") if own is not None and own.is_layer else None
     if own is None or call is None:
         return []
     others = [_place_inside(other) for other in facts.makings_of(own) if other is not model]

@@ -95,5 +95,5 @@ def _is_one_of_weights(value: Value, depth: int) -> bool:
 def _is_layer(value: Value) -> bool:
     own = class_of(value)
     if own is not None:
-        return own.kind in ("layer", "model")
+        return own.is_layer
     return isinstance(value, Call) and isinstance(value.callee, Api) and value.callee.name.startswith("keras.layers.")

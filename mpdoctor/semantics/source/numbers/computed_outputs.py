@@ -62,7 +62,7 @@ def _calls_giving(model: Call, part: Call) -> list[Call]:
 
 def _returned(facts: SourceFacts, part: Call) -> Iterator[tuple[Value, Context]]:
     own = class_of(part)
-    call = own.find_method("call") if own is not None and own.kind in ("layer", "model") else None
+    call = own.find_method("call") if own is not None and own.is_layer else None
     for event in facts.returns_of(call) if call is not None else ():
         yield from ((tensor, event.context) for tensor in leaves(event.value))
 

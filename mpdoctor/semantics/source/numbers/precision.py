@@ -88,7 +88,7 @@ class Precision:
     def _is_in_call(self, function: FunctionFacts | None) -> bool:
         """Whether it is `call()` of a layer or model, or a function that stands in it and runs with it."""
         return any(
-            outer.name == "call" and outer.owner is not None and outer.owner.kind in ("layer", "model")
+            outer.name == "call" and outer.owner is not None and outer.owner.is_layer
             for outer in surrounding(self.facts, function)
         )
 
@@ -131,7 +131,7 @@ class Precision:
         return _agreed(self._of_output(layer) for layer in placed or named)
 
     def _of_own_class(self, own: ClassFacts) -> str | None:
-        call = own.find_method("call") if own.kind in ("layer", "model") else None
+        call = own.find_method("call") if own.is_layer else None
         if self._nested > MOST_NESTED:
             return None
         if call is None:
@@ -268,7 +268,7 @@ class Precision:
         if owner is None:
             layer = value.callee if isinstance(value, Call) else None
             return self.of_layer(layer) if isinstance(layer, Call) and dtype == AUTOCAST else None
-        if owner.kind not in ("layer", "model"):
+        if not owner.is_layer:
             return "float32" if isinstance(value, Call) else None  # a metric's own variables
         policies = self._layers.policies_of(owner)
         if dtype == VARIABLE or (isinstance(value, Call) and not in_call):
