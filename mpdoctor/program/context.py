@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import field, fields
 from operator import attrgetter
-from typing import Any
+from typing import Any, Iterator
 
 from mpdoctor.facts.frozen import dataclass
 from mpdoctor.facts.location import Location
 from mpdoctor.program.user_definitions import ClassFacts, FunctionFacts
-from mpdoctor.program.values import Known, Unknown, Value
+from mpdoctor.program.values import Known, Unknown, Value, walk
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,6 +84,10 @@ class Context:
     @property
     def asks_what_exists(self) -> bool:
         return self.guarded and not self.only_unwrapped
+
+    def asked(self) -> Iterator[Value]:
+        """Everything that the tests of the `if`s around it are made of."""
+        return (value for branch in self.branches for value in walk(branch.test))
 
     def still_inside(self, later: Context) -> Context:
         """The context behind a part of the program that entered a context manager by a call and did not leave it."""

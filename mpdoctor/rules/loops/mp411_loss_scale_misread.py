@@ -136,8 +136,7 @@ def _called_by_another_name(facts: SourceFacts) -> Iterator[Finding]:
 
 
 def _asks_first(call: Call) -> bool:
-    tests = (value for branch in call.context.branches for value in walk(branch.test))
-    return any(isinstance(test, Call) and is_api(test.callee, "builtins.callable") for test in tests)
+    return any(isinstance(test, Call) and is_api(test.callee, "builtins.callable") for test in call.context.asked())
 
 
 def _without_parentheses(facts: SourceFacts, call: Call) -> Fix | None:

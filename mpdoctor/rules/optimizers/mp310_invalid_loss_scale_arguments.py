@@ -42,7 +42,7 @@ from mpdoctor.program.command_line import without_command_line
 from mpdoctor.program.events import Call
 from mpdoctor.program.policy_settings import library_of
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Api, Value, walk
+from mpdoctor.program.values import Api, Value
 from mpdoctor.semantics.source.edits.expressions import (
     argument_text,
     holds,
@@ -92,7 +92,7 @@ def _is_asked_about(call: Call) -> bool:
 def _without_command_line(call: Call) -> Call:
     """The call with the defaults of command-line arguments filled in, except arguments that an `if` around it tests: 0
     may mean "no scale"."""
-    asked = {id(value) for branch in call.context.branches for value in walk(branch.test)}
+    asked = set(map(id, call.context.asked()))
     keywords = tuple((name, _default_of(value, asked)) for name, value in call.keywords)
     args = tuple(_default_of(value, asked) for value in call.args)
     return Call(call.location, call.callee, args, keywords, call.context, call.order, call.open)

@@ -44,7 +44,7 @@ from mpdoctor.program.instances import class_of
 from mpdoctor.program.policy_settings import SET_FLOATX
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import ClassFacts
-from mpdoctor.program.values import Api, Attribute, Collection, Item, Value, known, options, walk
+from mpdoctor.program.values import Api, Attribute, Collection, Item, Value, known, options
 from mpdoctor.semantics.source.edits.expressions import literal_replaced, replaced, safe_fix
 from mpdoctor.semantics.source.programs.asked_settings import asked_about, is_own_name
 from mpdoctor.semantics.source.programs.branches import is_ruled_out
@@ -105,8 +105,8 @@ def _behind_an_option(call: Call, named: Value | None) -> Iterator[Value]:
 
 
 def _asks_for(call: Call, argument: str) -> bool:
-    asked = (value for branch in call.context.branches for value in walk(branch.test))
-    return any(isinstance(value, (Api, Attribute)) and value.name == argument for value in asked)
+    """Whether an `if` around the call asks for this argument of the command line, `args.precision`."""
+    return any(isinstance(value, (Api, Attribute)) and value.name == argument for value in call.context.asked())
 
 
 def _dtypes_of_own_layers(facts: SourceFacts) -> Iterator[tuple[Call, Value]]:
@@ -145,7 +145,7 @@ def _calls_that_name(facts: SourceFacts) -> Iterator[tuple[Call, Value | None]]:
 def _is_asked_about(facts: SourceFacts, call: Call, named: Value | None, given: Value) -> bool:
     """Whether an `if` around the call tests this same value: the default of a flag may mean "no policy"; or the program
     asks about it elsewhere, and it is a name of its own."""
-    if any(value is given for branch in call.context.branches for value in walk(branch.test)):
+    if any(value is given for value in call.context.asked()):
         return True
     name = known(given)
     return isinstance(name, str) and (id(given) in asked_about(facts) or is_own_name(facts, named, name))
