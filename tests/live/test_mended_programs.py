@@ -10,17 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 from checking import ROOT, check, needs_keras
-from referencing import Registry, Resource
+from own_schemas import assert_fits
+from written_edits import edit_from_json
 
-import mpdoctor
-from mpdoctor.facts.location import Location
-from mpdoctor.finding import Edit
 from mpdoctor.fixes.texts import edited
 
-SCHEMAS = Path(mpdoctor.__file__).parent / "reporters" / "json" / "schema"
 PATIENCE = 900
 
 
@@ -122,7 +118,7 @@ def test_a_sick_script_is_mended_by_what_it_needs(sick: Sick, tmp_path: Path) ->
     )
     report = done.report
     assert (done.exit_code, report["mended"]) == (0, True), done
-    assert_fits_schema(report)
+    assert_fits(report, "mended-1.json")
     assert tuple(done.titles()) == sick.titles
     text = script.read_text()
     assert_patch_makes(report["patch"], source, text, tmp_path)
@@ -135,18 +131,6 @@ def test_a_sick_script_is_mended_by_what_it_needs(sick: Sick, tmp_path: Path) ->
         others = [edit_from_json(edit) for title, edits in groups.items() if title != left_out for edit in edits]
         script.write_text(edited(source.decode(), others))
         assert check("train.py", "--budget", "200", directory=tmp_path, keras=sick.keras).exit_code == 1, left_out
-
-
-def assert_fits_schema(report: dict[str, Any]) -> None:
-    schemas = {name: json.loads((SCHEMAS / name).read_text()) for name in ("mended-1.json", "diagnosis-1.json")}
-    known = [(name, Resource.from_contents(schema)) for name, schema in schemas.items()]
-    registry = Registry().with_resources(known)
-    jsonschema.Draft202012Validator(schemas["mended-1.json"], registry=registry).validate(report)
-
-
-def edit_from_json(edit: dict[str, Any]) -> Edit:
-    start, end = edit["start"], edit["end"]
-    return Edit(Location(edit["path"], start["line"], start["column"], end["line"], end["column"]), edit["text"])
 
 
 def assert_patch_makes(patch: str, before: bytes, after: str, folder: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import re
 import subprocess
@@ -14,14 +13,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from .verdicts import history_from_record, verdict_of
+from .verdicts import history_from_record, number_from_json, verdict_of
 from .writing import Script
 
 ROOT = Path(__file__).parents[2]
 INSTRUMENTED = Path(__file__).parent / "instrumented.py"
 PATIENCE = 400
 LOUD = ("error", "warning")
-NUMBERS = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 
 
 @dataclass(frozen=True)
@@ -205,7 +203,7 @@ def difference_of_steps(record: dict[str, Any], probe: dict[str, Any]) -> str:
     row, skipped = record["optimizers"][0], set(probe["skipped_steps"])
     scales = probe["loss_scale"]
     for step in range(min(len(row["finite"]), probe["steps"], len(scales))):
-        ours, theirs = _number(scales[step]), _number(row["scale"][step])
+        ours, theirs = number_from_json(scales[step]), number_from_json(row["scale"][step])
         if ours != theirs and not (ours is not None and theirs is not None and _almost(ours, theirs)):
             return f"step {step + 1}: the loss scale is {ours}, in plain Keras {theirs}"
         if (step in skipped) != (row["dynamic"] and not row["finite"][step]):
@@ -215,10 +213,6 @@ def difference_of_steps(record: dict[str, Any], probe: dict[str, Any]) -> str:
 
 def _almost(one: float, other: float) -> bool:
     return abs(one - other) <= 1e-6 * abs(other)
-
-
-def _number(value: float | str | None) -> float | None:
-    return NUMBERS[value] if isinstance(value, str) else value
 
 
 def run_and_write(scripts: Iterable[Script], folder: Path, results: Path) -> Iterator[Outcome]:

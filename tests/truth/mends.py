@@ -16,8 +16,9 @@ from written_edits import edit_from_json
 
 from mpdoctor.fixes.texts import edited
 
-from .comparing import NUMBERS, ROOT, PlainKeras
+from .comparing import ROOT, PlainKeras
 from .generator import Script
+from .verdicts import number_from_json
 
 STEPS = 50
 PATIENCE = 1800
@@ -126,7 +127,7 @@ def trains(record: dict[str, Any]) -> bool:
     if not record["optimizers"]:
         return not any(isinstance(value, str) for value in record.get("loss", ()))
     row = record["optimizers"][0]
-    losses = [NUMBERS[loss] if isinstance(loss, str) else loss for loss in row["loss"][:STEPS]]
+    losses = [number_from_json(loss) for loss in row["loss"][:STEPS]]
     lost = [step for step, finite in enumerate(row["finite"][:STEPS]) if row["dynamic"] and not finite]
     return all(map(math.isfinite, losses)) and not any(step >= len(losses) - 10 for step in lost)
 

@@ -13,8 +13,10 @@ from typing import Any
 
 from remedy_edits import edited
 
-from .comparing import NUMBERS, PlainKeras, report_of
+from .comparing import PlainKeras, report_of
 from .generator import Script
+from .table import share_of
+from .verdicts import number_from_json
 
 STEPS = 50
 FLOAT32 = "float32-layers"
@@ -89,7 +91,7 @@ def _made(script: Script, plain: PlainKeras) -> Made:
         return replace(known, heals=False)
     row = record["optimizers"][0]
     skipped = [step for step, finite in enumerate(row["finite"][:STEPS]) if row["dynamic"] and not finite]
-    losses = [NUMBERS[loss] if isinstance(loss, str) else loss for loss in row["loss"][:STEPS]]
+    losses = [number_from_json(loss) for loss in row["loss"][:STEPS]]
     same = None if "steps" not in second else second["skipped_steps"] == [s for s in skipped if s < second["steps"]]
     return replace(known, heals=all(map(math.isfinite, losses)), same=same, skipped=len(skipped))
 
@@ -110,12 +112,6 @@ def told(results: list[Made]) -> str:
             f"{count} {verdict}"
             for verdict, count in Counter(result.again for result in of_kind if result.again).items()
         )
-        lines.append(
-            f"| {tried} | {len(of_kind)} | {_of(of_kind, 'heals')} | {_of(of_kind, 'same')} | {again or '–'} |"
-        )
+        healed, same = (share_of(of_kind, claim) for claim in ("heals", "same"))
+        lines.append(f"| {tried} | {len(of_kind)} | {healed} | {same} | {again or '–'} |")
     return "\n".join(lines)
-
-
-def _of(results: list[Made], field: str) -> str:
-    values = [getattr(result, field) for result in results if getattr(result, field) is not None]
-    return f"{sum(values)} of {len(values)}" if values else "–"

@@ -97,12 +97,15 @@ def _diseases_table(outcomes: list[Outcome]) -> str:
     lines = ["| Scripts | Runs | Steps equal | Verdict | Culprit | Cause |", "|---|---|---|---|---|---|"]
     for disease in sorted({o.disease for o in outcomes}, key=lambda name: (name != "healthy", name)):
         of_disease = [o for o in outcomes if o.disease == disease]
-        cells = [_cell(of_disease, claim) for claim in ("steps_equal", "verdict_equal", "culprit_right", "cause_right")]
+        cells = [
+            share_of(of_disease, claim) for claim in ("steps_equal", "verdict_equal", "culprit_right", "cause_right")
+        ]
         lines.append(f"| {disease} | {len(of_disease)} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
-def _cell(outcomes: list[Outcome], claim: str) -> str:
+def share_of(outcomes: Iterable[object], claim: str) -> str:
+    """How many of those that were judged by this claim fulfil it: "3 of 4"; "–" where none was."""
     judged = [getattr(o, claim) for o in outcomes if getattr(o, claim) is not None]
     return f"{sum(judged)} of {len(judged)}" if judged else "–"
 

@@ -92,7 +92,7 @@ def history_from_record(keras: str, record: dict[str, Any], steps: int, unfit: b
         return History(keras, (), (), (), False, True, False, None, record["raised"] is not None)
     row = record["optimizers"][0]
     seen = len(row["finite"])
-    losses = tuple(_number(loss) for loss in row["loss"][:steps])
+    losses = tuple(number_from_json(loss) for loss in row["loss"][:steps])
     skipped = tuple(row["dynamic"] and not finite for finite in row["finite"][:steps])
     ends = steps >= seen
     failing = [loss for loss, skip in zip(losses, skipped, strict=True) if skip]
@@ -100,7 +100,7 @@ def history_from_record(keras: str, record: dict[str, Any], steps: int, unfit: b
     known_unfit = any(loss is not None and not math.isfinite(loss) for loss in failing)
     return History(
         keras,
-        tuple(_number(scale) for scale in row["scale"][:steps]),
+        tuple(number_from_json(scale) for scale in row["scale"][:steps]),
         skipped,
         losses,
         row["last_moved"] if ends else row["moved"][steps],
@@ -113,7 +113,8 @@ def history_from_record(keras: str, record: dict[str, Any], steps: int, unfit: b
     )
 
 
-def _number(value: float | str | None) -> float | None:
+def number_from_json(value: float | str | None) -> float | None:
+    """The number that a record holds; JSON has none for nan and inf."""
     return NUMBERS[value] if isinstance(value, str) else value
 
 

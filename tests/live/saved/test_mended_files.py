@@ -10,10 +10,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 from checking import ROOT, check, needs_keras
-from referencing import Registry, Resource
+from own_schemas import assert_fits
 
 from mpdoctor.examiner.saved.archives import SavedFile, saved_file_from_path
 from mpdoctor.mending.saved.saved_copies import write_copy
@@ -21,7 +20,6 @@ from mpdoctor.mending.saved.saved_policies import converted, layers_in, with_pol
 
 pytestmark = pytest.mark.slow
 MODELS = ROOT / "tests" / "support" / "converted_models.py"
-SCHEMAS = ROOT / "mpdoctor" / "reporters" / "json" / "schema"
 ROUNDING = {"mixed_float16": 5e-3, "mixed_bfloat16": 5e-2, "float32": 5e-3}  # of the largest output
 
 
@@ -114,12 +112,7 @@ def test_a_sick_file_is_mended(tmp_path: Path, keras: str, name: str, policy: st
     new = f"new{Path(name).suffix}"
     given = (name, "--output", new, "--output-format", "json", *(("--policy", policy) if policy else ()))
     report = json.loads(told_of(run(keras, "-m", "mpdoctor", "mend", *given, folder=tmp_path)))
-    registry: Registry[Any] = Registry().with_resource(
-        "diagnosis-1.json", Resource.from_contents(json.loads((SCHEMAS / "diagnosis-1.json").read_text()))
-    )
-    jsonschema.Draft202012Validator(
-        json.loads((SCHEMAS / "mended-file-1.json").read_text()), registry=registry
-    ).validate(report)
+    assert_fits(report, "mended-file-1.json")
     assert report["mended"] and report["output"] == new
     if not policy:
         assert {path for path in report["healing"] if "layer_norm" not in path} == healing, report["healing"]

@@ -7,6 +7,8 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+from protocol_buffers import varint
+
 from hostile_files import KERAS2, attack
 from hostile_files.bases import ASSET
 from hostile_files.sites import Site
@@ -107,13 +109,6 @@ other("innocent-metadata-beside", metadata_beside, live="2.4")
 
 
 # --- damage -----------------------------------------------------------------------------------------------------------
-def varint(number: int) -> bytes:
-    made = b""
-    while number > 127:
-        made, number = made + bytes([number & 127 | 128]), number >> 7
-    return made + bytes([number])
-
-
 def field(number: int, value: bytes) -> bytes:
     """One field of a protocol buffer."""
     return varint(number << 3 | 2) + varint(len(value)) + value

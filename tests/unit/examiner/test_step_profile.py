@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from protocol_buffers import varint
 
 from mpdoctor.examiner.capture.layer_hooks import LayerHooks
 from mpdoctor.examiner.probe.timed.layer_scopes import LayerScopes
@@ -15,13 +16,6 @@ from mpdoctor.examiner.probe.timed.step_profile import NotProfiled, _events, pro
 from mpdoctor.facts.examination import LayerTime
 
 SCOPES = LayerScopes()  # of no layer
-
-
-def varint(number: int) -> bytes:
-    text = b""
-    while number > 127:
-        text, number = text + bytes([number & 127 | 128]), number >> 7
-    return text + bytes([number])
 
 
 def part(field: int, value: int | bytes) -> bytes:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from pathlib import Path
 
 import pytest
+from own_schemas import assert_fits
 from samples import diagnosis, good_steps, model, training
 
 from mpdoctor.facts.divergence import DivergenceFacts, TriedLayer
@@ -28,7 +28,6 @@ from mpdoctor.reporters.text.style import Style
 
 pytestmark = pytest.mark.fast
 STYLE = Style(blocks=False)
-SCHEMA = json.loads((Path(json_reporter.__file__).parent / "schema" / "diagnosis-1.json").read_text(encoding="utf-8"))
 
 
 def variable(path: str, cosine: float | None, norm: float = 0.5, flushed: float = 0.0) -> VariableFidelity:
@@ -96,7 +95,7 @@ def test_it_is_written_and_read_back(name: str) -> None:
     written = json_reporter.render(diagnosis(models=(("train.py", model()),), probes=(probe(reference),)))
     (told,) = json.loads(written)["probes"]
     assert (told["reference"] or {"fidelity": None})["fidelity"] == (None if reference is None else reference.fidelity)
-    pytest.importorskip("jsonschema").validate(json.loads(written), SCHEMA)
+    assert_fits(json.loads(written))
     (read,) = diagnosis_from_json(written).probes
     assert read.training.reference == reference
     for render in (terminal.render, markdown.render, html.render):
@@ -114,7 +113,7 @@ def test_the_loss_in_float32_stands_beside_that_of_each_step(
 ) -> None:
     examined = probe(ReferenceFacts("float16", (GOOD,), divergence=divergence))
     written = json.loads(json_reporter.render(diagnosis(models=(("train.py", model()),), probes=(examined,))))
-    pytest.importorskip("jsonschema").validate(written, SCHEMA)
+    assert_fits(written)
     (read,) = written["probes"]
     found = read["float32_loss"]
     assert (found and found[:4]) == told

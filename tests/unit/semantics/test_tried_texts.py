@@ -5,11 +5,11 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-from pathlib import Path
 from typing import Any
 
 import pytest
 import samples
+from own_schemas import assert_fits
 from test_training_rules import broken, culprit, in_loss, on_the_way_back, said
 
 from mpdoctor.facts.location import Location
@@ -22,7 +22,6 @@ from mpdoctor.semantics.live.prediction_verdict import probe_from_facts
 
 pytestmark = pytest.mark.fast
 
-SCHEMA = json.loads((Path(json_reporter.__file__).parent / "schema" / "diagnosis-1.json").read_text(encoding="utf-8"))
 LAYERS = ("boost", "mix", "norm", "add", "c", "d", "e", "f")
 IN_TWO = RemedyFacts(
     "float32-layers",
@@ -237,7 +236,7 @@ def test_a_second_training_is_written_and_read_back(second: SecondTrainingFacts 
     probe = probe_from_facts(samples.training(samples.good_steps(), second=second))
     told = samples.diagnosis(models=(("train.py", samples.model()),), probes=(probe,))
     text = json_reporter.render(told)
-    pytest.importorskip("jsonschema").validate(json.loads(text), SCHEMA)
+    assert_fits(json.loads(text))
     (read,) = diagnosis_from_json(text).probes
     assert read.second == probe.second
     assert read.training.second == second
