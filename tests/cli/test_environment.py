@@ -72,11 +72,18 @@ def test_which_keras_tf_keras_is_and_why(
     assert because in keras.because
 
 
-def test_a_keras_that_is_missing_is_none() -> None:
-    assert keras_of_tensorflow("2.21.0", {"keras": "3.15.1"}, {"TF_USE_LEGACY_KERAS": "1"}) is None
-    assert keras_of_tensorflow("2.15.1", {"keras": "2.15.0"}, {"TF_USE_LEGACY_KERAS": "1"}) is None  # measured
-    assert keras_of_tensorflow("2.21.0", {}, {}) is None
-    assert keras_of_tensorflow("", {"keras": "3.15.1"}, {}) is None
+@pytest.mark.parametrize(
+    ("tensorflow", "packages", "legacy"),
+    [
+        ("2.21.0", {"keras": "3.15.1"}, "1"),
+        ("2.15.1", {"keras": "2.15.0"}, "1"),  # measured
+        ("2.21.0", {}, ""),
+        ("", {"keras": "3.15.1"}, ""),
+    ],
+)
+def test_a_keras_that_is_missing_is_none(tensorflow: str, packages: dict[str, str], legacy: str) -> None:
+    variables = {"TF_USE_LEGACY_KERAS": legacy} if legacy else {}
+    assert keras_of_tensorflow(tensorflow, packages, variables) is None
 
 
 def test_each_device_has_its_lines() -> None:

@@ -137,26 +137,41 @@ def test_no_such_keras(text: str) -> None:
         keras_from_text(text)
 
 
-def test_select_and_ignore() -> None:
-    def chosen(select: tuple[str, ...] = (), ignore: tuple[str, ...] = ()) -> bool:
-        return Settings((), select=select, ignore=ignore).chooses("MP302", "attribute-shadowed-by-wrapper")
+@pytest.mark.parametrize(
+    ("select", "ignore", "is_chosen"),
+    [
+        ((), (), True),
+        (("MP3",), (), True),
+        (("mp302",), (), True),
+        (("attribute-shadowed-by-wrapper",), (), True),
+        (("MP4",), (), False),
+        (("MP301",), (), False),
+        (("attribute",), (), False),
+        ((), ("MP",), False),
+        (("MP302",), ("MP30",), False),
+        ((), ("MP301",), True),
+    ],
+)
+def test_select_and_ignore(select: tuple[str, ...], ignore: tuple[str, ...], is_chosen: bool) -> None:
+    settings = Settings((), select=select, ignore=ignore)
+    assert settings.chooses("MP302", "attribute-shadowed-by-wrapper") is is_chosen
 
-    assert chosen()
-    assert chosen(("MP3",)) and chosen(("mp302",)) and chosen(("attribute-shadowed-by-wrapper",))
-    assert not chosen(("MP4",)) and not chosen(("MP301",)) and not chosen(("attribute",))
-    assert not chosen((), ("MP",)) and not chosen(("MP302",), ("MP30",)) and chosen((), ("MP301",))
 
-
-def test_excerpts(tmp_path: Path) -> None:
-    path = tmp_path / "train.py"
-    path.write_bytes(b"one\r\ntwo\x0c still two\r\nthree\r\n")
-    assert excerpt_from_location(Location(str(path), 1)) == Excerpt(1, ("one", "two\x0c still two"))
-    assert excerpt_from_location(Location(str(path), 2, 1, 2, 3)) == Excerpt(1, ("one", "two\x0c still two", "three"))
-    assert excerpt_from_location(Location(str(path), 3)) == Excerpt(2, ("two\x0c still two", "three"))
-    assert excerpt_from_location(Location(str(path), 4)) is None
-    assert excerpt_from_location(Location(str(path), 0)) is None
-    assert excerpt_from_location(Location(str(tmp_path / "gone.py"), 1)) is None
-    assert excerpt_from_location(Location(str(tmp_path), 1)) is None
+@pytest.mark.parametrize(
+    ("name", "place", "excerpt"),
+    [
+        ("train.py", (1,), Excerpt(1, ("one", "two\x0c still two"))),
+        ("train.py", (2, 1, 2, 3), Excerpt(1, ("one", "two\x0c still two", "three"))),
+        ("train.py", (3,), Excerpt(2, ("two\x0c still two", "three"))),
+        ("train.py", (4,), None),
+        ("train.py", (0,), None),
+        ("gone.py", (1,), None),
+        ("", (1,), None),
+    ],
+)
+def test_excerpts(tmp_path: Path, name: str, place: tuple[int, ...], excerpt: Excerpt | None) -> None:
+    (tmp_path / "train.py").write_bytes(b"one\r\ntwo\x0c still two\r\nthree\r\n")
+    assert excerpt_from_location(Location(str(tmp_path / name), *place)) == excerpt
 
 
 def test_excerpts_of_odd_files(tmp_path: Path) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import importlib.util
+import math
 from pathlib import Path
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -32,8 +34,8 @@ def test_the_extremes_are_those_that_the_scale_had(growth_interval: int, every: 
             before, scales, halvings = state.scale, [state.scale], 0
 
 
-def test_of_a_scale_that_was_lost_nothing_is_inferred() -> None:
-    assert between_readings.extremes(1.0, 0.0, 3) == (0.0, 1.0)
-    assert between_readings.extremes(float("inf"), 1.0, 3) == (1.0, float("inf"))
-    assert between_readings.extremes(4.0, 4.0, None) == (4.0, 4.0)
-    assert between_readings.extremes(4.0, 4.0, 10**6) == (4.0, 4.0)
+@pytest.mark.parametrize(
+    ("before", "after", "halvings"), [(1.0, 0.0, 3), (math.inf, 1.0, 3), (4.0, 4.0, None), (4.0, 4.0, 10**6)]
+)
+def test_of_a_scale_that_was_lost_nothing_is_inferred(before: float, after: float, halvings: int | None) -> None:
+    assert between_readings.extremes(before, after, halvings) == (min(before, after), max(before, after))

@@ -235,11 +235,17 @@ def test_names_that_are_none_of_keras_own(configuration: Any, names: list[str]) 
 
 
 @pytest.mark.parametrize("kind", ["StringLookup", "IntegerLookup", "TextVectorization"])
-def test_a_vocabulary_is_in_the_file_or_it_is_a_path(kind: str) -> None:
-    assert told(layer(kind, name="words", vocabulary=["a", "b"])) == []
-    assert told(layer(kind, name="words", vocabulary=None)) == []
-    assert told(layer(kind, name="words", vocabulary="/etc/passwd")) == ["`/etc/passwd` (vocabulary of words)"]
-    assert told(layer(kind, vocabulary="words.txt")) == ["`words.txt` (vocabulary of a layer)"]
+@pytest.mark.parametrize(
+    ("settings", "paths"),
+    [
+        ({"name": "words", "vocabulary": ["a", "b"]}, []),
+        ({"name": "words", "vocabulary": None}, []),
+        ({"name": "words", "vocabulary": "/etc/passwd"}, ["`/etc/passwd` (vocabulary of words)"]),
+        ({"vocabulary": "words.txt"}, ["`words.txt` (vocabulary of a layer)"]),
+    ],
+)
+def test_a_vocabulary_is_in_the_file_or_it_is_a_path(kind: str, settings: dict[str, Any], paths: list[str]) -> None:
+    assert told(layer(kind, **settings)) == paths
 
 
 # --- the lists, against the Keras at hand ---------------------------------------------------------------------------
