@@ -79,17 +79,19 @@ from mpdoctor.semantics.source.numbers.epsilon_guards import (
     DIVISOR,
     INVERSE,
     LOG,
+    NORMALIZING,
+    OF_BACKEND,
     RECIPROCAL_ROOT,
     ROOT,
     ROOT_DIVISOR,
     Guard,
     User,
     guards,
+    is_by_squares,
     same_added_above,
     upper_bounds,
     without_guard,
 )
-from mpdoctor.semantics.source.numbers.normalizing_functions import NORMALIZING, OF_BACKEND, is_by_squares
 from mpdoctor.semantics.source.numbers.precision import precision_of
 from mpdoctor.semantics.wording import expression_at
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple, TypeGuard
 
+from mpdoctor.facts.half_dtypes import NO_RECIPROCAL, ROUNDED_TO_ZERO
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Item, Known, Value, known, options
@@ -30,6 +31,15 @@ _UPPER = {"minimum": (0, 1), "clip_by_value": (2,), "clip": (2,)}
 _NAMES = {1: ("clip_value_min", "min_value", "x_min"), 2: ("clip_value_max", "max_value", "x_max")}
 LEAST_OF_NOTE = 1e-4  # another constant from here on keeps the sum away from 0 by itself
 MOST_FACTORS = 3
+# Functions that divide by the size of their argument and add an epsilon to it themselves: the place, the name and the
+# default of that, and up to which it protects against nothing. The bound of `normalize` is for the norm: its reciprocal
+# must not be infinite.
+NORMALIZING = {
+    "l2_normalize": (2, "epsilon", 1e-12, ROUNDED_TO_ZERO),
+    "normalize": (3, "epsilon", 1e-7, NO_RECIPROCAL),
+    "batch_normalization": (5, "variance_epsilon", 1e-3, ROUNDED_TO_ZERO),
+}
+OF_BACKEND = "keras.backend.l2_normalize"
 User = Operation | Call
 
 
@@ -275,3 +285,9 @@ def _values_of(guarded: Value) -> tuple[Value, ...]:
     if isinstance(guarded, Operation):
         return guarded.operands
     return guarded.args if isinstance(guarded, Call) else ()
+
+
+def is_by_squares(call: Call, name: str) -> bool:
+    """Whether it divides by a root of squares, as `ops.normalize` does unless it is told another order."""
+    order = call.argument(2, "order") if name == "normalize" else None
+    return order is None or known(order) == 2
