@@ -85,10 +85,10 @@ from mpdoctor.semantics.source.optimizers.gradients import (
     until_gradients,
 )
 from mpdoctor.semantics.source.optimizers.hand_made_scales import never_divided
-from mpdoctor.semantics.source.optimizers.loop_guards import may_not_run
 from mpdoctor.semantics.source.optimizers.loss_scale_signs import is_scaled_by
 from mpdoctor.semantics.source.optimizers.scaling import FEWEST, applied_by_its_scaler
 from mpdoctor.semantics.source.optimizers.wrappers import starting_scale_in_words, wrapped
+from mpdoctor.semantics.source.programs.branches import may_not_run
 from mpdoctor.semantics.wording import receiver_text
 
 SEVERITY = Severity.ERROR

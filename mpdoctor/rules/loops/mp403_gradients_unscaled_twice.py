@@ -71,7 +71,6 @@ from mpdoctor.semantics.source.optimizers.gradients import (
     unscales,
     until_gradients,
 )
-from mpdoctor.semantics.source.optimizers.loop_guards import may_not_run
 from mpdoctor.semantics.source.optimizers.scaling import (
     FEWEST,
     applied_by_its_scaler,
@@ -84,6 +83,7 @@ from mpdoctor.semantics.source.optimizers.scaling import (
     with_mapped,
 )
 from mpdoctor.semantics.source.optimizers.wrappers import starting_scale_in_words
+from mpdoctor.semantics.source.programs.branches import may_not_run
 
 SEVERITY = Severity.ERROR
 FIXES = ("unsafe",)

@@ -73,7 +73,6 @@ from mpdoctor.semantics.source.optimizers.gradients import (
     unscales,
     until_gradients,
 )
-from mpdoctor.semantics.source.optimizers.loop_guards import may_not_run
 from mpdoctor.semantics.source.optimizers.scaling import (
     applied_by_its_scaler,
     holds_gradient,
@@ -81,6 +80,7 @@ from mpdoctor.semantics.source.optimizers.scaling import (
     with_mapped,
 )
 from mpdoctor.semantics.source.optimizers.wrappers import starting_scale_in_words, wrapped
+from mpdoctor.semantics.source.programs.branches import may_not_run
 from mpdoctor.semantics.wording import text_at
 
 SEVERITY = Severity.ERROR

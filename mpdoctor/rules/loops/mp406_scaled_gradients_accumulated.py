@@ -82,12 +82,12 @@ from mpdoctor.semantics.source.optimizers.gradients import (
     given_to,
     target,
 )
-from mpdoctor.semantics.source.optimizers.loop_guards import may_not_run
 from mpdoctor.semantics.source.optimizers.scaling import (
     applied_by_its_scaler,
     holds_gradient,
     scaling_calls,
 )
+from mpdoctor.semantics.source.programs.branches import may_not_run
 from mpdoctor.semantics.wording import receiver_text
 
 SEVERITY = Severity.WARNING

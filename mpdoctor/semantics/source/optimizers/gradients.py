@@ -28,10 +28,9 @@ from mpdoctor.program.values import (
     walk,
 )
 from mpdoctor.semantics.source.optimizers.attribute_access import same_object
-from mpdoctor.semantics.source.optimizers.loop_guards import may_not_run
 from mpdoctor.semantics.source.optimizers.loss_scale_signs import may_be_scaled
 from mpdoctor.semantics.source.optimizers.wrappers import wrapped
-from mpdoctor.semantics.source.programs.branches import exclude_each_other
+from mpdoctor.semantics.source.programs.branches import exclude_each_other, may_not_run
 
 VARIABLE = "tensorflow.Variable"
 UNSCALING = "get_unscaled_gradients"

@@ -21,10 +21,9 @@ from mpdoctor.semantics.source.optimizers.gradients import (
     unscales,
     until_gradients,
 )
-from mpdoctor.semantics.source.optimizers.loop_guards import may_not_run
 from mpdoctor.semantics.source.optimizers.loss_scale_signs import is_scaled_by, may_be_scaled_in
 from mpdoctor.semantics.source.optimizers.wrappers import wrapped, wrapper_calls
-from mpdoctor.semantics.source.programs.branches import exclude_each_other
+from mpdoctor.semantics.source.programs.branches import exclude_each_other, may_not_run
 
 USUAL_SCALE = (2.0**15,)
 FEWEST = 64  # a smaller number that gradients are divided by may be one of batches or replicas

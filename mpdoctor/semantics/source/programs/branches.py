@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from mpdoctor.program.context import Branch, Context
 from mpdoctor.program.events import Call, Operation
+from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Parameter
 from mpdoctor.program.values import MISSING, Attribute, Unknown, Value, known, options
 from mpdoctor.semantics.source.optimizers.attribute_access import same_object
@@ -142,3 +143,9 @@ def _depends_on_no_more(one: Context, other: Context) -> bool:
         )
         for branch in one.branches
     )
+
+
+def may_not_run(facts: SourceFacts, context: Context) -> bool:
+    """Whether a line is guarded by another question than `hasattr(optimizer, "get_scaled_loss")`: what Keras 2 does
+    behind that one, it does wherever it scales. Keras 3 never has that method."""
+    return context.guarded and (facts.keras.is_keras3 or not context.only_wrapped)
