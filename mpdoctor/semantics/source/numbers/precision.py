@@ -2,32 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache, partial
 from itertools import islice
 
 from mpdoctor.facts.half_dtypes import HALF
-from mpdoctor.knowledge.api_names import public_name
 from mpdoctor.program.context import Context
 from mpdoctor.program.dtypes.dtype_names import AUTOCAST, VARIABLE, is_policy_in_force
 from mpdoctor.program.dtypes.layer_results import may_be_weight
 from mpdoctor.program.dtypes.library_results import tensors_met
 from mpdoctor.program.dtypes.tensor_dtypes import dtypes_with
 from mpdoctor.program.events import Call, Operation
-from mpdoctor.program.instances import class_of, is_call_of
+from mpdoctor.program.instances import class_of
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.user_definitions import ClassFacts, Defined, FunctionFacts, Instance, Parameter
-from mpdoctor.program.values import Api, Attribute, Collection, Item, Known, Value, known, options, walk
+from mpdoctor.program.user_definitions import ClassFacts, FunctionFacts, Instance, Parameter
+from mpdoctor.program.values import Attribute, Item, Known, Value, options, walk
 from mpdoctor.semantics.source.layers.call_dtypes import lambda_layers
 from mpdoctor.semantics.source.layers.layer_dtypes import LayerDtypes, dtype_under, sixteen_bits_of
 from mpdoctor.semantics.source.layers.model_layers import layer_name
-from mpdoctor.semantics.source.layers.networks import networks_behind
-from mpdoctor.semantics.source.layers.output_layers import (
-    answers_in_compute_dtype,
-    is_functional,
-    layers_of_output,
-    output_layers,
-)
 from mpdoctor.semantics.source.layers.weight_values import is_kept_in_float32, weight_holder
 from mpdoctor.semantics.source.numbers.losses_and_metrics import (
     DATA,
@@ -36,9 +28,9 @@ from mpdoctor.semantics.source.numbers.losses_and_metrics import (
     loss_dtype,
     roles_from_facts,
 )
+from mpdoctor.semantics.source.numbers.model_dtypes import MOST_NESTED, ModelDtypes, agreed
 from mpdoctor.semantics.source.programs.running_functions import contexts_of_calls, runs_as_added_loss, surrounding
 
-MOST_NESTED = 8
 MOST_PARTS = 30  # of a value that are looked at
 ARITHMETIC = ("+", "-", "*", "/", "//", "**", "%", "@")
 
@@ -53,8 +45,9 @@ class Precision:
         self._forget()
         self._layers = LayerDtypes(facts)
         self.of_layer = self._layers.of_layer
-        self._models: dict[int, str | None] = {}
-        self._nested = 0
+        self._models = ModelDtypes(facts, self.of_layer, lambda value: self._in_call(value))
+        self.of_model, self.of_output = self._models.of_model, self._models.of_output
+        self.of_lambda_layer = self._models.of_lambda_layer
         self._lambdas = dict(lambda_layers(facts))
         self._in_calls: dict[Context, bool] = {}
         self._calls_at = contexts_of_calls(facts)
@@ -92,85 +85,6 @@ class Precision:
             for outer in surrounding(self.facts, function)
         )
 
-    def of_model(self, model: Value | None) -> str | None:
-        """The dtype of what a model (or a layer of the user's own) returns."""
-        return _agreed(self._of_one_model(option) for option in options(model))
-
-    def _of_one_model(self, model: Value) -> str | None:
-        own = class_of(model)
-        dtype = self._remembered(own, lambda: self._of_own_class(own)) if own is not None else None
-        if dtype is None and isinstance(model, Call):
-            dtype = self._remembered(model, lambda: self._of_last_layers(model) or self._of_features(model))
-        return dtype
-
-    def _of_features(self, model: Call) -> str | None:
-        """The dtype of the outputs of a network of keras.applications, or of a model of its inner tensors."""
-        return _agreed(self.of_layer(network) for network in networks_behind(model))
-
-    def _remembered(self, asked: ClassFacts | Call, answer: Callable[[], str | None]) -> str | None:
-        """The cached dtype of a class or a model; None while it is being looked for."""
-        if id(asked) not in self._models:
-            self._models[id(asked)] = None
-            self._nested += 1
-            self._models[id(asked)] = answer()
-            self._nested -= 1
-        return self._models[id(asked)]
-
-    def _of_last_layers(self, model: Call) -> str | None:
-        if self._nested > MOST_NESTED:
-            return None
-        return _agreed(self._of_output(layer) for layer in output_layers(self.facts, model) if layer is not model)
-
-    def of_output(self, model: Value | None, name: object) -> str | None:
-        """The dtype of one output of a functional model, by its number or its key, or the name of the layer that makes
-        it."""
-        made = [option for option in options(model) if isinstance(option, Call) and class_of(option) is None]
-        placed = [layer for option in made for layer in layers_of_output(option, name)]
-        layers = [layer for option in made for layer in output_layers(self.facts, option)]
-        named = [layer for layer in layers if known(layer.keyword("name")) == name]
-        return _agreed(self._of_output(layer) for layer in placed or named)
-
-    def _of_own_class(self, own: ClassFacts) -> str | None:
-        call = own.find_method("call") if own.is_layer else None
-        if self._nested > MOST_NESTED:
-            return None
-        if call is None:
-            return _agreed(self._of_last_layers(made) for made in self.facts.makings_of(own))
-        return _agreed(self._in_call(event.value) for event in self.facts.returns_of(call))
-
-    def _of_one_output(self, item: Item) -> str | None:
-        """The dtype of one of several outputs, as in `boxes, logits = model(x)`: by what the model's class returns, or
-        by the outputs of a functional model."""
-        number, made = known(item.index), item.of.callee if isinstance(item.of, Call) else None
-        if type(number) is int and isinstance(made, Call) and is_functional(made):
-            return _agreed(self._of_output(layer) for layer in layers_of_output(made, number))
-        own = class_of(made) if isinstance(made, (Call, Instance)) else None
-        call = own.find_method("call") if own is not None and own.kind == "model" else None
-        if call is None or type(number) is not int or self._nested > MOST_NESTED:
-            return None
-        self._nested += 1
-        returned = [option for event in self.facts.returns_of(call) for option in options(event.value)]
-        outputs = [value.entry(number) if isinstance(value, Collection) else None for value in returned]
-        dtype = _agreed(None if output is None else self._in_call(output) for output in outputs)
-        self._nested -= 1
-        return dtype
-
-    def _of_output(self, layer: Call) -> str | None:
-        """The dtype of what the last layer of a model returns."""
-        if class_of(layer) is not None:
-            return self._of_one_model(layer)
-        if is_call_of(layer, "keras.layers.Lambda"):
-            return self.of_lambda_layer(layer)
-        name = public_name(layer.callee.name).rpartition(".") if isinstance(layer.callee, Api) else ("", "", "")
-        is_sure = answers_in_compute_dtype(layer) or name[2] in ("TimeDistributed", "Bidirectional")
-        return self.of_layer(layer) if is_sure or name[0].startswith("keras.applications") else None
-
-    def of_lambda_layer(self, layer: Call) -> str | None:
-        """The dtype that the layer's function returns, where that is one of the user's own."""
-        functions = [option.of if isinstance(option, Defined) else None for option in options(layer.argument(0))]
-        returned = [self.facts.returns_of(of) if isinstance(of, FunctionFacts) else () for of in functions]
-        return _agreed(self._in_call(event.value) for events in returned for event in events) if all(returned) else None
-
     def _dtype_known_better(self, value: Value, dtype: str | None, in_call: bool) -> str | None:
         if dtype in (AUTOCAST, VARIABLE):
             return self._under_policy(value, dtype, in_call)
@@ -186,7 +100,7 @@ class Precision:
         if not in_call and is_kept_in_float32(self.facts, value):
             return "float32"
         if isinstance(value, Item):
-            return self._of_one_output(value)
+            return self._models.of_one_output(value)
         if isinstance(value, Operation):
             return self._of_meeting(value.operands, in_call) if value.operator in ARITHMETIC else None
         if isinstance(value, Attribute):
@@ -195,7 +109,7 @@ class Precision:
 
     def _of_compute_dtype(self, named: Attribute) -> str | None:
         """`model.compute_dtype` of a layer or model of Keras' own; it keeps the policy under which it was made."""
-        return _agreed(
+        return agreed(
             self.of_layer(made) if isinstance(made, Call) and layer_name(made) is not None else None
             for made in options(named.of)
         )
@@ -217,11 +131,11 @@ class Precision:
 
     def _returned(self, function: FunctionFacts) -> str | None:
         """The dtype that a function of the user's returns, as a loss of the program does for its arguments."""
-        if self._nested > MOST_NESTED:
+        if self._models.nested > MOST_NESTED:
             return None
-        self._nested += 1
-        dtype = _agreed(self._outside(event.value) for event in self.facts.returns_of(function))
-        self._nested -= 1
+        self._models.nested += 1
+        dtype = agreed(self._outside(event.value) for event in self.facts.returns_of(function))
+        self._models.nested -= 1
         return dtype
 
     def _of_parameter(self, value: Parameter, function: FunctionFacts) -> str | None:
@@ -230,7 +144,7 @@ class Precision:
             return {0: role.label, 1: role.prediction}.get(value.index - function.first_given)
         own = function.owner
         if own is not None and own.kind == "model" and (function.name, value.name) == ("compute_loss", "y_pred"):
-            return self._remembered(own, lambda: self._of_own_class(own))  # all Kerases hand it over as it is
+            return self._models.of_class(own)  # all Kerases hand it over as it is
         layer = self._lambdas.get(id(function))
         return self.of_layer(layer) if layer is not None and value.index == function.first_given else None
 
@@ -280,12 +194,6 @@ class Precision:
 def precision_of(facts: SourceFacts) -> Precision:
     """The rules of this family ask about one program after the other."""
     return Precision(facts)
-
-
-def _agreed(dtypes: Iterable[str | None]) -> str | None:
-    """The dtype of what may be any of these, None unless it is the same whichever it is."""
-    distinct = set(dtypes)
-    return distinct.pop() if len(distinct) == 1 else None
 
 
 def _owner(value: Value) -> ClassFacts | None:

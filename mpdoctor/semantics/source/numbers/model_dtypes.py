@@ -1,0 +1,128 @@
+"""The dtypes of what models, and layers of the user's own, return."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from mpdoctor.knowledge.api_names import public_name
+from mpdoctor.program.events import Call
+from mpdoctor.program.instances import class_of, is_call_of
+from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.user_definitions import ClassFacts, Defined, FunctionFacts, Instance
+from mpdoctor.program.values import Api, Collection, Item, Value, known, options
+from mpdoctor.semantics.source.layers.networks import networks_behind
+from mpdoctor.semantics.source.layers.output_layers import (
+    answers_in_compute_dtype,
+    is_functional,
+    layers_of_output,
+    output_layers,
+)
+
+MOST_NESTED = 8
+
+
+class ModelDtypes:
+    """The dtypes of the outputs of models and layers, of all or of one; None if not certain.
+
+    nested
+        How many models and functions are being looked into, one for the sake of another."""
+
+    def __init__(
+        self,
+        facts: SourceFacts,
+        of_layer: Callable[[Call], str | None],
+        in_call: Callable[[Value | None], str | None],
+    ) -> None:
+        """`in_call`: the dtype of a value in the `call()` of a layer."""
+        self.facts, self.of_layer, self._in_call = facts, of_layer, in_call
+        self.nested = 0
+        self._known: dict[int, str | None] = {}
+
+    def of_model(self, model: Value | None) -> str | None:
+        """The dtype of what a model (or a layer of the user's own) returns."""
+        return agreed(self._of_one_model(option) for option in options(model))
+
+    def of_class(self, own: ClassFacts) -> str | None:
+        """The dtype of what the `call()` of a class of the user's own returns."""
+        return self._remembered(own, lambda: self._of_own_class(own))
+
+    def _of_one_model(self, model: Value) -> str | None:
+        own = class_of(model)
+        dtype = self.of_class(own) if own is not None else None
+        if dtype is None and isinstance(model, Call):
+            dtype = self._remembered(model, lambda: self._of_last_layers(model) or self._of_features(model))
+        return dtype
+
+    def _of_features(self, model: Call) -> str | None:
+        """The dtype of the outputs of a network of keras.applications, or of a model of its inner tensors."""
+        return agreed(self.of_layer(network) for network in networks_behind(model))
+
+    def _remembered(self, asked: ClassFacts | Call, answer: Callable[[], str | None]) -> str | None:
+        """The cached dtype of a class or a model; None while it is being looked for."""
+        if id(asked) not in self._known:
+            self._known[id(asked)] = None
+            self.nested += 1
+            self._known[id(asked)] = answer()
+            self.nested -= 1
+        return self._known[id(asked)]
+
+    def _of_last_layers(self, model: Call) -> str | None:
+        if self.nested > MOST_NESTED:
+            return None
+        return agreed(self._of_output(layer) for layer in output_layers(self.facts, model) if layer is not model)
+
+    def of_output(self, model: Value | None, name: object) -> str | None:
+        """The dtype of one output of a functional model, by its number or its key, or the name of the layer that makes
+        it."""
+        made = [option for option in options(model) if isinstance(option, Call) and class_of(option) is None]
+        placed = [layer for option in made for layer in layers_of_output(option, name)]
+        layers = [layer for option in made for layer in output_layers(self.facts, option)]
+        named = [layer for layer in layers if known(layer.keyword("name")) == name]
+        return agreed(self._of_output(layer) for layer in placed or named)
+
+    def _of_own_class(self, own: ClassFacts) -> str | None:
+        call = own.find_method("call") if own.is_layer else None
+        if self.nested > MOST_NESTED:
+            return None
+        if call is None:
+            return agreed(self._of_last_layers(made) for made in self.facts.makings_of(own))
+        return agreed(self._in_call(event.value) for event in self.facts.returns_of(call))
+
+    def of_one_output(self, item: Item) -> str | None:
+        """The dtype of one of several outputs, as in `boxes, logits = model(x)`: by what the model's class returns, or
+        by the outputs of a functional model."""
+        number, made = known(item.index), item.of.callee if isinstance(item.of, Call) else None
+        if type(number) is int and isinstance(made, Call) and is_functional(made):
+            return agreed(self._of_output(layer) for layer in layers_of_output(made, number))
+        own = class_of(made) if isinstance(made, (Call, Instance)) else None
+        call = own.find_method("call") if own is not None and own.kind == "model" else None
+        if call is None or type(number) is not int or self.nested > MOST_NESTED:
+            return None
+        self.nested += 1
+        returned = [option for event in self.facts.returns_of(call) for option in options(event.value)]
+        outputs = [value.entry(number) if isinstance(value, Collection) else None for value in returned]
+        dtype = agreed(None if output is None else self._in_call(output) for output in outputs)
+        self.nested -= 1
+        return dtype
+
+    def _of_output(self, layer: Call) -> str | None:
+        """The dtype of what the last layer of a model returns."""
+        if class_of(layer) is not None:
+            return self._of_one_model(layer)
+        if is_call_of(layer, "keras.layers.Lambda"):
+            return self.of_lambda_layer(layer)
+        name = public_name(layer.callee.name).rpartition(".") if isinstance(layer.callee, Api) else ("", "", "")
+        is_sure = answers_in_compute_dtype(layer) or name[2] in ("TimeDistributed", "Bidirectional")
+        return self.of_layer(layer) if is_sure or name[0].startswith("keras.applications") else None
+
+    def of_lambda_layer(self, layer: Call) -> str | None:
+        """The dtype that the layer's function returns, where that is one of the user's own."""
+        functions = [option.of if isinstance(option, Defined) else None for option in options(layer.argument(0))]
+        returned = [self.facts.returns_of(of) if isinstance(of, FunctionFacts) else () for of in functions]
+        return agreed(self._in_call(event.value) for events in returned for event in events) if all(returned) else None
+
+
+def agreed(dtypes: Iterable[str | None]) -> str | None:
+    """The dtype of what may be any of these, None unless it is the same whichever it is."""
+    distinct = set(dtypes)
+    return distinct.pop() if len(distinct) == 1 else None
