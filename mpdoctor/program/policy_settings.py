@@ -13,7 +13,7 @@ from mpdoctor.program.context import Branch
 from mpdoctor.program.dtypes.tensor_dtypes import policies_named
 from mpdoctor.program.events import Call, Event
 from mpdoctor.program.user_definitions import ClassFacts, Defined
-from mpdoctor.program.values import Api, Attribute, Known, Value, is_api, known, options
+from mpdoctor.program.values import Api, Attribute, Known, Value, agreed, is_api, known, options
 
 SET_POLICY = "keras.mixed_precision.set_global_policy"
 READ_POLICY = "keras.mixed_precision.global_policy"
@@ -81,7 +81,7 @@ def library_of(value: Value, keras: Keras) -> str | None:
     from, belongs to: "keras" or "tf_keras"; None where that is not certain. `tf.keras` is the one or the other."""
     if isinstance(value, Defined) and isinstance(value.of, ClassFacts):
         libraries = {library_of(base, keras) for base in value.of.library_bases()} - {None}
-        return libraries.pop() if len(libraries) == 1 else None
+        return agreed(libraries)
     if not isinstance(value, Api) or not value.name.startswith("keras."):
         return None
     if value.root == "tensorflow":

@@ -7,7 +7,7 @@ from typing import Iterator, Mapping
 
 from mpdoctor.facts.frozen import dataclass
 from mpdoctor.facts.location import Location
-from mpdoctor.program.values import NOWHERE, Api, Either, Value, is_api, options
+from mpdoctor.program.values import NOWHERE, Api, Either, Value, agreed, is_api, options
 
 _MOST_ANCESTORS = 200
 
@@ -149,8 +149,7 @@ class ClassFacts:
         """The kind of Keras class that it is, or that all classes are which it is mixed into."""
         if self.own_kind is not None or not self.mixed_into:
             return self.own_kind
-        kinds = {own.own_kind for own in self.mixed_into.values()}
-        return kinds.pop() if len(kinds) == 1 else None
+        return agreed(own.own_kind for own in self.mixed_into.values())
 
     @property
     def is_layer(self) -> bool:

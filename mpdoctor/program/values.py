@@ -15,12 +15,13 @@ from __future__ import annotations
 
 from dataclasses import field
 from functools import lru_cache
-from typing import Any, Callable, Iterator
+from typing import Any, Callable, Iterable, Iterator, TypeVar
 
 from mpdoctor.facts.frozen import dataclass
 from mpdoctor.facts.location import Location
 from mpdoctor.knowledge.api_names import public_name
 
+Choice = TypeVar("Choice")
 NOWHERE = Location("", 0)
 
 
@@ -244,6 +245,12 @@ def leaves(value: Value | None, is_leaf: Callable[[Collection], bool] | None = N
 def known(value: Value | None) -> Any:
     """The Python constant that it is for certain, else MISSING."""
     return value.value if isinstance(value, Known) else MISSING
+
+
+def agreed(choices: Iterable[Choice]) -> Choice | None:
+    """What each of them is; None where they differ, or there is none."""
+    distinct = set(choices)
+    return distinct.pop() if len(distinct) == 1 else None
 
 
 def walk(value: Value | None) -> Iterator[Value]:

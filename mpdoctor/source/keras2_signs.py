@@ -9,7 +9,7 @@ from mpdoctor.knowledge.api_names import kind_of_class
 from mpdoctor.knowledge.keras2_arguments import OF_METHODS, of_keras2_alone
 from mpdoctor.knowledge.keras_modules import is_of_keras_2
 from mpdoctor.program.events import Call
-from mpdoctor.program.values import Api, Attribute, Value, known, options
+from mpdoctor.program.values import Api, Attribute, Value, agreed, known, options
 
 _IMPORTS = "imports `"
 _MOST_NESTED = 8  # of `elif`, too
@@ -96,4 +96,4 @@ def _kind(value: Value | None) -> str | None:
         kind_of_class(option.callee.name) if isinstance(option, Call) and isinstance(option.callee, Api) else None
         for option in options(value)
     }
-    return kinds.pop() if len(kinds) == 1 else None
+    return agreed(kinds)

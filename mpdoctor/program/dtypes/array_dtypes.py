@@ -8,7 +8,7 @@ from mpdoctor.knowledge.dtypes.array_functions import BY_VALUE, FLOAT64, JOINING
 from mpdoctor.program.dtypes.python_numbers import spread
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.instances import is_call_of
-from mpdoctor.program.values import Api, Attribute, Collection, Item, Known, Value, options
+from mpdoctor.program.values import Api, Attribute, Collection, Item, Known, Value, agreed, options
 
 Named = Callable[[Optional[Value]], Optional[str]]
 FLOATING = ("float16", "float32", "float64")
@@ -53,8 +53,7 @@ class _ArrayDtypes:
             return None
         if id(value) not in self.answers:
             self.answers[id(value)] = None
-            dtypes = {self._of(option, depth + 1) for option in options(value)}
-            self.answers[id(value)] = dtypes.pop() if len(dtypes) == 1 else None
+            self.answers[id(value)] = agreed(self._of(option, depth + 1) for option in options(value))
         return self.answers[id(value)]
 
     def _of(self, value: Value, depth: int) -> str | None:
@@ -74,8 +73,7 @@ class _ArrayDtypes:
 
     def agreed(self, values: Iterable[Value], depth: int) -> str | None:
         """The dtype of arrays that meet; Python's numbers take that of the others."""
-        dtypes = {self.of(value, depth) for value in values if not isinstance(value, Known)}
-        return dtypes.pop() if len(dtypes) == 1 else None
+        return agreed(self.of(value, depth) for value in values if not isinstance(value, Known))
 
     def _of_function(self, call: Call, name: str, depth: int) -> str | None:
         if name in FLOATING:

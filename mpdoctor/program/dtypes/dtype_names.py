@@ -6,7 +6,7 @@ from typing import Callable
 
 from mpdoctor.knowledge.api_names import POLICY
 from mpdoctor.program.events import Call
-from mpdoctor.program.values import Attribute, Known, Value, is_api, options
+from mpdoctor.program.values import Attribute, Known, Value, agreed, is_api, options
 
 AUTOCAST = "autocast"
 """The dtype of what Keras casts to a layer's compute dtype before `call()`, of a layer's weights inside
@@ -56,8 +56,7 @@ def _policy_named(value: Value, named: Callable[[Value], str | None], depth: int
     elif isinstance(value, Attribute) and value.name == "name":
         inner = value.of
     if inner is not None and depth < _DEEPEST:
-        names = {_policy_named(option, named, depth + 1) for option in options(inner)}
-        return names.pop() if len(names) == 1 else None
+        return agreed(_policy_named(option, named, depth + 1) for option in options(inner))
     name = named(value)
     return None if name in (AUTOCAST, VARIABLE) else name
 

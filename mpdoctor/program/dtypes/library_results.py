@@ -27,7 +27,7 @@ from mpdoctor.program.dtypes.array_dtypes import dtype_of_array
 from mpdoctor.program.dtypes.python_numbers import kind_of_number, leaves, spread
 from mpdoctor.program.events import Call
 from mpdoctor.program.user_definitions import Defined, FunctionFacts
-from mpdoctor.program.values import Api, Known, Value, known, options
+from mpdoctor.program.values import Api, Known, Value, agreed, known, options
 
 Returned = Callable[[FunctionFacts], Sequence[Value]]
 WIDE = ("float32", "float64", "int32", "int64", "bool")
@@ -102,8 +102,7 @@ def _of_resized(dtypes: Dtypes, call: Call, position: int | None, depth: int) ->
     given = call.argument(position, "method") if position is not None else None
     if given is None:
         return None if call.open else "float32"
-    names = {option.name if isinstance(option, Api) else known(option) for option in options(given)}
-    name = names.pop() if len(names) == 1 else None
+    name = agreed(option.name if isinstance(option, Api) else known(option) for option in options(given))
     if not isinstance(name, str):
         return None
     return dtypes.of(call.argument(0), depth) if name.rpartition(".")[2] in KEEPS_DTYPE else "float32"

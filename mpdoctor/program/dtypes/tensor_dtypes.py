@@ -31,6 +31,7 @@ from mpdoctor.program.values import (
     Item,
     Known,
     Value,
+    agreed,
     known,
     options,
     walk,
@@ -118,8 +119,7 @@ class _Dtypes:
         self.answers: dict[Value, str | None] = {}
 
     def named(self, value: Value | None, depth: int) -> str | None:
-        names = {self.told(option, self._named(option, depth + 1)) for option in options(value)}
-        return names.pop() if len(names) == 1 else None
+        return agreed(self.told(option, self._named(option, depth + 1)) for option in options(value))
 
     def of(self, value: Value | None, depth: int) -> str | None:
         if value is None or depth > _DEPTH:
@@ -139,8 +139,7 @@ class _Dtypes:
         """The dtype that each of several values has: what a loop carries on is one of them where it keeps it."""
         earlier = [option for option in several if isinstance(option, Earlier)]
         others = [option for option in several if not isinstance(option, Earlier)]
-        dtypes = {self._of_one(option, depth) for option in without_start(others)}
-        dtype = dtypes.pop() if len(dtypes) == 1 else None
+        dtype = agreed(self._of_one(option, depth) for option in without_start(others))
         stays = dtype is not None and all(self._stays(option, dtype, depth) for option in earlier)
         return dtype if stays else None
 
@@ -156,8 +155,7 @@ class _Dtypes:
 
     def agreed(self, values: Iterable[Value | None], depth: int) -> str | None:
         """The dtype of values that meet; Python numbers take the dtype of the others."""
-        dtypes = {self.of(value, depth) for value in values if not is_number(value) and not is_array(value)}
-        return dtypes.pop() if len(dtypes) == 1 else None
+        return agreed(self.of(value, depth) for value in values if not is_number(value) and not is_array(value))
 
     def _named(self, value: Value, depth: int) -> str | None:
         if isinstance(value, Known):
@@ -227,7 +225,7 @@ class _Dtypes:
         if dtypes == {"float32", None} and value.operator in _ARITHMETIC:
             unknown = (operand for operand in met if self.of(operand, depth) is None)
             return None if any(self._may_be_autocast(operand, depth) for operand in unknown) else "float32"
-        dtype = dtypes.pop() if len(dtypes) == 1 else None
+        dtype = agreed(dtypes)
         return None if value.operator == "/" and dtype is not None and "int" in dtype else dtype
 
     def _may_be_autocast(self, value: Value, depth: int) -> bool:
@@ -278,8 +276,7 @@ class _Dtypes:
     def of_result(self, function: FunctionFacts, depth: int) -> str | None:
         """The dtype of all that a function of the user's returns, where that is known and the same."""
         returned = () if self.returned is None else self.returned(function)
-        dtypes = {self.of(value, depth + 1) for value in returned}
-        return dtypes.pop() if len(dtypes) == 1 else None
+        return agreed(self.of(value, depth + 1) for value in returned)
 
 
 def _autocasts(owner: ClassFacts) -> bool:

@@ -52,7 +52,7 @@ from mpdoctor.program.events import Call
 from mpdoctor.program.instances import has_method, is_call_of
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Parameter
-from mpdoctor.program.values import Collection, Item, Value, known
+from mpdoctor.program.values import Collection, Item, Value, agreed, known
 from mpdoctor.semantics.source.edits.expressions import argument_replaced, unsafe_fix
 from mpdoctor.semantics.source.edits.names import cast_around
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
@@ -116,7 +116,7 @@ def _cast_by_the_layer(facts: SourceFacts, call: Call, ids: Value) -> str | None
             given = given.entry(place) if isinstance(given, Collection) else None
         is_float = given is not None and is_call_of(given, "keras.Input") and gives_floats(given)
         dtypes.add(half_dtype_of_layer(facts, layer) if is_float else None)
-    return dtypes.pop() if len(dtypes) == 1 else None
+    return agreed(dtypes)
 
 
 def _calls_of_owner(facts: SourceFacts, parameter: Parameter) -> Iterator[tuple[Call, Call]]:

@@ -39,7 +39,7 @@ from mpdoctor.knowledge.api_names import CLIPPING
 from mpdoctor.knowledge.wrapper_delegation import DEFAULTS, LOST, OWN
 from mpdoctor.program.events import Call, Read, Write
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Value, known
+from mpdoctor.program.values import Value, agreed, known
 from mpdoctor.semantics.source.edits.attributes import attribute_renamed, of_inner_optimizer
 from mpdoctor.semantics.source.edits.expressions import safe_fix, unsafe_fix
 from mpdoctor.semantics.source.edits.statements import statement_at
@@ -179,4 +179,4 @@ def _held(inside: tuple[Value, ...], name: str) -> str | None:
             class_name = optimizer.method if isinstance(optimizer, Call) and not optimizer.open else ""
             default = DEFAULTS.get(class_name, {}).get(name)
             held.add(None if default is None else repr(default))
-    return held.pop() if len(held) == 1 else None
+    return agreed(held)

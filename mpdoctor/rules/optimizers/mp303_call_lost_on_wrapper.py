@@ -50,7 +50,7 @@ from mpdoctor.program.events import Call
 from mpdoctor.program.instances import class_of
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import FunctionFacts
-from mpdoctor.program.values import MISSING, Value, known
+from mpdoctor.program.values import MISSING, Value, agreed, known
 from mpdoctor.semantics.source.edits.attributes import of_inner_optimizer
 from mpdoctor.semantics.source.edits.expressions import safe_fix
 from mpdoctor.semantics.source.optimizers.attribute_access import reads
@@ -128,8 +128,7 @@ def _lost_arguments(facts: SourceFacts) -> Iterator[Finding]:
     """Arguments that a user's own optimizer takes in its `apply_gradients`, and that a wrapper does not pass on."""
     for call in facts.method_calls("apply_gradients"):
         inside = () if call.receiver is None or call.context.guarded else wrapped(facts, call.receiver, call)
-        ways = {_how_it_is_lost(facts.keras, optimizer, call) for optimizer in inside}
-        way = ways.pop() if len(ways) == 1 else None
+        way = agreed(_how_it_is_lost(facts.keras, optimizer, call) for optimizer in inside)
         if way is not None:
             yield Finding(
                 f"The LossScaleOptimizer's `apply_gradients` {way}",

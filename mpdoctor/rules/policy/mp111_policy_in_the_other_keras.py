@@ -44,7 +44,7 @@ from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.program.events import Call
 from mpdoctor.program.policy_settings import SET_POLICY, library_of
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Api, is_api
+from mpdoctor.program.values import Api, agreed, is_api
 from mpdoctor.semantics.source.edits.expressions import replaced, unsafe_fix
 from mpdoctor.semantics.source.edits.names import name_of
 from mpdoctor.semantics.source.layers.model_layers import LIGHT, NESTS, half_policy_calls, has_own_dtype, layer_name
@@ -107,8 +107,7 @@ def _layers_built(facts: SourceFacts) -> list[tuple[Call, str | None]]:
 
 def _only_library(calls: Iterable[tuple[Call, str | None]]) -> str | None:
     """The one library; None where there is none, where there are several, or where one of them is unknown."""
-    libraries = {library for _, library in calls}
-    return libraries.pop() if len(libraries) == 1 else None
+    return agreed(library for _, library in calls)
 
 
 def _built_in(call: Call, keras: Keras) -> str | None:

@@ -15,7 +15,7 @@ from mpdoctor.program.instances import class_of, is_call_of
 from mpdoctor.program.policy_settings import UNSURE
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import ClassFacts
-from mpdoctor.program.values import Api, Collection, Value, is_api, known, leaves, options
+from mpdoctor.program.values import Api, Collection, Value, agreed, is_api, known, leaves, options
 from mpdoctor.semantics.source.function_names import function_or_activation_named
 from mpdoctor.semantics.source.programs.branches import may_be_reached_by
 
@@ -153,8 +153,7 @@ def _last_of_sequential(facts: SourceFacts, model: Call) -> list[Call]:
 def _end_of_all(layers: Value) -> Value | None:
     """The last element of what may be one of several lists, as after a loop that may not run; None where they differ,
     or one does not tell."""
-    ends = {held.entry(-1) if isinstance(held, Collection) else None for held in options(layers)}
-    return ends.pop() if len(ends) == 1 else None
+    return agreed(held.entry(-1) if isinstance(held, Collection) else None for held in options(layers))
 
 
 def is_functional(model: Call) -> bool:

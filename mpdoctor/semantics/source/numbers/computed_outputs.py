@@ -8,7 +8,7 @@ from mpdoctor.program.context import Context
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.instances import class_of
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Api, Collection, Known, Value, leaves, options
+from mpdoctor.program.values import Api, Collection, Known, Value, agreed, leaves, options
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype, policies_made_with
 from mpdoctor.semantics.source.layers.casts import is_cast
 from mpdoctor.semantics.source.layers.output_layers import (
@@ -39,8 +39,7 @@ def computed_outputs(facts: SourceFacts, model: Call) -> Iterator[tuple[Computed
 
 def _dtype_of_all(precision: Precision, tensor: Value, context: Context) -> str | None:
     """The 16-bit dtype of all that it is made of: Keras' own tensors promote."""
-    dtypes = {precision.half(operand, context) for operand in _operands(tensor)}
-    return dtypes.pop() if len(dtypes) == 1 else None
+    return agreed(precision.half(operand, context) for operand in _operands(tensor))
 
 
 def _in_half(tensor: Value, dtype: str | None) -> Iterator[tuple[Computed, str]]:

@@ -11,7 +11,7 @@ from mpdoctor.program.events import Call
 from mpdoctor.program.instances import class_of, is_call_of
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Defined, FunctionFacts, Instance, Parameter
-from mpdoctor.program.values import Api, Attribute, Collection, Item, Value, is_api, known, leaves, options
+from mpdoctor.program.values import Api, Attribute, Collection, Item, Value, agreed, is_api, known, leaves, options
 from mpdoctor.semantics.source.programs.models import is_built_on
 
 DATA = "data"
@@ -82,8 +82,7 @@ def loss_dtype(call: Call, facts: SourceFacts, dtypes: Dtypes, returned: Returne
         return "float32"
     losses = [call.callee] if is_loss_object(call.callee) else [loss for _, loss in compiled(facts, 1, "loss")]
     own = [function_of(loss, "call") for loss in losses if loss is not None] or [None]
-    of_losses = {dtypes(prediction) if function is None else returned(function) for function in own}
-    return of_losses.pop() if len(of_losses) == 1 else None
+    return agreed(dtypes(prediction) if function is None else returned(function) for function in own)
 
 
 def prediction_of(call: Call) -> Value | None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from mpdoctor.knowledge.api_names import public_name
 from mpdoctor.program.events import Call
 from mpdoctor.program.instances import class_of, is_call_of
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import ClassFacts, Defined, FunctionFacts, Instance
-from mpdoctor.program.values import Api, Collection, Item, Value, known, options
+from mpdoctor.program.values import Api, Collection, Item, Value, agreed, known, options
 from mpdoctor.semantics.source.layers.networks import networks_behind
 from mpdoctor.semantics.source.layers.output_layers import (
     answers_in_compute_dtype,
@@ -120,9 +120,3 @@ class ModelDtypes:
         functions = [option.of if isinstance(option, Defined) else None for option in options(layer.argument(0))]
         returned = [self.facts.returns_of(of) if isinstance(of, FunctionFacts) else () for of in functions]
         return agreed(self._in_call(event.value) for events in returned for event in events) if all(returned) else None
-
-
-def agreed(dtypes: Iterable[str | None]) -> str | None:
-    """The dtype of what may be any of these, None unless it is the same whichever it is."""
-    distinct = set(dtypes)
-    return distinct.pop() if len(distinct) == 1 else None

@@ -16,7 +16,7 @@ from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.instances import class_of
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import ClassFacts, FunctionFacts, Instance, Parameter
-from mpdoctor.program.values import Attribute, Item, Known, Value, options, walk
+from mpdoctor.program.values import Attribute, Item, Known, Value, agreed, options, walk
 from mpdoctor.semantics.source.layers.call_dtypes import lambda_layers
 from mpdoctor.semantics.source.layers.layer_dtypes import LayerDtypes, dtype_under, sixteen_bits_of
 from mpdoctor.semantics.source.layers.model_layers import layer_name
@@ -28,7 +28,7 @@ from mpdoctor.semantics.source.numbers.losses_and_metrics import (
     loss_dtype,
     roles_from_facts,
 )
-from mpdoctor.semantics.source.numbers.model_dtypes import MOST_NESTED, ModelDtypes, agreed
+from mpdoctor.semantics.source.numbers.model_dtypes import MOST_NESTED, ModelDtypes
 from mpdoctor.semantics.source.programs.running_functions import contexts_of_calls, runs_as_added_loss, surrounding
 
 MOST_PARTS = 30  # of a value that are looked at

@@ -10,7 +10,7 @@ from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.instances import class_of, is_call_of
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import ClassFacts, FunctionFacts, Parameter
-from mpdoctor.program.values import Attribute, Collection, Earlier, Item, Value, known, options, walk
+from mpdoctor.program.values import Attribute, Collection, Earlier, Item, Value, agreed, known, options, walk
 from mpdoctor.semantics.source.function_names import function_named
 from mpdoctor.semantics.source.layers.model_layers import layer_name
 from mpdoctor.semantics.source.layers.preceding_layers import layers_of_sequential
@@ -52,8 +52,7 @@ def shape_of(
     if id(value) not in shape_by_id:
         choices = options(value)
         firsts = [option for option in choices if not isinstance(option, Earlier)]
-        shapes = {_one_shape(facts, option, depth, shape_by_id) for option in firsts}
-        shape_by_id[id(value)] = shapes.pop() if len(shapes) == 1 else None
+        shape_by_id[id(value)] = agreed(_one_shape(facts, option, depth, shape_by_id) for option in firsts)
     return shape_by_id[id(value)]
 
 
@@ -106,8 +105,7 @@ def _shape_of_own(
         for key, part in parameters.items()
         if isinstance(part, Parameter)
     }
-    ends = {shape_of(facts, value, depth + 1, dict(shapes)) for value in returned}
-    return ends.pop() if len(ends) == 1 else None
+    return agreed(shape_of(facts, value, depth + 1, dict(shapes)) for value in returned)
 
 
 def _is_of(part: Value, function: FunctionFacts | None) -> TypeGuard[Parameter]:
@@ -187,8 +185,7 @@ def _written(shape: Value | None) -> Shape | None:
 
 def _size(value: Value) -> int | None:
     """The size that is written, or the default of the setting that holds it; None where it is not known."""
-    numbers = {int(number) for number in numbers_from_value(value) if number >= 0 and number == int(number)}
-    return numbers.pop() if len(numbers) == 1 else None
+    return agreed(int(number) for number in numbers_from_value(value) if number >= 0 and number == int(number))
 
 
 def sizes_named(facts: SourceFacts, value: Value | None) -> Iterator[int]:

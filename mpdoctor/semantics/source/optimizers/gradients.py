@@ -22,6 +22,7 @@ from mpdoctor.program.values import (
     Known,
     Unknown,
     Value,
+    agreed,
     is_api,
     known,
     options,
@@ -281,6 +282,5 @@ def _resizes(value: Value) -> bool:
 def factor_of(optimizer: Value | None) -> float | None:
     """The `loss_scale_factor` with which an optimizer of Keras 3 is certainly made; None without one."""
     made = options(optimizer)
-    factors = {known(option.keyword("loss_scale_factor")) if isinstance(option, Call) else None for option in made}
-    factor = factors.pop() if len(factors) == 1 else None
+    factor = agreed(known(option.keyword("loss_scale_factor")) if isinstance(option, Call) else None for option in made)
     return float(factor) if isinstance(factor, (int, float)) and factor not in (0, 1) else None

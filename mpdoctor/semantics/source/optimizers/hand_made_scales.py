@@ -10,7 +10,7 @@ from mpdoctor.program.command_line import is_from_command_line, without_command_
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.instances import class_of
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Api, Attribute, Value, is_api, known, options, walk
+from mpdoctor.program.values import Api, Attribute, Value, agreed, is_api, known, options, walk
 from mpdoctor.semantics.source.layers.float16_layers import applied_in_float16
 from mpdoctor.semantics.source.optimizers.gradients import (
     applied_gradients,
@@ -81,8 +81,7 @@ def _operands(product: Value) -> tuple[Value, ...]:
 
 def _factor(loss: Value | None) -> int | None:
     """The number that a loss is multiplied by, if it is the same on every path; else None."""
-    factors = {_one_factor(option) for option in options(loss)}
-    return factors.pop() if len(factors) == 1 else None
+    return agreed(_one_factor(option) for option in options(loss))
 
 
 def _written_setting(facts: SourceFacts, loss: Value | None) -> str:
