@@ -17,7 +17,9 @@ FLOAT32_MAX = 3.4028234663852886e38
 
 
 class ScaleState(NamedTuple):
-    """scale
+    """The loss scale between two steps.
+
+    scale
         The loss scale, float32, at least 0.
     counter
         Finite steps since the scale last changed or a step was skipped.

@@ -24,7 +24,8 @@ class NeededEdit:
 
 @dataclass(frozen=True)
 class Mended:
-    """
+    """A program before and after mending, and the edits between them.
+
     before, after
         Of the program as it lies on the disk, and with the edits.
     is_healthy

@@ -47,7 +47,8 @@ class MovedOutput:
 
 @dataclass(frozen=True)
 class MendedFile:
-    """
+    """A saved model before and after mending or converting.
+
     before, after
         Of the file that was given and of the new one; None where none was written.
     is_healthy

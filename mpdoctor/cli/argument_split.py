@@ -12,7 +12,9 @@ RUNNING = ("check", "mend")  # the commands that run a script
 
 @dataclass(frozen=True)
 class Invocation:
-    """own
+    """A command line, split.
+
+    own
         The arguments for mpdoctor.
     script_args
         What is to be handed to the script: all that follows the first `--`.

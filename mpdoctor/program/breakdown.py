@@ -12,7 +12,9 @@ from mpdoctor.facts.frozen import dataclass
 
 @dataclass(frozen=True)
 class Breakdown:
-    """path
+    """An error of mpdoctor's own, in its work on one file.
+
+    path
         Of the file, as shown.
     where
         The line of mpdoctor that raised.

@@ -24,7 +24,9 @@ class StepsRow:
 
 @dataclass(frozen=True)
 class RunEvent:
-    """kind
+    """Something that happened between the steps of a recorded training.
+
+    kind
         "stuck", "collapsing", "skipping", "recovered", "started", "not_measured", "end".
     since
         The first of the skipped steps that it tells of, 0 where there is none.

@@ -27,10 +27,7 @@ class Project:
     walked as a script on top of what it imports; changes that this makes in other modules are undone afterwards."""
 
     def __init__(self, files: Files, shown: Mapping[Path, str], outlines: Outlines) -> None:
-        """
-        shown
-            How each of the given files is shown, by absolute path.
-        """
+        """`shown`: how each of the given files is shown, by absolute path."""
         self._state = new_state(files, shown=shown, load=self._load)
         self._outlines = outlines
         self._side_effects: dict[Path, SideEffects] = {}

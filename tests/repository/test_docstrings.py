@@ -20,6 +20,7 @@ FRAGMENT = re.compile(
 VALUE = re.compile(
     r"""(\[\]|\(\)|\{\}|b?""|-?\d[\d.]*|inf|None|True|False|MISSING|UNREAD) (where|before|for|if|of|in)\b"""
 )
+FIELD = re.compile(r"[a-z_]+(, [a-z_]+)*\n")
 QUESTION = re.compile(r"_?(is|are|was|were|has|have|had|may|can)_\w+")
 
 
@@ -43,6 +44,10 @@ def _documented() -> Iterator[tuple[str, str]]:
 
 def test_no_docstring_begins_with_a_fragment() -> None:
     assert [place for place, docstring in _documented() if FRAGMENT.match(docstring)] == []
+
+
+def test_no_docstring_begins_with_a_field() -> None:
+    assert [place for place, docstring in _documented() if FIELD.match(docstring)] == []
 
 
 def test_no_docstring_begins_with_what_there_is_otherwise() -> None:

@@ -27,7 +27,9 @@ class Outlook:
 
 @dataclass(frozen=True)
 class DeviceFacts:
-    """kind
+    """A device that TensorFlow computes on.
+
+    kind
         As TensorFlow names it: "CPU", "GPU", "TPU".
     name
         "NVIDIA GeForce GTX 1080"; "" where it is not known.

@@ -53,7 +53,9 @@ _TAKES_INSTALLED_KERAS_SINCE = (2, 15)
 
 @dataclass(frozen=True)
 class EnvironmentFacts:
-    """python, executable, platform
+    """The environment in which a program ran.
+
+    python, executable, platform
         Of the interpreter that examines.
     packages
         Versions of what is installed there, by name of the distribution.

@@ -15,8 +15,10 @@ NOTHING = "nothing found"
 
 @dataclass(frozen=True)
 class Check:
-    """mood
-    None for a stage that did not look.
+    """What one stage came to.
+
+    mood
+        None for a stage that did not look.
     """
 
     title: str

@@ -13,7 +13,9 @@ EXPERIMENTAL = "LossScaleOptimizerV1"  # mixed_precision.experimental's of Tenso
 
 
 class ScaleToWrite(NamedTuple):
-    """argument
+    """The argument to write, and its value.
+
+    argument
         "initial_scale" of a LossScaleOptimizer, "loss_scale" of the experimental one, or "loss_scale_factor" of an
         optimizer of Keras 3.
     text

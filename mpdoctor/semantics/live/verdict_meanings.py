@@ -16,7 +16,9 @@ SHORTEST_INTERVAL = 10
 
 
 class Meaning(NamedTuple):
-    """when
+    """What a verdict stands for.
+
+    when
         The numbers that make it so; "the last third" is that of the steps that were seen.
     what_to_do
         What a reader does next.

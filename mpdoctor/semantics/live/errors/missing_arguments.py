@@ -21,7 +21,9 @@ _INDEX = r"\bargv\[(?P<number>\d+)\]"
 
 @dataclass(frozen=True)
 class MissingArgument:
-    """name
+    """An argument that a script cannot do without.
+
+    name
         As the script's own help names it: "--data", "corpus".
     written
         What takes its place on a command line: ("--data", "DATA"), ("CORPUS",).
