@@ -42,6 +42,8 @@ def inline_call(
     recursive, a generator, or called too often. `at_yield`: what runs where it yields, if it is a context manager;
     `at_end`: what is told its own names when it has ended."""
     if not closure.is_inlinable or _goes_too_far(state, closure):
+        if closure.raises_where_missing:
+            _note_raise_where_missing(state)
         return None
     walk = state.walk
     names = _bound_names(closure, args, keywords, is_open)
@@ -60,14 +62,20 @@ def inline_call(
     frame = _execute_body(state, closure, names, at_yield if is_context else None)
     state.context = context.still_inside(state.context)
     if frame.raises_where_missing:
-        state.context = state.context.but(guarded=True)
-        if len(context.branches) == len(state.frame.entered.branches):  # whatever else the caller does
-            state.frame.raises_where_missing = True
+        closure.raises_where_missing = True
+        _note_raise_where_missing(state)
     if at_end is not None:
         at_end(frame.names)
     if closure.is_generator:
         return None if is_context else _yielded(frame, context.loops, closure.facts.location)
     return _without_itself(joined(frame.returns), closure) if frame.returns else Known(location, None)
+
+
+def _note_raise_where_missing(state: State) -> None:
+    """The function just called raises where a part of a library is missing: what follows runs only where it is there."""
+    if len(state.context.branches) == len(state.frame.entered.branches):  # whatever else the caller does
+        state.frame.raises_where_missing = True
+    state.context = state.context.but(guarded=True)
 
 
 def _goes_too_far(state: State, closure: Closure) -> bool:
