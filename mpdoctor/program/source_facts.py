@@ -62,7 +62,7 @@ class SourceFacts(SourceRecord):
         out from the events is so once for all files."""
         for name in _OF_EVENTS:
             getattr(self, name)
-        names = ("path", "text", "package", "cells", "broken_cells", "passed_over")
+        names = ("path", "text", "package", "libraries_held", "cells", "broken_cells", "passed_over")
         seen = self.to_judge({**{name: getattr(file, name) for name in names}, **changes})
         vars(seen).pop("lines", None)
         vars(seen)["mixed_precision_signs"] = signs

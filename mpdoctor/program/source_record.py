@@ -86,6 +86,9 @@ class SourceRecord:
         Of a whole program: the texts of its files, by path. `for_file` sets it.
     package
         The dotted package that the file belongs to, "" for a file of its own: "keras.src.layers" for a file of Keras.
+    libraries_held
+        The libraries of which it imports private modules, and which the project around it holds itself: "keras" for a
+        test in the repository of Keras.
     incomplete
         True if the program is so large, or calls itself so deeply, that the source stage stopped half-way.
     unreadable
@@ -134,6 +137,7 @@ class SourceRecord:
     settings_read: tuple[tuple[str, str], ...] = ()
     texts_beside: Mapping[str, str] = field(default_factory=dict, repr=False)
     package: str = ""
+    libraries_held: tuple[str, ...] = ()
     incomplete: bool = False
     unreadable: Problem | None = None
     cells: Cells = ()

@@ -82,8 +82,13 @@ class Files:
     def find_in_project(self, directory: Path, dotted: str) -> Path | None:
         """The file of a module that a script imports from the packages of the project around its directory. Those
         whose names rules know are libraries, wherever they lie."""
-        if dotted.partition(".")[0] in LIBRARIES:
-            return None
+        return None if dotted.partition(".")[0] in LIBRARIES else self._find_in_roots(directory, dotted)
+
+    def is_held_by_project(self, directory: Path, dotted: str) -> bool:
+        """Whether the project around a directory is the library itself that has this module."""
+        return self._find_in_roots(directory, dotted) is not None
+
+    def _find_in_roots(self, directory: Path, dotted: str) -> Path | None:
         return next(filter(None, (self.find(root, dotted) for root in self.import_roots(directory))), None)
 
     def looks_elsewhere_first(self, root: Path, dotted: str) -> bool:

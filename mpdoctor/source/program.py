@@ -229,6 +229,7 @@ def facts_from_module(
         declared_keras=declared_keras(module.source.path, events.uses, events.calls, events.writes),
         sign_of_keras2=sign_of_keras2(module.source.path, module.source.tree, events.calls),
         package=module.package,
+        libraries_held=tuple(sorted(module.libraries_held)),
         incomplete=bool(module.incomplete),
         breakdowns=breakdowns,
     )

@@ -77,6 +77,8 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     if facts.package.partition(".")[0] in OWNERS:
         return  # Keras and TensorFlow may use their own private names
     for use, gone, instead in _private_uses(facts):
+        if use.api.root in facts.libraries_held:
+            continue  # and so may their tests
         last, module = use.api.spelled.rpartition(".")[2], module_inside(use.api.spelled)
         what = f"`{module}` is a private module" if module else f"`{last}` is private"
         yield Finding(

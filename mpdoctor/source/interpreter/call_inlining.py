@@ -72,7 +72,8 @@ def inline_call(
 
 
 def _note_raise_where_missing(state: State) -> None:
-    """The function just called raises where a part of a library is missing: what follows runs only where it is there."""
+    """The function just called raises where a part of a library is missing: what follows runs only where there is
+    none missing."""
     if len(state.context.branches) == len(state.frame.entered.branches):  # whatever else the caller does
         state.frame.raises_where_missing = True
     state.context = state.context.but(guarded=True)

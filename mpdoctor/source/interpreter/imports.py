@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from mpdoctor.facts.location import Location
+from mpdoctor.knowledge.api_history import is_private
 from mpdoctor.program.breakdown import breakdown_from_error
 from mpdoctor.program.source_record import Problem
 from mpdoctor.program.values import Known, Unknown, Value
@@ -85,6 +86,7 @@ def execute_import_from(state: State, node: ast.ImportFrom) -> bool:
         else:
             api = api_from_name(f"{module}.{alias.name}", location)
             record_use(state, api, location, is_import=True)
+            _note_own_library(state, module)
             _bind_import(state, alias.asname or alias.name, library_name(api.spelled, location))
     return True
 
@@ -99,7 +101,15 @@ def _import_module(state: State, alias: ast.alias) -> None:
         return
     api = api_from_name(alias.name, location)
     record_use(state, api, location, is_import=True)
+    _note_own_library(state, alias.name)
     _bind_import(state, alias.asname or first, api if alias.asname else api_from_name(first, location))
+
+
+def _note_own_library(state: State, module: str) -> None:
+    """Note which library a private module is of, if the project holds that library itself."""
+    root = state.module.root
+    if root is not None and is_private(f"{module}.") and state.files.is_held_by_project(root, module):
+        state.module.libraries_held.add(module.partition(".")[0])
 
 
 def _import_everything(state: State, module: Module) -> None:

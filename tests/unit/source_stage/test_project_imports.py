@@ -113,6 +113,26 @@ def test_the_frameworks_own_repository_is_a_library_to_its_scripts(tmp_path: Pat
     assert told(tmp_path, alone=True) == [("train.py", "MP101")]
 
 
+PRIVATE = "from keras.src import optimizers\nprint(optimizers.LossScaleOptimizer)\n"
+
+
+@pytest.mark.parametrize("alone", [True, False], ids=["the script", "the directory"])
+@pytest.mark.parametrize(
+    ("held", "is_told"), [("keras/src/optimizers/__init__.py", False), ("keras/src.py", False), ("keras/own.py", True)]
+)
+def test_private_names_are_told_only_outside_of_the_library_itself(
+    tmp_path: Path, held: str, is_told: bool, alone: bool
+) -> None:
+    for name, text in {"pyproject.toml": "", "integration_tests/train.py": PRIVATE, held: ""}.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    for folder in {(tmp_path / held).parent, tmp_path / "keras"}:
+        (folder / "__init__.py").touch()
+    if held.startswith("keras/src/"):
+        (tmp_path / "keras/src/__init__.py").touch()
+    assert told(tmp_path, alone=alone) == [("train.py", "MP103")] * is_told
+
+
 def test_our_own_optimizer_is_known_where_its_package_lies_in_the_project(tmp_path: Path) -> None:
     """Keras 3's own would be told under a strategy of several replicas."""
     script = POLICY + "import tensorflow as tf\nfrom mpdoctor.training import LossScaleOptimizer\n"

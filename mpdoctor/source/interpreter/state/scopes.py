@@ -90,6 +90,8 @@ class Module(Value):
         Of its functions and classes, by id of the node in `source`.
     changed_globals
         Names that some function of it assigns by `global`: the module never holds one value for certain.
+    libraries_held
+        See `SourceFacts`.
     main_blocks
         Bodies of `if __name__ == "__main__"` that were left out because the module was imported. `main_runs`: the
         runs (`Context.run`) in which they were executed all the same.
@@ -113,6 +115,7 @@ class Module(Value):
     imports: dict[int, Import] = field(default_factory=dict)
     facts_of_nodes: dict[int, FunctionFacts | ClassFacts] = field(default_factory=dict)
     changed_globals: set[str] = field(default_factory=set)
+    libraries_held: set[str] = field(default_factory=set)
     main_blocks: list[list[ast.stmt]] = field(default_factory=list)
     main_runs: set[int] = field(default_factory=set)
     incomplete: list[bool] = field(default_factory=list)
