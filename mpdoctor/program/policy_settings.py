@@ -18,6 +18,11 @@ from mpdoctor.program.values import Api, Attribute, Known, Value, agreed, is_api
 SET_POLICY = "keras.mixed_precision.set_global_policy"
 READ_POLICY = "keras.mixed_precision.global_policy"
 SET_FLOATX = "keras.backend.set_floatx"
+PRIVATE_KERAS = "tensorflow.python.keras"
+FIRST_WITH_PRIVATE_KERAS = (
+    2,
+    6,
+)  # the TensorFlow whose `tf.keras` is another package; measured in 2.4 and 2.10 to 2.21
 SETTING = (SET_POLICY, SET_FLOATX)
 # Keras 3 forgets the global policy there (3.0, 3.15), and makes another of floatx; Keras 2 keeps it (2.4 to 2.15).
 CLEARING = ("keras.backend.clear_session", "keras.utils.clear_session")
@@ -78,16 +83,24 @@ def is_no_policy_by_default(call: Call, keras: Keras) -> bool:
 
 def library_of(value: Value, keras: Keras) -> str | None:
     """Which of the libraries that have a global policy of their own a name, or what a class of the user's derives
-    from, belongs to: "keras" or "tf_keras"; None where that is not certain. `tf.keras` is the one or the other."""
+    from, belongs to: "keras", "tf_keras" or "tensorflow.python.keras"; None where that is not certain. `tf.keras` is
+    one of the first two."""
     if isinstance(value, Defined) and isinstance(value.of, ClassFacts):
         libraries = {library_of(base, keras) for base in value.of.library_bases()} - {None}
         return agreed(libraries)
     if not isinstance(value, Api) or not value.name.startswith("keras."):
         return None
     if value.root == "tensorflow":
-        is_private = value.spelled.startswith("tensorflow.python")
-        return None if is_private else "tf_keras" if keras.package == "tf_keras" else "keras"
+        if value.spelled.startswith("tensorflow.python"):
+            return PRIVATE_KERAS if _is_of_private_keras(value.spelled, keras) else None
+        return "tf_keras" if keras.package == "tf_keras" else "keras"
     return value.root if value.root in ("keras", "tf_keras") else None
+
+
+def _is_of_private_keras(spelled: str, keras: Keras) -> bool:
+    """Whether a private name of TensorFlow's is of the Keras that it still holds, and which is no longer `tf.keras`."""
+    is_older = bool(keras.tensorflow_release) and keras.tensorflow_release < FIRST_WITH_PRIVATE_KERAS
+    return spelled.startswith(f"{PRIVATE_KERAS}.") and not is_older
 
 
 def are_of_two_kerases(call: Call, event: Event, keras: Keras) -> bool:

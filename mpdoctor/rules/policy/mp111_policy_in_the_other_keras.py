@@ -5,7 +5,8 @@
 `keras.mixed_precision.set_global_policy("mixed_float16")` a `tf_keras` layer computes in float32, and the other
 way round (measured in Keras 3.15 beside tf_keras 2.21). `tf.keras` is `keras` unless TF_USE_LEGACY_KERAS=1
 makes it `tf_keras`. No error is raised; the whole training runs in float32. The TensorFlow models of
-`transformers` are built in `tf_keras`.
+`transformers` are built in `tf_keras`. `tensorflow.python.keras` is a third library since TensorFlow 2.6, with a policy
+of its own (measured in 2.10, 2.15 and 2.21; in 2.4 it is `tf.keras`).
 
 ## Flagged
 ```python
@@ -27,7 +28,8 @@ model.compile("adam", "mse")
 ```
 
 ## Versions
-All that can have two Kerases installed: Keras 3 or TensorFlow's own Keras beside tf_keras.
+All that can have two Kerases installed: Keras 3 or TensorFlow's own Keras beside tf_keras, and TensorFlow 2.6 and
+later with its private copy.
 
 ## Where users met it
 huggingface/transformers needs tf_keras beside Keras 3; projects that import both.
@@ -42,7 +44,7 @@ from mpdoctor.facts.model import ModelFacts
 from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.program.events import Call
-from mpdoctor.program.policy_settings import SET_POLICY, library_of
+from mpdoctor.program.policy_settings import PRIVATE_KERAS, SET_POLICY, library_of
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Api, agreed, is_api
 from mpdoctor.semantics.source.edits.expressions import replaced, unsafe_fix
@@ -68,16 +70,29 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             yield Finding(
                 f"The policy is set in {here}, but the model is built in {there} ({_built_at(facts, first, call)}), "
                 "which has a policy of its own: the model stays float32.",
-                f"Set the policy in the Keras that builds the model: `{there}.mixed_precision.set_global_policy(…)`. "
-                "Or import only one Keras.",
+                _advice(here, there),
                 call.location,
                 fix=_fix(facts, call, there),
             )
 
 
+def _advice(here: str | None, there: str) -> str:
+    if there == PRIVATE_KERAS:
+        return f"Build the model with `tf.keras`, too: `{there}` is private, and `tf.keras` is another package."
+    also = (
+        f"`{here}` is private, and `tf.keras` is another package."
+        if here == PRIVATE_KERAS
+        else "Or import only one Keras."
+    )
+    return f"Set the policy in the Keras that builds the model: `{there}.mixed_precision.set_global_policy(…)`. {also}"
+
+
 def _fix(facts: SourceFacts, call: Call, there: str) -> Fix | None:
     """The same call of the other Keras, if the file has a name for that package."""
-    keras, name = name_of(facts, there), call.callee.location if isinstance(call.callee, Api) else None
+    keras, name = (
+        None if there == PRIVATE_KERAS else name_of(facts, there),
+        call.callee.location if isinstance(call.callee, Api) else None,
+    )
     if keras is None or name is None or not is_api(call.callee, SET_POLICY):
         return None
     return unsafe_fix(f"Set the policy of {there}", replaced(facts, name, f"{keras}.mixed_precision.set_global_policy"))
