@@ -71,7 +71,7 @@ from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype, compute
 from mpdoctor.semantics.source.layers.layer_variables import is_weight
 from mpdoctor.semantics.source.layers.mixed_operands import half_dtypes, origin
 from mpdoctor.semantics.source.numbers.differentiated_values import is_stopped_behind
-from mpdoctor.semantics.source.numbers.whole_numbers import is_whole
+from mpdoctor.semantics.source.numbers.whole_numbers import is_counted
 from mpdoctor.semantics.wording import expression_at, text_at
 
 SEVERITY = Severity.ERROR
@@ -189,7 +189,7 @@ def _range(facts: SourceFacts, call: Call) -> Iterator[Finding]:
     is_half = named == "float16"
     if named == AUTOCAST and given is not None:
         is_half = computes_in_half(facts, given, call.context, only="float16")
-    if isinstance(given, Attribute) and is_whole(facts, given.of):
+    if isinstance(given, Attribute) and is_counted(facts, given.of):
         return
     if is_half and runs_in_layer(facts, call.context) and not asks_for_dtype(call.context):
         yield Finding(

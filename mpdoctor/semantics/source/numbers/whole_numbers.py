@@ -7,9 +7,11 @@ whether it is one. What stands in such a place is none.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import lru_cache
 
 from mpdoctor.program.events import Call, Operation
+from mpdoctor.program.instances import is_call_of
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Api, Attribute, Item, Value, options
 from mpdoctor.semantics.source.function_names import function_named, functions_called
@@ -29,11 +31,26 @@ PLACES = {
     "shape": (1, "out_type"),
     "size": (1, "out_type"),
 }
+# What gives the numbers that it is given, as far as these are concerned: a part of them, another shape or dtype.
+_HANDING_ON = ("expand_dims", "reshape", "cast", "squeeze", "tile", "broadcast_to", "convert_to_tensor")
+_JOINING = ("stack", "concat", "concatenate")
+_COUNTING = ("range", "arange")
+_COMPARING = ("less", "less_equal", "greater", "greater_equal", "equal", "not_equal")
+_COMPARISONS = ("<", "<=", ">", ">=", "==", "!=")
 
 
 def is_whole(facts: SourceFacts, value: Value) -> bool:
     used = _used_as_whole_numbers(facts)
     return any(id(option) in used for option in options(value))
+
+
+def is_counted(facts: SourceFacts, value: Value) -> bool:
+    """Whether a program means whole numbers by a value, though TensorFlow would take others there: ids that it looks up
+    in an Embedding, lengths that it compares with numbers of `range`."""
+    if is_whole(facts, value):
+        return True
+    counted = _looked_up_or_compared(facts)
+    return any(id(option) in counted for option in options(value))
 
 
 def is_product_of_sizes(value: Value) -> bool:
@@ -69,6 +86,48 @@ def _used_as_whole_numbers(facts: SourceFacts) -> frozenset[int]:
     """The ids of the values that stand in such a place: asked for one program after the other."""
     given = (_given_as_whole_numbers(call, name) for call, name in functions_called(facts) if name in PLACES)
     return frozenset(id(option) for value in given for option in options(value))
+
+
+@lru_cache(maxsize=1)
+def _looked_up_or_compared(facts: SourceFacts) -> frozenset[int]:
+    """The ids of the values that are looked up, or compared with numbers of `range`."""
+    looked_up = (
+        call.argument(0, "inputs") for call in facts.object_calls if is_call_of(call.callee, "keras.layers.Embedding")
+    )
+    indices = (call.argument(*PLACES[name]) for call, name in functions_called(facts) if name in PLACES)
+    used = {id(inner) for value in (*looked_up, *indices) if value is not None for inner in _handed_on(value)}
+    for sides in _comparisons(facts):
+        numbers = [list(_handed_on(side)) for side in sides]
+        if any(function_named(value) in _COUNTING for side in numbers for value in side):
+            used |= {id(value) for side in numbers for value in side}
+    return frozenset(used)
+
+
+def _comparisons(facts: SourceFacts) -> Iterator[tuple[Value, ...]]:
+    """The two sides of each comparison, by an operator or a function."""
+    for operation in facts.operations:
+        if operation.operator in _COMPARISONS:
+            yield operation.operands
+    for call, name in functions_called(facts):
+        if name in _COMPARING:
+            yield call.args[:2]
+
+
+def _handed_on(value: Value) -> Iterator[Value]:
+    """A value, and what it is a part, another shape or dtype, or a row of others of."""
+    waiting, seen = list(options(value)), set[int]()
+    for part in waiting:  # which grows
+        if id(part) in seen:
+            continue
+        seen.add(id(part))
+        yield part
+        if isinstance(part, Item):
+            waiting += options(part.of)
+        elif isinstance(part, Call) and function_named(part) in _HANDING_ON:
+            waiting += options(part.argument(0))
+        elif isinstance(part, Call) and function_named(part) in _JOINING:
+            joined = part.argument(0)
+            waiting += [inner for item in getattr(joined, "items", ()) for inner in options(item)]
 
 
 def _given_as_whole_numbers(call: Call, name: str) -> Value | None:
