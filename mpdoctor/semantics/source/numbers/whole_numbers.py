@@ -31,6 +31,8 @@ PLACES = {
     "shape": (1, "out_type"),
     "size": (1, "out_type"),
 }
+# Those of keras.ops, which takes floats there, included.
+_LOOKUPS = PLACES | {"take": (1, "indices"), "take_along_axis": (1, "indices")}
 # What gives the numbers that it is given, as far as these are concerned: a part of them, another shape or dtype.
 _HANDING_ON = ("expand_dims", "reshape", "cast", "squeeze", "tile", "broadcast_to", "convert_to_tensor")
 _JOINING = ("stack", "concat", "concatenate")
@@ -94,7 +96,7 @@ def _looked_up_or_compared(facts: SourceFacts) -> frozenset[int]:
     looked_up = (
         call.argument(0, "inputs") for call in facts.object_calls if is_call_of(call.callee, "keras.layers.Embedding")
     )
-    indices = (call.argument(*PLACES[name]) for call, name in functions_called(facts) if name in PLACES)
+    indices = (call.argument(*_LOOKUPS[name]) for call, name in functions_called(facts) if name in _LOOKUPS)
     used = {id(inner) for value in (*looked_up, *indices) if value is not None for inner in _handed_on(value)}
     for sides in _comparisons(facts):
         numbers = [list(_handed_on(side)) for side in sides]
