@@ -87,7 +87,7 @@ def _loss_scale(probe: Probe, look: Style) -> Paragraph:
     lines: Paragraph
     if not known:
         needed = scales and probe.training.policy in ("mixed_float16", "float16")
-        lines = [line("loss scale", Text(_without_scale(probe.training)))] if needed else []
+        lines = [line("loss scale", Text(_without_scale(probe.training, look)))] if needed else []
     elif all(scale == known[0] for scale in known):
         fixed = ", fixed" if probe.training.dynamic is False or probe.training.uses_loss_scale_factor else ""
         lines = [line("loss scale", Text(f"{number_text(known[0])} throughout{fixed}"))]
@@ -96,10 +96,13 @@ def _loss_scale(probe: Probe, look: Style) -> Paragraph:
     return [*lines, *_skips(skipped)]
 
 
-def _without_scale(training: TrainingFacts) -> str:
+def _without_scale(training: TrainingFacts, look: Style) -> str:
     seen = training.scale_dependence
-    by_another = seen is not None and seen.scaled_by_another
-    return "none of its own: another optimizer scales the loss" if by_another else "none: the loss is not scaled"
+    if seen is not None and seen.scaled_by_another:
+        return "none of its own: another optimizer scales the loss"
+    optimizers = training.model.optimizer
+    name = look.name(optimizers[0].class_name, 40) if optimizers else "the optimizer"
+    return f"none: {name} is no LossScaleOptimizer"  # the program may scale by hand
 
 
 def _moving_scale(probe: Probe, look: Style, scales: list[float | None], known: list[float], skipped: str) -> Paragraph:

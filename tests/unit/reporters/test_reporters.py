@@ -392,6 +392,14 @@ def test_a_constant_scale_needs_one_line() -> None:
     assert "all 12 steps; inf or NaN first in the gradient of w" in shown
 
 
+def test_who_scales_no_loss_is_named() -> None:
+    """Whether the program scales its loss by hand is nothing that the steps of its optimizer show."""
+    steps = tuple(StepFacts(None, True, None, 6300.0) for _ in range(12))
+    bare = dataclasses.replace(samples.model(), optimizer=samples.model().optimizer[1:])
+    probe = Probe(samples.training(steps, model=bare, dynamic=None), Verdict.HEALTHY, "")
+    assert "loss scale  none: Adam is no LossScaleOptimizer" in terminal.render(samples.diagnosis(probes=(probe,)))
+
+
 def test_the_curve_of_the_scale() -> None:
     rows, labels = rows_from_scales([2.0**power for power in (15, 14, 13, 12, 11)], blocks=True)
     assert (labels[0], labels[-1]) == ("2^15", "2^11")
