@@ -25,6 +25,7 @@ from mpdoctor.semantics.live.broken_operations import (
 from mpdoctor.semantics.live.gradients_without_check import remedy_without_scale, rule_of_foreign_scale
 from mpdoctor.semantics.live.second_training import remedies_to_report
 from mpdoctor.semantics.live.tried_remedies import NOT_TRIED, after_trials
+from mpdoctor.semantics.live.weights_not_finite import remedy_of_weight
 from mpdoctor.semantics.source.layers.output_layers import activation_of, half_output
 
 
@@ -165,16 +166,7 @@ def remedy_from_culprit(training: TrainingFacts) -> str:
         return remedy_of_growth(training)
     culprit, loss = training.gradient_culprit, training.loss_culprit
     if training.culprit is not None and is_of_weights(training.culprit.operation):
-        if training.culprit.step == 0:
-            return (
-                "A weight is inf or NaN in the very first step, before the layer is called. Check its initial value, "
-                "and what the step itself assigns to weights before it calls the model again: gradients of a scaled "
-                "loss are inf now and then, and only what the optimizer applies is checked."
-            )
-        return (
-            "A weight is inf or NaN before the step begins. Check its initial value and the earlier steps: a learning "
-            "rate that is too high, an epsilon that is 0 in float16, or gradients that are applied without a check."
-        )
+        return remedy_of_weight(training.culprit)
     if training.culprit is not None and not _is_of_float16(training.culprit):
         return (
             f"It starts in {named_culprit(training.culprit)}, which already computes in float32, so no dtype helps: "

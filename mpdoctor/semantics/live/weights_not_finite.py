@@ -1,0 +1,19 @@
+"""The advice where a weight is inf or NaN before a layer computes with it."""
+
+from __future__ import annotations
+
+from mpdoctor.facts.training import CulpritFacts
+
+
+def remedy_of_weight(culprit: CulpritFacts) -> str:
+    """The advice for a layer that reads a weight that is inf or NaN."""
+    if culprit.step == 0:
+        return (
+            "A weight is inf or NaN in the very first step, before the layer is called. Check its initial value, "
+            "and what the step itself assigns to weights before it calls the model again: gradients of a scaled "
+            "loss are inf now and then, and only what the optimizer applies is checked."
+        )
+    return (
+        "A weight is inf or NaN before the step begins. Check its initial value and the earlier steps: a learning "
+        "rate that is too high, an epsilon that is 0 in float16, or gradients that are applied without a check."
+    )
