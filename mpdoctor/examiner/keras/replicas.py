@@ -29,7 +29,10 @@ def run_in_replicas(model: KerasModel, step: Callable[..., object], batch: objec
     """One step on a batch, on every replica of the strategy that this model was built under."""
     strategy = model.distribute_strategy
     if type(strategy).__name__ == "_DefaultDistributionStrategy":
-        return step(
-            tf.nest.map_structure(lambda tensor: None if tensor is None else tf.convert_to_tensor(tensor), batch)
-        )
+        return step(tf.nest.map_structure(_tensor_from_part, batch))
     return strategy.run(step, args=(batch,))
+
+
+def _tensor_from_part(part: object) -> object:
+    """A part of a batch as a tensor; None and ragged or sparse tensors as they are."""
+    return part if part is None or tf.is_tensor(part) else tf.convert_to_tensor(part)

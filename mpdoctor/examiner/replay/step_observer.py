@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from mpdoctor.examiner.keras.adapter import KerasAdapter, KerasLayer, KerasOptimizer, KerasVariable
 
 
+COMPOSITE = (tf.RaggedTensor, tf.SparseTensor)
+
+
 class LayerCall(OpenCall):
     """One call of one layer. `number` counts the calls of this layer in the step, from 1 on; `called_at` is the user's
     line that was running then."""
@@ -269,8 +272,14 @@ def _tensor(value: object) -> tf.Tensor:
 
 def _flat(structure: object) -> list[tf.Tensor]:
     tensors: list[tf.Tensor] = []
-    mapped(lambda tensor: tensors.append(tensor) if is_eager(tensor) else None, structure)
+    mapped(lambda value: tensors.extend(_tensors_in(value)), structure)
     return tensors
+
+
+def _tensors_in(value: object) -> list[tf.Tensor]:
+    """The plain tensors of a ragged or sparse one, a plain tensor itself; [] for anything else."""
+    parts = tf.nest.flatten(value, expand_composites=True) if isinstance(value, COMPOSITE) else [value]
+    return [part for part in parts if is_eager(part)]
 
 
 def _is_bad_variable(variable: KerasVariable) -> bool:
