@@ -736,7 +736,7 @@ TABLE: list[tuple[str, str, dict[str, Any], tuple[str, ...] | str]] = [
         "MP904",
         "a-division-in-a-whole-model",
         {**broken("RealDiv", in_float32=None, holds_zero=True), "model": dataclasses.replace(model(), name="square")},
-        ("Divide with `tf.math.divide_no_nan`", "a gradient of 0, or compute it in float32, `tf.cast(x, tf.float32)`."),
+        ("Divide with `tf.math.divide_no_nan`", "or compute what is 0 here in float32 from where it begins, `tf.cast("),
     ),
     (
         "MP905",
@@ -886,6 +886,22 @@ TABLE: list[tuple[str, str, dict[str, Any], tuple[str, ...] | str]] = [
     ("MP907", "in-a-function", {**function_that_overflows(), **infinite_loss()}, ("It starts in `square`: ",)),
     (
         "MP907",
+        "in-a-layer-in-bfloat16",
+        {**broken("Square", dtype="bfloat16", in_float32=None), **infinite_loss()},
+        ("It starts in layer `square`: squaring numbers", 'Give `square` dtype="float32". (Not tried.)'),
+    ),
+    (
+        "MP907",
+        "a-weight-of-a-file",
+        {
+            "culprit": in_first_step("ReadVariableOp"),
+            "model": dataclasses.replace(model(), call=CallFacts("none", Location("model.py", 3))),
+            **infinite_loss(),
+        },
+        ("a weight is already inf or NaN", "A file with such a weight was saved after its training had failed"),
+    ),
+    (
+        "MP907",
         "labels",
         in_loss("Sub", given="labels"),
         (": the labels hold inf or NaN.", "assert_all_finite(labels, 'labels')"),
@@ -895,11 +911,17 @@ TABLE: list[tuple[str, str, dict[str, Any], tuple[str, ...] | str]] = [
     ("MP905", "nothing-known", {"steps": on_the_way_back()["steps"]}, ("16 of 49 steps", "`dense/kernel`")),
     (
         "MP905",
+        "below-1-with-finite-losses",
+        {"steps": tuple(dataclasses.replace(step, loss=2.3) for step in fallen(21)["steps"])},
+        ("had fallen to 0.0156: gradients leave float16's range even without scaling. At that scale",),
+    ),
+    (
+        "MP905",
         "below-1-at-rest",
         fallen(21),
         (
-            "21 of 50 steps were skipped until the loss scale had fallen to 0.0156: gradients leave float16's",
-            "every gradient below 1.9e-06 is 0",
+            "21 of 50 steps were skipped until the loss scale had fallen to 0.0156: in each of them the loss itself is",
+            "inf or NaN, whatever the scale. At that scale every gradient below 1.9e-06 is 0",
             "Inf or NaN came first in the gradient of `dense/kernel`",
             "standardise inputs and targets",
         ),
@@ -1098,6 +1120,12 @@ TABLE: list[tuple[str, str, dict[str, Any], tuple[str, ...] | str]] = [
         "all-of-a-loop-that-ended",
         {**from_scale(2.0**90, 24, 24), "script_steps": 24, "ended": "script"},
         ("all 24 steps were skipped", "The script itself runs 24 steps, so it trains nothing"),
+    ),
+    (
+        "MP910",
+        "all-but-one-of-a-short-script",
+        {**from_scale(2.0**40, 23), "script_steps": 24},
+        ("first 23 steps were skipped", "Of the 24 steps of the script itself 1 is applied."),
     ),
     ("MP910", "a-script-of-a-few-steps", {**from_scale(2.0**20, 8), "script_steps": 8}, SILENT),
     ("MP910", "as-many-as-usual", from_scale(2.0**15, 9), SILENT),
@@ -1348,8 +1376,10 @@ def test_which_line_is_shown(code: str, facts: dict[str, Any], line: int) -> Non
     )
 
 
-@pytest.mark.parametrize(("own", "severity"), [(24, Severity.WARNING), (26, Severity.INFO), (None, Severity.INFO)])
-def test_a_script_that_trains_nothing_is_warned(own: int | None, severity: Severity) -> None:
+@pytest.mark.parametrize(
+    ("own", "severity"), [(24, Severity.WARNING), (26, Severity.WARNING), (40, Severity.INFO), (None, Severity.INFO)]
+)
+def test_a_script_that_trains_next_to_nothing_is_warned(own: int | None, severity: Severity) -> None:
     (found,) = said("MP910", **from_scale(2.0**40, 25), script_steps=own)
     assert found.severity is severity
 

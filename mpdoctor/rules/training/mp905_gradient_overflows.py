@@ -157,16 +157,22 @@ def _remedy(training: TrainingFacts) -> str:
 
 # --- a scale below 1 --------------------------------------------------------------------------------------------
 def _rest_of_scale(training: TrainingFacts, beyond: int) -> str:
-    skipped = sum(not step.applied for step in training.steps)
+    skips = [number for number, step in enumerate(training.steps) if not step.applied]
     last = training.steps[-1].loss_scale or 0.0
     own = f", including all {training.script_steps} of the script itself" if loses_its_own_steps(training) else ""
     if training.floor is not None:
         until = f", {beyond} of them at the loss scale's floor of {training.floor:g}"
     else:
         until = f" until the loss scale had fallen to {last:.3g}"
+    is_lost_before = set(skips) <= set(lost_losses(training))
+    why = (
+        "in each of them the loss itself is inf or NaN, whatever the scale"
+        if is_lost_before
+        else "gradients leave float16's range even without scaling"
+    )
     return (
-        f"{skipped} of {len(training.steps)} steps were skipped{own}{until}: gradients leave float16's range even "
-        f"without scaling. At that scale every gradient below {flushed_below(last)} is 0."
+        f"{len(skips)} of {len(training.steps)} steps were skipped{own}{until}: {why}. At that scale every gradient "
+        f"below {flushed_below(last)} is 0."
     )
 
 

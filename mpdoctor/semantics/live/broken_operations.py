@@ -211,6 +211,8 @@ def remedy_from_operation(operation: OperationFacts, layer: str = "") -> str:
         )
     if is_at_zero(operation):
         guard = _guard_at_zero(operation)
+        if not layer:  # a cast of what is 0 already changes nothing
+            in_float32 = "compute what is 0 here in float32 from where it begins, `tf.cast(x, tf.float32)`"
         return f"{guard[0].upper()}{guard[1:]}, or {in_float32}."
     if operation.name in ("Exp", "Expm1", "Sinh", "Cosh") and not is_overflow(operation):
         return "Bound its input, `tf.clip_by_value(x, -10.0, 10.0)`: not even float32 holds this result."

@@ -81,16 +81,16 @@ def evidence_of_operands(operation: OperationFacts | None) -> dict[str, Any]:
 def rule_of_culprit(training: TrainingFacts) -> str:
     """The code of the rule that reports the layer whose numbers were not finite first; "" where there is none."""
     culprit = training.culprit
-    if culprit is None or training.diverges or is_of_weights(culprit.operation) or not _is_of_float16(culprit):
+    if culprit is None or training.diverges or is_of_weights(culprit.operation) or _dtype_of(culprit) != "float16":
         return ""
     if is_of_input(culprit.operation):
         return "MP601"
     return "MP511" if is_emptied_softmax(culprit.operation) else "MP904"
 
 
-def _is_of_float16(culprit: CulpritFacts) -> bool:
-    """Whether it broke in float16; no rule reports a layer that breaks in float32."""
-    return (culprit.operation or culprit.overflow).dtype == "float16"
+def _dtype_of(culprit: CulpritFacts) -> str:
+    """The dtype in which it broke; no rule of its own reports a layer that breaks in another one than float16."""
+    return (culprit.operation or culprit.overflow).dtype
 
 
 def _rule_of_loss(training: TrainingFacts) -> str:
@@ -166,8 +166,10 @@ def remedy_from_culprit(training: TrainingFacts) -> str:
         return remedy_of_growth(training)
     culprit, loss = training.gradient_culprit, training.loss_culprit
     if training.culprit is not None and is_of_weights(training.culprit.operation):
-        return remedy_of_weight(training.culprit)
-    if training.culprit is not None and not _is_of_float16(training.culprit):
+        return remedy_of_weight(training.culprit, training.model)
+    if training.culprit is not None and _dtype_of(training.culprit) == "bfloat16":
+        return _remedy_in_bfloat16(training, training.culprit)
+    if training.culprit is not None and _dtype_of(training.culprit) != "float16":
         return (
             f"It starts in {named_culprit(training.culprit)}, which already computes in float32, so no dtype helps: "
             "make its input smaller, or change its computation."
@@ -184,6 +186,14 @@ def remedy_from_culprit(training: TrainingFacts) -> str:
         "No layer's output overflows, so check the loss and the operations between the layers, and compute them in "
         f"float32, tf.cast(predictions, tf.float32). {NOT_TRIED}"
     )
+
+
+def _remedy_in_bfloat16(training: TrainingFacts, culprit: CulpritFacts) -> str:
+    """The advice for a layer that broke in bfloat16: it has float32's range, but two digits."""
+    layer = culprit.overflow.layer
+    if culprit.operation is not None:
+        return remedy_after_trials(training, culprit.operation, layer)
+    return after_trials(training, f'Let it compute in float32: give `{layer}` dtype="float32".')
 
 
 def holds_own_layers(training: TrainingFacts, path: str) -> bool:

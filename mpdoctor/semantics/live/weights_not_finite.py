@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from mpdoctor.facts.model import ModelFacts
 from mpdoctor.facts.training import CulpritFacts
 
 
-def remedy_of_weight(culprit: CulpritFacts) -> str:
+def remedy_of_weight(culprit: CulpritFacts, model: ModelFacts) -> str:
     """The advice for a layer that reads a weight that is inf or NaN."""
+    if culprit.step == 0 and model.call.kind == "none":
+        return (
+            "The model was loaded or made with a weight that is inf or NaN, and no dtype helps. Check its initial "
+            "value. A file with such a weight was saved after its training had failed: take an older file, or train "
+            "again."
+        )
     if culprit.step == 0:
         return (
             "A weight is inf or NaN in the very first step, before the layer is called. Check its initial value, "
