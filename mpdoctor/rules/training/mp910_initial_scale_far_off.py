@@ -53,7 +53,13 @@ from mpdoctor.facts.half_dtypes import DEFAULT_SCALE
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.training import TrainingFacts
 from mpdoctor.finding import Finding, Severity, Verdict
-from mpdoctor.semantics.live.verdict import first_applied, loses_its_own_steps, verdict_from_training
+from mpdoctor.semantics.live.verdict import (
+    first_applied,
+    loses_its_own_steps,
+    loses_most_of_its_own_steps,
+    own_steps_applied,
+    verdict_from_training,
+)
 
 SEVERITY = Severity.INFO
 MANY = 10  # lost steps; fewer are usual
@@ -69,10 +75,8 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
     settled = None if applied is None else training.steps[applied].loss_scale
     if lost < MANY or not _is_far_off(settled, last):
         return
-    loses_all = loses_its_own_steps(training)
-    own = f" The script itself runs {training.script_steps} steps, so it trains nothing." if loses_all else ""
     yield Finding(
-        f"The loss scale starts at {initial:g}, and {_course(lost, settled, last)}.{own}",
+        f"The loss scale starts at {initial:g}, and {_course(lost, settled, last)}.{_left_to_the_script(training)}",
         _remedy(initial, settled),
         _place(training),
         model=training.model.id,
@@ -82,8 +86,19 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
             "settled_at": settled,
             "script_steps": training.script_steps,
         },
-        severity=Severity.WARNING if loses_all else None,
+        severity=Severity.WARNING if _left_to_the_script(training) else None,
     )
+
+
+def _left_to_the_script(training: TrainingFacts) -> str:
+    """A sentence to add, where the script itself ends before it has trained much; else ""."""
+    if loses_its_own_steps(training):
+        return f" The script itself runs {training.script_steps} steps, so it trains nothing."
+    if loses_most_of_its_own_steps(training):
+        applied = own_steps_applied(training)
+        verb = "is" if applied == 1 else "are"
+        return f" Of the {training.script_steps} steps of the script itself {applied} {verb} applied."
+    return ""
 
 
 def _goes_by_its_start(training: TrainingFacts, initial: float) -> bool:

@@ -16,6 +16,7 @@ from mpdoctor.semantics.live.verdict_meanings import (
 )
 
 FEWEST_LOSSES = 3  # in a third of the steps
+MOST_LOST = 10  # the script's own steps, for each of them that is applied
 GROWN = 2.0  # times as large: from batch to batch a loss differs less
 DEPENDS_BEYOND = 0.5  # an exponent nearer to 0 than this is 0, measured on a batch
 
@@ -88,6 +89,9 @@ def _verdict_of_updates(training: TrainingFacts) -> tuple[Verdict, str]:
         return Verdict.NO_UPDATE, "steps were applied, but no trainable variable changed"
     if loses_its_own_steps(training):
         return Verdict.SETTLING, _skipped_so_far(training) + _script_steps_clause(training)
+    if loses_most_of_its_own_steps(training):
+        skipped = (training.script_steps or 0) - (own_steps_applied(training) or 0)
+        return Verdict.SETTLING, f"{skipped} of the {training.script_steps} steps that the script itself runs skipped"
     seen = training.scale_dependence
     depends = seen is not None and abs(seen.median) > DEPENDS_BEYOND
     but = "; but the size of the updates depends on the loss scale" if depends else ""
@@ -166,6 +170,21 @@ def loses_its_own_steps(training: TrainingFacts) -> bool:
     own, first = training.script_steps, first_applied(training)
     lost = len(training.steps) if first is None else first
     return own is not None and FEWEST_STEPS <= own <= lost
+
+
+def own_steps_applied(training: TrainingFacts) -> int | None:
+    """How many of the steps that the script itself runs are applied; None where those are a few only, or not all were
+    seen."""
+    own = training.script_steps
+    if own is None or not FEWEST_STEPS <= own <= len(training.steps):
+        return None
+    return sum(step.applied for step in training.steps[:own])
+
+
+def loses_most_of_its_own_steps(training: TrainingFacts) -> bool:
+    """Whether at most one in ten of the script's own steps is applied."""
+    own, applied = training.script_steps, own_steps_applied(training)
+    return own is not None and applied is not None and MOST_LOST * applied <= own
 
 
 def allowed_by_growth(training: TrainingFacts) -> int:

@@ -64,8 +64,8 @@ MEANINGS = {
         "Training goes on, but loses those steps, or its small gradients: MP905.",
     ),
     Verdict.SETTLING: Meaning(
-        "A step of the last third was skipped, but not more steps than a scale needs to settle. Or the scale settled "
-        "only after as many steps as the script itself runs.",
+        "A step of the last third was skipped, but not more steps than a scale needs to settle. Or at most one in "
+        "ten of the steps that the script itself runs is applied.",
         "Train longer with `--steps`. Where the script's own steps were lost: MP910.",
     ),
     Verdict.NO_UPDATE: Meaning("Steps were applied, but no trainable variable changed.", "MP909 says why."),
