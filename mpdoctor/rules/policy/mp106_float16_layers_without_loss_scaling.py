@@ -226,7 +226,8 @@ def _in_a_loop(facts: SourceFacts, apply: Call, half: list[str], fix: Fix | None
     else:
         then = f"`{name}.get_scaled_loss(loss)` inside the tape, `{name}.get_unscaled_gradients(…)` after it."
     return Finding(
-        f"`{name}` trains layers that compute in float16 ({listed(half)}), and nothing scales the loss: {LOST}.",
+        f"The gradients that `{name}` applies come through layers that compute in float16 ({listed(half)}), and "
+        f"nothing scales the loss: {LOST}.",
         f"`{name} = LossScaleOptimizer({name})` where it is made; then {then}",
         apply.location,
         fix=None if facts.keras.is_keras3 and _is_legacy(apply.receiver) else fix,
@@ -236,8 +237,8 @@ def _in_a_loop(facts: SourceFacts, apply: Call, half: list[str], fix: Fix | None
 def _scaled_by_bare(facts: SourceFacts, apply: Call, half: list[str]) -> Finding:
     name = receiver_text(facts, apply)
     return Finding(
-        f"`{name}` trains layers that compute in float16 ({listed(half)}), and `scale_loss` of an optimizer that is no "
-        f"LossScaleOptimizer gives the loss back as it is: {LOST}.",
+        f"The gradients that `{name}` applies come through layers that compute in float16 ({listed(half)}), and "
+        f"`scale_loss` of an optimizer that is no LossScaleOptimizer gives the loss back as it is: {LOST}.",
         f"`{name} = LossScaleOptimizer({name})` where it is made.",
         apply.location,
         fix=unsafe_fix("Wrap the optimizer", wrapped_where_made(facts, apply)),
