@@ -98,7 +98,11 @@ def _parts_of_loss(facts: SourceFacts, loss: Value) -> Iterator[Value]:
         if is_model(part):
             continue  # a part of the model itself
         yield part
-        is_whole = _is_half_output(precision, part) or (isinstance(part, Call) and _sums_losses_of_layers(part))
+        is_whole = (
+            _is_half_output(precision, part)
+            or _is_cast_output(facts, part)
+            or (isinstance(part, Call) and _sums_losses_of_layers(part))
+        )
         if not is_whole and not _cannot_be_cast(part):
             waiting += [inner for inner in part.parts if id(inner) not in seen]
             seen.update(map(id, part.parts))
@@ -108,6 +112,15 @@ def _is_half_output(precision: Precision, part: Value) -> bool:
     """Whether it is what a model gives, or one of several outputs of it, in 16 bits."""
     made = part.of if isinstance(part, Item) else part
     return isinstance(made, Call) and precision.of_model(made.callee) in HALF
+
+
+def _is_cast_output(facts: SourceFacts, part: Value) -> bool:
+    """Whether it is a model's 16-bit output that is cast to another dtype at once."""
+    if not (isinstance(part, Call) and is_cast(part)):
+        return False
+    given, dtype = part.argument(0, "x"), dtype_named(part.argument(1, "dtype"), facts.keras)
+    is_output = given is not None and _is_half_output(precision_of(facts), given)
+    return is_output and dtype is not None and dtype not in HALF
 
 
 def _edits_of_part(facts: SourceFacts, part: Value, around: tuple[str, str]) -> Iterator[Edit | list[Edit] | None]:
