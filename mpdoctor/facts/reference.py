@@ -13,6 +13,8 @@ RELEVANT = 1e-4  # of the norm of the whole gradient: below, a variable's number
 FLUSHED_TOO_MUCH = 0.05  # share of a variable's gradient
 FAR = 0.05  # of its norm, a layer's output from float32's on the same weights
 
+LOW_SCALE = 128.0  # of a loss scale, whose default is 32768 in both Kerases
+
 Moment = Literal["first", "settled", "late"]
 
 

@@ -1,6 +1,8 @@
-"""Weights that no step moved while others did move: whether float32 has gradients for them that float16 has not.
+"""Weights that no step moved while others did move, and a fixed loss scale that is low: whether float32 has gradients
+for them that float16 has not.
 
-Costs nothing where all weights moved, or none. Without `--reference`, which tells the same of three batches.
+Costs nothing where all weights moved, or none, at another loss scale. Without `--reference`, which tells the same of
+three batches.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from mpdoctor.examiner.protocol.event_kinds import Reference
 from mpdoctor.examiner.reference.measurement import ReferenceMeasurement
+from mpdoctor.facts.reference import LOW_SCALE, ReferenceFacts
 
 if TYPE_CHECKING:
     from mpdoctor.examiner.probe.observed_optimizer import ObservedOptimizer
@@ -17,18 +20,33 @@ if TYPE_CHECKING:
 
 HALF = "float16"  # bfloat16 has float32's smallest numbers
 SHARE = 0.25  # of --budget
+TURNED = 0.9  # cosine of the whole gradient to float32's on the one batch: below it nearly half points elsewhere
 
 
 def tell_lost_gradients(session: Session, look: StepReplay, trainings: list[ObservedOptimizer]) -> None:
     """Report gradients that only float16 loses, by running the last batch of each training reported last in float16 and
-    in float32. Sends nothing where the unmoved weights have no gradient in float32 either, as behind a dead ReLU."""
+    in float32. Sends nothing where the unmoved weights have no gradient in float32 either, as behind a dead ReLU, or
+    where a low loss scale loses little."""
     for place, observed in enumerate(trainings if session.watch.saw((HALF,)) else ()):
         unmoved = {observed.keras.path(variable) for variable in observed.unmoved_weights()}
-        if not unmoved:
+        is_low = _has_low_scale(observed)
+        if not unmoved and not is_low:
             continue
         session.events.stage("comparing with float32")
         measurement = ReferenceMeasurement(look, session.watch, len(observed.steps), SHARE * session.request.budget)
         measurement.note(observed)
         facts = measurement.facts(observed)
-        if any(variable.underflows and variable.path in unmoved for step in facts.steps for variable in step.variables):
+        lost = {variable.path for step in facts.steps for variable in step.variables if variable.underflows}
+        if lost & unmoved or (lost and is_low and _points_elsewhere(facts)):
             session.events.send(Reference(place - len(trainings), facts))
+
+
+def _has_low_scale(observed: ObservedOptimizer) -> bool:
+    """Whether its loss scale is fixed, and far below the default."""
+    scale = observed.fixed_scale
+    return scale is not None and scale <= LOW_SCALE and any(step.applied for step in observed.steps)
+
+
+def _points_elsewhere(facts: ReferenceFacts) -> bool:
+    """Whether the gradient that float16 leaves is not float32's."""
+    return any(step.cosine is not None and step.cosine < TURNED for step in facts.steps)

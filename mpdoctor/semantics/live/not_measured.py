@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mpdoctor.facts.fit_ending import NotMeasured
+from mpdoctor.facts.reference import LOW_SCALE
 from mpdoctor.facts.training import TrainingFacts
 from mpdoctor.semantics.live.training_texts import flushed_below
-
-LOW_SCALE = 128.0  # the default of both Kerases is 32768
 
 _RULES: dict[NotMeasured, str] = {
     "first number not finite": "MP904",
@@ -28,5 +27,5 @@ def not_looked_in(training: TrainingFacts) -> Iterator[tuple[str, str]]:
         yield (
             "MP906",
             f"at this loss scale gradients below {flushed_below(max(scales))} become 0 in float16, and only "
-            "--reference compares them with float32's",
+            "--reference compares those of several batches with float32's",
         )
