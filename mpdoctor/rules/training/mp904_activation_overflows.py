@@ -103,6 +103,7 @@ from mpdoctor.semantics.wording import listed
 
 SEVERITY = Severity.ERROR
 EXPLAINS = {"MP503": "training", "MP907": "model"}
+NEVER_RAISES = True
 TELLS_OF_DIVERGENCE = 1
 BESIDE_FUNCTION = "use a smaller constant, or normalise its input, so that the result stays below 65504"
 REMEDY_OF_FUNCTION = f"{BESIDE_FUNCTION[0].upper()}{BESIDE_FUNCTION[1:]}."

@@ -44,6 +44,11 @@ def codes(findings: list[Finding]) -> list[str]:
     return [finding.code for finding in findings]
 
 
+def test_an_overflow_does_not_explain_an_error_on_its_line() -> None:
+    both = [seen("MP904", 5, "training"), seen("MP901", 5, "training", message="KeyError: 'val_loss'")]
+    assert codes(merged_findings(both)) == ["MP901", "MP904"]
+
+
 # --- the table --------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(("left", "right", "nearness"), PAIRS)
 def test_left_explains_right_in_any_order(left: str, right: str, nearness: str) -> None:
