@@ -111,4 +111,4 @@ def _failed(training: TrainingFacts, remedy: RemedyFacts) -> str:
         return f"float32 layers do not help: {remedy.reason}."
     if len(remedy.layers) == 1:
         return f"`{remedy.layers[0]}` in float32 does not help (tried): {remedy.reason}."
-    return f"float32 does not help here (tried): {remedy.reason}."
+    return f"float32 layers are no remedy here (tried): {remedy.reason}."

@@ -97,8 +97,8 @@ NEVER_FINITE = not_so("failed", "with all layers in float32 the step is not fini
             "MP904",
             SUM,
             (NEVER_FINITE,),
-            "float32 does not help here (tried): with all layers in float32 the step is not finite either. Not tried: "
-            "average instead of summing.",
+            "float32 layers are no remedy here (tried): with all layers in float32 the step is not finite either. Not "
+            "tried: average instead of summing.",
         ),
         (
             "MP904",
