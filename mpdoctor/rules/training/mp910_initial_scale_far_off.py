@@ -4,8 +4,8 @@
 
 A dynamic loss scale is halved after each step with an inf gradient, and such a step is skipped. From 2^56 it
 takes forty steps until one is applied. Keras' own initial scale of 32768 loses 2 to 15 steps with most models.
-This costs only those steps, unless a script is short, or warm-up and schedules count them. A script that ends
-before any step is applied has trained nothing; that is a warning.
+This costs only those steps, unless a script is short, or warm-up and schedules count them. A script of which at most
+one in ten steps is applied has trained next to nothing; that is a warning.
 
 ## Flagged
 
