@@ -39,6 +39,11 @@ def _answer(branch: Branch, other: Branch) -> bool | None:
     return None if not answers else answers == {True}
 
 
+def have_the_same_answer(branch: Branch, other: Branch) -> bool:
+    """Whether two ifs certainly ask the same and get the same answer."""
+    return _answer(branch, other) is True
+
+
 def _answered(branch: Branch) -> list[tuple[Value, bool]]:
     """What is certainly true, or certainly not, in this arm."""
     return [_without_not(test, branch.taken) for test in branch.parts or (branch.test,)]
