@@ -21,7 +21,7 @@ from mpdoctor.source.interpreter.state.interpreter_state import State
 from mpdoctor.source.interpreter.state.recording import record_use
 from mpdoctor.source.interpreter.state.scopes import Frame, Import, Module
 from mpdoctor.source.modules import package_of
-from mpdoctor.source.names import api_from_name
+from mpdoctor.source.names import LIBRARIES, api_from_name
 from mpdoctor.source.reading import Source
 
 MOST_MODULES = 60  # that one file may bring in
@@ -78,6 +78,8 @@ def execute_import_from(state: State, node: ast.ImportFrom) -> bool:
             else:
                 value = name_in_module(state, first_party, alias.name, location)
                 _bind_import(state, alias.asname or alias.name, value)
+        elif (in_folder := _module_in_folder(state, module, alias.name)) is not None:
+            _bind_import(state, alias.asname or alias.name, in_folder)
         elif module is None or node.level:
             state.bind(alias.asname or alias.name, Unknown(location))
         elif alias.name == "*":
@@ -89,6 +91,13 @@ def execute_import_from(state: State, node: ast.ImportFrom) -> bool:
             _note_own_library(state, module)
             _bind_import(state, alias.asname or alias.name, library_name(api.spelled, location))
     return True
+
+
+def _module_in_folder(state: State, package: str | None, name: str) -> Module | None:
+    """The module of this name in a first-party folder that has no `__init__`, which Python takes for a package."""
+    if not package or name == "*" or package.partition(".")[0] in LIBRARIES:
+        return None
+    return _first_party(state, f"{package}.{name}")
 
 
 def _import_module(state: State, alias: ast.alias) -> None:

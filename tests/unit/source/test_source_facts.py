@@ -430,6 +430,20 @@ def test_a_script_inside_a_package(tmp_path: Path) -> None:
     assert [described(argument) for argument in script.calls[-1].args] == ["7", "7"]
 
 
+def test_modules_of_folders_without_an_init_file(tmp_path: Path) -> None:
+    """`from models import layers`: Python takes the folder for a package."""
+    files = {
+        "models/layers.py": "K = 7\n",
+        "models/inner/heads.py": "from . import sizes as of\nfrom models import layers\nJ = layers.K + of.L\n",
+        "models/inner/sizes.py": "L = 1\n",
+        "train.py": "from models import layers as parts, missing\nfrom models.inner import heads\n"
+        "print(parts.K, heads.J, missing)\n",
+    }
+    root = written(tmp_path, files)
+    script = facts_from_file(root / "train.py", "train.py")
+    assert [described(argument) for argument in script.calls[-1].args[:2]] == ["7", "8"]
+
+
 def test_modules_that_import_one_another(tmp_path: Path) -> None:
     root = written(tmp_path, {"a.py": "import b\nX = 1\nprint(b.Y)\n", "b.py": "import a\nY = 2\nprint(a.X)\n"})
     a, b = facts_with_imports(root / "a.py").values()
