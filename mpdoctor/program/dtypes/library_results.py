@@ -24,14 +24,16 @@ from mpdoctor.knowledge.dtypes.result_dtypes import (
 )
 from mpdoctor.program.command_line import without_command_line
 from mpdoctor.program.dtypes.array_dtypes import dtype_of_array
+from mpdoctor.program.dtypes.dtype_names import AUTOCAST
 from mpdoctor.program.dtypes.python_numbers import kind_of_number, leaves, spread
 from mpdoctor.program.events import Call
-from mpdoctor.program.user_definitions import Defined, FunctionFacts
+from mpdoctor.program.user_definitions import Defined, FunctionFacts, Parameter
 from mpdoctor.program.values import Api, Known, Value, agreed, known, options
 
 Returned = Callable[[FunctionFacts], Sequence[Value]]
 WIDE = ("float32", "float64", "int32", "int64", "bool")
 _OF_TENSORS = ("tensorflow", "tensorflow.signal", "keras.ops")
+_REFUSING = tuple(f"tensorflow.{name}" for name in ("matmul", "linalg.matmul", "concat", "stack"))  # mixed dtypes
 # Modules whose functions treat dtypes as those of another one do.
 _ALIKE = {
     **dict.fromkeys(("tensorflow.nn", "tensorflow.math", "tensorflow.linalg", "tensorflow.image"), "tensorflow"),
@@ -141,7 +143,18 @@ def _of_joined(dtypes: Dtypes, function: str, call: Call, depth: int) -> str | N
     joined = [part for argument in call.arguments(JOINING[function]) for part in spread(argument)]
     if joined and function == "where" and all(kind_of_number(part) == "float" for part in joined):
         return "float32"
-    return dtypes.agreed(joined, depth)
+    dtype = dtypes.agreed(joined, depth)
+    name = public_name(call.callee.name) if isinstance(call.callee, Api) else ""
+    is_known_by_others = dtype is None and name in _REFUSING and _knows_autocast(dtypes, joined, depth)
+    return AUTOCAST if is_known_by_others else dtype
+
+
+def _knows_autocast(dtypes: Dtypes, joined: Sequence[Value], depth: int) -> bool:
+    """Whether some of these are autocast, and nothing is known of the others, which are made in the function: where
+    they must agree, so are those. A second input of a layer may be float32, and raise."""
+    of_others = [part for part in joined if dtypes.of(part, depth) is None]
+    is_given = any(isinstance(inner, Parameter) for part in of_others for inner in options(part))
+    return not is_given and {dtypes.of(part, depth) for part in joined} == {AUTOCAST, None}
 
 
 def tensors_met(call: Call) -> Sequence[Value]:
