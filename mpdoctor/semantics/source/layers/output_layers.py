@@ -176,6 +176,8 @@ def _last_of_own_class(facts: SourceFacts, model: Call, calls: Iterable[Call]) -
     `calls`: among which its own are; of a model that is trained Keras makes them."""
     own = class_of(model)
     call = own.find_method("call") if own is not None and own.is_layer else None
+    if own is not None and own.kind == "model" and call is None:
+        return layers_behind(_outputs_handed_to_base(facts, model))
     if own is None or call is None:
         return []
     others = [_place_inside(other) for other in facts.makings_of(own) if other is not model]
@@ -190,6 +192,15 @@ def _last_of_own_class(facts: SourceFacts, model: Call, calls: Iterable[Call]) -
             return []
         layers.extend(own_layers)
     return list(dict.fromkeys(layers))
+
+
+def _outputs_handed_to_base(facts: SourceFacts, model: Call) -> Value | None:
+    """What a class without a `call()` gives Keras for its outputs, `super().__init__(inputs, outputs)`, where it makes
+    this model; None where that is not the only one."""
+    place = _place_inside(model)
+    handed = (call for call in facts.method_calls("__init__") if call.context.callers == place)
+    given = [outputs for call in handed if (outputs := call.argument(1, "outputs")) is not None]
+    return given[0] if len(given) == 1 else None
 
 
 def _belongs_to(layer: Call, model: Call, own: ClassFacts) -> bool:
