@@ -128,7 +128,10 @@ def kinds_of_wrapper(inner: Value, keras: Keras) -> tuple[str, ...]:
         return (CLASSIC,)
     if keras.package == "tf.keras":
         release = keras.tensorflow_release
-        if not release or any(".experimental." in name for name in names):
+        is_experimental = any(".experimental." in name for name in names)
+        if is_experimental and release >= (2, 10):  # measured in 2.10 and 2.15
+            return (NEW,)
+        if not release or is_experimental:
             return (NEW, CLASSIC)
         if release < (2, 11):
             return (CLASSIC,)
