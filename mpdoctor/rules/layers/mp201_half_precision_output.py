@@ -71,9 +71,8 @@ from mpdoctor.semantics.source.numbers.computed_outputs import computed_outputs
 from mpdoctor.semantics.source.numbers.losses_and_metrics import STEPS
 from mpdoctor.semantics.source.numbers.precision import precision_of
 from mpdoctor.semantics.source.optimizers.attribute_access import writes
-from mpdoctor.semantics.source.programs.models import is_built_on
+from mpdoctor.semantics.source.programs.predicting_programs import trains_model
 from mpdoctor.semantics.source.programs.running_functions import functions_around
-from mpdoctor.semantics.source.programs.using_scripts import is_compiled_to_be_used
 from mpdoctor.semantics.wording import text_at
 
 SEVERITY = Severity.WARNING
@@ -136,8 +135,8 @@ def _help_for_computed(output: Value) -> str:
 
 
 def _trained_models(facts: SourceFacts) -> Iterable[Call]:
-    training = (call for call in facts.method_calls(*TRAINING) if not is_compiled_to_be_used(facts, call))
-    trained = (option for call in training if not is_built_on(facts, call) for option in options(call.receiver))
+    training = (call for call in facts.method_calls(*TRAINING) if trains_model(facts, call))
+    trained = (option for call in training for option in options(call.receiver))
     models = dict.fromkeys(model for model in trained if isinstance(model, Call))
     return [model for model in models if _trains_its_output(facts, model)]
 

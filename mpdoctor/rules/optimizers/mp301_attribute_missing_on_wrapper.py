@@ -92,7 +92,8 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         if read.context.guarded or (facts.keras.is_keras3 and read.name in KERAS2_LOOP):
             continue
         of_wrapper = wrapped(facts, _but_none(read.of), read)
-        inside = of_wrapper or wrapped_on_condition(facts, read.of, read)
+        is_gone = facts.keras.is_keras3 and read.name in INSTEAD_KERAS3  # from the bare optimizer as well
+        inside = of_wrapper or (() if is_gone else wrapped_on_condition(facts, read.of, read))
         if not lacks(read.name, inside, facts.keras, read.is_called) or _was_written(facts, read):
             continue
         of = text_at(facts, read.location).rpartition("." + read.name)[0] or "optimizer"

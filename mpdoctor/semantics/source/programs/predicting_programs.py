@@ -5,6 +5,7 @@ from __future__ import annotations
 from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import is_api
+from mpdoctor.semantics.source.programs.models import is_built_on
 from mpdoctor.semantics.source.programs.running_functions import functions_around, surrounding
 from mpdoctor.semantics.source.programs.tests_without_training import TRAINING
 from mpdoctor.semantics.source.programs.using_scripts import is_compiled_to_be_used
@@ -59,3 +60,9 @@ def _is_for_training(compiling: Call) -> bool:
     are also compiled with a sampler alone, to generate text."""
     given = {name for name, _ in compiling.keywords}
     return bool(compiling.args) or compiling.open or not given or bool(given & {"optimizer", "loss"})
+
+
+def trains_model(facts: SourceFacts, call: Call) -> bool:
+    """Whether a call of a model's method trains that model as it is, or compiles it for that."""
+    is_idle = call.method == "compile" and not _is_for_training(call)
+    return not (is_idle or is_compiled_to_be_used(facts, call) or is_built_on(facts, call))
