@@ -92,7 +92,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         if read.context.guarded or (facts.keras.is_keras3 and read.name in KERAS2_LOOP):
             continue
         of_wrapper = wrapped(facts, _but_none(read.of), read)
-        is_gone = facts.keras.is_keras3 and read.name in INSTEAD_KERAS3  # from the bare optimizer as well
+        is_gone = read.name in INSTEAD_KERAS3  # from the bare optimizer as well
         inside = of_wrapper or (() if is_gone else wrapped_on_condition(facts, read.of, read))
         if not lacks(read.name, inside, facts.keras, read.is_called) or _was_written(facts, read):
             continue
