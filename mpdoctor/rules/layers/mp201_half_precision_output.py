@@ -71,8 +71,8 @@ from mpdoctor.semantics.source.numbers.computed_outputs import computed_outputs
 from mpdoctor.semantics.source.numbers.losses_and_metrics import STEPS
 from mpdoctor.semantics.source.numbers.precision import precision_of
 from mpdoctor.semantics.source.optimizers.attribute_access import writes
-from mpdoctor.semantics.source.programs.predicting_programs import trains_model
 from mpdoctor.semantics.source.programs.running_functions import functions_around
+from mpdoctor.semantics.source.programs.using_scripts import trains_model
 from mpdoctor.semantics.wording import text_at
 
 SEVERITY = Severity.WARNING

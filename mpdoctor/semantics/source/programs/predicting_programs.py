@@ -5,10 +5,9 @@ from __future__ import annotations
 from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import is_api
-from mpdoctor.semantics.source.programs.models import is_built_on
 from mpdoctor.semantics.source.programs.running_functions import functions_around, surrounding
 from mpdoctor.semantics.source.programs.tests_without_training import TRAINING
-from mpdoctor.semantics.source.programs.using_scripts import is_compiled_to_be_used
+from mpdoctor.semantics.source.programs.using_scripts import is_compiled_to_be_used, is_for_training
 
 CUSTOM_GRADIENT = "tensorflow.custom_gradient"
 _PREDICTING = (
@@ -23,7 +22,7 @@ def only_predicts(facts: SourceFacts) -> bool:
         not _is_of_an_override(facts, call) and not _is_custom(facts, call) for call in facts.method_calls(*TRAINING)
     )
     compiled = (call for call in _compiled_by_choice(facts) if not is_compiled_to_be_used(facts, call))
-    trains = trains or any(map(_is_for_training, compiled))
+    trains = trains or any(map(is_for_training, compiled))
     return not trains and any(True for _ in facts.method_calls(*_PREDICTING))
 
 
@@ -53,16 +52,3 @@ def _compiled_by_choice(facts: SourceFacts) -> list[Call]:
 def _is_in_constructor(facts: SourceFacts, call: Call) -> bool:
     functions = filter(None, (call.context.function, *functions_around(facts, call.context)))
     return any(function.owner is not None and function.name == "__init__" for function in functions)
-
-
-def _is_for_training(compiling: Call) -> bool:
-    """Whether a model is compiled with an optimizer or a loss, or with arguments that are not known. KerasHub's models
-    are also compiled with a sampler alone, to generate text."""
-    given = {name for name, _ in compiling.keywords}
-    return bool(compiling.args) or compiling.open or not given or bool(given & {"optimizer", "loss"})
-
-
-def trains_model(facts: SourceFacts, call: Call) -> bool:
-    """Whether a call of a model's method trains that model as it is, or compiles it for that."""
-    is_idle = call.method == "compile" and not _is_for_training(call)
-    return not (is_idle or is_compiled_to_be_used(facts, call) or is_built_on(facts, call))

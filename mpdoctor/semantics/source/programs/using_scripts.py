@@ -8,6 +8,7 @@ from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Defined
 from mpdoctor.program.values import Value, options
+from mpdoctor.semantics.source.programs.models import is_built_on
 from mpdoctor.semantics.source.programs.tests_without_training import is_in_test_without
 
 TAKING_LOSSES = (
@@ -34,3 +35,16 @@ def _is_handed_on(facts: SourceFacts, model: Value | None) -> bool:
     others = (call for call in facts.calls if not isinstance(call.callee, Defined))
     given = (part for call in others for part in (*call.args, *(value for _, value in call.keywords)))
     return any(model in options(part) for part in given)
+
+
+def is_for_training(compiling: Call) -> bool:
+    """Whether a model is compiled with an optimizer or a loss, or with arguments that are not known. KerasHub's models
+    are also compiled with a sampler alone, to generate text."""
+    given = {name for name, _ in compiling.keywords}
+    return bool(compiling.args) or compiling.open or not given or bool(given & {"optimizer", "loss"})
+
+
+def trains_model(facts: SourceFacts, call: Call) -> bool:
+    """Whether a call of a model's method trains that model as it is, or compiles it for that."""
+    is_idle = call.method == "compile" and not is_for_training(call)
+    return not (is_idle or is_compiled_to_be_used(facts, call) or is_built_on(facts, call))
