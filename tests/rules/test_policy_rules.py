@@ -23,6 +23,7 @@ pytestmark = pytest.mark.fast
 
 ADAM = (OptimizerFacts("Adam", "keras"),)
 FLOAT32_BODY = layer("body", "float32")
+FLOAT32_NORM = layer("norm", "float32", class_name="LayerNormalization")
 SCALED = (OptimizerFacts("Adam", "keras", loss_scale_factor="1024.0"),)
 UNTRAINED = {"compiled": False, "call": CallFacts("none")}
 
@@ -42,6 +43,8 @@ PRIVATE = "from keras.src.mixed_precision import policy\nfrom tensorflow.python.
     ("codes", "facts"),
     [
         (["MP105"], model(FLOAT32_BODY, HEAD, policy="float32", optimizer=ADAM)),
+        (["MP105"], model(FLOAT32_BODY, FLOAT32_NORM, HEAD, policy="float32", optimizer=ADAM)),
+        ([], model(FLOAT32_NORM, policy="float32", optimizer=ADAM)),
         ([], model(FLOAT32_BODY, HEAD, policy="float32", optimizer=ADAM, policy_set=False)),
         ([], model(FLOAT32_BODY, HEAD, policy="float32", optimizer=ADAM, global_policy="float32")),
         ([], model(FLOAT32_BODY, HEAD, policy="float32", **UNTRAINED)),

@@ -218,7 +218,7 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
 
 def _whole_model(model: ModelFacts) -> Iterator[Finding]:
     """A model in which no layer follows the policy in force."""
-    trained = [layer for layer in model.layers if layer.has_trainable_weights]
+    trained = [layer for layer in model.layers if layer.has_trainable_weights and layer.class_name not in LIGHT]
     if trained and all(map(_stayed_float32, trained)):
         yield Finding(
             f"The global policy is {model.global_policy}, but the model was built before it was set: "
