@@ -68,6 +68,12 @@ def depends(*exponents: float, keras: Keras = KERAS3, **calls: Any) -> dict[str,
     return {**changed, "scale_dependence": dependence(*exponents, **calls)}
 
 
+def step_of_library(*exponents: float, keras: Keras = KERAS3, **calls: Any) -> dict[str, Any]:
+    """Gradients that reach the optimizer without a line of the user's between it and their fit()."""
+    facts = depends(*exponents, keras=keras, **calls)
+    return {**facts, "model": dataclasses.replace(facts["model"], call=CallFacts("fit", APPLIED_AT))}
+
+
 def skipped(steps: int, keras: Keras = KERAS3) -> dict[str, Any]:
     """Every step skipped, as this Keras' loss scale takes it."""
     scale = LossScale() if keras is KERAS3 else keras2(2.0**15, 2000)
@@ -319,6 +325,26 @@ TABLE: list[tuple[str, str, dict[str, Any], tuple[str, ...] | str]] = [
         "keras2-neither",
         depends(0, 0, keras=KERAS2, unscaled=False),
         ("although a LossScaleOptimizer", "3e-08", "get_scaled_loss"),
+    ),
+    (
+        "MP401",
+        "keras2-neither-in-a-librarys-step",
+        step_of_library(0, 0, keras=KERAS2, unscaled=False),
+        (
+            "`Sequential.train_step`, which takes them, is not your code",
+            "mixed_bfloat16",
+            "self.optimizer.get_scaled_loss",
+        ),
+    ),
+    (
+        "MP401",
+        "keras3-in-a-librarys-step",
+        step_of_library(-1, -1),
+        (
+            "is not your code",
+            "Or override `train_step` in a class of your own",
+            "`scaled_loss = self.optimizer.scale_loss(loss)`",
+        ),
     ),
     (
         "MP401",

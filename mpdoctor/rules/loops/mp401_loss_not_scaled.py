@@ -218,18 +218,43 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
         return
     yield Finding(
         "The loss was never scaled, but the gradients are divided by the loss scale: every applied "
-        f"gradient is {training.initial_scale:g} times too small at first."
+        f"gradient is {training.initial_scale:g} times too small at first.{_step_of_library(training)}"
         if shrinks
         else "The loss was never scaled, although a LossScaleOptimizer applies its gradients: in float16 "
-        "those below 3e-08 become zero.",
-        "Inside the tape write `scaled_loss = optimizer.scale_loss(loss)`, and differentiate `scaled_loss`."
-        if training.model.keras.is_keras3
-        else "Inside the tape write `scaled_loss = optimizer.get_scaled_loss(loss)`, differentiate `scaled_loss`, and "
-        "then unscale: `gradients = optimizer.get_unscaled_gradients(gradients)`.",
+        f"those below 3e-08 become zero.{_step_of_library(training)}",
+        _live_help(training),
         training.applied_at,
         model=training.model.id,
         evidence={"exponent": round(seen.median, 3)},
     )
+
+
+def _live_help(training: TrainingFacts) -> str:
+    of = "self.optimizer" if _is_step_of_library(training) else "optimizer"
+    inside = (
+        f"nside the tape write `scaled_loss = {of}.scale_loss(loss)`, and differentiate `scaled_loss`"
+        if training.model.keras.is_keras3
+        else f"nside the tape write `scaled_loss = {of}.get_scaled_loss(loss)`, differentiate `scaled_loss`, and then "
+        f"unscale: `gradients = {of}.get_unscaled_gradients(gradients)`"
+    )
+    if not _is_step_of_library(training):
+        return f"I{inside}."
+    return (
+        "Train under mixed_bfloat16, which needs no loss scale. Or override `train_step` in a class of your own, with "
+        f"the library's lines and these: i{inside}."
+    )
+
+
+def _step_of_library(training: TrainingFacts) -> str:
+    named = training.model.class_name
+    return f" `{named}.train_step`, which takes them, is not your code." if _is_step_of_library(training) else ""
+
+
+def _is_step_of_library(training: TrainingFacts) -> bool:
+    """Whether none of the user's lines runs between their call of fit() and the optimizer, and so a library's class has
+    a `train_step` of its own: Keras' scales the loss."""
+    call = training.model.call
+    return call.kind == "fit" and call.location is not None and training.applied_at == call.location
 
 
 def _computes_in_float16(training: TrainingFacts) -> bool:
