@@ -233,7 +233,7 @@ def remedy_after_trials(training: TrainingFacts, operation: OperationFacts, laye
     tried = (remedy for remedy in remedies_to_report(training) if remedy.kind != "smaller-scale")
     healed = any(remedy.tried == "healed" for remedy in tried)
     if healed:
-        return f"{after_trials(training, text)} Not tried: {text}"
+        return f"{after_trials(training, text)} Not tried: {text[0].lower()}{text[1:]}"
     return text if says_where_to_look(operation) else f"{text} {NOT_TRIED}"
 
 

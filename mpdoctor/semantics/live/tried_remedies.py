@@ -22,7 +22,7 @@ def after_trials(training: TrainingFacts, text: str, beside: str = "", *, in_lay
     healed = [remedy for remedy in remedies if remedy.tried == "healed"]
     if healed:
         sentence = " Or: ".join(_healed(training, remedy) for remedy in healed)
-        return f"{sentence}{untried(beside)}"
+        return f"{sentence}{_without_a_line(training, healed)}{untried(beside)}"
     failed = [remedy for remedy in remedies if remedy.tried == "failed"]
     if failed:
         if not in_layers:
@@ -97,6 +97,18 @@ def _named(training: TrainingFacts, remedy: RemedyFacts, place: int) -> str:
     shown = training.model.call.location
     in_file = "" if shown is None or shown.path == location.path else f"{PurePath(location.path).name}, "
     return f"`{path}`{parts} ({in_file}line {location.line})"
+
+
+def _without_a_line(training: TrainingFacts, healed: list[RemedyFacts]) -> str:
+    """What a user can do about layers that only a library makes, and to which no line of theirs gives a dtype."""
+    of_library = {layer.path for layer in training.model.layers if layer.made_by}
+    is_of_library = all(remedy.layers and of_library.issuperset(remedy.layers) for remedy in healed)
+    if not is_of_library or training.policy != "mixed_float16":
+        return ""
+    return (
+        " A library makes them: where you cannot give them a dtype, train under mixed_bfloat16, which has the range of "
+        "float32."
+    )
 
 
 def _failed(training: TrainingFacts, remedy: RemedyFacts) -> str:

@@ -157,6 +157,22 @@ def test_the_help_says_what_was_tried_and_what_came_of_it(
     assert finding.remedies == remedies
 
 
+@pytest.mark.parametrize(
+    ("made_by", "policy", "is_said"),
+    [
+        ("__init__", "mixed_float16", True),
+        ("", "mixed_float16", False),
+        ("__init__", "mixed_bfloat16", False),
+    ],
+)
+def test_layers_that_a_library_makes(made_by: str, policy: str, is_said: bool) -> None:
+    facts = {"model": samples.model(samples.layer("boost", made_by=made_by)), "policy": policy}
+    (finding,) = said("MP503", **SUM, **facts, remedies=(healed(locations=(None,)),))
+    assert (
+        "A library makes them: where you cannot give them a dtype, train under mixed_bfloat16" in finding.help
+    ) == is_said
+
+
 def again(skipped: int = 0, late: bool = False, loss: float = 1.0, **more: Any) -> SecondTrainingFacts:
     """50 steps, of which the first ones are skipped, or the last."""
     skips = range(50 - skipped, 50) if late else range(skipped)
