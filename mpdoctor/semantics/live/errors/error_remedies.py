@@ -69,6 +69,19 @@ _KNOWN: tuple[tuple[str, str, str], ...] = (
         "packages here, or name another Python with --python.",
     ),
     (
+        r"^ValueError$",
+        r"Could not interpret optimizer identifier: <(?:keras|tf_keras)\.",
+        "The model is made by one Keras and the optimizer by another: tf.keras (or keras) and tf_keras. Some packages "
+        "make their models with tf_keras where it is installed: then take the optimizer and the dtype policy from "
+        "`import tf_keras`, too.",
+    ),
+    (
+        r"^ImportError$",
+        r"^Keras cannot be imported\. Check that it is installed",
+        "Install the Keras that TensorFlow looks for: tf_keras, in TensorFlow's version, if TF_USE_LEGACY_KERAS=1 is "
+        "set (some packages set it when they are imported), else keras.",
+    ),
+    (
         r"^(?:ModuleNotFoundError|ImportError)$",
         r"",
         f"Install the missing module {_OTHER_PYTHON}.",

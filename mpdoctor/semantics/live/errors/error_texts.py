@@ -22,7 +22,7 @@ def essence_of_message(message: str) -> str:
     told = re.split(r"^\s*\w*(?:Error|Exception): ", plain, flags=re.MULTILINE)[-1]  # of an error inside another
     told = re.split(r"^Node: '.*'$", told, flags=re.MULTILINE)[-1]  # after the lines that made it, as told until 2.12
     lines = [line for line in told.splitlines() if line.strip() and not _is_wrapping(line.strip())]
-    text = _first_sentence(lines, is_block=told.startswith("\n"))
+    text = re.sub(r"\. Got:$", ".", _first_sentence(lines, is_block=told.startswith("\n")))  # a list follows
     text = re.sub(r" for '\{\{node [^']*'", _dtypes_of_node, text)
     text = re.sub(r"\s*\{\{(function_)?node [^}]*\}\}\s*", " ", text).strip()
     text = re.sub(r"\s*\[Op:\w+\]( name:.*)?$", "", text)
