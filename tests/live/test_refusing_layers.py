@@ -82,6 +82,20 @@ class Applying(tf.keras.layers.Layer):
         return self.function(inputs)
 
 
+class Late(tf.keras.layers.Layer):
+    def call(self, inputs):
+        return Shift(name="late")(inputs)
+
+
+class Copied(tf.keras.layers.Dense):
+    def build(self, shape):
+        super().build(shape)
+        self.copy = tf.Variable(self.kernel.read_value(), trainable=False)  # 16-bit under a mixed policy
+
+    def call(self, inputs):
+        return tf.matmul(inputs, self.kernel - self.copy) + tf.constant(1.0)
+
+
 def backbone(width):
     inputs = tf.keras.Input((width,))
     return tf.keras.Model(inputs, Shift()(tf.keras.layers.Dense(8)(inputs)))
@@ -222,6 +236,33 @@ def test_inputs_that_keras_2_does_not_cast_are_named(tmp_path: Path, called: str
     )
     healed = checked(tmp_path / "mended", mended, "tf_keras")
     assert not {"MP217", "MP901", "MP002"} & set(healed.codes())
+    assert healed.report["probes"][0]["steps"] > 0
+
+
+@pytest.mark.parametrize("keras", ["3", "tf_keras"])
+def test_a_layer_that_a_librarys_call_makes_gets_its_dtype_from_no_line(tmp_path: Path, keras: str) -> None:
+    text = f"{START}layer = fancynet.Late()\n{SEQUENTIAL}"
+    finding = checked(tmp_path, text, keras).finding("MP219")
+    assert "The library makes `Shift` anew in each call" in finding["help"]
+    mended = (
+        text.replace('policy("mixed_float16")', 'policy("float32")')
+        .replace("first = tf.keras.layers.Dense(8)", 'first = tf.keras.layers.Dense(8, dtype="mixed_float16")')
+        .replace('"adam"', "tf.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.Adam())")
+    )
+    healed = checked(tmp_path / "mended", mended, keras)
+    assert not healed.codes()
+    assert healed.report["probes"][0]["steps"] > 0
+
+
+@needs_keras("tf_keras")
+def test_a_layer_that_holds_16_bit_variables_cannot_be_tried_as_it_is(tmp_path: Path) -> None:
+    text = f"{START}layer = fancynet.Copied(8)\n{SEQUENTIAL}"
+    finding = checked(tmp_path, text, "tf_keras").finding("MP219")
+    assert finding["line"] == START.count("\n") + 1
+    assert '`Copied(…, dtype="float32")`' in finding["help"]
+    assert "(Not tried.)" in finding["help"]
+    healed = checked(tmp_path / "mended", text.replace("Copied(8)", 'Copied(8, dtype="float32")'), "tf_keras")
+    assert not {"MP219", "MP901", "MP002"} & set(healed.codes())
     assert healed.report["probes"][0]["steps"] > 0
 
 

@@ -247,6 +247,10 @@ def test_it_is_told_what_the_examination_had_changed(run: ExaminationFacts, help
     assert said(as_run(STOPPED, run))["MP901"].help == f"Fix this line; the program ran {help}."
 
 
+GOT = """Could not find matching concrete function to call loaded from the SavedModel. Got:
+  Positional arguments (1 total):
+    * <tf.Tensor 'inputs:0' shape=(None, 8) dtype=float16>"""
+
 IN_LIBRARY: dict[str, Any] = {
     "computes_in_half": True,
     "inside": "layer",
@@ -270,6 +274,18 @@ IN_LIBRARY: dict[str, Any] = {
         ("Can not cast TensorSpec(dtype=tf.float16)", {"ran_in_float32": True}, "and none in float32 (tried)"),
         (MIXED, {"layer_made_by": "from_preset"}, "Here `from_preset` makes `Fancy`: write"),
         (MIXED, {"layer_made_by": "__init__"}, "Here the library makes `Fancy`: write"),
+        (
+            MIXED,
+            {"layer_made_by": "call"},
+            "to compute in 16 bits, and compile with a LossScaleOptimizer. (Not tried.)",
+        ),
+        (
+            MIXED,
+            {"layer_made_by": "call", "layer_dtype": "bfloat16"},
+            'leave that at float32, give `dtype="mixed_bfloat16"` to the layers that are to compute in 16 bits. (Not',
+        ),
+        (MIXED, {"layer_made_by": "build"}, "All that this line makes then computes in float32. (Not tried.)"),
+        (GOT, {"ran_in_float32": True}, "to call loaded from the SavedModel. Make it with"),
         (MIXED, {"layer_takes_dtype": False}, "`Fancy` takes no dtype: write"),
         (
             MIXED,
@@ -853,6 +869,11 @@ CIRCULAR = "(most likely due to a circular import)"
             "`c.py` and `b.py` import each other, and `b.py` has not come to `thing` yet",
         ),
         ("'thing' from 'b' (unknown location)", "c.py", "`b` is a folder"),
+        (
+            "Keras cannot be imported. Check that it is installed.",
+            "c.py",
+            "Install the Keras that TensorFlow looks for",
+        ),
         ("libcublas.so.11: cannot open shared object file", "c.py", "A compiled module cannot be loaded"),
         ("C extension: None not built. If you want", "c.py", "A compiled module cannot be loaded"),
         ("`plot_model` needs pydot: `pip install pydot`", "c.py", "Install the missing module"),

@@ -13,7 +13,14 @@ from contextlib import suppress
 from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any, Callable
 
-from mpdoctor.examiner.process.user_code import called_by_line, class_location, own_code, own_location
+from mpdoctor.examiner.process.autograph_files import OF_COPY
+from mpdoctor.examiner.process.user_code import (
+    call_of_librarys_layer,
+    called_by_line,
+    class_location,
+    own_code,
+    own_location,
+)
 from mpdoctor.facts.location import Location
 
 if TYPE_CHECKING:
@@ -154,9 +161,10 @@ class Origins:
         return layer in self._before_policy
 
     def made_by(self, layer: KerasLayer) -> str:
-        """The library's function that the user's line called, and that made it; "" where the line itself did."""
+        """The library's function that the user's line called, and that made it; "" where the line itself did. "call"
+        where the `call` of a library's layer makes it, each time."""
         code = self._made_by.get(layer)
-        return "" if code is None else code.co_name
+        return "" if code is None else code.co_name.replace(OF_COPY, "")
 
     def activation_argument(self, layer: KerasLayer) -> str:
         """The argument by which that function takes the activation of the model's output; "" where it names none."""
@@ -176,7 +184,7 @@ class Origins:
         if place is None:
             return
         self._made.setdefault(layer, place)
-        called = called_by_line(frame)
+        called = call_of_librarys_layer(frame) or called_by_line(frame)
         if called is not None:
             self._made_by.setdefault(layer, called)
 

@@ -127,7 +127,7 @@ class Mender:
     def float32_way(self, original: Call, layer: KerasLayer, given: Arguments) -> str | None:
         """The way in which a call that raised in 16 bits, of a program that set its policy itself, does not raise in
         float32: OWN or WHOLE, "" where it raises in both. What comes of it is thrown away. None where it cannot be
-        tried."""
+        tried, as in a layer that holds 16-bit variables, which float32 arguments do not change."""
         if self._is_trying or not self._was_made(layer) or self._in_vain >= MOST_IN_VAIN:
             return None
         watch = self._session.watch
@@ -142,7 +142,7 @@ class Mender:
         finally:
             self._is_trying, watch.failed = False, failed
         self._in_vain += 1
-        return ""
+        return None if _holds_half(layer) else ""
 
     def _ways(self, layer: KerasLayer) -> list[str]:
         """A whole model in float32 would be another training."""
@@ -272,3 +272,9 @@ class Mender:
 
 def _place(failure: FailureFacts) -> tuple[object, ...]:
     return failure.location, failure.exception
+
+
+def _holds_half(layer: KerasLayer) -> bool:
+    """Whether any variable of the layer is 16-bit: a copy of an autocast weight, for one, that it made under the mixed
+    policy."""
+    return any(dtype_name(variable) in HALF for variable in getattr(layer, "variables", ()))

@@ -4,6 +4,7 @@ wrappers. No opinions."""
 from __future__ import annotations
 
 import importlib
+import sys
 from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator
 
 import tensorflow as tf
@@ -176,7 +177,8 @@ class Keras2(Keras2Reading):
         """From now on this live layer, without its sublayers, computes by this policy. Returns a function that ends
         it."""
         before = layer._dtype_policy
-        layer._set_dtype_policy(self._policy.Policy(name))
+        own_keras = sys.modules.get(type(before).__module__, self._policy)  # a package may use the other Keras 2
+        layer._set_dtype_policy(own_keras.Policy(name))
         end = function_layers.with_float32_constants(layer) if name == "float32" else lambda: None
 
         def put_back() -> None:

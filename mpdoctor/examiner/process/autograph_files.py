@@ -13,6 +13,7 @@ from typing import Any, Callable
 
 LOADER = "tensorflow.python.autograph.pyct.loader"
 PREFIX = "__autograph_generated_file"
+OF_COPY = "tf__"  # with which the name of a copied function begins
 
 
 def kept_in(folder: str) -> Callable[[ModuleType], None]:

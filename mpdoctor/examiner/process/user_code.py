@@ -6,13 +6,14 @@ import contextlib
 import csv
 import functools
 import os
+import re
 import sys
 import sysconfig
 from pathlib import Path
 from types import CodeType, FrameType
 
 from mpdoctor.examiner.exceptions import chain_of
-from mpdoctor.examiner.process.autograph_files import PREFIX
+from mpdoctor.examiner.process.autograph_files import OF_COPY, PREFIX
 from mpdoctor.facts.location import Location
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -23,7 +24,10 @@ _LIBRARIES = tuple(
 )
 
 # Between a line of the user's and the function that it called, and of no interest.
-_WRAPPERS = ("error_handler", "wrapper", "_method_wrapper", "__new__", "__call__")
+_WRAPPERS = ("error_handler", "wrapper", "_method_wrapper", "inner", "wrapped", "decorated", "__new__", "__call__")
+_IS_MACHINERY = re.compile(
+    r"[/\\]tensorflow[/\\]python[/\\]autograph[/\\]|[/\\](tf_)?keras[/\\](src[/\\])?(engine[/\\]base_layer|layers[/\\]layer)\.py$"
+).search
 
 _classes: dict[type, Location | None] = {}
 
@@ -88,11 +92,34 @@ def called_by_user() -> bool:
 def called_by_line(frame: FrameType | None) -> CodeType | None:
     """The library's function that a line of the user's called and that led here; None where that line itself did."""
     called = None
-    while frame is not None and not own_code(frame):
-        if frame.f_code.co_name not in _WRAPPERS and not frame.f_code.co_filename.startswith(_PACKAGE + os.sep):
-            called = frame.f_code
+    while frame is not None and not _runs_own_line(frame):
+        code = frame.f_code
+        is_between = code.co_name in _WRAPPERS or _IS_MACHINERY(code.co_filename) is not None
+        if not is_between and not code.co_filename.startswith(_PACKAGE + os.sep):
+            called = code
         frame = frame.f_back
     return called
+
+
+def call_of_librarys_layer(frame: FrameType | None) -> CodeType | None:
+    """The `call` of a library's layer, if this frame runs in it and neither in a constructor nor a `build`, which run
+    once only; None else."""
+    while frame is not None and not _runs_own_line(frame):
+        name = frame.f_code.co_name.replace(OF_COPY, "")
+        if name in ("build", "__init__"):
+            return None
+        if name == "call":
+            return frame.f_code
+        frame = frame.f_back
+    return None
+
+
+def _runs_own_line(frame: FrameType) -> bool:
+    """Whether this frame runs a line of the user's, or its copy by autograph, which copies libraries' functions too."""
+    filename = frame.f_code.co_filename
+    if PREFIX in filename:
+        return _original_line((filename, frame.f_lineno)) is not None
+    return is_own(filename)
 
 
 def own_location(frame: FrameType | None = None) -> Location | None:

@@ -76,9 +76,18 @@ def computing_in_float32(failure: FailureFacts) -> str:
     """The remedy that lets a library's layer compute in float32, with whether it was tried."""
     around = '`set_global_policy("float32")` before that line and the mixed policy again after it'
     untried = "" if failure.ran_in_float32 else " (Not tried.)"
+    if failure.layer_made_by == "call":
+        return (
+            f"The library makes `{failure.layer_class}` anew in each call, under the global policy of that moment: "
+            f'leave that at float32, give `dtype="mixed_{failure.layer_dtype or "float16"}"` to the layers that are to '
+            f"compute in 16 bits{_and_wrap(failure)}.{untried}"
+        )
     if failure.layer_made_by:
         maker = "the library" if failure.layer_made_by == "__init__" else f"`{failure.layer_made_by}`"
-        return f"Here {maker} makes `{failure.layer_class}`: write {around}.{untried}"
+        return (
+            f"Here {maker} makes `{failure.layer_class}`: write {around}. All that this line makes then computes in "
+            f"float32.{untried}"
+        )
     if failure.float32_with_layers_inside:
         return (
             'Make it and the layers in it with `dtype="float32"`; where a library makes those, write '
@@ -89,6 +98,11 @@ def computing_in_float32(failure: FailureFacts) -> str:
     with_dtype = f'`{failure.layer_class}(…, dtype="float32")`'
     otherwise = "" if failure.layer_takes_dtype else f"; where it takes none, write {around}"
     return f"Make it with a dtype, {with_dtype}{otherwise}.{untried}"
+
+
+def _and_wrap(failure: FailureFacts) -> str:
+    """The end of a sentence: Keras wraps the optimizer only of a model that has the mixed policy itself."""
+    return "" if failure.layer_dtype == "bfloat16" else ", and compile with a LossScaleOptimizer"
 
 
 def _speaks_of_half(failure: FailureFacts) -> bool:
