@@ -54,6 +54,9 @@ loss: `scaled + sum(model.losses)` moved a regularized weight by 3e-05 instead o
 computes in 16 bits, nothing becomes zero: in Keras 2 a loop that neither scales nor unscales is right there, and not
 reported.
 
+Some packages have a `train_step` that never scales: `Model` of tensorflow_recommenders 0.7, `ModelWithCRFLoss` of
+tf2crf 0.1. Both mixed_bfloat16 and a class with a `train_step` of its own trained the latter (TensorFlow 2.15).
+
 ## Where users met it
 keras-team/keras#19244, keras-team/keras#19479, keras-team/keras#20894, keras-team/keras-io#524.
 """
