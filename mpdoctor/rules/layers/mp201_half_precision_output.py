@@ -55,6 +55,7 @@ from mpdoctor.program.instances import class_of, is_call_of
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Defined, FunctionFacts, Instance, Parameter
 from mpdoctor.program.values import Api, Attribute, Item, Value, is_api, known, options
+from mpdoctor.semantics.live.half_outputs import KEEPING_DIGITS, help_for_output, keeps_digits
 from mpdoctor.semantics.source.edits.expressions import unsafe_fix
 from mpdoctor.semantics.source.edits.float32.outputs import output_in_float32
 from mpdoctor.semantics.source.function_names import function_or_activation_named
@@ -80,8 +81,6 @@ FIXES = ("unsafe",)
 EXPLAINS = {"MP504": "model", "MP507": "model"}
 NEVER_RAISES = True
 CAST = ("tensorflow.cast", "keras.ops.cast", "keras.backend.cast")
-# A cast after other activations is too late: sigmoid(8) was 1.000000, its gradient 0 (Keras 3.15, TensorFlow 2.10).
-KEEPING_DIGITS = ("", "linear", "relu")
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
@@ -170,10 +169,10 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
         return  # A loop may cast the output itself, which the model does not show.
     for layer in _outermost_outputs(model):
         dtype = next((name for name in layer.output_dtypes or (_assumed(layer),) if name in HALF), None)
-        if dtype is not None and not (model.casts_output and _keeps_digits(layer)):
+        if dtype is not None and not (model.casts_output and keeps_digits(layer)):
             yield Finding(
                 _message(f"{layer.path} ({layer.class_name})", dtype),
-                _live_help(layer),
+                help_for_output(layer),
                 layer.made_at,
                 layer=layer.path,
                 evidence={"output_dtype": dtype, "policy": layer.policy, **_evidence_of(activation_of(layer))},
@@ -192,42 +191,6 @@ def _is_floating_output(layer: LayerFacts) -> bool:
 
 def _holds_outputs(model: ModelFacts, layer: LayerFacts) -> bool:
     return layer.is_model and any(map(_is_floating_output, model.inside(layer)))
-
-
-def _keeps_digits(layer: LayerFacts) -> bool:
-    """Whether a cast after the layer serves as well."""
-    is_plain = layer.settings.activation in KEEPING_DIGITS and activation_of(layer) not in PROBABILITIES
-    return layer.own_class or layer.is_model or is_plain
-
-
-def _live_help(layer: LayerFacts) -> str:
-    behind = f'`Activation("linear", dtype="float32")` after {"the model" if layer.made_by else "it"}.'
-    if layer.is_operation:
-        name = layer.class_name.lower()
-        if name in PROBABILITIES:
-            return f"Cast the input of `{name}` rather than its result: `tf.cast(…, tf.float32)`."
-        return f"Put {behind}"
-    if layer.compute_dtype == "float32":
-        return f"{layer.path} is float32 itself: make float32 what its `call()` returns."
-    if _keeps_digits(layer):
-        return f"Put {behind}" if layer.made_by else f'Give {layer.path} `dtype="float32"`, or put {behind}'
-    if layer.made_by:
-        return _help_for_librarys_layer(layer)
-    return (
-        f'Give {layer.path} itself `dtype="float32"`: a cast after it cannot restore the digits that its '
-        f"{activation_of(layer)} has rounded away."
-    )
-
-
-def _help_for_librarys_layer(layer: LayerFacts) -> str:
-    """The help for a layer that the user did not make, and whose activation rounds its digits away."""
-    activation, argument = activation_of(layer), layer.activation_argument
-    maker = "The library" if layer.made_by == "__init__" else f"`{layer.made_by}`"
-    without = f"pass it `{argument}=None`" if argument else f"if it can leave out its {activation}, have it do so"
-    return (
-        f'{maker} makes {layer.path}: {without}, and put `Activation("{activation}", dtype="float32")` after the '
-        f"model. A cast after it cannot restore the digits that the {activation} has rounded away."
-    )
 
 
 def _is_cast_by_program(facts: SourceFacts) -> bool:

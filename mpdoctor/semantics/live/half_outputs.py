@@ -1,0 +1,47 @@
+"""How a live model's output can be computed in float32."""
+
+from __future__ import annotations
+
+from mpdoctor.facts.layer import LayerFacts
+from mpdoctor.knowledge.api_names import PROBABILITIES
+from mpdoctor.semantics.source.layers.output_layers import activation_of
+
+# A cast after other activations is too late: sigmoid(8) was 1.000000, its gradient 0 (Keras 3.15, TensorFlow 2.10).
+KEEPING_DIGITS = ("", "linear", "relu")
+
+
+def keeps_digits(layer: LayerFacts) -> bool:
+    """Whether a cast after the layer serves as well."""
+    is_plain = layer.settings.activation in KEEPING_DIGITS and activation_of(layer) not in PROBABILITIES
+    return layer.own_class or layer.is_model or is_plain
+
+
+def help_for_output(layer: LayerFacts) -> str:
+    """The help for a live layer whose 16-bit result is an output of the model."""
+    behind = f'`Activation("linear", dtype="float32")` after {"the model" if layer.made_by else "it"}.'
+    if layer.is_operation:
+        name = layer.class_name.lower()
+        if name in PROBABILITIES:
+            return f"Cast the input of `{name}` rather than its result: `tf.cast(…, tf.float32)`."
+        return f"Put {behind}"
+    if layer.compute_dtype == "float32":
+        return f"{layer.path} is float32 itself: make float32 what its `call()` returns."
+    if keeps_digits(layer):
+        return f"Put {behind}" if layer.made_by else f'Give {layer.path} `dtype="float32"`, or put {behind}'
+    if layer.made_by:
+        return _help_for_librarys_layer(layer)
+    return (
+        f'Give {layer.path} itself `dtype="float32"`: a cast after it cannot restore the digits that its '
+        f"{activation_of(layer)} has rounded away."
+    )
+
+
+def _help_for_librarys_layer(layer: LayerFacts) -> str:
+    """The help for a layer that the user did not make, and whose activation rounds its digits away."""
+    activation, argument = activation_of(layer), layer.activation_argument
+    maker = "The library" if layer.made_by == "__init__" else f"`{layer.made_by}`"
+    without = f"pass it `{argument}=None`" if argument else f"if it can leave out its {activation}, have it do so"
+    return (
+        f'{maker} makes {layer.path}: {without}, and put `Activation("{activation}", dtype="float32")` after the '
+        f"model. A cast after it cannot restore the digits that the {activation} has rounded away."
+    )
