@@ -12,6 +12,7 @@ from mpdoctor.facts.layer import ConfigFacts, LayerFacts, RawVariableFacts, Sett
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.machine.devices import DeviceFacts
 from mpdoctor.facts.model import ArrayFacts, CallFacts, LostCallFacts, ModelFacts, OptimizerFacts, OtherPolicyFacts
+from mpdoctor.facts.versions import Keras
 
 pytestmark = pytest.mark.fast
 
@@ -392,3 +393,20 @@ def test_a_run_on_a_cpu_is_not_told_about_devices(name: str) -> None:
 def test_what_has_lost_its_digits_is_not_cast_behind(head: LayerFacts, help: str) -> None:
     [found] = [finding for finding in said(trained(BODY, head)) if finding.code == "MP201"]
     assert found.help == help
+
+
+def test_the_output_of_a_librarys_model_or_layer() -> None:
+    inner = layer("head/dense", variables=(("float32", 40, True),), made_by="__init__")
+    made = dataclasses.replace(HALF_HEAD, made_by="__init__")
+    (crf, *_), given = helps(trained(BODY, HALF_HEAD, inner)), dataclasses.replace(inner, given_dtype=True)
+    assert '`dtype="float32"` does not reach the layers in it' in crf
+    own = dataclasses.replace(inner, made_by="")
+    assert 'Give head `dtype="float32"`' in helps(trained(BODY, HALF_HEAD, own))[0]
+    assert 'Give head `dtype="float32"`' in helps(trained(BODY, HALF_HEAD, given))[0]
+    keras2 = dataclasses.replace(trained(BODY, made), class_name="Bert", keras=Keras("tf_keras", "2.21.0", "2.21.0"))
+    assert '`model.head = Dense(…, dtype="float32")`, or put `Activation' in helps(keras2)[0]
+    assert helps(dataclasses.replace(keras2, class_name="Functional"))[0].startswith("Put `Activation")
+
+
+def helps(facts: ModelFacts) -> list[str]:
+    return [finding.help for finding in said(facts) if finding.code == "MP201"]

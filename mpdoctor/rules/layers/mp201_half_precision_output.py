@@ -172,7 +172,7 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
         if dtype is not None and not (model.casts_output and keeps_digits(layer)):
             yield Finding(
                 _message(f"{layer.path} ({layer.class_name})", dtype),
-                help_for_output(layer),
+                help_for_output(model, layer),
                 layer.made_at,
                 layer=layer.path,
                 evidence={"output_dtype": dtype, "policy": layer.policy, **_evidence_of(activation_of(layer))},

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from mpdoctor.facts.half_dtypes import HALF
 from mpdoctor.facts.layer import LayerFacts
+from mpdoctor.facts.model import ModelFacts
 from mpdoctor.knowledge.api_names import PROBABILITIES
 from mpdoctor.semantics.source.layers.output_layers import activation_of
 
@@ -16,7 +18,7 @@ def keeps_digits(layer: LayerFacts) -> bool:
     return layer.own_class or layer.is_model or is_plain
 
 
-def help_for_output(layer: LayerFacts) -> str:
+def help_for_output(model: ModelFacts, layer: LayerFacts) -> str:
     """The help for a live layer whose 16-bit result is an output of the model."""
     behind = f'`Activation("linear", dtype="float32")` after {"the model" if layer.made_by else "it"}.'
     if layer.is_operation:
@@ -27,13 +29,38 @@ def help_for_output(layer: LayerFacts) -> str:
     if layer.compute_dtype == "float32":
         return f"{layer.path} is float32 itself: make float32 what its `call()` returns."
     if keeps_digits(layer):
-        return f"Put {behind}" if layer.made_by else f'Give {layer.path} `dtype="float32"`, or put {behind}'
+        if _can_be_replaced(model, layer):
+            in_float32 = f'`model.{layer.path} = {layer.class_name}(…, dtype="float32")`'
+            return f"Put a float32 layer in its place before the model is trained, {in_float32}, or put {behind}"
+        if layer.made_by:
+            return f"Put {behind}"
+        if _holds_half_layers(model, layer):
+            return (
+                f'Write `set_global_policy("float32")` before the line that makes {layer.path} and the mixed policy '
+                f'again after it: `dtype="float32"` does not reach the layers in it.'
+            )
+        return f'Give {layer.path} `dtype="float32"`, or put {behind}'
     if layer.made_by:
         return _help_for_librarys_layer(layer)
     return (
         f'Give {layer.path} itself `dtype="float32"`: a cast after it cannot restore the digits that its '
         f"{activation_of(layer)} has rounded away."
     )
+
+
+def _can_be_replaced(model: ModelFacts, layer: LayerFacts) -> bool:
+    """Whether it is an attribute of a library's model, so that its class may compute with another layer there. Keras 3
+    takes no new layers once a model is built."""
+    is_attribute = layer.path.isidentifier() and model.class_name not in ("Functional", "Sequential", "Model")
+    return bool(layer.made_by) and is_attribute and not model.keras.is_keras3 and layer.class_name == "Dense"
+
+
+def _holds_half_layers(model: ModelFacts, layer: LayerFacts) -> bool:
+    """Whether a library's layer made layers that compute in 16 bits and were given no dtype: they take the global
+    policy, whatever dtype their parent has."""
+    inside = [inner for inner in model.inside(layer) if inner.has_trainable_weights and inner.made_by]
+    took_policy = any(inner.compute_dtype in HALF and not inner.given_dtype for inner in inside)
+    return took_policy and not layer.own_class and not layer.is_model
 
 
 def _help_for_librarys_layer(layer: LayerFacts) -> str:
