@@ -55,13 +55,13 @@ from mpdoctor.program.instances import class_of, is_call_of
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Defined, FunctionFacts, Instance, Parameter
 from mpdoctor.program.values import Api, Attribute, Item, Value, is_api, known, options
-from mpdoctor.semantics.live.half_outputs import KEEPING_DIGITS, help_for_output, keeps_digits
 from mpdoctor.semantics.source.edits.expressions import unsafe_fix
 from mpdoctor.semantics.source.edits.float32.outputs import output_in_float32
 from mpdoctor.semantics.source.function_names import function_or_activation_named
 from mpdoctor.semantics.source.layers.model_layers import TRAINING
 from mpdoctor.semantics.source.layers.output_activations import activations_of_outputs
 from mpdoctor.semantics.source.layers.output_layers import (
+    KEEPING_DIGITS,
     activation_of,
     hands_on,
     output_layers,
@@ -167,6 +167,8 @@ def _is_followed(facts: SourceFacts, step: FunctionFacts) -> bool:
 def in_model(model: ModelFacts) -> Iterator[Finding]:
     if not model.is_trained or model.call.kind == "loop":
         return  # A loop may cast the output itself, which the model does not show.
+    from mpdoctor.semantics.live.half_outputs import help_for_output, keeps_digits
+
     for layer in _outermost_outputs(model):
         dtype = next((name for name in layer.output_dtypes or (_assumed(layer),) if name in HALF), None)
         if dtype is not None and not (model.casts_output and keeps_digits(layer)):

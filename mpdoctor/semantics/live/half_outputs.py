@@ -6,10 +6,7 @@ from mpdoctor.facts.half_dtypes import HALF
 from mpdoctor.facts.layer import LayerFacts
 from mpdoctor.facts.model import ModelFacts
 from mpdoctor.knowledge.api_names import PROBABILITIES
-from mpdoctor.semantics.source.layers.output_layers import activation_of
-
-# A cast after other activations is too late: sigmoid(8) was 1.000000, its gradient 0 (Keras 3.15, TensorFlow 2.10).
-KEEPING_DIGITS = ("", "linear", "relu")
+from mpdoctor.semantics.source.layers.output_layers import KEEPING_DIGITS, activation_of
 
 
 def keeps_digits(layer: LayerFacts) -> bool:

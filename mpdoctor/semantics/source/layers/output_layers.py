@@ -31,6 +31,8 @@ MOST_NESTED = 8
 _KEEPING_DTYPE = frozenset(
     ("softmax", "sigmoid", "tanh", "relu", "log_softmax", "squeeze", "expand_dims", "reshape", "transpose", "identity")
 )
+# A cast after other activations is too late: sigmoid(8) was 1.000000, its gradient 0 (Keras 3.15, TensorFlow 2.10).
+KEEPING_DIGITS = ("", "linear", "relu")
 
 
 def output_layers(facts: SourceFacts, model: Call, depth: int = 0) -> list[Call]:
