@@ -91,7 +91,7 @@ from mpdoctor.semantics.source.optimizers.idle_wrappers import idle_wrappers
 from mpdoctor.semantics.source.optimizers.loss_scale_signs import may_be_scaled_in
 from mpdoctor.semantics.source.optimizers.scaling import unscaled_losses_of_layers
 from mpdoctor.semantics.source.optimizers.wrappers import starting_scale_in_words
-from mpdoctor.semantics.wording import receiver_text
+from mpdoctor.semantics.wording import capitalized, receiver_text
 
 SEVERITY = Severity.ERROR
 FIXES = ("unsafe",)
@@ -235,16 +235,16 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
 def _live_help(training: TrainingFacts) -> str:
     of = "self.optimizer" if _is_step_of_library(training) else "optimizer"
     inside = (
-        f"nside the tape write `scaled_loss = {of}.scale_loss(loss)`, and differentiate `scaled_loss`"
+        f"inside the tape write `scaled_loss = {of}.scale_loss(loss)`, and differentiate `scaled_loss`"
         if training.model.keras.is_keras3
-        else f"nside the tape write `scaled_loss = {of}.get_scaled_loss(loss)`, differentiate `scaled_loss`, and then "
+        else f"inside the tape write `scaled_loss = {of}.get_scaled_loss(loss)`, differentiate `scaled_loss`, and then "
         f"unscale: `gradients = {of}.get_unscaled_gradients(gradients)`"
     )
     if not _is_step_of_library(training):
-        return f"I{inside}."
+        return f"{capitalized(inside)}."
     return (
         "Train under mixed_bfloat16, which needs no loss scale. Or override `train_step` in a class of your own, with "
-        f"the library's lines and these: i{inside}."
+        f"the library's lines and these: {inside}."
     )
 
 

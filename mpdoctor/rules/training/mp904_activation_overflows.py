@@ -99,14 +99,14 @@ from mpdoctor.semantics.live.training_texts import (
     story_of_growth,
 )
 from mpdoctor.semantics.live.tried_remedies import after_trials
-from mpdoctor.semantics.wording import listed
+from mpdoctor.semantics.wording import capitalized, listed
 
 SEVERITY = Severity.ERROR
 EXPLAINS = {"MP503": "training", "MP907": "model"}
 NEVER_RAISES = True
 TELLS_OF_DIVERGENCE = 1
 BESIDE_FUNCTION = "use a smaller constant, or normalise its input, so that the result stays below 65504"
-REMEDY_OF_FUNCTION = f"{BESIDE_FUNCTION[0].upper()}{BESIDE_FUNCTION[1:]}."
+REMEDY_OF_FUNCTION = f"{capitalized(BESIDE_FUNCTION)}."
 MOST_NAMED = 4
 # The outputs of these are small, however large the values inside them are.
 BOUNDING = ("sigmoid", "hard_sigmoid", "tanh", "softmax", "softsign")

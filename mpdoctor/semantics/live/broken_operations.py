@@ -8,6 +8,7 @@ from mpdoctor.facts.half_dtypes import FLOAT16_LIMIT
 from mpdoctor.facts.training import NamedOperand, OperationFacts
 from mpdoctor.facts.written_numbers import magnitude_text
 from mpdoctor.knowledge.op_lists import READING_WEIGHTS
+from mpdoctor.semantics.wording import capitalized
 
 # The words for an operation on its inputs.
 DOING = {
@@ -165,7 +166,7 @@ def _smaller_constant(constant: NamedOperand) -> str:
 
 def _remedy_of_constant(constant: NamedOperand, in_float32: str) -> str:
     other = _smaller_constant(constant)
-    return f"{other[0].upper()}{other[1:]}, or {in_float32}."
+    return f"{capitalized(other)}, or {in_float32}."
 
 
 def _remedy_of_source(operation: OperationFacts, in_float32: str) -> str:
@@ -213,14 +214,14 @@ def remedy_from_operation(operation: OperationFacts, layer: str = "") -> str:
         guard = _guard_at_zero(operation)
         if not layer:  # a cast of what is 0 already changes nothing
             in_float32 = "compute what is 0 here in float32 from where it begins, `tf.cast(x, tf.float32)`"
-        return f"{guard[0].upper()}{guard[1:]}, or {in_float32}."
+        return f"{capitalized(guard)}, or {in_float32}."
     if operation.name in ("Exp", "Expm1", "Sinh", "Cosh") and not is_overflow(operation):
         return "Bound its input, `tf.clip_by_value(x, -10.0, 10.0)`: not even float32 holds this result."
     if operation.name == "Cast":
         return f"Scale these numbers down before they are cast, or keep them in float32: {in_float32}."
     sums = "average instead of summing, or " if operation.name in ADDING else ""
     text = f"{sums}{in_float32}" + ("" if layer else " before anything is squared, summed or divided") + "."
-    return text[0].upper() + text[1:]
+    return capitalized(text)
 
 
 def says_where_to_look(operation: OperationFacts) -> bool:

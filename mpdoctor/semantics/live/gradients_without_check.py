@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from mpdoctor.facts.training import TrainingFacts
 from mpdoctor.semantics.live.tried_remedies import NOT_TRIED
+from mpdoctor.semantics.wording import capitalized
 
 
 def rule_of_foreign_scale(training: TrainingFacts) -> str:
@@ -37,4 +38,4 @@ def remedy_without_scale(layer: str) -> str:
         f"{layer}apply the gradients with a LossScaleOptimizer: it skips such a step. Clipping does not help: "
         f"inf divided by its norm is no number. {NOT_TRIED}"
     )
-    return text[0].upper() + text[1:]
+    return capitalized(text)

@@ -27,6 +27,7 @@ from mpdoctor.semantics.live.second_training import remedies_to_report
 from mpdoctor.semantics.live.tried_remedies import NOT_TRIED, after_trials
 from mpdoctor.semantics.live.weights_not_finite import remedy_of_weight
 from mpdoctor.semantics.source.layers.output_layers import activation_of, half_output
+from mpdoctor.semantics.wording import capitalized
 
 
 def line_of(operation: OperationFacts, shown: Location | None) -> str:
@@ -145,12 +146,12 @@ def why_from_culprit(training: TrainingFacts, shown: Location | None = None) -> 
     culprit, loss = training.gradient_culprit, training.loss_culprit
     if culprit is not None:
         story = story_of_gradient(culprit, shown or training.model.call.location)
-        return f" {story[0].upper()}{story[1:]}"
+        return f" {capitalized(story)}"
     if loss is None:
         return ""
     if loss.given in GIVEN:
         clause = broke(loss)
-        return f" {clause[0].upper()}{clause[1:]}."
+        return f" {capitalized(clause)}."
     return f" In the loss, {broke(loss)}{line_of(loss, shown or training.model.call.location)}."
 
 
@@ -272,7 +273,7 @@ def remedy_from_gradient(training: TrainingFacts, culprit: GradientCulpritFacts)
             "scale down the values that make it so large: targets, class weights, sample weights, the loss's factor"
         )
         text = f"{layer}{beside}."
-        return after_trials(training, text[0].upper() + text[1:], beside)
+        return after_trials(training, capitalized(text), beside)
     if culprit.scale is None and training.initial_scale is None:
         return remedy_without_scale(layer)
     return (
