@@ -197,9 +197,15 @@ def _trainings_text(diagnosis: Diagnosis, look: Style) -> list[str]:
     return [f"{trained} ({', '.join(names)})", trained] if names else [trained] if diagnosis.probes else []
 
 
+def _dtype_of_steps(training: TrainingFacts) -> str:
+    """The 16-bit dtype in which a layer computes, else the one in which all do; the policy's where no layer is seen."""
+    dtypes = [layer.compute_dtype for layer in training.model.layers if layer.follows_policy]
+    half = [dtype for dtype in dtypes if dtype in HALF]
+    return (half or dtypes)[0] if half or len(set(dtypes)) == 1 else training.policy.removeprefix("mixed_")
+
+
 def _training_text(probe: Probe, look: Style) -> list[str]:
-    half = (layer.compute_dtype for layer in probe.training.model.layers if layer.compute_dtype in HALF)
-    dtype = look.name(next(half, probe.training.policy.removeprefix("mixed_")), 12)
+    dtype = look.name(_dtype_of_steps(probe.training), 12)
     device = look.name(probe.training.device, 20)
     steps = count(len(probe.training.steps), f"{dtype} step")
     verdict = f"verdict {probe.verdict.value}"

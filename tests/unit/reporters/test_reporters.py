@@ -400,6 +400,22 @@ def test_who_scales_no_loss_is_named() -> None:
     assert "loss scale  none: Adam is no LossScaleOptimizer" in terminal.render(samples.diagnosis(probes=(probe,)))
 
 
+@pytest.mark.parametrize(
+    ("policies", "steps"),
+    [
+        (("mixed_float16", "float32"), "12 float16 steps"),
+        (("mixed_bfloat16", "mixed_bfloat16"), "12 bfloat16 steps"),
+        (("float32", "float32"), "12 float32 steps"),
+        ((), "12 float16 steps"),  # no layer is seen: the policy's dtype
+    ],
+)
+def test_steps_are_of_the_dtype_that_layers_compute_in(policies: tuple[str, ...], steps: str) -> None:
+    layers = tuple(samples.layer(f"dense_{number}", policy=policy) for number, policy in enumerate(policies))
+    model = dataclasses.replace(samples.model(), layers=layers)
+    probe = Probe(samples.training(samples.good_steps(12), model=model), Verdict.HEALTHY, "")
+    assert f"{steps} on the CPU, verdict healthy" in terminal.render(samples.diagnosis(probes=(probe,)))
+
+
 def test_the_curve_of_the_scale() -> None:
     rows, labels = rows_from_scales([2.0**power for power in (15, 14, 13, 12, 11)], blocks=True)
     assert (labels[0], labels[-1]) == ("2^15", "2^11")
