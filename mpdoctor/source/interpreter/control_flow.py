@@ -72,6 +72,27 @@ def execute_if(state: State, node: ast.If) -> bool:
     return True
 
 
+def execute_assert(state: State, node: ast.Assert) -> bool:
+    """`assert not args.fp16` leaves what follows to the one answer, as `if args.fp16: raise …` does."""
+    if not _asks_for_settings(node.test):
+        evaluate(state, node.test)
+        return True
+    if not hasattr(node, "as_if"):
+        node.as_if = ast.copy_location(  # type: ignore[attr-defined]
+            ast.If(node.test, [], [ast.copy_location(ast.Raise(), node)]), node
+        )
+    return execute_if(state, node.as_if)  # type: ignore[attr-defined]
+
+
+def _asks_for_settings(test: ast.expr) -> bool:
+    """Whether a test asks for names and attributes alone, `not`, `and` and `or` between them."""
+    if isinstance(test, ast.UnaryOp):
+        return isinstance(test.op, ast.Not) and _asks_for_settings(test.operand)
+    if isinstance(test, ast.BoolOp):
+        return all(map(_asks_for_settings, test.values))
+    return isinstance(test, ast.Name) or (isinstance(test, ast.Attribute) and _asks_for_settings(test.value))
+
+
 def execute_for(state: State, node: ast.For | ast.AsyncFor) -> bool:
     iterable = iterated(state, evaluate(state, node.iter))
     in_turn = elements_in_turn(iterable, state.place(node.target))

@@ -22,6 +22,7 @@ from mpdoctor.source.interpreter.containers import (
 )
 from mpdoctor.source.interpreter.context_managers import execute_with
 from mpdoctor.source.interpreter.control_flow import (
+    execute_assert,
     execute_for,
     execute_if,
     execute_match,
@@ -50,7 +51,6 @@ from mpdoctor.source.interpreter.name_lookup import evaluate_name
 from mpdoctor.source.interpreter.state.interpreter_state import Evaluate, Execute, State
 from mpdoctor.source.interpreter.statements import (
     execute_annotated_assignment,
-    execute_assert,
     execute_assignment,
     execute_augmented_assignment,
     execute_delete,

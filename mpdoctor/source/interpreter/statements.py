@@ -86,11 +86,6 @@ def execute_raise(state: State, node: ast.Raise) -> bool:
     return False
 
 
-def execute_assert(state: State, node: ast.Assert) -> bool:
-    evaluate(state, node.test)
-    return True
-
-
 def execute_delete(state: State, node: ast.Delete) -> bool:
     """Delete a name, or make a deleted item unknown. Always True: the execution goes on."""
     for target in node.targets:
