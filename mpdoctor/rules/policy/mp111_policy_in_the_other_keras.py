@@ -65,34 +65,40 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     if there is None or there == here:
         return
     first = built[0][0]
+    building = _as_spelled(there, first)
     for call, _ in settings:
         if not call.context.guarded:
+            setting = _as_spelled(str(here), call)
             yield Finding(
-                f"The policy is set in {here}, but the model is built in {there} ({_built_at(facts, first, call)}), "
-                "which has a policy of its own: the model stays float32.",
-                _advice(here, there),
+                f"The policy is set in {setting}, but the model is built in {building} "
+                f"({_built_at(facts, first, call)}), which has a policy of its own: the model stays float32.",
+                _advice(setting, building),
                 call.location,
                 fix=_fix(facts, call, there),
             )
 
 
-def _advice(here: str | None, there: str) -> str:
-    if there == PRIVATE_KERAS:
-        return f"Build the model with `tf.keras`, too: `{there}` is private, and `tf.keras` is another package."
-    also = (
-        f"`{here}` is private, and `tf.keras` is another package."
-        if here == PRIVATE_KERAS
-        else "Or import only one Keras."
+def _as_spelled(library: str, call: Call) -> str:
+    """The library's name, `tf.keras` for keras where the call spells it so; tf_keras stays tf_keras, because behind
+    TF_USE_LEGACY_KERAS that is what matters."""
+    is_tensorflows = isinstance(call.callee, Api) and call.callee.root == "tensorflow"
+    return "tf.keras" if library == "keras" and is_tensorflows else library
+
+
+def _advice(setting: str, building: str) -> str:
+    if building == PRIVATE_KERAS:
+        return f"Build the model with `{setting}`, too: `{building}` is private, and another package than `tf.keras`."
+    also = f"`{setting}` is private, and another package than `tf.keras`."
+    return (
+        f"Set the policy in the Keras that builds the model: `{building}.mixed_precision.set_global_policy(…)`. "
+        f"{also if setting == PRIVATE_KERAS else 'Or import only one Keras.'}"
     )
-    return f"Set the policy in the Keras that builds the model: `{there}.mixed_precision.set_global_policy(…)`. {also}"
 
 
 def _fix(facts: SourceFacts, call: Call, there: str) -> Fix | None:
-    """The same call of the other Keras, if the file has a name for that package."""
-    keras, name = (
-        None if there == PRIVATE_KERAS else name_of(facts, there),
-        call.callee.location if isinstance(call.callee, Api) else None,
-    )
+    """The same call of the other Keras, if the file has a name for that package; none for TensorFlow's private one."""
+    keras = None if there == PRIVATE_KERAS else name_of(facts, there)
+    name = call.callee.location if isinstance(call.callee, Api) else None
     if keras is None or name is None or not is_api(call.callee, SET_POLICY):
         return None
     return unsafe_fix(f"Set the policy of {there}", replaced(facts, name, f"{keras}.mixed_precision.set_global_policy"))
