@@ -1,5 +1,6 @@
 """What the files of a project say of TensorFlow and Keras: pyproject.toml, setup.cfg, setup.py, requirements, Pipfile,
-conda's environments, lock files, Dockerfiles, shell scripts, prose. All of them are read as text; none is run."""
+conda's environments, lock files, a package's metadata, Dockerfiles, shell scripts, prose. All of them are read as
+text; none is run."""
 
 from __future__ import annotations
 
@@ -35,6 +36,7 @@ _PACKAGING = (
 _READ = (
     *(*_LOCKS, *_CONDA, *map(str.lower, IMAGES), *_REQUIREMENTS, "requirements", "docker"),
     *("pipfile", "pipfile.lock", "pyproject.toml", "setup.cfg", "setup.py", "tools", *_PACKAGING),
+    *("*.dist-info", "pkg-info"),
     *(*FOLDERS, *STARTS),
 )
 _LARGEST_SETUP = 2**19  # bytes: Python makes up to 900 of each while it parses
@@ -85,7 +87,11 @@ def pins_from_declarations(folder: Path) -> list[Pin]:
         *_pins_from_setup_cfg(folder / "setup.cfg"),
         *_pins_from_setup_py(folder / "setup.py"),
         *_pins_from_pipfile(folder / "Pipfile"),
+        *_pins_from_metadata(folder / "PKG-INFO"),
     ]
+    wheels = files_named(folder, "*.dist-info")
+    if len(wheels) == 1:  # several are those of an environment, in which nobody knows whose a file is
+        pins += _pins_from_metadata(wheels[0] / "METADATA")
     for place in (*(folder / name for name in _PACKAGING), *(folder / "tools" / name for name in _PACKAGING)):
         pins += _pins_from_setup_py(place / "setup.py")
     for path in files_named(folder, *_CONDA):
@@ -193,6 +199,15 @@ def _pins_from_pipfile(path: Path) -> Iterator[Pin]:
                 yield from pins_from_requirement(
                     f"{name}{version.replace('*', '') if version == '*' else version}", path
                 )
+
+
+def _pins_from_metadata(path: Path) -> Iterator[Pin]:
+    """The pins in what an unpacked package says of itself, in the header of its metadata; its prose follows."""
+    header, _, _ = text_of(path).replace("\r\n", "\n").partition("\n\n")
+    for line in header.splitlines():
+        field, _, wanted = line.partition(":")
+        if field == "Requires-Dist":
+            yield from pins_from_requirement(wanted.strip(), path)
 
 
 def _pins_from_conda(path: Path) -> Iterator[Pin]:

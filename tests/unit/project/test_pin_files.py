@@ -27,8 +27,13 @@ PINNED = {
     "tools/pip_package/setup.py": 'setup(install_requires=["tensorflow==2.10.0"])\n',
     "pip_package/setup.py": 'setup(install_requires=["tensorflow==2.10.0"])\n',
     "docker/Dockerfile": "FROM tensorflow/tensorflow:2.10.0\n",
+    "x-1.0.dist-info/METADATA": "Name: x\nRequires-Dist: tensorflow==2.10.0; extra == 'all'\n\nProse.\n",
+    "PKG-INFO": "Name: x\nRequires-Dist: tensorflow (==2.10.0)\n",
     "setup.sh": "if true; then\n  python3 -m pip install tensorflow==2.10.0\nfi\n",
 }
+
+
+PKG_INFO = "Name: x\r\nRequires-Dist: numpy\r\nRequires-Dist: tensorflow !=2.10.0.*,<2.16,>=2.8.4\r\n"
 
 
 @pytest.mark.parametrize("name", PINNED)
@@ -56,6 +61,9 @@ def test_a_folder_with_such_a_file_is_read(name: str, tmp_path: Path) -> None:
         ({"requirements.txt": "keras==2.13.1"}, "2.13.1"),
         ({"requirements-old.txt": "tensorflow==2.8.0", "requirements.txt": "tensorflow==2.17.0"}, None),
         ({"requirements.txt": "tensorflow==2.8.0; os_name == 'nt'\ntensorflow==2.17.0"}, None),
+        ({"PKG-INFO": "Name: x\n\nRequires-Dist: tensorflow==2.8.0\n"}, None),
+        ({"x-1.dist-info/METADATA": PKG_INFO, "y-1.dist-info/METADATA": "Name: y\n"}, None),
+        ({"x-1.dist-info/METADATA": PKG_INFO, "requirements.txt": "tensorflow<2.15"}, "2.14"),
         ({"setup.sh": "# pip install tensorflow==2.8.0"}, None),
         ({"setup.sh": "pip install tensorflow==$RELEASE"}, None),
         ({"setup.sh": "pip install tensorflow==2.8.0", "requirements.txt": "tensorflow==2.17.0"}, "2.17.0"),
@@ -64,6 +72,7 @@ def test_a_folder_with_such_a_file_is_read(name: str, tmp_path: Path) -> None:
 def test_several_files_allow_what_each_allows(files: dict[str, str], release: str | None, tmp_path: Path) -> None:
     (tmp_path / ".git").mkdir()
     for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text)
     found = keras_from_project(tmp_path)
     assert (found and found.tensorflow) == release
