@@ -18,7 +18,8 @@ from mpdoctor.source.interpreter.state.recording import record_return
 from mpdoctor.source.joining import joined
 
 _SKIPS = ("skipTest",)  # methods of a test case that end it
-_ENDS = ("sys.exit", "os._exit", "builtins.exit", "builtins.quit")
+_ENDS = ("sys.exit", "os._exit", "builtins.exit", "builtins.quit", "absl.logging.fatal")
+_ENDS_OF_PARSERS = ("error", "exit")  # methods of an ArgumentParser
 
 
 def execute_expression(state: State, node: ast.Expr) -> bool:
@@ -28,7 +29,7 @@ def execute_expression(state: State, node: ast.Expr) -> bool:
         state.walk.dropped.add(state.place(node.value))
         value = evaluate_call(state, node.value, dropped=True)
         state.depth -= 1
-        if isinstance(value, Call) and is_api(value.callee, *_ENDS):
+        if isinstance(value, Call) and (is_api(value.callee, *_ENDS) or _is_end_of_parser(value)):
             state.frame.ends_program = True
             return False
         if isinstance(value, Call) and value.method in _SKIPS:
@@ -37,6 +38,11 @@ def execute_expression(state: State, node: ast.Expr) -> bool:
     elif not isinstance(node.value, ast.Constant):
         evaluate(state, node.value)
     return True
+
+
+def _is_end_of_parser(call: Call) -> bool:
+    parser = call.receiver if call.method in _ENDS_OF_PARSERS else None
+    return isinstance(parser, Call) and is_api(parser.callee, "argparse.ArgumentParser")
 
 
 def execute_assignment(state: State, node: ast.Assign) -> bool:
