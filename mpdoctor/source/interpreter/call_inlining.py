@@ -64,11 +64,18 @@ def inline_call(
     if frame.raises_where_missing:
         closure.raises_where_missing = True
         _note_raise_where_missing(state)
+    state.frame.left_at = location if frame.never_returns and not _is_for_others(closure) else None
     if at_end is not None:
         at_end(frame.names)
     if closure.is_generator:
         return None if is_context else _yielded(frame, context.loops, closure.facts.location)
     return _without_itself(joined(frame.returns), closure) if frame.returns else Known(location, None)
+
+
+def _is_for_others(closure: Closure) -> bool:
+    """Whether it is a method, which a class below may override, or says that it is not written yet."""
+    names = (inner.id for inner in ast.walk(closure.node) if isinstance(inner, ast.Name))
+    return closure.facts.owner is not None or "NotImplementedError" in names
 
 
 def _note_raise_where_missing(state: State) -> None:
@@ -173,8 +180,9 @@ def _execute_body(
         Frame(closure.facts, state.context, at_yield=at_yield, caller=caller),
         closure.module,
     )
-    _execute(state, closure.node.body)
+    goes_on = _execute(state, closure.node.body)
     executed = state.frame
+    executed.never_returns = not goes_on and not executed.returns and executed.ends_program
     executed.names = state.scope.names
     state.scope, state.frame, state.module = outer
     walk.call_stack.pop()
@@ -195,14 +203,15 @@ def _yielded(frame: Frame, loops: int, location: Location) -> Value:
     return Collection(location, "list", items, (), bool(numbers), ending, is_uniform)
 
 
-def _execute(state: State, body: list[ast.stmt] | ast.expr) -> None:
-    """Execute the body of a `def`, or evaluate the expression of a `lambda` as its return value."""
+def _execute(state: State, body: list[ast.stmt] | ast.expr) -> bool:
+    """Execute the body of a `def`, or evaluate the expression of a `lambda` as its return value. Whether the end of the
+    body is reached."""
     if isinstance(body, list):
-        execute_block(state, body)
-        return
+        return execute_block(state, body)
     value = evaluate(state, body)
     state.frame.returns.append(value)
     record_return(state, value, state.place(body))
+    return True
 
 
 def _receiver(state: State, closure: Closure) -> tuple[Value, ...]:

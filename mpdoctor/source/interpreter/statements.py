@@ -29,6 +29,9 @@ def execute_expression(state: State, node: ast.Expr) -> bool:
         state.walk.dropped.add(state.place(node.value))
         value = evaluate_call(state, node.value, dropped=True)
         state.depth -= 1
+        if state.frame.left_at is not None and state.frame.left_at == state.place(node.value):
+            state.frame.ends_program = True
+            return False
         if isinstance(value, Call) and (is_api(value.callee, *_ENDS) or _is_end_of_parser(value)):
             state.frame.ends_program = True
             return False

@@ -86,7 +86,7 @@ def _call_each(
     for number, choice in enumerate(callee.options):
         state.context = where_chosen(state, outer, node, callee, number)
         results.append(_call(state, choice, args, keywords, is_open, location, dropped, node))
-    state.context = outer
+    state.context, state.frame.left_at = outer, None
     return joined(results)
 
 

@@ -10,6 +10,7 @@ from functools import cached_property
 from pathlib import Path
 
 from mpdoctor.facts.frozen import dataclass
+from mpdoctor.facts.location import Location
 from mpdoctor.program.breakdown import Breakdown
 from mpdoctor.program.context import Context
 from mpdoctor.program.events import Call
@@ -183,7 +184,8 @@ class Frame:
     """One function that is being executed. `returns` fills up, and so does `yields`, each with the number of loops
     around it; `exits` collects the names at each break and continue; `ends_program` tells whether the block that ended
     last did so by raising or exiting; `raises_where_missing` whether the function raises, whatever else it does, where
-    a part of a library could not be imported; `keywords_set` holds
+    a part of a library could not be imported; `never_returns` whether it ended by raising or exiting on every path;
+    `left_at` is its last call of a function of the user's, if that one never returns; `keywords_set` holds
     what the function itself puts into its `**keywords`; `at_yield` runs where it yields: the body of a `with`, of which
     the function is the context manager; `entered` is the context in which it began; `names` are its own when it has
     ended; `caller` is what called it, where the program is seen to; `otherwise` holds the attributes that have another
@@ -196,6 +198,8 @@ class Frame:
     yields: list[tuple[Value, int]] = field(default_factory=list)
     ends_program: bool = False
     raises_where_missing: bool = False
+    never_returns: bool = False
+    left_at: Location | None = None
     keywords_set: dict[str, Value] = field(default_factory=dict)
     at_yield: Callable[[Value], None] | None = None
     names: dict[str, Value] = field(default_factory=dict)
