@@ -11,7 +11,7 @@ from test_mended_programs import mend
 
 BOTH = [pytest.param(keras, marks=needs_keras(keras)) for keras in ("3", "tf_keras")]
 SEEDS = range(30)
-ABOUT_PRECISION = {"MP906", "MP908"}
+ABOUT_PRECISION = {"MP512", "MP906", "MP908"}
 pytestmark = [pytest.mark.slow]
 
 
