@@ -61,10 +61,7 @@ def inline_call(
     is_context = closure.is_generator and _is_decorated_by(closure.facts, "contextlib.contextmanager")
     frame = _execute_body(state, closure, names, at_yield if is_context else None)
     state.context = context.still_inside(state.context)
-    if frame.raises_where_missing:
-        closure.raises_where_missing = True
-        _note_raise_where_missing(state)
-    state.frame.left_at = location if frame.never_returns and not _is_for_others(closure) else None
+    _note_how_it_ended(state, closure, frame, location)
     if at_end is not None:
         at_end(frame.names)
     if closure.is_generator:
@@ -72,8 +69,19 @@ def inline_call(
     return _without_itself(joined(frame.returns), closure) if frame.returns else Known(location, None)
 
 
-def _is_for_others(closure: Closure) -> bool:
-    """Whether it is a method, which a class below may override, or says that it is not written yet."""
+def _note_how_it_ended(state: State, closure: Closure, frame: Frame, location: Location) -> None:
+    """What the calling function learns of the one that it called at this place: whether that raises where a part of a
+    library is missing, and whether the calling function ends with it."""
+    if frame.raises_where_missing:
+        closure.raises_where_missing = True
+        _note_raise_where_missing(state)
+    ends_caller = frame.never_returns and not closure.is_generator and not _may_be_written_elsewhere(closure)
+    state.frame.left_at = location if ends_caller else None
+
+
+def _may_be_written_elsewhere(closure: Closure) -> bool:
+    """Whether another function may run in its place: a class below may override a method, and who raises
+    NotImplementedError waits for one."""
     names = (inner.id for inner in ast.walk(closure.node) if isinstance(inner, ast.Name))
     return closure.facts.owner is not None or "NotImplementedError" in names
 
