@@ -94,6 +94,16 @@ m = keras.Sequential([A()])
 m.compile("adam", "mse")
 m.fit(x, y)
 """,
+    "sizes": """\
+class Mean(keras.layers.Layer):
+    def call(self, x):
+        v = tf.cast(tf.shape(x)[1], tf.float32)
+        ...
+        return x / v
+m = keras.Sequential([Mean()])
+m.compile("adam", "mse")
+m.fit(x, y)
+""",
     "arguments": """\
 v = {"units": 4}
 ...

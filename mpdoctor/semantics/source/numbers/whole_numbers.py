@@ -7,7 +7,7 @@ whether it is one. What stands in such a place is none.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 
 from mpdoctor.program.events import Call, Operation
@@ -39,6 +39,8 @@ _JOINING = ("stack", "concat", "concatenate")
 _COUNTING = ("range", "arange")
 _COMPARING = ("less", "less_equal", "greater", "greater_equal", "equal", "not_equal")
 _COMPARISONS = ("<", "<=", ">", ">=", "==", "!=")
+MOST_PARTS = 50  # of a product of sizes, which somebody has written
+_Sizes = dict[tuple[Callable[..., bool], int], bool]  # the answers, by question and id of the value
 
 
 def is_whole(facts: SourceFacts, value: Value) -> bool:
@@ -58,29 +60,42 @@ def is_counted(facts: SourceFacts, value: Value) -> bool:
 def is_product_of_sizes(value: Value) -> bool:
     """Whether it is, cast or not, the product of several sizes of a tensor, or the number of its elements: for pictures
     more than the 65504 that float16 holds."""
-    return any(_is_product_of_sizes(option) for option in options(value))
+    return any(_is_product_of_sizes(option, {}) for option in options(value))
 
 
-def _is_product_of_sizes(value: Value) -> bool:
+def _is_product_of_sizes(value: Value, sizes: _Sizes) -> bool:
     if isinstance(value, Operation):
-        return value.operator == "*" and sum(map(_is_size, value.operands)) > 1
+        return value.operator == "*" and sum(_is_size(operand, sizes) for operand in value.operands) > 1
     if not isinstance(value, Call):
         return False
     inner = value.argument(0) if is_cast(value) else None
-    return function_named(value) == "size" or (inner is not None and is_product_of_sizes(inner))
+    return function_named(value) == "size" or _is_any(inner, sizes, _is_product_of_sizes)
 
 
-def _is_size(value: Value) -> bool:
+def _is_size(value: Value, sizes: _Sizes) -> bool:
     """Whether it is `tf.shape(x)[1]`, `x.shape[1]`, or one of these cast, or a product of them."""
-    return any(_is_one_size(option) for option in options(value))
+    return _is_any(value, sizes, _is_one_size)
 
 
-def _is_one_size(value: Value) -> bool:
+def _is_any(value: Value | None, sizes: _Sizes, question: Callable[[Value, _Sizes], bool]) -> bool:
+    """The answer for a value, or for one of several that it may be; False for more than MOST_PARTS. Each part is asked
+    once: forty lines of `n = n * n` have 2^40 factors."""
+    for option in options(value):
+        asked = question, id(option)
+        if asked not in sizes and len(sizes) < MOST_PARTS:
+            sizes[asked] = False  # while it is being looked at
+            sizes[asked] = question(option, sizes)
+        if sizes.get(asked):
+            return True
+    return False
+
+
+def _is_one_size(value: Value, sizes: _Sizes) -> bool:
     if isinstance(value, Item):
         shapes = options(value.of)
         return any(function_named(of) == "shape" or (isinstance(of, Attribute) and of.name == "shape") for of in shapes)
     inner = value.argument(0) if isinstance(value, Call) and is_cast(value) else None
-    return _is_size(inner) if inner is not None else _is_product_of_sizes(value)
+    return _is_size(inner, sizes) if inner is not None else _is_product_of_sizes(value, sizes)
 
 
 @lru_cache(maxsize=1)
