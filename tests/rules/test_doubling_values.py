@@ -94,6 +94,12 @@ m = keras.Sequential([A()])
 m.compile("adam", "mse")
 m.fit(x, y)
 """,
+    "loop": """\
+v = np.ones((4,))
+...
+for each in v:
+    print(each)
+""",
     "sizes": """\
 class Mean(keras.layers.Layer):
     def call(self, x):
@@ -125,6 +131,8 @@ DOUBLING = (
     "v = (v, v) if some else [v, v]",
     "v = (lambda q: (q, q))(v)",
     "v = tf.concat([v, v], 0)",
+    "v = tf.maximum(v, v)",
+    "v = zip(v, v)",
     "v = v + tf.nn.relu(v)",
     "v = keras.layers.Add()([v, keras.layers.Dense(4)(v)])",
     "v = v + keras.layers.Dense(4)(v)",

@@ -26,6 +26,7 @@ from mpdoctor.source.interpreter.state.interpreter_state import State
 from mpdoctor.source.joining import joined
 
 MOST_SPREAD = 10_000  # elements of one `[*rest, *rest]`: forty lines of it would make 2^40
+MOST_NESTED = 4  # of `zip(…)` and the like in one another: forty lines of `v = zip(v, v)` would make 2^40
 ITERATING = (
     *("builtins.enumerate", "builtins.zip", "builtins.reversed", "builtins.sorted", "builtins.iter", "builtins.next"),
     *("builtins.list", "builtins.tuple", "builtins.filter", "builtins.map", "tqdm.tqdm", "tqdm.auto.tqdm"),
@@ -245,13 +246,17 @@ def _given_by_object(state: State, of: Value) -> Value:
     return of if element is None else Collection(place, "list", (element,), open=True, uniform=True)
 
 
-def elements_in_turn(iterable: Value, location: Location) -> tuple[Value, ...]:
-    """What a `for` over a value binds, round by round; () where that is not known, or where there is no round."""
+def elements_in_turn(iterable: Value, location: Location, depth: int = MOST_NESTED) -> tuple[Value, ...]:
+    """What a `for` over a value binds, round by round; () where that is not known, or where there is no round. `depth`:
+    how many more of `zip`, `enumerate` and `reversed` may stand in one another."""
     if isinstance(iterable, Collection):
         return () if iterable.open or iterable.kind not in ("list", "tuple") else iterable.items
-    if not isinstance(iterable, Call) or not isinstance(iterable.callee, Api) or iterable.open or not iterable.args:
+    if not isinstance(iterable, Call) or iterable.open or not iterable.args or not depth:
         return ()
-    name, several = iterable.callee.name, [elements_in_turn(argument, location) for argument in iterable.args]
+    name = iterable.callee.name if isinstance(iterable.callee, Api) else ""
+    if name not in ("builtins.zip", "builtins.enumerate", "builtins.reversed"):
+        return ()
+    several = [elements_in_turn(argument, location, depth - 1) for argument in iterable.args]
     if name == "builtins.zip":
         return tuple(Collection(location, "tuple", together) for together in zip(*several, strict=False))
     if name == "builtins.enumerate" and len(several) == 1:
@@ -260,22 +265,22 @@ def elements_in_turn(iterable: Value, location: Location) -> tuple[Value, ...]:
     return several[0][::-1] if name == "builtins.reversed" else ()
 
 
-def element_of(iterable: Value, location: Location) -> Value:
-    """One element of a value, as a `for` over it binds it."""
-    return joined(_element_of(contents_of(choice), location) for choice in _without_empty_lists(iterable))
+def element_of(iterable: Value, location: Location, depth: int = MOST_NESTED) -> Value:
+    """One element of a value, as a `for` over it binds it. `depth`: how many more of `zip` may stand in one another."""
+    return joined(_element_of(contents_of(choice), location, depth) for choice in _without_empty_lists(iterable))
 
 
-def _element_of(iterable: Value, location: Location) -> Value:
+def _element_of(iterable: Value, location: Location, depth: int) -> Value:
     """What a loop over an iterable gets each time: of `enumerate` and `zip` a tuple of elements."""
     if isinstance(iterable, Call) and isinstance(iterable.callee, Api) and iterable.args:
         name = iterable.callee.name
         if name == "builtins.enumerate":
             counted = Item(location, Api(location, "builtins.range", "builtins", "builtins.range"))
-            pair = (counted, element_of(iterable.args[0], location))
+            pair = (counted, element_of(iterable.args[0], location, depth))
             return Collection(location, "tuple", pair)
-        if name == "builtins.zip" and not iterable.open:
-            together = tuple(element_of(argument, location) for argument in iterable.args)
+        if name == "builtins.zip" and not iterable.open and depth:
+            together = tuple(element_of(argument, location, depth - 1) for argument in iterable.args)
             return Collection(location, "tuple", together)
         if name in _PASSING_ON:
-            return element_of(iterable.args[0], location)
+            return element_of(iterable.args[0], location, depth)
     return item_of(iterable, None, location)
