@@ -78,8 +78,8 @@ def _is_size(value: Value, sizes: _Sizes) -> bool:
 
 
 def _is_any(value: Value | None, sizes: _Sizes, question: Callable[[Value, _Sizes], bool]) -> bool:
-    """The answer for a value, or for one of several that it may be; False for more than MOST_PARTS. Each part is asked
-    once: forty lines of `n = n * n` have 2^40 factors."""
+    """Whether the question is answered with yes for the value, or for one of several that it may be; no for more than
+    MOST_PARTS. Each part is asked once: forty lines of `n = n * n` have 2^40 factors."""
     for option in options(value):
         asked = question, id(option)
         if asked not in sizes and len(sizes) < MOST_PARTS:
