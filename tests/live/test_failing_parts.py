@@ -341,3 +341,21 @@ def test_the_remedy_heals(tmp_path: Path, keras: str, text: str) -> None:
     done = check("train.py", directory=tmp_path, keras=keras)
     assert not {"MP901", "MP002", "MP508", "MP505", "MP219"} & set(done.codes())
     assert done.report["probes"][0]["steps"] > 0
+
+
+OWN_WRAPPER = """\
+class Static(K.mixed_precision.LossScaleOptimizer):
+    def __init__(self, inner, scale):
+        super().__init__(inner, dynamic=False, initial_scale=scale)
+
+
+trained(optimizer=Static(K.optimizers.SGD(0.1), 128.0))
+"""
+
+
+@needs_keras("3")
+def test_a_method_is_named_as_the_user_knows_it(tmp_path: Path) -> None:
+    """Not by the name of the hook that stands around the method of Keras."""
+    project(tmp_path, OWN_WRAPPER)
+    finding = check("train.py", directory=tmp_path, keras="3").finding("MP310")
+    assert any("The optimizer `Static` raises in __init__ before any" in also["text"] for also in finding["also_seen"])

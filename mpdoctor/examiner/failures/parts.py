@@ -166,7 +166,8 @@ def _frames_and_lines(error: BaseException) -> Iterator[tuple[FrameType, int]]:
     for cause in chain_of(error):
         trace = cause.__traceback__
         while trace is not None:
-            yield trace.tb_frame, trace.tb_lineno
+            if trace.tb_frame.f_globals.get("__name__", "").partition(".")[0] != "mpdoctor":  # no hook around a method
+                yield trace.tb_frame, trace.tb_lineno
             trace = trace.tb_next
 
 
