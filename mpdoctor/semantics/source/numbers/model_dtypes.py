@@ -89,18 +89,20 @@ class ModelDtypes:
         return agreed(self._in_call(event.value) for event in self.facts.returns_of(call))
 
     def of_one_output(self, item: Item) -> str | None:
-        """The dtype of one of several outputs, as in `boxes, logits = model(x)`: by what the model's class returns, or
-        by the outputs of a functional model."""
-        number, made = known(item.index), item.of.callee if isinstance(item.of, Call) else None
-        if type(number) is int and isinstance(made, Call) and is_functional(made):
-            return agreed(self._of_output(layer) for layer in layers_of_output(made, number))
+        """The dtype of one of several outputs, as in `boxes, logits = model(x)` or `model(x)["logits"]`: by what the
+        model's class returns, or by the outputs of a functional model."""
+        place, made = known(item.index), item.of.callee if isinstance(item.of, Call) else None
+        if type(place) not in (int, str) or self.nested > MOST_NESTED:
+            return None
+        if isinstance(made, Call) and is_functional(made):
+            return agreed(self._of_output(layer) for layer in layers_of_output(made, place))
         own = class_of(made) if isinstance(made, (Call, Instance)) else None
         call = own.find_method("call") if own is not None and own.kind == "model" else None
-        if call is None or type(number) is not int or self.nested > MOST_NESTED:
+        if call is None:
             return None
         self.nested += 1
         returned = [option for event in self.facts.returns_of(call) for option in options(event.value)]
-        outputs = [value.entry(number) if isinstance(value, Collection) else None for value in returned]
+        outputs = [_entry(value, place) for value in returned if not _lacks_key(value, place)]
         dtype = agreed(None if output is None else self._in_call(output) for output in outputs)
         self.nested -= 1
         return dtype
@@ -120,3 +122,13 @@ class ModelDtypes:
         functions = [option.of if isinstance(option, Defined) else None for option in options(layer.argument(0))]
         returned = [self.facts.returns_of(of) if isinstance(of, FunctionFacts) else () for of in functions]
         return agreed(self._in_call(event.value) for events in returned for event in events) if all(returned) else None
+
+
+def _entry(value: Value, place: object) -> Value | None:
+    return value.entry(place) if isinstance(value, Collection) else None
+
+
+def _lacks_key(value: Value, place: object) -> bool:
+    """Whether it is a dict in which the key is not, as the loss where there are no labels: there nobody reads it."""
+    is_whole_dict = isinstance(value, Collection) and value.kind == "dict" and not value.open
+    return is_whole_dict and _entry(value, place) is None
