@@ -990,6 +990,24 @@ def legacy_optimizer(k: Any) -> None:
     k.keras.optimizers.legacy.Adam(0.1)  # expect: MP002
 
 
+@program()
+def wrapper_derived_from(k: Any) -> None:
+    class Gentle(k.keras.mixed_precision.LossScaleOptimizer):
+        def get_scaled_loss(self, loss):
+            return super().get_scaled_loss(loss) / 64
+
+    k.model().compile(Gentle(k.keras.optimizers.SGD(0.1)), "mse")  # expect: MP316
+
+
+@program()
+def wrapper_with_arguments_of_its_own(k: Any) -> None:
+    class Static(k.keras.mixed_precision.LossScaleOptimizer):
+        def __init__(self, inner_optimizer, scale):
+            super().__init__(inner_optimizer, initial_scale=scale)  # expect: MP316
+
+    k.model().compile(Static(k.keras.optimizers.SGD(0.1), 128.0), "mse")
+
+
 @program("float32")
 def name_that_never_was(k: Any) -> None:
     k.tf.mixed_precision.LossScaleOptimizer(k.keras.optimizers.SGD(0.1))  # expect: MP002
