@@ -76,6 +76,12 @@ def test_what_is_said_of_a_live_model(codes: list[str], facts: ModelFacts) -> No
     assert all("body" in finding.message for finding in findings if finding.code in codes)
 
 
+@pytest.mark.parametrize(("policy", "blamed"), [("float32", True), ("mixed_float16", False)])
+def test_a_policy_is_blamed_only_where_compile_wraps_under_another_one(policy: str, blamed: bool) -> None:
+    (finding,) = [f for f in said(model(BODY, HEAD, policy=policy, optimizer=ADAM)) if f.code == "MP106"]
+    assert ("compile() did not wrap it" in finding.message) is blamed
+
+
 @pytest.mark.parametrize(
     ("message", "name"),
     [

@@ -277,16 +277,31 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
         return  # a loop may scale by hand
     half = [layer for layer in model.layers if _trains_in_float16(layer)]
     if half:
+        optimizer = model.optimizer[0].class_name
+        compute = f"{listed([layer.path for layer in half])} {'computes' if len(half) == 1 else 'compute'} in float16"
+        why, help = _unwrapped(model, optimizer)
         yield Finding(
-            f"{listed([layer.path for layer in half])} {'computes' if len(half) == 1 else 'compute'} in float16, and "
-            f"the optimizer is a bare {model.optimizer[0].class_name}: the model's own policy is {model.policy}, so "
-            f"compile() did not wrap it. Unscaled, {LOST}.",
-            "Wrap the optimizer yourself: `compile(optimizer=LossScaleOptimizer(…), …)`. Or set the global policy to "
-            "mixed_float16 and leave it set until the model is made.",
+            f"{compute}, and {why}. Unscaled, {LOST}.",
+            help,
             model.call.location,
             layer=half[0].path,
-            evidence={"model_policy": model.policy, "optimizer": model.optimizer[0].class_name},
+            evidence={"model_policy": model.policy, "optimizer": optimizer},
         )
+
+
+def _unwrapped(model: ModelFacts, optimizer: str) -> tuple[str, str]:
+    """Why no LossScaleOptimizer is around the optimizer, as an English clause, and the change to make."""
+    if model.policy == "mixed_float16":  # a train_step that applies with an optimizer of its own, auto_scale_loss=False
+        return (
+            f"no LossScaleOptimizer is around the {optimizer} that applies their gradients",
+            f"Wrap it where it is made: `LossScaleOptimizer({optimizer}(…))`. A `train_step` of your own has to scale "
+            "the loss too, inside the tape.",
+        )
+    return (
+        f"the optimizer is a bare {optimizer}: the model's own policy is {model.policy}, so compile() did not wrap it",
+        "Wrap the optimizer yourself: `compile(optimizer=LossScaleOptimizer(…), …)`. Or set the global policy to "
+        "mixed_float16 and leave it set until the model is made.",
+    )
 
 
 def _trains_in_float16(layer: LayerFacts) -> bool:
