@@ -85,8 +85,9 @@ ALWAYS_FLOAT32: dict[str, int | None] = {
     "tensorflow.compat.v1.image.resize_bicubic": None,
     "tensorflow.compat.v1.image.crop_and_resize": None,
 }
-# einops' functions move, copy or join elements: of one tensor, or of a list of tensors.
-REARRANGING = frozenset(("einops.rearrange", "einops.repeat", "einops.reduce"))
+# einops' functions move, copy or join elements: of one tensor, or of a list of tensors. Keras' resize keeps the dtype
+# in every interpolation, other than TensorFlow's (measured in Keras 3.15).
+REARRANGING = frozenset(("einops.rearrange", "einops.repeat", "einops.reduce", "keras.ops.image.resize"))
 KEEPS_DTYPE = ("nearest", "NEAREST_NEIGHBOR")
 
 COMPARISONS = frozenset(("<", "<=", ">", ">=", "==", "!=", "not", "in", "not in", "is", "is not"))
@@ -134,7 +135,7 @@ KEEPING = _words(
     segment_sum segment_mean segment_max segment_min unsorted_segment_sum unsorted_segment_mean unsorted_segment_max
     embedding_lookup extract_patches reverse_sequence avg_pool1d max_pool1d local_response_normalization
     central_crop crop_to_bounding_box pad_to_bounding_box resize_with_crop_or_pad random_flip_left_right random_crop
-    rgb_to_grayscale grayscale_to_rgb
+    rgb_to_grayscale grayscale_to_rgb pad_images crop_images
     adjoint trace diagonal normalize conj frame overlap_and_add fftshift ifftshift
     crelu celu glu mish exponential linear hard_shrink hard_silu hard_swish hard_tanh soft_shrink tanh_shrink threshold
     sparse_plus sparse_sigmoid sparsemax squareplus
@@ -184,6 +185,10 @@ JOINING: dict[str, slice] = {
     "einsum": slice(1, None),
     "meshgrid": slice(0, None),
     "atan2": slice(0, 2),
+    "arctan2": slice(0, 2),
+    "logaddexp": slice(0, 2),
+    "outer": slice(0, 2),
+    "cross": slice(0, 2),
     "mod": slice(0, 2),
     "floormod": slice(0, 2),
     "matvec": slice(0, 2),

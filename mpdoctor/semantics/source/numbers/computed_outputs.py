@@ -10,12 +10,12 @@ from mpdoctor.program.instances import class_of
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Api, Collection, Known, Value, agreed, leaves, options
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype, policies_made_with
-from mpdoctor.semantics.source.layers.casts import is_cast
 from mpdoctor.semantics.source.layers.output_layers import (
     SIXTEEN_BITS,
     is_functional,
     output_layers,
 )
+from mpdoctor.semantics.source.numbers.combined_values import values_joined, values_kept
 from mpdoctor.semantics.source.numbers.precision import ARITHMETIC, Precision, precision_of
 from mpdoctor.semantics.source.programs.branches import may_be_reached_by
 
@@ -73,8 +73,8 @@ def _is_computed(tensor: Value) -> bool:
 
 
 def _operands(tensor: Value) -> Iterator[Value]:
-    """The tensors that meet in operations and in functions of a library's, as they are cast, numbers left out, each
-    once: forty lines of `x = x + tf.nn.relu(x)` hold the first one 2^40 times."""
+    """The tensors that decide its dtype, behind operations and functions that keep it, numbers left out, each once:
+    forty lines of `x = x + tf.nn.relu(x)` hold the first one 2^40 times."""
     waiting, seen = [*options(tensor)], set[int]()
     while waiting:
         option = waiting.pop()
@@ -88,8 +88,9 @@ def _operands(tensor: Value) -> Iterator[Value]:
 
 
 def _parts(value: Value) -> tuple[Value, ...]:
+    """The values whose dtype a value has: the operands of an operation, and what functions are given that keep it."""
     if isinstance(value, Collection):
         return value.items
-    if not _is_computed(value) or is_cast(value):
-        return ()
-    return value.operands if isinstance(value, Operation) else value.given if isinstance(value, Call) else ()
+    if isinstance(value, Operation):
+        return value.operands if _is_computed(value) else ()
+    return values_kept(value) + values_joined(value)
