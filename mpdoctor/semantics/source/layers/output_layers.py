@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from mpdoctor.facts.layer import LayerFacts
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.model import ModelFacts
+from mpdoctor.facts.versions import Keras
 from mpdoctor.knowledge.api_names import is_network, public_name
 from mpdoctor.knowledge.layer_kinds import HANDING_ON, OUTPUT_IN_COMPUTE_DTYPE
 from mpdoctor.program.dtypes.tensor_dtypes import policies_named
@@ -100,7 +101,7 @@ def sixteen_bit_output(facts: SourceFacts, layer: Call) -> str | None:
     if not isinstance(layer.callee, Api) or layer.open:
         return None
     given = layer.keyword("dtype")
-    if not _is_application(layer) and not answers_in_compute_dtype(layer):
+    if not _is_application(layer) and not answers_in_compute_dtype(layer, facts.keras):
         return None
     if given is not None and known(given) is not None:
         return _sixteen_bits(policies_named(given))
@@ -110,11 +111,11 @@ def sixteen_bit_output(facts: SourceFacts, layer: Call) -> str | None:
     return _sixteen_bits(tuple(policy for policy in policies if isinstance(policy, str)))
 
 
-def answers_in_compute_dtype(layer: Call) -> bool:
+def answers_in_compute_dtype(layer: Call, keras: Keras) -> bool:
     """Whether the output of a library's layer has its compute dtype for certain. A bilinear UpSampling2D gives float32
     in Keras 2."""
     name = public_name(layer.callee.name).rpartition(".")[2] if isinstance(layer.callee, Api) else ""
-    return name in OUTPUT_IN_COMPUTE_DTYPE or (name == "UpSampling2D" and hands_on(layer))
+    return name in OUTPUT_IN_COMPUTE_DTYPE or (name == "UpSampling2D" and (keras.is_keras3 or hands_on(layer)))
 
 
 def hands_on(layer: Call) -> bool:

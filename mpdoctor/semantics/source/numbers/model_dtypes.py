@@ -114,7 +114,7 @@ class ModelDtypes:
         if is_call_of(layer, "keras.layers.Lambda"):
             return self.of_lambda_layer(layer)
         name = public_name(layer.callee.name).rpartition(".") if isinstance(layer.callee, Api) else ("", "", "")
-        is_sure = answers_in_compute_dtype(layer) or name[2] in ("TimeDistributed", "Bidirectional")
+        is_sure = answers_in_compute_dtype(layer, self.facts.keras) or name[2] in ("TimeDistributed", "Bidirectional")
         return self.of_layer(layer) if is_sure or name[0].startswith("keras.applications") else None
 
     def of_lambda_layer(self, layer: Call) -> str | None:
