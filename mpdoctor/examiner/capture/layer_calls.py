@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 Shape = Tuple[Optional[int], ...]
 
 
-class LayerCall(NamedTuple):
-    """One call of a layer.
+class CallSignature(NamedTuple):
+    """The dtypes and shapes with which a layer was called, and with which it answered.
 
     input_dtypes
         Of every tensor among its arguments, before the layer cast anything.
@@ -34,20 +34,20 @@ class LayerCall(NamedTuple):
     is_real: bool
 
 
-NO_CALL = LayerCall((), (), (), None, is_real=False)
+NO_CALL = CallSignature((), (), (), None, is_real=False)
 
 
 class LayerCalls:
-    """The first call of each layer with real tensors; until there is one, the first with symbolic ones."""
+    """The signature of each layer's first call with real tensors; until there is one, of the first with symbolic."""
 
     def __init__(self) -> None:
-        self._calls: weakref.WeakKeyDictionary[Any, LayerCall] = weakref.WeakKeyDictionary()
+        self._calls: weakref.WeakKeyDictionary[Any, CallSignature] = weakref.WeakKeyDictionary()
         self._batches: weakref.WeakKeyDictionary[Any, tuple[int, int]] = weakref.WeakKeyDictionary()
 
-    def of(self, layer: KerasLayer) -> LayerCall:
+    def of(self, layer: KerasLayer) -> CallSignature:
         return self._calls.get(layer, NO_CALL)
 
-    def all(self) -> Iterator[LayerCall]:
+    def all(self) -> Iterator[CallSignature]:
         return iter(list(self._calls.values()))
 
     def batches(self) -> list[tuple[Any, int, int]]:
@@ -70,7 +70,7 @@ class LayerCalls:
         known = self._calls.get(layer)
         if known is not None and (known.is_real or any(map(is_symbolic, outputs))):
             return
-        self._calls[layer] = LayerCall(
+        self._calls[layer] = CallSignature(
             tuple(dtype_name(tensor) for tensor in inputs),
             tuple(dtype_name(tensor) for tensor in outputs),
             _shape(outputs[0]) if outputs else (),

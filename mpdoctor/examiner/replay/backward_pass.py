@@ -9,7 +9,7 @@ import tensorflow as tf
 from mpdoctor.facts.location import Location
 
 if TYPE_CHECKING:
-    from mpdoctor.examiner.replay.step_observer import LayerCall
+    from mpdoctor.examiner.replay.step_observer import ObservedCall
 
 
 class Use(NamedTuple):
@@ -18,7 +18,7 @@ class Use(NamedTuple):
 
     number: int
     name: str
-    layer: LayerCall | None
+    layer: ObservedCall | None
     line: Location | None
 
 
@@ -30,7 +30,7 @@ class BackwardPass:
     """
 
     def __init__(self) -> None:
-        self.labels: dict[int, LayerCall] = {}
+        self.labels: dict[int, ObservedCall] = {}
         self._makers: dict[int, Use] = {}  # by tensor: the operation that made it
         self._users: dict[int, list[Use]] = {}  # by tensor: those that used it
         self._reused: dict[int, Use] = {}  # by tensor of the way back that is made of forward tensors alone
@@ -43,7 +43,7 @@ class BackwardPass:
 
     def origin(
         self, name: str, inputs: list[tf.Tensor], outputs: list[tf.Tensor]
-    ) -> tuple[LayerCall | None, Location | None]:
+    ) -> tuple[ObservedCall | None, Location | None]:
         """(layer call, the user's line) of an operation on the way back: a gradient tells whose it is; where no
         gradient goes in, as in that of a power, the operation of the way forward that used the same tensors does."""
         use = self._whose_gradient(name, inputs)

@@ -12,7 +12,7 @@ from mpdoctor.examiner.capture.layer_hooks import LayerHooks
 from mpdoctor.examiner.process.user_code import class_location
 from mpdoctor.examiner.replay.magnitudes import state_of
 from mpdoctor.examiner.replay.op_trace import Operation
-from mpdoctor.examiner.replay.step_observer import LayerCall, StepObserver
+from mpdoctor.examiner.replay.step_observer import ObservedCall, StepObserver
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.training import CulpritFacts, GradientCulpritFacts, OperationFacts, TensorFacts
 
@@ -128,7 +128,7 @@ def _gradient(
     step: int,
     scale: float | None,
 ) -> GradientCulpritFacts:
-    call: LayerCall | None = root.layer
+    call: ObservedCall | None = root.layer
     first = observer.first_bad_gradient
     if root.facts.name == "Cast" and first is not None:
         # A float32 layer hands back more than float16 holds: what suffers first is the weight that it comes to.
@@ -148,7 +148,7 @@ def _gradient(
     )
 
 
-def _part_of_gradient(keras: KerasAdapter, observer: StepObserver, root: Operation, call: LayerCall | None) -> str:
+def _part_of_gradient(keras: KerasAdapter, observer: StepObserver, root: Operation, call: ObservedCall | None) -> str:
     """Where a gradient broke: in the training loop ("loop"), before the first layer on the way back ("loss"), in the
     gradient of one of a layer's own variables alone, or in what a layer handed back."""
     if root.facts.where == "loop":
@@ -161,7 +161,7 @@ def _part_of_gradient(keras: KerasAdapter, observer: StepObserver, root: Operati
     return "variable" if first is not None and id(first[1]) in own and not passed_on else "layer"
 
 
-def _owner(keras: KerasAdapter, observer: StepObserver, variable: KerasVariable) -> LayerCall | None:
+def _owner(keras: KerasAdapter, observer: StepObserver, variable: KerasVariable) -> ObservedCall | None:
     owners = (c for c in observer.calls if any(own is variable for own in keras.own_variables(c.layer)))
     return next(owners, None)
 

@@ -29,7 +29,7 @@ from mpdoctor.facts.training import OperationFacts
 from mpdoctor.knowledge.op_lists import READING_WEIGHTS
 
 if TYPE_CHECKING:
-    from mpdoctor.examiner.replay.step_observer import LayerCall
+    from mpdoctor.examiner.replay.step_observer import ObservedCall
 
 
 # Reading one of these depends on the weights, whatever else goes in.
@@ -51,7 +51,7 @@ class Operation:
     is part of; `sources` the tensors not finite that went in."""
 
     def __init__(
-        self, number: int, layer: LayerCall | None, back: bool, sources: list[int], facts: OperationFacts
+        self, number: int, layer: ObservedCall | None, back: bool, sources: list[int], facts: OperationFacts
     ) -> None:
         self.number, self.layer, self.back, self.sources, self.facts = number, layer, back, sources, facts
 
@@ -64,7 +64,7 @@ class OperationTrace:
     """
 
     def __init__(self) -> None:
-        self.layer: LayerCall | None = None
+        self.layer: ObservedCall | None = None
         self.back = False
         self.where = ""  # what the training code does now, where it is no layer: "scaling", "loop"
         self.failure: Exception | None = None
@@ -87,7 +87,7 @@ class OperationTrace:
     def __exit__(self, *error: object) -> None:
         self._operations_run.__exit__()
 
-    def label_gradient(self, gradient: tf.Tensor, layer: LayerCall | None) -> None:
+    def label_gradient(self, gradient: tf.Tensor, layer: ObservedCall | None) -> None:
         """From now on the gradient belongs to this layer call, or with None to no call."""
         if layer is None:
             self._backward.labels.pop(gradient._id, None)
@@ -197,7 +197,7 @@ class OperationTrace:
         made = self._made.get(tensor._id)
         return None if made is None or made.maker is None else self._operations.get(made.maker)
 
-    def first_of(self, layer: LayerCall) -> Operation | None:
+    def first_of(self, layer: ObservedCall) -> Operation | None:
         """The first operation of the way forward in this layer call, or in one inside it, that made something not
         finite."""
         return next(
@@ -242,7 +242,7 @@ class OperationTrace:
         return nan or sources
 
 
-def _is_inside(call: LayerCall | None, outer: LayerCall) -> bool:
+def _is_inside(call: ObservedCall | None, outer: ObservedCall) -> bool:
     while call is not None and call is not outer:
         call = call.parent
     return call is not None

@@ -31,13 +31,13 @@ if TYPE_CHECKING:
 COMPOSITE = (tf.RaggedTensor, tf.SparseTensor)
 
 
-class LayerCall(OpenCall):
-    """One call of one layer. `number` counts the calls of this layer in the step, from 1 on; `called_at` is the user's
-    line that was running then."""
+class ObservedCall(OpenCall):
+    """One call of one layer in an observed step. `number` counts the calls of this layer in the step, from 1 on;
+    `called_at` is the user's line that was running then."""
 
-    parent: LayerCall | None
+    parent: ObservedCall | None
 
-    def __init__(self, layer: KerasLayer, parent: LayerCall | None, number: int) -> None:
+    def __init__(self, layer: KerasLayer, parent: ObservedCall | None, number: int) -> None:
         super().__init__(layer, parent)
         self.number = number
         self.called_at = own_location()
@@ -48,7 +48,7 @@ class BackFrame(NamedTuple):
     """A gradient that has come to the output of a layer call, after so many operations."""
 
     after: int
-    call: LayerCall
+    call: ObservedCall
     gradient: TensorFacts
 
 
@@ -73,7 +73,7 @@ class StepObserver:
 
     def clear(self) -> None:
         self.trace.clear()
-        self.calls: list[LayerCall] = []
+        self.calls: list[ObservedCall] = []
         self.frames: list[TensorFacts] = []
         self.way_back: list[BackFrame] = []
         # that arrived at the optimizer, with their variables
@@ -81,7 +81,7 @@ class StepObserver:
         self._taped: dict[int, tf.Tensor] = {}  # by variable: what the last tape gave for it
         self._targets: list[tuple[tf.Tensor, set[int]]] = []  # what a tape differentiated, and for which variables
         self.had_bad_weight = False  # before the optimizer moved it
-        self._open = OpenCalls[LayerCall]()
+        self._open = OpenCalls[ObservedCall]()
         self._count: dict[int, int] = {}
         self._applied = False
 
@@ -106,12 +106,12 @@ class StepObserver:
     # --- layers ---------------------------------------------------------------------------------------------------
     def enter(
         self, layer: KerasLayer, args: tuple[object, ...], kwargs: dict[str, object]
-    ) -> tuple[LayerCall, tuple[object, ...], dict[str, object]]:
+    ) -> tuple[ObservedCall, tuple[object, ...], dict[str, object]]:
         if self._applied and self._stops and self._open.innermost is None:
             self.clear()
         number = self._count[id(layer)] = self._count.get(id(layer), 0) + 1
         parent = self._open.innermost
-        call = LayerCall(layer, parent, number)
+        call = ObservedCall(layer, parent, number)
         args, kwargs = mapped(_tensor, (args, kwargs))
         if parent is None:
             self.trace.given(_flat((args, kwargs)))  # and what the marks make of it, which hand it on
@@ -121,7 +121,7 @@ class StepObserver:
         self.calls.append(call)
         return call, args, kwargs
 
-    def leave(self, call: LayerCall, outputs: object) -> object:
+    def leave(self, call: ObservedCall, outputs: object) -> object:
         self.abandon(call)
         marked = mapped(lambda output: self._marked(output, call, leaving=True), outputs)
         for tensor in _flat(outputs):
@@ -131,7 +131,7 @@ class StepObserver:
             self.frames.append(call.output)
         return marked
 
-    def abandon(self, call: LayerCall) -> None:
+    def abandon(self, call: ObservedCall) -> None:
         """The call raised, or is over."""
         self._open.end(call)
         self.trace.layer = self._open.innermost
@@ -150,14 +150,14 @@ class StepObserver:
             raise
         return self.leave(call, outputs)
 
-    def _marked(self, tensor: tf.Tensor, owner: LayerCall | None, *, leaving: bool) -> tf.Tensor:
+    def _marked(self, tensor: tf.Tensor, owner: ObservedCall | None, *, leaving: bool) -> tf.Tensor:
         """The tensor, marked so that its gradient is observed; from there on the gradient belongs to the owner."""
         if not is_floating(tensor):
             return tensor
 
         return with_gradient_seen(tensor, lambda gradient: self._came_back(gradient, owner, leaving))
 
-    def _came_back(self, gradient: tf.Tensor, owner: LayerCall | None, leaving: bool) -> tf.Tensor:
+    def _came_back(self, gradient: tf.Tensor, owner: ObservedCall | None, leaving: bool) -> tf.Tensor:
         if isinstance(gradient, tf.IndexedSlices):
             gradient = tf.convert_to_tensor(gradient)
         if not is_floating(gradient):
@@ -239,7 +239,7 @@ class StepObserver:
         return [t for t in losses if self.trace.is_bad(t)] or [gradient for gradient, _ in self.bad_gradients]
 
 
-def tensor_from_values(watch: LayerHooks, call: LayerCall, tensor: tf.Tensor) -> TensorFacts:
+def tensor_from_values(watch: LayerHooks, call: ObservedCall, tensor: tf.Tensor) -> TensorFacts:
     """The magnitudes of a layer's output, or of its gradient."""
     layer = call.layer
     values = np.abs(array_from_tensor(tensor).astype(np.float32))

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from mpdoctor.examiner.capture.layer_hooks import LayerHooks
 from mpdoctor.examiner.replay.culprits import Culprits, culprits_from_step
-from mpdoctor.examiner.replay.step_observer import LayerCall, StepObserver
+from mpdoctor.examiner.replay.step_observer import ObservedCall, StepObserver
 from mpdoctor.examiner.replay.variable_snapshot import variables_put_back
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ class ForwardObserver(StepObserver):
         super().clear()
         self.outputs: list[tf.Tensor] = []
 
-    def leave(self, call: LayerCall, outputs: object) -> object:
+    def leave(self, call: ObservedCall, outputs: object) -> object:
         marked = super().leave(call, outputs)
         if call.parent is None:
             self.outputs += [tensor for tensor in tf.nest.flatten(outputs) if isinstance(tensor, tf.Tensor)]
