@@ -254,8 +254,3 @@ def _ends_program(statement: ast.stmt) -> bool:
         return True
     called = statement.value.func if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call) else None
     return called is not None and ast.unparse(called) in ("sys.exit", "exit", "quit", "os._exit")
-
-
-def is_main_test(test: ast.expr) -> bool:
-    """Whether the test is `__name__ == "__main__"`."""
-    return isinstance(test, ast.Compare) and isinstance(test.left, ast.Name) and test.left.id == "__name__"

@@ -12,6 +12,7 @@ from importlib.machinery import ModuleSpec
 from typing import Iterator, NamedTuple
 
 from mpdoctor.examiner.targets.caught_exceptions import nodes_of
+from mpdoctor.knowledge.python_idioms import is_main_test
 
 
 class PackageModule(NamedTuple):
@@ -74,12 +75,8 @@ def _always_run(tree: ast.Module) -> Iterator[ast.stmt]:
     """The statements that a run as a program comes to, whatever holds."""
     for statement in tree.body:
         yield statement
-        if isinstance(statement, ast.If) and _asks_for_main(statement.test):
+        if isinstance(statement, ast.If) and is_main_test(statement.test):
             yield from statement.body
-
-
-def _asks_for_main(test: ast.expr) -> bool:
-    return isinstance(test, ast.Compare) and isinstance(test.left, ast.Name) and test.left.id == "__name__"
 
 
 def _names_its_package(node: ast.AST) -> bool:

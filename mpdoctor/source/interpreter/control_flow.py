@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 
+from mpdoctor.knowledge.python_idioms import is_main_test
 from mpdoctor.program.context import Branch
 from mpdoctor.program.events import Call
 from mpdoctor.program.values import MISSING, Collection, Earlier, Known, Unknown, Value, is_api, known
@@ -12,7 +13,6 @@ from mpdoctor.source.existence_checks import (
     guarded_in_arm,
     is_answer,
     is_guarding_handler,
-    is_main_test,
     may_prune,
     question_of,
 )

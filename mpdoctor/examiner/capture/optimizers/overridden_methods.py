@@ -7,6 +7,7 @@ import inspect
 import textwrap
 from typing import TYPE_CHECKING
 
+from mpdoctor.knowledge.python_idioms import is_bare_constant
 from mpdoctor.knowledge.wrapper_api import SCALING
 
 if TYPE_CHECKING:
@@ -49,13 +50,9 @@ def _only_call(method: object) -> ast.Call | None:
     except (OSError, SyntaxError, TypeError):
         return None
     body = function.body if isinstance(function, ast.FunctionDef) else []
-    done = [statement for statement in body if not _is_text(statement)]
+    done = [statement for statement in body if not is_bare_constant(statement)]
     only = done[0].value if len(done) == 1 and isinstance(done[0], (ast.Return, ast.Expr)) else None
     return only if isinstance(only, ast.Call) else None
-
-
-def _is_text(statement: ast.stmt) -> bool:
-    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
 
 
 def _is_super(of: ast.expr) -> bool:

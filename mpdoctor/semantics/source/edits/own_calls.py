@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from mpdoctor.finding import Edit
 from mpdoctor.knowledge.api_names import ADDING_WEIGHTS
+from mpdoctor.knowledge.python_idioms import is_bare_constant
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.semantics.source.edits.made.layers import called, class_around, location_of
 from mpdoctor.semantics.source.edits.names import cast, cast_around
@@ -49,7 +50,7 @@ def computed_in_float32(facts: SourceFacts, line: int) -> tuple[str, Edits] | No
     if call is None or around is None or len(_inputs(call)) != 1 or _holds_others(call):
         return None
     (name,) = _inputs(call)
-    edits, first = _results_cast(facts, call), next(one for one in call.method.body if not _is_text(one))
+    edits, first = _results_cast(facts, call), next(one for one in call.method.body if not is_bare_constant(one))
     before = line_before(facts, location_of(facts, first), f"{name} = {name.join(around)}")
     if before is None or not edits or not call.method.lineno < first.lineno:
         return None
@@ -96,7 +97,3 @@ def _own_nodes(function: ast.FunctionDef) -> Iterator[ast.AST]:
         yield node
         if not isinstance(node, ast.FunctionDef | ast.Lambda | ast.ClassDef):
             waiting += ast.iter_child_nodes(node)
-
-
-def _is_text(statement: ast.stmt) -> bool:
-    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from mpdoctor.facts.half_dtypes import HALF
 from mpdoctor.finding import Edit, Fix
 from mpdoctor.knowledge.api_names import PROBABILITIES
+from mpdoctor.knowledge.python_idioms import is_bare_constant
 from mpdoctor.program.context import Context
 from mpdoctor.program.dtypes.tensor_dtypes import dtype_named
 from mpdoctor.program.events import Call
@@ -212,10 +213,6 @@ def _cast_at_start(facts: SourceFacts, value: Parameter, around: tuple[str, str]
     name, place = value.name, value.function.location
     for node in ast.walk(tree_of(facts) or ast.Module([], [])):
         if isinstance(node, ast.FunctionDef) and node.name == value.function.name and node.lineno == place.line:
-            first = next((line for line in node.body if not _is_text(line)), node.body[0])
+            first = next((line for line in node.body if not is_bare_constant(line)), node.body[0])
             return line_before(facts, location_of(facts, first), f"{name} = {name.join(around)}")
     return None
-
-
-def _is_text(statement: ast.stmt) -> bool:
-    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)

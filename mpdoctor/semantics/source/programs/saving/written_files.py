@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from mpdoctor.knowledge.python_idioms import is_main_test
 from mpdoctor.program.events import Call
 from mpdoctor.program.saved_file import SavedFile
 from mpdoctor.program.source_facts import SourceFacts
@@ -52,10 +53,6 @@ def _is_run_by_itself(facts: SourceFacts, save: Call) -> bool:
     """Whether it comes from what stands in `if __name__ == "__main__":`, which no importer runs."""
     start = (*save.context.callers, save.location)[0]
     return any(
-        isinstance(node, ast.If) and _is_main(node.test) and node.lineno <= start.line <= (node.end_lineno or 0)
+        isinstance(node, ast.If) and is_main_test(node.test) and node.lineno <= start.line <= (node.end_lineno or 0)
         for node in (ast.parse(facts.text).body if start.path == facts.path and not facts.cells else ())
     )
-
-
-def _is_main(test: ast.expr) -> bool:
-    return isinstance(test, ast.Compare) and isinstance(test.left, ast.Name) and test.left.id == "__name__"
