@@ -1,4 +1,4 @@
-"""How reports write measured numbers, in findings and in the rows below them alike."""
+"""How findings and reports alike write measured numbers, counts of things, and the beginning of a sentence."""
 
 from __future__ import annotations
 
@@ -17,3 +17,8 @@ def number_text(value: float) -> str:
 def count(number: int, noun: str) -> str:
     """A number of things: "1 step", "2 steps"."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def capitalized(text: str) -> str:
+    """The text as the beginning of a sentence: its first letter is a capital, names in it stay as they are."""
+    return text[:1].upper() + text[1:]

@@ -56,11 +56,6 @@ def place_of(facts: SourceFacts, location: Location, seen_from: Location) -> str
     return ", ".join((*path, *cell, f"line {here.line}"))
 
 
-def capitalized(text: str) -> str:
-    """The text as the beginning of a sentence: its first letter is a capital, names in it stay as they are."""
-    return text[:1].upper() + text[1:]
-
-
 def name_of_optimizer(value: Value | None) -> str:
     """How to call an optimizer: "Adam", the name of the user's class, "adam"; "the optimizer inside" where it is not
     known."""

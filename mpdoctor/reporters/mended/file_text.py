@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from mpdoctor.facts.saved.file import SAMPLES
-from mpdoctor.facts.written_numbers import count
+from mpdoctor.facts.written_numbers import capitalized, count
 from mpdoctor.mended_file import ChangedLayer, MendedFile, MovedOutput
 from mpdoctor.reporters.mended.text import (
     BOLD,
@@ -44,7 +44,7 @@ def render(mended: MendedFile, *, width: int = 80, color: bool = False, blocks: 
 def _headline(mended: MendedFile, look: Style) -> str:
     name, output = look.name(mended.before.targets[0].id, 60), look.name(mended.output, 60)
     left = what_remains(mended.last)
-    remain = f" {left[0].upper()}{left[1:]}." if left else ""
+    remain = f" {capitalized(left)}." if left else ""
     if not mended.before.models:
         return f"{name} could not be loaded, so no file was written."
     if mended.after is None and mended.exit_code:

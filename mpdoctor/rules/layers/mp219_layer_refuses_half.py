@@ -49,6 +49,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mpdoctor.facts.failure import FailureFacts, PartFacts
+from mpdoctor.facts.written_numbers import capitalized
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.semantics.live.errors.dtype_errors import (
     half_added_to_float32,
@@ -89,7 +90,7 @@ def _finding_of_layer(failure: FailureFacts) -> Finding:
     inside = f"{named_part(part)} of {place}" if part is not None and part.kind in PARTS else place
     tried = ", and none in float32 (tried)" if failure.ran_in_float32 else ""
     return Finding(
-        f"{_capital(inside)}, which is not your code, raises an error on {half} input{tried}: "
+        f"{capitalized(inside)}, which is not your code, raises an error on {half} input{tried}: "
         f"{headline_from_failure(failure)}",
         computing_in_float32(failure),
         failure.layer_made_at or failure.location,
@@ -101,7 +102,7 @@ def _finding_of_layer(failure: FailureFacts) -> Finding:
 def _finding_of_variable(failure: FailureFacts, variable: str) -> Finding:
     """The finding where the layer is right, but its input is a tf.Variable, which Keras 2 does not cast."""
     return Finding(
-        f"{_capital(place_of_failure(failure))} is given `{variable}`, a float32 tf.Variable. Keras 2 casts the "
+        f"{capitalized(place_of_failure(failure))} is given `{variable}`, a float32 tf.Variable. Keras 2 casts the "
         f"tensors that a layer is given, but not variables: {headline_from_failure(failure)}",
         f"Pass it as a tensor, `tf.identity({variable})`: Keras casts that, and the gradient still reaches the "
         "variable.",
@@ -165,7 +166,3 @@ def _finding_of_part(failure: FailureFacts, part: PartFacts) -> Finding:
 def _is_of_precision(failure: FailureFacts) -> bool:
     mismatch = mismatch_of_precisions(failure) or half_given_for_float32(failure) or half_added_to_float32(failure)
     return mismatch is not None and failure.layer is None
-
-
-def _capital(text: str) -> str:
-    return text[0].upper() + text[1:]

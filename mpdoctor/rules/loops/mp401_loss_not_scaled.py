@@ -66,6 +66,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mpdoctor.facts.training import TrainingFacts
+from mpdoctor.facts.written_numbers import capitalized
 from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
@@ -91,7 +92,7 @@ from mpdoctor.semantics.source.optimizers.idle_wrappers import idle_wrappers
 from mpdoctor.semantics.source.optimizers.loss_scale_signs import may_be_scaled_in
 from mpdoctor.semantics.source.optimizers.scaling import unscaled_losses_of_layers
 from mpdoctor.semantics.source.optimizers.wrappers import starting_scale_in_words
-from mpdoctor.semantics.wording import capitalized, receiver_text
+from mpdoctor.semantics.wording import receiver_text
 
 SEVERITY = Severity.ERROR
 FIXES = ("unsafe",)

@@ -58,6 +58,7 @@ from collections.abc import Iterator
 from mpdoctor.facts.half_dtypes import HALF
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.model import ModelFacts
+from mpdoctor.facts.written_numbers import capitalized
 from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.knowledge.api_names import kind_of_class
 from mpdoctor.program.dtypes.tensor_dtypes import dtype_named
@@ -159,8 +160,7 @@ def _finding(dtype: str, location: Location | None, fix: Fix | None = None, advi
 
 def _help(facts: SourceFacts, loss: Value) -> str:
     """The advice in the names of the program."""
-    way = way_to_float32(facts, loss)
-    return f"{way[0].upper()}{way[1:]}."
+    return f"{capitalized(way_to_float32(facts, loss))}."
 
 
 def _finding_of_cast(dtype: str, location: Location | None, fix: Fix | None) -> Finding:

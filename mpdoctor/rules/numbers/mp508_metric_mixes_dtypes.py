@@ -76,6 +76,7 @@ from collections.abc import Iterator
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.half_dtypes import HALF
 from mpdoctor.facts.location import Location
+from mpdoctor.facts.written_numbers import capitalized
 from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.knowledge.top_k_metrics import CLASSES, FUNCTIONS, NAMES, REFUSES
 from mpdoctor.program.dtypes.tensor_dtypes import dtype_named
@@ -247,7 +248,7 @@ def _metric(failure: FailureFacts, unknown: str) -> str:
     if part is None:
         return unknown
     where = f"`{part.called}`" if part.own else f"the metric `{part.called}`, which is not your code,"
-    return f"In {where}" if unknown.startswith("In") else f"{where[0].upper()}{where[1:]}"
+    return f"In {where}" if unknown.startswith("In") else capitalized(where)
 
 
 def _remedy(failure: FailureFacts) -> str:

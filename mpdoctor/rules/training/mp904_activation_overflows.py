@@ -74,7 +74,7 @@ from mpdoctor.facts.half_dtypes import FLOAT16_LIMIT
 from mpdoctor.facts.layer import LayerFacts
 from mpdoctor.facts.model import ModelFacts
 from mpdoctor.facts.training import CulpritFacts, OperationFacts, TensorFacts, TrainingFacts
-from mpdoctor.facts.written_numbers import magnitude_text
+from mpdoctor.facts.written_numbers import capitalized, magnitude_text
 from mpdoctor.finding import AlsoSeen, Finding, Severity
 from mpdoctor.knowledge.layer_kinds import NORMALIZATION
 from mpdoctor.semantics.live.broken_operations import (
@@ -99,7 +99,7 @@ from mpdoctor.semantics.live.training_texts import (
     story_of_growth,
 )
 from mpdoctor.semantics.live.tried_remedies import after_trials
-from mpdoctor.semantics.wording import capitalized, listed
+from mpdoctor.semantics.wording import listed
 
 SEVERITY = Severity.ERROR
 EXPLAINS = {"MP503": "training", "MP907": "model"}

@@ -6,9 +6,8 @@ import math
 
 from mpdoctor.facts.half_dtypes import FLOAT16_LIMIT
 from mpdoctor.facts.training import NamedOperand, OperationFacts
-from mpdoctor.facts.written_numbers import magnitude_text
+from mpdoctor.facts.written_numbers import capitalized, magnitude_text
 from mpdoctor.knowledge.op_lists import READING_WEIGHTS
-from mpdoctor.semantics.wording import capitalized
 
 # The words for an operation on its inputs.
 DOING = {

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from mpdoctor.facts.training import TrainingFacts
+from mpdoctor.facts.written_numbers import capitalized
 from mpdoctor.semantics.live.tried_remedies import NOT_TRIED
-from mpdoctor.semantics.wording import capitalized
 
 
 def rule_of_foreign_scale(training: TrainingFacts) -> str:

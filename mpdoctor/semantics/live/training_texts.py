@@ -9,7 +9,7 @@ from typing import Any
 from mpdoctor.facts.half_dtypes import ROUNDED_TO_ZERO
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.training import CulpritFacts, GradientCulpritFacts, OperationFacts, TensorFacts, TrainingFacts
-from mpdoctor.facts.written_numbers import magnitude_text
+from mpdoctor.facts.written_numbers import capitalized, magnitude_text
 from mpdoctor.knowledge.api_names import PROBABILITIES
 from mpdoctor.semantics.live.broken_operations import (
     GIVEN,
@@ -27,7 +27,6 @@ from mpdoctor.semantics.live.second_training import remedies_to_report
 from mpdoctor.semantics.live.tried_remedies import NOT_TRIED, after_trials
 from mpdoctor.semantics.live.weights_not_finite import remedy_of_weight
 from mpdoctor.semantics.source.layers.output_layers import activation_of, half_output
-from mpdoctor.semantics.wording import capitalized
 
 
 def line_of(operation: OperationFacts, shown: Location | None) -> str:
