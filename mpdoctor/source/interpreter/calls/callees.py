@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import ast
+from typing import NamedTuple
+
+from mpdoctor.facts.location import Location
 from mpdoctor.program.events import Call
 from mpdoctor.program.user_definitions import ClassFacts, Defined, FunctionFacts, Parameter
 from mpdoctor.program.values import Api, Attribute, Collection, Either, Value, is_api
@@ -29,18 +33,50 @@ _RUNS = ("run", "experimental_run_v2", "call_for_each_replica")
 Inlinable = tuple[Closure, tuple[Value, ...], Keywords]
 
 
-def really_called(
-    callee: Value, args: tuple[Value, ...], keywords: Keywords, is_open: bool
-) -> tuple[Value, tuple[Value, ...], Keywords, bool]:
+class CallSite(NamedTuple):
+    """A call as it is written, whatever function it calls.
+
+    is_open
+        True if `*rest` or `**rest` may hand over more arguments than are seen here.
+    is_dropped
+        True if the call is a statement of its own, so that nobody keeps its result.
+    node
+        None where no call is written: a decorator's `@`, or a function that a library calls.
+    """
+
+    location: Location
+    args: tuple[Value, ...]
+    keywords: Keywords = ()
+    is_open: bool = False
+    is_dropped: bool = False
+    node: ast.Call | None = None
+
+    def call_of(self, callee: Value, state: State, result: Value | None = None, yielded: Value | None = None) -> Call:
+        """The event of this call, the next one in the order of the program."""
+        return Call(
+            self.location,
+            callee,
+            self.args,
+            self.keywords,
+            state.context,
+            state.next_order(),
+            self.is_open,
+            self.is_dropped,
+            result,
+            yielded,
+        )
+
+
+def really_called(callee: Value, site: CallSite) -> tuple[Value, CallSite]:
     """What a parameter's default and a partial of a library's function stand for, with all the arguments."""
     if isinstance(callee, Parameter) and _is_hook(callee.default):
         callee = callee.default or callee
     if isinstance(callee, Call) and is_api(callee.callee, "functools.partial") and _is_of_library(callee):
-        given = [name for name, _ in keywords]
-        keywords = (*keywords, *(pair for pair in callee.keywords if pair[0] not in given))
-        args, is_open = (*callee.args[1:], *args), is_open or callee.open
-        callee = callee.args[0]
-    return callee, args, keywords, is_open
+        given = [name for name, _ in site.keywords]
+        keywords = (*site.keywords, *(pair for pair in callee.keywords if pair[0] not in given))
+        args, is_open = (*callee.args[1:], *site.args), site.is_open or callee.open
+        return callee.args[0], site._replace(args=args, keywords=keywords, is_open=is_open)
+    return callee, site
 
 
 def _is_hook(default: Value | None) -> bool:

@@ -16,6 +16,7 @@ from mpdoctor.source.interpreter.calls.base_arguments import remember_base_argum
 from mpdoctor.source.interpreter.calls.builtin_calls import call_builtin, call_known_method, call_library
 from mpdoctor.source.interpreter.calls.callees import (
     TRANSPARENT,
+    CallSite,
     Inlinable,
     closure_of,
     executed_function,
@@ -64,28 +65,16 @@ def evaluate_call(state: State, node: ast.Call, dropped: bool = False) -> Value:
     else:
         args, is_open = tuple([evaluate(state, argument) for argument in node.args]), False
     keywords, more = evaluate_keywords(state, node.keywords) if node.keywords else ((), False)
-    location = state.place(node)
-    is_open = is_open or more
-    if isinstance(callee, Either):
-        return _call_each(state, callee, args, keywords, is_open, location, dropped, node)
-    return _call(state, callee, args, keywords, is_open, location, dropped, node)
+    site = CallSite(state.place(node), args, keywords, is_open or more, dropped, node)
+    return _call_each(state, callee, site, node) if isinstance(callee, Either) else _call(state, callee, site)
 
 
-def _call_each(
-    state: State,
-    callee: Either,
-    args: tuple[Value, ...],
-    keywords: Keywords,
-    is_open: bool,
-    location: Location,
-    dropped: bool,
-    node: ast.Call,
-) -> Value:
+def _call_each(state: State, callee: Either, site: CallSite, node: ast.Call) -> Value:
     """The joined results of any of several functions."""
     results, outer = [], state.context
     for number, choice in enumerate(callee.options):
         state.context = where_chosen(state, outer, node, callee, number)
-        results.append(_call(state, choice, args, keywords, is_open, location, dropped, node))
+        results.append(_call(state, choice, site))
     state.context, state.frame.left_at = outer, None
     return joined(results)
 
@@ -100,40 +89,27 @@ def _unzipped(state: State, node: ast.Call, callee: Value) -> Value:
     if columns is not None and not is_whole:
         return columns
     args = held.items if is_whole and isinstance(held, Collection) else ()
-    return _call(state, callee, args, (), not is_whole, location, dropped=False, node=node)
+    return _call(state, callee, CallSite(location, args, is_open=not is_whole, node=node))
 
 
-def _call(
-    state: State,
-    callee: Value,
-    args: tuple[Value, ...],
-    keywords: Keywords,
-    is_open: bool,
-    location: Location,
-    dropped: bool,
-    node: ast.Call | None,
-) -> Value:
+def _call(state: State, callee: Value, site: CallSite) -> Value:
+    """What a call of this one function gives; records it, and inlines the user's own function."""
     if not isinstance(callee, Api):
-        callee, args, keywords, is_open = really_called(callee, args, keywords, is_open)
-    if args and isinstance(args[0], Either) and is_given_one_of_several(callee, args[0]):
-        given = [(choice, *args[1:]) for choice in options(args[0])]
-        return joined(
-            _call(state, callee, arguments, keywords, is_open, location, dropped, node) for arguments in given
-        )
+        callee, site = really_called(callee, site)
+    if site.args and isinstance(site.args[0], Either) and is_given_one_of_several(callee, site.args[0]):
+        given = [(choice, *site.args[1:]) for choice in options(site.args[0])]
+        return joined(_call(state, callee, site._replace(args=args)) for args in given)
     if isinstance(callee, Defined) and isinstance(callee.of, ClassFacts):
-        return _instantiate(state, callee, callee.of, args, keywords, is_open, location, dropped)
+        return _instantiate(state, callee, callee.of, site)
     if isinstance(callee, Api):
-        return _call_library(state, callee, args, keywords, is_open, location, dropped)
-    inlinable = inlinable_function(state, callee, args, keywords)
-    result: Value | None = None
-    if inlinable is not None:
-        result = _inline(state, callee, inlinable, keywords, is_open, location, node)
+        return _call_library(state, callee, site)
+    inlinable = inlinable_function(state, callee, site.args, site.keywords)
+    result = None if inlinable is None else _inline(state, callee, inlinable, site)
     gives, yields = (None, result) if inlinable is not None and inlinable[0].is_generator else (result, None)
-    order = state.next_order()
-    call = Call(location, callee, args, keywords, state.context, order, is_open, dropped, gives, yields)
+    call = site.call_of(callee, state, gives, yields)
     state.events.calls.append(call)
     if inlinable is None:
-        special = _special_result(state, callee, call, node)
+        special = _special_result(state, callee, call, site.node)
         if special is not None:
             return special
         run_command(state, callee)
@@ -152,22 +128,15 @@ def _special_result(state: State, callee: Value, call: Call, node: ast.Call | No
     return None if call.open else named_tuple(callee, call.args, call.keywords, call.location)
 
 
-def _call_library(
-    state: State,
-    callee: Api,
-    args: tuple[Value, ...],
-    keywords: Keywords,
-    is_open: bool,
-    location: Location,
-    dropped: bool,
-) -> Value:
-    """A function or a class of Python or of a library; reading a setting that has a default, and `map` and the like."""
+def _call_library(state: State, callee: Api, site: CallSite) -> Value:
+    """What a function or a class of Python or of a library gives: the default of a setting that is read, the results of
+    `map` and the like; of others the call itself."""
     if callee.name in ITERATING:
-        args = tuple(iterated(state, given) for given in args)
-    followed = _followed(state, callee, args, keywords, is_open, location)
+        site = site._replace(args=tuple(iterated(state, given) for given in site.args))
+    followed = _followed(state, callee, site)
     if followed is not None:
         return followed
-    call = Call(location, callee, args, keywords, state.context, state.next_order(), is_open, dropped)
+    call = site.call_of(callee, state)
     state.events.calls.append(call)
     remember_flag(state, call)
     default = default_of_variable(call)
@@ -180,73 +149,53 @@ def _call_library(
     return call
 
 
-def _inline(
-    state: State,
-    callee: Value,
-    inlinable: Inlinable,
-    keywords: Keywords,
-    is_open: bool,
-    location: Location,
-    node: ast.Call | None,
-) -> Value | None:
+def _inline(state: State, callee: Value, inlinable: Inlinable, site: CallSite) -> Value | None:
     """What the user's own function returns, or yields where it is a generator."""
-    if node is None:
-        return inline_call(state, *inlinable, is_open, location)
-    remember_base_arguments(state, callee, keywords, node)
-    at_yield = state.walk.entering.pop(id(node), None)
-    at_end = partial(put_back_arguments, state, node, *inlinable)
-    return inline_call(state, *inlinable, is_open, location, at_yield, at_end)
+    if site.node is None:
+        return inline_call(state, *inlinable, site.is_open, site.location)
+    remember_base_arguments(state, callee, site.keywords, site.node)
+    at_yield = state.walk.entering.pop(id(site.node), None)
+    at_end = partial(put_back_arguments, state, site.node, *inlinable)
+    return inline_call(state, *inlinable, site.is_open, site.location, at_yield, at_end)
 
 
-def _followed(
-    state: State, callee: Api, args: tuple[Value, ...], keywords: Keywords, is_open: bool, location: Location
-) -> Value | None:
+def _followed(state: State, callee: Api, site: CallSite) -> Value | None:
     """The result of a function of Python or of a library, if it is known."""
+    given = (callee.name, site.args, site.keywords, site.is_open, site.location)
     if callee.root == "builtins":
-        return call_builtin(state, callee.name, args, keywords, is_open, location)
-    followed = call_library(state, callee.name, args, keywords, is_open, location)
+        return call_builtin(state, *given)
+    followed = call_library(state, *given)
     if isinstance(followed, Api):
-        record_use(state, followed, location, is_import=True)
+        record_use(state, followed, site.location, is_import=True)
     return followed
 
 
 def call_value(state: State, callee: Value, args: tuple[Value, ...], location: Location) -> Value:
     """What a value gives that is called with these arguments by something else than a call of the program's own: by a
     decorator's `@`, or by a function that it was given to."""
-    return joined(
-        _call(state, choice, args, (), is_open=False, location=location, dropped=False, node=None)
-        for choice in options(callee)
-    )
+    site = CallSite(location, args)
+    return joined(_call(state, choice, site) for choice in options(callee))
 
 
-def _instantiate(
-    state: State,
-    callee: Defined,
-    own: ClassFacts,
-    args: tuple[Value, ...],
-    keywords: Keywords,
-    is_open: bool,
-    location: Location,
-    dropped: bool,
-) -> Value:
-    member = member_by_value(own, args)
+def _instantiate(state: State, callee: Defined, own: ClassFacts, site: CallSite) -> Value:
+    """What calling a class of the user's own gives: the call, an enum's member, or a tuple whose items have names."""
+    member = member_by_value(own, site.args)
     if member is not None:
         return member
-    order = state.next_order()
-    call = Call(location, callee, args, keywords, state.context, order, is_open, dropped)
+    call = site.call_of(callee, state)
     state.events.calls.append(call)
     if state.context.reached:
         state.walk.instantiated.add(id(own))
     initializer = own.find_method("__init__")
     closure = state.closures.get(id(initializer)) if initializer else None
     if closure is not None:
-        inline_call(state, closure, (call, *args), keywords, is_open, location)
+        inline_call(state, closure, (call, *site.args), site.keywords, site.is_open, site.location)
     else:
         _make_dataclass(state, own, call)
-        keep_items(state, call, args, keywords)
+        keep_items(state, call, site.args, site.keywords)
     _inline_handed_over(state, callee, call)
-    if is_plain_named_tuple(own) and not is_open:
-        return tuple_with_names({**fields_of(own), **state.attributes[id(call)]}, location)
+    if is_plain_named_tuple(own) and not site.is_open:
+        return tuple_with_names({**fields_of(own), **state.attributes[id(call)]}, site.location)
     return call
 
 
