@@ -42,7 +42,8 @@ def signs_of_mixed_precision(calls: Iterable[Call], uses: Iterable[Use]) -> Iter
 
 
 def shows_16_bits(calls: Iterable[Call], uses: Iterable[Use]) -> bool:
-    """Whether one of these is no wrapper of an optimizer, which goes with TensorFlow's rewriting of graphs as well."""
+    """Whether one of these is more than a wrapper of an optimizer, which goes with TensorFlow's rewriting of graphs as
+    well."""
     names = (use.api.name for use in uses if not use.api.name.endswith(_WRAPPER))
     return any(map(_call_is_a_sign, calls)) or any(_name_is_a_sign(name) and not _is_module(name) for name in names)
 

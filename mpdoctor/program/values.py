@@ -124,7 +124,7 @@ class Api(Value):
 
 @lru_cache(maxsize=None)
 def _public_names(names: tuple[str, ...]) -> frozenset[str]:
-    """Rules ask with the same few tuples, millions of times in a large project."""
+    """The public names of these. Cached: rules ask with the same few tuples, millions of times in a large project."""
     return frozenset(map(public_name, names))
 
 

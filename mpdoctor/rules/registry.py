@@ -203,7 +203,8 @@ def _rule_from_module(module: ModuleType, match: re.Match[str]) -> Rule:
 
 
 def _stages(looks: Iterable[str], fails_in: tuple[str, ...]) -> tuple[str, ...]:
-    """A failure is seen where the program fails: a rule says in `FAILS_IN` if that is not (only) before training."""
+    """The stages in which a rule is seen, in their order. A failure is seen where the program fails: a rule says in
+    `FAILS_IN` if that is not (only) before training."""
     seen = {stage for name in looks for stage in (fails_in if name == "in_failure" else (STAGES[name],))}
     return tuple(stage for stage in ("source", "model", "training") if stage in seen)
 
@@ -214,7 +215,8 @@ def _stage_of(kind: str, facts: Any) -> str:
 
 @cache
 def _rules_that_may_look(kind: str) -> tuple[Rule, ...]:
-    """Families that look at runs alone are not imported for a source."""
+    """The rules that may look at this kind of facts: for a source, families that look at runs alone are not
+    imported."""
     if STAGES[kind] != "source":
         return all_rules()
     return tuple(_rule(file.string) for file in _files() if file["family"] not in LOOKING_AT_RUNS)

@@ -231,7 +231,8 @@ def _asks_dict_or_text(function: ast.expr) -> bool:
 
 
 def is_guarding_context(name: str) -> bool:
-    """Whether it is `with pytest.raises(…)`, `with self.assertRaises(…)` or `with contextlib.suppress(…)`."""
+    """Whether it is the name of `with pytest.raises(…)` or `pytest.warns(…)`, of `with self.assertRaises(…)` or of
+    `with contextlib.suppress(…)`."""
     last = name.rpartition(".")[2]
     return last in ("raises", "suppress", "warns") or last.startswith("assertRaises")
 

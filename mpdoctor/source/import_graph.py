@@ -145,8 +145,8 @@ def _rings(outlines: Mapping[Path, Outline]) -> Iterator[list[Path]]:
 
 
 def _strongly_connected(graph: Mapping[int, list[int]]) -> Iterator[list[int]]:
-    """R. Tarjan, Depth-first search and linear graph algorithms, 1972; without recursion. `graph`: by node, those that
-    it leads to."""
+    """The strongly connected parts of a graph, each behind those that it leads to (R. Tarjan, Depth-first search and
+    linear graph algorithms, 1972; without recursion). `graph`: by node, those that it leads to."""
     numbers: dict[int, int] = {}
     lowest: dict[int, int] = {}
     unfinished: list[int] = []

@@ -30,7 +30,7 @@ def imported_names(text: bytes, package: str) -> Iterator[str]:
 
 
 def _with_packages(dotted: str) -> Iterator[str]:
-    """Python runs a package's `__init__` first."""
+    """A dotted name, and before it the packages that hold it, whose `__init__` Python runs first."""
     parts = dotted.split(".")
     for count in range(1, len(parts) + 1):
         yield ".".join(parts[:count])

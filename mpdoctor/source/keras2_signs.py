@@ -19,8 +19,8 @@ _METHODS_OF = {"metric": ("reset_states",), "optimizer": ("variables", "get_weig
 
 
 def sign_of_keras2(path: str, tree: ast.Module, calls: Iterable[Call]) -> str:
-    """The first one of this file, as a clause: "imports `keras.engine`", "calls `Adam(lr=…)`"; else "". Not where the
-    program asks first whether that works."""
+    """The first sign of Keras 2 in this file, as a clause: "imports `keras.engine`", "calls `Adam(lr=…)`"; else "". No
+    sign is what the program asks for first, whether it works."""
     imports = sign_of_import(tree)
     if imports:
         return imports

@@ -59,7 +59,7 @@ def _bytes_of(path: Path, read: Callable[[Path], bytes]) -> bytes | None:
 
 
 def settings_in(text: str, ending: str) -> Any:
-    """Dicts, lists, texts, numbers; UNREAD if the text is damaged, or is YAML with aliases."""
+    """What a text of settings holds: dicts, lists, texts, numbers. UNREAD if it is damaged, or is YAML with aliases."""
     try:
         if ending == JSON:
             import json  # of which few programs read a file, and every check would wait for

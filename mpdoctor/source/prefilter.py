@@ -75,7 +75,8 @@ def outlines_from_files(
     read: Callable[[Path], bytes],
     look: Look = lambda path, text, digest, package: glance_from_text(text, package),
 ) -> Outlines:
-    """`paths`: absolute. `read` gives a file's bytes. `look`: for who remembers what texts have shown."""
+    """The outlines of files, given by absolute paths, and of the first-party files that they import. `read` gives a
+    file's bytes; `look` is for who remembers what texts have shown."""
     outlines, tree = Outlines(), _Tree(paths, read)
     waiting = deque(tree.given)
     while waiting:
@@ -138,7 +139,7 @@ class _Tree:
         return tuple(self._files.passed_over)
 
     def folder_of(self, path: Path) -> _Folder:
-        """One for all files of a directory."""
+        """The directory that a file lies in: one object for all of its files."""
         directory = os.path.dirname(path)  # noqa: PTH120 - of each file; a Path takes five times as long
         if directory not in self._folders:
             top, package = package_of(path)
@@ -172,7 +173,8 @@ class _Tree:
             yield path
 
     def _find(self, root: _Root, first: str, dotted: str) -> Path | None:
-        """`first`: the name's first part, which for most imports is that of a library."""
+        """The file that a dotted name means below a directory; None for none. `first`: the name's first part, which for
+        most imports is that of a library."""
         if first not in root.names and root.prefix + first not in self._places:
             return None
         asked = root.prefix, dotted

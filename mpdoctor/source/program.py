@@ -37,7 +37,8 @@ def new_state(
     shown: Mapping[Path, str] = MappingProxyType({}),
     load: LoadModule = load_module,
 ) -> State:
-    """`shown`: how the files that were asked about are shown, by absolute path."""
+    """A state of the interpreter before anything is executed. `shown`: how the files that were asked about are shown,
+    by absolute path."""
     return State(EXPRESSIONS, STATEMENTS, load, files or Files(), root, shown)
 
 
@@ -60,7 +61,8 @@ def execute_the_rest(state: State, module: Module) -> None:
 
 
 def within_bounds(state: State, module: Module, execute: Callable[[State, Module], None]) -> None:
-    """A program that is too large or too deep, or that we break on, ends its own walk, and no other file's."""
+    """Execute a module. A program that is too large or too deep, or that we break on, ends its own walk, and no other
+    file's."""
     walk = state.walk
     walk.last_order, walk.inlined_statements, walk.modules_read = state.order + MOST_EVENTS, 0, 0
     walk.times_inlined.clear()
@@ -167,8 +169,8 @@ def _is_to_be_executed(state: State, closure: Closure) -> bool:
 
 
 def _execute_main_blocks(state: State, module: Module) -> None:
-    """What an imported module does where it is run by itself. That is no part of the program which imports it: the
-    functions of other modules that only this run has executed are still to be executed for that program."""
+    """Execute what an imported module does where it is run by itself. That is no part of the program which imports it:
+    the functions of other modules that only this run has executed are still to be executed for that program."""
     if not module.main_blocks:
         return
     before = set(state.walk.executed)

@@ -47,7 +47,7 @@ class Project:
             return dataclasses.replace(facts, settings_read=self._settings_read(path))
 
     def _settings_read(self, path: Path) -> tuple[tuple[str, str], ...]:
-        """By this file and by all that it imports."""
+        """The files of settings that this file, or one that it imports, may read, with their digests."""
         modules = map(self._state.modules.get, self._outlines.imported_by(path))
         read = [module.settings_read for module in modules if module is not None]
         return tuple(sorted(ChainMap(self._state.walk.settings_read, *read).items()))

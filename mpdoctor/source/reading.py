@@ -64,7 +64,8 @@ class Source:
         self.may_yield = "yield" in self.text
 
     def location(self, node: ast.expr | ast.stmt | ast.alias | ast.arg | ast.ExceptHandler) -> Location:
-        """The whole node. It is remembered on the node, because one function is often followed many times."""
+        """The place of the whole node. It is remembered on the node, because one function is often followed many
+        times."""
         place: Location | None = getattr(node, "place", None)
         return place if place is not None else self.located(node)
 
@@ -90,7 +91,7 @@ class Source:
         return Location(self.path, node.lineno, start + 1, node.lineno, start + 1 + len(name))
 
     def attribute_name(self, node: ast.Attribute) -> Location:
-        """The name behind the dot. It is remembered, too."""
+        """The place of the name behind the dot. It is remembered, too."""
         place: Location | None = getattr(node, "name_place", None)
         if place is None:
             end_line, end = node.end_lineno or node.lineno, node.end_col_offset or 0

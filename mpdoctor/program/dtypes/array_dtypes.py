@@ -130,6 +130,6 @@ def _parts_of_an_array(value: Value) -> tuple[Value, ...] | None:
 
 
 def _is_end_of_a_range(value: Attribute) -> bool:
-    """Whether it is `x.dtype.max`: a numpy scalar, as `tf.float32.min` is."""
+    """Whether an attribute is one of a dtype, as `x.dtype.max` is: a numpy scalar, like `tf.float32.min`."""
     named = value.of
     return is_call_of(named, "tensorflow.as_dtype") or (isinstance(named, Attribute) and named.name == "dtype")

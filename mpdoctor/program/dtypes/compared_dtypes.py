@@ -10,7 +10,8 @@ _DTYPES = {name: dtype for name, dtype in NAMES.items() if name not in ("bool_",
 
 
 def compared_dtypes(symbol: str, left: Value, right: Value) -> Value | None:
-    """`dtype == tf.float16`, `dtype in (tf.float16, tf.bfloat16)`"""
+    """The result of `dtype == tf.float16` or `dtype in (tf.float16, tf.bfloat16)`, of dtypes that are known; else
+    None."""
     is_in = symbol in ("in", "not in")
     if is_in and not (isinstance(right, Collection) and right.kind != "dict" and not right.open):
         return None

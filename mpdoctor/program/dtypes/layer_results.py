@@ -23,7 +23,7 @@ def dtype_of_weight(dtypes: Dtypes, call: Call, depth: int) -> str | None:
 
 
 def dtype_of_layer_output(dtypes: Dtypes, layer: Call, depth: int) -> str | None:
-    """`layer`: the call that makes a layer of Keras."""
+    """The dtype of what a layer of Keras' gives, None where it is not certain. `layer`: the call that makes it."""
     assert isinstance(layer.callee, Api)
     place, _, name = public_name(layer.callee.name).rpartition(".")
     if place == "keras.layers" and name == "Lambda":
@@ -55,7 +55,7 @@ def _of_output_of_both(dtypes: Dtypes, layer: Call, depth: int) -> str | None:
 
 
 def dtype_of_inherited_call(dtypes: Dtypes, call: Call, depth: int) -> str | None:
-    """`super().call(inputs)` in a layer that is derived from one of Keras' own."""
+    """The dtype of `super().call(inputs)` in a layer that is derived from one of Keras' own."""
     own = call.context.owner
     bases = [public_name(base.name) for base in own.library_bases()] if own is not None else []
     place, _, name = bases[0].rpartition(".") if len(bases) == 1 else ("", "", "")
@@ -75,8 +75,8 @@ def _of_lambda_output(dtypes: Dtypes, layer: Call, depth: int) -> str | None:
 
 
 def dtype_of_own_layer_output(dtypes: Dtypes, call: Call, own: ClassFacts, depth: int) -> str | None:
-    """What its `call()` returns, where it has the policy that the layer around it has. A weight is returned as it is,
-    and read in the dtype of whoever computes with it."""
+    """The dtype of what the `call()` of a layer of the user's returns, where the layer has the policy of the one around
+    it. A weight is returned as it is, and read in the dtype of whoever computes with it."""
     layer = call.callee
     if not isinstance(layer, Call) or not own.is_layer:
         return None

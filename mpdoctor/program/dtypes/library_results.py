@@ -57,7 +57,8 @@ class Dtypes(Protocol):
 
 
 def dtype_of_library_call(dtypes: Dtypes, name: str, call: Call, depth: int) -> str | None:
-    """`name`: the public one of the function that is called."""
+    """The dtype of what a library's function gives, None where it is not certain. `name`: the function's public
+    name."""
     if name == "keras.Input":
         given = call.keyword("dtype")
         return "float32" if given is None else dtypes.named(given, depth)

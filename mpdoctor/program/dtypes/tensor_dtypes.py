@@ -218,8 +218,9 @@ class _Dtypes:
         return None
 
     def _of_operation(self, value: Operation, depth: int) -> str | None:
-        """A float32 tensor beside something of which nothing is known, but that it was not made from what is autocast:
-        TensorFlow refuses there whatever is not float32."""
+        """The dtype of an operation's result: the one on which its operands agree; float32 also beside a tensor of
+        which nothing is known but that it was not made from what is autocast, as TensorFlow refuses there whatever is
+        not float32."""
         met = [operand for operand in value.operands if not is_number(operand) and not is_array(operand)]
         dtypes = {self.of(operand, depth) for operand in met}
         if dtypes == {"float32", None} and value.operator in _ARITHMETIC:

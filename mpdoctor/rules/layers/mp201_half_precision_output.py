@@ -118,7 +118,8 @@ def _dtype_of_lambda_layer(facts: SourceFacts, layer: Call) -> str | None:
 
 
 def _evidence_of(*activations: str) -> dict[str, str]:
-    """The activation that gives probabilities: which of the outputs a cross-entropy is about."""
+    """The activation among these that gives probabilities, as evidence: of several outputs it is the one that a finding
+    on a cross-entropy is about. {} where there is none, or several."""
     probabilities = set(activations) & set(PROBABILITIES)
     return {"activation": probabilities.pop()} if len(probabilities) == 1 else {}
 

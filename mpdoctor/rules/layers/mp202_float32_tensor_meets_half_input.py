@@ -114,7 +114,8 @@ def _meetings(facts: SourceFacts) -> Iterator[tuple[Call | Operation, tuple[Valu
 def _finding(
     facts: SourceFacts, event: Call | Operation, operands: tuple[Value, ...], wide: Value, name: str
 ) -> Finding:
-    """`name`: of the argument in whose place the float32 tensor stands where it is not given, else ""."""
+    """The finding for one line. `name`: the argument in whose place the float32 tensor stands where it is not given,
+    else ""."""
     text, dtype = _expression(facts, wide), _dtype_of_input(facts, event, operands)
     side = f"`{name}`, where it is not given," if name else _float32_side(facts, event, wide)
     if isinstance(wide, Call) and is_weight(wide):  # of `add_weight(…, autocast=False)`

@@ -101,7 +101,8 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 def _assigned(
     facts: SourceFacts, call: Call, assigned: tuple[Value | None, Value | None], position: int | None
 ) -> Iterator[Finding]:
-    """`assigned`: the variable and its value. `position`: of the value among the call's arguments."""
+    """The finding for an assignment that puts a 16-bit value into a float32 variable in `call()`. `assigned`: the
+    variable and its value; `position`: that of the value among the call's arguments."""
     target, value = assigned
     if value is None or asks_for_dtype(call.context) or not runs_in_layer(facts, call.context):
         return

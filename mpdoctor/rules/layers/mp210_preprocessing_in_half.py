@@ -138,8 +138,8 @@ def _is_half_preprocessing(model: ModelFacts, layer: LayerFacts) -> bool:
 
 
 def _is_harmless(name: str, scales: list[float | None]) -> bool:
-    """Whether every known Rescaling is for bytes, which float16 holds, and this layer hardly changes their range.
-    `scales` has None for an unknown scale."""
+    """Whether the program's Rescaling layers are all known to be for bytes, which float16 holds, and this layer hardly
+    changes their range. `scales` has None for an unknown scale."""
     are_bytes = bool(scales) and all(scale is not None and _is_of_bytes(scale) for scale in scales)
     return are_bytes and (name in ("Rescaling", "Resizing", "CenterCrop") or name.startswith("Random"))
 

@@ -150,7 +150,8 @@ def _kind_of_first(call: Call) -> str:
 
 
 def _each_cast(facts: SourceFacts, call: Call) -> list[Edit] | None:
-    """A cast of the first argument, and of each other one that is 16-bit: `tf.complex(x, tf.zeros_like(x))`."""
+    """The edits that cast the first argument, and each other one that is 16-bit: `tf.complex(x, tf.zeros_like(x))`.
+    None where a 16-bit one is given by its name."""
     others = [argument for name, argument in call.keywords if call.args or argument is not call.argument(0)]
     if any(half_dtypes(facts, argument, call.context) for argument in others):
         return None

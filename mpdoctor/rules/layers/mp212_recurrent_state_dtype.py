@@ -168,8 +168,8 @@ def _cast_where_returned(facts: SourceFacts, returned: Return) -> Fix | None:
 
 
 def _cast(facts: SourceFacts, place: Location, dtype: str, given: Iterable[Value]) -> Fix | None:
-    """The one state, or each state of a list; None where it may be either, or where the list is a named tuple or holds
-    more than tensors, which a list of casts would not be."""
+    """The edit that casts a single state, or each state of a list. None where it may be either, or where the list is a
+    named tuple or holds more than tensors, which a list of casts would not be."""
     lists = [_listed(state) for state in given if not isinstance(state, Parameter)]
     listed = {held is not None for held in lists}
     if len(listed) != 1 or any(held.keys or any(map(_listed, held.items)) for held in lists if held is not None):
@@ -179,7 +179,7 @@ def _cast(facts: SourceFacts, place: Location, dtype: str, given: Iterable[Value
 
 
 def _states_returned(returned: Return) -> Value | None:
-    """The second of two values."""
+    """The states that a cell returns: the second of two values; None where it does not return two."""
     given = returned.value.items if isinstance(returned.value, Collection) else ()
     return given[1] if len(given) == 2 else None
 
@@ -203,7 +203,7 @@ def _states_written(facts: SourceFacts, returned: Return) -> list[ast.expr]:
 
 
 def _cell_with_initial_state(context: Context) -> ClassFacts | None:
-    """The layer of the user's own whose `get_initial_state` this is."""
+    """The user's layer whose own `get_initial_state` this is, if it has a `call()` as a cell has."""
     function, owner = context.function, context.owner
     if function is None or owner is None or function.name != "get_initial_state" or owner.kind != "layer":
         return None

@@ -112,7 +112,7 @@ def _finding(facts: SourceFacts, call: Call, subject: str, why: str = NORMALISES
 
 
 def _normalises(call: Call) -> bool:
-    """Whether it is UnitNormalization(), Dot(axes, normalize) or dot(inputs, axes, normalize)."""
+    """Whether it is a UnitNormalization, or a Dot or dot() with `normalize=True`."""
     position = 1 if call.method == "Dot" else 2
     return call.method == "UnitNormalization" or known(call.argument(position, "normalize")) is True
 

@@ -120,7 +120,8 @@ def in_failure(failure: FailureFacts) -> Iterator[Finding]:
 
 
 def _finding(facts: SourceFacts, embedding: Call, rounding: Call | None, made: Call | None = None) -> Iterator[Finding]:
-    """`made` is the user's layer that holds the Embedding."""
+    """The finding for an Embedding whose ids a layer (`rounding`) casts to 16 bits, if it has more rows than these
+    count. `made`: the user's layer that holds the Embedding."""
     rows = _rows(embedding, made)
     if rounding is None or rows is None:
         return

@@ -126,7 +126,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 
 
 def _cut_by_hand(facts: SourceFacts, cut: Call | Operation, unscaling: Call, scale: str) -> Finding:
-    """A limit that the program computes with itself."""
+    """The finding for clipping that the program does by arithmetic of its own."""
     still = "while they are still multiplied by the loss scale"
     if isinstance(cut, Call) and is_bound(cut):
         problem = f"`{cut.method}` clips gradients {still}, so its limit is {scale} times too low"
@@ -147,7 +147,8 @@ def _cut_by_hand(facts: SourceFacts, cut: Call | Operation, unscaling: Call, sca
 
 
 def _given_to_inner(facts: SourceFacts, clip: Call, apply: Call) -> Fix | None:
-    """The limit for the optimizer inside, where that is one of the library's that has none yet."""
+    """The edits that leave the clipping to the optimizer inside, where that is one of the library's that has no limit
+    yet."""
     inside = wrapped(facts, apply.receiver, apply) if apply.receiver is not None else ()
     given = [known(limit) for limit in limits(clip) or ()]
     numbers = [number for number in given if isinstance(number, (int, float))]

@@ -123,7 +123,8 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 
 
 def _help_for_kept(kept: Call) -> str:
-    """An average is meant to persist."""
+    """The help text: a sum is set back to zero; an average, which is meant to persist, is taken of unscaled
+    gradients."""
     return SET_BACK if _is_sum(kept) else AVERAGE_INSIDE
 
 

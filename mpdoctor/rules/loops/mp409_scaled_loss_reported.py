@@ -114,9 +114,9 @@ def _loss_logged(logged: Iterable[Value], log: Call, scaled: list[Call], gradien
 
 
 def _returned(facts: SourceFacts, scaled: list[Call]) -> Iterator[tuple[Call, Return]]:
-    """Each scaled loss that a function returns. A loss that is returned with its gradients is for a caller that knows
-    that both are scaled; gradients from which the loss itself was computed, as in a penalty, and their norm do not
-    count, nor do unscaled ones where the program has no caller. So is one that is returned beside the unscaled loss."""
+    """Each scaled loss that a function returns, unless its caller knows that it is scaled: one beside its gradients, or
+    beside the unscaled loss. Gradients from which the loss itself was computed, as in a penalty, and their norm do not
+    count, nor do unscaled ones where the program has no caller."""
     unscaled = {id(loss) for call in scaled for loss in options(call.argument(0))}
     for returned in facts.returns:
         values = list(values_shown(returned.value))
@@ -144,7 +144,7 @@ def _is_handed_on(facts: SourceFacts, function: FunctionFacts | None) -> bool:
 
 @lru_cache(maxsize=1)
 def _handed_on(facts: SourceFacts) -> frozenset[int]:
-    """The ids of all such functions."""
+    """The ids of the functions that the program calls or gives to another one."""
     handed = (part for call in facts.calls for part in (call.callee, *call.given))
     return frozenset(id(part.of) for part in handed if isinstance(part, Defined))
 

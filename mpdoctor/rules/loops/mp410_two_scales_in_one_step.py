@@ -140,7 +140,8 @@ def _is_another(facts: SourceFacts, call: Call, scaling: list[Call]) -> bool:
 
 
 def _may_be_one(one: Value, other: Value) -> bool:
-    """Whether two values are two wrappers: made in two places, two parameters, or two attributes of one object."""
+    """Whether two values may be one wrapper. They are two where two lines make them, and as two parameters of one
+    function or two attributes of one object."""
     if one is other:
         return True
     if isinstance(one, Call) and isinstance(other, Call):
@@ -169,6 +170,6 @@ def _are_of_two_calls(one: Call, other: Call) -> bool:
 
 
 def _are_two_optimizers(one: Attribute, other: Attribute) -> bool:
-    """Whether they are attributes of one object, called optimizers by different names."""
+    """Whether they are two attributes of one object, at least one of which is called an optimizer."""
     same_holder = one.of is other.of or (isinstance(one.of, Instance) and isinstance(other.of, Instance))
     return one.name != other.name and same_holder and "optimizer" in one.name + other.name

@@ -218,7 +218,8 @@ def _before_the_first_step(facts: SourceFacts) -> Iterator[Finding]:
 
 
 def _is_read_at_begin(facts: SourceFacts, read: Read) -> bool:
-    """Whether such a method of a callback reads it in every case, or a function that the method calls."""
+    """Whether a callback's `on_train_begin` or the like reads it in every case, or a function that this method
+    calls."""
     context = read.context
     running = (context.function, *functions_around(facts, context))
     methods = (function for function in running if function is not None and function.name in BEGINNING)

@@ -114,7 +114,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 
 
 def _is_limit_of_masks(constant: Value) -> bool:
-    """Whether it is a number that masks are multiplied by: negative, or as large as no unit is."""
+    """Whether it is a number that masks are multiplied by: negative, or larger than the factors between units are."""
     numbers = numbers_from_value(constant)
     return max(numbers) < 0 or min(numbers) >= LIMIT_OF_MASKS
 
@@ -167,7 +167,7 @@ def _fix(facts: SourceFacts, event: Operation | Call, constant: Value, products:
 
 
 def _in_place_of_name(facts: SourceFacts, event: Operation | Call, constant: Value, sign: str) -> Edit | None:
-    """For the factor that is a constant, unless it is a parameter, which callers may pass."""
+    """The edit that writes the number in place of the factor's name; None for a parameter, which callers may pass."""
     function = event.context.function
     for value, node in pairs_that_meet(facts, event):
         if value is constant and isinstance(node, (ast.Name, ast.Attribute)):

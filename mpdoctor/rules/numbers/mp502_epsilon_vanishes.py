@@ -188,7 +188,8 @@ def _guards_that_vanish(facts: SourceFacts) -> Iterator[Finding]:
 
 
 def _is_differentiated(facts: SourceFacts, guard: Guard) -> bool:
-    """Whether a gradient divides by more than the root itself: not where none goes through the divisor."""
+    """Whether a gradient goes through the guarded value, and divides by it rather than by its root alone, as it does
+    where none goes through the divisor."""
     if guard.kind == ROOT_DIVISOR and divides_by_stopped(guard.user):
         return False
     return has_gradient(guard.user) and not is_stopped_behind(facts, guard.user)

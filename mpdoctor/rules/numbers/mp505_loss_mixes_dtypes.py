@@ -123,7 +123,8 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 
 
 def _half_side(facts: SourceFacts, mismatch: DtypeMismatch) -> str:
-    """The prediction, or the labels, which Keras 2 hands to a loss in the prediction's dtype."""
+    """The 16-bit operand in words: the prediction, or the labels, which Keras 2 hands to a loss in the prediction's
+    dtype."""
     roles = precision_of(facts).roles
     given = [
         parameter

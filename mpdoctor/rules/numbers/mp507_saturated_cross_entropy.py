@@ -171,7 +171,8 @@ def _losses_by_output(call: Call, outputs: list[Rounded | None]) -> list[tuple[R
 
 
 def _findings_late(rounded: Rounded, entropies: list[str]) -> Iterator[Finding]:
-    """`entropies`: of the outputs of one model. The focal one is right for a softmax near 1, where it is 0."""
+    """The finding for probabilities that are cast to float32 too late. `entropies`: those of the outputs of one model.
+    The focal one is right for a softmax near 1, where it is 0."""
     fitting = [name for name in entropies if name in RIGHT_FOR[rounded.activation]]
     entropy = (fitting or entropies)[0]
     if (rounded.activation, entropy) != ("softmax", "categorical_focal_crossentropy"):

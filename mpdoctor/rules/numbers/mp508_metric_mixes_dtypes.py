@@ -205,7 +205,7 @@ def _assigned(facts: SourceFacts) -> Iterator[Finding]:
 
 
 def _is_float32_state(facts: SourceFacts, state: Value | None) -> bool:
-    """Whether it is made without a dtype, or with this one."""
+    """Whether a metric's state is made without a dtype, or in float32 by name."""
     if not isinstance(state, Call) or not is_weight(state):
         return False
     given = state.keyword("dtype")

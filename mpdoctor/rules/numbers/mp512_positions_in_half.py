@@ -182,6 +182,7 @@ def _last_of_range(facts: SourceFacts, value: Call) -> float:
 
 
 def _common_power_of_two(numbers: list[float]) -> int:
-    """Multiples of 16 are held up to 16 times as far as whole numbers."""
+    """The largest power of two that divides all of these numbers, 1 where not all are whole: float16 holds multiples of
+    16 up to 16 times as far as whole numbers."""
     whole = math.gcd(*(int(number) for number in numbers)) if all(number == int(number) for number in numbers) else 1
     return max(whole & -whole, 1)

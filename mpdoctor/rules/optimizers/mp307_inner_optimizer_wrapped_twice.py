@@ -83,7 +83,8 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 
 
 def _fix(facts: SourceFacts, wrapping: Call) -> Fix | None:
-    """A copy of the optimizer for this model, without what the other one has counted and kept."""
+    """The edit that gives this model a copy of the optimizer, which starts without what the other one has counted and
+    kept."""
     name, position = ("optimizer", 0) if wrapping.method == "compile" else ("inner_optimizer", 0)
     written = argument_text(facts, wrapping.location, name, position) or ""
     if not re.fullmatch(r"[\w.]+", written):

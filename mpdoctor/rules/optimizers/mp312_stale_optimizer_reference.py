@@ -131,8 +131,8 @@ def _model_compiled(facts: SourceFacts, compiled: Call) -> str:
 
 
 def _fix(facts: SourceFacts, wrapper: str, wrapping: Call, apply: Call, scalings: list[Call]) -> Fix | None:
-    """The wrapper for the whole step, where the step scales its loss: by the wrapper, or in Keras 3 by the optimizer in
-    it, which multiplies by 1."""
+    """The edits that name the wrapper in the whole step, where the step scales its loss: by the wrapper, or in Keras 3
+    by the optimizer in it, which multiplies by 1."""
     bare = [call for call in scalings if not _is_of_wrapper(call, wrapping)]
     calls = [apply, *bare]
     is_scaled = bool(scalings) and (facts.keras.is_keras3 or not bare)

@@ -106,7 +106,8 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
 
 
 def _finding(class_name: str, dropped: dict[str, str], location: Location, required: Sequence[str] = ()) -> Finding:
-    """`dropped` maps each argument to the attribute that stores it; `required` names those without a default."""
+    """The finding for a class. `dropped` maps each argument to the attribute that stores it; `required` names those
+    without a default."""
     entries = ", ".join(f'"{name}": self.{attribute}' for name, attribute in list(dropped.items())[:3])
     return Finding(
         f"{class_name} does not save {listed([f'`{name}`' for name in dropped])} in its `get_config`: "

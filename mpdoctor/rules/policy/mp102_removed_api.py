@@ -147,7 +147,8 @@ def _not_there_yet(facts: SourceFacts) -> Iterator[Finding]:
 
 
 def _legacy_optimizers(facts: SourceFacts) -> Iterator[Finding]:
-    """Keras 3 keeps these names as stubs, so that `isinstance` with one of them raises nothing (measured in 3.15)."""
+    """The legacy optimizers that the program makes or derives classes from in Keras 3, which keeps their names as
+    stubs, so that `isinstance` with one of them raises nothing (measured in 3.15)."""
     if facts.keras.is_keras3:
         makings = (call for call in facts.library_calls if _makes_stub(facts, call))
         yield from (_raising(facts, call.callee, call.location) for call in makings)

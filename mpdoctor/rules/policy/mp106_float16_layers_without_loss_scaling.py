@@ -188,7 +188,7 @@ def _names(layers: Iterable[Call]) -> list[str]:
 
 
 def _fix(facts: SourceFacts, compile_call: Call) -> Fix | None:
-    """The optimizer that compile() is given put into a wrapper."""
+    """The edit that wraps the optimizer which compile() is given, or drops `auto_scale_loss=False`."""
     if _drops_scaling(compile_call):
         drop = without_keyword(facts, compile_call.location, "auto_scale_loss")
         return unsafe_fix("Drop `auto_scale_loss=False`", drop)

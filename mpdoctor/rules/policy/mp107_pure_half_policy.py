@@ -267,7 +267,8 @@ def _makes_weights(own: ClassFacts, asked: set[ClassFacts] | None = None) -> boo
 
 
 def _is_given_its_dtype(layer: Call) -> bool:
-    """Whether it is given `dtype=self.dtype_policy`; of a 16-bit layer all these names are that."""
+    """Whether a layer inside another one is given that one's own dtype, by whichever of its names: in a layer whose
+    policy is 16-bit they are all the same."""
     given = layer.keyword("dtype") if layer.keywords else None
     return isinstance(given, Attribute) and given.name in OWN_DTYPES and class_of(given.of) is not None
 

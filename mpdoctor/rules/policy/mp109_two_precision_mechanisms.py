@@ -74,7 +74,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 
 
 def _fix(facts: SourceFacts, rewrite: Call | Write) -> Fix | None:
-    """Remove the statement; a call that wraps an optimizer is replaced by the optimizer."""
+    """The edit that removes the statement, or puts the optimizer in the place of the call that wraps it."""
     place = rewrite.location
     if isinstance(rewrite, Write) or rewrite.dropped:
         return unsafe_fix("Drop it", without_statement(facts, place))

@@ -96,7 +96,8 @@ def _advice(setting: str, building: str) -> str:
 
 
 def _fix(facts: SourceFacts, call: Call, there: str) -> Fix | None:
-    """The same call of the other Keras, if the file has a name for that package; none for TensorFlow's private one."""
+    """The edit that makes the same call of the other Keras, if the file has a name for that package; none for
+    TensorFlow's private one."""
     keras = None if there == PRIVATE_KERAS else name_of(facts, there)
     name = call.callee.location if isinstance(call.callee, Api) else None
     if keras is None or name is None or not is_api(call.callee, SET_POLICY):

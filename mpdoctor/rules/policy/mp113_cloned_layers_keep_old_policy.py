@@ -107,7 +107,7 @@ def _half_policies_set_before(facts: SourceFacts, clone: Call) -> set[PolicyName
 
 
 def _fix(facts: SourceFacts, clone: Call, models: list[Call]) -> Fix | None:
-    """The function that built the original, called once more: a clone has weights of its own, too."""
+    """The edit that calls the function which built the original once more: a clone has weights of its own, too."""
     is_plain = clone.method == "clone_model" and len(clone.given) == len(models) == 1
     built = build_call_written(facts, models[0]) if is_plain else None
     return unsafe_fix("Build the model anew", replaced(facts, clone.location, built)) if built else None

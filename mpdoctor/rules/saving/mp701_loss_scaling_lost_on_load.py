@@ -102,8 +102,8 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 
 
 def _fix(facts: SourceFacts, load: Call) -> Fix | None:
-    """The edit that loads it under mixed_float16; None for a part of another model: the layers around it would follow
-    the policy too."""
+    """The edit that sets mixed_float16 before the model is loaded, or in the place of the policy that is set right
+    above. Not for a part of another model: the layers around it would follow the policy too."""
     settings = [call for call in facts.policy_calls if is_right_above(facts, call.location, load.location)]
     given = settings[0].argument(0, "policy") if len(settings) == 1 else None
     named = literal_replaced(facts, given.location, "mixed_float16") if given is not None else None

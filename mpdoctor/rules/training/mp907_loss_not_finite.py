@@ -108,7 +108,8 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
 
 
 def _why(training: TrainingFacts, first: int) -> str:
-    """`first` is the number of the first step whose loss is not finite, from 0."""
+    """How the loss came to be inf or NaN: the end of a sentence, with its full stop. `first`: the number of the first
+    step whose loss is not finite, from 0."""
     operation, culprit = training.broken_operation, training.culprit
     if training.breaking_update is not None:
         return (

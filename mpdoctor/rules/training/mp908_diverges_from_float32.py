@@ -155,7 +155,8 @@ def _remedy(divergence: DivergenceFacts) -> str:
 
 
 def _nearest(divergence: DivergenceFacts) -> str:
-    """What was tried that takes away at least half of the distance."""
+    """A sentence on the layer that takes away most of the distance when it computes in float32; "" where none takes
+    away half of it."""
     distances = [(divergence.distance_of(layer.losses), number) for number, layer in enumerate(divergence.layers)]
     least, number = min(filter(lambda found: isfinite(found[0]), distances), default=(inf, 0))
     if least > divergence.distance / 2:

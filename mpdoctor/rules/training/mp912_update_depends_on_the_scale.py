@@ -88,7 +88,8 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
 
 
 def _wrong_by(training: TrainingFacts, seen: ScaleDependenceFacts, number: float | None) -> str:
-    """A sentence. `number` is a loss scale by which the training code divides at every one."""
+    """A sentence on how the applied gradients depend on the loss scale. `number`: a loss scale by which the training
+    code divides at every scale."""
     if seen.grows and number is not None:
         return (
             f"The training code divides the gradients by {number:g} at every loss scale: {_wrong_at(training, number)}."
@@ -122,7 +123,8 @@ def _wrong_at(training: TrainingFacts, number: float) -> str:
 
 
 def _times(scale: float, exponent: float) -> str:
-    """A loss that is only scaled in part has gradients that change by less than the scale."""
+    """By how much gradients at this scale are wrong: "1024 times". The exponent is less than 1 where only a part of the
+    loss is scaled."""
     return f"{scale ** abs(round(exponent, 2)):.5g} times"
 
 

@@ -33,7 +33,8 @@ def optimizer_of(training: TrainingFacts) -> str:
 
 
 def remedy_without_scale(layer: str) -> str:
-    """`layer` is the beginning of the sentence, advice for the layer in which a gradient was not finite."""
+    """The advice for a gradient that is not finite where no loss scale has it checked. `layer`: its beginning, advice
+    for the layer in which the gradient broke, or ""."""
     text = (
         f"{layer}apply the gradients with a LossScaleOptimizer: it skips such a step. Clipping does not help: "
         f"inf divided by its norm is no number. {NOT_TRIED}"

@@ -93,7 +93,8 @@ def skipped_of(second: SecondTrainingFacts) -> str:
 
 
 def _skips_since_first_applied(second: SecondTrainingFacts) -> bool:
-    """Whether the loss scale did more than fall to its place."""
+    """Whether a step was skipped after the first applied one, or none was applied: the loss scale did not just fall to
+    its place."""
     applied = [step.applied for step in second.steps]
     return not all(applied[applied.index(True) :]) if True in applied else True
 

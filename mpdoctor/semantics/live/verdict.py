@@ -99,8 +99,8 @@ def _verdict_of_updates(training: TrainingFacts) -> tuple[Verdict, str]:
 
 
 def _but_its_loss_grew(training: TrainingFacts) -> str:
-    """In words, where the one loss of a program did: those of a GAN grow by turns. "" where it did not, or may be less
-    than 0."""
+    """A clause on a loss that grew, where the program has only one: those of a GAN grow by turns. "" where it did not
+    grow, or may be less than 0."""
     losses = [step.loss for step in training.steps if step.loss is not None and math.isfinite(step.loss)]
     third = len(losses) // 3
     if training.name or third < FEWEST_LOSSES or min(losses) <= 0:
@@ -188,7 +188,8 @@ def loses_most_of_its_own_steps(training: TrainingFacts) -> bool:
 
 
 def allowed_by_growth(training: TrainingFacts) -> int:
-    """Skips by design, since the first applied step: the first step at a scale that has just grown."""
+    """How many steps since the first applied one a loss scale skips by design: the first one at each scale that has
+    just grown."""
     interval = training.growth_interval
     since = len(training.steps) - (first_applied(training) or 0)
     return since // interval if interval is not None and interval >= SHORTEST_INTERVAL else 0

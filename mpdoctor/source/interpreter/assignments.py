@@ -51,7 +51,7 @@ def _store_in_tree(state: State, holder: ast.expr, of: Value, name: str, value: 
 
 
 def remember_keyword(state: State, holder: ast.expr, key: Value, value: Value) -> None:
-    """`kwargs["dtype"] = …`, where the function takes `**kwargs`."""
+    """Remember `kwargs["dtype"] = …`, where the function takes `**kwargs`."""
     function, name = state.frame.function, known(key)
     if function is None or not isinstance(holder, ast.Name) or not isinstance(name, str):
         return

@@ -70,8 +70,8 @@ def inline_call(
 
 
 def _note_how_it_ended(state: State, closure: Closure, frame: Frame, location: Location) -> None:
-    """What the calling function learns of the one that it called at this place: whether that raises where a part of a
-    library is missing, and whether the calling function ends with it."""
+    """Note what the calling function learns of the one that it called at this place: whether that raises where a part
+    of a library is missing, and whether the calling function ends with it."""
     if frame.raises_where_missing:
         closure.raises_where_missing = True
         _note_raise_where_missing(state)
@@ -87,8 +87,8 @@ def _may_be_written_elsewhere(closure: Closure) -> bool:
 
 
 def _note_raise_where_missing(state: State) -> None:
-    """The function just called raises where a part of a library is missing: what follows runs only where there is
-    none missing."""
+    """Note that the function just called raises where a part of a library is missing: what follows runs only where
+    there is none missing."""
     if len(state.context.branches) == len(state.frame.entered.branches):  # whatever else the caller does
         state.frame.raises_where_missing = True
     state.context = state.context.but(guarded=True)
@@ -116,7 +116,7 @@ def _has_been_executed(state: State, closure: Closure) -> bool:
 
 
 def _without_itself(value: Value, closure: Closure) -> Value:
-    """What a function gives that calls itself is what it gives where it does not."""
+    """The value that a function gives where it does not call itself: what it gives where it does is made of that."""
     rest = [choice for choice in options(value) if not _calls(choice, closure)]
     return joined(rest) if rest else value
 

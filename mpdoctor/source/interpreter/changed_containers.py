@@ -18,7 +18,8 @@ _MOST_ENTRIES = 500
 
 
 def put_back(state: State, holder: ast.expr, old: Value, new: Value) -> None:
-    """Under a name, in an attribute or in another dict, among the others that may stand there."""
+    """Put what a container has become in its place: under a name, in an attribute or in another container, among the
+    others that may stand there."""
     state.walk.changed[id(new)] = new
     if isinstance(holder, ast.Name):
         rebind(state, holder.id, _with_replaced_choice(state.scope.find(holder.id), old, new))

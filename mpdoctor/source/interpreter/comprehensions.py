@@ -21,7 +21,8 @@ MOST_UNROLLING = 2  # comprehensions inside one another that are followed so
 
 
 def evaluate_comprehension(state: State, node: Comprehension) -> Value:
-    """What it makes once for each of a few known elements is made once for each; else one element stands for all."""
+    """The list, set or dict that a comprehension makes: over a few known elements with an item for each, else with one
+    that stands for all."""
     before, outer = state.scope, state.context
     state.scope = Scope(before.enclosing_function if before.is_class else before)
     first = iterated(state, evaluate(state, node.generators[0].iter))

@@ -67,7 +67,7 @@ def _is_empty(value: Value) -> bool:
 
 
 def _slice_of(of: Value, taken: slice | None, location: Location) -> Value:
-    """Some of what a comprehension makes is as the whole of it."""
+    """The value of `of[start:stop]`. Of what a comprehension makes a part is as the whole of it."""
     if isinstance(of, Known) and isinstance(of.value, str) and taken is not None:
         return Known(location, of.value[taken])
     if not isinstance(of, Collection) or of.kind == "dict":
@@ -107,7 +107,8 @@ def _is_filled_under_any_key(of: Collection) -> bool:
 
 
 def _entry_at(of: Collection, index: Value, location: Location) -> Value:
-    """For one of the values that an index may be: the default of a flag counts more than what else may be given."""
+    """The entry under one of several values that an index may be, if that is known: the default of a flag counts more
+    than what else may be given."""
     return _entry_of(of, index, location) if isinstance(index, Known) else Item(location, of, index)
 
 

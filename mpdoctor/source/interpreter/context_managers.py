@@ -45,7 +45,8 @@ def _execute_inside(state: State, items: list[ast.withitem], body: list[ast.stmt
 def _execute_under(
     state: State, value: Value, item: ast.withitem, rest: list[ast.withitem], body: list[ast.stmt]
 ) -> bool:
-    """Execute the body under an object: of a class of the user's own the methods are called that Python calls."""
+    """Execute the body under an object: of a class of the user's own the methods are called that Python calls. Whether
+    the end of the body is reached."""
     entered = _called(state, value, "__enter__", (), item) or _given_through(value)
     outer = state.context
     guarded = outer.guarded or _is_guarding(value)

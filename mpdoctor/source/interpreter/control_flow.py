@@ -160,7 +160,7 @@ def execute_while(state: State, node: ast.While) -> bool:
 def _execute_loop(
     state: State, node: ast.For | ast.AsyncFor | ast.While, start: Callable[[], object], at_least_once: bool
 ) -> None:
-    """The body is executed once. What it assigns is, at its start, the value from before or an unknown value."""
+    """Execute the body of a loop once. What it assigns is, at its start, the value from before or an unknown value."""
     before, outer = dict(state.scope.names), state.context
     assigned = _assigned_names(node)
     carried: dict[str, Earlier] = {}

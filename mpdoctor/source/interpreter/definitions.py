@@ -222,7 +222,8 @@ def execute_class(state: State, node: ast.ClassDef) -> bool:
 
 
 def _tell_base(state: State, own: ClassFacts, value: Defined, given: list[tuple[str | None, Value]]) -> None:
-    """Python calls `__init_subclass__` of the nearest base, which may keep the class somewhere."""
+    """Follow the `__init_subclass__` of the nearest base that has one, which Python calls, and which may keep the class
+    somewhere."""
     telling = (base.methods.get("__init_subclass__") for base in own.lineage() if base is not own)
     facts = next((method for method in telling if method is not None), None)
     closure = state.closures.get(id(facts)) if facts is not None else None

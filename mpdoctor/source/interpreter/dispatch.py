@@ -21,7 +21,8 @@ def evaluate(state: State, node: ast.expr) -> Value:
 
 
 def execute_block(state: State, body: list[ast.stmt]) -> bool:
-    """Whether the program goes on behind it: False after return, raise, break and continue."""
+    """Execute statements one after the other. Whether the program goes on behind them: False after return, raise, break
+    and continue."""
     if state.depth > DEEPEST:
         return True
     state.depth += 1

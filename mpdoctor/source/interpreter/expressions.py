@@ -84,7 +84,7 @@ def evaluate_comparison(state: State, node: ast.Compare) -> Value:
 
 
 def evaluate_boolean(state: State, node: ast.BoolOp) -> Value:
-    """`a and b` is one of its operands."""
+    """What `a and b`, or `a or b`, gives: one of its operands."""
     return joined(_operands(state, node))
 
 

@@ -176,7 +176,7 @@ def _imported_module(state: State, path: Path, dotted: str) -> Module | None:
 
 
 def _remember_import(state: State, module: Module) -> None:
-    """The first one, or the first that is not guarded."""
+    """Remember where the module in hand first imports another one, or first without a guard."""
     known = state.module.imports.get(id(module))
     if known is None or (known.context.guarded and not state.context.guarded):
         state.walk.side_effects.set(state.module.imports, id(module), Import(module, state.context, state.next_order()))
@@ -235,7 +235,7 @@ def _apart_from_importer(state: State, module: Module) -> Iterator[None]:
 
 
 def _shown(state: State, path: Path) -> str:
-    """An imported file is shown the way that the script is: relative to the same directory."""
+    """How an imported file is shown: as the script is, relative to the same directory."""
     if path in state.shown:
         return state.shown[path]
     here = state.module

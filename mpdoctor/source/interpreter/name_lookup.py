@@ -36,8 +36,9 @@ def _unbound(state: State, name: str, node: ast.expr) -> Value:
 
 
 def _from_star_import(state: State, name: str, location: Location) -> Value:
-    """`from keras.layers import *` gives every name that nothing else explains. Of two such imports, the last that is
-    known to have the name; a module after that of which the names are not known leaves it open."""
+    """The library's name that `from keras.layers import *` gives: every one that nothing else explains. Of two such
+    imports, the last that is known to have the name; a module after that of which the names are not known leaves it
+    open."""
     star = None if name.startswith("_") else _star_with(name, state.module.stars)
     if star is None:
         return Unknown(location)

@@ -76,7 +76,8 @@ def _does_nothing(_state: State, _statement: ast.stmt) -> bool:
 def _evaluated(
     kind: type[Expression], function: Callable[[State, Expression], Value]
 ) -> tuple[type[ast.expr], Evaluate]:
-    """Nodes of other types are never handed to the function."""
+    """A row of the table: a type of node, and the function that evaluates it, which no node of another type is handed
+    to."""
     return kind, cast("Evaluate", function)
 
 

@@ -69,7 +69,7 @@ def operands_given(line: str, operation: str) -> tuple[str, ...]:
 
 
 def _as_computed(node: ast.AST) -> Iterator[ast.AST]:
-    """Parts before what is made of them."""
+    """The nodes of a syntax tree in the order in which Python computes them: parts before what is made of them."""
     for child in ast.iter_child_nodes(node):
         yield from _as_computed(child)
     yield node

@@ -42,7 +42,7 @@ class DtypeMismatch(NamedTuple):
 
 
 def mismatch_from_failure(failure: FailureFacts) -> DtypeMismatch | None:
-    """Whatever dtypes they are."""
+    """The operation that was given tensors of two dtypes, whichever these are; None for other errors."""
     for words in _WORDS:
         match = re.search(words, failure.said_by_library)
         if match is None:

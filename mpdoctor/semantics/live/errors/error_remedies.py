@@ -137,7 +137,8 @@ def _keras_that_fits(keras: Keras) -> str | None:
 
 
 def _package_of_project(failure: FailureFacts) -> str | None:
-    """For a script that imports a package of its project, which `python -m` or an installation would let it find."""
+    """The remedy where a script imports a package of its project, which `python -m` or an installation would let it
+    find."""
     missing = re.search(r"^No module named '(\w+)", failure.said_by_library)
     if missing is None or not failure.missing_module_in:
         return None
@@ -159,7 +160,7 @@ _LIBRARIES = ("site-packages", "dist-packages")
 
 
 def _remedy_of_missing_name(failure: FailureFacts) -> str | None:
-    """For a name that a module does not have: none of it is missing, and nothing is to be installed."""
+    """The remedy for a name that a module does not have: none of it is missing, and nothing is to be installed."""
     wanted = _NO_SUCH_NAME.search(failure.said_by_library)
     if wanted is None:
         return None
@@ -186,7 +187,8 @@ _NO_SUCH_MODULE = re.compile(r"^No module named '(?P<module>[\w.]+)'(?P<is_file>
 
 
 def _remedy_of_missing_module(failure: FailureFacts) -> str | None:
-    """For a module that Python does not find. Where its name has a dot, Python has found the package before it."""
+    """The remedy for a module that Python does not find. Where its name has a dot, Python has found the package before
+    it."""
     missing = _NO_SUCH_MODULE.search(failure.said_by_library)
     if missing is None:
         return None
@@ -222,7 +224,8 @@ _NUMPY_NAMES = {"half": "float16", "float": "float32", "double": "float64"}  # o
 
 
 def _remedy_of_numpy_function(said: str) -> str | None:
-    """For a function in NumPy whose values have another dtype than the tf.numpy_function around it announces."""
+    """The remedy for a function in NumPy whose values have another dtype than the tf.numpy_function around it
+    announces."""
     match = re.search(r"value returned by pyfunc_\d+ is (\w+), but expects (\w+)", said)
     if match is None:
         return None
@@ -234,7 +237,8 @@ def _remedy_of_numpy_function(said: str) -> str | None:
 
 
 def _remedy_of_float32_for_half(failure: FailureFacts) -> str | None:
-    """For a float32 value that was to become a 16-bit one: in a variable that the program made, as a rule."""
+    """The remedy for a float32 value that was to become a 16-bit one: in a variable that the program made, as a
+    rule."""
     half = float32_given_for_half(failure)
     if half is None:
         return None

@@ -69,7 +69,8 @@ def _arguments_of_argparse(said: str) -> tuple[MissingArgument, ...]:
 
 
 def _with_value(name: str, said: str) -> MissingArgument:
-    """`name` may hold two spellings, "--data/-d". The usage shows the value beside one of them, or no value at all."""
+    """The missing argument with the value that the usage shows beside one of its spellings, if it shows one. `name` may
+    hold two spellings, "--data/-d"."""
     spellings = name.split("/") if name.startswith("-") else [name]
     shown = max(spellings, key=len)
     if not name.startswith("-"):
@@ -87,7 +88,7 @@ def _placeholder(text: str) -> str:
 
 
 def _arguments_of_click(said: str) -> tuple[MissingArgument, ...]:
-    """click and typer name one at a time."""
+    """The missing argument that click or typer names: one at a time."""
     match = re.search(_CLICK, said)
     if match is None or "Usage: " not in said:
         return ()

@@ -24,7 +24,7 @@ def safe_fix(title: str, *edits: Edits) -> Fix | None:
 
 
 def unsafe_fix(title: str, *edits: Edits) -> Fix | None:
-    """The program computes other numbers afterwards, or has other layers."""
+    """A fix after which the program computes other numbers, or has other layers. None as of `safe_fix`."""
     return _fix(title, safe=False, edits=edits)
 
 
@@ -61,7 +61,7 @@ def text_of(facts: SourceFacts, location: Location) -> str | None:
 
 
 def expression_written(facts: SourceFacts, location: Location) -> ast.expr | None:
-    """The text of the expression at a place, whole and in parts."""
+    """The expression at a place as a syntax tree; None where Python cannot parse it."""
     try:
         return ast.parse(f"({text_of(facts, location)})", mode="eval").body
     except (SyntaxError, ValueError):

@@ -70,7 +70,7 @@ def with_import(facts: SourceFacts, module: str) -> list[Edit] | None:
 
 
 def tensorflow(facts: SourceFacts) -> str | None:
-    """`tf`, as most call it."""
+    """What the file calls TensorFlow, `tf` as a rule; None where it does not import it."""
     return name_of(facts, TENSORFLOW, "tensorflow.compat.v2")
 
 

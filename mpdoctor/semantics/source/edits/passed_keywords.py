@@ -15,8 +15,9 @@ KEYWORDS = "**kwargs"
 
 
 def passing_keywords(facts: SourceFacts, constructor: FunctionFacts, given: frozenset[str]) -> list[Edit] | None:
-    """The edits. `given`: the names of the keywords that will come. None where one of them would be passed twice, or
-    where no single call of the constructor above is there to pass them on to."""
+    """The edits after which a constructor takes `**kwargs` and passes them on. `given`: the names of the keywords that
+    will come. None where one of them would be passed twice, or where no single call of the constructor above is there
+    to pass them on to."""
     definition = _definition(facts, constructor)
     above = _call_above(definition) if definition is not None else None
     if definition is None or above is None or definition.args.kwarg is not None:
@@ -67,7 +68,7 @@ def _indentation_of_own_line(facts: SourceFacts, begin: Location, end_line: int,
 
 
 def _put_in(facts: SourceFacts, call: ast.Call) -> Edit:
-    """Between the parentheses of a call that passes nothing."""
+    """The edit that puts `**kwargs` between the parentheses of a call that passes nothing."""
     place = location_of(facts, call)
     line, column = place.end_line, place.end_column - 1
     return Edit(Location(facts.path, line, column, line, column), KEYWORDS)

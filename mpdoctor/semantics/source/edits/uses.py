@@ -21,15 +21,17 @@ def meets_others(facts: SourceFacts, value: Value) -> bool:
 
 
 def meets_float32_elsewhere(facts: SourceFacts, value: Value, event: Call | Operation) -> bool:
-    """Whether it is float32 for a float32 tensor, too, that it is combined with on another line than this event's."""
+    """Whether the value, or what is made of it, is combined with another float32 tensor than in this event: that one
+    needs it in float32."""
     return _meets(
         facts, value, lambda part: facts.dtype_of(part) == "float32" and not is_array(part), {id(value), id(event)}
     )
 
 
 def _meets(facts: SourceFacts, value: Value, is_met: Callable[[Value], bool], made_of_it: set[int]) -> bool:
-    """Whether the value, or what is made of it, meets such a one. `made_of_it`: the ids of the value, and of what is
-    made of it and not to be looked at."""
+    """Whether the value, or what is made of it, is combined with something for which `is_met` holds; also where there
+    are too many uses to look at. `made_of_it`: the ids of the value, and of what is made of it and not to be looked
+    at."""
     waiting, users = [value], _users(facts)
     for item in waiting:
         if item is not value and _computes(item):

@@ -239,7 +239,7 @@ def policies_made_with(
     facts: SourceFacts, call: Call, owner: ClassFacts | None, inside: tuple[ClassFacts, ...] = ()
 ) -> tuple[str, ...]:
     """The policies that the layer which a call makes may have. `owner`: its class, if it is one of the user's own;
-    `inside`: as above."""
+    `inside`: as in `policies_of_instances`."""
     given = dtype_given(facts, call)
     if given is None and owner is not None:
         base = (class_of(call) or owner).base_argument("dtype")

@@ -34,7 +34,8 @@ def is_float16(facts: SourceFacts, layer: Call) -> bool:
 
 
 def is_assumed_float16(facts: SourceFacts, layer: Call) -> bool:
-    """Whether a layer would have it if the program set that policy, which none of it does."""
+    """Whether a layer would compute in float16 under the policy that is assumed (`--assume-mixed`): the program sets
+    none, and gives the layer none."""
     if not facts.assume_mixed or layer_name(layer) in WEIGHTLESS | PREPROCESSING | NESTS:
         return False
     return policies_of_layer(facts, layer) == (None,)

@@ -34,7 +34,8 @@ def is_later_input(value: Value) -> bool:
 
 
 def given_to_call(facts: SourceFacts, value: Value) -> Iterator[Value]:
-    """What such a parameter is, wherever the program calls one of these layers."""
+    """What a later input of a `call()` is, wherever the program calls a layer of that class; nothing for other
+    values."""
     if not isinstance(value, Parameter) or not is_later_input(value):
         return
     for call in facts.calls:

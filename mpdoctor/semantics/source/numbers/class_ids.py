@@ -89,7 +89,7 @@ def _chain(ids: Value) -> Iterator[Value]:
 
 
 def ids_before_casts(ids: Value) -> Value:
-    """The ids as they were before any of these casts."""
+    """The ids as they were before the first cast."""
     last = next(iter(list(_casts_in_line(ids))[-1:]), None)
     before = ids if last is None else last.argument(0, "x") or last.keyword("tensor") or ids
     while isinstance(before, Call) and function_named(before) in PASSING and before.argument(0) is not None:

@@ -51,8 +51,8 @@ def numbers_from_value(value: Value | None, depth: int = 0) -> tuple[float, ...]
 
 
 def _is_of_nothing(value: Value) -> bool:
-    """Whether it is `given.mask` of a parameter that nobody is seen to give anything, and whose default is None: behind
-    `given or Default()` it is the other one."""
+    """Whether it is an attribute of a parameter whose default is None and which nobody is seen to give: in `(given or
+    Default()).mask` it is the other object's that counts."""
     holder = value.of if isinstance(value, Attribute) else None
     is_optional = isinstance(holder, Parameter) and holder.default is not None and known(holder.default) is None
     return (
@@ -103,7 +103,7 @@ def _float(number: float) -> float | None:
 
 
 def _dtype_described(value: Value) -> str | None:
-    """`np.finfo(np.float32)` describes float32; so does the dtype itself."""
+    """The dtype that `np.finfo(np.float32)`, or a dtype itself, describes."""
     if isinstance(value, Call) and is_api(value.callee, *FINFO):
         return dtype_named(value.argument(0))
     return dtype_named(value)
@@ -116,7 +116,7 @@ def _limit(dtype: str | None, name: str) -> float | None:
 
 
 def _small(dtype: str | None, name: str) -> float | None:
-    """`np.finfo(np.float32).eps`, and the smallest normal number, which has two names."""
+    """The small number of a dtype that has this name: `eps`, or the smallest normal number, which has two."""
     return SMALL.get((dtype or "", "tiny" if name == "smallest_normal" else name))
 
 

@@ -42,7 +42,8 @@ class DtypeMismatch(NamedTuple):
 
 @lru_cache(maxsize=1)
 def dtype_mismatches(facts: SourceFacts) -> tuple[DtypeMismatch, ...]:
-    """Asked for by two rules, for one program after the other."""
+    """The lines outside of layers that raise because their tensors have two dtypes. Cached for one program after the
+    other: two rules ask."""
     return tuple(_dtype_mismatches(facts))
 
 
@@ -135,7 +136,8 @@ class FunctionsBehind:
         return functions.pop() if len(functions) == 1 else _NONE.union(*functions)
 
     def _find(self, value: Value) -> None:
-        """Parts before what is made of them; without recursion, which a long computation would exhaust."""
+        """Find the functions behind a value, and before it those behind its parts; without recursion, which a long
+        computation would exhaust."""
         waiting = [(value, False)]
         while waiting:
             current, parts_are_known = waiting.pop()

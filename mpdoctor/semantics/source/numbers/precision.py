@@ -192,7 +192,7 @@ class Precision:
 
 @lru_cache(maxsize=1)
 def precision_of(facts: SourceFacts) -> Precision:
-    """The rules of this family ask about one program after the other."""
+    """What answers for the dtypes of one program. Cached for one program after the other, as the rules ask."""
     return Precision(facts)
 
 

@@ -92,8 +92,8 @@ def _fits(value: Value, squared: bool) -> bool:
 
 
 def _is_wide(call: Call) -> bool:
-    """Whether it goes over everything, over at least two axes, the pixels of a picture, or over those that were made
-    one. Behind axis 3 there are heads, levels and points of attention, which are few."""
+    """Whether it goes over everything, over a row that was flattened, or over at least two axes that may be those of a
+    picture: two of which one is behind axis 3 are heads, levels and points of attention, which are few."""
     axis = call.argument(2 if function_named(call) == "norm" else 1, "axis")
     if axis is None or known(axis) is None:
         return not call.open

@@ -123,7 +123,8 @@ def _broadcast(shapes: list[Shape | None]) -> Shape | None:
 
 
 def _broadcast_size(sizes: tuple[int | None, ...]) -> int | None:
-    """A size that is not known may be 1, but not another one beside a number above 1."""
+    """The size to which these broadcast; None where one that is not known may decide. Beside a number above 1 it cannot
+    be but 1 or that number."""
     largest = max((size for size in sizes if size is not None), default=None)
     return None if largest == 1 and None in sizes else largest
 

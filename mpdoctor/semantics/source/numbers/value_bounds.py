@@ -56,7 +56,7 @@ def _bound_of_value(value: Value, depth: int) -> Bound | None:
 
 
 def _adds_an_axis(value: Item) -> bool:
-    """Whether it is `a[:, None]` or `a[np.newaxis, :]`, which are as much as `a`."""
+    """Whether it is `a[:, None]` or `a[np.newaxis, :]`, whose numbers are those of `a`."""
     places = value.index.items if isinstance(value.index, Collection) else ()
     return any((isinstance(place, Known) and place.value is None) or is_api(place, *NEW_AXIS) for place in places)
 

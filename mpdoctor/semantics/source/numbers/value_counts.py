@@ -56,7 +56,8 @@ def large_pooling(facts: SourceFacts) -> Iterator[tuple[Call, int]]:
 
 
 def _if_large(layer: Call, shape: Shape | None) -> Iterator[tuple[Call, int]]:
-    """Channels come last, as they do unless the layer says otherwise."""
+    """The pooling layer with the number of positions that it averages, if these are too many for float16. Channels come
+    last, unless the layer says otherwise: of those nothing is said."""
     if shape is None or layer.open or layer.keyword("data_format") is not None:
         return
     number = _product(shape[1:-1])

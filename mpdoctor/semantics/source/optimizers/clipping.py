@@ -50,7 +50,7 @@ ARGUMENT = {"clip_by_global_norm": "global_clipnorm", "clip_by_norm": "clipnorm"
 
 
 def limits(value: Value) -> tuple[Value, ...] | None:
-    """The limit that a call clips at; None if it clips nothing."""
+    """The limits that a call clips at, as far as they are given; None if it clips nothing."""
     arguments = limit_arguments(value)
     if not isinstance(value, Call) or not arguments:
         return None

@@ -44,7 +44,8 @@ LIBRARIES = ("builtins", "os", "sys", "argparse", "absl", "numpy", "tensorflow",
 
 
 def idle_wrappers(facts: SourceFacts) -> Iterator[tuple[Call, str]]:
-    """Each of them that is certain, and the policy that the program sets; "" where it sets none."""
+    """Each LossScaleOptimizer that certainly has nothing to do, and the policy that the program sets; "" where it sets
+    none."""
     calls = [call for call in wrapper_calls(facts) if _is_certain(facts, call)]
     policy = policy_without_float16(facts) if calls and not _may_bring_float16(facts) else None
     if policy is None:

@@ -95,7 +95,8 @@ def problem_in_keras2(call: Call) -> Problem | None:
 def problem_with_numbers(
     scale: object, growth: object, dynamic: bool | None, none_raises: bool = False
 ) -> Problem | None:
-    """Numbers that break training. MISSING, and None where it means "the default", are not judged."""
+    """What is wrong with numbers that break training, and the change to make; None where nothing is. MISSING, and None
+    where it means "the default", are not judged."""
     if isinstance(scale, str):
         return f"`initial_scale` is the string {scale!r}: the first step raises.", HOW_TO_START
     if scale is None and none_raises:
@@ -159,7 +160,8 @@ def _not_a_bool(given: str) -> Problem:
 
 
 def _belongs_to_inner(name: str, inner: str = "Adam") -> Problem:
-    """`inner`: the class of the optimizer inside."""
+    """The problem with an argument of the optimizer inside that the wrapper is given. `inner`: the class of that
+    optimizer."""
     return (
         f"LossScaleOptimizer does not take `{name}`; this line raises.",
         f"Give it to the optimizer inside: `LossScaleOptimizer({inner}({name}=…))`.",

@@ -13,7 +13,7 @@ from mpdoctor.source.joining import joined
 
 
 def remember_base_arguments(state: State, callee: Value, keywords: Keywords, node: ast.Call) -> None:
-    """`super().__init__(dtype=…)` where the class behind it is the user's own as well."""
+    """Remember what `super().__init__(dtype=…)` hands on where the class behind it is the user's own as well."""
     inside, called = state.frame.function, callee.of if isinstance(callee, Defined) else None
     if not isinstance(called, FunctionFacts) or inside is None or not called.name == inside.name == "__init__":
         return

@@ -200,7 +200,8 @@ def _instantiate(state: State, callee: Defined, own: ClassFacts, site: CallSite)
 
 
 def _make_dataclass(state: State, own: ClassFacts, call: Call) -> None:
-    """A dataclass or a named tuple: fields in the order of the class body, then what `__post_init__` does."""
+    """Set the attributes of a dataclass or a named tuple: fields in the order of the class body, then what
+    `__post_init__` does."""
     if not call.open and own.kind is None:
         fields = fields_of(own)
         given = dict(zip(fields, call.args, strict=False)) | {name: v for name, v in call.keywords if name in fields}
@@ -236,7 +237,7 @@ def _hands_on(name: str) -> bool:
 
 
 def _inline_one_handed_over(state: State, value: Value) -> None:
-    """A function, or one of which functools.partial has given some keywords."""
+    """Inline a function, or one that functools.partial has given some keywords."""
     keywords: Keywords = ()
     if isinstance(value, Call) and len(value.args) == 1 and is_api(value.callee, "functools.partial"):
         keywords = value.keywords

@@ -34,7 +34,7 @@ def columns_of(row: Value, location: Location) -> Value | None:
 
 
 def filtered(args: tuple[Value, ...], location: Location) -> Value | None:
-    """Any of the elements may be left out."""
+    """The result of `filter(…)`: any of the elements may be left out."""
     given = contents_of(args[1]) if len(args) == 2 else None
     if isinstance(given, Collection) and given.kind in ("list", "tuple"):
         return Collection(location, "list", given.items, open=True, uniform=given.uniform)

@@ -76,7 +76,8 @@ def _mapped(state: State, function: Value, rest: list[Value], location: Location
 
 
 def _mapped_structure(state: State, function: Value, rest: list[Value], location: Location, apply: Apply) -> Value:
-    """Leaf by leaf; of what is no list, tuple or dict that the program writes out, one leaf stands for all."""
+    """The result of `tf.nest.map_structure`, leaf by leaf; of what is no list, tuple or dict that the program writes
+    out, one leaf stands for all."""
     first = rest[0]
     if not isinstance(first, Collection) or first.uniform or _elements(first) is None:
         return _for_any(state, function, rest, location, apply)
@@ -98,7 +99,7 @@ def _at(given: Value, number: int, location: Location) -> Value:
 
 
 def _for_any(state: State, function: Value, rest: list[Value], location: Location, apply: Apply) -> Value:
-    """One call stands for all of them, as in a comprehension."""
+    """A list in which the result of one call stands for all elements, as in a comprehension."""
     row = tuple(element_of(given, location) for given in rest)
     made = _repeated(state, lambda: apply(function, row))
     return Collection(location, "list", (made,), open=True, uniform=True)

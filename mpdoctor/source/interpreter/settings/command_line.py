@@ -31,8 +31,9 @@ _DEEPEST = 5
 
 
 def remember_argument(state: State, call: Call) -> None:
-    """`parser.add_argument("--policy", default="mixed_float16")` and `parser.set_defaults(policy=…)`; of functions, of
-    which each command sets its own (`set_defaults(func=train)`), all."""
+    """Remember the defaults of `parser.add_argument("--policy", default="mixed_float16")` and
+    `parser.set_defaults(policy=…)`; of functions, of which each command sets its own (`set_defaults(func=train)`),
+    all."""
     parser = _parser_of(call.receiver) if call.method in ("add_argument", "set_defaults") else None
     if parser is None:
         return

@@ -33,7 +33,7 @@ def factory_of_field(value: Value) -> Value | None:
 
 
 def fields_of(own: ClassFacts) -> dict[str, Value]:
-    """Names and defaults, those of the bases first, as `__init__` takes them."""
+    """The fields of a data class and their defaults, those of the bases first, as `__init__` takes them."""
     fields: dict[str, Value] = {}
     for cls in reversed(list(own.lineage())):
         fields |= {name: value for name, value in cls.attributes.items() if not name.startswith("_")}
@@ -83,7 +83,7 @@ def member_by_value(own: ClassFacts, args: tuple[Value, ...]) -> Value | None:
 
 
 def remember_members(state: State, own: ClassFacts) -> None:
-    """Which enumeration a constant is a member of, whose methods it has."""
+    """Remember which enumeration a constant is a member of, whose methods it has."""
     for member in own.attributes.values() if own.methods and is_enumeration(own) else ():
         if is_enumeration_member(member):
             state.walk.side_effects.set(state.members, member, own)

@@ -18,7 +18,8 @@ def is_dict_class(own: ClassFacts) -> bool:
 
 
 def keep_items(state: State, instance: Value, args: tuple[Value, ...], keywords: Keywords) -> None:
-    """What a dict of the program's own is made with: `Settings(policy="mixed_float16")`, `Settings({"depth": 2})`."""
+    """Keep what a dict of the program's own is made with: `Settings(policy="mixed_float16")`, `Settings({"depth":
+    2})`."""
     own = class_of(instance)
     if own is not None and is_dict_class(own):
         _keep(state, instance, {f"[{name!r}]": value for name, value in _named(args, keywords).items()})

@@ -63,7 +63,8 @@ def settings_of_hydra(state: State, closure: Closure) -> dict[str, Value]:
 
 
 def _composed(state: State, directory: str, name: str) -> Any:
-    """A file, and in its `defaults` one of each group, under the group's name."""
+    """What Hydra composes: the content of a file, and under the name of each group in its `defaults` that of the file
+    chosen."""
     held = _held_below(state, directory, name)
     chosen = held.get("defaults", []) if isinstance(held, dict) else UNREAD
     if not isinstance(chosen, list):
@@ -89,7 +90,8 @@ def _held_below(state: State, directory: str, name: str) -> Any:
 
 
 def _held_in(state: State, path: str) -> Any:
-    """A program is started in its own directory, or in that of its project."""
+    """What a file of settings holds, UNREAD where it is not certain which file is meant: a program is started in its
+    own directory, or in that of its project."""
     root = state.module.root
     if root is None or not path.isprintable():  # a NUL in a path is an error to the system
         return UNREAD

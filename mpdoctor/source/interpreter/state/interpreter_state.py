@@ -178,8 +178,8 @@ class State:
             raise Enough
 
     def bind(self, name: str, value: Value) -> None:
-        """Outside the walked paths of this scope, a `global` may or may not have been assigned: both stay possible. A
-        None is only a placeholder for whatever comes after it."""
+        """Give a name a value. Outside the walked paths of this scope, a `global` may or may not have been assigned:
+        both stay possible. A None is only a placeholder for whatever comes after it."""
         elsewhere = self.scope.redirected.get(name)
         if elsewhere is None:
             self.scope.names[name] = value

@@ -53,8 +53,8 @@ def limit_at(facts: SourceFacts, clip: Call, made: Call) -> str | None:
 
 
 def _is_known_at(facts: SourceFacts, text: str, clip: Call, made: Call) -> bool:
-    """Whether it is `LIMIT` that the file gives once, at its top; `limit` of the same function; or `self.limit` where
-    the method that makes the optimizer gives it before."""
+    """Whether a name has one value at both calls: `LIMIT` that the file gives once, at its top; `limit` of the same
+    function; or `self.limit` where the method that makes the optimizer gives it before."""
     function, tree = made.context.function, tree_of(facts)
     if tree is None:
         return False

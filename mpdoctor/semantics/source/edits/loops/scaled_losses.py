@@ -49,7 +49,8 @@ def loss_scaled(facts: SourceFacts, apply: Call, gradient: Call, unscales: bool)
 
 
 def _free_name(facts: SourceFacts, name: str, optimizer: str) -> str:
-    """Two optimizers may scale one loss, and each has a scale of its own."""
+    """The name for a scaled loss, with that of its optimizer where the file has the name already: two optimizers may
+    scale one loss, and each has a scale of its own."""
     return f"{name}_of_{optimizer.rpartition('.')[2]}" if re.search(rf"\b{name}\b", facts.text) else name
 
 

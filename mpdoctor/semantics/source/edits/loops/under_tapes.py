@@ -21,7 +21,8 @@ Block = Sequence[ast.stmt]
 
 
 def behind_last_under_tape(facts: SourceFacts, gradient: Location, name: str, text: str) -> Edit | None:
-    """`gradient`: of `tape.gradient(name, …)`. None where it is not certain that the line runs whenever that does."""
+    """The edit that puts a line behind the last statement under the tape that gives `name` its value. `gradient`: the
+    place of `tape.gradient(name, …)`. None where it is not certain that the line runs whenever that does."""
     tree, calls = _calls_by_place(facts)
     call = calls.get(gradient)
     if tree is None or call is None or not isinstance(call.func, ast.Attribute):
@@ -51,7 +52,7 @@ def reads_what_comes_later(facts: SourceFacts, behind: int, text: str) -> bool:
 
 @lru_cache(maxsize=1)
 def _first_lines_known(_facts: SourceFacts) -> dict[FunctionNode | None, dict[str, int]]:
-    """What was asked for one program: each training step may ask about the same function, or the file."""
+    """Cache of one program, by function: each training step may ask about the same one, or about the file (None)."""
     return {}
 
 

@@ -145,7 +145,7 @@ def _is_of_a_value(call: ast.Call, tree: ast.Module) -> bool:
 
 
 def _defined(tree: ast.Module) -> set[str]:
-    """The names of functions."""
+    """The names of the functions that the file defines."""
     return {node.name for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))}
 
 
@@ -174,7 +174,8 @@ def _layers_given(call: ast.Call) -> Iterator[ast.Call]:
 def _edit(
     facts: SourceFacts, call: ast.Call, layer: MadeLayer, own: ast.ClassDef | None, home: SourceFacts, dtype: str
 ) -> Edit:
-    """`own`: the class that is called, which stands in `home`."""
+    """The edit that gives a layer its dtype: in its class, where that takes none, else in the call. `own`: the class
+    that is called, which stands in `home`."""
     in_class = None if own is None else _in_class(home, own, dtype, layer)
     return in_class or _with_dtype(facts, call, dtype, layer)
 
@@ -228,7 +229,7 @@ def _calls_above(initializer: ast.FunctionDef) -> Iterator[ast.Call]:
 
 
 def _hands_on(call: ast.Call, name: str) -> bool:
-    """Whether it is given `**kwargs`, perhaps as a part of another dictionary."""
+    """Whether the call is given `**name`, perhaps as a part of another dictionary."""
     return any(
         isinstance(node, ast.Name) and node.id == name
         for word in call.keywords
@@ -255,7 +256,7 @@ def _put_last(facts: SourceFacts, call: Location, argument: str) -> Edit | None:
 
 
 def location_of(facts: SourceFacts, node: ast.expr | ast.stmt | ast.arg) -> Location:
-    """Columns count characters, and the tree's bytes."""
+    """The place of a node. Its columns count characters; those of the tree count bytes."""
 
     def column(line: int, offset: int) -> int:
         text = facts.lines[line - 1]

@@ -72,7 +72,8 @@ def _cast_under_root(facts: SourceFacts, root: Call, event: Call | Operation, dt
 
 
 def _is_dimension(value: Value | None) -> bool:
-    """Whether it is a number of the layer's own, or the last length of a shape."""
+    """Whether it is a number that float16 holds, a setting that the layer is made with, or the last length of a
+    shape."""
     number = known(value)
     if isinstance(number, (int, float)):
         return 1 <= number <= FLOAT16_LIMIT

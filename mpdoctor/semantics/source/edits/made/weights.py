@@ -63,7 +63,7 @@ class _WrittenCall:
         return ast.get_source_segment(self._text, node) or ""
 
     def argument(self, *names: str) -> ast.expr | None:
-        """The first one, or the one that has one of these names."""
+        """The first argument of the call, or the one that has one of these names."""
         named = (keyword.value for keyword in self.call.keywords if keyword.arg in names)
         return self.call.args[0] if self.call.args else next(named, None)
 

@@ -115,7 +115,8 @@ def behind(value: Value, past_changes: bool = True) -> Iterator[Value]:
 
 
 def _behind(value: Value, depth: int, past_changes: bool, seen: set[tuple[int, int]]) -> Iterator[Value]:
-    """`seen`: identity and depth of what was asked already: forty lines of `x = [x, x]` hold the first 2^40 times."""
+    """Like `behind`. `seen`: identity and depth of what was asked already: forty lines of `x = [x, x]` hold the first
+    2^40 times."""
     if (id(value), depth) in seen:
         return
     seen.add((id(value), depth))

@@ -34,8 +34,8 @@ _INPUT_LAYER = -2  # not among the layers of a Sequential
 
 def models_that_train(facts: SourceFacts, load: Call) -> list[Call]:
     """The library's models that are certainly built on layers of this one, and train float16 layers of it:
-    `Model(base.input, Dense(1)(base.output))`, `Sequential([base, Dense(1)])`. None where the program trains in a loop
-    of its own."""
+    `Model(base.input, Dense(1)(base.output))`, `Sequential([base, Dense(1)])`. [] where the program trains in a loop of
+    its own."""
     on_it = [
         (call, model) for call, model in trainings(facts) if model is not load and _is_built_on(facts, model, load)
     ]
@@ -112,7 +112,7 @@ class _LoadedLayers:
         return self._behind(value.of) if value.name in OUTPUTS and self._held(value.of) is not None else None
 
     def _behind(self, layer: Value) -> frozenset[int]:
-        """The tensors that the output of a layer is computed from."""
+        """The layers of the loaded model from whose tensors the output of this layer is computed, itself among them."""
         held = self._held(layer)
         if held is None or layer is self._load or self._order is None:
             return frozenset() if held is None else self._all
