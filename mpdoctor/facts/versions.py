@@ -7,6 +7,8 @@ from typing import Literal
 from mpdoctor.facts.frozen import dataclass
 
 KerasPackage = Literal["keras", "tf_keras", "tf.keras"]
+LEGACY_KERAS = "TF_USE_LEGACY_KERAS"  # the environment variable by which `tf.keras` is tf_keras
+LEGACY_KERAS_ON = ("true", "True", "1")  # as TensorFlow reads it: "yes" and "TRUE" mean no
 
 
 @dataclass(frozen=True)

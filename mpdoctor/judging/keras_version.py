@@ -12,7 +12,7 @@ from pathlib import Path
 from mpdoctor.facts.examination import ExaminationFacts
 from mpdoctor.facts.frozen import dataclass
 from mpdoctor.facts.machine.environment import TENSORFLOWS
-from mpdoctor.facts.versions import Keras
+from mpdoctor.facts.versions import LEGACY_KERAS, Keras
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.project.asked_of_system import environment_variable
 from mpdoctor.project.python_environments import environment_of, release_beside, release_in
@@ -96,12 +96,14 @@ def _keras_of_environment(
 
 def _started_with_tf_keras(paths: Sequence[str], facts: Mapping[str, SourceFacts], usual: Keras) -> Keras | None:
     """tf_keras, where one of the files starts other programs with TF_USE_LEGACY_KERAS=1; else None."""
-    from mpdoctor.project.declared_versions.legacy_keras import VARIABLE, sets_it_for_a_command
+    from mpdoctor.project.declared_versions.legacy_keras import sets_it_for_a_command
 
     place = next((path for path in paths if path in facts and sets_it_for_a_command(facts[path].text)), None)
     if place is None:
         return None
-    return Keras("tf_keras", release_beside("tf_keras"), usual.tensorflow, f"{place} starts programs with {VARIABLE}=1")
+    return Keras(
+        "tf_keras", release_beside("tf_keras"), usual.tensorflow, f"{place} starts programs with {LEGACY_KERAS}=1"
+    )
 
 
 def _trained_in_cloud(paths: Sequence[str], facts: Mapping[str, SourceFacts]) -> dict[str, Keras]:

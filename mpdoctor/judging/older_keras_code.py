@@ -12,8 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from mpdoctor.facts.location import Location, location_in_cell
-from mpdoctor.facts.machine.environment import LEGACY_KERAS
-from mpdoctor.facts.versions import Keras
+from mpdoctor.facts.versions import LEGACY_KERAS, Keras
 from mpdoctor.finding import AlsoSeen, Crashed, Finding
 from mpdoctor.judging.keras_version import JudgedBy
 from mpdoctor.judging.precedence import merged_findings

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-from mpdoctor.facts.versions import Keras
+from mpdoctor.facts.versions import LEGACY_KERAS, Keras
 from mpdoctor.project.asked_of_system import is_there
 from mpdoctor.project.declared_versions import (
     may_hold_pins,
@@ -17,7 +17,7 @@ from mpdoctor.project.declared_versions import (
 from mpdoctor.project.declared_versions.assertions import pins_from_assertions
 from mpdoctor.project.declared_versions.estimators import trained_in_cloud
 from mpdoctor.project.declared_versions.images import pins_from_images
-from mpdoctor.project.declared_versions.legacy_keras import VARIABLE, file_that_sets_it, is_project
+from mpdoctor.project.declared_versions.legacy_keras import file_that_sets_it, is_project
 from mpdoctor.project.declared_versions.notebooks import pins_from_notebook
 from mpdoctor.project.declared_versions.pins import KERAS, TENSORFLOW, TF_KERAS, Pin
 from mpdoctor.project.declared_versions.prose import pins_from_prose, release_in_prose
@@ -181,7 +181,7 @@ def _keras_from_folder(folder: Path, is_nearest: bool, pins: list[Pin]) -> Keras
     if not place:
         return keras
     tensorflow = keras.tensorflow if keras is not None else ""
-    return Keras("tf_keras", installed_release("tf_keras", "2"), tensorflow, f"{place} sets {VARIABLE}=1")
+    return Keras("tf_keras", installed_release("tf_keras", "2"), tensorflow, f"{place} sets {LEGACY_KERAS}=1")
 
 
 def _keras_from_files(folder: Path, pins: list[Pin]) -> Keras | None:

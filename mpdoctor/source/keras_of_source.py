@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from mpdoctor.facts.versions import KerasPackage
+from mpdoctor.facts.versions import LEGACY_KERAS, LEGACY_KERAS_ON, KerasPackage
 from mpdoctor.knowledge.api_names import LIBRARIES
 from mpdoctor.program.events import Call, Operation, Use, Write
 from mpdoctor.program.values import Api, Collection, Either, Known, Value, known, walk
 
-LEGACY = "TF_USE_LEGACY_KERAS"
 _KERAS3_ONLY = (
     "keras.ops",
     "keras.config",
@@ -63,7 +62,7 @@ def _legacy_settings(calls: Iterable[Call], writes: Iterable[Write]) -> list[int
     orders = [
         write.order
         for write in writes
-        if known(write.index) == LEGACY and _is_environment(write.of) and _is_on(known(write.value))
+        if known(write.index) == LEGACY_KERAS and _is_environment(write.of) and known(write.value) in LEGACY_KERAS_ON
         if _is_certain(write)
     ]
     return orders + [call.order for call in calls if _switches_on(call) and _is_certain(call)]
@@ -73,11 +72,11 @@ def _switches_on(call: Call) -> bool:
     """Whether a call of `os` sets the variable to what TensorFlow takes for yes."""
     name = call.callee.name if isinstance(call.callee, Api) else ""
     if name in ("os.environ.setdefault", "os.putenv"):
-        return known(call.argument(0)) == LEGACY and _is_on(known(call.argument(1)))
+        return known(call.argument(0)) == LEGACY_KERAS and known(call.argument(1)) in LEGACY_KERAS_ON
     if name == "os.environ.update":
         given = call.argument(0)
-        is_given = isinstance(given, Collection) and _is_on(known(given.entry(LEGACY)))
-        return is_given or _is_on(known(call.keyword(LEGACY)))
+        is_given = isinstance(given, Collection) and known(given.entry(LEGACY_KERAS)) in LEGACY_KERAS_ON
+        return is_given or known(call.keyword(LEGACY_KERAS)) in LEGACY_KERAS_ON
     return False
 
 
@@ -91,7 +90,7 @@ def _asks_for_setting(test: Value) -> bool:
     parts = list(walk(test))
     names = [part.name for part in parts if isinstance(part, Api)]
     return (
-        any(known(part) == LEGACY for part in parts)
+        any(known(part) == LEGACY_KERAS for part in parts)
         and all(isinstance(part, (Known, Operation, Call, Api, Either)) for part in parts)
         and set(names) <= _ENVIRONMENT
     )
@@ -99,11 +98,6 @@ def _asks_for_setting(test: Value) -> bool:
 
 def _is_environment(value: object) -> bool:
     return isinstance(value, Api) and value.name == "os.environ"
-
-
-def _is_on(value: object) -> bool:
-    """Whether TensorFlow takes the value of a variable for yes: "1" or "true"."""
-    return isinstance(value, str) and value.strip().lower() in ("1", "true")
 
 
 def _is_within(name: str, prefix: str) -> bool:

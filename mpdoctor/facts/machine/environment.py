@@ -8,7 +8,7 @@ from typing import Iterator, Mapping
 from mpdoctor.facts.frozen import dataclass
 from mpdoctor.facts.half_dtypes import HALF
 from mpdoctor.facts.machine.devices import DeviceFacts
-from mpdoctor.facts.versions import Keras, KerasPackage
+from mpdoctor.facts.versions import LEGACY_KERAS, LEGACY_KERAS_ON, Keras, KerasPackage
 
 # Distributions that bring the package `tensorflow`, the usual one first.
 TENSORFLOWS = (
@@ -46,8 +46,6 @@ VARIABLES = (
 )
 CHOSEN = "Chosen interpreter"  # the label of one that nobody named, and why it was taken
 RUN_AS = "Run as"  # the label of the command by which Python runs the script, where it is not `python FILE`
-LEGACY_KERAS = "TF_USE_LEGACY_KERAS"
-_LEGACY_KERAS_ON = ("true", "True", "1")  # as TensorFlow reads it: "yes" and "TRUE" mean no
 _TAKES_INSTALLED_KERAS_SINCE = (2, 15)
 
 
@@ -104,7 +102,7 @@ def keras_of_tensorflow(tensorflow: str, packages: Mapping[str, str], variables:
         version = packages.get("keras", "") if release >= (2, 6) else ""
         return Keras("tf.keras", version or tensorflow, tensorflow, "TensorFlow up to 2.14 has Keras 2")
     asked = variables.get(LEGACY_KERAS, "")
-    if asked in _LEGACY_KERAS_ON:
+    if asked in LEGACY_KERAS_ON:
         version = packages.get("tf_keras", "")
         return Keras("tf_keras", version, tensorflow, f"{LEGACY_KERAS}={asked} is set") if version else None
     version = packages.get("keras", "")

@@ -7,10 +7,10 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from mpdoctor.facts.versions import LEGACY_KERAS, LEGACY_KERAS_ON
 from mpdoctor.project.declared_versions.images import IMAGES
 from mpdoctor.project.declared_versions.pins import files_named, text_of
 
-VARIABLE = "TF_USE_LEGACY_KERAS"
 SCRIPTS = (".sh", ".slurm", ".sbatch")
 STARTS = (
     *(f"*{suffix}" for suffix in SCRIPTS),
@@ -22,11 +22,10 @@ _PROJECTS = (
     *("*compose*.y*ml", "environment*.y*ml", "tox.ini", "README*", "LICENSE*"),
 )
 # `ENV NAME 1` of a Dockerfile, `NAME: "1"` of YAML, `export NAME=1`; what TensorFlow takes for a yes (environment.py)
-_SETTING = re.compile(rf"""(?<![\w$]){VARIABLE}["']?\s*(?:[=:]|\s)\s*["']?(?P<value>[\w$\{{]*)""")
-_YES = ("1", "true", "True")
+_SETTING = re.compile(rf"""(?<![\w$]){LEGACY_KERAS}["']?\s*(?:[=:]|\s)\s*["']?(?P<value>[\w$\{{]*)""")
 # Whole texts of a program: what stands before a command, or is given to one
 _IN_COMMAND = re.compile(
-    rf"""(?P<quote>["'])(?:\w+=\S*\s+){{0,20}}{VARIABLE}=(?:1|[Tt]rue)(?:\s+\w+=[^\s"']*){{0,20}}\s*"""
+    rf"""(?P<quote>["'])(?:\w+=\S*\s+){{0,20}}{LEGACY_KERAS}=(?:1|[Tt]rue)(?:\s+\w+=[^\s"']*){{0,20}}\s*"""
     r"""(?:\s(?:python|bash|sh|exec|mpirun|torchrun)[\w.]*\s[^"'\n]*)?(?P=quote)"""
 )
 
@@ -42,7 +41,7 @@ def file_that_sets_it(folder: Path) -> str:
     for place in ("", *FOLDERS):
         for path in files_named(folder / place, *IMAGES, *STARTS):
             values = set(_values(text_of(path), is_script=path.suffix in SCRIPTS))
-            if values - set(_YES):
+            if values - set(LEGACY_KERAS_ON):
                 return ""
             if values and not name:
                 name = path.name
@@ -52,12 +51,12 @@ def file_that_sets_it(folder: Path) -> str:
 def sets_it_for_a_command(text: str) -> bool:
     """Whether a Python program holds a command, or the beginning of one, with the setting:
     `"TF_USE_LEGACY_KERAS=1 python train.py"`. A message that speaks of it is none."""
-    return VARIABLE in text and _IN_COMMAND.search(text) is not None
+    return LEGACY_KERAS in text and _IN_COMMAND.search(text) is not None
 
 
 def _values(text: str, is_script: bool) -> Iterator[str]:
     """What the variable is set to. In a script what is indented may depend on a condition: "", nothing known."""
-    for line in text.splitlines() if VARIABLE in text else ():
+    for line in text.splitlines() if LEGACY_KERAS in text else ():
         setting = _SETTING.search(line.partition("#")[0])
         if setting is not None:
             yield "" if is_script and line[:1].isspace() else setting["value"]

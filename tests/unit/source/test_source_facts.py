@@ -227,6 +227,8 @@ DECLARED = [
     ("import os\nos.putenv('TF_USE_LEGACY_KERAS', '1')\nimport tensorflow", "tf_keras"),
     ("import os\nimport tensorflow\nos.environ['TF_USE_LEGACY_KERAS'] = '1'", None),
     ("import os\nos.environ['TF_USE_LEGACY_KERAS'] = '0'\nimport tensorflow", None),
+    ("import os\nos.environ['TF_USE_LEGACY_KERAS'] = 'True'\nimport tensorflow", "tf_keras"),
+    ("import os\nos.environ['TF_USE_LEGACY_KERAS'] = 'TRUE'\nimport tensorflow", None),  # measured: no yes to it
     ("import os\nif f(): os.environ['TF_USE_LEGACY_KERAS'] = '1'\nimport tensorflow", None),
     (
         "import os\nif 'TF_USE_LEGACY_KERAS' not in os.environ:\n    os.environ['TF_USE_LEGACY_KERAS'] = '1'\n"
