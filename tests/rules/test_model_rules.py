@@ -314,6 +314,7 @@ def test_a_constructor_must_take_what_the_configuration_gives(takes_base: bool) 
         ("MP507", trained(BODY, SOFTMAX, loss_takes_probabilities=True, **LOOP)),
         ("MP601", fed(65504.0, FIRST, HEAD)),
         ("MP601", fed(None, FIRST, HEAD)),
+        ("MP601", fed(7e4, layer("sizes", class_name="InputLayer", floating=False, variables=()), FIRST, HEAD)),
         ("MP601", fed(7e4, layer("r", "float32", input_dtypes=("float32",), **RESCALING), BODY, HEAD)),
         ("MP601", fed(7e4, embedding(10**6, "float32"), BODY, HEAD)),
         ("MP601", fed(7e4, own("first", autocast=False, input_dtypes=("float32",)), HEAD)),

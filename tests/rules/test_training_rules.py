@@ -174,6 +174,11 @@ def every_third_step_skipped() -> tuple[StepFacts, ...]:
     return tuple(StepFacts(65536.0 if n % 3 == 2 else 32768.0, n % 3 != 2) for n in range(50))
 
 
+def every_second_skip_at_a_doubled_scale() -> tuple[StepFacts, ...]:
+    """Of the skipped steps one after the other is at a scale that has just been doubled, and at the scale before."""
+    return tuple(StepFacts(65536.0 if n % 5 == 2 else 32768.0, n % 5 not in (2, 4)) for n in range(50))
+
+
 def with_optimizer(epsilon: float | None, dtype: str = "float16", **more: Any) -> dict[str, Any]:
     own = layer("dense", variables=((dtype, 100, True),))
     chain = (OptimizerFacts("Adam", "keras", epsilon=epsilon, made_at=Location("train.py", 3)),)
@@ -987,6 +992,12 @@ TABLE: list[tuple[str, str, dict[str, Any], tuple[str, ...] | str]] = [
         {**on_the_way_back(), "growth_interval": 2},
         ("came first in the gradient of `dense/bias`",),
     ),
+    (
+        "MP905",
+        "a-short-growth-interval-for-half-of-them",
+        {"steps": every_second_skip_at_a_doubled_scale(), "growth_interval": 2},
+        ("20 of 50 steps were skipped after the loss scale had settled.", "Look for values far beyond the others"),
+    ),
     ("MP905", "diverging", diverging(on_the_way_back()), (STORY, "Lower the learning rate: 0.35 is too high")),
     (
         "MP905",
@@ -1135,6 +1146,8 @@ TABLE: list[tuple[str, str, dict[str, Any], tuple[str, ...] | str]] = [
         from_scale(2.0**15, 11),
         ("first 11 steps", "initial_scale=16)"),
     ),
+    ("MP910", "down-to-1", from_scale(2.0**15, 15), ("until it had fallen to 1.", "initial_scale=1)")),
+    ("MP910", "below-1", from_scale(2.0**15, 16), SILENT),  # MP905
     (
         "MP910",
         "all-of-a-short-script",
