@@ -100,8 +100,6 @@ def _trains_a_model_of_its_own(facts: SourceFacts, function: FunctionFacts) -> b
     """Whether the program trains a model that this function builds, from layers under the global policy. A model from a
     file has the policies that the file says."""
     return any(
-        id(function) in functions_of_call(facts, model)
-        and "load" not in model.method
-        and not global_policies_inside(facts, model) <= {"float32"}
+        id(function) in functions_of_call(facts, model) and not global_policies_inside(facts, model) <= {"float32"}
         for _, model in trainings(facts)
     )
