@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-
-def _names(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
+from mpdoctor.knowledge import words
 
 # They hold no weights, so a 16-bit dtype costs them no updates.
-WEIGHTLESS = _names(
+WEIGHTLESS = words(
     """
     Input InputLayer Activation Softmax ReLU LeakyReLU ELU ThresholdedReLU Dropout SpatialDropout1D SpatialDropout2D
     SpatialDropout3D GaussianDropout GaussianNoise AlphaDropout ActivityRegularization Flatten Reshape Permute
@@ -24,10 +21,10 @@ WEIGHTLESS = _names(
 )
 
 # What `super().get_config()` gives a layer of one's own, in every Keras, as long as it is given no shape of a batch.
-OF_BASE_CONFIG = _names("name trainable dtype")
+OF_BASE_CONFIG = words("name trainable dtype")
 
 # Layers that hand on the numbers that they are given, in their compute dtype. UpSampling2D does, unless bilinear.
-HANDING_ON = _names(
+HANDING_ON = words(
     """
     Flatten Reshape Permute RepeatVector Dropout SpatialDropout1D SpatialDropout2D SpatialDropout3D Cropping1D
     Cropping2D Cropping3D ZeroPadding1D ZeroPadding2D ZeroPadding3D UpSampling1D UpSampling3D MaxPooling1D MaxPooling2D
@@ -36,7 +33,7 @@ HANDING_ON = _names(
     """
 )
 # Layers whose output has the layer's compute dtype for certain, in every Keras.
-OUTPUT_IN_COMPUTE_DTYPE = HANDING_ON | _names(
+OUTPUT_IN_COMPUTE_DTYPE = HANDING_ON | words(
     """
     Dense EinsumDense Conv1D Conv2D Conv3D Convolution1D Convolution2D Convolution3D Conv1DTranspose Conv2DTranspose
     Conv3DTranspose Convolution2DTranspose DepthwiseConv1D DepthwiseConv2D SeparableConv1D SeparableConv2D
@@ -51,14 +48,14 @@ OUTPUT_IN_COMPUTE_DTYPE = HANDING_ON | _names(
 )
 
 # Normalization is often kept in float32 on purpose, and costs little there.
-NORMALIZATION = _names(
+NORMALIZATION = words(
     """
     BatchNormalization SyncBatchNormalization LayerNormalization GroupNormalization UnitNormalization
     RMSNormalization SpectralNormalization Normalization
     """
 )
 # Preprocessing belongs into float32.
-PREPROCESSING = _names(
+PREPROCESSING = words(
     """
     Normalization Rescaling Resizing CenterCrop RandomCrop RandomFlip RandomTranslation RandomRotation RandomZoom
     RandomContrast RandomBrightness RandomHeight RandomWidth Discretization CategoryEncoding Hashing HashedCrossing
@@ -66,8 +63,8 @@ PREPROCESSING = _names(
     """
 )
 # They read strings.
-TEXT = _names("StringLookup TextVectorization Hashing HashedCrossing KerasLayer")
+TEXT = words("StringLookup TextVectorization Hashing HashedCrossing KerasLayer")
 # They handle no floating-point numbers, or are no layers that compute.
-NOT_FLOATING = TEXT | _names("Input InputLayer IntegerLookup Discretization CategoryEncoding")
+NOT_FLOATING = TEXT | words("Input InputLayer IntegerLookup Discretization CategoryEncoding")
 # Attributes of a layer that list its weights.
 WEIGHT_LISTS = ("trainable_weights", "trainable_variables", "weights", "variables", "non_trainable_weights")

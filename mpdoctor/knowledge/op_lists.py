@@ -6,17 +6,14 @@ wheel, classes AutoMixedPrecisionListsFp16 and AutoMixedPrecisionListsMkl (names
 
 from __future__ import annotations
 
-
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
+from mpdoctor.knowledge import words
 
 # They put out a weight, or rows of it.
-READING_WEIGHTS = _words("ReadVariableOp ResourceGather ResourceGatherNd")
+READING_WEIGHTS = words("ReadVariableOp ResourceGather ResourceGatherNd")
 
 # Numerically safe, and where 16 bits gain the most.
 ALLOW: dict[str, frozenset[str]] = {
-    "float16": _words(
+    "float16": words(
         """
         BatchMatMul BatchMatMulV2 BlockLSTM BlockLSTMGrad BlockLSTMGradV2 BlockLSTMV2 Conv2D Conv2DBackpropFilter
         Conv2DBackpropInput Conv3D Conv3DBackpropFilter Conv3DBackpropFilterV2 Conv3DBackpropInput
@@ -26,7 +23,7 @@ ALLOW: dict[str, frozenset[str]] = {
         LSTMBlockCell LSTMBlockCellGrad MatMul Mha MhaV2 Pmlp Tmlp TmlpV2 TmlpV3 VoxelMax
         """
     ),
-    "bfloat16": _words(
+    "bfloat16": words(
         """
         BatchMatMul BatchMatMulV2 Conv2D Conv2DBackpropFilter Conv2DBackpropInput Conv3D Conv3DBackpropFilterV2
         Conv3DBackpropInputV2 DepthwiseConv2dNative DepthwiseConv2dNativeBackpropFilter
@@ -36,12 +33,12 @@ ALLOW: dict[str, frozenset[str]] = {
 }
 # Numerically dangerous: kept in float32.
 DENY: dict[str, frozenset[str]] = {
-    "float16": _words(
+    "float16": words(
         """
         Exp Expm1 L2Loss Mean Pow SaveV2 SoftmaxCrossEntropyWithLogits SparseSoftmaxCrossEntropyWithLogits Sum
         """
     ),
-    "bfloat16": _words(
+    "bfloat16": words(
         """
         Exp Expm1 L2Loss Pow SaveV2 SoftmaxCrossEntropyWithLogits SparseSoftmaxCrossEntropyWithLogits
         """

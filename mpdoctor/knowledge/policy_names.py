@@ -11,21 +11,17 @@ from functools import lru_cache
 
 from mpdoctor.facts.half_dtypes import MIXED
 from mpdoctor.facts.versions import Keras
-
-
-def _names(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
+from mpdoctor.knowledge import words
 
 # A dtype's name is a policy too: everything in that dtype.
-DTYPES = _names(
+DTYPES = words(
     "float16 bfloat16 float32 float64 "
     "int8 int16 int32 int64 uint8 uint16 uint32 uint64 bool string complex64 complex128"
 )
-KERAS2_DTYPES = _names("half float double qint8 quint8 qint16 quint16 qint32 resource variant _infer")
+KERAS2_DTYPES = words("half float double qint8 quint8 qint16 quint16 qint32 resource variant _infer")
 # Some releases of either take these and others do not: tf_keras 2.21 and TensorFlow 2.15 all four, TensorFlow 2.10 and
 # Keras 3.15 none as a global policy. Nothing is said of them.
-SMALL_DTYPES = _names("float8_e4m3fn float8_e5m2 int4 uint4")
+SMALL_DTYPES = words("float8_e4m3fn float8_e5m2 int4 uint4")
 QUANTIZED = ("int8_from_", "int4_from_", "float8_from_", "gptq", "awq")  # Keras 3 alone
 
 _MEANT = {

@@ -9,16 +9,14 @@ Keras that is installed.
 
 from __future__ import annotations
 
+from mpdoctor.knowledge import words
+
 KERAS3, NEW, CLASSIC = "Keras 3", "Keras 2, new", "Keras 2, classic"
-
-
-def _names(text: str) -> frozenset[str]:
-    return frozenset(text.split())
 
 
 # Reading these raises AttributeError: names that some optimizer or wrapper of some Keras has, and this wrapper has not.
 MISSING: dict[str, frozenset[str]] = {
-    KERAS3: _names(
+    KERAS3: words(
         """
         _decayed_lr _get_hyper _hyper _hypers_created _set_hyper _weights adam_beta_1 adam_beta_2
         adam_lr_ratio adam_velocities adam_weight_decay adaptive_epsilon add_slot add_weight aggregate_gradients
@@ -32,7 +30,7 @@ MISSING: dict[str, frozenset[str]] = {
         zeropower_via_newtonschulz5
         """
     ),
-    NEW: _names(
+    NEW: words(
         """
         _decayed_lr _get_hyper _hyper _hypers_created _set_hyper _variables _weights adam_beta_1
         adam_beta_2 adam_lr_ratio adam_velocities adam_weight_decay adaptive_epsilon add_optimizer_variables
@@ -48,7 +46,7 @@ MISSING: dict[str, frozenset[str]] = {
         zeropower_via_newtonschulz5
         """
     ),
-    CLASSIC: _names(
+    CLASSIC: words(
         """
         _hyper _hypers_created _weights adam_beta_1 adam_beta_2 adam_lr_ratio adam_weight_decay
         adaptive_epsilon add_optimizer_variables add_variable add_variable_from_reference
@@ -70,12 +68,12 @@ MISSING: dict[str, frozenset[str]] = {
 BROKEN: dict[str, frozenset[str]] = {
     KERAS3: frozenset(),
     NEW: frozenset(),
-    CLASSIC: _names("_decayed_lr _get_hyper _set_hyper _serialize_hyperparameter"),
+    CLASSIC: words("_decayed_lr _get_hyper _set_hyper _serialize_hyperparameter"),
 }
 
 # The wrapper answers these with its own None, False or default, whatever the optimizer inside holds.
 OWN: dict[str, frozenset[str]] = {
-    KERAS3: _names("""
+    KERAS3: words("""
         clipnorm clipvalue ema_momentum ema_overwrite_frequency global_clipnorm
         gradient_accumulation_steps loss_scale_factor use_ema weight_decay
         """),
@@ -85,7 +83,7 @@ OWN: dict[str, frozenset[str]] = {
 
 # Hyper-parameters whose assignment succeeds, on the wrapper, and never reaches the optimizer inside.
 LOST: dict[str, frozenset[str]] = {
-    KERAS3: _names(
+    KERAS3: words(
         """
         adam_beta_1 adam_beta_2 adam_lr_ratio adam_weight_decay adaptive_epsilon amsgrad beta beta_1
         beta_2 beta_2_decay centered clip_threshold clipnorm clipvalue decay ema_momentum
@@ -96,7 +94,7 @@ LOST: dict[str, frozenset[str]] = {
         rms_rate use_ema warmup_steps weight_decay
         """
     ),
-    NEW: _names(
+    NEW: words(
         """
         adam_beta_1 adam_beta_2 adam_lr_ratio adam_weight_decay adaptive_epsilon amsgrad beta beta_1
         beta_2 beta_2_decay centered clip_threshold clipnorm clipvalue decay ema_overwrite_frequency
@@ -106,7 +104,7 @@ LOST: dict[str, frozenset[str]] = {
         muon_b muon_c nesterov ns_steps relative_step rho rms_rate warmup_steps weight_decay
         """
     ),
-    CLASSIC: _names(
+    CLASSIC: words(
         """
         amsgrad centered epsilon nesterov
         """
@@ -128,14 +126,14 @@ DEFAULTS: dict[str, dict[str, float | bool]] = {
 }
 
 # What the class `Optimizer` itself takes, and its get_config gives back in one Keras or another.
-OF_EVERY_OPTIMIZER = _names(
+OF_EVERY_OPTIMIZER = words(
     """
     learning_rate weight_decay clipnorm clipvalue global_clipnorm use_ema ema_momentum ema_overwrite_frequency
     jit_compile loss_scale_factor gradient_accumulation_steps
     """
 )
 # What the constructors of Keras' own optimizers take, and their get_config gives back.
-HYPER_PARAMETERS = _names(
+HYPER_PARAMETERS = words(
     """
     learning_rate beta_1 beta_2 epsilon amsgrad rho momentum nesterov centered weight_decay clipnorm clipvalue
     global_clipnorm use_ema ema_momentum ema_overwrite_frequency jit_compile loss_scale_factor

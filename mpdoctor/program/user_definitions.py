@@ -27,6 +27,11 @@ class Parameter(Value):
     function: FunctionFacts | None = field(default=None, repr=False)
     default: Value | None = field(default=None, repr=False)
 
+    @property
+    def is_of_call(self) -> bool:
+        """Whether it is a parameter of a function named `call`, as that of a layer is."""
+        return self.function is not None and self.function.name == "call"
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Defined(Value):

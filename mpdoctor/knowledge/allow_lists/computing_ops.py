@@ -19,12 +19,9 @@ Left out on purpose:
 
 from __future__ import annotations
 
+from mpdoctor.knowledge import words
 
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-COMPUTING = _words(
+COMPUTING = words(
     """
     Abs AccumulateNV2 Acos Acosh Add AddN AddV2 AdjustContrast AdjustContrastv2 AdjustHue AdjustSaturation All
     AllCandidateSampler Angle AnonymousHashTable AnonymousMutableDenseHashTable AnonymousMutableHashTable

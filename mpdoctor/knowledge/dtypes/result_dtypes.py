@@ -7,10 +7,7 @@ TensorFlow is installed.
 
 from __future__ import annotations
 
-
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
+from mpdoctor.knowledge import words
 
 # Function: (position of `dtype`, default). Defaults in angle brackets depend on the values given: see BY_VALUE.
 DEFAULTS: dict[str, tuple[int | None, str]] = {
@@ -62,7 +59,7 @@ DEFAULTS: dict[str, tuple[int | None, str]] = {
 }
 # Of these the numbers made in float16 and bfloat16 are those of a cast of float32's, or are drawn alike (measured in
 # TensorFlow 2.4, 2.10, 2.15 and 2.21, and in Keras 3.15).
-MADE_IN_16_BITS = _words(
+MADE_IN_16_BITS = words(
     """
     constant zeros ones eye one_hot sequence_mask full normal truncated_normal uniform stateless_normal
     stateless_uniform stateless_truncated_normal
@@ -91,7 +88,7 @@ REARRANGING = frozenset(("einops.rearrange", "einops.repeat", "einops.reduce", "
 KEEPS_DTYPE = ("nearest", "NEAREST_NEIGHBOR")
 
 COMPARISONS = frozenset(("<", "<=", ">", ">=", "==", "!=", "not", "in", "not in", "is", "is not"))
-BOOLEAN = _words(
+BOOLEAN = words(
     """
     equal not_equal greater greater_equal less less_equal logical_and logical_or logical_not is_nan is_inf
     is_finite isnan isinf isfinite isclose reduce_all reduce_any all any
@@ -115,7 +112,7 @@ FOURIER: dict[str, dict[str, str]] = {
 DECLARING = ("tensorflow.py_function", "tensorflow.numpy_function", "tensorflow.compat.v1.py_func")
 
 # The result has the dtype of the first argument.
-KEEPING = _words(
+KEEPING = words(
     """
     abs exp expm1 log log1p sqrt rsqrt square sin cos tan tanh sigmoid erf negative sign floor ceil round
     cumsum cumprod softmax log_softmax relu relu6 elu selu gelu silu swish softplus softsign
@@ -216,13 +213,13 @@ JOINING: dict[str, slice] = {
     "dstack": slice(0, 1),
 }
 
-INTEGER_LAYERS = _words(
+INTEGER_LAYERS = words(
     """
     StringLookup IntegerLookup TextVectorization Hashing HashedCrossing Discretization
     """
 )
 # Layers whose output dtype is decided elsewhere: inside a function, or by a layer that they hold.
-UNCERTAIN_LAYERS = _words(
+UNCERTAIN_LAYERS = words(
     """
     Lambda InputLayer Layer TFSMLayer TorchModuleWrapper JaxLayer FlaxLayer Wrapper RNN CategoryEncoding
     Bidirectional TimeDistributed UpSampling2D Resizing

@@ -53,7 +53,7 @@ def given_in_calls(facts: SourceFacts, value: Value) -> Iterator[Value]:
         for held in given_in_calls(facts, value.of):
             element = held.entry(known(value.index)) if isinstance(held, Collection) else None
             yield from options(element)
-    elif isinstance(value, Parameter) and value.function is not None and value.function.name == "call":
+    elif isinstance(value, Parameter) and value.is_of_call:
         for call, own in _calls_of_own_layers(facts):
             yield from options(given(call, own, value))
 
@@ -70,7 +70,7 @@ def is_tensor(facts: SourceFacts, parameter: Parameter) -> bool:
     """Whether a parameter of `call()` is a tensor: the first is; another may as well be a number (`dim`, `theta`),
     unless it is asked for its shape, or a layer or a function of tensors is given it, or the program calls such a layer
     with a tensor there."""
-    if not is_of_call(parameter) or parameter.index < 2 or id(parameter) in _used_as_tensors(facts):
+    if not parameter.is_of_call or parameter.index < 2 or id(parameter) in _used_as_tensors(facts):
         return True
     return any(_is_float_tensor(facts, handed) for handed in given_in_calls(facts, parameter))
 
@@ -80,10 +80,6 @@ def _is_float_tensor(facts: SourceFacts, value: Value) -> bool:
     if not isinstance(value, Call) or is_array(value) or is_number(value):
         return False
     return facts.dtype_at(value, value.context) in (AUTOCAST, "float32", "float16", "bfloat16", "float64")
-
-
-def is_of_call(parameter: Parameter) -> bool:
-    return parameter.function is not None and parameter.function.name == "call"
 
 
 @lru_cache(maxsize=1)

@@ -26,7 +26,7 @@ from mpdoctor.semantics.source.layers.call_dtypes import (
     runs_in_some_call,
 )
 from mpdoctor.semantics.source.layers.casts import is_cast
-from mpdoctor.semantics.source.layers.later_inputs import is_of_call, is_tensor
+from mpdoctor.semantics.source.layers.later_inputs import is_tensor
 from mpdoctor.semantics.source.layers.layer_variables import is_weight
 from mpdoctor.semantics.source.layers.output_layers import SIXTEEN_BITS
 from mpdoctor.semantics.source.layers.weight_values import weight_holder
@@ -158,7 +158,7 @@ def half_dtypes(facts: SourceFacts, value: Value, context: Context) -> tuple[str
         return ()
     parameters = list(_parameters_behind(value))
     is_inside = (
-        any(is_of_call(parameter) for parameter in parameters)
+        any(parameter.is_of_call for parameter in parameters)
         or runs_in_some_call(facts, context)
         or not any(is_weight(inner) for inner in walk(value))
     )

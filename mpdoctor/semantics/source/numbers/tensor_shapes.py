@@ -211,17 +211,13 @@ def _shapes_named(facts: SourceFacts, named: Value) -> Iterator[Shape]:
 
 def _shapes_within(facts: SourceFacts, tensor: Value | None, depth: int = 0) -> Iterator[Shape]:
     """The shapes of a tensor in a layer's `call(x)`, one for each first input that the layer is called with."""
-    inputs = [part for part in walk(tensor) if isinstance(part, Parameter) and part.index == 1 and _is_of_call(part)]
-    first = inputs[0] if inputs else tensor if isinstance(tensor, Parameter) and _is_of_call(tensor) else None
+    inputs = [part for part in walk(tensor) if isinstance(part, Parameter) and part.index == 1 and part.is_of_call]
+    first = inputs[0] if inputs else tensor if isinstance(tensor, Parameter) and tensor.is_of_call else None
     outer = [None] if first is None else _shapes_of_parameter(facts, first, depth)
     for given in outer:
         shape = shape_of(facts, tensor, shape_by_id={id(first): given} if first is not None else {})
         if shape is not None:
             yield shape
-
-
-def _is_of_call(parameter: Parameter) -> bool:
-    return parameter.function is not None and parameter.function.name == "call"
 
 
 def _shapes_of_parameter(facts: SourceFacts, parameter: Parameter, depth: int) -> Iterator[Shape]:
