@@ -83,9 +83,8 @@ def training_facts(
     failure: FailureFacts | None,
 ) -> TrainingFacts:
     """The facts of one optimizer's training. `ended`: "steps" or "budget"; `failure`: what ended it early."""
-    machine, factor = observed.machine, observed.fixed_scale
     steps, wanted = training.optimizers.steps_to_tell(observed)
-    return TrainingFacts(
+    facts = TrainingFacts(
         model=model,
         data=training.data_kind,
         device=device(),
@@ -94,11 +93,6 @@ def training_facts(
         ended=ended,
         made_up_loss=training.made_up_loss,
         policy=model.global_policy,
-        dynamic=True if machine else (False if factor is not None else None),
-        initial_scale=machine.initial_scale if machine else factor,
-        growth_interval=machine.growth_interval if machine else None,
-        floor=machine.floor if machine else None,
-        uses_loss_scale_factor=training.keras.scales_by_factor and factor is not None and len(observed.chain) == 1,
         weights_changed=observed.weights_changed(),
         weights_finite=observed.weights_finite(),
         jit_compile=model.jit_compile,
@@ -116,6 +110,18 @@ def training_facts(
         standstill=observed.standstill,
         growth=_growth(training, observed),
     )
+    return _with_loss_scale(facts, training, observed)
+
+
+def _with_loss_scale(facts: TrainingFacts, training: TrainingUnderWay, observed: ObservedOptimizer) -> TrainingFacts:
+    """The facts with the loss scale that the optimizer had: a dynamic one, a fixed one, or none."""
+    machine, factor = observed.machine, observed.fixed_scale
+    by_factor = training.keras.scales_by_factor and factor is not None and len(observed.chain) == 1
+    facts = replace(facts, uses_loss_scale_factor=by_factor)
+    if machine is None:
+        return replace(facts, dynamic=None if factor is None else False, initial_scale=factor)
+    interval, floor = machine.growth_interval, machine.floor
+    return replace(facts, dynamic=True, initial_scale=machine.initial_scale, growth_interval=interval, floor=floor)
 
 
 def _growth(training: TrainingUnderWay, observed: ObservedOptimizer) -> GrowthFacts | None:
