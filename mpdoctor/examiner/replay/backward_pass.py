@@ -9,7 +9,7 @@ import tensorflow as tf
 from mpdoctor.facts.location import Location
 
 if TYPE_CHECKING:
-    from mpdoctor.examiner.replay.step_observer import ObservedCall
+    from mpdoctor.examiner.replay.observed_calls import ObservedCall
 
 
 class Use(NamedTuple):

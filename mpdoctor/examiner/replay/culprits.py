@@ -11,8 +11,9 @@ import tensorflow as tf
 from mpdoctor.examiner.capture.layer_hooks import LayerHooks
 from mpdoctor.examiner.process.user_code import class_location
 from mpdoctor.examiner.replay.magnitudes import state_of
+from mpdoctor.examiner.replay.observed_calls import ObservedCall
 from mpdoctor.examiner.replay.op_trace import Operation
-from mpdoctor.examiner.replay.step_observer import ObservedCall, StepObserver
+from mpdoctor.examiner.replay.step_observer import StepObserver
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.training import CulpritFacts, GradientCulpritFacts, OperationFacts, TensorFacts
 

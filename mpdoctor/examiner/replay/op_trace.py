@@ -29,7 +29,7 @@ from mpdoctor.facts.training import OperationFacts
 from mpdoctor.knowledge.op_lists import READING_WEIGHTS
 
 if TYPE_CHECKING:
-    from mpdoctor.examiner.replay.step_observer import ObservedCall
+    from mpdoctor.examiner.replay.observed_calls import ObservedCall
 
 
 # Reading one of these depends on the weights, whatever else goes in.

@@ -12,16 +12,14 @@ from typing import TYPE_CHECKING, Callable, NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from mpdoctor.examiner.capture.layer_calls import dtype_name
 from mpdoctor.examiner.capture.layer_hooks import LayerHooks
-from mpdoctor.examiner.capture.open_call import OpenCall, OpenCalls
+from mpdoctor.examiner.capture.open_call import OpenCalls
 from mpdoctor.examiner.keras.step_record import values_of_gradient
 from mpdoctor.examiner.process.patching import replace_for_now
-from mpdoctor.examiner.process.user_code import class_location, own_location
-from mpdoctor.examiner.replay.magnitudes import array_from_tensor, is_eager, is_floating, state_of
+from mpdoctor.examiner.replay.magnitudes import is_eager, is_floating, state_of
 from mpdoctor.examiner.replay.marked_tensors import mapped, with_gradient_seen
+from mpdoctor.examiner.replay.observed_calls import ObservedCall, tensor_from_values
 from mpdoctor.examiner.replay.op_trace import OperationTrace
-from mpdoctor.facts.half_dtypes import FLOAT16_LIMIT, SMALLEST_NORMAL
 from mpdoctor.facts.training import TensorFacts
 
 if TYPE_CHECKING:
@@ -29,19 +27,6 @@ if TYPE_CHECKING:
 
 
 COMPOSITE = (tf.RaggedTensor, tf.SparseTensor)
-
-
-class ObservedCall(OpenCall):
-    """One call of one layer in an observed step. `number` counts the calls of this layer in the step, from 1 on;
-    `called_at` is the user's line that was running then."""
-
-    parent: ObservedCall | None
-
-    def __init__(self, layer: KerasLayer, parent: ObservedCall | None, number: int) -> None:
-        super().__init__(layer, parent)
-        self.number = number
-        self.called_at = own_location()
-        self.output: TensorFacts | None = None  # the first that was not finite, else the last
 
 
 class BackFrame(NamedTuple):
@@ -237,31 +222,6 @@ class StepObserver:
         own = [target for target, sources in self._targets if sources & variables]
         losses = own or [target for target, _ in self._targets]
         return [t for t in losses if self.trace.is_bad(t)] or [gradient for gradient, _ in self.bad_gradients]
-
-
-def tensor_from_values(watch: LayerHooks, call: ObservedCall, tensor: tf.Tensor) -> TensorFacts:
-    """The magnitudes of a layer's output, or of its gradient."""
-    layer = call.layer
-    values = np.abs(array_from_tensor(tensor).astype(np.float32))
-    finite = values[np.isfinite(values)]
-    nonzero = finite[finite > 0]
-    return TensorFacts(
-        layer=call.path,
-        layer_class=type(layer).__name__,
-        dtype=dtype_name(tensor),
-        shape=tuple(int(size) for size in tensor.shape),
-        largest=float(finite.max()) if finite.size else 0.0,
-        smallest=float(nonzero.min()) if nonzero.size else 0.0,
-        near_limit=_share(finite > 0.9 * FLOAT16_LIMIT),
-        subnormal=_share(nonzero < SMALLEST_NORMAL),
-        nonfinite=1.0 - finite.size / max(values.size, 1),
-        location=watch.origins.made_at(layer) or class_location(type(layer)),
-        call=call.number,
-    )
-
-
-def _share(flags: tf.Tensor) -> float:
-    return float(flags.mean()) if flags.size else 0.0
 
 
 def _tensor(value: object) -> tf.Tensor:

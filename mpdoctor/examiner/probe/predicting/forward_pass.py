@@ -10,7 +10,8 @@ import tensorflow as tf
 
 from mpdoctor.examiner.capture.layer_hooks import LayerHooks
 from mpdoctor.examiner.replay.culprits import Culprits, culprits_from_step
-from mpdoctor.examiner.replay.step_observer import ObservedCall, StepObserver
+from mpdoctor.examiner.replay.observed_calls import ObservedCall
+from mpdoctor.examiner.replay.step_observer import StepObserver
 from mpdoctor.examiner.replay.variable_snapshot import variables_put_back
 
 if TYPE_CHECKING:
