@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Callable, NamedTuple
+from typing import Callable, NamedTuple
 
 import tensorflow as tf
 
 # tf.Variable would ask the distribution strategy in force, and become one variable a replica
 from tensorflow.python.ops.resource_variable_ops import ResourceVariable
 
+from mpdoctor.examiner.keras.loss_tap import LossTap
 from mpdoctor.examiner.keras.replicas import replica_number, replicas_in_step
-
-if TYPE_CHECKING:
-    from mpdoctor.examiner.capture.loss_hooks import LossTap
 
 CAPACITY = 1024
 COLUMNS = 4  # number of the row, from 1 on; scale; loss; place of the first gradient that is not finite, or of these:
