@@ -48,7 +48,7 @@ def imported(arguments: list[str], directory: Path) -> list[str]:
     [
         (["--version"], 8),
         (["explain", "MP201"], 142),
-        (["rules"], 378),
+        (["rules"], 379),
         (["check", "--static", "--output-format=concise", "mixed.py"], 477),
         (["check", "--static", "--output-format=concise", "."], 496),
         (["check", "--static", "--output-format=concise", "plain"], 202),
