@@ -130,7 +130,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
     """,
     "static_methods": """
         mp110/flagged_handler_of_its_own mp201/flagged_chained_stages mp204/flagged_in_inner_functions
-        mp208/flagged_made_by_a_function
+        mp208/flagged_made_by_a_function mp301/clean_asserted
     """,
     "subclassed": """
         mp107/flagged_own_layer_by_itself mp201/flagged_made_by_a_metaclass mp212/flagged_state_given_back
