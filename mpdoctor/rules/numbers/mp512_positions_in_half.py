@@ -47,44 +47,130 @@ keras-team/keras-cv#2102, divamgupta/stable-diffusion-tensorflow#43.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 
 from mpdoctor.facts.half_dtypes import EXACT
 from mpdoctor.facts.training import TrainingFacts
 from mpdoctor.finding import Finding, Severity
-from mpdoctor.program.events import Call
+from mpdoctor.program.dtypes.array_dtypes import dtype_of_array
+from mpdoctor.program.dtypes.python_numbers import is_number
+from mpdoctor.program.dtypes.tensor_dtypes import dtype_named
+from mpdoctor.program.events import Call, Operation
+from mpdoctor.program.instances import is_call_of
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Value
+from mpdoctor.program.user_definitions import Parameter
+from mpdoctor.program.values import Item, Value, options
 from mpdoctor.semantics.live.hidden_overflows import finding_of_lost_wave
-from mpdoctor.semantics.source.function_names import functions_called
+from mpdoctor.semantics.source.function_names import function_named, functions_called
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
+from mpdoctor.semantics.source.layers.later_inputs import given_in_calls
+from mpdoctor.semantics.source.layers.layer_policies import half_dtype_of_layer
+from mpdoctor.semantics.source.numbers.class_ids import gives_floats
 from mpdoctor.semantics.source.numbers.constants import CASTS
 from mpdoctor.semantics.source.numbers.precision import precision_of
+from mpdoctor.semantics.source.programs.data.fed_elements import given_by_training, keys_of_part
 from mpdoctor.semantics.source.programs.data.last_integers import RANGES, LastIntegers
 
 SEVERITY = Severity.WARNING
 CONFIRMED_LIVE = True
 EXPLAINS = {"MP908": "model"}
 CONVERTING = ("tensorflow.constant", "tensorflow.convert_to_tensor", "keras.ops.convert_to_tensor", "keras.ops.array")
+WAVES = ("sin", "cos")
+MOST_WAVES = 200
+MOST_PARTS = 50
+MOST_LAYERS = 4
+HANDING_ON = ("einsum", "outer", "matmul", "multiply", "expand_dims", "reshape", "squeeze", "identity")
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
     if not facts.shows_mixed_precision:
         return
+    yield from _autocast(facts)
     precision = precision_of(facts)
-    integers = LastIntegers(facts)
+    integers, of_data = LastIntegers(facts), LastIntegers(facts, of_data=True)
     for call, counted in _counted(facts):
         last = integers.last(counted)
+        if not last and counted is not call and id(call) in _behind_waves(facts) and _is_always_cast(facts, counted):
+            last = of_data.last(counted)
         dtype = precision.half(call, call.context) if last else None
         if counted is call and dtype == "float16":
             continue  # it has no kernel for that: MP211
         if dtype is not None and last > EXACT[dtype] and not asks_for_dtype(call.context):
-            yield Finding(
-                f"{dtype} holds every integer only up to {EXACT[dtype]}, and these go up to {last:g}: neighbouring "
-                "numbers become equal.",
-                "Compute with them in float32, `tf.cast(…, tf.float32)`, and cast the result (a sine, a fraction) to "
-                "16 bits.",
-                call.location,
-            )
+            is_cast_before = precision.half(counted, call.context) is not None
+            is_given_floats = is_cast_before and counted is not None and any(_floats_given(facts, counted))
+            yield _finding_of_autocast(call, dtype, last) if is_given_floats else _finding_of_cast(call, dtype, last)
+
+
+def _finding_of_cast(call: Call, dtype: str, last: float) -> Finding:
+    return Finding(
+        f"{dtype} holds every integer only up to {EXACT[dtype]}, and these go up to {last:g}: neighbouring "
+        "numbers become equal.",
+        "Compute with them in float32, `tf.cast(…, tf.float32)`, and cast the result (a sine, a fraction) to 16 bits.",
+        call.location,
+    )
+
+
+def _finding_of_autocast(call: Call, dtype: str, last: float) -> Finding:
+    return Finding(
+        f"Keras casts the floats that `call()` is given to {dtype}, which holds every integer only up to "
+        f"{EXACT[dtype]}, and these go up to {last:g}: neighbouring numbers become equal.",
+        "Pass the integers themselves, which Keras never casts, and cast them to float32 here. Cast the result (a "
+        "sine, a fraction) to 16 bits.",
+        call.location,
+    )
+
+
+def _autocast(facts: SourceFacts) -> Iterator[Finding]:
+    """Waves of whole numbers that a layer is given as floats, which Keras casts before `call()` runs."""
+    integers, precision, said = LastIntegers(facts, of_data=True), precision_of(facts), set[int]()
+    for call, name in functions_called(facts):
+        for part in _met_directly(call.argument(0)) if name in WAVES and not call.context.guarded else ():
+            last = max(map(integers.last, _floats_given(facts, part)), default=0)
+            dtype = precision.half(part, call.context) if last and _is_always_cast(facts, part) else None
+            if dtype is not None and last > EXACT[dtype] and id(part) not in said:
+                said.add(id(part))
+                yield _finding_of_autocast(call, dtype, last)
+
+
+def _is_always_cast(facts: SourceFacts, part: Value | None) -> bool:
+    """Whether each of the layers casts whose `call()` has this parameter: some may be made in float32."""
+    whole = keys_of_part(part)[0] if part is not None else None
+    owner = whole.function.owner if isinstance(whole, Parameter) and whole.function is not None else None
+    return owner is not None and all(half_dtype_of_layer(facts, made) for made in facts.makings_of(owner))
+
+
+def _floats_given(facts: SourceFacts, part: Value, depth: int = 0) -> Iterator[Value]:
+    """The floats that are given for a parameter of `call()`, or a part of one, by whatever layers hand them on."""
+    for value in (*given_in_calls(facts, part), *given_by_training(facts, part)):
+        if depth < MOST_LAYERS and isinstance(keys_of_part(value)[0], Parameter):
+            yield from _floats_given(facts, value, depth + 1)
+        elif _is_float(facts, value):
+            yield value
+
+
+def _is_float(facts: SourceFacts, value: Value) -> bool:
+    if is_call_of(value, "keras.Input"):
+        return gives_floats(value)
+    dtype = facts.dtype_of(value) or dtype_of_array(value, lambda named: dtype_named(named, facts.keras))
+    return dtype in ("float32", "float64")
+
+
+def _met_directly(value: Value | None) -> Iterator[Value]:
+    """The parameters of `call()`, and parts of them, that an angle is computed of without a cast, or a division by a
+    number, which makes fractions of them."""
+    waiting = list(options(value))
+    for part in waiting:
+        if len(waiting) > MOST_PARTS:
+            return
+        if isinstance(part, Parameter) or (isinstance(part, Item) and isinstance(keys_of_part(part)[0], Parameter)):
+            yield part
+        elif isinstance(part, Operation):
+            is_fraction = part.operator == "/" and is_number(part.operands[-1])
+            waiting += [] if is_fraction else [option for operand in part.operands for option in options(operand)]
+        elif isinstance(part, Item):
+            waiting += options(part.of)
+        elif isinstance(part, Call) and function_named(part) in HANDING_ON:
+            waiting += [option for given in part.given for option in options(given)]
 
 
 def in_training(training: TrainingFacts) -> Iterator[Finding]:
@@ -101,3 +187,17 @@ def _counted(facts: SourceFacts) -> Iterator[tuple[Call, Value | None]]:
             yield call, call
     for call in facts.calls_of(*CASTS, *CONVERTING):
         yield call, call.argument(0, "x")
+
+
+@lru_cache(maxsize=1)
+def _behind_waves(facts: SourceFacts) -> frozenset[int]:
+    """The ids of what sines and cosines are computed of. Numbers that a program is fed count there alone: elsewhere
+    they may be any feature, of which 16 bits keep enough."""
+    waiting = [given for call, name in functions_called(facts) if name in WAVES for given in call.given]
+    seen = set(waiting)
+    for value in waiting if len(waiting) < MOST_WAVES else ():
+        for part in (*value.parts, *given_in_calls(facts, value)):
+            if part not in seen:
+                seen.add(part)
+                waiting.append(part)
+    return frozenset(map(id, seen))

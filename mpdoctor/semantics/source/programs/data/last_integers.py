@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 from mpdoctor.knowledge.api_names import public_name
 from mpdoctor.program.dtypes.tensor_dtypes import dtype_named
 from mpdoctor.program.events import Call, Operation
+from mpdoctor.program.instances import is_call_of
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Api, Collection, Item, Value, is_api, options
+from mpdoctor.program.values import Api, Attribute, Collection, Item, Value, is_api, options
 from mpdoctor.semantics.source.function_names import function_named
 from mpdoctor.semantics.source.layers.later_inputs import given_in_calls
 from mpdoctor.semantics.source.numbers.constants import CASTS, numbers_from_value
 from mpdoctor.semantics.source.numbers.tensor_shapes import sizes_named
+from mpdoctor.semantics.source.programs.data.fed_elements import RANGE_OF_A_DATASET, given_by_training, given_to_map
 
 DEEPEST = 12
 RANGES = ("range", "arange")
@@ -22,16 +25,23 @@ DRAWING = {
     "keras.random.randint": (2, "maxval"),
     "numpy.random.randint": (1, "high"),
 }
+# The same of generators that numpy makes.
+OF_A_GENERATOR = {"integers": ("numpy.random.default_rng",), "randint": ("numpy.random.RandomState",)}
 PASSING = ("reshape", "expand_dims", "squeeze", "tile", "repeat", "broadcast_to", "identity", "transpose")
+KEEPING_METHODS = ("astype", "reshape")
 JOINING = ("meshgrid", "stack", "concat")
 
 
 class LastIntegers:
     """Answers for the values of one program, each once: each line of a long computation contains the lines before
-    it."""
+    it.
 
-    def __init__(self, facts: SourceFacts) -> None:
+    of_data
+        Whether what `fit()` and the like are given counts as well, and what `Dataset.map` applies its function to."""
+
+    def __init__(self, facts: SourceFacts, of_data: bool = False) -> None:
         self._facts = facts
+        self._of_data = of_data
         self._answers: dict[tuple[int, int], float] = {}
 
     def last(self, value: Value | None, depth: int = 0) -> float:
@@ -42,7 +52,7 @@ class LastIntegers:
         return max((self._answers[id(option), depth] for option in options(value)), default=0)
 
     def _last_of_one(self, value: Value, depth: int) -> float:
-        handed = list(given_in_calls(self._facts, value))
+        handed = [*given_in_calls(self._facts, value), *self._given_by_data(value)]
         if handed:
             return max(self.last(part, depth) for part in handed)
         if isinstance(value, Item):
@@ -51,13 +61,20 @@ class LastIntegers:
             return max((self.last(part, depth) for part in value.parts), default=0)
         if not isinstance(value, Call):
             return 0
+        if isinstance(value.callee, Attribute) and value.method in KEEPING_METHODS:
+            return self.last(value.receiver, depth)
         name = function_named(value)
         if name in (*PASSING, *JOINING) or (isinstance(value.callee, Api) and public_name(value.callee.name) in CASTS):
             return self.last(value.argument(0), depth)
         if name == "linspace":
             return _last_of_linspace(value)
-        is_range = name in RANGES or is_api(value.callee, "numpy.arange")
+        is_range = name in RANGES or is_api(value.callee, "numpy.arange", RANGE_OF_A_DATASET)
         return _last_of_range(self._facts, value) if is_range else _last_drawn(value)
+
+    def _given_by_data(self, value: Value) -> Iterator[Value]:
+        if self._of_data:
+            yield from given_by_training(self._facts, value)
+            yield from given_to_map(self._facts, value)
 
 
 def _last_of_linspace(value: Call) -> float:
@@ -74,10 +91,13 @@ def _last_of_linspace(value: Call) -> float:
 def _last_drawn(value: Call) -> float:
     """The largest whole number that may be drawn at random, as timesteps are; 0 for other calls."""
     place = next((place for name, place in DRAWING.items() if is_api(value.callee, name)), None)
+    if place is None and value.method in OF_A_GENERATOR and is_call_of(value.receiver, *OF_A_GENERATOR[value.method]):
+        place = (1, "high")
     is_float = value.method == "uniform" and not (dtype_named(value.argument(3, "dtype")) or "").startswith("int")
     if place is None or is_float:
         return 0
-    return max(numbers_from_value(value.argument(*place)), default=1) - 1
+    is_from_zero = place[1] == "high" and value.argument(*place) is None  # randint(1000)
+    return max(numbers_from_value(value.argument(*((0, "low") if is_from_zero else place))), default=1) - 1
 
 
 def _last_of_range(facts: SourceFacts, value: Call) -> float:
