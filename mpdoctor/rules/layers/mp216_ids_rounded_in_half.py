@@ -46,13 +46,19 @@ from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.instances import has_method, is_call_of
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import FunctionFacts, Parameter
-from mpdoctor.program.values import Item, Value, known, options, walk
+from mpdoctor.program.values import Collection, Value, walk
 from mpdoctor.semantics.live.errors.error_texts import evidence_of
 from mpdoctor.semantics.source.layers.layer_policies import half_dtype_of_layer
 from mpdoctor.semantics.source.layers.model_layers import layer_name
 from mpdoctor.semantics.source.layers.preceding_layers import layers_of_sequential
 from mpdoctor.semantics.source.numbers.constants import numbers_from_value
-from mpdoctor.semantics.source.numbers.float_ids import numbers_before, rounding_layer, rounding_layer_in_a_row
+from mpdoctor.semantics.source.numbers.float_ids import (
+    TakenIds,
+    rounding_layer,
+    rounding_layer_in_a_row,
+    taken_from_input,
+)
+from mpdoctor.semantics.source.programs.data.fed_elements import Keys, inputs_of_training, part_at
 
 SEVERITY = Severity.ERROR
 FAILS_IN = ("training",)
@@ -62,7 +68,6 @@ HELP = (
     "integers."
 )
 BEHIND_THE_LAST = r"= (?P<id>\d+) is not in \[0, \d+\)"
-LONGEST = 30
 MOST_TERMS = 4
 FILLED = (
     "numpy.zeros",
@@ -156,30 +161,40 @@ def _smallest(rows: Value | None, depth: int = 0) -> int | None:
 
 
 def _given_to_own_layer(facts: SourceFacts, embedding: Call, ids: Value | None) -> Iterator[Finding]:
-    """Ids that a user's layer or model takes out of its first input, which Keras casts as for any other layer."""
-    given = _first_input(facts, ids)
-    method = given.function if given is not None else None
-    if method is None or method.owner is None or not method.owner.is_layer:
+    """Ids that a user's layer or model takes out of what it is given, which Keras casts as for any other layer."""
+    taken = taken_from_input(facts, ids)
+    method = taken.parameter.function if taken is not None else None
+    if taken is None or method is None or method.owner is None or not method.owner.is_layer:
         return
     rounding = {
-        made: dtype
+        made: layer
         for call in facts.calls
         for made in [call.callee]
         if isinstance(made, Call) and has_method(made, method)
-        for dtype in [rounding_layer(facts, call)]
-        if dtype is not None
+        for layer in [_rounding_before(facts, call, made, taken)]
+        if layer is not None
     }
-    for made, dtype in rounding.items():
+    for made, layer in rounding.items():
         if not embedding.context.callers or made.location in embedding.context.callers:  # the one that this layer made
-            yield from _finding(facts, embedding, dtype, made)
+            yield from _finding(facts, embedding, layer, made)
+
+
+def _rounding_before(facts: SourceFacts, call: Call, made: Call, taken: TakenIds) -> Call | None:
+    """The layer that casts the ids which a call of the user's layer `made` is given: itself, or one before it."""
+    if not taken.keys and taken.parameter.index == 1:
+        return rounding_layer(facts, call)
+    is_cast = taken.parameter.index == 1 or facts.keras.is_keras3
+    given = part_at(call.argument(taken.parameter.index - 1, taken.parameter.name), taken.keys)
+    casts = is_cast and half_dtype_of_layer(facts, made) is not None
+    return rounding_layer(facts, given[0], made) if len(given) == 1 and casts else None
 
 
 def _fed_as_floats(facts: SourceFacts, call: Call, embedding: Call, ids: Value | None) -> Iterator[Finding]:
     """Ids that a user's model takes out of its first input, where `fit()` is given arrays of floats."""
-    given = _first_input(facts, ids)
+    taken = taken_from_input(facts, ids)
     rows = _smallest(embedding.argument(0, "input_dim"))
-    method = given.function if given is not None else None
-    if method is None or method.owner is None or method.owner.kind != "model" or rows is None:
+    method = taken.parameter.function if taken is not None and taken.parameter.index == 1 else None
+    if taken is None or method is None or method.owner is None or method.owner.kind != "model" or rows is None:
         return
     fits = [
         fit
@@ -190,7 +205,7 @@ def _fed_as_floats(facts: SourceFacts, call: Call, embedding: Call, ids: Value |
     dtype = half_dtype_of_layer(facts, model) if model is not None else None
     if model is None or dtype is None or rows <= EXACT[dtype]:
         return
-    if not fits or not all(_gives_float_array(facts, fit) for fit in fits):
+    if not fits or not all(_gives_float_array(facts, fit, taken.keys) for fit in fits):
         return
     yield Finding(
         f"`{layer_name(model)}` casts the float array given to `{fits[0].method}` to {dtype}, which is exact only "
@@ -207,34 +222,19 @@ def _only_making(facts: SourceFacts, method: FunctionFacts) -> Call | None:
     return makings[0] if len(makings) == 1 else None
 
 
-def _first_input(facts: SourceFacts, ids: Value | None) -> Parameter | None:
-    """The first parameter of the `call()` of a user's layer or model, where the ids are a part of it, cast or not, or
-    what a layer that hands numbers on gives of it."""
-    value = ids
-    for _ in range(LONGEST):
-        choices = options(value)
-        if len(choices) != 1:
-            return None
-        if isinstance(choices[0], Parameter):
-            return choices[0] if _is_first_of_call(choices[0]) else None
-        is_named = isinstance(choices[0], Item) and isinstance(known(choices[0].index), str)
-        before = () if is_named else numbers_before(facts, choices[0])
-        value = before[0] if len(before) == 1 else None
-    return None
-
-
-def _is_first_of_call(parameter: Parameter) -> bool:
-    """Whether a parameter is the first behind `self` of the `call()` of a user's layer or model."""
-    function = parameter.function
-    owner = function.owner if function is not None and function.name == "call" else None
-    return parameter.index == 1 and owner is not None and owner.is_layer
-
-
-def _gives_float_array(facts: SourceFacts, fit: Call) -> bool:
-    """Whether a model is certainly trained on one array of floats that are not all alike, rather than on a list or dict
-    of arrays."""
-    data = fit.argument(0, "x")
-    if any(is_call_of(part, *FILLED) for part in walk(data)):
+def _gives_float_array(facts: SourceFacts, fit: Call, keys: Keys) -> bool:
+    """Whether a model is certainly given floats at these keys that are not all alike."""
+    given = [part for whole in inputs_of_training(facts, fit) for part in _array_at(whole, keys)]
+    if not given or any(is_call_of(part, *FILLED) for data in given for part in walk(data)):
         return False
-    dtypes = {dtype_of_array(option, lambda named: dtype_named(named, facts.keras)) for option in options(data)}
-    return bool(dtypes) and dtypes <= {"float32", "float64"}
+    dtypes = {
+        facts.dtype_of(array) or dtype_of_array(array, lambda named: dtype_named(named, facts.keras)) for array in given
+    }
+    return dtypes <= {"float32", "float64"}
+
+
+def _array_at(whole: Value, keys: Keys) -> tuple[Value | None, ...]:
+    """The array at these keys of a structure; (None,) where that is not certain."""
+    if keys and not isinstance(whole, Collection):
+        return (None,)
+    return part_at(whole, keys) or (None,)

@@ -5,27 +5,63 @@ Keras 2 refuses to join them."""
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from mpdoctor.knowledge.api_names import public_name
 from mpdoctor.knowledge.layer_kinds import HANDING_ON
 from mpdoctor.program.dtypes.tensor_dtypes import policies_named
 from mpdoctor.program.events import Call
 from mpdoctor.program.instances import class_of, is_call_of
 from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.user_definitions import Parameter
 from mpdoctor.program.values import Api, Collection, Item, Value, options
 from mpdoctor.semantics.source.function_names import function_named
 from mpdoctor.semantics.source.layers.casts import is_cast
 from mpdoctor.semantics.source.layers.layer_policies import half_dtype_of_layer
 from mpdoctor.semantics.source.numbers.class_ids import PASSING, gives_floats
+from mpdoctor.semantics.source.programs.data.fed_elements import Keys, keys_of_part
 
 JOINING = frozenset(("Add", "Subtract", "Multiply", "Maximum", "Minimum", "Concatenate"))
 PASSING_LAYERS = HANDING_ON | JOINING | {"Masking", "Identity", "Lambda", "GlobalMaxPooling1D", "GlobalMaxPool1D"}
 JOINING_FUNCTIONS = frozenset(("add", "subtract", "multiply", "maximum", "minimum", "concatenate"))
 LONGEST = 200
+MOST_STEPS = 30
 
 
-def rounding_layer(facts: SourceFacts, ids: Value) -> Call | None:
-    """The first layer that casts an Input of floats on its way to become these ids; None where that is not certain."""
-    waiting: list[tuple[Value, Call | None]] = [(ids, None)]
+class TakenIds(NamedTuple):
+    """Ids that are a part of what `call()` is given for a parameter: `inputs["user"]` has the key "user"."""
+
+    parameter: Parameter
+    keys: Keys
+
+
+def taken_from_input(facts: SourceFacts, ids: Value | None) -> TakenIds | None:
+    """What the ids of a user's layer or model are taken from, cast or not, or given to a layer that hands numbers
+    on; None where that is not certain."""
+    value = ids
+    for _ in range(MOST_STEPS):
+        choices = options(value)
+        if len(choices) != 1:
+            return None
+        whole, keys = keys_of_part(choices[0])
+        if isinstance(whole, Parameter):
+            return TakenIds(whole, keys) if _is_of_call(whole) else None
+        before = numbers_before(facts, choices[0])
+        value = before[0] if len(before) == 1 else None
+    return None
+
+
+def _is_of_call(parameter: Parameter) -> bool:
+    """Whether it is a parameter of the `call()` of a user's layer or model."""
+    function = parameter.function
+    owner = function.owner if function is not None and function.name == "call" else None
+    return parameter.index >= 1 and owner is not None and owner.is_layer
+
+
+def rounding_layer(facts: SourceFacts, ids: Value, casting: Call | None = None) -> Call | None:
+    """The first layer that casts an Input of floats on its way to become these ids; None where that is not certain.
+    `casting`: a layer that casts the ids when it is given them."""
+    waiting: list[tuple[Value, Call | None]] = [(ids, casting)]
     seen = set[tuple[int, int]]()
     while waiting and len(seen) < LONGEST:
         value, passed = waiting.pop(0)
