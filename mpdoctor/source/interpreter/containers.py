@@ -251,7 +251,8 @@ def elements_in_turn(iterable: Value, location: Location, depth: int = MOST_NEST
     """What a `for` over a value binds, round by round; () where that is not known, or where there is no round. `depth`:
     how many more of `zip`, `enumerate` and `reversed` may stand in one another."""
     if isinstance(iterable, Collection):
-        return () if iterable.open or iterable.kind not in ("list", "tuple") else iterable.items
+        ordered = iterable.keys if iterable.kind == "dict" else iterable.items
+        return () if iterable.open or iterable.kind == "set" else ordered
     if not isinstance(iterable, Call) or iterable.open or not iterable.args or not depth:
         return ()
     name = iterable.callee.name if isinstance(iterable.callee, Api) else ""

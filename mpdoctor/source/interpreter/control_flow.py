@@ -30,6 +30,7 @@ from mpdoctor.source.syntax_nodes import nodes_in
 
 HANDING_ON = ("builtins.zip", "builtins.reversed", "builtins.sorted", "tqdm.tqdm", "tqdm.auto.tqdm")
 MOST_CALLED_IN_TURN = 6  # elements that a loop goes through one by one
+MOST_SET_IN_TURN = 40  # of a loop that does nothing but set an attribute for each
 
 
 def execute_if(state: State, node: ast.If) -> bool:
@@ -96,7 +97,8 @@ def _asks_for_settings(test: ast.expr) -> bool:
 def execute_for(state: State, node: ast.For | ast.AsyncFor) -> bool:
     iterable = iterated(state, evaluate(state, node.iter))
     in_turn = elements_in_turn(iterable, state.place(node.target))
-    if 0 < len(in_turn) <= MOST_CALLED_IN_TURN and _calls_each(node, in_turn):
+    is_short = 0 < len(in_turn) <= MOST_CALLED_IN_TURN
+    if (is_short and _calls_each(node, in_turn)) or (0 < len(in_turn) <= MOST_SET_IN_TURN and _sets_each(node)):
         return _execute_for_each(state, node, in_turn)
     element = element_of(iterable, state.place(node.target))
     _execute_loop(state, node, lambda: assign(state, node.target, element), _is_never_empty(iterable))
@@ -131,6 +133,18 @@ def _calls_each(node: ast.For | ast.AsyncFor, elements: tuple[Value, ...]) -> bo
     called = (inner.func.id for inner in inside if isinstance(inner, ast.Call) and isinstance(inner.func, ast.Name))
     hands_over = any(not isinstance(element, Known) for element in elements) and _hands_over_each(node, names)
     return not names.isdisjoint(called) or hands_over or any(isinstance(inner, ast.Yield) for inner in inside)
+
+
+def _sets_each(node: ast.For | ast.AsyncFor) -> bool:
+    """Whether it is `for name, value in settings.items(): setattr(self, name, value)`, on a condition or not."""
+    body = node.body
+    while len(body) == 1 and isinstance(body[0], ast.If) and not body[0].orelse:
+        body = body[0].body
+    only = body[0].value if len(body) == 1 and isinstance(body[0], ast.Expr) else None
+    if not isinstance(only, ast.Call) or not isinstance(only.func, ast.Name) or only.func.id != "setattr":
+        return False
+    names = {inner.id for inner in nodes_in([node.target]) if isinstance(inner, ast.Name)}
+    return len(only.args) == 3 and isinstance(only.args[1], ast.Name) and only.args[1].id in names
 
 
 def _hands_over_each(node: ast.For | ast.AsyncFor, names: set[str]) -> bool:

@@ -101,6 +101,10 @@ VALUES = [
     ("class D(dict):\n  def __getattr__(self, name): return 'other'\nx = D(a=1).a", "'other'"),
     ("class D:\n  def __init__(self, **k): self.__dict__.update(k)\nx = D(a=1).a", "1"),
     ("class D:\n  def __init__(self, **k):\n    for n, v in k.items(): setattr(self, n, v)\nx = D(a=1).a", "1"),
+    ("class D:\n  def __init__(self, **k):\n    for n, v in k.items(): setattr(self, n, v)\nx = D(a=1, b=2).a", "1"),
+    ("class D: pass\nd, k = D(), {'a': 1, 'b': 2}\nfor n in k: setattr(d, n, k[n])\nx = d.b", "2"),
+    ("class D: pass\nd = D()\nfor n, v in {'a': 1, 'b': 2}.items():\n  if v: setattr(d, n, v)\nx = d.b", "2"),
+    ("class D: pass\nd, k = D(), f()\nfor n, v in k.items(): setattr(d, n, v)\nx = d.b", "…"),
     # dicts that fill themselves
     ("d = collections.defaultdict(list)\nx = d['a']", "list[]"),
     ("d = collections.defaultdict(int, a=2)\nx = d['a']", "2"),
