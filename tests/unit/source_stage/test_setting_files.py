@@ -28,6 +28,12 @@ READ = {
     "beside": 'settings = yaml.safe_load(open(os.path.join(os.path.dirname(__file__), "conf", "run.yaml")))',
     "beside_by_path": 'settings = yaml.safe_load((Path(__file__).resolve().parent / "conf/run.yaml").open())',
     "with_name": 'settings = yaml.safe_load(Path(__file__).with_name("conf").joinpath("run.yaml").read_text())',
+    "with_suffix": 'settings = json.loads(Path("conf", "run").with_suffix(".json").read_text())',
+    "decoded": 'with open("conf/run.json", "rb") as file:\n    settings = json.loads(file.read().decode("utf-8"))',
+    "kept_in_an_object": (
+        "class Settings:\n    def __init__(self):\n        for n, v in json.load(open('conf/run.json')).items():\n"
+        "            setattr(self, n, v)\nsettings = vars(Settings())"
+    ),
     "f_string": (
         'HERE = os.path.abspath(os.path.dirname(__file__))\nsettings = yaml.safe_load(open(f"{HERE}/conf/run.yaml"))'
     ),

@@ -24,7 +24,7 @@ _PATHS = ("pathlib.Path", "pathlib.PurePath")
 _JOINING = ("os.path.join", *_PATHS)
 _SAME = ("os.path.abspath", "os.path.realpath", "os.path.normpath", "os.path.expanduser", "os.fspath", "builtins.str")
 _SAME_METHODS = ("resolve", "absolute", "expanduser", "as_posix")
-_READING = ("read", "read_text", "read_bytes", "open")
+_READING = ("read", "read_text", "read_bytes", "open", "decode")
 _HYDRA = "hydra.main"
 _DEEPEST = 12
 _MOST_SETTINGS = 400
@@ -106,7 +106,7 @@ def _held_in(state: State, path: str) -> Any:
 
 
 def _file_read(value: Value, depth: int = 0) -> Value:
-    """The path behind `open(path)`, `path.open()`, `path.read_text()` and `file.read()`."""
+    """The path behind `open(path)`, `path.open()`, `path.read_text()`, `file.read()` and what decodes that."""
     if not isinstance(value, Call) or depth > _DEEPEST:
         return value
     if isinstance(value.callee, Attribute) and value.method in _READING:
@@ -160,6 +160,8 @@ def _path_of_call(state: State, call: Call, depth: int) -> str | None:
         return _path_from([path, *given])
     if call.method == "with_name":
         return _path_from([_directory_of(path), *given])
+    if call.method == "with_suffix" and path is not None and len(given) == 1 and given[0] is not None:
+        return os.path.splitext(path)[0] + given[0]  # noqa: PTH122 - paths are texts here
     return path if call.method in _SAME_METHODS else None
 
 
