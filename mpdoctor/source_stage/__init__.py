@@ -39,6 +39,7 @@ SILENT = SilentProgress()
 WORTH_A_PROCESS = 400_000  # bytes of source: fewer are walked before another process is up
 GROUP = 12_000_000  # bytes of source: of so much the workers hold some 600 MiB until it is judged
 MOST_TOGETHER = 40  # files of a program that is walked once more as one
+OF_POLICIES = (b"mixed_", b"dtype_policy")  # in the text of whatever may set a policy
 
 JudgeAhead = Callable[["SourceStage", list[Path]], None]
 """Files by absolute path, and with them all that they hang together with by imports."""
@@ -208,6 +209,7 @@ class SourceStage:
             self._do("walk", (path for path in files if outlines[path].may_speak or outlines[path].may_compute))
         else:
             self._do("walk", (path for path in files if outlines[path].may_speak))
+            self._do("walk", outlines.importers_of(self._choosing_precision(files)))
             mixed = self._mixed & set(files)
             importers = outlines.importers_of(mixed)
             self._do("walk", (p for p in importers if outlines[p].may_compute or outlines[p].imports & self._mixed))
@@ -218,6 +220,12 @@ class SourceStage:
             self._do("walk", (p for p in users if outlines[p].may_compute))
             self._do("walk", self._users_of_saved_files(files))
         self._do("read", files)
+
+    def _choosing_precision(self, files: Iterable[Path]) -> set[Path]:
+        """The imported files that speak of mixed precision and do not switch it on by themselves: who calls their
+        functions may, without a word of TensorFlow."""
+        imported = self._imported_by_text.intersection(files) & self._walked - self._mixed
+        return {path for path in imported if any(word in self._texts.of(path) for word in OF_POLICIES)}
 
     def _users_of_saved_files(self, files: Collection[Path]) -> Iterator[Path]:
         """The files that may load or overwrite a model file which a program with mixed precision writes."""

@@ -84,6 +84,21 @@ class Scale(tf.keras.layers.Layer):
 """
 
 
+# A trainer whose caller chooses the precision; its own smoke test is float32.
+SWITCHED = f"""\
+{LAYER}
+
+def train(mixed):
+    if mixed:
+        tf.keras.mixed_precision.set_global_policy("mixed_float16")
+    model = tf.keras.Sequential([Scale(), tf.keras.layers.Dense(1, dtype="float32")])
+    model.compile("adam", "mse")
+    model.fit(tf.zeros((4, 4)), tf.zeros((4, 1)))
+
+
+if __name__ == "__main__":
+    train(False)
+"""
 GONE = "import tensorflow as tf\nscale = tf.keras.mixed_precision.experimental.DynamicLossScale\n"
 TWO_VERSIONS = {
     "pkg/new": "import keras\nmake = keras.mixed_precision.LossScaleOptimizer\n",
@@ -151,6 +166,21 @@ BY_TRYING = "try:\n    from .old import make\nexcept ImportError:\n    from .new
             | {"evaluate": "import keras\nfrom parts import Scale\nkeras.Sequential([Scale()])\n"},
             [],
             id="a layer that a script makes in float32, which imports what the mixed one does",
+        ),
+        pytest.param(
+            {"train": SWITCHED, "bench": "import train\n\nfor mixed in (False, True):\n    train.train(mixed)\n"},
+            [("train.py", 6, "MP202")],
+            id="a trainer that is run in float32 by itself, and mixed by a file that names no framework",
+        ),
+        pytest.param(
+            {"train": SWITCHED, "test_train": "import train\n\ndef test_it():\n    train.train(mixed=True)\n"},
+            [("train.py", 6, "MP202")],
+            id="the same in a test",
+        ),
+        pytest.param(
+            {"train": SWITCHED, "test_train": "import train\n\ndef test_it():\n    train.train(mixed=False)\n"},
+            [],
+            id="a trainer that is run in float32 by its test as well",
         ),
     ],
 )
