@@ -75,7 +75,12 @@ from mpdoctor.semantics.source.edits.expressions import (
     unsafe_fix,
 )
 from mpdoctor.semantics.source.edits.statements import passed_on
-from mpdoctor.semantics.source.optimizers.gradient_sums import holders_of, is_made_from, scaled_gradients_given
+from mpdoctor.semantics.source.optimizers.gradient_sums import (
+    are_weights,
+    holders_of,
+    is_made_from,
+    scaled_gradients_given,
+)
 from mpdoctor.semantics.source.optimizers.gradients import (
     applied_gradients,
     calls_on_the_way,
@@ -127,9 +132,9 @@ def _never_unscaled(facts: SourceFacts) -> Iterator[Finding]:
     for apply in _sums_applied_scaled(facts):
         of = receiver_text(facts, apply)
         yield Finding(
-            "These gradients were added up from those of the scaled loss, and nothing in this file unscales them: "
+            "These variables hold gradients of the scaled loss, and nothing in this file unscales them: "
             f"every applied gradient is {starting_scale_in_words(apply.receiver)} times too large.",
-            f"Add up unscaled ones: `gradients = {of}.get_unscaled_gradients(tape.gradient(scaled_loss, …))`.",
+            f"Keep unscaled ones in them: `gradients = {of}.get_unscaled_gradients(tape.gradient(scaled_loss, …))`.",
             apply.location,
         )
     for call in facts.method_calls("minimize"):
@@ -191,14 +196,19 @@ def _applied_scaled(facts: SourceFacts) -> Iterator[tuple[Call, Call]]:
 
 
 def _sums_applied_scaled(facts: SourceFacts) -> Iterator[Call]:
-    """Each call that applies variables in which the gradients of a scaled loss are added up, in a file that never
-    unscales."""
+    """Each call that applies variables in which the gradients of a scaled loss are kept or added up, in a file that
+    never unscales."""
     if any(word in facts.text for word in UNSCALING):
         return
-    applying = [call for call in facts.method_calls(*APPLYING) if not may_not_run(facts, call.context)]
+    applying = [
+        call
+        for call in facts.method_calls(*APPLYING)
+        if not may_not_run(facts, call.context) and not calls_on_the_way(call, "get_unscaled_gradients")
+    ]
     said = set[Location]()
-    for kept in facts.method_calls("assign_add") if applying else ():
+    for kept in facts.method_calls("assign_add", "assign") if applying else ():
         holders = holders_of(kept.receiver)
+        holders = () if are_weights(holders) else holders
         for gradient in scaled_gradients_given(facts, kept) if holders and _keeps_the_size(kept.argument(0)) else ():
             for apply in applying:
                 if apply.location in said or not _keeps_the_size(given_to(apply)):

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import lru_cache
 
+from mpdoctor.knowledge.layer_kinds import WEIGHT_LISTS
 from mpdoctor.knowledge.wrapper_api import APPLYING
 from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
@@ -55,6 +56,11 @@ def holders_of(variable: Value | None) -> tuple[Value, ...]:
             return tuple(holders)
         variable = variable.of
     return ()
+
+
+def are_weights(holders: tuple[Value, ...]) -> bool:
+    """Whether one of these is a model's list of weights, which stand beside the gradients that are applied."""
+    return any(isinstance(holder, Attribute) and holder.name in WEIGHT_LISTS for holder in holders)
 
 
 def adds_up(kept: Call, holders: tuple[Value, ...]) -> bool:
