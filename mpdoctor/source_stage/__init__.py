@@ -85,6 +85,7 @@ class SourceStage:
         self._walked: set[Path] = set()
         self._judged_ahead: dict[tuple[Path, bytes], Judged] = {}
         self._mixed: set[Path] = set()
+        self._choosing: set[Path] = set()
         self._crashes: set[Crashed] = set()
         self._texts = texts = FileTexts(unsaved)
         self._outlines = Outlines() if with_imports else _outlines(files, texts, cache)
@@ -128,7 +129,7 @@ class SourceStage:
         self._saved_files = SavedFiles(facts, self._policies)
         mixed = set() if _only_rewrites_graphs(facts) else self._mixed & together
         self._reached = {imported for path in mixed for imported in self._facts[path].imports}
-        self._float32_classes = float32_classes(facts)
+        self._float32_classes = float32_classes(self._facts[path] for path in own if path not in self._choosing)
 
     def judge(self, keras: Callable[[str], Keras], codes: frozenset[str], paths: Collection[str]) -> Judged:
         """What the rules of these codes find in these files (paths as shown), each by its own Keras."""
@@ -209,7 +210,10 @@ class SourceStage:
             self._do("walk", (path for path in files if outlines[path].may_speak or outlines[path].may_compute))
         else:
             self._do("walk", (path for path in files if outlines[path].may_speak))
-            self._do("walk", outlines.importers_of(self._choosing_precision(files)))
+            # files whose caller may switch on mixed precision, without a word of TensorFlow
+            asked = self._imported_by_text.intersection(files) & self._walked - self._mixed
+            self._choosing |= self._texts.holding(asked, OF_POLICIES)
+            self._do("walk", outlines.importers_of(self._choosing))
             mixed = self._mixed & set(files)
             importers = outlines.importers_of(mixed)
             self._do("walk", (p for p in importers if outlines[p].may_compute or outlines[p].imports & self._mixed))
@@ -220,12 +224,6 @@ class SourceStage:
             self._do("walk", (p for p in users if outlines[p].may_compute))
             self._do("walk", self._users_of_saved_files(files))
         self._do("read", files)
-
-    def _choosing_precision(self, files: Iterable[Path]) -> set[Path]:
-        """The imported files that speak of mixed precision and do not switch it on by themselves: who calls their
-        functions may, without a word of TensorFlow."""
-        imported = self._imported_by_text.intersection(files) & self._walked - self._mixed
-        return {path for path in imported if any(word in self._texts.of(path) for word in OF_POLICIES)}
 
     def _users_of_saved_files(self, files: Collection[Path]) -> Iterator[Path]:
         """The files that may load or overwrite a model file which a program with mixed precision writes."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from mpdoctor.project.asked_of_system import bytes_of
@@ -30,3 +30,7 @@ class FileTexts:
                 self._read[path] = b""
                 self._passing.add(path)
         return self._read[path]
+
+    def holding(self, paths: Iterable[Path], words: tuple[bytes, ...]) -> set[Path]:
+        """Those of the files whose bytes hold one of these words."""
+        return {path for path in paths if any(word in self.of(path) for word in words)}

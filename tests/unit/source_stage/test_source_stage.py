@@ -178,6 +178,11 @@ BY_TRYING = "try:\n    from .old import make\nexcept ImportError:\n    from .new
             id="the same in a test",
         ),
         pytest.param(
+            {"train": SWITCHED, "test_train": "import train\n\ndef test_it(mixed):\n    train.train(mixed)\n"},
+            [("train.py", 6, "MP202")],
+            id="the same in a test that is run for both",
+        ),
+        pytest.param(
             {"train": SWITCHED, "test_train": "import train\n\ndef test_it():\n    train.train(mixed=False)\n"},
             [],
             id="a trainer that is run in float32 by its test as well",
