@@ -1,6 +1,6 @@
 """Functions that call at once the function that they are given, for each element: functools.reduce, map,
-tf.nest.map_structure, tf.while_loop and tf.scan; OmegaConf, which makes settings of a class that it is given; and the
-commands that Hydra and click make of a function."""
+tf.nest.map_structure, tf.while_loop, tf.scan and a dataset of a generator; OmegaConf, which makes settings of a class
+that it is given; and the commands that Hydra and click make of a function."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ MAP_STRUCTURE = ("tensorflow.nest.map_structure", "keras.tree.map_structure", "t
 LOOPS = ("tensorflow.while_loop", "keras.ops.while_loop")
 CARRYING = ("tensorflow.scan", "tensorflow.foldl", "tensorflow.foldr")
 MERGING = ("omegaconf.OmegaConf.merge", "omegaconf.OmegaConf.structured")
-_HIGHER_ORDER = frozenset(("functools.reduce", "builtins.map", *MAP_STRUCTURE, *LOOPS, *CARRYING, *MERGING))
+FROM_GENERATOR = "tensorflow.data.Dataset.from_generator"
+_HIGHER_ORDER = frozenset(
+    ("functools.reduce", "builtins.map", FROM_GENERATOR, *MAP_STRUCTURE, *LOOPS, *CARRYING, *MERGING)
+)
 
 Apply = Callable[[Value, tuple[Value, ...]], Value]  # calls the first with the others
 
@@ -48,6 +51,9 @@ def result_of_higher_order(state: State, call: Call, apply: Apply) -> Value | No
         return _mapped_structure(state, function, rest, call.location, apply)
     if name in LOOPS and len(rest) > 1:
         return _looped(function, rest, apply)
+    if name == FROM_GENERATOR and call.argument(3, "args") is None:
+        _repeated(state, lambda: apply(function, ()))  # an event of its own; the dataset gives tensors of its elements
+        return call
     return _carried(state, call, function, apply) if name in CARRYING else None
 
 

@@ -8,13 +8,14 @@ from mpdoctor.knowledge.api_names import FITTING
 from mpdoctor.program.events import Call
 from mpdoctor.program.instances import has_method, is_call_of
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.user_definitions import Parameter
+from mpdoctor.program.user_definitions import Defined, FunctionFacts, Parameter
 from mpdoctor.program.values import Attribute, Collection, Item, Value, is_api, known, options
 from mpdoctor.semantics.source.programs.data.training_data import DATASETS, functions_of_map
 
 RUNNING = (*FITTING, "evaluate", "predict", "test_on_batch", "predict_on_batch")
 KEEPING_ELEMENTS = ("batch", "shuffle", "repeat", "prefetch", "cache", "take", "skip", "with_options")
 MODEL = "keras.Model"
+FROM_GENERATOR = "tensorflow.data.Dataset.from_generator"
 RANGE_OF_A_DATASET = "tensorflow.data.Dataset.range"
 LONGEST = 12
 Keys = tuple[object, ...]
@@ -61,7 +62,9 @@ def elements_of(facts: SourceFacts, data: Value | None, depth: int = 0) -> tuple
         return () if len(choices) > 1 else None
     source = choices[0]
     if isinstance(source.yielded, Collection):
-        return tuple(choice for batch in source.yielded.items for choice in options(batch))
+        return _yielded(source)
+    if is_call_of(source, FROM_GENERATOR):
+        return _of_generator(facts, source)
     if is_call_of(source, RANGE_OF_A_DATASET):
         return (source,)
     if isinstance(source.callee, Attribute):
@@ -72,6 +75,22 @@ def elements_of(facts: SourceFacts, data: Value | None, depth: int = 0) -> tuple
     if source.method in DATASETS and is_api(source.callee, *(f"tensorflow.data.Dataset.{name}" for name in DATASETS)):
         return options(source.argument(0, "tensors"))
     return None
+
+
+def _yielded(generator: Call) -> tuple[Value, ...]:
+    """What a generator of the user's gives, each time."""
+    batches = generator.yielded.items if isinstance(generator.yielded, Collection) else ()
+    return tuple(choice for batch in batches for choice in options(batch))
+
+
+def _of_generator(facts: SourceFacts, dataset: Call) -> tuple[Value, ...]:
+    """What the generator gives that a dataset is made from: a function of the user's, or what a lambda calls."""
+    function = dataset.argument(0, "generator")
+    if not isinstance(function, Defined) or not isinstance(function.of, FunctionFacts):
+        return ()
+    called = [event.value for event in facts.returns_of(function.of)]
+    called += [call for call in facts.calls if call.location == dataset.location]
+    return tuple(choice for call in called if isinstance(call, Call) for choice in _yielded(call))
 
 
 def given_to_map(facts: SourceFacts, value: Value) -> Iterator[Value]:
