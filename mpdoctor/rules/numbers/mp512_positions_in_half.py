@@ -69,12 +69,12 @@ from mpdoctor.semantics.source.numbers.class_ids import gives_floats
 from mpdoctor.semantics.source.numbers.constants import CASTS
 from mpdoctor.semantics.source.numbers.precision import precision_of
 from mpdoctor.semantics.source.programs.data.fed_elements import given_by_training, keys_of_part
-from mpdoctor.semantics.source.programs.data.last_integers import RANGES, LastIntegers
 
 SEVERITY = Severity.WARNING
 CONFIRMED_LIVE = True
 EXPLAINS = {"MP908": "model"}
 CONVERTING = ("tensorflow.constant", "tensorflow.convert_to_tensor", "keras.ops.convert_to_tensor", "keras.ops.array")
+RANGES = ("range", "arange")
 WAVES = ("sin", "cos")
 MOST_WAVES = 200
 MOST_PARTS = 50
@@ -83,12 +83,21 @@ HANDING_ON = ("einsum", "outer", "matmul", "multiply", "expand_dims", "reshape",
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
-    if not facts.shows_mixed_precision:
-        return
-    yield from _autocast(facts)
+    counted = list(_counted(facts)) if facts.shows_mixed_precision else []
+    if counted:
+        yield from _cast(facts, counted)
+    waves = [call for call, name in functions_called(facts) if name in WAVES] if facts.shows_mixed_precision else []
+    if waves:
+        yield from _autocast(facts, waves)
+
+
+def _cast(facts: SourceFacts, calls: list[tuple[Call, Value | None]]) -> Iterator[Finding]:
+    """Whole numbers that the program casts, or counts in 16 bits."""
+    from mpdoctor.semantics.source.programs.data.last_integers import LastIntegers  # many programs count none
+
     precision = precision_of(facts)
     integers, of_data = LastIntegers(facts), LastIntegers(facts, of_data=True)
-    for call, counted in _counted(facts):
+    for call, counted in calls:
         last = integers.last(counted)
         if not last and counted is not call and id(call) in _behind_waves(facts) and _is_always_cast(facts, counted):
             last = of_data.last(counted)
@@ -120,11 +129,13 @@ def _finding_of_autocast(call: Call, dtype: str, last: float) -> Finding:
     )
 
 
-def _autocast(facts: SourceFacts) -> Iterator[Finding]:
+def _autocast(facts: SourceFacts, waves: list[Call]) -> Iterator[Finding]:
     """Waves of whole numbers that a layer is given as floats, which Keras casts before `call()` runs."""
+    from mpdoctor.semantics.source.programs.data.last_integers import LastIntegers
+
     integers, precision, said = LastIntegers(facts, of_data=True), precision_of(facts), set[int]()
-    for call, name in functions_called(facts):
-        for part in _met_directly(call.argument(0)) if name in WAVES and not call.context.guarded else ():
+    for call in waves:
+        for part in _met_directly(call.argument(0)) if not call.context.guarded else ():
             last = max(map(integers.last, _floats_given(facts, part)), default=0)
             dtype = precision.half(part, call.context) if last and _is_always_cast(facts, part) else None
             if dtype is not None and last > EXACT[dtype] and id(part) not in said:
