@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from mpdoctor.knowledge.api_names import public_name
+from mpdoctor.program.dtypes.layer_results import may_be_weight
 from mpdoctor.program.events import Call
 from mpdoctor.program.instances import class_of, is_call_of
 from mpdoctor.program.source_facts import SourceFacts
@@ -88,9 +89,10 @@ class ModelDtypes:
             return agreed(self._of_last_layers(made) for made in self.facts.makings_of(own))
         return agreed(self._in_call(event.value) for event in self.facts.returns_of(call))
 
-    def of_one_output(self, item: Item) -> str | None:
+    def of_one_output(self, item: Item, in_call: bool) -> str | None:
         """The dtype of one of several outputs, as in `boxes, logits = model(x)` or `model(x)["logits"]`: by what the
-        model's class returns, or by the outputs of a functional model."""
+        model's class returns, or by the outputs of a functional model. None for a weight that is returned as it is,
+        which is read in float32 outside of any `call()`."""
         place, made = known(item.index), item.of.callee if isinstance(item.of, Call) else None
         if type(place) not in (int, str) or self.nested > MOST_NESTED:
             return None
@@ -103,7 +105,8 @@ class ModelDtypes:
         self.nested += 1
         returned = [option for event in self.facts.returns_of(call) for option in options(event.value)]
         outputs = [_entry(value, place) for value in returned if not _lacks_key(value, place)]
-        dtype = agreed(None if output is None else self._in_call(output) for output in outputs)
+        unknown = [output is None or (not in_call and may_be_weight(output)) for output in outputs]
+        dtype = None if any(unknown) else agreed(map(self._in_call, outputs))
         self.nested -= 1
         return dtype
 

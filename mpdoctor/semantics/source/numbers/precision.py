@@ -100,7 +100,7 @@ class Precision:
         if not in_call and is_kept_in_float32(self.facts, value):
             return "float32"
         if isinstance(value, Item):
-            return self._models.of_one_output(value)
+            return self._models.of_one_output(value, in_call)
         if isinstance(value, Operation):
             return self._of_meeting(value.operands, in_call) if value.operator in ARITHMETIC else None
         if isinstance(value, Attribute):
