@@ -61,8 +61,8 @@ from mpdoctor.program.context import Context
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Value, options, walk
-from mpdoctor.semantics.source.edits.expressions import safe_fix
-from mpdoctor.semantics.source.edits.loops.under_tapes import reads_what_comes_later
+from mpdoctor.semantics.source.edits.expressions import argument_at, safe_fix
+from mpdoctor.semantics.source.edits.loops.under_tapes import behind_last_under_tape, reads_what_comes_later
 from mpdoctor.semantics.source.edits.statements import line_behind, statement_at, without_statement
 from mpdoctor.semantics.source.optimizers.gradients import is_gradient_call, is_tape, target
 from mpdoctor.semantics.source.optimizers.scaling import multiplied_by_scale
@@ -91,12 +91,12 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
                 "Move it into the `with tf.GradientTape()` block, after the loss, or enter the tape again for it: "
                 "`with tape:`.",
                 scaled.location,
-                fix=_fix(facts, scaled),
+                fix=_fix(facts, scaled, gradient),
             )
 
 
-def _fix(facts: SourceFacts, scaled: Call | Operation) -> Fix | None:
-    """The edit that moves the line below that of the loss, inside the tape."""
+def _fix(facts: SourceFacts, scaled: Call | Operation, gradient: Call) -> Fix | None:
+    """The edit that moves the line below that of the loss, inside the tape, and below the loop that sums the loss."""
     moved = statement_at(facts, scaled.location)
     losses = [loss for value in _values_in(scaled) for loss in options(value) if _is_recorded(loss)]
     if moved is None or len(losses) != 1 or losses[0].context.function is not scaled.context.function:
@@ -105,7 +105,12 @@ def _fix(facts: SourceFacts, scaled: Call | Operation) -> Fix | None:
     if not is_assignment or reads_what_comes_later(facts, losses[0].location.end_line, moved.text):
         return None
     title = "Move it inside the tape"
-    here = line_behind(facts, losses[0].location, moved.text)
+    if losses[0].context.loops > scaled.context.loops:
+        place = argument_at(facts, scaled.location, 0, "loss")
+        summed = "" if place is None else text_at(facts, place)
+        here = behind_last_under_tape(facts, gradient.location, summed, moved.text)
+    else:
+        here = line_behind(facts, losses[0].location, moved.text)
     return safe_fix(title, here, without_statement(facts, scaled.location))
 
 
