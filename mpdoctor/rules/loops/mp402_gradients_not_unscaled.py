@@ -94,7 +94,7 @@ from mpdoctor.semantics.source.optimizers.loss_scale_signs import is_scaled_by
 from mpdoctor.semantics.source.optimizers.scaling import FEWEST, applied_by_its_scaler
 from mpdoctor.semantics.source.optimizers.wrappers import starting_scale_in_words, wrapped
 from mpdoctor.semantics.source.programs.branches import may_not_run
-from mpdoctor.semantics.wording import receiver_text
+from mpdoctor.semantics.wording import place_of, receiver_text, text_at
 
 SEVERITY = Severity.ERROR
 FIXES = ("unsafe",)
@@ -121,11 +121,10 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 
 def _never_unscaled(facts: SourceFacts) -> Iterator[Finding]:
     for apply, gradient in _applied_scaled(facts):
-        of = receiver_text(facts, apply)
         yield Finding(
             "These gradients come from the scaled loss and are applied without unscaling: every applied gradient is "
             f"{starting_scale_in_words(apply.receiver)} times too large.",
-            f"Unscale them first: `gradients = {of}.get_unscaled_gradients(gradients)`.",
+            _how_to_unscale(facts, apply, gradient),
             apply.location,
             fix=_unscaled(facts, apply, gradient),
         )
@@ -148,6 +147,23 @@ def _never_unscaled(facts: SourceFacts) -> Iterator[Finding]:
                 call.location,
                 fix=_loss_as_it_is(facts, call),
             )
+
+
+def _how_to_unscale(facts: SourceFacts, apply: Call, gradient: Call) -> str:
+    """The remedy in the program's own names: where the gradients are computed, before anything clips them, or where
+    they are applied if another function does that."""
+    unscale = f"{receiver_text(facts, apply)}.get_unscaled_gradients"
+    computed = text_at(facts, gradient.location)
+    if computed and apply.context.function is gradient.context.function:
+        where = place_of(facts, gradient.location, apply.location)
+        return f"Unscale them where they are computed ({where}): `{unscale}({computed})`."
+    applied = _gradients_applied(facts, apply)
+    name = "gradients" if applied is None else text_at(facts, applied) or "gradients"
+    return (
+        f"Unscale them first: `{name} = {unscale}({name})`."
+        if name.isidentifier()
+        else f"Unscale them first: `{unscale}({name})`."
+    )
 
 
 def _unscaled(facts: SourceFacts, apply: Call, gradient: Call) -> Fix | None:
