@@ -62,7 +62,7 @@ from mpdoctor.semantics.source.edits.names import cast_around
 from mpdoctor.semantics.source.layers.call_dtypes import NOT_CALLED, policies_of_instances
 from mpdoctor.semantics.source.layers.casts import casts, is_cast, is_cast_to
 from mpdoctor.semantics.source.layers.mixed_operands import may_raise, mixed_operands
-from mpdoctor.semantics.source.layers.model_layers import layer_name, policies_set
+from mpdoctor.semantics.source.layers.model_layers import layer_name, policies_written
 from mpdoctor.semantics.source.layers.output_layers import SIXTEEN_BITS
 from mpdoctor.semantics.source.numbers.combined_values import combined_ids, deciding_parts
 from mpdoctor.semantics.source.numbers.precision import precision_of
@@ -157,7 +157,7 @@ def _can_be_switched(facts: SourceFacts) -> bool:
 
 
 def _sets_one_of_several(call: Call) -> bool:
-    is_certain = len(policies_set(call)) == 1 and all(branch.only for branch in call.context.branches)
+    is_certain = len(policies_written(call)) == 1 and all(branch.only for branch in call.context.branches)
     return not is_certain and not set(HALF_POLICIES).isdisjoint(policies_set_by(call))
 
 

@@ -58,6 +58,7 @@ from mpdoctor.semantics.source.layers.model_layers import (
     layers_of,
     policies_of_layer,
     policies_set,
+    policies_written,
     trainings,
 )
 from mpdoctor.semantics.source.programs.branches import exclude_each_other
@@ -68,6 +69,9 @@ FIXES = ("unsafe",)
 EXPLAINS = {"MP209": "model"}
 GRAPHS = ("Functional", "Sequential")  # in a class of the user's own a part may be a teacher that is not trained
 HELP = "Set the policy before the first layer is made: move {it} to the top of the program, right after the imports."
+HELP_FOR_OPTION = (
+    "Set the policy before the first layer is made: move this line up, right behind where the option is read."
+)
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
@@ -80,7 +84,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             yield Finding(
                 f"The policy is set after layers of the model were built: {listed(early)} "
                 f"{'stays' if len(early) == 1 else 'stay'} float32.",
-                HELP.format(it="this line"),
+                HELP.format(it="this line") if policies_written(policy) else HELP_FOR_OPTION,
                 policy.location,
                 fix=_fix(facts, policy, layers),
             )
@@ -92,7 +96,7 @@ def _fix(facts: SourceFacts, policy: Call, early: list[Call]) -> Fix | None:
     moved = ahead_of(facts, policy.location, chains) if policy.location.path == facts.path else None
     if moved is not None:
         return unsafe_fix("Set the policy before the layers are built", moved)
-    named = policies_set(policy)
+    named = policies_written(policy)
     return unsafe_fix("Set the policy at the top", *set_at_top(facts, named[0], policy)) if len(named) == 1 else None
 
 

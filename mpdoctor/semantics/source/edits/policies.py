@@ -18,7 +18,7 @@ from mpdoctor.semantics.source.edits.expressions import argument_replaced, calle
 from mpdoctor.semantics.source.edits.made.layers import called, tree_of
 from mpdoctor.semantics.source.edits.names import keras_name
 from mpdoctor.semantics.source.edits.statements import statement_at, without_statement
-from mpdoctor.semantics.source.layers.model_layers import policies_set
+from mpdoctor.semantics.source.layers.model_layers import policies_written
 
 SETTER = "mixed_precision.set_global_policy"  # in Keras 2.4 and later, and in Keras 3
 FLOATX = "float32"
@@ -32,7 +32,7 @@ def switching_edits(facts: SourceFacts, policy: str, source_at: SourceAt) -> tup
     another policy is not to be edited."""
     edits: list[Edit] = []
     for call in facts.policy_calls:
-        if policies_set(call) == (policy,):
+        if policies_written(call) == (policy,):
             continue
         home = facts if call.location.path == facts.path else source_at(call.location.path)
         edit = _in_call(home, call, policy) if home is not None else None

@@ -12,7 +12,7 @@ from mpdoctor.knowledge.layer_kinds import NORMALIZATION, PREPROCESSING, TEXT, W
 from mpdoctor.program.dtypes.tensor_dtypes import policies_named
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.instances import class_of
-from mpdoctor.program.policy_settings import SET_FLOATX, UNSURE, PolicyName
+from mpdoctor.program.policy_settings import SET_FLOATX, UNSURE, PolicyName, policies_set_by
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import ClassFacts, Parameter
 from mpdoctor.program.values import Api, Attribute, Value, known, options, walk
@@ -43,10 +43,17 @@ def half_policy_before(facts: SourceFacts, call: Call) -> Call | None:
 
 
 def policies_set(call: Call) -> tuple[str, ...]:
-    """Every global policy that a call may set; () where one of them is not known, or where the call sets floatx."""
+    """Every global policy that a call may set, of an option its 16-bit default; () where one of them is not known, or
+    where the call sets floatx."""
     if isinstance(call.callee, Api) and call.callee.is_(SET_FLOATX):
         return ()
-    return policies_named(call.argument(0, "policy") or call.keyword("dtype_policy"))
+    return policies_set_by(call)
+
+
+def policies_written(call: Call) -> tuple[str, ...]:
+    """Every global policy that a call may set whatever the options of the program are; () where one of them is not
+    known, or where the call sets floatx."""
+    return policies_named(call.argument(0, "policy") or call.keyword("dtype_policy")) if policies_set(call) else ()
 
 
 def layer_name(value: Value) -> str | None:
