@@ -44,7 +44,8 @@ MEETING: dict[str, slice] = {
             "add subtract multiply divide truediv matmul maximum minimum pow floordiv floormod mod tensordot atan2 "
             "squared_difference divide_no_nan multiply_no_nan equal not_equal greater greater_equal less less_equal "
             "scalar_mul nn.bias_add nn.conv1d nn.conv2d nn.conv3d nn.depthwise_conv2d nn.convolution matvec cross "
-            "xlogy xdivy set_diag nn.conv1d_transpose nn.conv2d_transpose",
+            "xlogy xdivy set_diag nn.conv1d_transpose nn.conv2d_transpose nn.sigmoid_cross_entropy_with_logits "
+            "nn.weighted_cross_entropy_with_logits nn.log_poisson_loss",
         ),
         (slice(1, 3), "where"),
         (slice(0, 3), "clip_by_value nn.separable_conv2d"),

@@ -159,13 +159,12 @@ def _for_outputs(given: Value) -> list[tuple[object, Value]]:
     return list(enumerate(given.items)) if has_a_list_each else []
 
 
-def roles_from_facts(facts: SourceFacts, of_model: Dtypes, of_output: OfOutput, dtypes: Dtypes) -> Roles:
-    """For each loss or metric function of the user's, by its id: the dtypes of the labels and predictions that it is
-    given. Measured in Keras 3.15 and tf_keras 2.21."""
+def compiled_roles(facts: SourceFacts, of_model: Dtypes, of_output: OfOutput) -> Roles:
+    """For each loss or metric function of the user's that compile() is given, by its id: the dtypes of the labels and
+    predictions that it is given. Measured in Keras 3.15 and tf_keras 2.21."""
     roles: Roles = {}
     _add_losses(roles, facts, of_model, of_output)
     _add_metrics(roles, facts, of_model, of_output)
-    _add_called_losses(roles, facts, dtypes)
     return roles
 
 
@@ -206,15 +205,17 @@ def _metrics(facts: SourceFacts, of_model: Dtypes, of_output: OfOutput) -> Itera
             yield metric, of_output(call.receiver, output)
 
 
-def _add_called_losses(roles: Roles, facts: SourceFacts, dtypes: Dtypes) -> None:
-    """Losses of a class of the program's, which it calls itself."""
+def add_called_losses(roles: Roles, facts: SourceFacts, dtypes: Dtypes) -> None:
+    """Add the losses of a class of the program's which it calls itself, as the loss that compile() is given may do.
+    Keras 3 casts what they are given to float32; Keras 2 hands it on (2.10, 2.15, tf_keras 2.21)."""
     is_keras3 = facts.keras.is_keras3
     for call in facts.object_calls:
         own = class_of(call.callee)
         function = own.find_method("call") if own is not None and own.kind == "loss" else None
         if function is not None:
             prediction = "float32" if is_keras3 else dtypes(call.argument(1, "y_pred"))
-            _remember(roles, function, Role(prediction, prediction))
+            label = prediction if is_keras3 else dtypes(call.argument(0, "y_true")) or prediction
+            _remember(roles, function, Role(label, prediction))
 
 
 def _remember(roles: Roles, function: FunctionFacts, role: Role) -> None:

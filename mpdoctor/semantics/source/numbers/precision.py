@@ -24,9 +24,10 @@ from mpdoctor.semantics.source.layers.weight_values import is_kept_in_float32, w
 from mpdoctor.semantics.source.numbers.losses_and_metrics import (
     DATA,
     Roles,
+    add_called_losses,
+    compiled_roles,
     is_of_the_data,
     loss_dtype,
-    roles_from_facts,
 )
 from mpdoctor.semantics.source.numbers.model_dtypes import MOST_NESTED, ModelDtypes
 from mpdoctor.semantics.source.programs.running_functions import contexts_of_calls, runs_as_added_loss, surrounding
@@ -52,7 +53,9 @@ class Precision:
         self._in_calls: dict[Context, bool] = {}
         self._calls_at = contexts_of_calls(facts)
         self.roles: Roles = {}
-        self.roles = roles_from_facts(facts, self.of_model, self.of_output, self._outside)
+        self.roles = compiled_roles(facts, self.of_model, self.of_output)
+        self._forget()
+        add_called_losses(self.roles, facts, self._outside)
         self._forget()
 
     def _forget(self) -> None:
