@@ -120,7 +120,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp301/flagged_inherited_method mp303/flagged_behind_a_flag mp303/flagged_callback
         mp303/flagged_classic mp303/flagged_compiled mp303/flagged_function mp410/flagged_class
         mp410/flagged_gan mp410/flagged_made_by_one_function mp410/flagged_one_loss_for_two
-        mp410/flagged_parameters
+        mp410/flagged_parameters mp410/flagged_unscaled_by_the_other
     """,
     "methods_of_an_object": """
         mp201/flagged_chained_stages mp204/flagged_in_inner_functions mp208/flagged_made_by_a_function

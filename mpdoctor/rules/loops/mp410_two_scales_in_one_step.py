@@ -76,30 +76,50 @@ EXPLAINS = {"MP401": "training", "MP912": "model"}
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
     steps = list(_scaled_and_divided(facts))
-    shared = {id(scaling[0]) for scaling, calls in steps for call in calls if _by_name(facts, scaling[0], call)}
-    for scaling, calls in steps:
+    shared = {id(scaling[0]) for scaling, calls, _ in steps for call in calls if _by_name(facts, scaling[0], call)}
+    for scaling, calls, apply in steps:
         call = next((call for call in calls if _is_of_another(facts, call, scaling)), None)
         if call is None:
             continue
-        mine, is_shared = receiver_text(facts, call), id(scaling[0]) in shared
-        scaled = f"`{mine}.{scaling[0].method}(loss)`"
+        mine, theirs = receiver_text(facts, call), receiver_text(facts, scaling[0])
+        if call is not apply and _by_name(facts, scaling[0], apply):
+            edit = callee_replaced(facts, call.location, f"{theirs}.{call.method}")
+            advice = f"Divide by the scale of the optimizer that applies them: `{theirs}.{call.method}(…)`."
+            fix = unsafe_fix(f"Unscale by `{theirs}`", edit)
+        else:
+            advice, fix = _scaled_by_the_other(facts, scaling, call, is_shared=id(scaling[0]) in shared)
         yield Finding(
-            f"The loss was scaled by `{receiver_text(facts, scaling[0])}`, but `{mine}.{call.method}` divides by the "
-            f"scale of `{mine}`: the gradients are wrong by the ratio of the two scales.",
-            f"Scale the loss a second time inside the tape, {scaled}, and take the gradients for `{mine}` from that."
-            if is_shared
-            else f"Scale each loss by the optimizer that applies its gradients: {scaled}.",
+            f"The loss was scaled by `{theirs}`, but `{mine}.{call.method}` divides by the scale of `{mine}`: the "
+            "gradients are wrong by the ratio of the two scales.",
+            advice,
             call.location,
-            fix=None if is_shared else _fix(facts, scaling, call, mine),
+            fix=fix,
         )
 
 
-def _scaled_and_divided(facts: SourceFacts) -> Iterator[tuple[list[Call], list[Call]]]:
-    """For each gradient that is applied: the calls that scaled its loss, and those that divide it by a loss scale."""
+def _scaled_by_the_other(
+    facts: SourceFacts, scaling: list[Call], call: Call, *, is_shared: bool
+) -> tuple[str, Fix | None]:
+    """The advice to scale the loss by the optimizer that divides the gradients, and the edit, where the scaled loss is
+    not needed for the other one as well (`is_shared`)."""
+    mine = receiver_text(facts, call)
+    scaled = f"`{mine}.{scaling[0].method}(loss)`"
+    if is_shared:
+        return (
+            f"Scale the loss a second time inside the tape, {scaled}, and take the gradients for `{mine}` from that.",
+            None,
+        )
+    advice = f"Scale each loss by the optimizer that applies its gradients: {scaled}."
+    return advice, _fix(facts, scaling, call, mine)
+
+
+def _scaled_and_divided(facts: SourceFacts) -> Iterator[tuple[list[Call], list[Call], Call]]:
+    """For each gradient that is applied: the calls that scaled its loss, those that divide it by a loss scale, and the
+    call that applies it."""
     for apply, gradient in applied_gradients(facts):
         scaling = list(scaling_calls(target(gradient)))
         if scaling and all(scales(facts, call) for call in scaling):
-            yield scaling, list(_dividing(facts, apply, gradient))
+            yield scaling, list(_dividing(facts, apply, gradient)), apply
 
 
 def _by_name(facts: SourceFacts, scaling: Call, call: Call) -> bool:

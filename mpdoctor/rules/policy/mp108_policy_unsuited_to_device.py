@@ -27,8 +27,8 @@ tf.keras.mixed_precision.set_global_policy("mixed_bfloat16")
 ```
 
 ## Versions
-All. A program that can also run without a TPU (the TPU code is behind a `try` or an `if`) is not judged from
-its source. Only a run shows which GPU there is.
+All. A program that can also run without a TPU (the TPU code is behind a `try` or an `if`) is judged from its source
+only where it sets the policy in the same part, behind the strategy. Only a run shows which GPU there is.
 
 ## Where users met it
 tensorflow/tensorflow#47362, keras-team/keras#18448.
@@ -36,6 +36,7 @@ tensorflow/tensorflow#47362, keras-team/keras#18448.
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from mpdoctor.facts.model import ModelFacts
@@ -43,6 +44,7 @@ from mpdoctor.finding import Finding, Severity
 from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.semantics.source.edits.expressions import literal_replaced, unsafe_fix
+from mpdoctor.semantics.source.edits.made.layers import tree_of
 from mpdoctor.semantics.source.layers.model_layers import half_policy_calls, policies_set
 from mpdoctor.semantics.source.programs.branches import happen_together
 
@@ -56,11 +58,11 @@ STRATEGIES = ("tensorflow.distribute.TPUStrategy", "tensorflow.distribute.experi
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
-    strategies = [call for call in facts.calls_of(*STRATEGIES) if not call.context.guarded]
-    for policy in half_policy_calls(facts):
-        if policies_set(policy) != ("mixed_float16",) or policy.context.guarded:
+    strategies = list(facts.calls_of(*STRATEGIES))
+    for policy in half_policy_calls(facts) if strategies else ():
+        if policies_set(policy) != ("mixed_float16",):
             continue
-        if any(_is_certain(strategy, policy) for strategy in strategies):
+        if any(_is_certain(facts, strategy, policy) for strategy in strategies):
             given = policy.argument(0, "policy") or policy.keyword("dtype_policy")
             edit = literal_replaced(facts, given.location, "mixed_bfloat16") if given is not None else None
             fix = unsafe_fix('Write "mixed_bfloat16"', edit)
@@ -92,12 +94,23 @@ def _without_bfloat16(model: ModelFacts) -> Iterator[Finding]:
         )
 
 
+def _comes_later_in_one_try(facts: SourceFacts, first: Call, second: Call) -> bool:
+    """Whether two calls stand in the body of one `try`, so that the second is made only where the first succeeds."""
+    if first.order > second.order or {first.location.path, second.location.path} != {facts.path}:
+        return False
+    bodies = [node.body for node in ast.walk(tree_of(facts) or ast.Module([], [])) if isinstance(node, ast.Try)]
+    lines = first.location.line, second.location.line
+    return any(all(body[0].lineno <= line <= (body[-1].end_lineno or 0) for line in lines) for body in bodies)
+
+
 def _has(model: ModelFacts, kind: str) -> bool:
     return any(device.kind == kind for device in model.devices)
 
 
-def _is_certain(strategy: Call, policy: Call) -> bool:
+def _is_certain(facts: SourceFacts, strategy: Call, policy: Call) -> bool:
     """Whether the program certainly has a TPU wherever it sets this policy."""
+    if (strategy.context.guarded or policy.context.guarded) and not _comes_later_in_one_try(facts, strategy, policy):
+        return False
     arms = {(branch.statement, branch.taken) for branch in policy.context.branches}
     here = all((branch.statement, branch.taken) in arms for branch in strategy.context.branches)
     return here and happen_together(strategy.context, policy.context)
