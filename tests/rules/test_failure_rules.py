@@ -177,6 +177,27 @@ def raised(exception: str, message: str, during: str = "script", **more: Any) ->
 ALIEN = "module 'x' has no attribute '_register_wrapper_optimizer_cls'"
 
 
+CHECKED = (
+    "{{function_node __wrapped__CheckNumericsV2_device_CPU:0}} \n\n!!! Detected Infinity or NaN in output 0 of {op} "
+    "(# of outputs: 1) !!!\n  dtype: <dtype: 'float16'>\n  shape: ()\n\n : Tensor had {values} values "
+    "[Op:CheckNumericsV2]"
+)
+
+
+@pytest.mark.parametrize(
+    ("op", "values", "found"),
+    [
+        ('graph op "Const"', "-Inf", "-Inf in the output of `Const`"),
+        ('eagerly-executing op "MatMul"', "NaN", "NaN in the output of `MatMul`"),
+    ],
+)
+def test_what_check_numerics_stopped_at_is_named(op: str, values: str, found: str) -> None:
+    message = CHECKED.replace("{op}", op).replace("{values}", values)
+    in_half = said(raised("InvalidArgumentError", message, "training", computes_in_half=True))
+    assert in_half["MP412"].message == f"The training stopped: check_numerics found {found}."
+    assert "MP412" not in said(raised("InvalidArgumentError", message, "training"))
+
+
 @pytest.mark.parametrize(
     ("keras", "help"),
     [

@@ -40,6 +40,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import combinations, starmap
 
+from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.knowledge.wrapper_api import APPLYING
 from mpdoctor.program.context import Context
@@ -47,6 +48,7 @@ from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import FunctionFacts
 from mpdoctor.program.values import known
+from mpdoctor.semantics.live.errors.error_texts import found_by_check_numerics
 from mpdoctor.semantics.source.edits.expressions import unsafe_fix
 from mpdoctor.semantics.source.edits.statements import passed_on, without_statement
 from mpdoctor.semantics.source.layers.model_layers import policies_set
@@ -58,6 +60,8 @@ from mpdoctor.semantics.source.programs.running_functions import surrounding
 
 SEVERITY = Severity.WARNING
 FIXES = ("unsafe",)
+FAILS_IN = ("training",)
+CONFIRMED_LIVE = True
 ENABLE = "tensorflow.debugging.enable_check_numerics"
 DISABLE = "tensorflow.debugging.disable_check_numerics"
 CHECKS = ("tensorflow.debugging.check_numerics", "tensorflow.debugging.assert_all_finite", "tensorflow.check_numerics")
@@ -87,6 +91,18 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
                     else passed_on(facts, call.location, 0, "tensor", "x"),
                 ),
             )
+
+
+def in_failure(failure: FailureFacts) -> Iterator[Finding]:
+    found = found_by_check_numerics(failure.message) if failure.in_training and failure.computes_in_half else ""
+    if found:
+        yield Finding(
+            f"The training stopped: {found}.",
+            'Look for it under the policy "float32": what is finite there overflows in float16 alone.',
+            failure.location,
+            severity=Severity.ERROR,
+            evidence={"exception": failure.exception, "error": failure.message},
+        )
 
 
 def _stays_enabled(facts: SourceFacts, enable: Call) -> bool:

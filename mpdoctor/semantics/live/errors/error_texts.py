@@ -18,6 +18,9 @@ def headline_from_failure(failure: FailureFacts) -> str:
 
 def essence_of_message(message: str) -> str:
     """The line that says something, without colours, "Exception encountered when calling …" and node dumps."""
+    checked = found_by_check_numerics(message)
+    if checked:
+        return checked
     plain = re.sub(r"\x1b\[[0-9;]*m", "", message)
     told = re.split(r"^\s*\w*(?:Error|Exception): ", plain, flags=re.MULTILINE)[-1]  # of an error inside another
     told = re.split(r"^Node: '.*'$", told, flags=re.MULTILINE)[-1]  # after the lines that made it, as told until 2.12
@@ -27,6 +30,16 @@ def essence_of_message(message: str) -> str:
     text = re.sub(r"\s*\{\{(function_)?node [^}]*\}\}\s*", " ", text).strip()
     text = re.sub(r"\s*\[Op:\w+\]( name:.*)?$", "", text)
     return text if len(text) <= _LONGEST else text[:_LONGEST].rsplit(" ", 1)[0] + " …"
+
+
+def found_by_check_numerics(message: str) -> str:
+    """What tf.debugging.enable_check_numerics() stopped at: "check_numerics found NaN in the output of `MatMul`"; ""
+    for other errors."""
+    operation = re.search(r"Detected Infinity or NaN in output \d+ of [\w-]+(?: op)? op \"(\w+)\"", message)
+    values = re.search(r"Tensor had ((?:NaN|[+-]?Inf)(?:(?:,| and) (?:NaN|[+-]?Inf))*) values", message)
+    if operation is None:
+        return ""
+    return f"check_numerics found {values[1] if values else 'inf or NaN'} in the output of `{operation[1]}`"
 
 
 def _first_sentence(lines: list[str], is_block: bool) -> str:
