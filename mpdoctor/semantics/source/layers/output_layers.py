@@ -15,7 +15,7 @@ from mpdoctor.program.events import Call
 from mpdoctor.program.instances import class_of, is_call_of
 from mpdoctor.program.policy_settings import UNSURE
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.user_definitions import ClassFacts
+from mpdoctor.program.user_definitions import ClassFacts, Parameter
 from mpdoctor.program.values import Api, Collection, Value, agreed, is_api, known, leaves, options
 from mpdoctor.semantics.source.function_names import function_or_activation_named
 from mpdoctor.semantics.source.programs.branches import may_be_reached_by
@@ -46,7 +46,7 @@ def output_layers(facts: SourceFacts, model: Call, depth: int = 0) -> list[Call]
     if is_call_of(model, "keras.Sequential"):
         last = _last_of_sequential(facts, model)
     elif is_functional(model):
-        last = layers_behind(model.argument(1, "outputs"))
+        last = layers_behind(_past_layers_that_hand_on(facts, model.argument(1, "outputs")))
     elif _is_application(model):
         return [model]
     else:
@@ -59,6 +59,34 @@ def output_layers(facts: SourceFacts, model: Call, depth: int = 0) -> list[Call]
             return []
         layers.extend(made or [layer])
     return layers
+
+
+def _past_layers_that_hand_on(facts: SourceFacts, output: Value | None) -> Value | None:
+    """The tensor that layers of the program's own hand on as it is, such as one whose `call()` only adds a loss."""
+    for _ in range(MOST_NESTED):
+        given = _handed_on(facts, output) if isinstance(output, Call) else None
+        if given is None:
+            break
+        output = given
+    return output
+
+
+def _handed_on(facts: SourceFacts, called: Call) -> Value | None:
+    """The argument that a layer of the program's own returns as it is; None for other layers, and for one with a dtype
+    of its own, which may cast it."""
+    layer, own = called.callee, class_of(called.callee)
+    method = own.find_method("call") if own is not None and own.kind == "layer" else None
+    if own is None or method is None or not isinstance(layer, Call):
+        return None
+    dtype = layer.keyword("dtype") or own.base_argument("dtype")
+    if dtype is not None and known(dtype) is not None:
+        return None
+    returned = {option for event in facts.returns_of(method) for option in options(event.value)}
+    handed = next(iter(returned), None)
+    is_handed = len(returned) == 1 and isinstance(handed, Parameter) and handed.function is method
+    if not is_handed or not isinstance(handed, Parameter):
+        return None
+    return called.argument(handed.index - method.first_given, handed.name)
 
 
 def _cloned(model: Call) -> Call | None:
