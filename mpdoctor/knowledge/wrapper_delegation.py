@@ -111,13 +111,14 @@ LOST: dict[str, frozenset[str]] = {
     ),
 }
 
-# What these optimizers hold where the program gives them nothing; equal in Keras 3.15 and tf_keras 2.21.
+# What these optimizers hold where the program gives them nothing, in the order of their parameters behind
+# `learning_rate`; equal in Keras 3.15 and tf_keras 2.21, the order in 2.10 and 2.15 as well.
 _ADAM = {"beta_1": 0.9, "beta_2": 0.999, "epsilon": 1e-07, "amsgrad": False}
 DEFAULTS: dict[str, dict[str, float | bool]] = {
     "Adadelta": {"rho": 0.95, "epsilon": 1e-07},
     "Adagrad": {"initial_accumulator_value": 0.1, "epsilon": 1e-07},
     "Adam": _ADAM,
-    "AdamW": {**_ADAM, "weight_decay": 0.004},
+    "AdamW": {"weight_decay": 0.004, **_ADAM},
     "Adamax": {"beta_1": 0.9, "beta_2": 0.999, "epsilon": 1e-07},
     "Lion": {"beta_1": 0.9, "beta_2": 0.99},
     "Nadam": {"beta_1": 0.9, "beta_2": 0.999, "epsilon": 1e-07},

@@ -54,6 +54,10 @@ SOMEWHERE_LOST = frozenset().union(*LOST.values())
 SOMEWHERE_OWN = frozenset().union(*OWN.values())
 UNSET = ("None", "False", "0.99")  # values of the inner optimizer that make reading the wrapper's attribute harmless
 CAUSES_DIVERGENCE = True
+AFTER_A_STEP = (  # methods of a callback that fit() calls when it has trained (measured in Keras 3.15, tf_keras 2.21)
+    *("on_epoch_begin", "on_epoch_end", "on_batch_begin", "on_batch_end"),
+    *("on_train_batch_begin", "on_train_batch_end"),
+)
 RENAMED = {"lr": "learning_rate"}  # Keras 3 optimizers have no `lr`; the wrapper does pass `learning_rate` on
 
 
@@ -90,7 +94,17 @@ def _help_for_write(facts: SourceFacts, write: Write, of: str, value: str, on_co
             "The optimizer is wrapped on one path only: "
             f'`getattr({of}, "inner_optimizer", {of}).{write.name} = {value}`.'
         )
-    return f"Set it on the inner optimizer: `{of}.inner_optimizer.{write.name} = {value}`.{_read_there(facts, write)}"
+    also = _compiled_anew(write, of) + _read_there(facts, write)
+    return f"Set it on the inner optimizer: `{of}.inner_optimizer.{write.name} = {value}`.{also}"
+
+
+def _compiled_anew(write: Write, of: str) -> str:
+    """A sentence about the step that fit() has compiled, with the old number, before it calls this callback."""
+    owner, method = write.context.owner, write.context.function
+    if owner is None or owner.kind != "callback" or method is None or method.name not in AFTER_A_STEP:
+        return ""
+    model = of.removesuffix(".optimizer") if of.endswith(".optimizer") else "self.model"
+    return f" Then call `{model}.make_train_function(force=True)`: the step that is compiled keeps the old number."
 
 
 def _reads_of_it(facts: SourceFacts, write: Write) -> list[Read]:
@@ -171,7 +185,7 @@ def _held(inside: tuple[Value, ...], name: str) -> str | None:
     """The inner optimizer's certain value under this name, as repr(); None where it is not known."""
     held: set[str | None] = set()
     for optimizer in inside:
-        given = optimizer.keyword(name) if isinstance(optimizer, Call) else None
+        given = _argument_named(optimizer, name) if isinstance(optimizer, Call) else None
         if given is not None:
             value = known(given)
             held.add(repr(value) if value is None or isinstance(value, (bool, int, float)) else None)
@@ -180,3 +194,9 @@ def _held(inside: tuple[Value, ...], name: str) -> str | None:
             default = DEFAULTS.get(class_name, {}).get(name)
             held.add(None if default is None else repr(default))
     return agreed(held)
+
+
+def _argument_named(optimizer: Call, name: str) -> Value | None:
+    """What one of Keras' own optimizers is given by this name, or at its place: the momentum of `SGD(0.1, 0.9)`."""
+    placed = list(DEFAULTS.get(optimizer.method, ()))
+    return optimizer.argument(placed.index(name) + 1, name) if name in placed else optimizer.keyword(name)

@@ -38,7 +38,7 @@ from mpdoctor.program.events import Call, Write
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.semantics.source.edits.expressions import unsafe_fix, without_call
 from mpdoctor.semantics.source.edits.statements import without_statement
-from mpdoctor.semantics.source.layers.model_layers import half_policy_calls, policies_set
+from mpdoctor.semantics.source.layers.model_layers import half_policy_calls, policies_written
 from mpdoctor.semantics.source.optimizers.wrappers import WRAPPER
 from mpdoctor.semantics.source.programs.branches import happen_together
 from mpdoctor.semantics.source.programs.graph_rewrites import rewrites
@@ -52,7 +52,7 @@ CAST_TWICE = "neither mechanism knows of the other, and values are cast twice."
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
-    on_purpose = [call for call in half_policy_calls(facts) if not {"float32", None} & set(policies_set(call))]
+    on_purpose = [call for call in half_policy_calls(facts) if _is_half_anyway(call)]
     wrappers = list(facts.calls_of(WRAPPER))
     for rewrite, name in rewrites(facts):
         if rewrite.context.guarded:
@@ -79,6 +79,11 @@ def _fix(facts: SourceFacts, rewrite: Call | Write) -> Fix | None:
     if isinstance(rewrite, Write) or rewrite.dropped:
         return unsafe_fix("Drop it", without_statement(facts, place))
     return unsafe_fix("Leave the optimizer as it is", without_call(facts, place, 0, "opt", "optimizer"))
+
+
+def _is_half_anyway(policy: Call) -> bool:
+    """Whether it sets a 16-bit policy whatever the options of the program are: an option may choose one mechanism."""
+    return bool(policies_written(policy)) and not {"float32", None} & set(policies_written(policy))
 
 
 def _together_with(others: list[Call], rewrite: Call | Write) -> Call | None:
