@@ -97,7 +97,8 @@ def _states_handed_over(facts: SourceFacts) -> Iterator[Finding]:
             given = [handed for state in _states(call) for handed in (state, *given_to_call(facts, state))]
             state = _first_float32(facts, (part for handed in given for part in _spread(handed)))
             if state is not None and not asks_for_dtype(call.context):
-                yield _finding(facts, state, layer.method, call.location, _cast_where_called(facts, call))
+                of, fix = callee_text(facts, call.location), _cast_where_called(facts, call)
+                yield _finding(facts, state, layer.method, of, call.location, fix)
 
 
 def _states_of_cells(facts: SourceFacts) -> Iterator[Finding]:
@@ -108,7 +109,7 @@ def _states_of_cells(facts: SourceFacts) -> Iterator[Finding]:
             continue
         state = _first_float32(facts, _spread(returned.value))
         if state is not None and not asks_for_dtype(returned.context):
-            yield _finding(facts, state, cell.name, returned.location, _cast_where_returned(facts, returned))
+            yield _finding(facts, state, cell.name, "self", returned.location, _cast_where_returned(facts, returned))
 
 
 def _states_given_back(facts: SourceFacts) -> Iterator[Finding]:
@@ -263,12 +264,13 @@ def _stateful(facts: SourceFacts) -> Iterator[Finding]:
             )
 
 
-def _finding(facts: SourceFacts, state: Value, layer: str, location: Location, fix: Fix | None) -> Finding:
+def _finding(facts: SourceFacts, state: Value, layer: str, of: str, location: Location, fix: Fix | None) -> Finding:
     made = quoted(facts, state.location, location) or "This state"
+    named = of if re.fullmatch(r"(?:\w+\.)*[a-z_]\w*", of) else "layer"
     return Finding(
         f"{made} is float32, but {layer} computes in 16 bits: Keras 2 does not cast "
         "states, so the layer's first call raises.",
-        "Make the state in the layer's dtype: `dtype=layer.compute_dtype`, or cast it to the dtype of the inputs.",
+        f"Make the state in the layer's dtype: `dtype={named}.compute_dtype`, or cast it to the dtype of the inputs.",
         location,
         fix=fix,
     )
