@@ -5,7 +5,8 @@ TensorFlow does not mix dtypes. `inputs + tf.constant([1.0])` works under float3
 precision, in Keras 3 and Keras 2 alike: `cannot compute AddV2 as input #1(zero-based) was expected to be a half
 tensor but is a float tensor`. `tf.image.crop_and_resize` always returns float32, and so does `tf.image.resize`
 unless its method is "nearest". NumPy arrays and Python numbers take the dtype of the other operand and are
-fine.
+fine, but for a float that stands first in a function of TensorFlow: in a graph `tf.maximum(0.0, inputs)` and
+`tf.where(mask, -1e4, inputs)` make it float32, and raise; `tf.maximum(inputs, 0.0)` does not.
 
 ## Flagged
 ```python
@@ -60,7 +61,7 @@ from mpdoctor.program.user_definitions import Parameter
 from mpdoctor.program.values import Api, Value
 from mpdoctor.semantics.live.errors.dtype_error_causes import has_a_reason_of_its_own, mismatch_in_call
 from mpdoctor.semantics.live.errors.error_texts import evidence_of, place_of_failure
-from mpdoctor.semantics.source.edits.expressions import safe_fix
+from mpdoctor.semantics.source.edits.expressions import argument_at, safe_fix
 from mpdoctor.semantics.source.edits.made.layers import location_of
 from mpdoctor.semantics.source.edits.made.tensors import is_said_at, made_in
 from mpdoctor.semantics.source.edits.met_operands import (
@@ -74,6 +75,7 @@ from mpdoctor.semantics.source.edits.uses import meets_float32_elsewhere
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
 from mpdoctor.semantics.source.layers.layer_variables import RAW, is_raw_variable_of_layer, is_weight
 from mpdoctor.semantics.source.layers.mixed_operands import is_half, may_raise, mixed_operands, origin
+from mpdoctor.semantics.source.layers.numbers_first import COMMUTING, numbers_before_half
 from mpdoctor.semantics.source.layers.parameters_left_out import taken_instead
 from mpdoctor.semantics.source.numbers.whole_numbers import is_product_of_sizes
 from mpdoctor.semantics.wording import expression_at, place_of, quoted, text_at
@@ -96,6 +98,22 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     for event, operands, wide, name in meetings:
         if id(wide) not in raising:  # nothing comes of a line that raises
             yield _finding(facts, event, operands, wide, name)
+    for call, number, tensor in numbers_before_half(facts):
+        yield _finding_of_number(facts, call, number, tensor)
+
+
+def _finding_of_number(facts: SourceFacts, call: Call, number: Value, tensor: Value) -> Finding:
+    text, dtype = text_at(facts, number.location), _dtype_of_input(facts, call, (tensor,))
+    written = f"`{text}`" if text else "the number"
+    swapped = " Or give it second: then it takes the tensor's dtype." if call.method in COMMUTING else ""
+    place = argument_at(facts, call.location, 1 if call.method == "where" else 0, "x")
+    return Finding(
+        f"`{call.method}` makes {written} float32, as it stands before the layer's 16-bit tensor: in a graph, as fit() "
+        "builds it, this line raises under a mixed policy.",
+        f"Cast it to the tensor's dtype: `tf.cast({text or '…'}, {dtype or 'inputs.dtype'})`.{swapped}",
+        call.location,
+        fix=safe_fix(f"Cast to `{dtype}`", cast(facts, place, dtype) if place is not None and dtype else None),
+    )
 
 
 def _meetings(facts: SourceFacts) -> Iterator[tuple[Call | Operation, tuple[Value, ...], Value, str]]:
