@@ -29,7 +29,7 @@ from mpdoctor.source_stage.process_count import most_processes
 from mpdoctor.source_stage.saved_files import SavedFiles, users_of_files
 from mpdoctor.source_stage.unchanged_files import IncrementalResults, look_from_cache, reads_the_same_settings
 from mpdoctor.source_stage.version_guards import guarded_files
-from mpdoctor.source_stage.worker import Task, crash_from_breakdown, policies_by_importers
+from mpdoctor.source_stage.worker import Task, crash_from_breakdown, only_rewrites_graphs, policies_by_importers
 
 if TYPE_CHECKING:
     from mpdoctor.source.kept_sources import KeptSources
@@ -127,7 +127,7 @@ class SourceStage:
         self._guarded = set() if with_imports else guarded_files(facts)
         self._policies = policies_by_importers(facts)
         self._saved_files = SavedFiles(facts, self._policies)
-        mixed = set() if _only_rewrites_graphs(facts) else self._mixed & together
+        mixed = set() if only_rewrites_graphs(facts) else self._mixed & together
         self._reached = {imported for path in mixed for imported in self._facts[path].imports}
         self._float32_classes = float32_classes(self._facts[path] for path in own if path not in self._choosing)
 
@@ -288,10 +288,3 @@ def _outlines(files: Mapping[Path, str], texts: FileTexts, cache: Cache | None) 
     from mpdoctor.source.prefilter import outlines_from_files  # one program is not looked at beforehand
 
     return outlines_from_files(files, texts.of, look_from_cache(cache, texts))
-
-
-def _only_rewrites_graphs(sources: Iterable[SourceFacts]) -> bool:
-    """Whether mixed precision is TensorFlow's rewriting of graphs in these files, and no policy is ever set: a wrapped
-    optimizer goes with that, and layers compute in float32 as far as their code can tell."""
-    facts = list(sources)
-    return any(of_file.rewrites_graphs for of_file in facts) and not any(of_file.shows_16_bits for of_file in facts)

@@ -233,6 +233,13 @@ def policies_by_importers(project: Iterable[SourceFacts]) -> dict[str, tuple[str
     return {path: tuple(names) for path, names in policies.items()}
 
 
+def only_rewrites_graphs(sources: Iterable[SourceFacts]) -> bool:
+    """Whether mixed precision is TensorFlow's rewriting of graphs in these files, and no policy is ever set: a wrapped
+    optimizer goes with that, and layers compute in float32 as far as their code can tell."""
+    facts = list(sources)
+    return any(of_file.rewrites_graphs for of_file in facts) and not any(of_file.shows_16_bits for of_file in facts)
+
+
 def _without_events(facts: SourceFacts) -> SourceFacts:
     from mpdoctor.semantics.source.programs.saving.written_files import saved_files_from_events
 
