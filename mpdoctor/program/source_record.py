@@ -43,6 +43,9 @@ class SourceRecord:
         Those that it imports itself: of the second it asks first whether that works (see `Context.guarded`).
     keras
         The Keras to judge by; the pipeline sets it.
+    other_backend
+        The backend other than TensorFlow on which Keras 3 runs it, as the project or the environment says; "" where
+        that may be TensorFlow. The pipeline sets it.
     declared_keras
         What the text itself says: "tf_keras" (it sets TF_USE_LEGACY_KERAS before importing TensorFlow, or
         imports only tf_keras), "keras" (it imports what only Keras 3 has), or None.
@@ -119,6 +122,7 @@ class SourceRecord:
     certain_imports: tuple[str, ...] = ()
     guarded_imports: tuple[str, ...] = ()
     keras: Keras = field(default_factory=Keras)
+    other_backend: str = ""
     declared_keras: KerasPackage | None = None
     sign_of_keras2: str = ""
     assume_mixed: bool = False

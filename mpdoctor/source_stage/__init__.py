@@ -34,6 +34,7 @@ from mpdoctor.source_stage.worker import Task, crash_from_breakdown, only_rewrit
 if TYPE_CHECKING:
     from mpdoctor.source.kept_sources import KeptSources
     from mpdoctor.source_stage.cache import Cache
+    from mpdoctor.source_stage.keras_backends import KerasBackends
 
 SILENT = SilentProgress()
 WORTH_A_PROCESS = 400_000  # bytes of source: fewer are walked before another process is up
@@ -130,6 +131,7 @@ class SourceStage:
         mixed = set() if only_rewrites_graphs(facts) else self._mixed & together
         self._reached = {imported for path in mixed for imported in self._facts[path].imports}
         self._float32_classes = float32_classes(self._facts[path] for path in own if path not in self._choosing)
+        self._backends: KerasBackends | None = None
 
     def judge(self, keras: Callable[[str], Keras], codes: frozenset[str], paths: Collection[str]) -> Judged:
         """What the rules of these codes find in these files (paths as shown), each by its own Keras."""
@@ -159,11 +161,22 @@ class SourceStage:
                 "is_guarded": shown_as in self._guarded,
                 "mixed_elsewhere": shown_as in self._reached,
                 "policies_elsewhere": self._policies.get(shown_as, ()),
+                "other_backend": self._other_backend(self.facts[shown_as]),
                 "files_saved_elsewhere": self._saved_files.written_beside(self.facts[shown_as]),
                 "float32_classes": self._float32_classes_seen_by(self.facts[shown_as]),
             }
             path = self._paths[shown_as]
             yield Task(path, changes, codes, tuple(paths) if self._scripts else self._program_of(path))
+
+    def _other_backend(self, facts: SourceFacts) -> str:
+        """The backend of Keras 3 other than TensorFlow that runs a file."""
+        names_keras = "import keras" in facts.text or "from keras" in facts.text
+        if not (names_keras and (self._mixed or self._assume_mixed)):
+            return ""
+        from mpdoctor.source_stage.keras_backends import KerasBackends
+
+        self._backends = self._backends or KerasBackends(self.facts.values())
+        return self._backends.other_than_tensorflow(facts)
 
     def _judging(self, tasks: Mapping[Path, Task]) -> Iterator[tuple[Path, Judged]]:
         """Judge the files, with progress. Judging before all files are read shows as files that are not read yet."""

@@ -36,7 +36,9 @@ class Noise(keras.layers.Layer):
 
 ## Versions
 All. In Keras 3 a weight on the left of an operator (`self.w + tf.ones(4)`) and the functions of `keras.ops`
-promote to float32 instead of raising; this rule does not report that.
+promote to float32 instead of raising; this rule does not report that. On JAX and PyTorch operators promote as well:
+where the program or its project names that backend (`KERAS_BACKEND`, `keras.json`, requirements without TensorFlow),
+the rule is silent.
 
 ## Where users met it
 tensorflow/tensorflow#33077, tensorflow/tensorflow#41614, tensorflow/tensorflow#38850,

@@ -31,6 +31,7 @@ from mpdoctor.semantics.source.layers.layer_variables import is_weight
 from mpdoctor.semantics.source.layers.output_layers import SIXTEEN_BITS
 from mpdoctor.semantics.source.layers.weight_values import weight_holder
 from mpdoctor.semantics.source.numbers.precision import precision_of
+from mpdoctor.semantics.source.programs.backends import is_for_another_backend, runs_on_another_backend
 
 OPERATORS = frozenset(("+", "-", "*", "/", "//", "**", "@", "%", "<", "<=", ">", ">=", "==", "!="))
 HANDED_ON = OPERATORS - frozenset(("<", "<=", ">", ">=", "==", "!="))
@@ -86,8 +87,10 @@ PASSING = frozenset(
 @lru_cache(maxsize=1)
 def mixed_operands(facts: SourceFacts) -> tuple[MixedOperands, ...]:
     """Every TensorFlow operation on several tensors, with the operands whose dtypes must agree; none under NumPy's
-    promotion."""
-    return () if any(True for _ in facts.calls_of(PROMOTING)) else tuple(_mixed_operands(facts))
+    promotion, nor on another backend of Keras 3."""
+    if any(True for _ in facts.calls_of(PROMOTING)) or runs_on_another_backend(facts):
+        return ()
+    return tuple(met for met in _mixed_operands(facts) if not is_for_another_backend(met[0].context))
 
 
 def _mixed_operands(facts: SourceFacts) -> Iterator[MixedOperands]:
