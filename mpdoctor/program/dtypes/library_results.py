@@ -135,7 +135,9 @@ def _of_computed_tensor(dtypes: Dtypes, function: str, call: Call, depth: int) -
     if function in KEEPING:
         first = call.argument(0) or (call.keywords[0][1] if call.keywords else None)
         is_number = isinstance(first, Known) and isinstance(first.value, float)
-        return "float32" if is_number else dtypes.of(first, depth)
+        elements = spread(first) if first is not None else ()
+        is_list = bool(elements) and elements[0] is not first
+        return "float32" if is_number else dtypes.agreed(elements, depth) if is_list else dtypes.of(first, depth)
     return _of_joined(dtypes, function, call, depth) if function in JOINING else None
 
 
@@ -175,7 +177,7 @@ def _by_literals(dtypes: Dtypes, call: Call, positions: tuple[int, int], depth: 
         return None
     kinds = {kind_of_number(option) for leaf in values for option in without_command_line(leaf)}
     if None in kinds:
-        return _of_single(dtypes, values[0], call, depth) if len(values) == 1 else None
+        return _of_single(dtypes, values[0], call, depth) if len(values) == 1 else dtypes.agreed(values, depth)
     if "float" in kinds and kinds <= {"float", "int"}:
         return "float32"
     return {"int": "int32", "bool": "bool", "str": "string"}.get(kinds.pop() or "") if len(kinds) == 1 else None

@@ -123,7 +123,12 @@ def _kind_of_computed(value: Operation, depth: int) -> str | None:
 
 
 def spread(value: Value) -> tuple[Value, ...]:
-    return value.items if isinstance(value, Collection) else (value,)
+    """The elements of a list, of each that it may be: behind a loop that appends to it, it may be empty as well. The
+    value alone where it is none."""
+    lists = [option for option in options(value) if isinstance(option, Collection)]
+    if len(lists) < len(options(value)) or not lists:
+        return (value,)
+    return tuple(item for option in lists for item in option.items)
 
 
 def leaves(value: Value, depth: int = 0) -> tuple[Value, ...]:

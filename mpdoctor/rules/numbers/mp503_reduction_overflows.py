@@ -116,7 +116,8 @@ def _reductions(facts: SourceFacts) -> Iterator[Finding]:
             continue  # a sum of weights alone is MP510
         if kind == SUM and is_over_short_rows(facts, event.context, value):
             continue
-        if precision.dtype(value, event.context) == "float16" and not _is_of_small_data(facts, event.context):
+        summed = event if kind == SUM and isinstance(event, Call) else value  # a list of tensors has no dtype itself
+        if precision.dtype(summed, event.context) == "float16" and not _is_of_small_data(facts, event.context):
             advice = HELP[NORM if _is_einsum(event) and kind == SUM else kind]
             yield Finding(MESSAGES[kind], advice, event.location, fix=_fix(facts, event, kind))
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from mpdoctor.facts.half_dtypes import FLOAT16_LIMIT
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Collection, Item, Known, Value, known, options
+from mpdoctor.program.values import Attribute, Collection, Item, Known, Value, known, options
 from mpdoctor.semantics.source.function_names import function_named, functions_called
 from mpdoctor.semantics.source.numbers.constants import numbers_from_value
 from mpdoctor.semantics.source.numbers.losses_and_metrics import WITH_LOGITS, is_loss_function, is_loss_object
@@ -21,8 +21,12 @@ REDUCING = (*SUMS, *NORMS, "reduce_mean", "mean", "reduce_max", "max", "reduce_m
 ONE_BY_ONE = (
     *("square", "sqrt", "abs", "multiply", "divide", "log", "cast"),
     *("reshape", "expand_dims", "squeeze", "transpose", "permute_dimensions"),
-    *("stop_gradient", "identity", "stack"),
+    *("stop_gradient", "identity", "stack", "convert_to_tensor"),
+    *("relu", "softplus", "exp", "sigmoid", "tanh", "clip_by_value", "clip", "pow", "negative"),
 )
+MEETING = {"maximum": slice(2), "minimum": slice(2), "where": slice(1, 3)}  # one by one as well; where numbers stand
+# What these give are some of the numbers that they are given first, or all of several tensors.
+PICKING = ("boolean_mask", "gather", "gather_nd", "top_k", "sort", "concat", "concatenate", "list", "tuple")
 # What these give, or what is subtracted with them in it, cannot make `exp` overflow.
 BOUNDED = (
     *("tanh", "sigmoid", "softmax", "log_softmax", "log_sigmoid", "logsigmoid", "clip", "clip_by_value", "minimum"),
@@ -135,7 +139,7 @@ def _is_reduced(value: Value) -> bool:
     for current in waiting:
         if _one_is_reduced(current):
             return True
-        for part in _in_its_shape(current):
+        for part in _in_its_shape(current) or _picked_from(current):
             new = [inner for inner in options(part) if id(inner) not in seen]
             seen.update(map(id, new))
             waiting += new
@@ -147,6 +151,8 @@ def _one_is_reduced(value: Value) -> bool:
         return False
     if is_loss_function(value.callee) or is_loss_object(value.callee) or value.method in WITH_LOGITS:
         return True
+    if function_named(value) in ("gather", "gather_nd") and value.keyword("batch_dims") is not None:
+        return True  # of each example some numbers, mostly one
     return function_named(value) in REDUCING
 
 
@@ -158,7 +164,19 @@ def _in_its_shape(value: Value) -> tuple[Value, ...]:
         return kept or tensors
     if isinstance(value, Collection):
         return value.items
-    return value.arguments(slice(1)) if function_named(value) in ONE_BY_ONE and isinstance(value, Call) else ()
+    if not isinstance(value, Call) or function_named(value) not in (*ONE_BY_ONE, *MEETING):
+        return ()
+    met = value.arguments(MEETING.get(function_named(value), slice(1)))
+    return tuple(part for part in met if not isinstance(part, Known)) or met
+
+
+def _picked_from(value: Value) -> tuple[Value, ...]:
+    """What a value holds some of the numbers of: `tf.nn.top_k(losses, k=8).values`, `tf.boolean_mask(losses, mask)`."""
+    if isinstance(value, Item):
+        return (value.of,) if function_named(value.of) in PICKING else ()
+    if isinstance(value, Attribute):
+        return (value.of,) if value.name in ("values", "indices") and function_named(value.of) in PICKING else ()
+    return value.arguments(slice(1)) if function_named(value) in PICKING and isinstance(value, Call) else ()
 
 
 def _is_spread(value: Value) -> bool:
