@@ -37,7 +37,7 @@ _REFUSING = tuple(f"tensorflow.{name}" for name in ("matmul", "linalg.matmul", "
 # Modules whose functions treat dtypes as those of another one do.
 _ALIKE = {
     **dict.fromkeys(("tensorflow.nn", "tensorflow.math", "tensorflow.linalg", "tensorflow.image"), "tensorflow"),
-    "keras.activations": "tensorflow",
+    **dict.fromkeys(("keras.activations", "operator"), "tensorflow"),
     **dict.fromkeys(("keras.backend", "keras.ops.numpy", "keras.random"), "keras.ops"),
 }
 

@@ -204,9 +204,11 @@ class _Dtypes:
             return self._of_call(value, depth)
         if isinstance(value, Parameter):
             return self._of_parameter(value)
+        if isinstance(value, Item) and isinstance(value.of, Collection):
+            return self._of_any_element(value.of, depth) if value.index is None else None
         if isinstance(value, Item):
             # of several inputs by name, `features["length"]`, some are integers, which nothing casts
-            is_certain = not isinstance(value.of, Collection) and not isinstance(known(value.index), str)
+            is_certain = not isinstance(known(value.index), str)
             is_place = known(value.index) != 0 and is_call_of(value.of, *TOP_K)
             return self.of(value.of, depth) if is_certain and not is_place else None
         if isinstance(value, Operation):
@@ -216,6 +218,10 @@ class _Dtypes:
         if isinstance(value, Attribute) and value.name in ("T", "mT", "real"):
             return self.of(value.of, depth)
         return None
+
+    def _of_any_element(self, held: Collection, depth: int) -> str | None:
+        """The dtype of whichever element of a list a loop has come to, where all have the same one."""
+        return None if held.open and not held.uniform else agreed(self.of(item, depth) for item in held.items)
 
     def _of_operation(self, value: Operation, depth: int) -> str | None:
         """The dtype of an operation's result: the one on which its operands agree; float32 also beside a tensor of

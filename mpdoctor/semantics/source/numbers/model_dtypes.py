@@ -93,6 +93,9 @@ class ModelDtypes:
         """The dtype of one of several outputs, as in `boxes, logits = model(x)` or `model(x)["logits"]`: by what the
         model's class returns, or by the outputs of a functional model. None for a weight that is returned as it is,
         which is read in float32 outside of any `call()`."""
+        whole = _outputs_gone_through(item)
+        if whole is not None:
+            return self.of_model(whole.callee)
         place, made = known(item.index), item.of.callee if isinstance(item.of, Call) else None
         if type(place) not in (int, str) or self.nested > MOST_NESTED:
             return None
@@ -135,3 +138,12 @@ def _lacks_key(value: Value, place: object) -> bool:
     """Whether it is a dict in which the key is not, as the loss where there are no labels: there nobody reads it."""
     is_whole_dict = isinstance(value, Collection) and value.kind == "dict" and not value.open
     return is_whole_dict and _entry(value, place) is None
+
+
+def _outputs_gone_through(item: Item) -> Call | None:
+    """The call of a model whose outputs a loop goes through: `for name, output in model(x).items():`, `.values()`."""
+    pairs = item.of if isinstance(item.of, Item) and known(item.index) == 1 else None
+    asked, method = (pairs.of, "items") if isinstance(pairs, Item) else (item.of, "values")
+    is_asked = isinstance(asked, Call) and asked.method == method and not asked.args
+    called = asked.receiver if is_asked and isinstance(asked, Call) else None
+    return called if isinstance(called, Call) and isinstance(called.callee, (Call, Instance)) else None
