@@ -20,6 +20,9 @@ def runs_on_another_backend(facts: SourceFacts) -> bool:
         return facts.keras.is_keras3
     if not any(word in facts.text for word in NAMING):
         return False
+    names = _names_set(facts)
+    if names:
+        return all(isinstance(name, str) and name != TENSORFLOW for name in names)
     from mpdoctor.knowledge.keras_backends import backends_in_program, other_than_tensorflow
 
     return bool(other_than_tensorflow(backends_in_program(facts.text)))
@@ -43,11 +46,16 @@ def _is_of_another_backend(branch: Branch) -> bool:
 
 def may_run_on_another_backend(facts: SourceFacts) -> bool:
     """Whether a program names another backend in its environment, or calls the library of one."""
+    names = (call.callee.name for call in facts.library_calls if isinstance(call.callee, Api))
+    return any(name != TENSORFLOW for name in _names_set(facts)) or any(map(_is_of_another, names))
+
+
+def _names_set(facts: SourceFacts) -> list[object]:
+    """What a program sets the variable to; MISSING for what is not known."""
     written = [write.value for write in facts.writes if known(write.index) == VARIABLE]
     calls = facts.calls_of("os.environ.setdefault", "os.putenv")
     written += [value for call in calls if known(call.argument(0)) == VARIABLE and (value := call.argument(1))]
-    names = (call.callee.name for call in facts.library_calls if isinstance(call.callee, Api))
-    return any(known(value) != TENSORFLOW for value in written) or any(map(_is_of_another, names))
+    return [known(value) for value in written]
 
 
 def _is_of_another(name: str) -> bool:
