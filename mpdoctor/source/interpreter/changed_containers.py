@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from mpdoctor.program.events import Call
 from mpdoctor.program.instances import class_of
 from mpdoctor.program.user_definitions import ClassFacts, Defined, Instance
 from mpdoctor.program.values import Collection, Known, Unknown, Value, known, options
@@ -104,6 +105,16 @@ def _replace_attribute(state: State, holder: Value, name: str, old: Value, new: 
             written = state.walk.written.get((id(held), name))
             if written is not None:
                 written.value = _with_replaced_choice(written.value, old, new)
+    if isinstance(holder, Call):
+        _replace_in_class(state, holder, name, old, new)
+
+
+def _replace_in_class(state: State, made: Call, name: str, old: Value, new: Value) -> None:
+    """Also where methods that Keras calls find it, which are followed with what is known of any object of the class."""
+    own = class_of(made)
+    known_of_class = own.attributes.get(name) if own is not None else None
+    if own is not None and known_of_class is not None and old in options(known_of_class):
+        state.walk.side_effects.set(own.attributes, name, _with_replaced_choice(known_of_class, old, new))
 
 
 def _attributes_of_class(holder: Value, name: str) -> dict[str, Value] | None:
