@@ -37,7 +37,7 @@ model.compile(optimizer="adam", loss="mse")
 ```
 
 ## Versions
-Keras 3.8 and later.
+Keras 3.8 and later. A model that is compiled without a loss has only what its layers add, and trains.
 
 ## Where users met it
 tensorflow/tensorflow#43978 is related; for Keras 3 no report was found.
@@ -72,12 +72,23 @@ FAILS_IN = ("model", "training")
 KERAS = ("3",)
 CONFIRMED_LIVE = True
 SINCE = (3, 8)
+OWN_LOSSES = ("train_step", "compute_loss")
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
-    if facts.shows_mixed_precision and not () < facts.keras.release < SINCE:
+    if facts.shows_mixed_precision and not () < facts.keras.release < SINCE and _may_have_float32_loss(facts):
         yield from _added_by_regularizers(facts)
         yield from _added_by_hand(facts)
+
+
+def _may_have_float32_loss(facts: SourceFacts) -> bool:
+    """Whether an added loss may meet a float32 one: not where models are compiled without a loss, and Keras has nothing
+    but what layers add (measured in Keras 3.15)."""
+    compiling = list(facts.method_calls("compile"))
+    given = [call.argument(1, "loss") for call in compiling]
+    has_loss = any(loss is not None and known(loss) is not None for loss in given)
+    has_own_step = any(own.find_method(name) is not None for own in facts.classes for name in OWN_LOSSES)
+    return not compiling or has_loss or has_own_step or any(call.open for call in compiling)
 
 
 def _added_by_regularizers(facts: SourceFacts) -> Iterator[Finding]:
