@@ -34,7 +34,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
     """,
     "in_helpers": """
         mp101/flagged_where_it_is_not_wrapped_yet mp102/flagged_except_that_ends
-        mp105/flagged_in_a_method_of_a_library mp107/clean_own_fit_that_nobody_calls
+        mp105/flagged_in_a_method_of_a_library mp106/clean_float16_in_name mp107/clean_own_fit_that_nobody_calls
         mp110/flagged_handler_of_its_own mp110/flagged_memory_growth mp114/flagged_choice
         mp116/flagged_graph_rewrite mp116/flagged_returned mp201/flagged_list_of_layers
         mp201/flagged_own_train_step mp202/flagged_made_from_its_config
@@ -49,7 +49,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp701/flagged_resumed_by_a_table
     """,
     "in_inner_functions": """
-        mp104/clean_each_dtype_in_its_arm mp105/flagged_in_a_method_of_a_library
+        mp104/clean_each_dtype_in_its_arm mp105/flagged_in_a_method_of_a_library mp106/clean_float16_in_name
         mp110/flagged_handler_of_its_own mp110/flagged_memory_growth mp201/clean_output_by_argument
         mp201/flagged_own_train_step mp202/flagged_made_from_its_config
         mp207/flagged_made_from_its_config mp208/flagged_base_class mp208/flagged_made_by_a_function
@@ -83,7 +83,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp502/flagged_smoothed_overlap mp512/flagged_through_own_layers
     """,
     "added_one_by_one": """
-        mp512/flagged_through_own_layers
+        mp106/clean_float16_in_name mp512/flagged_through_own_layers
     """,
     "aliased": """
         mp102/clean_not_there_yet mp102/clean_skipped_test mp111/flagged_legacy_environment
@@ -133,8 +133,8 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp208/flagged_made_by_a_function mp301/clean_asserted
     """,
     "subclassed": """
-        mp107/flagged_own_layer_by_itself mp201/flagged_made_by_a_metaclass mp212/flagged_state_given_back
-        mp312/flagged_own_compile
+        mp106/flagged_behind_another_layer mp107/flagged_own_layer_by_itself mp201/flagged_made_by_a_metaclass
+        mp212/flagged_state_given_back mp312/flagged_own_compile
     """,
     "unpacked": """
         mp116/flagged_never_used mp211/flagged_decorated_call

@@ -56,6 +56,7 @@ from mpdoctor.semantics.source.layers.float16_layers import (
     applied_in_float16,
     is_assumed_float16,
     is_float16,
+    is_float16_in_name,
     may_be_float16,
 )
 from mpdoctor.semantics.source.layers.model_layers import layer_name, layers_of, trainings
@@ -118,7 +119,7 @@ def _compiled_bare(facts: SourceFacts) -> Iterator[tuple[Call, list[str], str]]:
 def _is_float16_in(facts: SourceFacts, layer: Call, compile_call: Call) -> bool:
     """Whether a layer computes in float16, or on some path, where compile() is to scale the loss on none."""
     if is_float16(facts, layer):
-        return True
+        return not is_float16_in_name(facts, layer)
     return _drops_scaling(compile_call) and may_be_float16(facts, layer, compile_call)
 
 

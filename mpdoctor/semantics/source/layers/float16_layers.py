@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from itertools import chain
 
+from mpdoctor.facts.location import Location
 from mpdoctor.knowledge.api_names import kind_of_class
 from mpdoctor.knowledge.layer_kinds import PREPROCESSING, WEIGHTLESS
 from mpdoctor.program.dtypes.tensor_dtypes import policies_named
-from mpdoctor.program.events import Call
-from mpdoctor.program.instances import class_of
+from mpdoctor.program.events import Call, Operation
+from mpdoctor.program.instances import class_of, is_call_of
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Instance
-from mpdoctor.program.values import Api, Attribute, Value, known, walk
+from mpdoctor.program.values import Api, Attribute, Collection, Value, known, options, walk
 from mpdoctor.semantics.source.layers.model_layers import (
     NESTS,
     half_policy_calls,
@@ -23,6 +24,7 @@ from mpdoctor.semantics.source.layers.model_layers import (
 )
 from mpdoctor.semantics.source.programs.branches import exclude_each_other
 
+INPUTS = ("keras.Input", "keras.layers.InputLayer")
 WITHOUT_FLOAT16 = ("float32", "float64", "bfloat16", "mixed_bfloat16")
 
 
@@ -31,6 +33,43 @@ def is_float16(facts: SourceFacts, layer: Call) -> bool:
     if layer_name(layer) in WEIGHTLESS | PREPROCESSING | NESTS:
         return False
     return policies_of_layer(facts, layer) == ("mixed_float16",)
+
+
+def is_float16_in_name(facts: SourceFacts, layer: Call) -> bool:
+    """Whether no gradient that trains a weight comes through a layer of the user's own in float16, whatever its policy:
+    the layers that it holds are a library's and in float32 (MP208), it computes nothing itself, and it is given nothing
+    but the model's inputs. What is trained before it would get gradients that are rounded on their way out of it."""
+    own = class_of(layer)
+    call = own.find_method("call") if own is not None and own.kind == "layer" else None
+    if own is None or call is None or not _takes_inputs_alone(facts, layer):
+        return False
+    held = layers_of(facts, layer)
+    if not held or any(class_of(part) or not set(policies_of_layer(facts, part)) <= {None, "float32"} for part in held):
+        return False
+    makes_weights = any(made.context.owner in own.lineage() for made in facts.method_calls("add_weight"))
+    events: tuple[Call | Operation, ...] = (*facts.calls, *facts.operations)
+    inside = [event for event in events if event.context.function is call]
+    places = {part.location for part in held}  # of this object, and of others of its class
+    return not makes_weights and bool(inside) and all(_calls_layer_made_at(places, event) for event in inside)
+
+
+def _calls_layer_made_at(places: Container[Location], event: Call | Operation) -> bool:
+    return isinstance(event, Call) and isinstance(event.callee, Call) and event.callee.location in places
+
+
+def _takes_inputs_alone(facts: SourceFacts, layer: Call) -> bool:
+    """Whether a layer is called with `keras.Input(…)` wherever it is called, or stands first in a Sequential."""
+    given = [call.argument(0) for call in facts.object_calls if call.callee is layer]
+    if given:
+        return all(is_call_of(option, *INPUTS) for value in given for option in options(value))
+    stacks = [call.argument(0, "layers") for call in facts.calls_of("keras.Sequential")]
+    holding = [stack for stack in stacks if stack is not None and layer in walk(stack)]
+    return bool(holding) and all(isinstance(stack, Collection) and _is_first(stack, layer) for stack in holding)
+
+
+def _is_first(stack: Collection, layer: Call) -> bool:
+    behind_inputs = [item for item in stack.items if not is_call_of(item, *INPUTS)]
+    return not stack.open and behind_inputs[:1] == [layer]
 
 
 def is_assumed_float16(facts: SourceFacts, layer: Call) -> bool:
@@ -46,7 +85,8 @@ def applied_in_float16(facts: SourceFacts, loss: Value | None, apply: Call) -> I
     called = [part.callee for part in walk(loss) if isinstance(part, Call)]
     for made in chain.from_iterable(_made(facts, callee) for callee in called):
         for layer in (made, *layers_of(facts, made)):
-            if is_float16(facts, layer) or is_assumed_float16(facts, layer) or may_be_float16(facts, layer, apply):
+            is_half = is_float16(facts, layer) or is_assumed_float16(facts, layer)
+            if (is_half or may_be_float16(facts, layer, apply)) and not is_float16_in_name(facts, layer):
                 yield layer
 
 
@@ -105,8 +145,9 @@ def policy_without_float16(facts: SourceFacts) -> str | None:
 
 
 def may_give_float16(call: Call) -> bool:
-    """Whether a layer or a model is given a dtype that may be float16."""
-    own = class_of(call)
+    """Whether a layer or a model is given a dtype that may be float16, or gives one to its base class, as in
+    `super().__init__(dtype="mixed_float16")`."""
+    own = call.context.owner if call.method == "__init__" else class_of(call)
     kind = own.kind if own is not None else kind_of_class(call.callee.name) if isinstance(call.callee, Api) else None
     given = call.keyword("dtype")
     if kind not in ("layer", "model") or given is None or known(given) is None:
