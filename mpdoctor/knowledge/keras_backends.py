@@ -14,20 +14,25 @@ _IN_PROGRAM = re.compile(
     rf"""|(?<![\w.]){VARIABLE}\s*=|\bconfig\.set_backend\()\s*["'](?P<name>\w+)["']"""
 )
 _IN_NOTEBOOK = re.compile(rf"^[#\s]*%(?:set_)?env\s+{VARIABLE}\s*=?\s*(?P<name>\w+)", re.MULTILINE)
-_IMPORTS = re.compile(r"^\s*(?:import|from)\s+(?P<name>jax|tensorflow)\b", re.MULTILINE)
+_IMPORTS = re.compile(r"^(?:import|from)\s+(?P<name>jax|tensorflow)\b", re.MULTILINE)
 
 
 @lru_cache(maxsize=256)
 def backends_in_program(text: str) -> frozenset[str]:
-    """The backends that a Python program names for Keras; "jax" too where it imports that and no TensorFlow."""
-    if VARIABLE in text or "set_backend" in text:
-        code = "\n".join(line.partition("#")[0] for line in text.splitlines())
-        named = {match["name"] for match in _IN_PROGRAM.finditer(code)}
-        named |= {match["name"] for match in _IN_NOTEBOOK.finditer(text)}
-        if named:
-            return frozenset(named)
+    """The backends that a Python program names for Keras, in its environment or by `set_backend`."""
+    if VARIABLE not in text and "set_backend" not in text:
+        return frozenset()
+    code = "\n".join(line.partition("#")[0] for line in text.splitlines())
+    matches = (*_IN_PROGRAM.finditer(code), *_IN_NOTEBOOK.finditer(text))
+    return frozenset(match["name"] for match in matches)
+
+
+@lru_cache(maxsize=256)
+def backend_of_imports(text: str) -> str:
+    """ "jax" for a file that imports that, whatever may be, and no TensorFlow; else "". It says nothing of other files:
+    a library has one for each backend."""
     imported = {match["name"] for match in _IMPORTS.finditer(text)} if "jax" in text else set()
-    return frozenset(imported) if imported == {"jax"} else frozenset()
+    return "jax" if imported == {"jax"} else ""
 
 
 def other_than_tensorflow(names: frozenset[str]) -> str:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from mpdoctor.knowledge.keras_backends import backends_in_program, other_than_tensorflow
+from mpdoctor.knowledge.keras_backends import backend_of_imports, backends_in_program, other_than_tensorflow
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.project.declared_versions.keras_backend import backend_around
 
@@ -32,6 +32,8 @@ class KerasBackends:
         if not _IMPORTS_KERAS.search(facts.text):
             return ""
         named = self._own.get(facts.path) or self._of_importers.get(facts.path) or self._named_by_imports(facts)
+        if not named and (imported := backend_of_imports(facts.text)):
+            return imported
         return other_than_tensorflow(named or self._named_around(Path(facts.path).parent))
 
     def _named_by_imports(self, facts: SourceFacts) -> frozenset[str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from mpdoctor.facts.versions import Keras
-from mpdoctor.knowledge.keras_backends import backends_in_program
+from mpdoctor.knowledge.keras_backends import backend_of_imports, backends_in_program
 from mpdoctor.source_stage import SourceStage
 
 pytestmark = pytest.mark.fast
@@ -51,6 +51,7 @@ ON_JAX = {
     "a script that starts it": {**PROGRAM, "scripts/run.sh": "export KERAS_BACKEND=jax\npython train.py\n"},
     "requirements without TensorFlow": {**PROGRAM, "requirements.txt": "keras>=3.5\njax[cuda12]==0.4.30\n"},
     "a pyproject without TensorFlow": {**PROGRAM, "pyproject.toml": "[project]\ndependencies = ['keras>=3', 'torch']"},
+    "what its file imports": {**PROGRAM, "layers.py": "import jax\n" + LAYERS},
     "keras.json": {**PROGRAM, "home/keras.json": '{"floatx": "float32", "backend": "jax"}'},
 }
 ON_TENSORFLOW = {
@@ -67,6 +68,11 @@ ON_TENSORFLOW = {
     },
     "requirements with both": {**PROGRAM, "requirements.txt": "keras\njax\ntensorflow-cpu\n"},
     "requirements without Keras": {**PROGRAM, "requirements.txt": "torch\n"},
+    "a file for each backend": {
+        "layers.py": LAYERS + "from on_jax import step as step_on_jax\n",
+        "on_jax.py": "import jax\ndef step(): pass\n",
+        "train.py": TRAIN,
+    },
     "a comment": {**PROGRAM, "train.py": "# os.environ['KERAS_BACKEND'] = 'jax'\n" + TRAIN},
     "keras.json": {**PROGRAM, "home/keras.json": '{"backend": "tensorflow"}'},
 }
@@ -94,11 +100,19 @@ IN_PROGRAM = {
     "tensorly.set_backend('pytorch')": set(),
     "# %env KERAS_BACKEND=jax": {"jax"},
     "name = os.environ.get('KERAS_BACKEND', 'jax')": set(),
-    "import keras\nimport jax.numpy as jnp": {"jax"},
-    "import jax\nimport tensorflow as tf": set(),
+}
+OF_IMPORTS = {
+    "import keras\nimport jax.numpy as jnp": "jax",
+    "import jax\nimport tensorflow as tf": "",
+    "if keras.backend.backend() == 'jax':\n    import jax": "",
 }
 
 
 @pytest.mark.parametrize("text", IN_PROGRAM)
 def test_what_a_program_names(text: str) -> None:
     assert backends_in_program(text) == IN_PROGRAM[text]
+
+
+@pytest.mark.parametrize("text", OF_IMPORTS)
+def test_what_a_program_imports(text: str) -> None:
+    assert backend_of_imports(text) == OF_IMPORTS[text]

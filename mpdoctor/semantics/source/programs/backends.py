@@ -23,9 +23,10 @@ def runs_on_another_backend(facts: SourceFacts) -> bool:
     names = _names_set(facts)
     if names:
         return all(isinstance(name, str) and name != TENSORFLOW for name in names)
-    from mpdoctor.knowledge.keras_backends import backends_in_program, other_than_tensorflow
+    from mpdoctor.knowledge.keras_backends import backend_of_imports, backends_in_program, other_than_tensorflow
 
-    return bool(other_than_tensorflow(backends_in_program(facts.text)))
+    named = backends_in_program(facts.text)
+    return bool(other_than_tensorflow(named) if named else backend_of_imports(facts.text))
 
 
 def is_for_another_backend(context: Context) -> bool:
