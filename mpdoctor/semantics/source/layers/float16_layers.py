@@ -61,10 +61,17 @@ def _takes_inputs_alone(facts: SourceFacts, layer: Call) -> bool:
     """Whether a layer is called with `keras.Input(…)` wherever it is called, or stands first in a Sequential."""
     given = [call.argument(0) for call in facts.object_calls if call.callee is layer]
     if given:
-        return all(is_call_of(option, *INPUTS) for value in given for option in options(value))
+        of_inputs = all(is_call_of(option, *INPUTS) for value in given for option in options(value))
+        return of_inputs and not any(_holds_and_comes_later(call, layer) for call in facts.object_calls)
     stacks = [call.argument(0, "layers") for call in facts.calls_of("keras.Sequential")]
     holding = [stack for stack in stacks if stack is not None and layer in walk(stack)]
     return bool(holding) and all(isinstance(stack, Collection) and _is_first(stack, layer) for stack in holding)
+
+
+def _holds_and_comes_later(call: Call, layer: Call) -> bool:
+    """Whether a model that holds the layer is called with what other layers give."""
+    is_later = any(isinstance(part, Call) and isinstance(part.callee, Call) for part in walk(call.argument(0)))
+    return is_later and is_call_of(call.callee, "keras.Model") and layer in walk(call.callee)
 
 
 def _is_first(stack: Collection, layer: Call) -> bool:
