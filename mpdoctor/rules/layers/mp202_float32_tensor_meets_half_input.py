@@ -50,6 +50,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mpdoctor.facts.failure import FailureFacts
+from mpdoctor.facts.half_dtypes import FLOAT16_LIMIT
 from mpdoctor.finding import Edit, Finding, Fix, Severity
 from mpdoctor.knowledge.api_names import public_name
 from mpdoctor.knowledge.dtypes.result_dtypes import ALWAYS_FLOAT32
@@ -60,7 +61,7 @@ from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.instances import is_call_of
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Parameter
-from mpdoctor.program.values import Api, Value
+from mpdoctor.program.values import Api, Value, known
 from mpdoctor.semantics.live.errors.dtype_error_causes import has_a_reason_of_its_own, mismatch_in_call
 from mpdoctor.semantics.live.errors.error_texts import evidence_of, place_of_failure
 from mpdoctor.semantics.source.edits.expressions import argument_at, safe_fix
@@ -105,16 +106,21 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 
 
 def _finding_of_number(facts: SourceFacts, call: Call, number: Value, tensor: Value) -> Finding:
-    text, dtype = text_at(facts, number.location), _dtype_of_input(facts, call, (tensor,))
-    written = f"`{text}`" if text else "the number"
-    swapped = " Or give it second: then it takes the tensor's dtype." if call.method in COMMUTING else ""
+    """The finding for a float that stands before a 16-bit tensor."""
     place = argument_at(facts, call.location, 1 if call.method == "where" else 0, "x")
+    text, dtype = text_at(facts, place or number.location), _dtype_of_input(facts, call, (tensor,))
+    written = f"`{text}`" if text else "the number"
+    value = known(number)
+    is_too_large = isinstance(value, float) and abs(value) > FLOAT16_LIMIT
+    further = " Or give it second: then it takes the tensor's dtype." if call.method in COMMUTING else ""
+    further += f" Take one below 65504 in size: {written} is infinite in float16." if is_too_large else ""
+    edit = cast(facts, place, dtype) if place is not None and dtype and not is_too_large else None
     return Finding(
-        f"`{call.method}` makes {written} float32, as it stands before the layer's 16-bit tensor: in a graph, as fit() "
-        "builds it, this line raises under a mixed policy.",
-        f"Cast it to the tensor's dtype: `tf.cast({text or '…'}, {dtype or 'inputs.dtype'})`.{swapped}",
+        f"In a graph, which fit() builds, `{call.method}` makes {written} float32, because it stands before the "
+        "layer's 16-bit tensor: this line raises under a mixed policy.",
+        f"Cast it to the tensor's dtype: `tf.cast({text or '…'}, {dtype or 'inputs.dtype'})`.{further}",
         call.location,
-        fix=safe_fix(f"Cast to `{dtype}`", cast(facts, place, dtype) if place is not None and dtype else None),
+        fix=safe_fix(f"Cast to `{dtype}`", edit),
     )
 
 
