@@ -74,6 +74,7 @@ from collections.abc import Iterator
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.location import Location
 from mpdoctor.finding import Finding, Fix, Severity
+from mpdoctor.program.dtypes.python_numbers import is_number
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Parameter
@@ -110,16 +111,22 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     for mismatch in dtype_mismatches(facts):
         if mismatch.in_metric:
             continue  # MP508
-        side = quoted(facts, mismatch.wide.location, mismatch.event.location) or "The other side"
-        if mismatch.wide_dtype == DATA:
-            side = "The value from the dataset"
         yield Finding(
-            f"{side} is {'not' if mismatch.wide_dtype == DATA else mismatch.wide_dtype + ', not'} "
-            f"{mismatch.half_dtype}, and is combined with {_half_side(facts, mismatch)}: this line raises.",
+            f"{_wide_side(facts, mismatch)}, and is combined with {_half_side(facts, mismatch)}: this line raises.",
             (_help_for_join if _is_join(mismatch) else _help)(_to_cast(facts, mismatch)),
             mismatch.event.location,
             fix=_fix(facts, mismatch),
         )
+
+
+def _wide_side(facts: SourceFacts, mismatch: DtypeMismatch) -> str:
+    """The other operand and its dtype in words, as the beginning of a sentence."""
+    side = quoted(facts, mismatch.wide.location, mismatch.event.location) or "The other side"
+    if mismatch.wide_dtype == DATA:
+        return f"The value from the dataset is not {mismatch.half_dtype}"
+    if is_number(mismatch.wide):
+        return f"In a graph, which fit() builds, {side} is {mismatch.wide_dtype}, because it stands first"
+    return f"{side} is {mismatch.wide_dtype}, not {mismatch.half_dtype}"
 
 
 def _half_side(facts: SourceFacts, mismatch: DtypeMismatch) -> str:

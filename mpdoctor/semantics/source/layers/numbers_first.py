@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
+from typing import NamedTuple
 
 from mpdoctor.knowledge.api_names import public_name
 from mpdoctor.program.dtypes.python_numbers import kind_of_number
@@ -35,18 +37,38 @@ GRAPHS = ("keras.Input", "keras.Sequential", "tensorflow.function")
 FITTING = ("fit", "fit_generator", "train_on_batch")
 
 
-def numbers_before_half(facts: SourceFacts) -> Iterator[tuple[Call, Value, Value]]:
-    """(call, number, tensor) of each that raises in a graph: a float stands first, and a 16-bit tensor behind it."""
+class NumberFirst(NamedTuple):
+    """A call that raises in a graph where the tensor is 16-bit: the float stands before it."""
+
+    call: Call
+    number: Value
+    tensor: Value
+
+
+@lru_cache(maxsize=1)
+def numbers_before_tensors(facts: SourceFacts) -> tuple[NumberFirst, ...]:
+    """The calls with a float before a tensor of any dtype; none where the program runs no graphs. Cached for one
+    program after the other: three rules ask."""
     calls = [call for call in facts.library_calls if _takes_float_first(call)]
     if not calls or _runs_eagerly(facts):
-        return
-    for call in calls:
-        place = _place(call)
-        number, tensor = call.argument(place), call.argument(place + 1)
-        if number is None or tensor is None or call.open or asks_for_dtype(call.context):
-            continue
-        if may_raise(facts, (call, (tensor,))) and is_half(facts, tensor, call.context):
-            yield call, number, tensor
+        return ()
+    return tuple(filter(None, map(_number_first, calls)))
+
+
+def _number_first(call: Call) -> NumberFirst | None:
+    number, tensor = call.argument(_place(call)), call.argument(_place(call) + 1)
+    if call.open or number is None or tensor is None:
+        return None
+    return NumberFirst(call, number, tensor)
+
+
+def numbers_before_half(facts: SourceFacts) -> Iterator[NumberFirst]:
+    """Those that meet the 16-bit tensors of a layer's `call()`."""
+    for met in numbers_before_tensors(facts):
+        context = met.call.context
+        raises = not asks_for_dtype(context) and may_raise(facts, (met.call, (met.tensor,)))
+        if raises and is_half(facts, met.tensor, context):
+            yield met
 
 
 def _place(call: Call) -> int:

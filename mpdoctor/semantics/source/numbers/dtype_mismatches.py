@@ -19,6 +19,7 @@ from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
 from mpdoctor.semantics.source.layers.layer_variables import is_weight
 from mpdoctor.semantics.source.layers.mixed_operands import mixed_operands
 from mpdoctor.semantics.source.layers.model_layers import half_policy_calls
+from mpdoctor.semantics.source.layers.numbers_first import numbers_before_tensors
 from mpdoctor.semantics.source.numbers.losses_and_metrics import DATA, STEPS
 from mpdoctor.semantics.source.numbers.precision import Precision, precision_of
 from mpdoctor.semantics.source.programs.branches import exclude_each_other, is_for_float32
@@ -66,6 +67,19 @@ def _dtype_mismatches(facts: SourceFacts) -> Iterator[DtypeMismatch]:
             of_loss = any(_is_loss(function, precision) for function in functions_behind(half))
             in_metric = any(function is not None and _is_metric(function, precision) for function in behind)
             yield DtypeMismatch(event, half, half_dtype, wide, wide_dtype, in_metric and not of_loss)
+    yield from _numbers_first(facts, precision, functions_behind)
+
+
+def _numbers_first(
+    facts: SourceFacts, precision: Precision, functions_behind: FunctionsBehind
+) -> Iterator[DtypeMismatch]:
+    """In losses and metrics that Keras calls: a float before a 16-bit tensor, which is float32 in a graph."""
+    for call, number, tensor in numbers_before_tensors(facts) if precision.roles else ():
+        given = [function for function in functions_behind(tensor) if id(function) in precision.roles]
+        half = precision.half(tensor, call.context) if given else None
+        if half is not None and not asks_for_dtype(call.context) and not _is_without_policy(facts, call.context):
+            in_metric = not any(_is_loss(function, precision) for function in given)
+            yield DtypeMismatch(call, tensor, half, number, "float32", in_metric)
 
 
 def _is_without_policy(facts: SourceFacts, context: Context) -> bool:
