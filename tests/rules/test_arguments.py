@@ -41,7 +41,7 @@ def codes(line: str) -> list[str]:
         ("return x + tf.cast(x > 0, self.dtype)", "return tf.add(x=x, y=tf.cast(x=x > 0, dtype=self.dtype))"),
         ("return x / (x + 1e-8)", "return tf.divide(x=x, y=tf.add(x=x, y=1e-8))"),
         ("return tf.cast(tf.range(0, 5000), x.dtype)", "return tf.cast(tf.range(start=0, limit=5000), x.dtype)"),
-        ("return (1.0 - x) * -1e9", "return tf.multiply(x=tf.subtract(x=1.0, y=x), y=-1e9)"),
+        ("return (1.0 - x) * -1e9", "return tf.multiply(x=tf.subtract(x=tf.ones_like(x), y=x), y=-1e9)"),
     ],
 )
 def test_a_name_is_as_good_as_a_position(by_position: str, by_name: str) -> None:

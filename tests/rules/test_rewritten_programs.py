@@ -35,12 +35,12 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
     "in_helpers": """
         mp101/flagged_where_it_is_not_wrapped_yet mp102/flagged_except_that_ends
         mp105/flagged_in_a_method_of_a_library mp106/clean_float16_in_name mp107/clean_own_fit_that_nobody_calls
-        mp110/flagged_handler_of_its_own mp110/flagged_memory_growth mp114/flagged_choice
+        mp108/flagged_in_the_try mp110/flagged_handler_of_its_own mp110/flagged_memory_growth mp114/flagged_choice
         mp116/flagged_graph_rewrite mp116/flagged_returned mp201/flagged_list_of_layers
         mp201/flagged_own_train_step mp202/flagged_made_from_its_config
         mp203/flagged_variable_dtype_by_name mp204/flagged_metric_given_a_dtype
         mp204/flagged_raw_variable mp207/flagged_made_from_its_config mp208/flagged_made_by_a_function
-        mp211/flagged_decorated_call mp216/flagged_in_own_layer mp304/clean_wrapping_optimizer
+        mp211/flagged_decorated_call mp216/flagged_in_own_layer mp301/clean_asserted mp304/clean_wrapping_optimizer
         mp306/clean_dropped_at_once mp310/flagged_where_it_is_not_wrapped_yet
         mp401/clean_functions_in_functions mp401/clean_switch_that_is_off mp401/flagged_torch
         mp404/flagged_asked_by_hasattr mp405/flagged_asked_by_hasattr mp409/clean_through_functions
@@ -54,8 +54,8 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp201/flagged_own_train_step mp202/flagged_made_from_its_config
         mp207/flagged_made_from_its_config mp208/flagged_base_class mp208/flagged_made_by_a_function
         mp211/flagged_decorated_call mp213/clean_cloned_backbone_keras2 mp216/flagged_in_own_layer
-        mp304/clean_wrapping_optimizer mp410/flagged_made_by_one_function mp503/clean_sum_to_be_saved
-        mp503/clean_sums_in_tests
+        mp301/clean_asserted mp304/clean_wrapping_optimizer mp410/flagged_made_by_one_function
+        mp503/clean_sum_to_be_saved mp503/clean_sums_in_tests
     """,
     "in_main": """
         mp115/clean_held_for_others mp208/flagged_base_class mp411/flagged_unbuilt
@@ -124,6 +124,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
     """,
     "methods_of_an_object": """
         mp201/flagged_chained_stages mp204/flagged_in_inner_functions mp208/flagged_made_by_a_function
+        mp301/clean_asserted
     """,
     "starred": """
         mp409/flagged_kept_in_a_dict

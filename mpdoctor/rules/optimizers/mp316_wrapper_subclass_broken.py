@@ -96,24 +96,27 @@ def _is_made_by_base(facts: SourceFacts, own: ClassFacts) -> bool:
 
 
 def _never_called(facts: SourceFacts, own: ClassFacts) -> Iterator[Finding]:
+    overrides = {name: own.find_method(name) for name in CALLED_BY_KERAS3}
     unused = {
         name: called
         for name, called in CALLED_BY_KERAS3.items()
-        if name in own.methods and called not in own.methods and not _is_called_elsewhere(facts, own, name)
+        if overrides[name] and not own.find_method(called) and not _is_called_elsewhere(facts, own, name)
     }
-    if unused:
+    first = next((overrides[name] for name in unused), None)
+    if first is not None:
         names, instead = (listed([f"`{name}`" for name in names]) for names in (unused, unused.values()))
         yield Finding(
             f"Keras 3 never calls {names}, which {own.name} overrides: fit() trains with Keras' own loss scale.",
             f"Override {instead} in `{own.name}`: Keras 3 multiplies the loss in `scale_loss`, and divides the "
             "gradients in `apply`.",
-            own.methods[next(iter(unused))].location,
+            first.location,
         )
 
 
 def _is_called_elsewhere(facts: SourceFacts, own: ClassFacts, name: str) -> bool:
-    """Whether the program itself calls the method anywhere but in the class."""
-    return any(call.context.owner is not own for call in facts.method_calls(name))
+    """Whether the program itself calls the method anywhere but in the class and those that it derives from."""
+    own_classes = list(own.lineage())
+    return any(all(call.context.owner is not cls for cls in own_classes) for call in facts.method_calls(name))
 
 
 def in_failure(failure: FailureFacts) -> Iterator[Finding]:
