@@ -87,7 +87,7 @@ def test_a_name_that_sounds_like_it_has_been_looked_at() -> None:
 
 def test_the_list_is_in_order_and_holds_what_a_model_needs() -> None:
     source = Path(sys.modules["mpdoctor.knowledge.allow_lists.computing_ops"].__file__).read_text()
-    listed = source.partition('_words(\n    """')[2].partition('"""')[0].split()
+    listed = source.partition(' words(\n    """')[2].partition('"""')[0].split()
     assert listed == sorted(set(listed)) and set(listed) == COMPUTING
     assert not COMPUTING & {*SAVING, READS_VOCABULARY, PRINTS}
 
