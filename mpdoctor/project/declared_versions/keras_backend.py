@@ -64,6 +64,7 @@ def _names_in_requirements(folder: Path) -> frozenset[str]:
 
 def _backend_of_user() -> str:
     """What `keras.json` says, which Keras reads where the environment says nothing; "" without one."""
-    text = text_of(Path(environment_variable("KERAS_HOME") or Path.home() / ".keras") / "keras.json")
+    own = os.path.expanduser("~/.keras")  # noqa: PTH111 - Path.home() raises where nobody has a home
+    text = text_of(Path(environment_variable("KERAS_HOME") or own) / "keras.json")
     named = re.search(r'"backend"\s*:\s*"(\w+)"', text)
     return named[1] if named is not None else ""

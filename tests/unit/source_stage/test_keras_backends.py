@@ -10,6 +10,7 @@ import pytest
 
 from mpdoctor.facts.versions import Keras
 from mpdoctor.knowledge.keras_backends import backend_of_imports, backends_in_program
+from mpdoctor.project.declared_versions.keras_backend import backend_around
 from mpdoctor.source_stage import SourceStage
 
 pytestmark = pytest.mark.fast
@@ -116,3 +117,16 @@ def test_what_a_program_names(text: str) -> None:
 @pytest.mark.parametrize("text", OF_IMPORTS)
 def test_what_a_program_imports(text: str) -> None:
     assert backend_of_imports(text) == OF_IMPORTS[text]
+
+
+def test_nobody_needs_a_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a container a process may run as a user without an entry."""
+
+    def unknown(uid: int) -> None:
+        raise KeyError(uid)
+
+    monkeypatch.delenv("HOME", raising=False)
+    monkeypatch.delenv("KERAS_HOME", raising=False)
+    monkeypatch.setattr("pwd.getpwuid", unknown)
+    (tmp_path / ".git").mkdir()
+    assert backend_around(tmp_path) == ""
