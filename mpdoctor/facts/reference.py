@@ -140,7 +140,10 @@ class ScaleRoom:
 
     @property
     def is_empty(self) -> bool:
-        return self.lowest is None or self.highest is None or self.lowest > self.highest
+        """Whether no loss scale lies in it; nor does one between numbers that are none, in a damaged report."""
+        if self.lowest is None or self.highest is None:
+            return True
+        return not 0 < self.lowest <= self.highest < math.inf
 
     @property
     def middle(self) -> float | None:

@@ -144,6 +144,9 @@ def test_the_budget_ends_the_search() -> None:
         (2.0**9, 2.0**10, 2.0**8, None),
         (None, 2.0**10, 2.0**8, None),
         (None, None, None, None),
+        (2.0**9, float("inf"), float("inf"), None),  # of a damaged report
+        (float("nan"), 2.0**19, 2.0**17, None),
+        (-(2.0**9), -4.0, -1.0, None),
     ],
 )
 def test_what_to_write(lowest: float | None, above: float | None, highest: float | None, middle: float | None) -> None:
