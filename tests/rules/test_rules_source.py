@@ -619,3 +619,25 @@ def test_public_names_and_defaults_are_those_of_the_live_keras() -> None:
     for class_name, defaults in DEFAULTS.items():
         signature = inspect.signature(getattr(keras.optimizers, class_name).__init__).parameters
         assert {name: signature[name].default for name in defaults} == defaults
+
+
+NUMBER_FIRST = """import tensorflow as tf
+
+tf.keras.mixed_precision.set_global_policy("{policy}")
+
+
+class Masked(tf.keras.layers.Layer):
+    def call(self, x):
+        return tf.where(x > 3.0, {number}, x)
+"""
+
+
+@pytest.mark.parametrize(
+    ("policy", "number", "is_infinite"),
+    [("mixed_float16", "-1e4", False), ("mixed_float16", "-1e9", True), ("mixed_bfloat16", "-1e9", False)],
+)
+def test_a_number_first_is_cast_if_the_dtype_holds_it(policy: str, number: str, is_infinite: bool) -> None:
+    [finding] = findings_in(facts_of(NUMBER_FIRST.format(policy=policy, number=number), "3"))
+    assert finding.code == "MP202"
+    assert ("is infinite in float16" in finding.help) is is_infinite
+    assert (finding.fix is None) is is_infinite

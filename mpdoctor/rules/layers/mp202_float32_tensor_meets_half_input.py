@@ -77,7 +77,7 @@ from mpdoctor.semantics.source.edits.names import cast
 from mpdoctor.semantics.source.edits.uses import meets_float32_elsewhere
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
 from mpdoctor.semantics.source.layers.layer_variables import RAW, is_raw_variable_of_layer, is_weight
-from mpdoctor.semantics.source.layers.mixed_operands import is_half, may_raise, mixed_operands, origin
+from mpdoctor.semantics.source.layers.mixed_operands import half_dtypes, is_half, may_raise, mixed_operands, origin
 from mpdoctor.semantics.source.layers.numbers_first import COMMUTING, numbers_before_half
 from mpdoctor.semantics.source.layers.parameters_left_out import taken_instead
 from mpdoctor.semantics.source.numbers.whole_numbers import is_product_of_sizes
@@ -111,7 +111,8 @@ def _finding_of_number(facts: SourceFacts, call: Call, number: Value, tensor: Va
     text, dtype = text_at(facts, place or number.location), _dtype_of_input(facts, call, (tensor,))
     written = f"`{text}`" if text else "the number"
     value = known(number)
-    is_too_large = isinstance(value, float) and abs(value) > FLOAT16_LIMIT
+    is_float16 = "float16" in half_dtypes(facts, tensor, call.context)
+    is_too_large = is_float16 and isinstance(value, float) and abs(value) > FLOAT16_LIMIT
     further = " Or give it second: then it takes the tensor's dtype." if call.method in COMMUTING else ""
     further += f" Take one below 65504 in size: {written} is infinite in float16." if is_too_large else ""
     edit = cast(facts, place, dtype) if place is not None and dtype and not is_too_large else None

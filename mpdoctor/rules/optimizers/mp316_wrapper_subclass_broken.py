@@ -3,7 +3,7 @@
 ## Why it matters
 From TensorFlow 2.10 to 2.15, and in tf_keras, `tf.keras.mixed_precision.LossScaleOptimizer` is an empty base class:
 calling it makes an object of another class, which has no public name. A class that derives from it raises
-`TypeError: … takes no arguments` when it is made, or `object.__init__() takes exactly one argument`. Up to
+`TypeError: … takes no arguments` when it is made, or `object.__init__() takes exactly one argument`. In
 TensorFlow 2.4 the same class worked.
 
 Keras 3 lets the class be made, but calls neither `get_scaled_loss` nor `get_unscaled_gradients`: fit() trains with

@@ -38,7 +38,7 @@ FITTING = ("fit", "fit_generator", "train_on_batch")
 
 
 class NumberFirst(NamedTuple):
-    """A call that raises in a graph where the tensor is 16-bit: the float stands before it."""
+    """A call with a float before a tensor. In a graph it raises if the tensor is 16-bit."""
 
     call: Call
     number: Value
@@ -63,7 +63,7 @@ def _number_first(call: Call) -> NumberFirst | None:
 
 
 def numbers_before_half(facts: SourceFacts) -> Iterator[NumberFirst]:
-    """Those that meet the 16-bit tensors of a layer's `call()`."""
+    """The calls in a layer's `call()` whose tensor is 16-bit."""
     for met in numbers_before_tensors(facts):
         context = met.call.context
         raises = not asks_for_dtype(context) and may_raise(facts, (met.call, (met.tensor,)))
