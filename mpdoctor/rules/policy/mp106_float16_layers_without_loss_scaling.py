@@ -82,6 +82,10 @@ FIXES = ("unsafe",)
 CONFIRMED_LIVE = True
 SHOWS_IN_FORCED_LOOPS = True
 LOST = "gradients below 3e-08 become 0"
+WRAP_IT = (
+    "Wrap the optimizer yourself: `compile(optimizer=LossScaleOptimizer(…), …)`. Or set the global policy to "
+    "mixed_float16 and leave it set until the model is made."
+)
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
@@ -207,10 +211,7 @@ def _not_wrapped(facts: SourceFacts, compile_call: Call, half: list[str], reason
     return Finding(
         f"{listed(half)} {'computes' if len(half) == 1 else 'compute'} in float16, and compile() makes no "
         f"LossScaleOptimizer: {reason}. Unscaled, {LOST}.",
-        "Drop `auto_scale_loss=False`, or scale the loss yourself."
-        if _drops_scaling(compile_call)
-        else "Wrap the optimizer yourself: `compile(optimizer=LossScaleOptimizer(…), …)`. Or set the global "
-        "policy to mixed_float16 and leave it set until the model is made.",
+        "Drop `auto_scale_loss=False`, or scale the loss yourself." if _drops_scaling(compile_call) else WRAP_IT,
         compile_call.location,
         fix=_fix(facts, compile_call),
     )
@@ -300,8 +301,7 @@ def _unwrapped(model: ModelFacts, optimizer: str) -> tuple[str, str]:
         )
     return (
         f"the optimizer is a bare {optimizer}: the model's own policy is {model.policy}, so compile() did not wrap it",
-        "Wrap the optimizer yourself: `compile(optimizer=LossScaleOptimizer(…), …)`. Or set the global policy to "
-        "mixed_float16 and leave it set until the model is made.",
+        WRAP_IT,
     )
 
 
