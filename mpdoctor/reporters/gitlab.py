@@ -55,8 +55,6 @@ def _description(finding: Finding) -> str:
 def _location(finding: Finding, paths: dict[str, str]) -> dict[str, Any]:
     """GitLab takes a finding without a line and shows its file alone; a line of a cell is no line of that file."""
     place = finding.location
-    if place is None:
-        return {"path": visible(paths.get(finding.target) or finding.target or ".")}
-    if place.cell:
-        return {"path": visible(place.path)}
-    return {"path": visible(place.path), "lines": {"begin": place.line}}
+    path = place.path if place is not None else paths.get(finding.target) or finding.target
+    location = {"path": visible(path) or "."}  # GitLab refuses an empty one, which a damaged report may hold
+    return location if place is None or place.cell else {**location, "lines": {"begin": place.line}}

@@ -72,6 +72,11 @@ def test_gitlab_gets_one_entry_a_finding(sample: Any) -> None:
         (dataclasses.replace(CELL, severity=Severity.WARNING), "minor", {"path": "a b.ipynb"}),
         (dataclasses.replace(NOWHERE, severity=Severity.INFO), "info", {"path": "train.py"}),
         (dataclasses.replace(samples.SHADOWED, what_if=True), "info", {"path": "train.py", "lines": {"begin": 12}}),
+        (
+            dataclasses.replace(samples.SHADOWED, location=Location("", 12)),
+            "major",
+            {"path": ".", "lines": {"begin": 12}},
+        ),
     ],
 )
 def test_what_gitlab_is_told(finding: Finding, severity: str, location: dict[str, Any]) -> None:
