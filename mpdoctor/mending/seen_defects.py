@@ -28,7 +28,7 @@ def repeated_steps_removed(finding: Finding, optimizers: list[OptimizerFacts], s
     """Proposals against a wrapper, an unscaling or a clipping too many, which the running program showed and its source
     leaves in doubt."""
     place = finding.location
-    facts = source_at(place.path) if place is not None and finding.stage != "source" else None
+    facts = source_at(place.path) if place is not None and _is_seen_running(finding) else None
     if facts is None or place is None:
         return
     titled_edits = None
@@ -44,6 +44,11 @@ def repeated_steps_removed(finding: Finding, optimizers: list[OptimizerFacts], s
     if titled_edits is not None:
         title, edits = titled_edits
         yield Answer(finding, (Proposal(title, safe=False, code=finding.code, edits=edits),))
+
+
+def _is_seen_running(finding: Finding) -> bool:
+    """Whether the running program showed the defect, alone or beside its source."""
+    return any(stage != "source" for stage in (finding.stage, *(seen.stage for seen in finding.also_seen)))
 
 
 def returned_value_cast(finding: Finding, making: LiveLayers) -> Iterator[Answer]:

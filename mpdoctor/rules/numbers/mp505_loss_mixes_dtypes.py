@@ -157,7 +157,7 @@ def _fix(facts: SourceFacts, mismatch: DtypeMismatch) -> Fix | None:
     inner = _given_to_function(facts, mismatch.half) if place == mismatch.half.location else None
     if inner is not None:
         return safe_fix(f"Cast `{text_at(facts, inner)}` to float32", cast(facts, inner))
-    spelled = "" if name else _spelled(facts, mismatch)
+    spelled = _spelled(facts, mismatch)
     title = f"Cast `{spelled}` to float32" if spelled else "Cast the prediction to float32"
     return safe_fix(title, cast(facts, place)) if place is not None else None
 
