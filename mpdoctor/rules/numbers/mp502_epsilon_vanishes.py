@@ -86,8 +86,8 @@ from mpdoctor.semantics.source.numbers.epsilon_guards import (
     ROOT_DIVISOR,
     Guard,
     User,
+    adds_epsilon,
     guards,
-    is_by_squares,
     same_added_above,
     upper_bounds,
     without_guard,
@@ -280,7 +280,7 @@ def _normalizing(facts: SourceFacts) -> Iterator[Finding]:
     """Functions that add their epsilon themselves: tf.math.l2_normalize, ops.normalize, tf.nn.batch_normalization."""
     precision = precision_of(facts)
     for call, name in functions_called(facts):
-        if name not in NORMALIZING or asks_for_dtype(call.context) or call.open or not is_by_squares(call, name):
+        if name not in NORMALIZING or asks_for_dtype(call.context) or call.open or not adds_epsilon(call, name):
             continue
         place, keyword, default, vanishes = NORMALIZING[name]
         given = call.argument(place, keyword)

@@ -10,7 +10,7 @@ from typing import NamedTuple, TypeGuard
 from mpdoctor.facts.half_dtypes import NO_RECIPROCAL, ROUNDED_TO_ZERO
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Item, Known, Value, known, options
+from mpdoctor.program.values import Item, Known, Value, is_api, known, options
 from mpdoctor.semantics.source.function_names import function_named, functions_called
 from mpdoctor.semantics.source.numbers.constants import numbers_from_value
 
@@ -40,6 +40,7 @@ NORMALIZING = {
     "batch_normalization": (5, "variance_epsilon", 1e-3, ROUNDED_TO_ZERO),
 }
 OF_BACKEND = "keras.backend.l2_normalize"
+WITHOUT_EPSILON = "tensorflow.normalize"
 User = Operation | Call
 
 
@@ -287,7 +288,10 @@ def _values_of(guarded: Value) -> tuple[Value, ...]:
     return guarded.args if isinstance(guarded, Call) else ()
 
 
-def is_by_squares(call: Call, name: str) -> bool:
-    """Whether it divides by a root of squares, as `ops.normalize` does unless it is told another order."""
+def adds_epsilon(call: Call, name: str) -> bool:
+    """Whether it adds its epsilon to a sum of squares: `ops.normalize` does unless it is given another order, and
+    `tf.linalg.normalize` has none, in float32 either."""
+    if is_api(call.callee, WITHOUT_EPSILON):
+        return False
     order = call.argument(2, "order") if name == "normalize" else None
     return order is None or known(order) == 2
