@@ -17,13 +17,20 @@ WITHOUT_HALF: dict[str, frozenset[str]] = dict.fromkeys(
     _names(
         "tensorflow.signal",
         # (fft and ifft take complex numbers, which Keras does not cast.)
-        "rfft rfft2d rfft3d dct idct stft mfccs_from_log_mel_spectrograms",
+        "rfft rfft2d rfft3d dct idct mdct inverse_mdct stft mfccs_from_log_mel_spectrograms",
     )
-    | _names("tensorflow", "complex histogram_fixed_width betainc zeta polygamma")
-    | _names("tensorflow.nn", "fractional_max_pool fractional_avg_pool")
-    | _names("tensorflow.image", "combined_non_max_suppression")
-    | _names("tensorflow", "eig")
-    | _names("keras.ops", "fft fft2 ifft2 rfft irfft stft eig"),
+    | _names("tensorflow", "complex histogram_fixed_width betainc zeta polygamma nextafter")
+    | _names("tensorflow.nn", "fractional_max_pool fractional_avg_pool ctc_greedy_decoder ctc_beam_search_decoder")
+    | _names("tensorflow.compat.v1.nn", "ctc_greedy_decoder ctc_beam_search_decoder ctc_beam_search_decoder_v2")
+    | _names("keras.backend", "ctc_decode")  # (`keras.ops.ctc_decode` casts to float32 itself)
+    | _names("tensorflow.image", "combined_non_max_suppression extract_glimpse")
+    | _names(
+        "tensorflow.image", "non_max_suppression_overlaps non_max_suppression_padded non_max_suppression_with_scores"
+    )
+    | _names("tensorflow.quantization", "fake_quant_with_min_max_args fake_quant_with_min_max_vars")
+    | _names("tensorflow", "eig eigvals tridiagonal_solve tridiagonal_matmul")
+    | _names("tensorflow.audio", "encode_wav")
+    | _names("keras.ops", "fft fft2 ifft2 rfft irfft stft eig polar"),
     frozenset(HALF),
 )
 # No kernel for float16 on a CPU, and bfloat16 is refused everywhere. (svd and eigh have none on a GPU either.)
@@ -32,9 +39,13 @@ WITHOUT_HALF.update(
         _names(
             "tensorflow",
             "svd eigh eigvalsh det slogdet cholesky pinv logdet expm sqrtm matrix_rank lu solve lstsq triangular_solve "
-            "igamma igammac ndtri erfinv",
+            "banded_triangular_solve cholesky_solve lu_solve lu_matrix_inverse igamma igammac ndtri erfinv erfcinv "
+            "rint",
         )
-        | _names("keras.ops", "svd eigh det slogdet cholesky solve solve_triangular lstsq lu_factor"),
+        | _names(
+            "keras.ops",
+            "svd eigh det slogdet cholesky cholesky_inverse pinv solve solve_triangular lstsq lu_factor",
+        ),
         frozenset(HALF),
     )
 )
@@ -44,7 +55,9 @@ WITHOUT_HALF.update(
 # No device has a kernel for them (those that TensorFlow 2.21 registers).
 WITHOUT_HALF.update(
     dict.fromkeys(
-        _names("tensorflow", "lgamma digamma") | _names("tensorflow.nn", "local_response_normalization lrn"),
+        _names("tensorflow", "lgamma digamma lbeta eigh_tridiagonal bessel_i0 bessel_i0e bessel_i1 bessel_i1e")
+        | _names("tensorflow.nn", "local_response_normalization lrn")
+        | _names("tensorflow.image", "crop_and_resize draw_bounding_boxes non_max_suppression"),
         frozenset(("bfloat16",)),
     )
 )
@@ -54,13 +67,25 @@ GRADIENT_WITHOUT_HALF: dict[str, frozenset[str]] = dict.fromkeys(
     _names("tensorflow", "qr digamma") | _names("keras.ops", "qr"), frozenset(("float16",))
 )
 
+# They take float32 alone in this argument (its place and its name), whatever the dtype of the others.
+FLOAT32_ARGUMENTS: dict[str, tuple[int, str]] = {
+    "tensorflow.image.crop_and_resize": (1, "boxes"),
+    "tensorflow.image.draw_bounding_boxes": (1, "boxes"),
+    "tensorflow.image.extract_glimpse": (2, "offsets"),
+    "tensorflow.in_top_k": (1, "predictions"),
+    "tensorflow.nn.in_top_k": (1, "predictions"),
+    "keras.ops.in_top_k": (1, "predictions"),
+    "keras.backend.in_top_k": (0, "predictions"),
+}
+
 # A GPU has these for float16; a CPU has not.
 ON_GPU_ONLY = _names(
     "tensorflow.image",
     "adjust_contrast adjust_saturation adjust_hue random_contrast random_saturation random_hue "
     "stateless_random_contrast stateless_random_saturation stateless_random_hue",
 )
-# Counting in 16 bits: in a graph none of TensorFlow 2.10 to 2.21 has it for float16; for bfloat16 since 2.21.
+# Counting in 16 bits: in a graph none of TensorFlow 2.10 to 2.21 has it for float16 where the length is known; 2.21 has
+# it for other lengths, and for bfloat16.
 RANGES = ("tensorflow.range", "keras.ops.arange")
 
 # What TensorFlow says where an operation has no 16-bit kernel; the group is the operation.

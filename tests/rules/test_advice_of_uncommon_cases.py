@@ -16,7 +16,7 @@ FIXTURES = Path(__file__).parents[2] / "fixtures" / "rules"
     ("rule", "fixture", "advice", "has_fix"),
     [
         ("MP202", "flagged_number_of_positions", "Cast the other operand to float32", False),
-        ("MP211", "flagged_positions", "Count in integers and cast: `tf.cast(tf.range(…), …)`", False),
+        ("MP211", "flagged_length_that_is_known", "Count in integers and cast: `tf.cast(tf.range(…), …)`", False),
         ("MP211", "flagged_keras_ops", "Count in integers and cast: `ops.cast(ops.arange(…), …)`", False),
         ("MP212", "flagged_named_states", "Make the state in the layer's dtype", False),
         ("MP504", "flagged_loss_of_the_model_itself", "Cast the predictions, `tf.cast(…, tf.float32)`, in `R", False),

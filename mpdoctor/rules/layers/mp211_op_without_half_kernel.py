@@ -2,12 +2,14 @@
 
 ## Why it matters
 The line works under float32 and raises under mixed precision: `RFFT requires tf.float32 or tf.float64 inputs`,
-`The real and imag components have incorrect types: float16 float16`, `Could not find device for node: Svd`,
-and, in a graph, `Unsupported dtype19 for Range` where positions are counted in float16. Tried in TensorFlow
-2.10, 2.15 and 2.21, with Keras 3.15 and tf_keras. Some image operations have a float16 kernel on a GPU and none
-on a CPU; for those the finding is a warning. `tf.linalg.qr` and `tf.math.digamma` compute in float16, but their
-gradients do not, and the first training step raises (tried in 2.15 and 2.21 on a CPU; 2.21 registers no such kernel
-for a GPU either).
+`The real and imag components have incorrect types: float16 float16`, `Could not find device for node: Svd`, and, in a
+graph, `Unsupported dtype19 for Range` where positions are counted in float16. Tried in TensorFlow 2.10, 2.15 and
+2.21, with Keras 3.15 and tf_keras. (2.21 counts in float16 where the length is not known before the step runs, and
+so nothing is said of that in Keras 3.) The decoders of CTC and `tf.linalg.tridiagonal_solve` refuse both 16-bit
+dtypes; `tf.image.crop_and_resize` takes a float16 image, but its boxes in float32 alone. Some image operations have
+a float16 kernel on a GPU and none on a CPU; for those the finding is a warning. `tf.linalg.qr` and
+`tf.math.digamma` compute in float16, but their gradients do not, and the first training step raises (tried in 2.15
+and 2.21 on a CPU; 2.21 registers no such kernel for a GPU either).
 
 ## Flagged
 ```python
@@ -46,12 +48,13 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, partial
 
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.finding import Edit, Finding, Severity
 from mpdoctor.knowledge.api_names import public_name
 from mpdoctor.knowledge.missing_kernels import (
+    FLOAT32_ARGUMENTS,
     GRADIENT_WITHOUT_HALF,
     ON_GPU_ONLY,
     RANGES,
@@ -61,22 +64,25 @@ from mpdoctor.knowledge.missing_kernels import (
 from mpdoctor.program.dtypes.dtype_names import AUTOCAST
 from mpdoctor.program.dtypes.tensor_dtypes import dtype_named
 from mpdoctor.program.events import Call
+from mpdoctor.program.instances import is_call_of
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Api, Attribute, Collection
+from mpdoctor.program.values import Api, Attribute, Collection, Item, Value, walk
 from mpdoctor.semantics.live.refusing_layers import refuses_half
 from mpdoctor.semantics.source.edits.expressions import argument_at, safe_fix
-from mpdoctor.semantics.source.edits.names import NAMES_OF_FIRST, cast_argument
+from mpdoctor.semantics.source.edits.names import NAMES_OF_FIRST, cast, cast_argument
 from mpdoctor.semantics.source.edits.uses import meets_others
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype, computes_in_half, runs_in_layer
 from mpdoctor.semantics.source.layers.layer_variables import is_weight
 from mpdoctor.semantics.source.layers.mixed_operands import half_dtypes, origin
 from mpdoctor.semantics.source.numbers.differentiated_values import is_stopped_behind
+from mpdoctor.semantics.source.numbers.tensor_shapes import SHAPES, sizes_named
 from mpdoctor.semantics.source.numbers.whole_numbers import is_counted
 from mpdoctor.semantics.wording import expression_at, text_at
 
 SEVERITY = Severity.ERROR
 FIXES = ("safe",)
 FAILS_IN = ("model", "training")
+LIBRARIES = ("tensorflow.", "keras.ops.", "keras.backend.")
 TRAINING = ("compile", "fit", "train_on_batch", "apply_gradients")
 
 
@@ -84,12 +90,14 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     if not facts.shows_mixed_precision:
         return
     for call in facts.library_calls:
-        if not isinstance(call.callee, Api) or not call.callee.name.startswith(("tensorflow.", "keras.ops.")):
+        if not isinstance(call.callee, Api) or not call.callee.name.startswith(LIBRARIES):
             continue
         name = _short_name(call.callee.name)
         lacking = WITHOUT_HALF.get(name, frozenset(("float16",)) if name in ON_GPU_ONLY else None)
         if name in RANGES:
             yield from _range(facts, call)
+        elif name in FLOAT32_ARGUMENTS and (half := _half_argument(facts, call, *FLOAT32_ARGUMENTS[name])) is not None:
+            yield _finding_of_argument(facts, call, *FLOAT32_ARGUMENTS[name], half)
         elif lacking is not None and runs_in_layer(facts, call.context) and not asks_for_dtype(call.context):
             dtype = next((input_dtype for input_dtype in _input_dtypes(facts, call) if input_dtype in lacking), None)
             if dtype is not None:
@@ -143,6 +151,26 @@ def _cast_first(facts: SourceFacts, call: Call, message: str) -> Finding:
     )
 
 
+def _half_argument(facts: SourceFacts, call: Call, position: int, name: str) -> str | None:
+    """The 16-bit dtype of this argument of a call that runs in a layer; None if it has none."""
+    given = call.argument(position, name)
+    if given is None or not runs_in_layer(facts, call.context) or asks_for_dtype(call.context):
+        return None
+    return next(iter(half_dtypes(facts, given, call.context)), None)
+
+
+def _finding_of_argument(facts: SourceFacts, call: Call, position: int, name: str, dtype: str) -> Finding:
+    place = argument_at(facts, call.location, position, name)
+    text = ("" if place is None else text_at(facts, place)) or name
+    return Finding(
+        f"`{call.method}` takes its `{name}` in float32 alone, and `{text}` is {dtype} under the mixed policy: this "
+        "line raises.",
+        f"Cast it: `tf.cast({text}, tf.float32)`.",
+        call.location,
+        fix=None if place is None else safe_fix("Cast it", cast(facts, place)),
+    )
+
+
 def _kind_of_first(call: Call) -> str:
     """ "weight" if the first argument is a weight of the layer, else "input"."""
     first = call.argument(0)
@@ -185,13 +213,15 @@ def _gradient(facts: SourceFacts, call: Call, lacking: frozenset[str]) -> Iterat
 
 
 def _range(facts: SourceFacts, call: Call) -> Iterator[Finding]:
-    named = dtype_named(call.argument(3, "dtype"), facts.keras)
     given = call.argument(3, "dtype")
+    named = dtype_named(given, facts.keras)
     is_half = named == "float16"
     if named == AUTOCAST and given is not None:
         is_half = computes_in_half(facts, given, call.context, only="float16")
     if isinstance(given, Attribute) and is_counted(facts, given.of):
         return
+    if facts.keras.is_keras3 and any(map(partial(_is_unknown_length, facts), call.arguments(slice(3)))):
+        return  # TensorFlow 2.21 counts up to a length that it does not know while it builds the graph
     if is_half and runs_in_layer(facts, call.context) and not asks_for_dtype(call.context):
         yield Finding(
             f"`{call.method}` cannot count in float16 inside a graph, which is how Keras trains: it raises "
@@ -199,6 +229,12 @@ def _range(facts: SourceFacts, call: Call) -> Iterator[Finding]:
             f"Count in integers and cast: `{_counted_and_cast(facts, call)}`.",
             call.location,
         )
+
+
+def _is_unknown_length(facts: SourceFacts, number: Value) -> bool:
+    """Whether it is computed of a tensor's shape, of which the source does not show the size."""
+    lengths = [part for part in walk(number) if isinstance(part, Item) and is_call_of(part.of, *SHAPES)]
+    return bool(lengths) and not all(any(sizes_named(facts, length)) for length in lengths)
 
 
 def _counted_and_cast(facts: SourceFacts, call: Call) -> str:
