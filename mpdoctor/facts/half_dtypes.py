@@ -9,6 +9,7 @@ HALF_POLICIES = (*HALF, *MIXED, "half")
 EXACT = {"float16": 2048, "bfloat16": 256}  # up to which every whole number is itself
 
 FLOAT16_LIMIT = 65504  # its largest number
+LARGEST = {"float16": FLOAT16_LIMIT, "bfloat16": (2 - 2.0**-7) * 2.0**127}  # float32's own limit is infinite in both
 SMALLEST_NORMAL = 2.0**-14  # 6.1e-05: what is smaller keeps fewer digits
 ROUNDED_TO_ZERO = 2.0**-25  # 2.98e-08, half of its smallest number: what is not larger becomes 0
 NO_RECIPROCAL = 1 / FLOAT16_LIMIT  # 1.53e-05: the reciprocal of what is smaller is inf

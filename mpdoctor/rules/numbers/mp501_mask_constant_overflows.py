@@ -5,7 +5,8 @@
 rows, in Keras 3.15, tf_keras 2.21 and TensorFlow 2.15. Every step is skipped, the loss scale falls, and the
 model never learns. Right are: a factor of -1e4; the whole computation in float32; and `tf.where(mask, scores,
 -1e9)`, where `mask` marks the scores to keep (a masked score becomes -inf, the others do not change). bfloat16
-holds -1e9, so nothing is reported under mixed_bfloat16. Whatever the other factor is, such a product is infinite or
+holds -1e9, so under mixed_bfloat16 only `tf.float32.min` and the like are reported, which it rounds to -inf
+(TensorFlow 2.15 and 2.21). Whatever the other factor is, such a product is infinite or
 NaN in float16: it is also reported where it is added to 16-bit scores, `scores - visited * 1e30`.
 
 ## Flagged
@@ -36,7 +37,7 @@ class Attention(keras.layers.Layer):
 ```
 
 ## Versions
-All, under mixed_float16.
+All, under mixed_float16; float32's limits under mixed_bfloat16 as well.
 
 ## Where users met it
 keras-team/keras#17571, tensorflow/tensorflow#59657, openai/gpt-2#122, huggingface/transformers#6915,
@@ -49,7 +50,7 @@ import ast
 from collections.abc import Iterator
 from functools import lru_cache
 
-from mpdoctor.facts.half_dtypes import FLOAT16_LIMIT
+from mpdoctor.facts.half_dtypes import FLOAT16_LIMIT, LARGEST
 from mpdoctor.facts.location import Location
 from mpdoctor.finding import Edit, Finding, Fix, Severity
 from mpdoctor.knowledge.api_names import public_name
@@ -97,8 +98,8 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     if not facts.shows_mixed_precision:
         return
     masks = list(_masks_that_overflow(facts))
-    products = [event.location for event, _, _ in masks]
-    for event, constant, is_mask in masks:
+    products = [event.location for event, _, _, _ in masks]
+    for event, constant, is_mask, dtype in masks:
         consequence = (
             "and 0 times infinity is NaN: every row becomes NaN, masked or not."
             if is_mask
@@ -106,8 +107,8 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         )
         looks_so = is_mask or _is_limit_of_masks(constant)
         yield Finding(
-            f"{_constant_as_written(facts, event, constant)} is infinite in float16, {consequence}",
-            _help(facts, event, constant) if looks_so else HELP_FOR_ANY_FACTOR,
+            f"{_constant_as_written(facts, event, constant)} is infinite in {dtype}, {consequence}",
+            _help(facts, event, constant, dtype) if looks_so else HELP_FOR_ANY_FACTOR,
             event.location,
             fix=_fix(facts, event, constant, products) if looks_so else None,
         )
@@ -129,20 +130,22 @@ def _constant_as_written(facts: SourceFacts, event: Operation | Call, constant: 
     return f"`{name}`" if name else "This constant"
 
 
-def _masks_that_overflow(facts: SourceFacts) -> Iterator[tuple[Operation | Call, Value, bool]]:
-    """(product, its constant, whether its other factor certainly is a mask) of what is multiplied in float16 by more
-    than that holds: a mask, or what is then added to float16 scores."""
+def _masks_that_overflow(facts: SourceFacts) -> Iterator[tuple[Operation | Call, Value, bool, str]]:
+    """(product, its constant, whether its other factor certainly is a mask, dtype) of what is multiplied in 16 bits by
+    more than these hold: a mask, or what is then added to 16-bit scores."""
     precision = precision_of(facts)
     for event, constant, other in _products_with_overflow(facts):
-        if asks_for_dtype(event.context) or not _is_half(facts, precision, event, other):
+        dtype = None if asks_for_dtype(event.context) else _half_dtype(facts, precision, event, other)
+        if dtype is None or not _overflows(constant, LARGEST[dtype]):
             continue
         is_mask = _is_mask(facts, other) or _is_named_mask(facts, event, other)
-        if is_mask or _is_added_to_half(facts, precision, event):
-            yield event, constant, is_mask
+        if is_mask or _dtype_of_sum(facts, precision, event) is not None:
+            yield event, constant, is_mask, dtype
 
 
-def _help(facts: SourceFacts, event: Operation | Call, constant: Value) -> str:
-    """The help text: the product as written, with a constant that float16 holds, so that the mask keeps its meaning."""
+def _help(facts: SourceFacts, event: Operation | Call, constant: Value, dtype: str) -> str:
+    """The help text: the product as written, with a constant that the dtype holds, so that the mask keeps its
+    meaning."""
     product = expression_at(facts, event.location)
     numbers = [node for node in ast.walk(product) if isinstance(node, ast.Constant)] if product is not None else []
     large = [
@@ -151,11 +154,11 @@ def _help(facts: SourceFacts, event: Operation | Call, constant: Value) -> str:
     if product is not None and len(large) == 1:
         large[0].value = SMALL_ENOUGH
         text = ast.unparse(product).replace(str(SMALL_ENOUGH), "1e4")
-        return f"Write `{text}`: float16 holds this number, and a softmax turns the masked scores into 0."
+        return f"Write `{text}`: {dtype} holds this number, and a softmax turns the masked scores into 0."
     sign = "-" if max(numbers_from_value(constant)) < 0 else ""
     text = text_at(facts, constant.location)
     place = f" in place of `{text}`" if text else ""
-    return f"Use {sign}1e4{place}: float16 holds this number, and a softmax turns scores 1e4 below the others into 0."
+    return f"Use {sign}1e4{place}: {dtype} holds this number, and a softmax turns scores 1e4 below the others into 0."
 
 
 def _fix(facts: SourceFacts, event: Operation | Call, constant: Value, products: list[Location]) -> Fix | None:
@@ -194,10 +197,10 @@ def _products_with_overflow(facts: SourceFacts) -> Iterator[tuple[Operation | Ca
             yield event, constant, other
 
 
-def _overflows(value: Value) -> bool:
-    """Whether it is too large for float16 on every path."""
+def _overflows(value: Value, largest: float = FLOAT16_LIMIT) -> bool:
+    """Whether it is larger on every path than what a dtype holds."""
     numbers = numbers_from_value(value)
-    return bool(numbers) and min(map(abs, numbers)) > FLOAT16_LIMIT
+    return bool(numbers) and min(map(abs, numbers)) > largest
 
 
 def _is_mask(facts: SourceFacts, value: Value, depth: int = 0) -> bool:
@@ -254,21 +257,24 @@ def _is_named_mask(facts: SourceFacts, event: Operation | Call, value: Value) ->
     return isinstance(value, Item) and "mask" in text_at(facts, event.location).lower()
 
 
-def _is_half(facts: SourceFacts, precision: Precision, event: Operation | Call, mask: Value) -> bool:
+def _half_dtype(facts: SourceFacts, precision: Precision, event: Operation | Call, mask: Value) -> str | None:
+    """The 16-bit dtype in which a mask is multiplied; None for another dtype, and where it is not certain."""
     dtype = precision.dtype(mask, event.context)
     if dtype is not None or not facts.keras.is_keras3:
-        return dtype == "float16"
+        return dtype if dtype in LARGEST else None
     # Keras 3 casts every tensor argument of `call()`; a value added to float16 scores is float16, or the line raises.
-    return _is_added_to_half(facts, precision, event)
+    return _dtype_of_sum(facts, precision, event)
 
 
-def _is_added_to_half(facts: SourceFacts, precision: Precision, event: Operation | Call) -> bool:
-    return any(
-        precision.dtype(other, sum_.context) == "float16"
+def _dtype_of_sum(facts: SourceFacts, precision: Precision, event: Operation | Call) -> str | None:
+    """The 16-bit dtype of what a product is added to, or taken from; None for others."""
+    others = (
+        precision.half(other, sum_.context)
         for sum_, operands in _sums_by_operand(facts).get(id(event), ())
         for other in operands
         if other is not event
     )
+    return next((dtype for dtype in others if dtype is not None), None)
 
 
 @lru_cache(maxsize=1)
