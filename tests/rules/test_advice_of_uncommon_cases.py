@@ -19,6 +19,12 @@ FIXTURES = Path(__file__).parents[2] / "fixtures" / "rules"
         ("MP211", "flagged_length_that_is_known", "Count in integers and cast: `tf.cast(tf.range(…), …)`", False),
         ("MP211", "flagged_keras_ops", "Count in integers and cast: `ops.cast(ops.arange(…), …)`", False),
         ("MP212", "flagged_named_states", "Make the state in the layer's dtype", False),
+        (
+            "MP502",
+            "flagged_one_in_float32_too",
+            "Compute this in float32 (`tf.cast(…, tf.float32)`) and with 1e-6, since 1 - 1e-08 is 1.0 there too, or use",
+            False,
+        ),
         ("MP504", "flagged_loss_of_the_model_itself", "Cast the predictions, `tf.cast(…, tf.float32)`, in `R", False),
         ("MP505", "flagged_joined_outside_of_a_loss", "Cast `boxes` first, `tf.cast(boxes, tf.float32)`: only", True),
     ],

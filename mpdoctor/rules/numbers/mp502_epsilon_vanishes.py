@@ -72,7 +72,7 @@ from mpdoctor.semantics.source.edits.named_numbers import number_replaced
 from mpdoctor.semantics.source.function_names import functions_called
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
 from mpdoctor.semantics.source.layers.output_activations import activations_of
-from mpdoctor.semantics.source.numbers.constants import BELOW_ONE, numbers_from_value, written
+from mpdoctor.semantics.source.numbers.constants import BELOW_ONE, ONE_IN_FLOAT32, numbers_from_value, written
 from mpdoctor.semantics.source.numbers.differentiated_values import divides_by_stopped, has_gradient, is_stopped_behind
 from mpdoctor.semantics.source.numbers.epsilon_guards import (
     BOUND,
@@ -134,7 +134,6 @@ OF_SMOOTHED = (
     "Write `1e-3` above and below: two zeros still give 1, and the gradient there is about 1000. `divide_no_nan` would "
     "give 0."
 )
-AT_ONE = "and the gradient of `{}` at 1 is infinite"
 INSTEAD_OF_BACKEND = "Call `tf.math.l2_normalize` instead: that of the Keras backend takes no epsilon."
 OF_NORMALIZING = {
     "l2_normalize": (
@@ -230,12 +229,13 @@ def _bounds_that_vanish(facts: SourceFacts) -> Iterator[Finding]:
             then = f"so `1 - p` can be 0 here: {WITHOUT_GUARD[guard.kind]}"
             instead = ", or use the loss that works on logits"
         elif has_gradient(guard.user) and not is_stopped_behind(facts, guard.user):
-            then, instead = AT_ONE.format(guard.kind), ""
+            then, instead = f"and the gradient of `{guard.kind}` at 1 is infinite", ""
         else:
             continue
+        too = f" and with 1e-6, since 1 - {written(distance)} is 1.0 there too" if distance <= ONE_IN_FLOAT32 else ""
         yield Finding(
             f"1 - {written(distance)} is 1.0 in {dtype}, {then}.",
-            f"Compute this in float32 (`tf.cast(…, tf.float32)`){instead}.",
+            f"Compute this in float32 (`tf.cast(…, tf.float32)`){too}{instead}.",
             guard.guarded.location,
             also_seen=_used_at(guard),
         )

@@ -10,6 +10,7 @@ from mpdoctor.program.user_definitions import Parameter
 from mpdoctor.program.values import Api, Attribute, Known, Value, is_api, known, options
 
 BELOW_ONE = {"float16": 2.0**-12, "bfloat16": 2.0**-9}  # 1 - what is not larger is rounded to 1
+ONE_IN_FLOAT32 = 2.0**-25  # the same for float32
 
 CASTS = (
     "tensorflow.cast",
