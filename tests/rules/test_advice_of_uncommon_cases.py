@@ -22,7 +22,7 @@ FIXTURES = Path(__file__).parents[2] / "fixtures" / "rules"
         (
             "MP502",
             "flagged_one_in_float32_too",
-            "Compute this in float32 (`tf.cast(…, tf.float32)`) and with 1e-6, since 1 - 1e-08 is 1.0 there too, or use",
+            "Compute this in float32 (`tf.cast(…, tf.float32)`) and with 1e-6, since 1 - 1e-08 is 1.0 there too, or",
             False,
         ),
         ("MP504", "flagged_loss_of_the_model_itself", "Cast the predictions, `tf.cast(…, tf.float32)`, in `R", False),

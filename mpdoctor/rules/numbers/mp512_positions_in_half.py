@@ -61,6 +61,7 @@ from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Parameter
 from mpdoctor.program.values import Item, Value, options
 from mpdoctor.semantics.live.hidden_overflows import finding_of_lost_wave
+from mpdoctor.semantics.source.edits.uses import is_only_divided
 from mpdoctor.semantics.source.function_names import function_named, functions_called
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
 from mpdoctor.semantics.source.layers.later_inputs import given_in_calls
@@ -105,6 +106,8 @@ def _cast(facts: SourceFacts, calls: list[tuple[Call, Value | None]]) -> Iterato
         if counted is call and dtype == "float16":
             continue  # it has no kernel for that: MP211
         if dtype is not None and last > EXACT[dtype] and not asks_for_dtype(call.context):
+            if id(call) not in _behind_waves(facts) and is_only_divided(facts, call):
+                continue  # 16 bits hold no more of the fractions of numbers that are counted exactly
             is_cast_before = precision.half(counted, call.context) is not None
             is_given_floats = is_cast_before and counted is not None and any(_floats_given(facts, counted))
             yield _finding_of_autocast(call, dtype, last) if is_given_floats else _finding_of_cast(call, dtype, last)
@@ -135,7 +138,7 @@ def _autocast(facts: SourceFacts, waves: list[Call]) -> Iterator[Finding]:
 
     integers, precision, said = LastIntegers(facts, of_data=True), precision_of(facts), set[int]()
     for call in waves:
-        for part in _met_directly(call.argument(0)) if not call.context.guarded else ():
+        for part in _met_directly(facts, call.argument(0)) if not call.context.guarded else ():
             last = max(map(integers.last, _floats_given(facts, part)), default=0)
             dtype = precision.half(part, call.context) if last and _is_always_cast(facts, part) else None
             if dtype is not None and last > EXACT[dtype] and id(part) not in said:
@@ -166,9 +169,9 @@ def _is_float(facts: SourceFacts, value: Value) -> bool:
     return dtype in ("float32", "float64")
 
 
-def _met_directly(value: Value | None) -> Iterator[Value]:
-    """The parameters of `call()`, and parts of them, that an angle is computed of without a cast, or a division by a
-    number, which makes fractions of them."""
+def _met_directly(facts: SourceFacts, value: Value | None) -> Iterator[Value]:
+    """The parameters of `call()`, and parts of them, that an angle is computed of without a cast to 16 bits, or a
+    division by a number, which makes fractions of them. A cast to float32 comes too late for them."""
     waiting = list(options(value))
     for part in waiting:
         if len(waiting) > MOST_PARTS:
@@ -180,6 +183,9 @@ def _met_directly(value: Value | None) -> Iterator[Value]:
             waiting += [] if is_fraction else [option for operand in part.operands for option in options(operand)]
         elif isinstance(part, Item):
             waiting += options(part.of)
+        elif isinstance(part, Call) and is_call_of(part, *CASTS):
+            is_late = dtype_named(part.argument(1, "dtype"), facts.keras) == "float32"
+            waiting += options(part.argument(0, "x")) if is_late else []
         elif isinstance(part, Call) and function_named(part) in HANDING_ON:
             waiting += [option for given in part.given for option in options(given)]
 

@@ -1,4 +1,5 @@
-"""Whether an expression may get another dtype without being combined with a tensor of the old one."""
+"""What a program does with a value: whether it may get another dtype without meeting a tensor of the old one, and
+whether it is only divided."""
 
 from __future__ import annotations
 
@@ -6,11 +7,15 @@ from collections.abc import Callable
 from functools import lru_cache
 
 from mpdoctor.program.dtypes.array_dtypes import is_array
+from mpdoctor.program.dtypes.python_numbers import is_number
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Api, Collection, Known, Value, options, walk
+from mpdoctor.program.values import Api, Collection, Item, Known, Value, options, walk
+from mpdoctor.semantics.source.function_names import function_named
 
 MOST_USES, MOST_PARTS = 500, 100  # that are looked at: behind that a value counts as met, and as a tensor
+MOST_SHAPES = 20  # of a value that are followed
+SHAPING = ("reshape", "expand_dims", "squeeze", "identity", "tile", "transpose", "broadcast_to", "stop_gradient")
 _CASTS = ("cast", "print", "shape")
 _COMPUTING = ("tensorflow.", "keras.ops.", "keras.backend.")
 
@@ -26,6 +31,27 @@ def meets_float32_elsewhere(facts: SourceFacts, value: Value, event: Call | Oper
     return _meets(
         facts, value, lambda part: facts.dtype_of(part) == "float32" and not is_array(part), {id(value), id(event)}
     )
+
+
+def is_only_divided(facts: SourceFacts, value: Value) -> bool:
+    """Whether the program does nothing with it, or with other shapes of it, but divide it by a number."""
+    waiting, users = [value], _users(facts)
+    for item in waiting:
+        used_by = users.get(id(item), [])
+        if not used_by or len(waiting) > MOST_SHAPES:
+            return False
+        for user in used_by:
+            if isinstance(user, Item) or function_named(user) in SHAPING:
+                waiting.append(user)
+            elif not _is_fraction_of(user, item):
+                return False
+    return True
+
+
+def _is_fraction_of(quotient: Value, value: Value) -> bool:
+    if not isinstance(quotient, Operation) or quotient.operator != "/":
+        return False
+    return quotient.operands[0] is value and is_number(quotient.operands[-1])
 
 
 def _meets(facts: SourceFacts, value: Value, is_met: Callable[[Value], bool], made_of_it: set[int]) -> bool:

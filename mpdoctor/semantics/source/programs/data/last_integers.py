@@ -10,7 +10,7 @@ from mpdoctor.program.dtypes.tensor_dtypes import dtype_named
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.instances import is_call_of
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Api, Attribute, Collection, Item, Value, is_api, options
+from mpdoctor.program.values import Api, Attribute, Collection, Item, Part, Value, is_api, options
 from mpdoctor.semantics.source.function_names import function_named
 from mpdoctor.semantics.source.layers.later_inputs import given_in_calls
 from mpdoctor.semantics.source.numbers.constants import CASTS, numbers_from_value
@@ -56,7 +56,9 @@ class LastIntegers:
         if handed:
             return max(self.last(part, depth) for part in handed)
         if isinstance(value, Item):
-            return self.last(value.of, depth)
+            return min(self.last(value.of, depth), _last_taken(value))
+        if isinstance(value, Operation) and value.operator == "-" and (taken := numbers_from_value(value.operands[-1])):
+            return self._last_behind(value.operands[0], max(map(abs, taken)), depth)
         if isinstance(value, Collection) or (isinstance(value, Operation) and value.operator in ("+", "-")):
             return max((self.last(part, depth) for part in value.parts), default=0)
         if not isinstance(value, Call):
@@ -71,10 +73,22 @@ class LastIntegers:
         is_range = name in RANGES or is_api(value.callee, "numpy.arange", RANGE_OF_A_DATASET)
         return _last_of_range(self._facts, value) if is_range else _last_drawn(value)
 
+    def _last_behind(self, counted: Value, taken: float, depth: int) -> float:
+        """The distance from 0 of the farthest number of a range that begins at 0 and from which a number is taken:
+        2048 for those up to 4095 less 2048."""
+        last = self.last(counted, depth)
+        return min(last, max(last - taken, taken))
+
     def _given_by_data(self, value: Value) -> Iterator[Value]:
         if self._of_data:
             yield from given_by_training(self._facts, value)
             yield from given_to_map(self._facts, value)
+
+
+def _last_taken(item: Item) -> float:
+    """49 for `positions[:50]`: the last of them, where they begin at 0; infinite for others."""
+    stop = item.index.taken.stop if isinstance(item.index, Part) and item.index.taken.step is None else None
+    return stop - 1 if stop is not None and stop > 0 else math.inf
 
 
 def _last_of_linspace(value: Call) -> float:
