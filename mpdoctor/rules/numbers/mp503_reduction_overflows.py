@@ -75,7 +75,7 @@ from mpdoctor.semantics.source.layers.layer_policies import half_dtype_of_layer
 from mpdoctor.semantics.source.layers.weight_values import is_made_of_weights
 from mpdoctor.semantics.source.numbers.precision import precision_of
 from mpdoctor.semantics.source.numbers.reductions import EXPONENTIAL, GRAM, NORM, SQUARE, SUM, reductions
-from mpdoctor.semantics.source.numbers.value_counts import is_over_short_rows, large_means, large_pooling
+from mpdoctor.semantics.source.numbers.value_counts import is_over_few, is_over_short_rows, large_means, large_pooling
 from mpdoctor.semantics.source.numbers.whole_numbers import is_whole
 from mpdoctor.semantics.source.programs.tests_without_training import is_in_test_without_training
 
@@ -115,6 +115,8 @@ def _reductions(facts: SourceFacts) -> Iterator[Finding]:
         if asks_for_dtype(event.context) or is_made_of_weights(value) or is_whole(facts, value):
             continue  # a sum of weights alone is MP510
         if kind == SUM and is_over_short_rows(facts, event.context, value):
+            continue
+        if kind in (SUM, NORM) and is_over_few(facts, event, value):
             continue
         summed = event if kind == SUM and isinstance(event, Call) else value  # a list of tensors has no dtype itself
         if precision.dtype(summed, event.context) == "float16" and not _is_of_small_data(facts, event.context):

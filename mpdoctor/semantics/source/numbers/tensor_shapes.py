@@ -206,10 +206,10 @@ def _shapes_named(facts: SourceFacts, named: Value) -> Iterator[Shape]:
         tensor = option.argument(0) if isinstance(option, Call) and is_function else None
         if isinstance(option, Attribute) and option.name == "shape":
             tensor = option.of
-        yield from _shapes_within(facts, tensor)
+        yield from shapes_in_layer(facts, tensor)
 
 
-def _shapes_within(facts: SourceFacts, tensor: Value | None, depth: int = 0) -> Iterator[Shape]:
+def shapes_in_layer(facts: SourceFacts, tensor: Value | None, depth: int = 0) -> Iterator[Shape]:
     """The shapes of a tensor in a layer's `call(x)`, one for each first input that the layer is called with."""
     inputs = [part for part in walk(tensor) if isinstance(part, Parameter) and part.index == 1 and part.is_of_call]
     first = inputs[0] if inputs else tensor if isinstance(tensor, Parameter) and tensor.is_of_call else None
@@ -225,7 +225,7 @@ def _shapes_of_parameter(facts: SourceFacts, parameter: Parameter, depth: int) -
     makings = [] if owner is None or depth > MOST_NESTED else _makings_that_call(facts, owner, parameter.function)
     for call in facts.calls if makings else ():
         if any(call.callee is made for made in makings):
-            yield from _shapes_within(facts, call.argument(parameter.index - 1, parameter.name), depth + 1)
+            yield from shapes_in_layer(facts, call.argument(parameter.index - 1, parameter.name), depth + 1)
     for model in facts.calls_of("keras.Sequential") if makings and parameter.index == 1 else ():
         for layer, shape in shapes_in_sequential(facts, model):
             if shape is not None and any(layer is made for made in makings):

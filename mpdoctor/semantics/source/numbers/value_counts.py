@@ -18,7 +18,7 @@ from mpdoctor.semantics.source.layers.model_layers import layer_name
 from mpdoctor.semantics.source.layers.output_layers import output_layers
 from mpdoctor.semantics.source.layers.preceding_layers import rows
 from mpdoctor.semantics.source.numbers.losses_and_metrics import compiled, function_of
-from mpdoctor.semantics.source.numbers.tensor_shapes import Shape, shape_of, shapes_in_sequential
+from mpdoctor.semantics.source.numbers.tensor_shapes import Shape, shape_of, shapes_in_layer, shapes_in_sequential
 from mpdoctor.semantics.source.programs.running_functions import functions_around
 
 MEANS = ("tensorflow.reduce_mean", "tensorflow.math.reduce_mean", "keras.backend.mean")
@@ -67,9 +67,13 @@ def _if_large(layer: Call, shape: Shape | None) -> Iterator[tuple[Call, int]]:
 
 def _averaged(facts: SourceFacts, call: Call, given: Value) -> int:
     """How many numbers a mean averages; 0 where it is not known."""
-    shape, axis = shape_of(facts, given), call.argument(1, "axis")
-    if shape is None or call.open:
-        return 0
+    shape = shape_of(facts, given)
+    return 0 if shape is None or call.open else _number_along(call.argument(1, "axis"), shape)
+
+
+def _number_along(axis: Value | None, shape: Shape) -> int:
+    """How many numbers lie along one axis or several, along all of them where none is given; 0 where it is not
+    known."""
     if axis is None:
         return _product(shape)
     chosen = [known(item) for item in axis.items] if isinstance(axis, Collection) else [known(axis)]
@@ -80,6 +84,15 @@ def _averaged(facts: SourceFacts, call: Call, given: Value) -> int:
 def _product(sizes: Shape) -> int:
     """The product of the sizes; 0 where one is not known."""
     return math.prod(0 if size is None else size for size in sizes)
+
+
+def is_over_few(facts: SourceFacts, event: Call | Operation, summed: Value) -> bool:
+    """Whether a layer's `call()` adds up few numbers, by the shapes of all that it is seen to be given."""
+    if not isinstance(event, Call) or event.open:
+        return False
+    axis = event.argument(2 if function_named(event) == "norm" else 1, "axis")
+    numbers = [_number_along(axis, shape) for shape in shapes_in_layer(facts, summed)]
+    return bool(numbers) and all(0 < number <= SHORT for number in numbers)
 
 
 def is_over_short_rows(facts: SourceFacts, context: Context, summed: Value) -> bool:
