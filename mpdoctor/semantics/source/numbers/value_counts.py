@@ -12,7 +12,7 @@ from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.instances import is_call_of
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Parameter
-from mpdoctor.program.values import Attribute, Collection, Known, Value, known, options
+from mpdoctor.program.values import Attribute, Collection, Known, Value, known, options, walk
 from mpdoctor.semantics.source.function_names import function_named
 from mpdoctor.semantics.source.layers.model_layers import layer_name
 from mpdoctor.semantics.source.layers.output_layers import output_layers
@@ -88,7 +88,8 @@ def _product(sizes: Shape) -> int:
 
 def is_over_few(facts: SourceFacts, event: Call | Operation, summed: Value) -> bool:
     """Whether a layer's `call()` adds up few numbers, by the shapes of all that it is seen to be given."""
-    if not isinstance(event, Call) or event.open:
+    of_call = any(isinstance(part, Parameter) and part.is_of_call for part in walk(summed))
+    if not isinstance(event, Call) or event.open or not of_call:
         return False
     axis = event.argument(2 if function_named(event) == "norm" else 1, "axis")
     numbers = [_number_along(axis, shape) for shape in shapes_in_layer(facts, summed)]
