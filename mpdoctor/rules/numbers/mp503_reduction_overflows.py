@@ -5,7 +5,8 @@ The largest float16 number is 65504. A sum of ones over 256×256 pixels is alrea
 a 512×512 mask is NaN (Keras 3.15, tf_keras 2.21, TensorFlow 2.15). A sum of squares, a norm over everything and
 a Gram matrix overflow sooner, and `exp` overflows from 11.1 on. A sum in float32 is right, and bfloat16 has
 float32's range. Where a division by the infinite sum follows, the result is 0 and no step is skipped; a short
-training shows that as well.
+training shows that as well. A sum over at most 64 numbers, by the shapes that a layer is seen to be given, is
+not reported.
 
 A mean stays small, but does not help with 65520 values or more: `tf.reduce_mean` divides its gradient by their
 number cast to float16, which is then inf. The gradient is exactly 0 at every loss scale, and so is that of

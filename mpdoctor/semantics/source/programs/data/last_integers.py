@@ -86,7 +86,7 @@ class LastIntegers:
 
 
 def _last_taken(item: Item) -> float:
-    """49 for `positions[:50]`: the last of them, where they begin at 0; infinite for others."""
+    """The last of the places that a slice takes, 49 of `positions[:50]`; infinite where that is not known."""
     stop = item.index.taken.stop if isinstance(item.index, Part) and item.index.taken.step is None else None
     return stop - 1 if stop is not None and stop > 0 else math.inf
 
