@@ -70,8 +70,8 @@ def is_command_of_typer(decorator: Call) -> bool:
 
 
 def is_text_or_number(default: Value | None) -> bool:
-    """Whether it is a text or a number that is known."""
-    return type(known(default)) in (str, int, float)
+    """Whether it is a text, a number, True or False, and known."""
+    return type(known(default)) in (str, int, float, bool)
 
 
 def parsing_call(value: Value) -> Call | None:

@@ -8,7 +8,7 @@ from mpdoctor.facts.half_dtypes import HALF_POLICIES
 from mpdoctor.facts.versions import Keras
 from mpdoctor.knowledge.api_names import POLICY
 from mpdoctor.knowledge.policy_names import is_policy_name
-from mpdoctor.program.command_line import without_command_line
+from mpdoctor.program.command_line import is_from_command_line, without_command_line
 from mpdoctor.program.context import Branch
 from mpdoctor.program.dtypes.tensor_dtypes import policies_named
 from mpdoctor.program.events import Call, Event
@@ -51,13 +51,14 @@ def makes_policy(call: Call) -> bool:
 def policies_set_by(call: Call) -> tuple[str, ...]:
     """Every global policy that a call may set; () if that is not known. A 16-bit policy that is the default on the
     command line counts as set; a default of another kind does not, since the code may be meant for other arguments."""
-    given = call.argument(0, "policy") or call.keyword("dtype_policy")
-    return policies_named(given) or _half_by_default(given)
+    given = policy_given(call)
+    named = () if is_policy_of_command_line(call) else policies_named(given)
+    return named or _half_by_default(given)
 
 
 def policies_read_for(call: Call) -> tuple[Call, ...]:
     """The `global_policy()` calls whose result a call sets, or the name of it; () where it may set anything else."""
-    given = call.argument(0, "policy") or call.keyword("dtype_policy")
+    given = policy_given(call)
     read = [
         choice
         for option in options(given)
@@ -65,6 +66,18 @@ def policies_read_for(call: Call) -> tuple[Call, ...]:
     ]
     calls = tuple(choice for choice in read if isinstance(choice, Call) and is_api(choice.callee, READ_POLICY))
     return calls if len(calls) == len(read) else ()
+
+
+def policy_given(call: Call) -> Value | None:
+    """What a call sets as the global policy."""
+    return call.argument(0, "policy") or call.keyword("dtype_policy")
+
+
+def is_policy_of_command_line(call: Call) -> bool:
+    """Whether what a call sets is what the command line says, or a policy by that name."""
+    given = policy_given(call)
+    name = given.argument(0, "name") if isinstance(given, Call) and makes_policy(given) else given
+    return any(is_from_command_line(option) for option in options(name))
 
 
 def _half_by_default(given: Value | None) -> tuple[str, ...]:

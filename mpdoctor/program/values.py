@@ -211,9 +211,14 @@ class Collection(Value):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Either(Value):
-    """One of several values, by the path that the program took. Never nested; never empty."""
+    """One of several values, by the path that the program took. Never nested; never empty.
+
+    default
+        Of what the command line or a file of settings may say: the one of the values that it is where these say
+        nothing. None where the path alone decides."""
 
     options: tuple[Value, ...] = ()
+    default: Value | None = None
 
     @property
     def parts(self) -> tuple[Value, ...]:
@@ -242,8 +247,19 @@ def leaves(value: Value | None, is_leaf: Callable[[Collection], bool] | None = N
             yield option
 
 
+def by_default(value: Value | None) -> Value | None:
+    """The value where the command line says nothing: of an option its default."""
+    return value.default or value if isinstance(value, Either) else value
+
+
 def known(value: Value | None) -> Any:
-    """The Python constant that it is for certain, else MISSING."""
+    """The Python constant that it is, of an option of the command line its default; else MISSING."""
+    value = by_default(value)
+    return value.value if isinstance(value, Known) else MISSING
+
+
+def certainly_known(value: Value | None) -> Any:
+    """The Python constant that it is whatever the command line says, else MISSING."""
     return value.value if isinstance(value, Known) else MISSING
 
 

@@ -38,6 +38,14 @@ def joined(values: Iterable[Value | None]) -> Value:
     return Either(first.location, tuple(distinct)) if others else first
 
 
+def with_default(default: Value, otherwise: Value) -> Value:
+    """What an option of the command line gives: its default, or what nobody knows."""
+    value = joined((default, otherwise))
+    if not isinstance(value, Either) or not isinstance(default, Known):
+        return value
+    return Either(value.location, value.options, default)
+
+
 def _distinct(values: Iterable[Value | None]) -> list[Value]:
     """The distinct values among these, at most the first `MOST_OPTIONS`."""
     distinct: list[Value] = []
@@ -75,10 +83,11 @@ def _is_equal(value: Value, other: Value) -> bool:
 
 def tells_of_all(element: Value) -> bool:
     """Whether one value stands for all elements of a comprehension. Not where something in it depends on a condition,
-    or on known values that differ (`dtype=dtype for name, dtype in …`). Numbers and names may differ."""
+    or on known values that differ (`dtype=dtype for name, dtype in …`). Numbers and names may differ; what the command
+    line says is the same for all."""
     waiting, seen = [element], {element}
     for value in waiting:
-        if isinstance(value, Either) and not all(isinstance(known(choice), (int, float)) for choice in value.options):
+        if isinstance(value, Either) and value.default is None and not all(map(_is_a_number, value.options)):
             return False
         is_text = isinstance(value, Operation) and value.operator == "f-string"
         for part in () if is_text or isinstance(value, Either) else value.parts:
@@ -88,3 +97,7 @@ def tells_of_all(element: Value) -> bool:
         if len(waiting) > MOST_PARTS:
             return False
     return True
+
+
+def _is_a_number(value: Value) -> bool:
+    return isinstance(known(value), (int, float))

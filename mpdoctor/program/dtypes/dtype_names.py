@@ -6,7 +6,7 @@ from typing import Callable
 
 from mpdoctor.knowledge.api_names import POLICY
 from mpdoctor.program.events import Call
-from mpdoctor.program.values import Attribute, Known, Value, agreed, is_api, options
+from mpdoctor.program.values import Attribute, Known, Value, agreed, by_default, is_api, options
 
 AUTOCAST = "autocast"
 """The dtype of what Keras casts to a layer's compute dtype before `call()`, of a layer's weights inside
@@ -41,6 +41,7 @@ _DEEPEST = 40
 
 def policies_by_name(value: Value | None, named: Callable[[Value], str | None]) -> tuple[str, ...]:
     """See `policies_named` in tensor_dtypes. `named`: the dtype that a value denotes."""
+    value = by_default(value)
     if isinstance(value, Known):  # nearly always
         return (value.value,) if isinstance(value.value, str) and value.value else ()
     names = [_policy_named(option, named) for option in options(value)]

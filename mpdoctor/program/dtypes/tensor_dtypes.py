@@ -32,6 +32,7 @@ from mpdoctor.program.values import (
     Known,
     Value,
     agreed,
+    by_default,
     known,
     options,
     walk,
@@ -119,9 +120,10 @@ class _Dtypes:
         self.answers: dict[Value, str | None] = {}
 
     def named(self, value: Value | None, depth: int) -> str | None:
-        return agreed(self.told(option, self._named(option, depth + 1)) for option in options(value))
+        return agreed(self.told(option, self._named(option, depth + 1)) for option in options(by_default(value)))
 
     def of(self, value: Value | None, depth: int) -> str | None:
+        value = by_default(value)
         if value is None or depth > _DEPTH:
             return None
         if value in self.remembered:

@@ -38,11 +38,10 @@ from collections.abc import Iterator
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.model import ModelFacts
 from mpdoctor.finding import Finding, Fix, Severity
-from mpdoctor.program.command_line import without_command_line
 from mpdoctor.program.events import Call
 from mpdoctor.program.policy_settings import library_of
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Api, Value
+from mpdoctor.program.values import Api, Either, Unknown, Value
 from mpdoctor.semantics.source.edits.expressions import (
     argument_text,
     holds,
@@ -76,7 +75,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         look = problem_in_keras2 if is_keras2 else problem_in_keras3
         if call.context.asks_what_exists or (isinstance(call.callee, Api) and ".experimental." in call.callee.name):
             continue  # the experimental class took other arguments, and MP102 reports it where it was removed
-        problem = look(call) or look(_without_command_line(call))
+        problem = look(_without_asked_options(call))
         if problem is not None and not _is_asked_about(call):
             yield Finding(problem[0], problem[1], call.location, fix=_fix(facts, call, problem[0]))
 
@@ -89,18 +88,18 @@ def _is_asked_about(call: Call) -> bool:
     return is_ruled_out(call.context) and not are_written_out
 
 
-def _without_command_line(call: Call) -> Call:
-    """The call with the defaults of command-line arguments filled in, except arguments that an `if` around it tests: 0
-    may mean "no scale"."""
+def _without_asked_options(call: Call) -> Call:
+    """The call without the values of options of the command line that an `if` around it tests: 0 may mean "no
+    scale"."""
     asked = set(map(id, call.context.asked()))
-    keywords = tuple((name, _default_of(value, asked)) for name, value in call.keywords)
-    args = tuple(_default_of(value, asked) for value in call.args)
+    keywords = tuple((name, _unless_asked(value, asked)) for name, value in call.keywords)
+    args = tuple(_unless_asked(value, asked) for value in call.args)
     return Call(call.location, call.callee, args, keywords, call.context, call.order, call.open)
 
 
-def _default_of(value: Value, asked: set[int]) -> Value:
-    rest = without_command_line(value)
-    return rest[0] if len(rest) == 1 and id(rest[0]) not in asked else value
+def _unless_asked(value: Value, asked: set[int]) -> Value:
+    is_asked = isinstance(value, Either) and value.default is not None and id(value.default) in asked
+    return Unknown(value.location) if is_asked else value
 
 
 def _fix(facts: SourceFacts, call: Call, problem: str) -> Fix | None:

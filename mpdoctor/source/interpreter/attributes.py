@@ -23,7 +23,7 @@ from mpdoctor.source.interpreter.settings.trees import is_empty_tree, kept_by_na
 from mpdoctor.source.interpreter.state.interpreter_state import State
 from mpdoctor.source.interpreter.state.recording import record_read, record_use
 from mpdoctor.source.interpreter.state.scopes import Module, Written
-from mpdoctor.source.joining import joined, without_none
+from mpdoctor.source.joining import joined, with_default, without_none
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -66,7 +66,7 @@ def _library_attribute(state: State, root: Api, dotted: list[ast.Attribute]) -> 
 
 def _or_default_of_flag(state: State, value: Value) -> Value:
     default = default_of_flag(state, value) if state.flags else None
-    return value if default is None else joined((default, value))
+    return value if default is None else with_default(default, value)
 
 
 def _read_attribute(state: State, of: Value, node: ast.Attribute, is_called: bool) -> Value:
@@ -127,8 +127,9 @@ def _attribute_of_object(state: State, of: Value, name: str, location: Location)
     else:
         value = kept_by_name(of, name) or argument_written(state, of, name)
     default = default_of_argument(state, of, name, location) if value is None else None
-    is_whole = default is None or isinstance(options(default)[0], Defined)  # each command has a function, no other
-    return (value or default) if is_whole else joined((default, Attribute(location, of, name)))
+    if default is None or isinstance(options(default)[0], Defined):  # each command has a function, no other
+        return value or default
+    return with_default(default, Attribute(location, of, name))
 
 
 def _attribute_of_instance(state: State, own: ClassFacts, of: Value, name: str, location: Location) -> Value | None:

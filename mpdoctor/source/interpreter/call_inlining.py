@@ -14,7 +14,7 @@ from mpdoctor.source.interpreter.settings.command_line import defaults_of_comman
 from mpdoctor.source.interpreter.state.interpreter_state import State
 from mpdoctor.source.interpreter.state.recording import record_return
 from mpdoctor.source.interpreter.state.scopes import Closure, Frame, Keywords, Scope
-from mpdoctor.source.joining import joined, tells_of_all
+from mpdoctor.source.joining import joined, tells_of_all, with_default
 
 DEEPEST_CALL = 12  # functions inlined into one another
 DEEPEST_PLAIN = 8  # the same of one that never names TensorFlow or Keras
@@ -164,7 +164,7 @@ def inline_uncalled(state: State, closure: Closure, keywords: Keywords = ()) -> 
     names = _bound_names(closure, _receiver(state, closure), keywords, None)
     for name, default in defaults_of_command(closure.facts).items():
         if name in names:
-            names[name] = joined((default, names[name]))
+            names[name] = with_default(default, names[name])
     if _is_decorated_by(closure.facts, "hydra.main"):
         from mpdoctor.source.interpreter.settings.setting_files import settings_of_hydra  # few programs use it
 

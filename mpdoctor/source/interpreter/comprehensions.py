@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from mpdoctor.program.events import Call
-from mpdoctor.program.values import MISSING, Collection, Known, Value, is_api, known
+from mpdoctor.program.values import MISSING, Collection, Known, Value, certainly_known, is_api, known
 from mpdoctor.source.existence_checks import asks_whether_it_works
 from mpdoctor.source.interpreter.assignments import assign
 from mpdoctor.source.interpreter.containers import contents_of, element_of, iterated
@@ -63,7 +63,7 @@ def _evaluate_for_each(state: State, node: Comprehension, elements: tuple[Value,
     items: list[Value] = []
     for element in elements:
         assign(state, node.generators[0].target, element)
-        answers = [known(evaluate(state, condition)) for condition in node.generators[0].ifs]
+        answers = [certainly_known(evaluate(state, condition)) for condition in node.generators[0].ifs]
         if MISSING in answers:
             return None
         if not all(answers):

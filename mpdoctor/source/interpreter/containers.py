@@ -93,8 +93,9 @@ def item_of(of: Value, index: Value | None, location: Location) -> Value:
         return (of.keys if of.kind == "dict" and index is None else of.items)[0]
     if isinstance(index, Known):
         return _entry_of(of, index, location)
-    if isinstance(index, Either) and not of.open and any(isinstance(option, Known) for option in index.options):
-        return joined(_entry_at(of, option, location) for option in index.options)
+    is_one_of_several = isinstance(index, Either) and any(isinstance(option, Known) for option in index.options)
+    if is_one_of_several and not of.open and not isinstance(known(index), bool):  # a flag chooses between both
+        return joined(_entry_at(of, option, location) for option in options(index))
     elements = of.keys if of.kind == "dict" and index is None else of.items
     is_whole = not of.open or _is_filled_under_any_key(of)
     return joined(elements) if elements and is_whole else Item(location, of, index)

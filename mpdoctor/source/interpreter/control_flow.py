@@ -8,7 +8,7 @@ from collections.abc import Callable
 from mpdoctor.knowledge.python_idioms import is_main_test
 from mpdoctor.program.context import Branch
 from mpdoctor.program.events import Call
-from mpdoctor.program.values import MISSING, Collection, Earlier, Known, Unknown, Value, is_api, known
+from mpdoctor.program.values import MISSING, Collection, Earlier, Known, Unknown, Value, certainly_known, is_api, known
 from mpdoctor.source.existence_checks import (
     guarded_in_arm,
     is_answer,
@@ -23,6 +23,7 @@ from mpdoctor.source.interpreter.expressions import evaluate_test
 from mpdoctor.source.interpreter.hidden_failures import TryNode, answers_of_imports, hiding_handlers
 from mpdoctor.source.interpreter.questions import asked_otherwise, question_of_arm
 from mpdoctor.source.interpreter.ruled_out import leave_out, names_of_several
+from mpdoctor.source.interpreter.state.events import Events
 from mpdoctor.source.interpreter.state.interpreter_state import State
 from mpdoctor.source.interpreter.state.scopes import merged_names
 from mpdoctor.source.joining import joined, without_earlier
@@ -36,7 +37,7 @@ MOST_SET_IN_TURN = 40  # of a loop that does nothing but set an attribute for ea
 def execute_if(state: State, node: ast.If) -> bool:
     """Execute both arms and join the names bound in them; only one arm where the test is certain."""
     test, parts = evaluate_test(state, node.test)
-    certain = known(test) if may_prune(node.test) else MISSING
+    certain = certainly_known(test) if may_prune(node.test) else MISSING
     if certain is not MISSING:
         if not certain and state.module.name != "__main__" and is_main_test(node.test):
             state.module.main_blocks.append(node.body)
@@ -167,8 +168,18 @@ def _execute_for_each(state: State, node: ast.For | ast.AsyncFor, elements: tupl
 
 
 def execute_while(state: State, node: ast.While) -> bool:
-    _execute_loop(state, node, lambda: evaluate(state, node.test), _known_true(node.test))
+    _execute_loop(state, node, lambda: evaluate(state, node.test), _is_true_at_first(state, node.test))
     return True
+
+
+def _is_true_at_first(state: State, test: ast.expr) -> bool:
+    """Whether the body is executed at least once: `while True`, and `while number < 3` behind `number = 0`."""
+    if not isinstance(test, ast.Compare) or any(isinstance(inner, ast.Call) for inner in ast.walk(test)):
+        return isinstance(test, ast.Constant) and bool(test.value)
+    events, state.events = state.events, Events()  # they are recorded where the loop is executed
+    answer = certainly_known(evaluate(state, test))
+    state.events = events
+    return bool(answer)
 
 
 def _execute_loop(
@@ -283,10 +294,6 @@ def _fits(pattern: ast.pattern, subject: Value) -> bool | None:
     if isinstance(pattern, ast.MatchValue) and isinstance(pattern.value, ast.Constant):
         return bool(subject.value == pattern.value.value)
     return subject.value is pattern.value if isinstance(pattern, ast.MatchSingleton) else None
-
-
-def _known_true(test: ast.expr) -> bool:
-    return isinstance(test, ast.Constant) and bool(test.value)
 
 
 def _assigned_names(node: ast.For | ast.AsyncFor | ast.While) -> frozenset[str]:

@@ -7,7 +7,18 @@ import ast
 from mpdoctor.facts.half_dtypes import HALF_POLICIES
 from mpdoctor.program.context import Branch, Said
 from mpdoctor.program.events import Call, Operation
-from mpdoctor.program.values import MISSING, Collection, Either, Item, Known, Unknown, Value, known, options
+from mpdoctor.program.values import (
+    MISSING,
+    Collection,
+    Either,
+    Item,
+    Known,
+    Unknown,
+    Value,
+    certainly_known,
+    known,
+    options,
+)
 from mpdoctor.source.constant_folding import OPERATORS, folded_binary, folded_unary, is_computable
 from mpdoctor.source.existence_checks import asks_whether_it_works, guarded_in_arm, may_prune, question_of
 from mpdoctor.source.interpreter.assignments import assign
@@ -118,7 +129,7 @@ def _operands(state: State, node: ast.BoolOp) -> list[Value]:
 
 def evaluate_conditional(state: State, node: ast.IfExp) -> Value:
     test, parts = evaluate_test(state, node.test)
-    certain = known(test) if may_prune(node.test) else MISSING
+    certain = certainly_known(test) if may_prune(node.test) else MISSING
     question, several = question_of(node.test, test), names_of_several(state, node.test)
     choices = []
     for taken, arm in ((True, node.body), (False, node.orelse)):

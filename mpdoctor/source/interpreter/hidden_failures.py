@@ -9,7 +9,7 @@ from mpdoctor.facts.location import Location
 from mpdoctor.knowledge.api_names import LIBRARIES
 from mpdoctor.program.instances import class_of
 from mpdoctor.program.user_definitions import Defined
-from mpdoctor.program.values import Answer, Api, Value, known
+from mpdoctor.program.values import Answer, Api, Value, certainly_known, known
 from mpdoctor.source.existence_checks import is_guarding_handler
 from mpdoctor.source.interpreter.state.interpreter_state import State
 from mpdoctor.source.interpreter.state.scopes import Closure, Scope
@@ -154,7 +154,8 @@ def answers_of_imports(
     opposite = {
         name: value
         for name, value in after_handler.items()
-        if isinstance(known(value), bool) and known(after_body.get(name)) is (not known(value))
+        if isinstance(certainly_known(value), bool)
+        and certainly_known(after_body.get(name)) is (not certainly_known(value))
     }
     return {name: Answer(value.location, known(value)) for name, value in opposite.items()}
 

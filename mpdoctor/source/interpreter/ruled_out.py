@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import ast
 
-from mpdoctor.program.values import MISSING, Either, Known, Value, known, options
+from mpdoctor.program.values import MISSING, Either, Known, Value, certainly_known, options
 from mpdoctor.source.interpreter.dispatch import evaluate
 from mpdoctor.source.interpreter.state.events import Events
 from mpdoctor.source.interpreter.state.interpreter_state import State
@@ -48,7 +48,7 @@ def _may_come_here(state: State, test: ast.expr, taken: bool, name: str, choice:
         return True
     names, events, context = state.scope.names, state.events, state.context
     state.scope.names, state.events = {**names, name: choice}, Events()
-    answer = known(evaluate(state, test))
+    answer = certainly_known(evaluate(state, test))
     state.scope.names, state.events, state.context = names, events, context
     return answer is MISSING or bool(answer) is taken
 

@@ -11,6 +11,7 @@ from mpdoctor.knowledge.layer_kinds import PREPROCESSING, WEIGHTLESS
 from mpdoctor.program.dtypes.tensor_dtypes import policies_named
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.instances import class_of, is_call_of
+from mpdoctor.program.policy_settings import is_policy_of_command_line, policy_given
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Instance
 from mpdoctor.program.values import Api, Attribute, Collection, Value, known, options, walk
@@ -144,8 +145,8 @@ def policy_without_float16(facts: SourceFacts) -> str | None:
     """The policy that the program sets; "" if it sets none, None if the policy may compute in float16."""
     named: list[str] = []
     for call in facts.policy_calls:
-        policies = policies_named(call.argument(0, "policy") or call.keyword("dtype_policy") or call.keyword("dtype"))
-        if not policies or not set(policies) <= set(WITHOUT_FLOAT16):
+        policies = policies_named(policy_given(call) or call.keyword("dtype"))
+        if not policies or is_policy_of_command_line(call) or not set(policies) <= set(WITHOUT_FLOAT16):
             return None
         named.extend(policies)
     return named[-1] if named else ""

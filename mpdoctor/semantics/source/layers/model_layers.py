@@ -12,7 +12,14 @@ from mpdoctor.knowledge.layer_kinds import NORMALIZATION, PREPROCESSING, TEXT, W
 from mpdoctor.program.dtypes.tensor_dtypes import policies_named
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.instances import class_of
-from mpdoctor.program.policy_settings import SET_FLOATX, UNSURE, PolicyName, policies_set_by
+from mpdoctor.program.policy_settings import (
+    SET_FLOATX,
+    UNSURE,
+    PolicyName,
+    is_policy_of_command_line,
+    policies_set_by,
+    policy_given,
+)
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import ClassFacts, Parameter
 from mpdoctor.program.values import Api, Attribute, Value, known, options, walk
@@ -53,7 +60,8 @@ def policies_set(call: Call) -> tuple[str, ...]:
 def policies_written(call: Call) -> tuple[str, ...]:
     """Every global policy that a call may set whatever the options of the program are; () where one of them is not
     known, or where the call sets floatx."""
-    return policies_named(call.argument(0, "policy") or call.keyword("dtype_policy")) if policies_set(call) else ()
+    is_written = bool(policies_set(call)) and not is_policy_of_command_line(call)
+    return policies_named(policy_given(call)) if is_written else ()
 
 
 def layer_name(value: Value) -> str | None:

@@ -8,7 +8,7 @@ from mpdoctor.program.context import Branch
 from mpdoctor.program.events import Call, Event
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Parameter
-from mpdoctor.program.values import MISSING, Api, Attribute, Known, Value, known, options, walk
+from mpdoctor.program.values import MISSING, Api, Attribute, Known, Value, certainly_known, options, walk
 from mpdoctor.semantics.source.optimizers.wrappers import inner_argument, wrapped
 from mpdoctor.semantics.source.programs.branches import have_the_same_answer
 
@@ -32,7 +32,7 @@ def wrapped_on_condition(facts: SourceFacts, value: Value, event: Event) -> tupl
 
 def _may_be_taken(arm: Branch) -> bool:
     """Whether an arm's test asks for something, and may come out so."""
-    certain = known(arm.test)
+    certain = certainly_known(arm.test)
     return (certain is MISSING or bool(certain) is arm.taken) and any(True for _ in _subjects(arm.test))
 
 

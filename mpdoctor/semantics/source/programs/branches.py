@@ -8,7 +8,7 @@ from mpdoctor.program.context import Branch, Context
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Parameter
-from mpdoctor.program.values import MISSING, Attribute, Unknown, Value, known, options
+from mpdoctor.program.values import MISSING, Attribute, Unknown, Value, certainly_known, known, options
 from mpdoctor.semantics.source.optimizers.attribute_access import same_object
 
 FLOAT32 = ("float32", "fp32", "32")
@@ -52,7 +52,7 @@ def _answered(branch: Branch) -> list[tuple[Value, bool]]:
 def is_ruled_out(context: Context) -> bool:
     """Whether a test around an event comes out the other way for the values that the event has: `if policy != "none":`
     around what is given the policy "none"."""
-    answers = ((known(branch.test), branch.taken) for branch in context.branches)
+    answers = ((certainly_known(branch.test), branch.taken) for branch in context.branches)
     return any(answer is not MISSING and bool(answer) is not taken for answer, taken in answers)
 
 
@@ -67,7 +67,7 @@ def _may_be_reached(context: Context, call: Call | None) -> bool:
     for branch in context.branches:
         for test, taken in _answered(branch):
             if isinstance(test, Parameter) and test.function is context.function:
-                given = known(_given_for(test, call))
+                given = certainly_known(_given_for(test, call))
                 if given is not MISSING and bool(given) is not taken:
                     return False
     return True

@@ -6,7 +6,20 @@ from mpdoctor.program.context import Branch, Context
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Instance, Parameter
-from mpdoctor.program.values import MISSING, Api, Attribute, Either, Item, Known, Value, is_api, known, options, walk
+from mpdoctor.program.values import (
+    MISSING,
+    Api,
+    Attribute,
+    Either,
+    Item,
+    Known,
+    Value,
+    certainly_known,
+    is_api,
+    known,
+    options,
+    walk,
+)
 from mpdoctor.semantics.source.programs.branches import exclude_each_other
 
 Subjects = frozenset[tuple[str, ...]]
@@ -35,7 +48,7 @@ def _subjects_of(branches: tuple[Branch, ...], shared: set[int]) -> Subjects | N
     for branch in branches:
         if branch.statement in shared:
             continue
-        certain, asked = known(branch.test), subjects(branch.test)
+        certain, asked = certainly_known(branch.test), subjects(branch.test)
         if asked is None or (certain is not MISSING and bool(certain) is not branch.taken):
             return None
         asked_about |= asked

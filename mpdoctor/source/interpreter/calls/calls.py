@@ -44,7 +44,7 @@ from mpdoctor.source.interpreter.settings.own_dicts import keep_items
 from mpdoctor.source.interpreter.state.interpreter_state import State
 from mpdoctor.source.interpreter.state.recording import record_use
 from mpdoctor.source.interpreter.state.scopes import Keywords
-from mpdoctor.source.joining import joined
+from mpdoctor.source.joining import joined, with_default
 
 _TRANSPARENT = frozenset(map(public_name, TRANSPARENT))
 _MAY_HOLD_FUNCTIONS = (Defined, Call, Collection, Either)
@@ -141,7 +141,7 @@ def _call_library(state: State, callee: Api, site: CallSite) -> Value:
     remember_flag(state, call)
     default = default_of_variable(call)
     if default is not None:
-        return joined((default, call))
+        return with_default(default, call)
     special = result_of_higher_order(state, call, lambda of, given: call_value(state, of, given, call.location))
     if special is not None:
         return special

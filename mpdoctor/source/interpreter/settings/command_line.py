@@ -37,7 +37,7 @@ def remember_argument(state: State, call: Call) -> None:
     parser = _parser_of(call.receiver) if call.method in ("add_argument", "set_defaults") else None
     if parser is None:
         return
-    given = call.keywords if call.method == "set_defaults" else ((_name_of(call), call.keyword("default")),)
+    given = call.keywords if call.method == "set_defaults" else ((_name_of(call), _default_of(call)),)
     for name, default in given:
         if not name or known(call.keyword("required")) is True:
             continue
@@ -49,6 +49,13 @@ def remember_argument(state: State, call: Call) -> None:
         elif isinstance(default, Defined) and isinstance(default.of, FunctionFacts) and call.method == "set_defaults":
             before = state.attributes.get(id(parser), {}).get(name)
             _remember_default(state, parser, name, default if before is None else joined((before, default)))
+
+
+def _default_of(call: Call) -> Value | None:
+    """The default of an argument: of a flag without one the opposite of what it stores."""
+    default, action = call.keyword("default"), known(call.keyword("action"))
+    is_flag = default is None and action in ("store_true", "store_false")
+    return Known(call.location, action == "store_false") if is_flag else default
 
 
 def _remember_default(state: State, parser: Value, name: str, default: Value) -> None:
