@@ -159,7 +159,7 @@ class ModelFacts:
     wrapped_by_compile
         Of a loop: whether compile() put a LossScaleOptimizer around the very optimizer that the loop goes on with.
     loss_is_of_keras
-        Whether its losses are all Keras' own, whose dtypes are known.
+        Whether its losses are all Keras' own, none of them Huber's, which Keras 2 computes in float32.
     loss_takes_probabilities
         Whether one of them is a cross-entropy without `from_logits=True`.
     preparing_layers

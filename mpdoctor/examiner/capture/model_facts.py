@@ -10,7 +10,12 @@ from mpdoctor.examiner.capture.layer_settings import config_from_layer, names_dt
 from mpdoctor.examiner.capture.optimizers.optimizer_chain import chain_from_optimizer, is_inside
 from mpdoctor.examiner.capture.origins import policy_name
 from mpdoctor.examiner.capture.raw_variables import raw_variables_from_layer
-from mpdoctor.examiner.keras.compiled_losses import are_of_keras, casts_prediction, loss_name, take_probabilities
+from mpdoctor.examiner.keras.compiled_losses import (
+    casts_prediction,
+    compute_in_predictions_dtype,
+    loss_name,
+    take_probabilities,
+)
 from mpdoctor.examiner.keras.private_state import casts_its_input
 from mpdoctor.examiner.process.user_code import class_location
 from mpdoctor.facts.layer import LayerFacts
@@ -60,7 +65,7 @@ def model_from_live(
         strategy="" if strategy is None or strategy_name.startswith("_Default") else strategy_name,
         replicas=1 if strategy is None else int(strategy.num_replicas_in_sync),
         wrapped_by_compile=call.kind == "loop" and is_inside(keras, optimizer, getattr(model, "optimizer", None)),
-        loss_is_of_keras=are_of_keras(losses),
+        loss_is_of_keras=compute_in_predictions_dtype(losses),
         loss_takes_probabilities=take_probabilities(losses),
         casts_output=casts_prediction(model, losses),
         loads=tuple(session.loads.inside(keras, model)),

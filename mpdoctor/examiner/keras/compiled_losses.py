@@ -29,10 +29,21 @@ def loss_name(loss: Any) -> str:
     return getattr(loss, "name", None) or getattr(loss, "__name__", None) or type(loss).__name__
 
 
-def are_of_keras(losses: Any) -> bool:
-    """Whether there are losses, and all of them are Keras' own."""
+def compute_in_predictions_dtype(losses: Any) -> bool:
+    """Whether there are losses, and all of them are such of Keras' own as Keras 2 computes in the dtype of the
+    predictions: its Huber loss casts to float32 (TensorFlow 2.4, 2.10 and 2.15)."""
     leaves = list(_leaves(losses))
-    return bool(leaves) and all(isinstance(loss, str) or _package(loss) in LIBRARIES for loss in leaves)
+    return bool(leaves) and all(_is_of_keras(loss) and _own_name(loss) not in ("huber", "huberloss") for loss in leaves)
+
+
+def _is_of_keras(loss: Any) -> bool:
+    return isinstance(loss, str) or _package(loss) in LIBRARIES
+
+
+def _own_name(loss: Any) -> str:
+    """The plain name of a loss of Keras' own: of its class, whatever the object is called."""
+    name = loss if isinstance(loss, str) else getattr(loss, "__name__", None) or type(loss).__name__
+    return _plain(name)
 
 
 def take_probabilities(losses: Any) -> bool:

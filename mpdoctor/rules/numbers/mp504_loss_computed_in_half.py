@@ -4,9 +4,9 @@
 A float16 loss has three digits and ends at 65504: a target of 1000 gives a mean squared error of inf where
 float32 gives 1e6, and a loss of 2.0 is infinite as soon as it is multiplied by a loss scale of 2^15. In a
 custom loop nothing casts the predictions of a model whose last layer is 16-bit. Keras 2 casts the labels to the
-predictions' dtype, in compile() too, and its loss objects compute in the dtype of their inputs. Keras 3 casts
-to float32 for the losses in compile() and for loss objects, but not for loss functions such as
-`keras.losses.mean_squared_error` (Keras 3.15, tf_keras 2.21).
+predictions' dtype, in compile() too, and its losses compute in the dtype of their inputs, all but Huber's, which
+casts to float32. Keras 3 casts to float32 for the losses in compile() and for loss objects, but not for loss
+functions such as `keras.losses.mean_squared_error` (Keras 3.15, tf_keras 2.21, TensorFlow 2.4 to 2.15).
 
 ## Flagged
 ```python

@@ -33,6 +33,7 @@ CROSS_ENTROPIES = tuple(
     for place in ("ops", "backend")
     for kind in ("binary", "categorical", "sparse_categorical")
 )
+HUBER = ("keras.losses.huber", "keras.losses.huber_loss", "keras.losses.Huber", "keras.metrics.huber")
 Dtypes = Callable[["Value | None"], "str | None"]
 Returned = Callable[[FunctionFacts], "str | None"]
 OfOutput = Callable[["Value | None", object], "str | None"]  # of a model, by the output's name
@@ -73,10 +74,14 @@ def loss_dtype(call: Call, facts: SourceFacts, dtypes: Dtypes, returned: Returne
 
     Loss functions compute in the prediction's dtype, in every Keras. Loss objects, and a model's own
     `compute_loss`, cast to float32 in Keras 3. In Keras 2 they compute in the prediction's dtype, and give what the
-    program's own function gives where there is one (tried in Keras 3.15, tf_keras 2.21 and TensorFlow 2.10)."""
+    program's own function gives where there is one (tried in Keras 3.15, tf_keras 2.21 and TensorFlow 2.10). Keras 2's
+    Huber loss alone casts to float32, as a function and as an object (2.4, 2.10, 2.15)."""
     prediction = prediction_of(call)
     if prediction is None:
         return None
+    made_by = call.callee.callee if isinstance(call.callee, Call) else call.callee
+    if not facts.keras.is_keras3 and is_api(made_by, *HUBER):
+        return "float32"
     if is_loss_function(call.callee) or call.method in WITH_LOGITS or is_api(call.callee, *CROSS_ENTROPIES):
         return dtypes(prediction)
     if facts.keras.is_keras3:
