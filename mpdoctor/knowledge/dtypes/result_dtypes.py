@@ -80,6 +80,8 @@ ALWAYS_FLOAT32: dict[str, int | None] = {
     "tensorflow.image.resize_with_pad": 3,
     "tensorflow.image.crop_and_resize": None,
     "tensorflow.image.psnr": None,
+    "tensorflow.image.ssim": None,
+    "tensorflow.image.ssim_multiscale": None,
     "tensorflow.compat.v1.image.resize_bilinear": None,
     "tensorflow.compat.v1.image.resize_bicubic": None,
     "tensorflow.compat.v1.image.crop_and_resize": None,
@@ -143,7 +145,7 @@ KEEPING = words(
     absolute fabs amax amin arccos arccosh arcsin arcsinh arctan arctanh cbrt conjugate copy deg2rad rad2deg exp2 log2
     log10 sinc trunc nancumprod nancumsum nanpercentile nanprod nanquantile nanvar
     array_split hsplit vsplit dsplit diagflat take_along_axis get_item extract_sequences fold unfold
-    adaptive_average_pool adaptive_max_pool average_pool layer_normalization rms_normalization
+    adaptive_average_pool adaptive_max_pool average_pool batch_normalization layer_normalization rms_normalization
     top_k
     """
 )
@@ -173,7 +175,6 @@ JOINING: dict[str, slice] = {
     "bias_add": slice(0, 2),
     "where": slice(1, 3),
     "scatter_nd": slice(1, 2),
-    "batch_normalization": slice(0, 2),
     "conv1d_transpose": slice(0, 2),
     "conv2d_transpose": slice(0, 2),
     "separable_conv2d": slice(0, 3),

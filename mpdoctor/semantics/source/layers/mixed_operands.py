@@ -36,7 +36,7 @@ from mpdoctor.semantics.source.programs.backends import is_for_another_backend, 
 OPERATORS = frozenset(("+", "-", "*", "/", "//", "**", "@", "%", "<", "<=", ">", ">=", "==", "!="))
 HANDED_ON = OPERATORS - frozenset(("<", "<=", ">", ">=", "==", "!="))
 # Positions of the arguments that meet. Measured in TensorFlow 2.10, 2.15 and 2.21, eagerly and in a graph: all raise.
-# keras.ops promote instead (MP218), so they are none of these.
+# keras.ops promote instead (MP218), so they are none of these but for the cross-entropy, which does not.
 MEETING: dict[str, slice] = {
     "tensorflow." + name: places
     for places, names in (
@@ -50,7 +50,7 @@ MEETING: dict[str, slice] = {
         ),
         (slice(1, 3), "where"),
         (slice(0, 3), "clip_by_value nn.separable_conv2d"),
-        (slice(0, 5), "nn.batch_normalization"),
+        (slice(1, 5), "nn.batch_normalization"),  # what they give is cast to the first argument's dtype
         (slice(0, None), "meshgrid"),
         (slice(1, None), "einsum"),
         (
@@ -60,6 +60,9 @@ MEETING: dict[str, slice] = {
         ),
     )
     for name in names.split()
+} | {
+    **dict.fromkeys(("tensorflow.image.ssim", "tensorflow.image.ssim_multiscale"), slice(0, 2)),
+    **dict.fromkeys(("keras.backend.binary_crossentropy", "keras.ops.binary_crossentropy"), slice(0, 2)),
 }
 # Operators, `concat` and `matmul` promote behind it in each of its modes (TensorFlow 2.21).
 PROMOTING = "tensorflow.experimental.numpy.experimental_enable_numpy_behavior"
