@@ -5,7 +5,8 @@ TensorFlow does not mix dtypes. `y - model(x)` in a train_step, or `tf.constant(
 loss for Keras 2, works under float32 and raises under mixed precision: `Input 'y' of 'Sub' Op has type float16
 that does not match type float32 of argument 'x'`. If the last layer is 16-bit, Keras 2 passes 16-bit labels and
 predictions to a loss in compile(); Keras 3 passes float32. In a custom loop the labels have the dtype of the
-dataset, in both. Python numbers and NumPy arrays take the dtype of the other operand.
+dataset, in both. Python numbers and NumPy arrays take the dtype of the other operand, but for a float that stands
+first in a function of TensorFlow: in a graph `tf.maximum(0.0, 1.0 - p)` makes it float32, and raises.
 
 ## Flagged
 ```python
@@ -78,7 +79,7 @@ from mpdoctor.program.dtypes.python_numbers import is_number
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Parameter
-from mpdoctor.program.values import Value, is_api, walk
+from mpdoctor.program.values import Collection, Value, is_api, walk
 from mpdoctor.semantics.live.errors.dtype_errors import mismatch_of_precisions
 from mpdoctor.semantics.live.errors.error_texts import evidence_of
 from mpdoctor.semantics.live.errors.failing_parts import place_of_part
@@ -124,8 +125,10 @@ def _wide_side(facts: SourceFacts, mismatch: DtypeMismatch) -> str:
     side = quoted(facts, mismatch.wide.location, mismatch.event.location) or "The other side"
     if mismatch.wide_dtype == DATA:
         return f"The value from the dataset is not {mismatch.half_dtype}"
-    if is_number(mismatch.wide):
-        return f"In a graph, which fit() builds, {side} is {mismatch.wide_dtype}, because it stands first"
+    if is_number(mismatch.wide) or isinstance(mismatch.wide, Collection):
+        return (
+            f"In a graph, which fit() and tf.function build, {side} is {mismatch.wide_dtype}, because it stands first"
+        )
     return f"{side} is {mismatch.wide_dtype}, not {mismatch.half_dtype}"
 
 

@@ -1,4 +1,4 @@
-"""Calls of TensorFlow's functions that take a Python number before a 16-bit tensor: a graph makes it float32."""
+"""Calls of TensorFlow's functions that take Python numbers before a 16-bit tensor: a graph makes them float32."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from mpdoctor.knowledge.api_names import public_name
-from mpdoctor.program.dtypes.python_numbers import kind_of_number
+from mpdoctor.program.dtypes.python_numbers import kind_of_number, leaves
 from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Api, Value, is_api, known, options
+from mpdoctor.program.user_definitions import FunctionFacts
+from mpdoctor.program.values import Api, Collection, Value, is_api, known, options
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
 from mpdoctor.semantics.source.layers.mixed_operands import is_half, may_raise
 
@@ -38,7 +39,7 @@ FITTING = ("fit", "fit_generator", "train_on_batch")
 
 
 class NumberFirst(NamedTuple):
-    """A call with a float before a tensor. In a graph it raises if the tensor is 16-bit."""
+    """A call with a float, or a list of floats, before a tensor. In a graph it raises if the tensor is 16-bit."""
 
     call: Call
     number: Value
@@ -76,11 +77,17 @@ def _place(call: Call) -> int:
 
 
 def _takes_float_first(call: Call) -> bool:
-    """Whether it is one of these functions, and is given a Python float for the operand that decides."""
+    """Whether it is one of these functions, and is given a Python float, or a list of them, for the operand that
+    decides."""
     if not isinstance(call.callee, Api) or public_name(call.callee.name) not in FIRST:
         return False
     given = options(call.argument(_place(call)))
-    return bool(given) and all(kind_of_number(option) == "float" for option in given)
+    return bool(given) and all(_is_of_floats(option) for option in given)
+
+
+def _is_of_floats(value: Value) -> bool:
+    numbers = leaves(value) if isinstance(value, Collection) else (value,)
+    return bool(numbers) and all(kind_of_number(number) == "float" for number in numbers)
 
 
 def _runs_eagerly(facts: SourceFacts) -> bool:
@@ -97,6 +104,10 @@ def _builds_graphs(facts: SourceFacts) -> bool:
     """Whether it shows a graph: a functional model, a fit() or a function that TensorFlow compiles."""
     shown = (*facts.calls_of(*GRAPHS), *facts.method_calls(*FITTING))
     functions = {id(call.context.function): call.context.function for call in facts.calls}.values()
-    decorators = (decorator for function in functions if function is not None for decorator in function.decorators)
-    compiled = (decorator.callee if isinstance(decorator, Call) else decorator for decorator in decorators)
-    return bool(shown) or any(is_api(decorator, "tensorflow.function") for decorator in compiled)
+    return bool(shown) or any(is_compiled(function) for function in functions if function is not None)
+
+
+def is_compiled(function: FunctionFacts) -> bool:
+    """Whether `tf.function` decorates it."""
+    made_by = (decorator.callee if isinstance(decorator, Call) else decorator for decorator in function.decorators)
+    return any(is_api(decorator, "tensorflow.function") for decorator in made_by)

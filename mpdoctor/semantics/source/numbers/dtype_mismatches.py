@@ -19,7 +19,7 @@ from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
 from mpdoctor.semantics.source.layers.layer_variables import is_weight
 from mpdoctor.semantics.source.layers.mixed_operands import mixed_operands
 from mpdoctor.semantics.source.layers.model_layers import half_policy_calls
-from mpdoctor.semantics.source.layers.numbers_first import numbers_before_tensors
+from mpdoctor.semantics.source.layers.numbers_first import is_compiled, numbers_before_tensors
 from mpdoctor.semantics.source.numbers.losses_and_metrics import DATA, STEPS
 from mpdoctor.semantics.source.numbers.precision import Precision, precision_of
 from mpdoctor.semantics.source.programs.branches import exclude_each_other, is_for_float32
@@ -67,18 +67,21 @@ def _dtype_mismatches(facts: SourceFacts) -> Iterator[DtypeMismatch]:
             of_loss = any(_is_loss(function, precision) for function in functions_behind(half))
             in_metric = any(function is not None and _is_metric(function, precision) for function in behind)
             yield DtypeMismatch(event, half, half_dtype, wide, wide_dtype, in_metric and not of_loss)
-    yield from _numbers_first(facts, precision, functions_behind)
+    yield from _numbers_first(facts, precision, functions_behind, training)
 
 
 def _numbers_first(
-    facts: SourceFacts, precision: Precision, functions_behind: FunctionsBehind
+    facts: SourceFacts, precision: Precision, functions_behind: FunctionsBehind, training: _Training
 ) -> Iterator[DtypeMismatch]:
-    """In losses and metrics that Keras calls: a float before a 16-bit tensor, which is float32 in a graph."""
-    for call, number, tensor in numbers_before_tensors(facts) if precision.roles else ():
-        given = [function for function in functions_behind(tensor) if id(function) in precision.roles]
-        half = precision.half(tensor, call.context) if given else None
+    """In losses and metrics that Keras calls, and in training steps that run in a graph: a float before a 16-bit
+    tensor, which is float32 there."""
+    for call, number, tensor in numbers_before_tensors(facts):
+        behind = functions_behind(tensor) if precision.roles else ()
+        given = [function for function in behind if id(function) in precision.roles]
+        runs_in_graph = bool(given) or training.runs_in_graph(call.context)
+        half = precision.half(tensor, call.context) if runs_in_graph else None
         if half is not None and not asks_for_dtype(call.context) and not _is_without_policy(facts, call.context):
-            in_metric = not any(_is_loss(function, precision) for function in given)
+            in_metric = bool(given) and not any(_is_loss(function, precision) for function in given)
             yield DtypeMismatch(call, tensor, half, number, "float32", in_metric)
 
 
@@ -130,6 +133,10 @@ def _is_loss(function: FunctionFacts, precision: Precision) -> bool:
     loss's."""
     role = precision.roles.get(id(function))
     return role is not None and not role.is_metric
+
+
+def _is_step_of_model(function: FunctionFacts) -> bool:
+    return function.name in STEPS and function.owner is not None and function.owner.kind == "model"
 
 
 class FunctionsBehind:
@@ -184,6 +191,12 @@ class _Training:
                 not self._precision.runs_in_call(context) and self._is_in_step(context)
             )
         return self._known[context]
+
+    def runs_in_graph(self, context: Context) -> bool:
+        """Whether code runs in a training step that is certainly a graph: a model's train_step, or a function that
+        `tf.function` compiles."""
+        around = filter(None, (context.function, *functions_around(self._facts, context)))
+        return self.runs(context) and any(_is_step_of_model(function) or is_compiled(function) for function in around)
 
     def _is_in_step(self, context: Context) -> bool:
         if any(isinstance(manager, Call) and is_api(manager.callee, TAPE) for manager in context.withs):
