@@ -28,7 +28,7 @@ from mpdoctor.program.dtypes.dtype_names import AUTOCAST
 from mpdoctor.program.dtypes.python_numbers import kind_of_number, leaves, spread
 from mpdoctor.program.events import Call
 from mpdoctor.program.user_definitions import Defined, FunctionFacts, Parameter
-from mpdoctor.program.values import Api, Known, Value, agreed, known, options
+from mpdoctor.program.values import Api, Collection, Value, agreed, known, options
 
 Returned = Callable[[FunctionFacts], Sequence[Value]]
 WIDE = ("float32", "float64", "int32", "int64", "bool")
@@ -116,7 +116,7 @@ def _of_made_tensor(dtypes: Dtypes, call: Call, position: int | None, default: s
     given = call.argument(position, "dtype")
     if given is not None and known(given) is not None:
         return dtypes.named(given, depth)
-    if call.open:
+    if call.open or call.keyword("dtype_hint") is not None:  # numbers take the dtype of the hint, tensors keep theirs
         return None
     return _by_literals(dtypes, call, BY_VALUE[default], depth) if default in BY_VALUE else default
 
@@ -134,22 +134,34 @@ def _of_computed_tensor(dtypes: Dtypes, function: str, call: Call, depth: int) -
         return REAL_OF[of]
     if function in KEEPING:
         first = call.argument(0) or (call.keywords[0][1] if call.keywords else None)
-        is_number = isinstance(first, Known) and isinstance(first.value, float)
         elements = spread(first) if first is not None else ()
+        if first is not None and _are_floats(elements):
+            return "float32"
         is_list = bool(elements) and elements[0] is not first
-        return "float32" if is_number else dtypes.agreed(elements, depth) if is_list else dtypes.of(first, depth)
+        return dtypes.agreed(elements, depth) if is_list else dtypes.of(first, depth)
     return _of_joined(dtypes, function, call, depth) if function in JOINING else None
 
 
 def _of_joined(dtypes: Dtypes, function: str, call: Call, depth: int) -> str | None:
     """The result dtype of a function that joins tensors: the dtype on which its arguments agree."""
-    joined = [part for argument in call.arguments(JOINING[function]) for part in spread(argument)]
-    if joined and function == "where" and all(kind_of_number(part) == "float" for part in joined):
-        return "float32"
-    dtype = dtypes.agreed(joined, depth)
+    arguments = call.arguments(JOINING[function])
+    joined = [part for argument in arguments for part in spread(argument)]
     name = public_name(call.callee.name) if isinstance(call.callee, Api) else ""
+    if _are_floats(joined):
+        return None if name.startswith("operator.") else "float32"
+    if name.startswith("keras.ops.") and any(
+        isinstance(item, Collection) and _are_floats(spread(item)) for item in arguments
+    ):
+        return None  # such a list is float32 there: 16-bit tensors are promoted
+    dtype = dtypes.agreed(joined, depth)
     is_known_by_others = dtype is None and name in _REFUSING and _knows_autocast(dtypes, joined, depth)
     return AUTOCAST if is_known_by_others else dtype
+
+
+def _are_floats(values: Sequence[Value]) -> bool:
+    """Whether they are Python numbers, alone or in lists, and some of them floats: TensorFlow makes them float32."""
+    kinds = {kind_of_number(leaf) for value in values for leaf in leaves(value)}
+    return "float" in kinds and kinds <= {"float", "int"}
 
 
 def _knows_autocast(dtypes: Dtypes, joined: Sequence[Value], depth: int) -> bool:
