@@ -27,10 +27,10 @@ from mpdoctor.knowledge.layer_kinds import (
     TEXT,
     WEIGHTLESS,
 )
+from mpdoctor.knowledge.metrics_of_float32 import CLASSES, FUNCTIONS, REFUSES
 from mpdoctor.knowledge.missing_kernels import ON_GPU_ONLY, WITHOUT_HALF, operation_without_kernel
 from mpdoctor.knowledge.op_lists import ALLOW, DENY
 from mpdoctor.knowledge.policy_names import DTYPES, KERAS2_DTYPES, MIXED, SMALL_DTYPES, is_policy_name
-from mpdoctor.knowledge.top_k_metrics import CLASSES, FUNCTIONS, REFUSES
 from mpdoctor.knowledge.unsafe_layers import MASK_PASSING
 from mpdoctor.knowledge.wrapper_api import APPLYING, KERAS2_LOOP, WRAPPER_LACKS
 

@@ -78,7 +78,7 @@ from mpdoctor.facts.half_dtypes import HALF
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.written_numbers import capitalized
 from mpdoctor.finding import Finding, Fix, Severity
-from mpdoctor.knowledge.top_k_metrics import CLASSES, FUNCTIONS, NAMES, REFUSES
+from mpdoctor.knowledge.metrics_of_float32 import CLASSES, FUNCTIONS, NAMES, REFUSES
 from mpdoctor.program.dtypes.tensor_dtypes import dtype_named
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.instances import class_of, is_instance_of
