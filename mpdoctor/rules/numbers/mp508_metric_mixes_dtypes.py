@@ -9,7 +9,8 @@ but not for subclasses of Metric: adding a 16-bit value to a float32 state,
 
 Keras 3's own TopKCategoricalAccuracy and SparseTopKCategoricalAccuracy raise on any 16-bit output: `Input
 'predictions' of 'InTopKV2' Op has type float16 that does not match expected type of float32` (Keras 3.15),
-whatever the metric's `dtype`. Keras 2 casts for them.
+whatever the metric's `dtype`. Keras 2 casts for them. But Keras 2's F1Score, FBetaScore and R2Score raise on any 16-bit
+output, whatever their `dtype` (TensorFlow 2.15, tf_keras 2.21), and those of Keras 3 do not.
 
 ## Flagged
 ```python
@@ -62,7 +63,7 @@ model.compile(optimizer="adam", loss="mse", metrics=[largest_error])
 ```
 
 ## Versions
-Keras 3: functions and classes, and Keras' own top-k metrics; Keras 2: classes.
+Keras 3: functions and classes, and Keras' own top-k metrics; Keras 2: classes, and Keras' own scores.
 
 ## Where users met it
 tensorflow/models#11215, tensorflow/tensorflow#45568, keras-team/keras#20014.
@@ -78,7 +79,7 @@ from mpdoctor.facts.half_dtypes import HALF
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.written_numbers import capitalized
 from mpdoctor.finding import Finding, Fix, Severity
-from mpdoctor.knowledge.metrics_of_float32 import CLASSES, FUNCTIONS, NAMES, REFUSES
+from mpdoctor.knowledge.metrics_of_float32 import REFUSES, SCORES, TOP_K, Refusing
 from mpdoctor.program.dtypes.tensor_dtypes import dtype_named
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.instances import class_of, is_instance_of
@@ -118,9 +119,8 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
                 mismatch.event.location,
                 fix=_fix(facts, mismatch.event, mismatch.half),
             )
-    if facts.keras.is_keras3:
-        yield from _ranked_in_half(facts)
-    else:  # Keras 3 casts the assigned value
+    yield from _refused_by_keras(facts)
+    if not facts.keras.is_keras3:  # Keras 3 casts the assigned value
         yield from _assigned(facts)
 
 
@@ -140,46 +140,49 @@ def _made_in_float32(facts: SourceFacts, mismatch: DtypeMismatch) -> bool:
     return facts.dtype_of(mismatch.wide) == "float32"
 
 
-def _ranked_in_half(facts: SourceFacts) -> Iterator[Finding]:
-    """Keras' top-k metrics that are given 16-bit predictions, by compile() or by hand."""
+def _refused_by_keras(facts: SourceFacts) -> Iterator[Finding]:
+    """Keras' own metrics that are given 16-bit predictions, by compile() or by hand, and refuse them."""
     precision = precision_of(facts)
+    refusing = TOP_K if facts.keras.is_keras3 else SCORES
     dtypes = dict[Location, str]()
     for position, keyword in ((3, "metrics"), (4, "weighted_metrics")):
         given = [(*pair, precision.of_model(pair[0].receiver)) for pair in compiled(facts, position, keyword)]
         for call, metric, output in outputs_named(facts, position, keyword):
             given.append((call, metric, precision.of_output(call.receiver, output)))
         for call, metric, dtype in given:
-            if dtype is not None and dtype in HALF and _ranks(metric) and not call.context.guarded:
+            if dtype is not None and dtype in HALF and _is_one_of(metric, refusing) and not call.context.guarded:
                 dtypes[metric.location] = dtype
-    yield from (_ranking(dtype, "", location) for location, dtype in dtypes.items())
+    yield from (_refusal(refusing, dtype, "", location) for location, dtype in dtypes.items())
     for call in facts.calls:
         predictions = call.argument(1, "y_pred")
-        if predictions is None or call.context.guarded or not _ranks_by_hand(call):
+        if predictions is None or call.context.guarded or not _is_called_by_hand(call, refusing):
             continue
         dtype = precision.half(predictions, call.context)
         if dtype is not None:
-            yield _ranking(dtype, text_at(facts, predictions.location), call.location)
+            yield _refusal(refusing, dtype, text_at(facts, predictions.location), call.location)
 
 
-def _ranks_by_hand(call: Call) -> bool:
-    """Whether it is a call of a top-k function, of a top-k metric, or of such a metric's `update_state`."""
+def _is_called_by_hand(call: Call, refusing: Refusing) -> bool:
+    """Whether it is a call of such a function, of such a metric, or of its `update_state`."""
     metric = call.callee if isinstance(call.callee, Call) else call.receiver
-    is_metric = metric is not None and _ranks(metric) and (metric is call.callee or call.method == "update_state")
-    return is_api(call.callee, *FUNCTIONS) or is_metric
+    is_updated = metric is call.callee or call.method == "update_state"
+    is_metric = metric is not None and is_updated and _is_one_of(metric, refusing)
+    return is_api(call.callee, *refusing.functions) or is_metric
 
 
-def _ranks(metric: Value) -> bool:
-    """Whether it is one of Keras' top-k metrics (an object, a name or a function), or of a subclass that keeps their
+def _is_one_of(metric: Value, refusing: Refusing) -> bool:
+    """Whether it is one of these metrics (an object, a name or a function), or of a subclass that keeps their
     `update_state`."""
     own = class_of(metric)
     if own is not None and own.find_method("update_state") is not None:
         return False
-    return known(metric) in NAMES or is_api(metric, *FUNCTIONS) or is_instance_of(metric, *CLASSES)
+    is_named = known(metric) in refusing.names or is_api(metric, *refusing.functions)
+    return is_named or is_instance_of(metric, *refusing.classes)
 
 
-def _ranking(dtype: str, predictions: str, location: Location) -> Finding:
+def _refusal(refusing: Refusing, dtype: str, predictions: str, location: Location) -> Finding:
     return Finding(
-        f"Keras 3's top-k accuracy accepts only float32 predictions, and gets {dtype}: this raises.",
+        f"{refusing.called} only float32 predictions, and gets {dtype}: this raises.",
         f"Cast them first: `tf.cast({predictions}, tf.float32)`."
         if predictions
         else 'Give the model\'s last layer `dtype="float32"`.',
