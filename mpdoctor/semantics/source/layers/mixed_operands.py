@@ -64,6 +64,8 @@ MEETING: dict[str, slice] = {
     **dict.fromkeys(("tensorflow.image.ssim", "tensorflow.image.ssim_multiscale"), slice(0, 2)),
     **dict.fromkeys(("keras.backend.binary_crossentropy", "keras.ops.binary_crossentropy"), slice(0, 2)),
 }
+# Of Keras 2's losses this one alone does not cast the labels (TensorFlow 2.4, 2.10 and 2.15).
+MEETING_IN_KERAS2 = MEETING | {"keras.losses.cosine_similarity": slice(0, 2)}
 # Operators, `concat` and `matmul` promote behind it in each of its modes (TensorFlow 2.21).
 PROMOTING = "tensorflow.experimental.numpy.experimental_enable_numpy_behavior"
 JOINING = {"tensorflow.concat": "values", "tensorflow.stack": "values", "tensorflow.add_n": "inputs"}
@@ -100,12 +102,13 @@ def _mixed_operands(facts: SourceFacts) -> Iterator[MixedOperands]:
     for operation in facts.operations:
         if operation.operator in OPERATORS and len(operation.operands) == 2:
             yield operation, operation.operands
+    meeting = MEETING if facts.keras.is_keras3 else MEETING_IN_KERAS2
     for call in facts.library_calls:
         if not isinstance(call.callee, Api):
             continue
         name = public_name(call.callee.name)
-        if name in MEETING:
-            yield call, tuple(argument for argument in call.arguments(MEETING[name]) if not isinstance(argument, Known))
+        if name in meeting:
+            yield call, tuple(argument for argument in call.arguments(meeting[name]) if not isinstance(argument, Known))
         elif name in JOINING:
             joined = _joined(call.argument(0, JOINING[name]))
             if joined:
