@@ -5,9 +5,9 @@ TensorFlow does not mix dtypes. `inputs + tf.constant([1.0])` works under float3
 precision, in Keras 3 and Keras 2 alike: `cannot compute AddV2 as input #1(zero-based) was expected to be a half
 tensor but is a float tensor`. `tf.image.crop_and_resize` always returns float32, and so does `tf.image.resize`
 unless its method is "nearest". NumPy arrays and Python numbers take the dtype of the other operand and are
-fine, but for a float, or a list of floats, that stands first in a function of TensorFlow: in a graph
-`tf.maximum(0.0, inputs)` and `tf.where(mask, -1e4, inputs)` make it float32, and raise; `tf.maximum(inputs, 0.0)`
-does not. A function that is given floats alone, such as `tf.stack([0.5, 1.0])` or `tf.exp(2.0)`, returns float32
+fine, but for a float, a list of floats or a float32 array that stands first in a function of TensorFlow: in a
+graph `tf.maximum(0.0, inputs)` and `tf.where(mask, -1e4, inputs)` make it float32, and raise; `tf.maximum(inputs,
+0.0)` does not. A function that is given floats alone, such as `tf.stack([0.5, 1.0])` or `tf.exp(2.0)`, returns float32
 (TensorFlow 2.10, 2.15 and 2.21).
 
 ## Flagged

@@ -75,6 +75,7 @@ from collections.abc import Iterator
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.location import Location
 from mpdoctor.finding import Finding, Fix, Severity
+from mpdoctor.program.dtypes.array_dtypes import is_array
 from mpdoctor.program.dtypes.python_numbers import is_number
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts
@@ -125,7 +126,7 @@ def _wide_side(facts: SourceFacts, mismatch: DtypeMismatch) -> str:
     side = quoted(facts, mismatch.wide.location, mismatch.event.location) or "The other side"
     if mismatch.wide_dtype == DATA:
         return f"The value from the dataset is not {mismatch.half_dtype}"
-    if is_number(mismatch.wide) or isinstance(mismatch.wide, Collection):
+    if is_number(mismatch.wide) or isinstance(mismatch.wide, Collection) or is_array(mismatch.wide):
         return (
             f"In a graph, which fit() and tf.function build, {side} is {mismatch.wide_dtype}, because it stands first"
         )

@@ -7,7 +7,9 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from mpdoctor.knowledge.api_names import public_name
+from mpdoctor.program.dtypes.array_dtypes import dtype_of_array, is_array
 from mpdoctor.program.dtypes.python_numbers import kind_of_number, leaves
+from mpdoctor.program.dtypes.tensor_dtypes import dtype_named
 from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import FunctionFacts
@@ -39,7 +41,8 @@ FITTING = ("fit", "fit_generator", "train_on_batch")
 
 
 class NumberFirst(NamedTuple):
-    """A call with a float, or a list of floats, before a tensor. In a graph it raises if the tensor is 16-bit."""
+    """A call with a float, a list of floats or a float32 array before a tensor. In a graph it raises if the tensor is
+    16-bit."""
 
     call: Call
     number: Value
@@ -77,17 +80,21 @@ def _place(call: Call) -> int:
 
 
 def _takes_float_first(call: Call) -> bool:
-    """Whether it is one of these functions, and is given a Python float, or a list of them, for the operand that
-    decides."""
+    """Whether it is one of these functions, and is given a Python float, a list of them, or a float32 array for the
+    operand that decides. An array of float64 raises beside a float32 tensor as well."""
     if not isinstance(call.callee, Api) or public_name(call.callee.name) not in FIRST:
         return False
     given = options(call.argument(_place(call)))
-    return bool(given) and all(_is_of_floats(option) for option in given)
+    return bool(given) and all(_is_of_floats(option) or _is_float32_array(option) for option in given)
 
 
 def _is_of_floats(value: Value) -> bool:
     numbers = leaves(value) if isinstance(value, Collection) else (value,)
     return bool(numbers) and all(kind_of_number(number) == "float" for number in numbers)
+
+
+def _is_float32_array(value: Value) -> bool:
+    return is_array(value) and dtype_of_array(value, dtype_named) == "float32"
 
 
 def _runs_eagerly(facts: SourceFacts) -> bool:
