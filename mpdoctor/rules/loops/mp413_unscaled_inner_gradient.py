@@ -74,9 +74,9 @@ from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import MISSING, Value, known, walk
 from mpdoctor.semantics.source.edits.expressions import unsafe_fix
 from mpdoctor.semantics.source.edits.loops.scaled_inner_gradients import scaled_inner_gradient
-from mpdoctor.semantics.source.layers.float16_layers import is_computed_in_float32
+from mpdoctor.semantics.source.layers.float16_layers import is_differentiated_in_float32
 from mpdoctor.semantics.source.layers.model_layers import policies_set
-from mpdoctor.semantics.source.optimizers.gradients import is_gradient_call, is_tape, target
+from mpdoctor.semantics.source.optimizers.gradients import is_gradient_call, is_tape, sources, target
 from mpdoctor.semantics.source.optimizers.loss_scale_signs import may_be_scaled_in
 from mpdoctor.semantics.source.programs.branches import exclude_each_other, is_for_float32
 
@@ -95,7 +95,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             continue
         if not _runs_in_float16(facts, inner):
             continue
-        if is_computed_in_float32(facts, target(inner)):
+        if is_differentiated_in_float32(facts, target(inner), sources(inner)):
             continue
         if any(outer is not inner and _is_made_from(target(outer), inner) for outer in gradients):
             yield Finding(

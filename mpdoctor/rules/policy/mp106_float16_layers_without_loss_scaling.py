@@ -67,6 +67,7 @@ from mpdoctor.semantics.source.optimizers.gradients import (
     applied_gradients,
     is_taken_in_the_other_arm,
     is_wrapped_on_a_path,
+    sources,
     target,
     unscaled_on_the_way,
 )
@@ -147,7 +148,7 @@ def _unscaled(
             continue
         if is_wrapped_on_a_path(facts, apply):
             continue  # MP401
-        half = _names(applied_in_float16(facts, loss, apply))
+        half = _names(applied_in_float16(facts, loss, apply, sources(gradient)))
         if half:
             yield apply, gradient, half
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
+from collections.abc import Callable, Container, Iterator
 from itertools import chain
 
 from mpdoctor.facts.location import Location
@@ -23,6 +23,7 @@ from mpdoctor.semantics.source.layers.model_layers import (
     policies_of_layer,
     policies_set,
 )
+from mpdoctor.semantics.source.numbers.differentiated_values import leads_back_to
 from mpdoctor.semantics.source.programs.branches import exclude_each_other
 
 INPUTS = ("keras.Input", "keras.layers.InputLayer")
@@ -88,19 +89,36 @@ def is_assumed_float16(facts: SourceFacts, layer: Call) -> bool:
     return policies_of_layer(facts, layer) == (None,)
 
 
-def applied_in_float16(facts: SourceFacts, loss: Value | None, apply: Call) -> Iterator[Call]:
-    """The models and layers that computed this loss, and that compute in float16 on some path that leads here."""
-    called = [part.callee for part in walk(loss) if isinstance(part, Call)]
-    for made in chain.from_iterable(_made(facts, callee) for callee in called):
+def applied_in_float16(
+    facts: SourceFacts, loss: Value | None, apply: Call, sources: Value | None = None
+) -> Iterator[Call]:
+    """The models and layers that computed this loss, and that compute in float16 on some path that leads here; of these
+    the ones through which its gradient comes back to the sources, where they are given."""
+    is_on_the_way: Callable[[Value], bool] | None = None
+    for call in walk(loss):
+        half = list(_called_in_float16(facts, call, apply)) if isinstance(call, Call) else []
+        if half and is_on_the_way is None:  # seldom
+            is_on_the_way = leads_back_to(sources, loss)
+        if half and is_on_the_way is not None and is_on_the_way(call):
+            yield from half
+
+
+def _called_in_float16(facts: SourceFacts, call: Call, apply: Call) -> Iterator[Call]:
+    """The layer that is called, and those that it or a model holds, where they compute in float16."""
+    for made in _made(facts, call.callee):
         for layer in (made, *layers_of(facts, made)):
             is_half = is_float16(facts, layer) or is_assumed_float16(facts, layer)
-            if (is_half or may_be_float16(facts, layer, apply)) and not is_float16_in_name(facts, layer):
+            if not is_half and not may_be_float16(facts, layer, apply):
+                continue
+            if not is_float16_in_name(facts, layer) and not _is_nest(facts, layer):
                 yield layer
 
 
-def is_computed_in_float32(facts: SourceFacts, value: Value | None) -> bool:
-    """Whether layers are seen that computed it, and each of them was given float32, activations between them too."""
-    called = [part.callee for part in walk(value) if isinstance(part, Call)]
+def is_differentiated_in_float32(facts: SourceFacts, value: Value | None, sources: Value | None) -> bool:
+    """Whether layers are seen through which the value's gradient comes back to the sources, and each of them was given
+    float32, activations between them too."""
+    is_on_the_way = leads_back_to(sources, value)
+    called = [part.callee for part in walk(value) if isinstance(part, Call) and is_on_the_way(part)]
     made = list(chain.from_iterable(_made(facts, callee) for callee in called))
     layers = [layer for model in made for layer in (model, *layers_of(facts, model)) if not _is_nest(facts, layer)]
     return bool(layers) and all(set(policies_of_layer(facts, layer)) == {"float32"} for layer in layers)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 
+from mpdoctor.knowledge.layer_kinds import WEIGHT_LISTS
 from mpdoctor.program.events import Call, Operation, Return, Write
 from mpdoctor.program.memoize import asked_once
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Api, Collection, Item, Known, Value, known, options
+from mpdoctor.program.values import Api, Attribute, Collection, Item, Known, Value, known, options, walk
 from mpdoctor.semantics.source.layers.layer_variables import is_weight
 from mpdoctor.semantics.source.numbers.constants import numbers_from_value
 
@@ -78,6 +79,38 @@ def _stops(facts: SourceFacts, user: User, depth: int) -> bool:
     if isinstance(user, Call) and isinstance(user.callee, Api):
         return user.method in STOPPING or is_stopped_behind(facts, user, depth)
     return False
+
+
+def leads_back_to(sources: Value | None, loss: Value | None) -> Callable[[Value], bool]:
+    """A function that says whether the gradient of a loss comes through a value on its way to the sources: it comes
+    through a model that is trained, and not through the one that gives it its input. Where a source is not seen, or not
+    in the loss, it may come through all."""
+    ends = _ends(sources)
+    if ends and any(part in ends for part in walk(loss)):
+        return lambda value: any(part in ends for part in walk(value))
+    return lambda value: True
+
+
+def _ends(sources: Value | None) -> set[Value]:
+    """What gradients are asked for: the values themselves, and of weights the model; empty where one is not seen."""
+    ends = set[Value]()
+    waiting = list(options(sources))
+    for source in waiting:
+        if isinstance(source, Collection) and not source.open:
+            waiting += [option for item in source.items for option in options(item)]
+        elif isinstance(source, Operation) and source.operator == "+" and _lists_weights(source):
+            waiting += [option for operand in source.operands for option in options(operand)]
+        elif isinstance(source, Attribute) and source.name in WEIGHT_LISTS:
+            waiting += options(source.of)
+        elif isinstance(source, (Call, Operation)):
+            ends.add(source)
+        else:
+            return set()
+    return ends
+
+
+def _lists_weights(value: Value) -> bool:
+    return any(isinstance(part, Attribute) and part.name in WEIGHT_LISTS for part in walk(value))
 
 
 @lru_cache(maxsize=1)

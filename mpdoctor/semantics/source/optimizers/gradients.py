@@ -151,6 +151,11 @@ def target(gradient: Call) -> Value | None:
     return gradient.argument(0, "target")
 
 
+def sources(gradient: Call) -> Value | None:
+    """The values, or the lists of weights, by which a tape differentiates."""
+    return gradient.argument(1, "sources")
+
+
 def _is_nothing(loss: Value | None) -> bool:
     """Whether it is None, or was made from None: what a method gives that the subclasses have to write. No program
     takes the step of the base class itself."""

@@ -15,6 +15,7 @@ from mpdoctor.semantics.source.layers.float16_layers import applied_in_float16
 from mpdoctor.semantics.source.optimizers.gradients import (
     applied_gradients,
     optimizer_scales,
+    sources,
     target,
     unscaled_on_the_way,
     until_gradients,
@@ -42,7 +43,8 @@ def never_divided(facts: SourceFacts) -> Iterator[tuple[Call, int, str]]:
             continue
         if any(_clips(part) for part in until_gradients(apply)):
             continue
-        if _is_plain(facts, apply, factor) and any(applied_in_float16(facts, target(gradient), apply)):
+        half = applied_in_float16(facts, target(gradient), apply, sources(gradient))
+        if _is_plain(facts, apply, factor) and any(half):
             yield apply, factor, _written_setting(facts, target(gradient))
 
 
