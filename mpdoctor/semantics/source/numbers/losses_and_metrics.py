@@ -147,21 +147,21 @@ def compiled(facts: SourceFacts, position: int | None, keyword: str) -> Iterator
 
 def outputs_named(facts: SourceFacts, position: int | None, keyword: str) -> Iterator[tuple[Call, Value, object]]:
     """(compile call, one loss or metric of it, the name or the number of the output that it is for): those that a dict
-    gives, or a list with a list for each output."""
+    gives, or a list: of losses one for each output, of metrics a list for each."""
     for call in compilings(facts):
         for option in options(call.argument(position, keyword)):
-            for output, item in _for_outputs(option):
+            for output, item in _for_outputs(option, is_of_losses=keyword == "loss"):
                 yield from ((call, leave, output) for leave in leaves(item))
 
 
-def _for_outputs(given: Value) -> list[tuple[object, Value]]:
+def _for_outputs(given: Value, is_of_losses: bool) -> list[tuple[object, Value]]:
     if not isinstance(given, Collection):
         return []
     if given.kind == "dict":
         named = zip(given.keys, given.items, strict=False)
         return [(known(key), item) for key, item in named if isinstance(known(key), str)]
-    has_a_list_each = not given.open and all(isinstance(item, Collection) for item in given.items)
-    return list(enumerate(given.items)) if has_a_list_each else []
+    is_one_each = not given.open and (is_of_losses or all(isinstance(item, Collection) for item in given.items))
+    return list(enumerate(given.items)) if is_one_each else []
 
 
 def compiled_roles(facts: SourceFacts, of_model: Dtypes, of_output: OfOutput) -> Roles:

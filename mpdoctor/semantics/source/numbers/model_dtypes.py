@@ -73,8 +73,11 @@ class ModelDtypes:
         return agreed(self._of_output(layer) for layer in output_layers(self.facts, model) if layer is not model)
 
     def of_output(self, model: Value | None, name: object) -> str | None:
-        """The dtype of one output of a functional model, by its number or its key, or the name of the layer that makes
-        it."""
+        """The dtype of one output of a model, by its number or its key, or in a functional model the name of the layer
+        that makes it."""
+        own = [class_of(option) for option in options(model)]
+        if own and None not in own:
+            return agreed(self._of_entry(each, name) for each in own if each is not None)
         made = [option for option in options(model) if isinstance(option, Call) and class_of(option) is None]
         placed = [layer for option in made for layer in layers_of_output(option, name)]
         layers = [layer for option in made for layer in output_layers(self.facts, option)]
@@ -102,8 +105,12 @@ class ModelDtypes:
         if isinstance(made, Call) and is_functional(made):
             return agreed(self._of_output(layer) for layer in layers_of_output(made, place))
         own = class_of(made) if isinstance(made, (Call, Instance)) else None
-        call = own.find_method("call") if own is not None and own.kind == "model" else None
-        if call is None:
+        return self._of_entry(own, place, in_call) if own is not None else None
+
+    def _of_entry(self, own: ClassFacts, place: object, in_call: bool = False) -> str | None:
+        """The dtype of one of the outputs that the `call()` of a model's class returns, by its number or its key."""
+        call = own.find_method("call") if own.kind == "model" else None
+        if call is None or self.nested > MOST_NESTED:
             return None
         self.nested += 1
         returned = [option for event in self.facts.returns_of(call) for option in options(event.value)]
