@@ -1,4 +1,4 @@
-"""Outputs of a model that the losses of its own train_step never read: a hidden state beside what it predicts."""
+"""Outputs of a model that no loss is computed from: a hidden state beside what it predicts."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from mpdoctor.program.user_definitions import ClassFacts, FunctionFacts, Instanc
 from mpdoctor.program.values import Collection, Item, Value, known, leaves, options, walk
 from mpdoctor.semantics.source.layers.output_layers import is_functional, layers_behind, output_layers
 from mpdoctor.semantics.source.optimizers.gradients import is_gradient_call, target
+from mpdoctor.semantics.source.optimizers.wrappers import compiles_of
 from mpdoctor.semantics.source.programs.running_functions import functions_around
 
 
@@ -20,10 +21,12 @@ class UnreadOutputs:
     def __init__(self, facts: SourceFacts, model: Call) -> None:
         self.tensors: list[Value] = []
         self.layers: list[Call] = []
-        read_keys = _keys_that_losses_read(facts, model)
+        read_keys = _keys_that_losses_read(facts, model) or _keys_with_losses(facts, model)
         if read_keys is None:
             return
-        outputs = [entry for structure in _structures(facts, model) for entry in _entries(structure)]
+        outputs = [entry for structure in _structures(facts, model) for entry in _entries(structure, read_keys)]
+        if not read_keys <= {key for key, _ in outputs}:  # one of the others may have the name that is missing
+            outputs = [(key, value) for key, value in outputs if key is not None]
         read = [tensor for key, value in outputs if key in read_keys for tensor in leaves(value)]
         others = [tensor for key, value in outputs if key not in read_keys for tensor in leaves(value)]
         self.tensors = [tensor for tensor in others if tensor not in read]
@@ -42,6 +45,22 @@ def _keys_that_losses_read(facts: SourceFacts, model: Call) -> set[object] | Non
     users = [value for loss in losses for value in walk(loss) if any(_is_output_of(part, own) for part in value.parts)]
     keys = {known(value.index) if isinstance(value, Item) else None for value in users}
     return keys if keys and all(_is_place(key) for key in keys) else None
+
+
+def _keys_with_losses(facts: SourceFacts, model: Call) -> set[object] | None:
+    """The places, the keys or the names of the outputs for which compile() is given a loss; None where it may have one
+    for each, or losses are taken elsewhere."""
+    own = class_of(model)
+    if own is not None and own.find_method("train_step") is not None:
+        return None
+    keys = set[object]()
+    for call in compiles_of(facts, model):
+        for losses in options(call.argument(1, "loss")) or (None,):
+            if not isinstance(losses, Collection) or losses.open or losses.kind == "set":
+                return None
+            places = [known(key) for key in losses.keys] if losses.kind == "dict" else range(len(losses.items))
+            keys.update(place for place, loss in zip(places, losses.items, strict=True) if known(loss) is not None)
+    return keys if keys and len({type(key) for key in keys}) == 1 and all(_is_place(key) for key in keys) else None
 
 
 def _is_place(key: object) -> bool:
@@ -69,10 +88,22 @@ def _structures(facts: SourceFacts, model: Call) -> Iterator[Value]:
         yield from options(returned.value)
 
 
-def _entries(structure: Value) -> Iterator[tuple[object, Value]]:
-    if isinstance(structure, Collection) and not structure.open:
-        keys = [known(key) for key in structure.keys] if structure.kind == "dict" else range(len(structure.items))
-        yield from zip(keys, structure.items, strict=True)
+def _entries(structure: Value, read_keys: set[object]) -> Iterator[tuple[object, Value]]:
+    """(key or place, output) of a model's outputs. Where these keys are names and the outputs a list, the key is the
+    name of the layer that gives one; None where it is not seen."""
+    if not isinstance(structure, Collection) or structure.open:
+        return
+    keys: list[object] = [known(key) for key in structure.keys]
+    if structure.kind != "dict":
+        are_names = any(isinstance(key, str) for key in read_keys)
+        keys = list(map(_name_of_output, structure.items) if are_names else range(len(structure.items)))
+    yield from zip(keys, structure.items, strict=True)
+
+
+def _name_of_output(output: Value) -> str | None:
+    layers = layers_behind(output)
+    name = known(layers[0].keyword("name")) if len(layers) == 1 else None
+    return name if isinstance(name, str) else None
 
 
 def _layers(facts: SourceFacts, tensors: list[Value]) -> list[Call]:
