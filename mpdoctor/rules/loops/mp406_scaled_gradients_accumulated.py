@@ -106,7 +106,9 @@ KEEPING = ("assign_add", "assign_sub", "assign")
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
     for call in facts.method_calls(*KEEPING):
-        for gradient in scaled_gradients_given(facts, call) if not may_not_run(facts, call.context) else ():
+        if may_not_run(facts, call.context) or not _keeps_what_was(call):
+            continue
+        for gradient in scaled_gradients_given(facts, call):
             apply = next(_applied_each_time(facts, gradient, call), None)
             kept = next(_applied_and_kept(facts, gradient, call), None) if apply is None else None
             if apply is not None or kept is not None:
@@ -120,6 +122,13 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
                     if apply is not None
                     else _fix_by_setting_back(facts, call, kept),
                 )
+
+
+def _keeps_what_was(call: Call) -> bool:
+    """Whether the variable holds something of what it held before: the norm of each step, put down to be logged, takes
+    the place of the last one."""
+    variable = call.receiver
+    return variable is None or adds_up(call, holders_of(variable) or (variable,))
 
 
 def _help_for_kept(kept: Call) -> str:
