@@ -47,8 +47,8 @@ class ObservedOptimizer:
 
     training_call
         The training call through which its gradients arrived.
-    repeat
-        Repeats the call that took its last step; None in a loop that only the user's own code can drive.
+    repeat, given
+        Repeats the call of its last step, and what it was given; None in a loop that only the user's own code drives.
     repeat_all
         Repeats all calls since the step before: of a training that adds gradients up.
     repeat_failing
@@ -88,12 +88,12 @@ class ObservedOptimizer:
         if optimizer is not None and keras.inner(optimizer) is not None and keras.is_adoptable(optimizer):
             self.machine = keras.adopt_wrapper(optimizer, self._record)
         self.steps: list[StepFacts] = []
-        self.seen = 0
-        self.steps_a_call = 1
+        self.seen, self.steps_a_call = 0, 1
         self.variables: list[KerasVariable] = []
         self.around: ObservedOptimizer | None = None
         self.applied_at: Location | None = None
         self.repeat: Callable[[], object] | None = None
+        self.given: object = None
         self.repeat_all: Callable[[], object] | None = None
         self.repeat_failing: Callable[[], object] | None = None
         self.last_call = 0  # of the training, in which it took its last step

@@ -48,7 +48,7 @@ class StepCount:
             return
         self.calls += 1
         self._since = [*self._since[-CALLS_A_STEP:], repeat] if repeat is not None else []
-        moved = [observed for observed in training.optimizers.all if self._take_rows(observed, repeat)]
+        moved = [observed for observed in training.optimizers.all if self._take_rows(observed, repeat, given)]
         if again is not None:
             training.second.note(*again, moved=bool(moved))
         elif moved:
@@ -75,13 +75,13 @@ class StepCount:
         if training.is_loop and repeat is None:
             training.replay.begin_trial(moved)
 
-    def _take_rows(self, observed: ObservedOptimizer, repeat: Callable[[], object] | None) -> bool:
+    def _take_rows(self, observed: ObservedOptimizer, repeat: Callable[[], object] | None, given: object) -> bool:
         """Read the rows that the last call recorded for one optimizer. Whether it took a step."""
         rows = observed.unread()
         observed.seen += len(rows)
         if not rows or self._training.replay.takes_step(observed):
             return False
-        observed.repeat = repeat
+        observed.repeat, observed.given = repeat, given
         observed.repeat_all = _all_of(self._since) if len(self._since) > 1 else repeat
         observed.last_call = self.calls
         observed.take(rows)

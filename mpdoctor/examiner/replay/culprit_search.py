@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Callable, ContextManager
 
 from mpdoctor.examiner.exceptions import first_line
+from mpdoctor.examiner.replay.constant_factors import ConstantFactors
 from mpdoctor.examiner.replay.culprits import Culprits, culprits_from_step
 from mpdoctor.examiner.replay.eager_step import call_of_running_step
 from mpdoctor.examiner.replay.step_observer import Enough, StepObserver
@@ -134,8 +135,11 @@ class CulpritSearch:
         if culprits is None or culprits.gradient is None or scale is None or not observed.can_set_scale:
             return culprits, calls_layers
         observed.set_scale(1.0)
-        without = self._observed(observed, repeat, step, 1.0)[0] is not None
+        with ConstantFactors() as factors:
+            breaks = self._observed(observed, repeat, step, 1.0)[0] is not None
         observed.set_scale(scale)
+        is_scaled = any(taken.loss_scale in factors.numbers for taken in observed.steps)  # by hand, at 1 as well
+        without = None if is_scaled and breaks else breaks
         return culprits._replace(gradient=replace(culprits.gradient, without_scale=without)), calls_layers
 
     def _observed(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Callable, Iterator
 import tensorflow as tf
 
 from mpdoctor.examiner.exceptions import first_line
+from mpdoctor.examiner.replay.constant_factors import may_be_given
 from mpdoctor.examiner.replay.culprit_search import CulpritSearch
 from mpdoctor.examiner.replay.eager_trial import EagerTrial
 from mpdoctor.examiner.replay.overflow_watch import OverflowWatch
@@ -20,6 +21,7 @@ from mpdoctor.examiner.replay.step_observer import Enough
 from mpdoctor.examiner.replay.two_scales import GradientCatcher, Passage, dependence_from_passages
 from mpdoctor.examiner.replay.unmoved_weights import look_at_standstill
 from mpdoctor.examiner.replay.variable_snapshot import variables_put_back
+from mpdoctor.facts.fit_ending import NotMeasured
 from mpdoctor.facts.training import ScaleDependenceFacts
 
 if TYPE_CHECKING:
@@ -29,6 +31,10 @@ if TYPE_CHECKING:
 
 
 FOREIGN_TRIES = 3
+HANDED_ON: tuple[NotMeasured, str] = (
+    "two loss scales",
+    "the step is handed the loss scale by which it multiplies, and a repetition is handed the same",
+)
 EQUAL_BY_SLOPE = 0.05  # a slope nearer to 0 than this needs no second run
 AGREE = 0.5  # two batches move an exponent by less than this; where the slope is that near, it is the exact one
 
@@ -124,7 +130,7 @@ class StepReplay:
             observed.overflows = overflows.found
             if measured is not None:
                 self._note_dependence(observed, *measured, catcher.wrappers)
-            if observed.dependence is not None:
+            if observed.dependence is not None or HANDED_ON in observed.not_looked:
                 return True
         return False
 
@@ -245,7 +251,10 @@ class StepReplay:
         if dependence is not None and observed.derivatives and wrappers == 1:
             exact = replace(dependence, exponents=observed.derivatives)
             dependence = exact if abs(exact.median - dependence.median) < AGREE else dependence
-        observed.dependence = dependence
+        if dependence is not None and not dependence.is_scaled and may_be_given(observed, dependence.multiplied_by):
+            observed.not_looked.append(HANDED_ON)
+        else:
+            observed.dependence = dependence
 
     # --- repeating --------------------------------------------------------------------------------------------------
     @contextmanager

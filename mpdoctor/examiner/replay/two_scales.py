@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Callable, Dict, NamedTuple
 import tensorflow as tf
 
 from mpdoctor.examiner.process.patching import replace_for_now
+from mpdoctor.examiner.replay.constant_factors import ConstantFactors
 from mpdoctor.examiner.replay.magnitudes import is_floating, state_of
 from mpdoctor.examiner.replay.step_observer import Enough
 from mpdoctor.facts.training import ScaleDependenceFacts
@@ -40,6 +41,7 @@ class Passage(NamedTuple):
     loss_dtype: str  # of the loss that is scaled, "" where none is
     too_large: float | None  # that loss, where it is finite and the scaled one is not
     added_up: Norms  # of all that tapes gave for a variable, where more than one did
+    factors: frozenset[float]  # the numbers by which the step multiplied
 
 
 class GradientCatcher:
@@ -54,6 +56,7 @@ class GradientCatcher:
         self._keras, self._chain = keras, [optimizer]
         while (inner := keras.inner(self._chain[-1])) is not None:
             self._chain.append(inner)
+        self._factors = ConstantFactors()
         self._clear()
 
     @property
@@ -71,7 +74,9 @@ class GradientCatcher:
 
     def __enter__(self) -> GradientCatcher:
         keras = self._keras
+        self._factors.__enter__()
         self._release = [
+            self._factors.__exit__,
             keras.catch_gradients(self._chain[-1], self._catch),
             replace_for_now(tf.GradientTape, "gradient", self._differentiate),
             *(replace_for_now(cls, name, self._scale) for cls, name in keras.scaling_methods()),
@@ -169,6 +174,7 @@ class GradientCatcher:
             self._loss_dtype,
             self._too_large,
             {path: float(tf.norm(_dense_values(total))) for path, (times, total) in self._sums.items() if times > 1},
+            self._factors.take(),
         )
         self._clear()
         return passage
@@ -212,6 +218,7 @@ def dependence_from_passages(
         loss_too_large=at_high.too_large,
         divided_by=_constant_divisor(low, high, at_low, at_high),
         divided_on_the_way=_is_divided(high, at_high),
+        multiplied_by=tuple(sorted(at_low.factors & at_high.factors)),
     )
 
 

@@ -36,6 +36,9 @@ class ScaleDependenceFacts:
     divided_on_the_way
         Whether gradients arrive far smaller than the tape gave them, by more than the root of the loss scale: a number
         stands in the place of the scale.
+    multiplied_by
+        The numbers above 1 by which a step multiplies at both loss scales, among them a loss scale that the training
+        code read before.
     wrappers
         How many LossScaleOptimizers stand around each other.
     loss_dtype
@@ -70,6 +73,7 @@ class ScaleDependenceFacts:
     scaled_by_its_wrapper: bool = False
     divided_by: float | None = None
     divided_on_the_way: bool = False
+    multiplied_by: tuple[float, ...] = ()
 
     @property
     def is_scaled(self) -> bool:

@@ -71,6 +71,7 @@ from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Value, options, walk
+from mpdoctor.semantics.live.fixed_divisor import fixed_factor
 from mpdoctor.semantics.source.edits.expressions import argument_at, put_around, text_of, unsafe_fix
 from mpdoctor.semantics.source.edits.loops.scaled_losses import loss_scaled
 from mpdoctor.semantics.source.layers.float16_layers import nothing_is_float16
@@ -215,7 +216,7 @@ def _name_of_loss(facts: SourceFacts, gradient: Call) -> str:
 
 def in_training(training: TrainingFacts) -> Iterator[Finding]:
     seen = training.scale_dependence
-    if seen is None or seen.is_scaled or seen.grows or seen.scaled_by_another:
+    if seen is None or seen.is_scaled or seen.grows or seen.scaled_by_another or fixed_factor(training) is not None:
         return
     shrinks = seen.shrinks
     if not shrinks and (training.model.keras.is_keras3 or not _computes_in_float16(training)):

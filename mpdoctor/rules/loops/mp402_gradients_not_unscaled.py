@@ -59,7 +59,7 @@ import ast
 from collections.abc import Iterator
 
 from mpdoctor.facts.location import Location
-from mpdoctor.facts.training import TrainingFacts
+from mpdoctor.facts.training import ScaleDependenceFacts, TrainingFacts
 from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.knowledge.wrapper_api import APPLYING
 from mpdoctor.program.context import Context
@@ -67,7 +67,7 @@ from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Defined, FunctionFacts
 from mpdoctor.program.values import Value, known, options
-from mpdoctor.semantics.live.fixed_divisor import fixed_divisor
+from mpdoctor.semantics.live.fixed_divisor import fixed_divisor, fixed_factor
 from mpdoctor.semantics.source.edits.expressions import (
     argument_at,
     expression_written,
@@ -275,9 +275,10 @@ def _losses(facts: SourceFacts, minimize: Call) -> Iterator[Value]:
 
 def in_training(training: TrainingFacts) -> Iterator[Finding]:
     seen = training.scale_dependence
-    if training.model.keras.is_keras3 or seen is None or not seen.grows or not seen.is_scaled:
+    if training.model.keras.is_keras3 or seen is None or seen.unscaled_calls or seen.unscaled_called:
         return
-    if seen.unscaled_calls or seen.unscaled_called or fixed_divisor(training) is not None:  # MP912
+    if not seen.grows or not seen.is_scaled or fixed_divisor(training) is not None:  # MP912
+        yield from _multiplied_by_a_number(training, seen)
         return
     times = training.initial_scale or seen.high
     yield Finding(
@@ -287,4 +288,20 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
         training.applied_at,
         model=training.model.id,
         evidence={"exponent": round(seen.median, 3)},
+    )
+
+
+def _multiplied_by_a_number(training: TrainingFacts, seen: ScaleDependenceFacts) -> Iterator[Finding]:
+    """A finding where the loss is multiplied by a constant loss scale, and nothing divides the gradients."""
+    number = fixed_factor(training)
+    if number is None or seen.is_scaled or seen.grows or seen.shrinks or seen.on_the_way or seen.divided_by is not None:
+        return
+    yield Finding(
+        f"The training code multiplies the loss by {number:g}, a loss scale, and applies its gradients without "
+        f"dividing them: every applied gradient is {number:g} times too large.",
+        "Scale the loss with `optimizer.get_scaled_loss(loss)`, and unscale its gradients before they are applied: "
+        "`gradients = optimizer.get_unscaled_gradients(gradients)`.",
+        training.applied_at,
+        model=training.model.id,
+        evidence={"multiplied_by": number},
     )

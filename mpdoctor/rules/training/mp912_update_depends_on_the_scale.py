@@ -62,7 +62,7 @@ from collections.abc import Iterator
 
 from mpdoctor.facts.training import SOME, ScaleDependenceFacts, TrainingFacts
 from mpdoctor.finding import Finding, Severity
-from mpdoctor.semantics.live.fixed_divisor import fixed_divisor
+from mpdoctor.semantics.live.fixed_divisor import fixed_divisor, fixed_factor
 from mpdoctor.semantics.live.gradients_without_check import optimizer_of
 
 SEVERITY = Severity.ERROR
@@ -75,12 +75,14 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
         return
     if seen.grows and training.initial_scale is None and not seen.keeps_foreign_scale:
         return  # divided by a number, and nothing adjusts the scale that it stands for
-    number = fixed_divisor(training)
+    number = fixed_divisor(training) if seen.grows else fixed_factor(training)
+    if number is not None and training.dynamic is False and number == training.initial_scale:
+        return  # it never changes
     apart = (seen.high / seen.low) ** abs(seen.median)
     yield Finding(
         f"{_wrong_by(training, seen, number)} For the same batch, the gradients at the loss scales {seen.low:g} and "
         f"{seen.high:g} differ by a factor of {apart:.3g}, and should be equal.",
-        UNSCALE if number is not None and seen.grows else _remedy(seen, training.model.keras.is_keras3),
+        _remedy_of_constant(training, seen) if number is not None else _remedy(seen, training.model.keras.is_keras3),
         training.applied_at or training.model.call.location,
         model=training.model.id,
         evidence={"exponent": round(seen.median, 3), "scales": [seen.low, seen.high]},
@@ -89,11 +91,11 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
 
 def _wrong_by(training: TrainingFacts, seen: ScaleDependenceFacts, number: float | None) -> str:
     """A sentence on how the applied gradients depend on the loss scale. `number`: a loss scale by which the training
-    code divides at every scale."""
-    if seen.grows and number is not None:
-        return (
-            f"The training code divides the gradients by {number:g} at every loss scale: {_wrong_at(training, number)}."
-        )
+    code divides, or multiplies, at every scale."""
+    if number is not None:
+        how = "divides the gradients" if seen.grows else "multiplies the loss"
+        wrong = _wrong_at(training, number, is_divisor=seen.grows)
+        return f"The training code {how} by {number:g} at every loss scale: {wrong}."
     if seen.shrinks and seen.scaled_by_another:
         return (
             "The loss was scaled by another optimizer than the one that divides its gradients: they are wrong by the "
@@ -113,12 +115,20 @@ def _wrong_by(training: TrainingFacts, seen: ScaleDependenceFacts, number: float
     )
 
 
-def _wrong_at(training: TrainingFacts, number: float) -> str:
+def _remedy_of_constant(training: TrainingFacts, seen: ScaleDependenceFacts) -> str:
+    if seen.grows:
+        return UNSCALE
+    call = "scale_loss" if training.model.keras.is_keras3 else "get_scaled_loss"
+    return f"Multiply it by the scale in force: `scaled_loss = optimizer.{call}(loss)`, inside the tape."
+
+
+def _wrong_at(training: TrainingFacts, number: float, is_divisor: bool) -> str:
     """A clause: by how much gradients are wrong at the last other loss scale of the training, or at half of it."""
     others = [(n, step.loss_scale) for n, step in enumerate(training.steps, 1) if step.loss_scale not in (number, None)]
     place, scale = (f", the scale of step {others[-1][0]},", others[-1][1]) if others else ("", number / 2)
     assert scale is not None
-    wrong = f"{number / scale:.5g} times too small" if scale < number else f"{scale / number:.5g} times too large"
+    times = max(number / scale, scale / number)
+    wrong = f"{times:.5g} times too {'small' if (scale < number) is is_divisor else 'large'}"
     return f"at {scale:g}{place} every applied gradient is {wrong}"
 
 

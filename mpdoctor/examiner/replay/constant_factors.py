@@ -1,0 +1,68 @@
+"""The numbers by which a step multiplies: among them a loss scale that was read before, whatever the scale is now."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Callable
+
+import tensorflow as tf
+from tensorflow.python.ops import gen_math_ops
+
+from mpdoctor.examiner.process.patching import replace_for_now
+from mpdoctor.examiner.replay.variable_snapshot import variables_alive
+
+if TYPE_CHECKING:
+    from mpdoctor.examiner.probe.observed_optimizer import ObservedOptimizer
+
+
+class ConstantFactors:
+    """While this context is active, `numbers` collects the numbers above 1 by which tensors are multiplied. For steps
+    that run eagerly."""
+
+    def __init__(self) -> None:
+        self.numbers: set[float] = set()
+
+    def __enter__(self) -> ConstantFactors:
+        self._release = replace_for_now(gen_math_ops, "mul", self._multiply)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._release()
+
+    def take(self) -> frozenset[float]:
+        """The numbers since the last call."""
+        numbers = frozenset(self.numbers)
+        self.numbers.clear()
+        return numbers
+
+    def _multiply(
+        self, original: Callable[..., object], one: object, other: object, *args: object, **kwargs: object
+    ) -> object:
+        self.numbers.update(number for number in map(number_in, (one, other)) if number > 1)
+        return original(one, other, *args, **kwargs)
+
+
+def number_in(value: object) -> float:
+    """The finite number that a float or a scalar with numbers holds; 0 for anything else."""
+    if isinstance(value, float):
+        number = value
+    else:
+        is_scalar = getattr(value, "shape", None) == () and hasattr(value, "numpy" if tf.is_tensor(value) else "item")
+        if not is_scalar or not tf.as_dtype(value.dtype).is_floating:  # type: ignore[attr-defined]
+            return 0.0
+        number = float(value)  # type: ignore[arg-type]
+    return number if math.isfinite(number) else 0.0
+
+
+def may_be_given(observed: ObservedOptimizer, factors: tuple[float, ...]) -> bool:
+    """Whether the last step multiplied by the loss scale in force and may be given it anew each time: in an argument,
+    or in a variable of the program's."""
+    scale = observed.steps[-1].loss_scale
+    if scale is None or scale not in factors:
+        return False
+    if any(number_in(part) == scale for part in tf.nest.flatten(observed.given)):
+        return True
+    wrappers = [] if observed.machine is None else observed.chain[:-1]
+    own = {id(observed.keras.scale_variable(wrapper)) for wrapper in wrappers}
+    others = (variable for variable in variables_alive() if variable.shape == () and id(variable) not in own)
+    return any(number_in(tf.identity(variable)) == scale for variable in others)
