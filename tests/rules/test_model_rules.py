@@ -389,6 +389,21 @@ def test_a_run_on_a_cpu_is_not_told_about_devices(name: str) -> None:
             layer("head", "float32", class_name="Head", output_dtypes=("float16",), is_output=True),
             "head is float32 itself: make float32 what its `call()` returns.",
         ),
+        (
+            layer("out", class_name="Reshape", variables=(), output_dtypes=("float16",), is_output=True),
+            'Give `dtype="float32"` to out and to the layers before it, back to the layer that computes these numbers: '
+            "no later cast restores the digits that it rounds away.",
+        ),
+        (
+            layer("out", class_name="Average", variables=(), output_dtypes=("float16",), is_output=True),
+            'Give `dtype="float32"` to out and to the layers before it, back to the layer that computes these numbers: '
+            "no later cast restores the digits that it rounds away.",
+        ),
+        (
+            own("out", output_dtypes=("float16",), is_output=True),
+            'Give out `dtype="float32"`, and if it hands on what it is given, the layer that computes that as well: '
+            "no later cast restores the digits that it rounds away.",
+        ),
     ],
 )
 def test_what_has_lost_its_digits_is_not_cast_behind(head: LayerFacts, help: str) -> None:

@@ -66,7 +66,12 @@ from mpdoctor.semantics.live.errors.dtype_errors import half_given_for_float32
 from mpdoctor.semantics.source.edits.expressions import safe_fix
 from mpdoctor.semantics.source.edits.names import cast_argument
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype, runs_in_layer
-from mpdoctor.semantics.source.layers.layer_variables import ASSIGNING, is_raw_variable_of_layer, is_weight
+from mpdoctor.semantics.source.layers.layer_variables import (
+    ASSIGNING,
+    is_raw_variable_of_layer,
+    is_stored_as_computed,
+    is_weight,
+)
 from mpdoctor.semantics.source.layers.mixed_operands import is_half
 from mpdoctor.semantics.wording import text_at
 
@@ -143,5 +148,5 @@ def _is_float32_variable(facts: SourceFacts, call: Call, target: Value) -> bool:
         return False
     if is_weight(target):
         casts = facts.keras.is_keras3 or (facts.keras.package != "tf.keras" and "scatter" not in call.method)
-        return not casts and facts.dtype_of(target) == "autocast"
+        return not casts and facts.dtype_of(target) == "autocast" and not is_stored_as_computed(facts, target)
     return is_raw_variable_of_layer(facts, target) and facts.dtype_of(target) == "float32"

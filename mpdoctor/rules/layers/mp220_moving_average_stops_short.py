@@ -60,7 +60,7 @@ from mpdoctor.finding import Finding, Severity
 from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
-from mpdoctor.semantics.source.layers.layer_variables import is_weight
+from mpdoctor.semantics.source.layers.layer_variables import is_stored_as_computed, is_weight
 from mpdoctor.semantics.source.numbers.moving_averages import MovingAverage, end_for_ones, moving_averages
 from mpdoctor.semantics.source.numbers.precision import precision_of
 
@@ -87,9 +87,10 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 
 def _raises(facts: SourceFacts, average: MovingAverage) -> bool:
     """Whether the assignment is refused, as MP205 tells."""
-    is_refused = facts.keras.package == "tf.keras" and is_weight(average.variable) and facts.dtype_of(average.variable)
-    value = average.update.argument(0)
-    return is_refused == "autocast" and precision_of(facts).half(value, average.update.context) is not None
+    weight, value = average.variable, average.update.argument(0)
+    if facts.keras.package != "tf.keras" or not is_weight(weight) or is_stored_as_computed(facts, weight):
+        return False
+    return facts.dtype_of(weight) == "autocast" and precision_of(facts).half(value, average.update.context) is not None
 
 
 def _help(facts: SourceFacts, variable: Call) -> str:

@@ -6,7 +6,10 @@ from mpdoctor.facts.half_dtypes import HALF
 from mpdoctor.facts.layer import LayerFacts
 from mpdoctor.facts.model import ModelFacts
 from mpdoctor.knowledge.api_names import PROBABILITIES
+from mpdoctor.knowledge.layer_kinds import HANDING_ON
 from mpdoctor.semantics.source.layers.output_layers import KEEPING_DIGITS, activation_of
+
+MERGING = frozenset(("Add", "Average", "Maximum", "Minimum", "Subtract"))
 
 
 def keeps_digits(layer: LayerFacts) -> bool:
@@ -25,6 +28,8 @@ def help_for_output(model: ModelFacts, layer: LayerFacts) -> str:
         return f"Put {behind}"
     if layer.compute_dtype == "float32":
         return f"{layer.path} is float32 itself: make float32 what its `call()` returns."
+    if not layer.made_by and _has_no_numbers_of_its_own(model, layer):
+        return _help_for_numbers_of_others(layer)
     if keeps_digits(layer):
         if _can_be_replaced(model, layer):
             in_float32 = f'`model.{layer.path} = {layer.class_name}(…, dtype="float32")`'
@@ -42,6 +47,29 @@ def help_for_output(model: ModelFacts, layer: LayerFacts) -> str:
     return (
         f'Give {layer.path} itself `dtype="float32"`: a cast after it cannot restore the digits that its '
         f"{activation_of(layer)} has rounded away."
+    )
+
+
+def _has_no_numbers_of_its_own(model: ModelFacts, layer: LayerFacts) -> bool:
+    """Whether a layer's output may be what other layers have computed, in their digits: without weights, it hands on
+    its input or merges several."""
+    if layer.variables or layer.is_model or model.inside(layer):
+        return False
+    is_plain = layer.class_name == "Activation" and layer.settings.activation == "linear"
+    return layer.own_class or is_plain or layer.class_name in HANDING_ON | MERGING | {"Identity"}
+
+
+def _help_for_numbers_of_others(layer: LayerFacts) -> str:
+    """The help for such a layer: in float32 it still has the digits that it is given, and Keras 2 casts no input of an
+    own layer but the first (tf.keras 2.15, Keras 3.15: 1165 different numbers of 2000, 2000 with both in float32)."""
+    if layer.own_class:
+        return (
+            f'Give {layer.path} `dtype="float32"`, and if it hands on what it is given, the layer that computes that '
+            "as well: no later cast restores the digits that it rounds away."
+        )
+    return (
+        f'Give `dtype="float32"` to {layer.path} and to the layers before it, back to the layer that computes these '
+        "numbers: no later cast restores the digits that it rounds away."
     )
 
 

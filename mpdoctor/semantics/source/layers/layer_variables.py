@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mpdoctor.knowledge.api_names import ADDING_WEIGHTS
+from mpdoctor.program.dtypes.dtype_names import AUTOCAST
+from mpdoctor.program.dtypes.tensor_dtypes import dtype_named
 from mpdoctor.program.events import Call
 from mpdoctor.program.instances import belongs_to, class_of
 from mpdoctor.program.source_facts import SourceFacts
@@ -49,6 +51,13 @@ def is_raw_variable_of_layer(facts: SourceFacts, value: Value) -> bool:
 def _is_of_layers(facts: SourceFacts, own: ClassFacts) -> bool:
     """Whether it is a class of layers or models, or one that is mixed into such a class."""
     return belongs_to(own, LAYERS, facts.classes)
+
+
+def is_stored_as_computed(facts: SourceFacts, weight: Call) -> bool:
+    """Whether a weight is given the layer's compute dtype, `dtype=self.compute_dtype`, so that it holds 16-bit numbers
+    under a mixed policy, and takes them (TensorFlow 2.10 and 2.15)."""
+    given = weight.argument(2, "dtype") or weight.keyword("dtype")
+    return given is not None and dtype_named(given, facts.keras) == AUTOCAST
 
 
 def may_be_trained(weight: Call) -> bool:
