@@ -108,10 +108,12 @@ class LiveLayers:
         class_name, class_at = (facts.class_name, facts.class_location) if facts is not None else ("", None)
         turn = turn_of_layer(facts, self.layers.values()) if facts is not None else (0, 0)
         beside_others = facts is not None and _is_made_beside_others(facts, self.layers.values())
-        layer = MadeLayer(path, class_name, place, class_at, with_parts, turn, beside_others)
-        return Proposal(
-            f"`{path}` computes in float32", safe=False, code=code, edits=given_dtype(layer, self.source_at)
-        )
+        return self.made_in_float32(code, MadeLayer(path, class_name, place, class_at, with_parts, turn, beside_others))
+
+    def made_in_float32(self, code: str, layer: MadeLayer) -> Proposal:
+        """float32 for the layer where it is made. Raises NoPlace."""
+        title = f"`{layer.path}` computes in float32"
+        return Proposal(title, safe=False, code=code, edits=given_dtype(layer, self.source_at))
 
 
 def turn_of_layer(layer: LayerFacts, layers: Iterable[LayerFacts]) -> tuple[int, int]:

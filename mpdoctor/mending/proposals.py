@@ -24,7 +24,7 @@ from mpdoctor.mending.seen_defects import (
 )
 from mpdoctor.project.shown_paths import shown_path
 from mpdoctor.semantics.live.scale_to_write import scale_to_write
-from mpdoctor.semantics.source.edits.made.layers import NoPlace
+from mpdoctor.semantics.source.edits.made.layers import MadeLayer, NoPlace
 from mpdoctor.semantics.source.edits.made.optimizers import in_own_wrapper, usual_scale, with_scale
 from mpdoctor.semantics.source.edits.own_calls import computed_in_float32
 
@@ -36,6 +36,8 @@ OF_PRECISION = ("MP2", "MP5", "MP904", "MP905", "MP907")
 OF_OWN_NUMBERS = ("MP501", "MP502", "MP503", "MP512")
 # What it is seen to compute, raises in 16 bits, and does not in float32.
 OF_OWN_CODE = ("MP202", "MP205", "MP206", "MP211", "MP214", "MP217")
+# In the evidence of a layer that refuses 16-bit input (MP219).
+CLASS_MADE = "made_class"
 # What a layer rounds because of the line that makes it.
 OF_MADE_LAYERS = ("MP216",)
 # What Keras' LossScaleOptimizer does wrong and mpdoctor.training's does right.
@@ -73,6 +75,7 @@ def proposed(diagnosis: Diagnosis, sources: Sources, has_own_wrapper: bool = Fal
         yield _usual_scales(finding, optimizers, making.source_at)
         yield _float32_for_precision(finding, making)
         yield _own_layers_in_float32(finding, making)
+        yield _refusing_layer_in_float32(finding, making)
         if has_own_wrapper:
             yield _own_wrapper(finding, diagnosis, making.source_at)
 
@@ -202,6 +205,15 @@ def _own_layers_in_float32(finding: Finding, making: LiveLayers) -> Iterator[Ans
             proposals = tuple(making.class_in_float32(finding.code, place))
         if proposals:
             yield Answer(finding, proposals)
+
+
+def _refusing_layer_in_float32(finding: Finding, making: LiveLayers) -> Iterator[Answer]:
+    """float32 for a library's layer that raised on 16-bit input while the model was made, so that no model came."""
+    made_class, place = finding.evidence.get(CLASS_MADE), finding.location
+    if finding.layer in making.layers or finding.layer is None or place is None or not isinstance(made_class, str):
+        return
+    with suppress(NoPlace):
+        yield Answer(finding, (making.made_in_float32(finding.code, MadeLayer(finding.layer, made_class, place)),))
 
 
 def _own_wrapper(finding: Finding, diagnosis: Diagnosis, source_at: SourceAt) -> Iterator[Answer]:

@@ -70,6 +70,7 @@ SEVERITY = Severity.ERROR
 FAILS_IN = ("model", "training")
 EXPLAINS = {"MP218": "line", "MP509": "line"}
 PARTS = ("constraint", "regularizer")
+MADE = "made_class"
 
 
 def in_failure(failure: FailureFacts) -> Iterator[Finding]:
@@ -95,8 +96,14 @@ def _finding_of_layer(failure: FailureFacts) -> Finding:
         computing_in_float32(failure),
         failure.layer_made_at or failure.location,
         layer=failure.layer,
-        evidence=evidence_of(failure),
+        evidence={**evidence_of(failure), **_class_made(failure)},
     )
+
+
+def _class_made(failure: FailureFacts) -> dict[str, object]:
+    """The layer's class, as evidence, where the program's own line makes the layer and can give it a dtype."""
+    is_own_line = failure.layer_made_at is not None and not failure.layer_made_by
+    return {MADE: failure.layer_class} if is_own_line and failure.layer_takes_dtype is not False else {}
 
 
 def _finding_of_variable(failure: FailureFacts, variable: str) -> Finding:

@@ -92,7 +92,7 @@ from mpdoctor.semantics.wording import receiver_text
 
 SEVERITY = Severity.WARNING
 FIXES = ("unsafe",)
-EXPLAINS = {"MP912": "model"}
+EXPLAINS = {"MP912": "model", "MP405": "training"}
 AVERAGE_INSIDE = (
     "Leave the average to the optimizer inside (`SGD(momentum=0.9)`, `Adam(beta_1=0.9)`), which is given gradients "
     "that are unscaled and finite."

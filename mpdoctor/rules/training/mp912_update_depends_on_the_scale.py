@@ -7,8 +7,8 @@ trains one batch twice from the same state at two scales, 64 times apart, and co
 the innermost optimizer. If they shrink as the scale grows, gradients are divided by a scale that never
 multiplied the loss, or are divided twice: at the usual scale updates are 32768 times too small, and the
 training silently crawls. If they grow with the scale, gradients were never divided, and updates are 32768 times
-too large, or they are divided by a loss scale of one moment (`initial_scale`, a number), which is right only
-until the scale changes.
+too large, or the loss is multiplied, or its gradients are divided, by a loss scale of one moment
+(`initial_scale`, a number), which is right only until the scale changes.
 
 ## Flagged
 

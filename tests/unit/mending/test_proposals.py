@@ -282,6 +282,13 @@ def test_where_no_model_came_all_layers_of_the_class_are_meant() -> None:
     assert answers(found, live=False) == [[[("`Outer` computes in float32", 'dtype="float32"')]]]
 
 
+def test_a_librarys_layer_that_refuses_16_bits_is_edited_where_it_is_made() -> None:
+    place = Location("a.py", 10)
+    refusing = finding("MP219", stage="model", layer="head", location=place, evidence={"made_class": "Dense"})
+    assert answers(refusing, live=False) == [[[HEAD]]]
+    assert answers(dataclasses.replace(refusing, evidence={}), live=False) == []
+
+
 def test_a_remedy_that_is_no_edit_says_why() -> None:
     found = finding("MP904", remedies=(RemedyFacts("float32-layers", "healed", ("made/elsewhere",), (None,)),))
     diagnosis = Diagnosis((), (found,), (), (), (), (), (), {}, 0, 1, "", "")
