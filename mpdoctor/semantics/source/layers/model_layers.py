@@ -203,7 +203,8 @@ def _adding_calls(facts: SourceFacts) -> dict[int, list[Call]]:
 
 def _made_inside(facts: SourceFacts, model: Call) -> list[Call]:
     """What the methods of a model's own class made for it and keep in attributes: for this one, not for another that
-    the same line makes."""
+    the same line makes. What `build` makes, which Keras calls, each of them has: under the one policy that the program
+    sets, since nobody knows when Keras calls it."""
     own = class_of(model)
     if own is None:
         return []
@@ -217,7 +218,17 @@ def _made_inside(facts: SourceFacts, model: Call) -> list[Call]:
             if isinstance(layer, Call) and layer_name(layer)
         ]
     inside = (*model.context.callers, model.location)
-    return [layer for layer in of_classes[own] if layer.context.callers[: len(inside)] == inside]
+    return [
+        layer
+        for layer in of_classes[own]
+        if layer.context.callers[: len(inside)] == inside
+        or (len(facts.policy_calls) < 2 and _is_made_in_build(layer, own))
+    ]
+
+
+def _is_made_in_build(layer: Call, own: ClassFacts) -> bool:
+    function = layer.context.function
+    return function is not None and function.name == "build" and function.owner in own.lineage()
 
 
 @lru_cache(maxsize=1)
