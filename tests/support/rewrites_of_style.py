@@ -103,13 +103,15 @@ def in_class_attributes(tree: ast.Module) -> bool:
     return bool(held)
 
 
-def _constants_taken(tree: ast.Module, place: str) -> Iterator[tuple[str, ast.expr]]:
+def _constants_taken(
+    tree: ast.Module, place: str, kinds: type | tuple[type, ...] = (int, float, str)
+) -> Iterator[tuple[str, ast.expr]]:
     """Each constant that a call is given is read from there instead; its name, and the constant."""
     number = itertools.count()
     for call in [node for node in ast.walk(tree) if isinstance(node, ast.Call) and not _names(node.func) & BUILTINS]:
         for holder, key in (*((call.args, index) for index in range(len(call.args))), *_values(call)):
             value = holder[key] if isinstance(holder, list) else holder.value
-            if isinstance(value, ast.Constant) and isinstance(value.value, (int, float, str)):
+            if isinstance(value, ast.Constant) and isinstance(value.value, kinds) and _is_of(value.value, kinds):
                 name = f"option_{next(number)}"
                 read = _from(value, place.replace("NAME", name)).value  # type: ignore[attr-defined]
                 if isinstance(holder, list):
@@ -117,6 +119,11 @@ def _constants_taken(tree: ast.Module, place: str) -> Iterator[tuple[str, ast.ex
                 else:
                     holder.value = read
                 yield name, value
+
+
+def _is_of(value: object, kinds: type | tuple[type, ...]) -> bool:
+    """Whether it is what is asked for: True is a number for Python."""
+    return not isinstance(value, bool) or kinds is bool or (isinstance(kinds, tuple) and str in kinds)
 
 
 def _values(call: ast.Call) -> list[tuple[ast.keyword, int]]:
