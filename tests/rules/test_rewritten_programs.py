@@ -31,11 +31,13 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp409/flagged_beside_unscaled_gradients
     """,
     "in_a_class": """
+        mp201/clean_counted_in_a_while
         mp115/flagged_never_set mp115/flagged_shown_as_text mp116/flagged_never_used
         mp306/flagged_factory_methods mp315/clean_only_evaluates mp415/flagged_method_named_run
         mp701/clean_resumed_to_predict mp701/flagged_resumed_by_a_table
     """,
     "in_helpers": """
+        mp201/flagged_heads_by_setattr mp413/clean_layers_made_in_build
         mp101/flagged_where_it_is_not_wrapped_yet mp102/flagged_except_that_ends
         mp105/flagged_in_a_method_of_a_library mp106/clean_float16_in_name mp107/clean_own_fit_that_nobody_calls
         mp108/flagged_in_the_try mp110/flagged_handler_of_its_own mp110/flagged_memory_growth mp114/flagged_choice
@@ -236,6 +238,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp311/flagged_updated_settings
     """,
     "checked": """
+        mp413/clean_layers_made_in_build
         mp104/flagged_default_that_nobody_asks_about mp105/flagged_loop mp106/clean_by_name
         mp106/clean_made_in_comprehensions mp106/clean_model_calls_itself mp106/clean_scale_loss_for_any_optimizer
         mp106/clean_two_steps_by_flag mp106/flagged_auto_scale_loss_behind_a_flag mp107/clean_compiled_and_predicts

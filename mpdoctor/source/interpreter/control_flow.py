@@ -126,14 +126,24 @@ def _counts(numbers: list[int]) -> bool:
 
 def _calls_each(node: ast.For | ast.AsyncFor, elements: tuple[Value, ...]) -> bool:
     """Whether a loop over a few known elements leaves none out, and calls each, `for wrap in (LossScaleOptimizer,
-    Lookahead): optimizer = wrap(optimizer)`, has it called, `x = applied(layer, x)`, or yields something for each."""
+    Lookahead): optimizer = wrap(optimizer)`, has it called, `x = applied(layer, x)`, names an attribute by it, or
+    yields something for each."""
     names = {inner.id for inner in nodes_in([node.target]) if isinstance(inner, ast.Name)}
     inside = nodes_in(node.body)
     if any(isinstance(inner, (ast.Break, ast.Continue)) for inner in inside):
         return False
     called = (inner.func.id for inner in inside if isinstance(inner, ast.Call) and isinstance(inner.func, ast.Name))
     hands_over = any(not isinstance(element, Known) for element in elements) and _hands_over_each(node, names)
-    return not names.isdisjoint(called) or hands_over or any(isinstance(inner, ast.Yield) for inner in inside)
+    if hands_over or any(isinstance(inner, ast.Yield) for inner in inside):
+        return True
+    return not names.isdisjoint(called) or any(map(_names_attribute, inside))
+
+
+def _names_attribute(node: ast.AST) -> bool:
+    """Whether it is `setattr(self, f"{name}_head", …)` or `getattr(self, f"{name}_head")`, by a name that is made."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name) or len(node.args) < 2:
+        return False
+    return node.func.id in ("setattr", "getattr") and not isinstance(node.args[1], ast.Constant)
 
 
 def _sets_each(node: ast.For | ast.AsyncFor) -> bool:
