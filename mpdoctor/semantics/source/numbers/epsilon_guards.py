@@ -156,6 +156,8 @@ def _kind_of_power(exponent: Value | None) -> str | None:
 def _guards_in(kind: str, value: Value | None, user: User) -> Iterator[Guard]:
     """The small numbers that keep a value away from 0: a lower bound of it, or a term that is added to it."""
     for part in _opened(value):
+        if function_named(part) == "cast":
+            yield from _lost_in_cast(kind, part, user)
         for number in _bounds(part, _LOWER):
             yield Guard(kind, BOUND, number, part, user)
         terms = list(_terms(part))
@@ -165,6 +167,14 @@ def _guards_in(kind: str, value: Value | None, user: User) -> Iterator[Guard]:
             continue
         if not any(numbers_from_value(term) for term in others):
             yield Guard(kind, ADDED, small[0], part, user)
+
+
+def _lost_in_cast(kind: str, cast: Value, user: User) -> Iterator[Guard]:
+    """The numbers that keep a value from 0 before it is cast, as in `tf.cast(tf.maximum(norm, 1e-12), x.dtype)`, and
+    that float16 rounds to 0."""
+    for guard in _guards_in(kind, _first(cast), user):
+        if max(numbers_from_value(guard.number)) <= ROUNDED_TO_ZERO:
+            yield guard._replace(guarded=cast)
 
 
 def _stays_away_from_zero(value: Value) -> bool:
