@@ -216,19 +216,19 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp410/clean_made_by_one_function
     """,
     "as_defaults": """
-        mp106/clean_auto_scale_loss_of_no_use mp202/flagged_all_makers mp202/flagged_carried_through_a_loop
-        mp202/flagged_chain_of_layers mp202/flagged_constant_and_noise mp202/flagged_further_functions
-        mp202/flagged_later_input_of_the_program mp202/flagged_left_out mp202/flagged_lists_of_floats
-        mp202/flagged_number_first mp202/flagged_number_first_in_a_layer_alone mp202/flagged_tables_keras3
-        mp303/clean_second_argument mp402/clean_by_hand_and_a_wrapper mp402/flagged_by_hand_in_a_class
-        mp403/flagged_initial_scale mp403/flagged_train_step mp406/flagged_average_of_clipped
-        mp408/flagged_loss_scale_factor mp409/flagged_running_sum mp410/clean_made_by_one_function
-        mp501/flagged_spellings mp502/flagged_epsilon_of_keras mp502/flagged_focal_loss_keras2
-        mp502/flagged_limits_of_float_types mp502/flagged_one_in_float32_too mp502/flagged_power_and_arc
-        mp503/flagged_softmax_by_hand mp504/flagged_autoencoder mp504/flagged_cast_after_halving
-        mp505/flagged_constant_in_compiled_loss_keras2 mp505/flagged_number_first mp505/flagged_number_first_in_a_step
-        mp509/flagged_own_regularizer mp509/flagged_strength_of_the_command_line mp512/flagged_through_own_layers
-        mp603/flagged_brightened mp603/flagged_flipped mp603/flagged_in_a_map mp603/flagged_map_with_options
+        mp202/flagged_all_makers mp202/flagged_carried_through_a_loop mp202/flagged_chain_of_layers
+        mp202/flagged_constant_and_noise mp202/flagged_further_functions mp202/flagged_later_input_of_the_program
+        mp202/flagged_left_out mp202/flagged_lists_of_floats mp202/flagged_number_first
+        mp202/flagged_number_first_in_a_layer_alone mp202/flagged_tables_keras3 mp303/clean_second_argument
+        mp402/flagged_by_hand_in_a_class mp403/flagged_initial_scale mp403/flagged_train_step
+        mp406/flagged_average_of_clipped mp408/flagged_loss_scale_factor mp409/flagged_running_sum
+        mp410/clean_made_by_one_function mp501/flagged_spellings mp502/flagged_epsilon_of_keras
+        mp502/flagged_focal_loss_keras2 mp502/flagged_limits_of_float_types mp502/flagged_one_in_float32_too
+        mp502/flagged_power_and_arc mp503/flagged_softmax_by_hand mp504/flagged_autoencoder
+        mp504/flagged_cast_after_halving mp505/flagged_constant_in_compiled_loss_keras2 mp505/flagged_number_first
+        mp505/flagged_number_first_in_a_step mp509/flagged_own_regularizer mp509/flagged_strength_of_the_command_line
+        mp512/flagged_through_own_layers mp603/flagged_brightened mp603/flagged_flipped mp603/flagged_in_a_map
+        mp603/flagged_map_with_options
     """,
     "as_powers": """
         mp402/flagged_by_hand

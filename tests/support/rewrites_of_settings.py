@@ -59,7 +59,12 @@ def as_defaults(tree: ast.Module) -> bool:
     """Numbers in a function's body are what its parameters are by default."""
     changed = False
     for node in [inner for inner in ast.walk(tree) if isinstance(inner, ast.FunctionDef)]:
-        if node.args.kwarg or node.args.vararg or any(_has(inner, *SCOPES) for inner in node.body):
+        if (
+            node.args.kwarg
+            or node.args.vararg
+            or node.args.kwonlyargs
+            or any(_has(inner, *SCOPES) for inner in node.body)
+        ):
             continue
         numbers = [
             inner
@@ -71,8 +76,8 @@ def as_defaults(tree: ast.Module) -> bool:
             continue
         given = {id(number): f"number_{position}" for position, number in enumerate(numbers)}
         for number in numbers:
-            node.args.kwonlyargs.append(ast.arg(given[id(number)]))
-            node.args.kw_defaults.append(ast.Constant(number.value))
+            node.args.args.append(ast.arg(given[id(number)]))
+            node.args.defaults.append(ast.Constant(number.value))
         node.body = [_Named(given).visit(statement) for statement in node.body]
         changed = True
     return changed

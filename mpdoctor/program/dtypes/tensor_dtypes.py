@@ -255,6 +255,8 @@ class _Dtypes:
         if value.index < 1 or value.name in ("training", "mask") or value.name.endswith("_mask"):
             return None
         is_first = value.index == 1
+        if not is_first and type(known(value.default)) in (bool, int, float):
+            return None  # a number where the caller gives nothing, as Keras itself does
         return AUTOCAST if is_first or (self.keras is not None and self.keras.is_keras3) else None
 
     def _of_call(self, call: Call, depth: int) -> str | None:

@@ -95,9 +95,10 @@ def _is_name_of_scaling(name: str) -> bool:
 
 def scale_by_hand(factor: Value) -> int | None:
     """The loss scale made by hand that it is: `1024.0`, a constant tensor of it, `tf.constant(1024.0)`, or the default
-    of what the command line may say, `args.scale`."""
+    of what the command line may say, `args.scale`, and of a parameter."""
     choices = without_command_line(factor)
-    numbers = numbers_from_value(choices[0]) if len(choices) == 1 and isinstance(choices[0], (Known, Call)) else ()
+    is_given = len(choices) == 1 and isinstance(choices[0], (Known, Call, Parameter))
+    numbers = numbers_from_value(choices[0]) if is_given else ()
     return int(numbers[0]) if len(numbers) == 1 and is_scale_by_hand(numbers[0]) else None
 
 
