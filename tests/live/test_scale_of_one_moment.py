@@ -8,7 +8,7 @@ import pytest
 from checking import needs_keras
 from live import examined, script_from_text
 
-from mpdoctor.semantics.live.fixed_divisor import fixed_factor
+from mpdoctor.semantics.live.fixed_scales import fixed_factor
 
 LOOP = """\
 model = dense_model()

@@ -71,7 +71,7 @@ from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Value, options, walk
-from mpdoctor.semantics.live.fixed_divisor import fixed_factor
+from mpdoctor.semantics.live.fixed_scales import fixed_factor
 from mpdoctor.semantics.source.edits.expressions import argument_at, put_around, text_of, unsafe_fix
 from mpdoctor.semantics.source.edits.loops.scaled_losses import loss_scaled
 from mpdoctor.semantics.source.layers.float16_layers import nothing_is_float16

@@ -67,7 +67,7 @@ from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Defined, FunctionFacts
 from mpdoctor.program.values import Value, known, options
-from mpdoctor.semantics.live.fixed_divisor import fixed_divisor, fixed_factor
+from mpdoctor.semantics.live.fixed_scales import fixed_divisor, fixed_factor
 from mpdoctor.semantics.source.edits.expressions import (
     argument_at,
     expression_written,

@@ -59,7 +59,7 @@ from mpdoctor.knowledge.wrapper_api import SCALING
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Value, walk
-from mpdoctor.semantics.live.fixed_divisor import fixed_divisor
+from mpdoctor.semantics.live.fixed_scales import fixed_divisor
 from mpdoctor.semantics.source.edits.expressions import left_operand_kept, unsafe_fix
 from mpdoctor.semantics.source.edits.statements import passed_on
 from mpdoctor.semantics.source.optimizers.gradients import (

@@ -62,7 +62,7 @@ from collections.abc import Iterator
 
 from mpdoctor.facts.training import SOME, ScaleDependenceFacts, TrainingFacts
 from mpdoctor.finding import Finding, Severity
-from mpdoctor.semantics.live.fixed_divisor import fixed_divisor, fixed_factor
+from mpdoctor.semantics.live.fixed_scales import fixed_divisor, fixed_factor
 from mpdoctor.semantics.live.gradients_without_check import optimizer_of
 
 SEVERITY = Severity.ERROR
