@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Callable
+from typing import TYPE_CHECKING, Callable, Iterator
 
 import tensorflow as tf
 from tensorflow.python.ops import gen_math_ops
@@ -50,19 +50,28 @@ def number_in(value: object) -> float:
         is_scalar = getattr(value, "shape", None) == () and hasattr(value, "numpy" if tf.is_tensor(value) else "item")
         if not is_scalar or not tf.as_dtype(value.dtype).is_floating:  # type: ignore[attr-defined]
             return 0.0
-        number = float(value)  # type: ignore[arg-type]
+        # a strategy's variable has a value for each replica, and gives that of the one at hand
+        number = float(tf.identity(value) if tf.is_tensor(value) else value)  # type: ignore[arg-type]
     return number if math.isfinite(number) else 0.0
 
 
-def may_be_given(observed: ObservedOptimizer, factors: tuple[float, ...]) -> bool:
+def may_be_given(
+    observed: ObservedOptimizer, observed_optimizers: list[ObservedOptimizer], factors: tuple[float, ...]
+) -> bool:
     """Whether the last step multiplied by the loss scale in force and may be given it anew each time: in an argument,
-    or in a variable of the program's."""
+    or in a variable of the program's, which none of the LossScaleOptimizers of these optimizers keeps its scale in."""
     scale = observed.steps[-1].loss_scale
     if scale is None or scale not in factors:
         return False
     if any(number_in(part) == scale for part in tf.nest.flatten(observed.given)):
         return True
-    wrappers = [] if observed.machine is None else observed.chain[:-1]
-    own = {id(observed.keras.scale_variable(wrapper)) for wrapper in wrappers}
-    others = (variable for variable in variables_alive() if variable.shape == () and id(variable) not in own)
+    scales = {id(variable) for each in observed_optimizers for variable in _scale_variables(each)}
+    others = (variable for variable in variables_alive() if variable.shape == () and id(variable) not in scales)
     return any(number_in(tf.identity(variable)) == scale for variable in others)
+
+
+def _scale_variables(observed: ObservedOptimizer) -> Iterator[tf.Variable]:
+    """The variables in which the LossScaleOptimizers of a chain keep their scales."""
+    for wrapper in [] if observed.machine is None else observed.chain[:-1]:
+        if not observed.keras.has_no_scale_variable(wrapper):
+            yield observed.keras.scale_variable(wrapper)

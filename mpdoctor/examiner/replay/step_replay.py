@@ -251,10 +251,14 @@ class StepReplay:
         if dependence is not None and observed.derivatives and wrappers == 1:
             exact = replace(dependence, exponents=observed.derivatives)
             dependence = exact if abs(exact.median - dependence.median) < AGREE else dependence
-        if dependence is not None and not dependence.is_scaled and may_be_given(observed, dependence.multiplied_by):
+        if dependence is not None and self._may_be_given_scale(observed, dependence):
             observed.not_looked.append(HANDED_ON)
         else:
             observed.dependence = dependence
+
+    def _may_be_given_scale(self, observed: ObservedOptimizer, dependence: ScaleDependenceFacts) -> bool:
+        factors = dependence.multiplied_by
+        return not dependence.is_scaled and may_be_given(observed, self._training.observed_optimizers, factors)
 
     # --- repeating --------------------------------------------------------------------------------------------------
     @contextmanager
