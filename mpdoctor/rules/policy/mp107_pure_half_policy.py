@@ -42,8 +42,7 @@ from mpdoctor.facts.half_dtypes import HALF
 from mpdoctor.facts.layer import LayerFacts
 from mpdoctor.facts.model import ModelFacts
 from mpdoctor.finding import Finding, Fix, Severity
-from mpdoctor.knowledge.api_names import ADDING_WEIGHTS, POLICY, is_layer_class, public_name
-from mpdoctor.knowledge.layer_kinds import WEIGHTLESS
+from mpdoctor.knowledge.api_names import POLICY
 from mpdoctor.program.dtypes.array_dtypes import is_array
 from mpdoctor.program.dtypes.dtype_names import GLOBAL_POLICY as NAMING_POLICY
 from mpdoctor.program.dtypes.tensor_dtypes import policies_named
@@ -51,11 +50,12 @@ from mpdoctor.program.events import Call
 from mpdoctor.program.instances import class_of
 from mpdoctor.program.policy_settings import SET_FLOATX, SET_POLICY, policies_set_by
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.user_definitions import ClassFacts, Defined, Parameter
-from mpdoctor.program.values import Api, Attribute, Known, Value, is_api, options, walk
+from mpdoctor.program.user_definitions import Defined, Parameter
+from mpdoctor.program.values import Api, Known, Value, is_api, options
 from mpdoctor.semantics.source.edits.expressions import argument_replaced, literal_replaced, unsafe_fix
 from mpdoctor.semantics.source.edits.policies import policy_instead
 from mpdoctor.semantics.source.edits.statements import without_statement
+from mpdoctor.semantics.source.layers.layer_variables import layer_with_weights, makes_weights
 from mpdoctor.semantics.source.layers.model_layers import half_policy_calls, policies_set
 from mpdoctor.semantics.source.layers.untrained_models import is_in_untrained_model
 from mpdoctor.semantics.source.programs.asked_settings import is_asked_about, is_own_name
@@ -72,8 +72,6 @@ FLOATX = "floatx"
 GLOBAL_POLICY = "the global policy"
 SHOWING = ("builtins.print", *NAMING_POLICY, POLICY)
 VARIABLE_CREATOR = "tensorflow.variable_creator_scope"
-OWN_DTYPES = ("dtype_policy", "_dtype_policy", "dtype", "compute_dtype", "variable_dtype")
-EMPTY = ("Layer", "Wrapper", "TFSMLayer")  # classes of Keras' that have no weights of their own
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
@@ -200,7 +198,7 @@ def _dtype_given(facts: SourceFacts, call: Call) -> tuple[Value | None, str]:
         given = call.argument(0) or call.keyword("policy") or call.keyword("dtype_policy") or call.keyword("value")
         return given, FLOATX if isinstance(call.callee, Api) and call.callee.is_(SET_FLOATX) else GLOBAL_POLICY
     given = call.keyword("dtype") or _own_dtype(call)
-    name = _layer_with_weights(call) if _is_half(given) else None  # last, because it takes the longest to find out
+    name = layer_with_weights(call) if _is_half(given) else None  # last, because it takes the longest to find out
     return (None, "") if name is None else (given, f"the dtype of {name}")
 
 
@@ -224,53 +222,17 @@ def _trainable_half(layer: LayerFacts) -> bool:
     return any(trainable and dtype in HALF for dtype, _, trainable in layer.variables)
 
 
-def _layer_with_weights(call: Call, asked: set[ClassFacts] | None = None) -> str | None:
-    """The class of the layer or model with weights that a call makes; None for any other call."""
-    own = class_of(call)
-    if own is not None:
-        return own.name if own.is_layer and _makes_weights(own, asked) else None
-    if not isinstance(call.callee, Api) or not is_layer_class(call.callee.name):
-        return None
-    name = public_name(call.callee.name).rpartition(".")[2]
-    return None if name in WEIGHTLESS else name
-
-
 def _own_dtype(call: Call) -> Value | None:
     """The dtype that a user's class with weights of its own passes to `super().__init__(…)`."""
     own = class_of(call)
     given = own.base_arguments.get("dtype") if own is not None else None
     if own is None or isinstance(given, Parameter) or not _is_half(given):
         return None
-    return given if _makes_weights(own) else None
+    return given if makes_weights(own) else None
 
 
 def _is_half(given: Value | None) -> bool:
     return given is not None and not set(HALF).isdisjoint(policies_named(given))
-
-
-def _makes_weights(own: ClassFacts, asked: set[ClassFacts] | None = None) -> bool:
-    """Whether a user's class makes weights itself, or inherits them from a Keras layer. Layers inside it take its dtype
-    only where they are given it. A class may hold layers of its own class: none is asked twice."""
-    asked = set() if asked is None else asked
-    if own in asked:
-        return False
-    asked.add(own)
-    held = (value for ancestor in own.lineage() for value in ancestor.attributes.values())
-    made = (call for value in held for call in walk(value) if isinstance(call, Call))
-    if any(
-        call.method in ADDING_WEIGHTS or (_is_given_its_dtype(call) and _layer_with_weights(call, asked))
-        for call in made
-    ):
-        return True
-    bases = (public_name(base.name).rpartition(".") for base in own.library_bases())
-    return any(place == "keras.layers" and name not in (*WEIGHTLESS, *EMPTY) for place, _, name in bases)
-
-
-def _is_given_its_dtype(layer: Call) -> bool:
-    """Whether a layer inside another one is given that one's own dtype, by whichever of its names: in a layer whose
-    policy is 16-bit they are all the same."""
-    given = layer.keyword("dtype") if layer.keywords else None
-    return isinstance(given, Attribute) and given.name in OWN_DTYPES and class_of(given.of) is not None
 
 
 def _keeps_all_wide(facts: SourceFacts, setting: Call) -> bool:

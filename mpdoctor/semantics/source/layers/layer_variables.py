@@ -1,22 +1,26 @@
-"""The variables that layers hold: weights of Keras', and raw ones of TensorFlow's."""
+"""The variables that layers hold: weights of Keras', and raw ones of TensorFlow's. Which calls make a layer with
+weights."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mpdoctor.knowledge.api_names import ADDING_WEIGHTS
+from mpdoctor.knowledge.api_names import ADDING_WEIGHTS, is_layer_class, public_name
+from mpdoctor.knowledge.layer_kinds import WEIGHTLESS
 from mpdoctor.program.dtypes.dtype_names import AUTOCAST
 from mpdoctor.program.dtypes.tensor_dtypes import dtype_named
 from mpdoctor.program.events import Call
 from mpdoctor.program.instances import belongs_to, class_of
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import ClassFacts
-from mpdoctor.program.values import Attribute, Value, is_api, known
+from mpdoctor.program.values import Api, Attribute, Value, is_api, known, walk
 from mpdoctor.semantics.source.programs.running_functions import functions_around
 
 FLOATS = ("float32", "float64")
 LAYERS = ("layer", "model")
 ASSIGNING = ("assign", "assign_add", "assign_sub")
+OWN_DTYPES = ("dtype_policy", "_dtype_policy", "dtype", "compute_dtype", "variable_dtype")
+EMPTY = ("Layer", "Wrapper", "TFSMLayer")  # classes of Keras' that have no weights of their own
 RAW = ("tensorflow.Variable", "keras.backend.variable")  # the second makes one of the first in both Kerases
 
 
@@ -68,3 +72,39 @@ def may_be_trained(weight: Call) -> bool:
 def is_weight(value: Value) -> bool:
     """Whether it is what add_weight gave: Keras casts it inside `call()`."""
     return isinstance(value, Call) and isinstance(value.callee, Attribute) and value.callee.name == "add_weight"
+
+
+def layer_with_weights(call: Call, asked: set[ClassFacts] | None = None) -> str | None:
+    """The class of the layer or model with weights that a call makes; None for any other call."""
+    own = class_of(call)
+    if own is not None:
+        return own.name if own.is_layer and makes_weights(own, asked) else None
+    if not isinstance(call.callee, Api) or not is_layer_class(call.callee.name):
+        return None
+    name = public_name(call.callee.name).rpartition(".")[2]
+    return None if name in WEIGHTLESS else name
+
+
+def makes_weights(own: ClassFacts, asked: set[ClassFacts] | None = None) -> bool:
+    """Whether a user's class makes weights itself, or inherits them from a Keras layer. Layers inside it take its dtype
+    only where they are given it. A class may hold layers of its own class: none is asked twice."""
+    asked = set() if asked is None else asked
+    if own in asked:
+        return False
+    asked.add(own)
+    held = (value for ancestor in own.lineage() for value in ancestor.attributes.values())
+    made = (call for value in held for call in walk(value) if isinstance(call, Call))
+    if any(
+        call.method in ADDING_WEIGHTS or (_is_given_its_dtype(call) and layer_with_weights(call, asked))
+        for call in made
+    ):
+        return True
+    bases = (public_name(base.name).rpartition(".") for base in own.library_bases())
+    return any(place == "keras.layers" and name not in (*WEIGHTLESS, *EMPTY) for place, _, name in bases)
+
+
+def _is_given_its_dtype(layer: Call) -> bool:
+    """Whether a layer inside another one is given that one's own dtype, by whichever of its names: in a layer whose
+    policy is 16-bit they are all the same."""
+    given = layer.keyword("dtype") if layer.keywords else None
+    return isinstance(given, Attribute) and given.name in OWN_DTYPES and class_of(given.of) is not None
