@@ -16,3 +16,10 @@ NO_RECIPROCAL = 1 / FLOAT16_LIMIT  # 1.53e-05: the reciprocal of what is smaller
 
 DEFAULT_SCALE = 2.0**15  # the first loss scale of every Keras
 LOST_SCALE = SMALLEST_NORMAL  # of a loss: gradients below 1 lose digits from there on
+
+_ROUNDED_TO_ONE = {"float16": 1 - 2.0**-12, "bfloat16": 1 - 2.0**-9}  # halfway from the last number below 1 to 1
+
+
+def rounds_to_one(number: float, dtype: str) -> bool:
+    """Whether a number below 1 becomes 1 in this 16-bit dtype, as 0.999 does in bfloat16."""
+    return _ROUNDED_TO_ONE[dtype] <= number < 1

@@ -55,6 +55,8 @@ class OptimizerFacts:
         Of a wrapper; `loss_scale_factor` of a bare Keras 3 optimizer. Texts by repr(): a user may have given a string.
     epsilon
         Of an optimizer that divides by the size of its gradients, as Adam does.
+    beta_2
+        Of an optimizer that averages the squares of its gradients, as Adam does.
     missing
         What this Keras needs of a custom optimizer and this class lacks ("update_step", "learning_rate", "get_config").
     overridden
@@ -81,6 +83,7 @@ class OptimizerFacts:
     growth_interval: str | None = None
     loss_scale_factor: str | None = None
     epsilon: float | None = None
+    beta_2: float | None = None
     own_class: bool = False
     missing: tuple[str, ...] = ()
     overridden: tuple[str, ...] = ()

@@ -75,6 +75,15 @@ STILL: list[tuple[str, str, dict[str, Any]]] = [
         {"gradient": 0.0, "factor": None, "reaches_output": False},
     ),
     (
+        "a-beta-2-that-is-1-in-bfloat16",
+        """\
+    model = K.Sequential([L.Input((8,)), L.Dense(1, dtype="bfloat16"), L.Activation("linear", dtype="float32")])
+    model.compile("adam", "mse")
+    model.fit(x, y, epochs=3, verbose=0)
+    """,
+        {"factor": 1.0, "dtype": "bfloat16", "survives_rounding": True},
+    ),
+    (
         "flushed",
         fit(FLUSHED, "lambda t, p: 1e-9 * tf.reduce_mean(tf.square(t - tf.cast(tf.cast(p, 'float16'), 'float32')))"),
         {"gradient": 0.0, "factor": 2.0**16},

@@ -323,6 +323,27 @@ class Phases(tf.keras.layers.Layer):
         turned = tf.complex(self.parts[0], self.parts[1])
         return inputs * tf.cast(tf.abs(turned), inputs.dtype)
 """
+UNDER_OPTIMIZER = """import keras
+keras.config.set_dtype_policy("bfloat16")
+model = keras.Sequential([keras.layers.Dense(4), keras.layers.Dense(1, dtype="float32")])
+model.compile({}, "mse")
+model.fit(features, labels)
+"""
+LAST_BIT = ": updates smaller than a weight's last bit are lost."
+# (optimizer, how the sentence about bfloat16 weights ends)
+EFFECTS_IN_BFLOAT16 = [
+    ("'adam'", ", and Adam never changes such weights: its beta_2 of 0.999 is 1 in bfloat16."),
+    ("'AdamW'", ", and AdamW never changes such weights: its beta_2 of 0.999 is 1 in bfloat16."),
+    ("keras.optimizers.Nadam(1e-3)", ", and Nadam makes such weights NaN: its beta_2 of 0.999 is 1 in bfloat16."),
+    (
+        "keras.optimizers.Lamb(beta_2=0.9999)",
+        ", and Lamb never changes such weights: its beta_2 of 0.9999 is 1 in bfloat16.",
+    ),
+    ("keras.optimizers.Adam(1e-3, beta_2=0.99)", LAST_BIT),
+    ("keras.optimizers.Adam(1e-3, 0.9, 0.99)", LAST_BIT),
+    ("keras.optimizers.Adam(beta_2=asked())", LAST_BIT),
+    ("'sgd'", LAST_BIT),
+]
 NOISY = """import tensorflow as tf
 tf.keras.mixed_precision.set_global_policy("mixed_float16")
 class Noisy(tf.keras.layers.Layer):
@@ -530,6 +551,15 @@ def step(real):
             "`complex` does not take float16, and the layer's weight is float16 under the mixed policy: this line "
             "raises.",
             "Cast both first: `complex(tf.cast(self.parts[0], tf.float32), …)`.",
+        ),
+        *(
+            (
+                "3",
+                UNDER_OPTIMIZER.format(optimizer),
+                f'"bfloat16" as the global policy keeps the weights in 16 bits{harm}',
+                'Use "mixed_bfloat16", which computes in bfloat16 and keeps float32 weights.',
+            )
+            for optimizer, harm in EFFECTS_IN_BFLOAT16
         ),
         (
             "3",

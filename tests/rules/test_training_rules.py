@@ -225,6 +225,21 @@ def stands_still(rate: float | None = None, gradient: float | None = None, **mor
     return {"standstill": StandstillFacts(rate, gradient=gradient, **more), "weights_changed": False}
 
 
+MOVES = {"update": 7.1e-4, "variable": "dense/kernel", "survives_rounding": True}
+
+
+def of_adam(beta_2: float, class_name: str = "Adam") -> dict[str, Any]:
+    """A model with bfloat16 weights under this optimizer."""
+    pure = dataclasses.replace(model(layer("dense", policy="bfloat16")), global_policy="bfloat16")
+    return {"model": dataclasses.replace(pure, optimizer=(OptimizerFacts(class_name, "keras", beta_2=beta_2),))}
+
+
+def breaks_at(step: int) -> dict[str, Any]:
+    """The update of this step, counted from 1, breaks the weights, and with them every loss from then on."""
+    broken = tuple(StepFacts(None, True, loss=math.inf) for _ in range(50 - step))
+    return {"steps": (*good_steps(step), *broken), "growth": GrowthFacts(0.3, ((step, math.inf, math.inf),), 0.001)}
+
+
 def replicas(*nonfinite: int, applied: bool = True, keras: Keras = KERAS3) -> dict[str, Any]:
     """Two replicas; in step 3 these had gradients that were not finite."""
     steps = list(good_steps())
@@ -530,6 +545,28 @@ TABLE: list[tuple[str, str, dict[str, Any], tuple[str, ...] | str]] = [
         "an-optimizer-that-does-nothing",
         stands_still(0.01, 32768.0, factor=1.0),
         ("The gradients reach 1 and the learning rate is 0.01, but the optimizer changes no weight",),
+    ),
+    (
+        "MP909",
+        "a-beta-2-that-is-1-in-bfloat16",
+        {**of_adam(0.999), **stands_still(0.001, 0.5, dtype="bfloat16", **MOVES)},
+        (
+            "In float64 Adam would change `dense/kernel` by up to 0.00071. It computes in the weight's dtype, "
+            "bfloat16, in which its beta_2 of 0.999 is 1",
+            'set_global_policy("mixed_bfloat16")',
+        ),
+    ),
+    (
+        "MP909",
+        "a-beta-2-below-1-in-bfloat16",
+        {**of_adam(0.99), **stands_still(0.001, 0.5, dtype="bfloat16", **MOVES)},
+        ("The gradients reach 1.53e-05 and the learning rate is 0.001, but the optimizer changes no weight",),
+    ),
+    (
+        "MP907",
+        "a-beta-2-that-is-1-in-bfloat16",
+        {**of_adam(0.999, "Nadam"), **breaks_at(1)},
+        ("The weights are bfloat16, and Nadam makes such weights NaN: its beta_2 of 0.999 is 1", "mixed_bfloat16"),
     ),
     ("MP909", "nothing-measured", weights("float16"), ("not one trainable variable changed.", "learning rate")),
     ("MP909", "weights-moved", {}, SILENT),
@@ -1523,8 +1560,20 @@ ROUNDED = {"update": 6.3e-6, "variable": "dense/kernel"}
         ({**PURE, **stands_still(0.01, 0.5, dtype="float16", **ROUNDED)}, "MP107"),
         ({"model": model(layer("dense")), **stands_still(0.01, 0.5, dtype="float16", **ROUNDED)}, "MP204"),
         (stands_still(0.01, 0.5, dtype="float32", **ROUNDED), None),
+        ({**of_adam(0.999), **stands_still(0.01, 0.5, dtype="bfloat16", **MOVES)}, "MP107"),
+        ({**of_adam(0.99), **stands_still(0.01, 0.5, dtype="bfloat16", **MOVES)}, None),
     ],
-    ids=["not-scaled", "scaled", "no-underflow", "no-rate", "pure-policy", "half-weight", "float32-weight"],
+    ids=[
+        "not-scaled",
+        "scaled",
+        "no-underflow",
+        "no-rate",
+        "pure-policy",
+        "half-weight",
+        "float32-weight",
+        "rounded-beta-2",
+        "beta-2-below-1",
+    ],
 )
 def test_weights_that_stand_still_are_told_by_their_cause(facts: dict[str, Any], rule: str | None) -> None:
     (found,) = said("MP909", **facts)

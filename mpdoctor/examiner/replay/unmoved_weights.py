@@ -198,7 +198,7 @@ def _with_update(
     aside: Callable[[KerasOptimizer], None],
 ) -> StandstillFacts:
     """The facts with the update that a new optimizer of the same configuration makes of these gradients in float64, and
-    whether it is lost in the weights' dtype."""
+    whether it is lost in the weights' dtype: one that is not, the optimizer does not make in that dtype."""
     innermost = observed.innermost
     clone = type(innermost).from_config(innermost.get_config())
     aside(clone)
@@ -206,11 +206,10 @@ def _with_update(
     before = [array_from_tensor(tf.convert_to_tensor(variable)).astype(np.float64) for variable in variables]
     gradients = [tf.cast(tf.convert_to_tensor(gradient), tf.float64) for gradient, _ in caught]
     after = observed.keras.applied_in_float64(clone, innermost, gradients, variables)
-    largest, place = 0.0, -1
+    largest, place, survives_rounding = 0.0, -1, False
     for number, (then, now) in enumerate(zip(before, after)):
         kept = tf.cast(tf.cast(now, observed.keras.dtype_of(variables[number])), tf.float64)
-        if not np.array_equal(kept, then):
-            return facts  # this one would move
+        survives_rounding = survives_rounding or not np.array_equal(kept, then)
         if np.abs(now - then).max(initial=0.0) > largest:
             largest, place = float(np.abs(now - then).max()), number
     if place < 0:
@@ -223,4 +222,5 @@ def _with_update(
         half_digit=2.0 ** (math.floor(math.log2(weight)) - DIGITS[dtype] - 1) if weight else None,
         variable=observed.keras.path(variables[place]),
         dtype=dtype,
+        survives_rounding=survives_rounding,
     )

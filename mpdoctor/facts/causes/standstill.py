@@ -28,7 +28,9 @@ class StandstillFacts:
         finite and whose gradients are all 0: what is divided by inf passes none back.
     update, half_digit, variable, dtype
         The largest update that the same optimizer makes in float64, the variable and its dtype, and half of the last
-        digit of the weight that it is made to: all updates are gone when they are rounded.
+        digit of the weight that it is made to.
+    survives_rounding
+        Whether such an update would change a weight in its own dtype: then it is not rounding that holds the weights.
     """
 
     learning_rate: float | None = None
@@ -45,4 +47,5 @@ class StandstillFacts:
     half_digit: float | None = None
     variable: str = ""
     dtype: str = ""
+    survives_rounding: bool = False
     rate_dtype: str = ""

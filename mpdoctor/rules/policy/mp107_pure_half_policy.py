@@ -2,9 +2,11 @@
 
 ## Why it matters
 An update smaller than the last bit of a weight is lost. With `float16` layers, SGD at 1e-4 and weights near 1,
-20 epochs changed the weights by exactly 0 in Keras 3.15, tf_keras 2.21 and TensorFlow 2.15. There is no loss
-scaling either: compile() wraps the optimizer only under `mixed_float16`. `mixed_float16` computes in the same
-16 bits, at the same speed, and keeps float32 weights.
+20 epochs changed the weights by exactly 0 in Keras 3.15, tf_keras 2.21 and TensorFlow 2.15. Adam changes no
+`bfloat16` weight at all, and Nadam makes such weights NaN: their beta_2 of 0.999 is 1 in bfloat16 (TensorFlow
+2.4, 2.10 and 2.15, tf_keras 2.21, Keras 3.15). There is no loss scaling either: compile() wraps the optimizer
+only under `mixed_float16`. `mixed_float16` computes in the same 16 bits, at the same speed, and keeps float32
+weights.
 
 ## Flagged
 ```python
@@ -52,6 +54,7 @@ from mpdoctor.program.policy_settings import SET_FLOATX, SET_POLICY, policies_se
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Defined, Parameter
 from mpdoctor.program.values import Api, Known, Value, is_api, options
+from mpdoctor.semantics.rounded_beta_2 import effect_in_model, effect_in_program
 from mpdoctor.semantics.source.edits.expressions import argument_replaced, literal_replaced, unsafe_fix
 from mpdoctor.semantics.source.edits.policies import policy_instead
 from mpdoctor.semantics.source.edits.statements import without_statement
@@ -103,7 +106,13 @@ def _harm(facts: SourceFacts, call: Call, policy: str, role: str) -> str:
             f"makes Keras 3 compute losses, metrics and the learning rate in {policy}: the mixed policy keeps only "
             "the weights in float32."
         )
-    return "keeps the weights in 16 bits: updates smaller than a weight's last bit are lost."
+    effect = effect_in_program(facts, policy)
+    return f"keeps the weights in 16 bits{_harm_to_weights(effect)}"
+
+
+def _harm_to_weights(effect: str) -> str:
+    """How the sentence about 16-bit weights ends. `effect`: of the optimizer on them, "" where that is not known."""
+    return f", and {effect}" if effect else ": updates smaller than a weight's last bit are lost."
 
 
 def _is_asked_about(facts: SourceFacts, given: Value | None, policy: str) -> bool:
@@ -175,7 +184,7 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
         alike = [layer.path for layer in pure if by_policy or not together or _shares_a_finding_with(layer, pure_layer)]
         yield Finding(
             f"The weights of {listed(alike) if together else pure_layer.path} ({pure_layer.class_name}) are "
-            f"{pure_layer.variable_dtype}: updates smaller than a weight's last bit are lost.",
+            f"{pure_layer.variable_dtype}{_harm_to_weights(effect_in_model(model, pure_layer.variable_dtype))}",
             f'Use "mixed_{pure_layer.policy}", which computes in {pure_layer.policy} and keeps float32 weights.',
             None if by_policy else pure_layer.made_at,
             layer=pure_layer.path,

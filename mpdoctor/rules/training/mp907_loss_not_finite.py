@@ -59,6 +59,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+from mpdoctor.facts.half_dtypes import HALF
 from mpdoctor.facts.training import OperationFacts, TrainingFacts
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.semantics.live.broken_operations import GIVEN, broke, is_at_zero
@@ -79,6 +80,7 @@ from mpdoctor.semantics.live.training_texts import (
     why_not_followed,
 )
 from mpdoctor.semantics.live.tried_remedies import NOT_TRIED
+from mpdoctor.semantics.rounded_beta_2 import effect_in_model
 
 SEVERITY = Severity.ERROR
 EXPLAINS = {"MP503": "training"}
@@ -101,10 +103,23 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
             **_operation(training.broken_operation),
             **({"at_zero": True} if is_at_zero(training.broken_operation) else {}),
             **evidence_of_growth(training),
-            **({"told_by": told_by} if (told_by := rule_of_foreign_scale(training)) else {}),
+            **({"told_by": told_by} if (told_by := _rule_of_cause(training)) else {}),
         },
         remedies=remedies_to_report(training),
     )
+
+
+def _rule_of_cause(training: TrainingFacts) -> str:
+    """The code of the rule that reports the cause where it stands in the program, "" where there is none."""
+    return rule_of_foreign_scale(training) or ("MP107" if _dtype_that_breaks(training) else "")
+
+
+def _dtype_that_breaks(training: TrainingFacts) -> str:
+    """The dtype of 16-bit weights that the update of a step broke because it rounds the optimizer's `beta_2` to 1; ""
+    where no update did."""
+    policies = () if training.breaking_update is None else (layer.policy for layer in training.model.layers)
+    pure = (policy for policy in policies if policy in HALF)
+    return next((dtype for dtype in pure if effect_in_model(training.model, dtype)), "")
 
 
 def _why(training: TrainingFacts, first: int) -> str:
@@ -112,9 +127,11 @@ def _why(training: TrainingFacts, first: int) -> str:
     step whose loss is not finite, from 0."""
     operation, culprit = training.broken_operation, training.culprit
     if training.breaking_update is not None:
+        dtype = _dtype_that_breaks(training)
+        in_16_bits = f". The weights are {dtype}, and {effect_in_model(training.model, dtype)}" if dtype else ""
         return (
             f". The update of step {training.breaking_update} made weights inf or NaN, although they and every "
-            f"gradient until then were finite: {optimizer_of(training)} computes that."
+            f"gradient until then were finite{in_16_bits or f': {optimizer_of(training)} computes that.'}"
         )
     if training.diverges:
         return f". {story_of_growth(training)}"
@@ -134,6 +151,8 @@ def _why(training: TrainingFacts, first: int) -> str:
 
 
 def _remedy(training: TrainingFacts) -> str:
+    if dtype := _dtype_that_breaks(training):
+        return f'Keep the weights in float32: the policy "mixed_{dtype}" instead of "{dtype}". {NOT_TRIED}'
     if training.breaking_update is not None:
         return (
             f"See what {optimizer_of(training)} divides by: variables of its own in 16 bits, in which its epsilon is "

@@ -5,7 +5,9 @@
 The training runs, the loss is printed, and the model learns nothing. In 16 bits that happens when every
 gradient becomes 0 (numbers below 3e-8 are 0 in float16, so small gradients need a loss scale), or when the
 weights themselves are float16 and each update is smaller than half their last digit (measured: SGD at 1e-4 on
-float16 weights, 20 epochs, a change of exactly 0). In any precision it happens with a learning rate of 0, and
+float16 weights, 20 epochs, a change of exactly 0). Adam, AdamW and Lamb change no bfloat16 weight at all: a beta_2
+of 0.999 is 1 in bfloat16, and the step that is corrected by 1 - beta_2 is 0 (measured in TensorFlow 2.4, 2.10 and 2.15,
+tf_keras 2.21 and Keras 3.15). In any precision it happens with a learning rate of 0, and
 where no gradient gets through: ReLUs that are 0 for every input, or a loss that does not depend on the model's
 output. To tell these apart, the last step is repeated with the loss multiplied by a large number, and with the
 update computed in float64.
@@ -47,7 +49,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mpdoctor.facts.half_dtypes import DEFAULT_SCALE, HALF
+from mpdoctor.facts.half_dtypes import DEFAULT_SCALE, HALF, rounds_to_one
 from mpdoctor.facts.layer import LayerFacts
 from mpdoctor.facts.model import ModelFacts
 from mpdoctor.facts.training import OperationFacts, StandstillFacts, TrainingFacts
@@ -91,6 +93,8 @@ def _rule_of_cause(training: TrainingFacts, seen: StandstillFacts) -> str:
         return "MP106" if seen.factor is not None and training.steps[-1].loss_scale is None else ""
     if seen.update is None or seen.dtype not in HALF:
         return ""
+    if seen.survives_rounding and _rounded_beta_2(training, seen) is None:
+        return ""
     return "MP107" if _is_pure(training.model, seen) else "MP204"
 
 
@@ -100,8 +104,10 @@ def _cause(training: TrainingFacts, seen: StandstillFacts) -> tuple[str, str]:
         return _no_rate(training, seen)
     if seen.gradient == 0:
         return _no_gradient(training, seen) if seen.factor is None else _flushed(training, seen)
-    if seen.update is not None:
+    if seen.update is not None and not seen.survives_rounding:
         return _rounded_away(training.model, seen)
+    if _rounded_beta_2(training, seen) is not None:
+        return _made_in_16_bits(training, seen)
     if seen.gradient is not None and seen.learning_rate is not None:
         return (
             f" The gradients reach {magnitude_text(_unscaled(training, seen.gradient))} and the learning rate is "
@@ -200,6 +206,22 @@ def _rounded_away(model: ModelFacts, seen: StandstillFacts) -> tuple[str, str]:
         return measured, _in_float32(model, seen)
     rate = "" if seen.learning_rate is None else f": {seen.learning_rate:.3g} is too small for these weights"
     return measured, f"Raise the learning rate{rate}."
+
+
+def _rounded_beta_2(training: TrainingFacts, seen: StandstillFacts) -> float | None:
+    """The `beta_2` of the innermost optimizer, where it is below 1 and rounds to 1 in the weights' 16 bits."""
+    beta_2 = training.model.optimizer[-1].beta_2 if training.model.optimizer else None
+    rounds = beta_2 is not None and seen.dtype in HALF and rounds_to_one(beta_2, seen.dtype)
+    return beta_2 if rounds else None
+
+
+def _made_in_16_bits(training: TrainingFacts, seen: StandstillFacts) -> tuple[str, str]:
+    name, beta_2 = training.model.optimizer[-1].class_name, _rounded_beta_2(training, seen)
+    return (
+        f" In float64 {name} would change `{seen.variable}` by up to {seen.update:.2g}. It computes in the weight's "
+        f"dtype, {seen.dtype}, in which its beta_2 of {beta_2:g} is 1: its step is 0.",
+        _in_float32(training.model, seen),
+    )
 
 
 def _in_float32(model: ModelFacts, seen: StandstillFacts) -> str:

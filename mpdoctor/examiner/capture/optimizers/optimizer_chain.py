@@ -65,6 +65,7 @@ def _link(session: Session, keras: KerasAdapter, optimizer: KerasOptimizer) -> O
         growth_interval=None if inner is None else repr(interval),
         loss_scale_factor=None if factor is None else repr(factor),
         epsilon=_plain_number(getattr(optimizer, "epsilon", None)) if is_keras and inner is None else None,
+        beta_2=_beta_2(optimizer) if is_keras and inner is None else None,
         own_class=place is not None,
         missing=keras.missing_methods(optimizer) if place is not None or not is_keras else (),
         overridden=overridden(keras, type(optimizer)) if place is not None else (),
@@ -82,6 +83,14 @@ def _link(session: Session, keras: KerasAdapter, optimizer: KerasOptimizer) -> O
 
 def _plain_number(value: object) -> float | None:
     return float(value) if isinstance(value, (int, float)) else None
+
+
+def _beta_2(optimizer: KerasOptimizer) -> float | None:
+    """The `beta_2` of an optimizer, a variable in the classic ones of Keras 2; None where it has none."""
+    try:
+        return float(getattr(optimizer, "beta_2", None))  # type: ignore[arg-type]
+    except Exception:  # no number, a symbolic tensor, or a property of the user's that raises
+        return None
 
 
 def _dropped(optimizer: KerasOptimizer) -> tuple[str, ...]:
