@@ -38,7 +38,7 @@ brought it in line").
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Iterator
 
 from mpdoctor.facts.layer import LayerFacts
 from mpdoctor.facts.location import Location
@@ -47,34 +47,32 @@ from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.program.events import Call
 from mpdoctor.program.policy_settings import UNSURE
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.user_definitions import Defined, FunctionFacts
 from mpdoctor.program.values import Api, Value, known, options, walk
 from mpdoctor.semantics.source.edits.expressions import argument_at, put_around, unsafe_fix, without_keyword
 from mpdoctor.semantics.source.edits.loops.scaled_losses import loss_scaled, wrapped_where_made
 from mpdoctor.semantics.source.edits.names import keras_name
 from mpdoctor.semantics.source.layers.float16_layers import (
-    applied_in_float16,
-    is_assumed_float16,
     is_float16,
     is_float16_in_name,
     may_be_float16,
 )
-from mpdoctor.semantics.source.layers.model_layers import layer_name, layers_of, trainings
+from mpdoctor.semantics.source.layers.model_layers import layers_of, trainings
 from mpdoctor.semantics.source.optimizers.bare_optimizers import is_left_bare
-from mpdoctor.semantics.source.optimizers.functional_gradients import STATELESS_APPLY, stateless_steps
+from mpdoctor.semantics.source.optimizers.functional_gradients import STATELESS_APPLY
 from mpdoctor.semantics.source.optimizers.gradients import (
     accumulated_gradients,
     applied_gradients,
-    is_taken_in_the_other_arm,
-    is_wrapped_on_a_path,
-    sources,
     target,
-    unscaled_on_the_way,
 )
 from mpdoctor.semantics.source.optimizers.hand_made_scales import scales_in_its_step
-from mpdoctor.semantics.source.optimizers.loss_scale_signs import may_be_scaled, may_be_scaled_in, scales_nothing
+from mpdoctor.semantics.source.optimizers.loss_scale_signs import scales_nothing
+from mpdoctor.semantics.source.optimizers.unscaled_gradients import (
+    minimized_unscaled,
+    names_of_layers,
+    stateless_unscaled,
+    unscaled_gradients,
+)
 from mpdoctor.semantics.source.optimizers.wrappers import compiles_of, policies_of_model
-from mpdoctor.semantics.source.programs.models import is_model
 from mpdoctor.semantics.wording import listed, receiver_text
 
 SEVERITY = Severity.WARNING
@@ -94,19 +92,21 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         return
     for compile_call, half, reason in _compiled_bare(facts):
         yield _not_wrapped(facts, compile_call, half, reason)
-    for call, half in _minimized_unscaled(facts):
+    for call, half in minimized_unscaled(facts):
         yield _in_a_loop(facts, call, half, unsafe_fix("Wrap the optimizer", wrapped_where_made(facts, call)))
     reported: set[Location] = set()
-    for call, gradient, half in _unscaled(facts, applied_gradients(facts), reported):
+    for call, gradient, half in unscaled_gradients(facts, applied_gradients(facts), reported):
         reported.add(call.location)
         if any(isinstance(part, Call) and scales_nothing(facts, part) for part in walk(target(gradient))):
             yield _scaled_by_bare(facts, call, half)
         else:
             edits = wrapped_where_made(facts, call), loss_scaled(facts, call, gradient, unscales=False)
             yield _in_a_loop(facts, call, half, unsafe_fix("Wrap the optimizer and scale the loss", *edits))
-    for call, half in _stateless_unscaled(facts):
+    for call, half in stateless_unscaled(facts):
         yield _in_a_loop(facts, call, half, None)
-    accumulated = {call.location: (call, half) for call, _, half in _unscaled(facts, accumulated_gradients(facts))}
+    accumulated = {
+        call.location: (call, half) for call, _, half in unscaled_gradients(facts, accumulated_gradients(facts))
+    }
     for call, half in accumulated.values():
         yield _in_a_loop(facts, call, half, None)
 
@@ -115,7 +115,7 @@ def _compiled_bare(facts: SourceFacts) -> Iterator[tuple[Call, list[str], str]]:
     """Calls of compile() that leave the optimizer bare, with the layers that compute in float16 and the reason."""
     for call, model in trainings(facts):
         if _is_given_bare_optimizer(facts, call, model) and not scales_in_its_step(facts, model):
-            half = _names(layer for layer in layers_of(facts, model) if _is_float16_in(facts, layer, call))
+            half = names_of_layers(layer for layer in layers_of(facts, model) if _is_float16_in(facts, layer, call))
             reason = _why_not_wrapped(facts, call, model)
             if half and reason:
                 yield call, half, reason
@@ -132,65 +132,11 @@ def _drops_scaling(compile_call: Call) -> bool:
     return known(compile_call.keyword("auto_scale_loss")) is False
 
 
-def _unscaled(
-    facts: SourceFacts, applied: Iterable[tuple[Call, Call]], reported: Container[Location] = ()
-) -> Iterator[tuple[Call, Call, list[str]]]:
-    """Those of these (apply call, tape.gradient call) by which a bare optimizer applies gradients of an unscaled loss,
-    with the layers that compute in float16 on the way to it. Places in `reported` are left out: a step that is followed
-    on each path to it is many calls."""
-    for apply, gradient in applied:
-        if apply.location in reported:
-            continue
-        loss = target(gradient)
-        if apply.receiver is None or not is_left_bare(facts, apply.receiver) or may_be_scaled_in(facts, loss):
-            continue
-        if unscaled_on_the_way(apply, gradient) or is_taken_in_the_other_arm(apply, gradient):
-            continue
-        if is_wrapped_on_a_path(facts, apply):
-            continue  # MP401
-        half = _names(applied_in_float16(facts, loss, apply, sources(gradient)))
-        if half:
-            yield apply, gradient, half
-
-
-def _stateless_unscaled(facts: SourceFacts) -> Iterator[tuple[Call, list[str]]]:
-    """Like `_unscaled`, for gradients that JAX took."""
-    for apply, losses in stateless_steps(facts):
-        if is_left_bare(facts, apply.receiver) and not any(may_be_scaled_in(facts, loss) for loss in losses):
-            half = _names(layer for loss in losses for layer in applied_in_float16(facts, loss, apply))
-            if half:
-                yield apply, half
-
-
-def _minimized_unscaled(facts: SourceFacts) -> Iterator[tuple[Call, list[str]]]:
-    """Calls of minimize() of a bare optimizer, in Keras 2, with the layers that compute in float16 whose weights it is
-    given."""
-    for call in facts.method_calls("minimize"):
-        if _minimizes_unscaled(facts, call):
-            models = [
-                value for value in walk(call.argument(1, "var_list")) if isinstance(value, Call) and is_model(value)
-            ]
-            layers = [layer for model in models for layer in layers_of(facts, model)]
-            half = _names(layer for layer in layers if is_float16(facts, layer) or is_assumed_float16(facts, layer))
-            if half:
-                yield call, half
-
-
-def _minimizes_unscaled(facts: SourceFacts, call: Call) -> bool:
-    if facts.keras.is_keras3 or call.receiver is None or call.context.guarded:
-        return False
-    return is_left_bare(facts, call.receiver) and not _scales(facts, call)
-
-
 def _is_given_bare_optimizer(facts: SourceFacts, call: Call, model: Call) -> bool:
     """Whether a call is the model's compile() and its optimizer is certainly no LossScaleOptimizer."""
     if call.method != "compile" or call.context.guarded or not (call.args or call.keywords):
         return False
     return call in compiles_of(facts, model) and is_left_bare(facts, call.argument(0, "optimizer"), call.open)
-
-
-def _names(layers: Iterable[Call]) -> list[str]:
-    return list(dict.fromkeys(str(layer_name(layer)) for layer in layers))
 
 
 def _fix(facts: SourceFacts, compile_call: Call) -> Fix | None:
@@ -252,15 +198,6 @@ def _is_legacy(optimizer: Value | None) -> bool:
     """Whether it may be an optimizer of `keras.optimizers.legacy`, which no Keras 3 can make."""
     made = (option.callee for option in options(optimizer) if isinstance(option, Call))
     return any(isinstance(callee, Api) and ".legacy." in callee.name for callee in made)
-
-
-def _scales(facts: SourceFacts, minimize: Call) -> bool:
-    """Whether the loss that is minimized, or the function that gives it, may be scaled by hand."""
-    loss = minimize.argument(0, "loss")
-    functions = [
-        option.of for option in options(loss) if isinstance(option, Defined) and isinstance(option.of, FunctionFacts)
-    ]
-    return may_be_scaled(loss) or any(may_be_scaled(r.value) for f in functions for r in facts.returns_of(f))
 
 
 def _why_not_wrapped(facts: SourceFacts, compile_call: Call, model: Call) -> str:
