@@ -118,8 +118,13 @@ def _look_at_untrained_models(session: Session) -> None:
     kept_from_training = tuple(caught for caught in caught_exceptions() if caught.before_training)
     if kept_from_training and not session.has_predicted:
         session.fail(FailureFacts("exited", "script", exit_code=0, saw_model=True, caught=kept_from_training))
-    why = "the program only predicts" if session.has_predicted else "no training call"
-    session.events.send(TrainingStatus("skipped", why))
+    session.events.send(TrainingStatus("skipped", _why_not_trained(session)))
+
+
+def _why_not_trained(session: Session) -> str:
+    if any(session.tapes.took_gradients_by(model.trainable_variables) for _, model in session.models()):
+        return "the program takes gradients by the weights, and no optimizer applies them"
+    return "the program only predicts" if session.has_predicted else "no training call"
 
 
 class NoModel(Exception):

@@ -48,9 +48,9 @@ def imported(arguments: list[str], directory: Path) -> list[str]:
     [
         (["--version"], 8),
         (["explain", "MP201"], 146),
-        (["rules"], 382),
-        (["check", "--static", "--output-format=concise", "mixed.py"], 481),
-        (["check", "--static", "--output-format=concise", "."], 500),
+        (["rules"], 383),
+        (["check", "--static", "--output-format=concise", "mixed.py"], 482),
+        (["check", "--static", "--output-format=concise", "."], 501),
         (["check", "--static", "--output-format=concise", "plain"], 202),
     ],
     ids=lambda given: " ".join(given) if isinstance(given, list) else str(given),

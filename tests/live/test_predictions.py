@@ -216,3 +216,47 @@ def test_a_prediction_says_what_it_gave() -> None:
         Verdict.NOT_FINITE,
         "not trained; `predict()` gave 8 of 64 numbers as inf or NaN, and does so in float32 too",
     )
+
+
+UPDATED_BY_HAND = """\
+    model = dense_model()
+    for step in range(12):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(tf.square(model(x) - y))
+        gradients = tape.gradient(loss, model.trainable_variables)
+        for weight, gradient in zip(model.trainable_variables, gradients):
+            weight.assign(weight - 0.01 * tf.cast(gradient, weight.dtype))
+    """
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("keras", [pytest.param(keras, marks=needs_keras(keras)) for keras in ("tf_keras", "3")])
+def test_a_program_that_changes_weights_itself_does_not_only_predict(tmp_path: Path, keras: str) -> None:
+    run = examined(script_from_text(tmp_path / "script.py", UPDATED_BY_HAND), keras, steps=10)
+    reason = "the program takes gradients by the weights, and no optimizer applies them"
+    assert run.training_status == ("skipped", reason)
+
+
+UPDATES_IN_FIT = """\
+    class Updates(K.Model):
+        def train_step(self, data):
+            x, y = data
+            with tf.GradientTape() as tape:
+                loss = tf.reduce_mean(tf.square(y - self(x, training=True)))
+            for weight, gradient in zip(self.trainable_variables, tape.gradient(loss, self.trainable_variables)):
+                weight.assign(weight - 0.01 * tf.cast(gradient, weight.dtype))
+            return {"loss": loss}
+
+    body = dense_model()
+    model = Updates(body.inputs, body.outputs)
+    model.compile("sgd", "mse")
+    model.fit(x, y, batch_size=16, epochs=40, verbose=0)
+    """
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("keras", [pytest.param(keras, marks=needs_keras(keras)) for keras in ("tf_keras", "3")])
+def test_a_fit_in_which_no_optimizer_steps_ends_before_the_budget(tmp_path: Path, keras: str) -> None:
+    run = examined(script_from_text(tmp_path / "script.py", UPDATES_IN_FIT), keras, steps=10)
+    (training,) = run.trainings
+    assert (training.steps, training.ended) == ((), "steps")

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Callable
+from typing import TYPE_CHECKING, Callable, Iterable
 
 from mpdoctor.examiner.exceptions import chain_of
+from mpdoctor.examiner.keras.private_state import tensorflow_variable_of
 from mpdoctor.examiner.process.patching import replace_method
 
 if TYPE_CHECKING:
     import tensorflow as tf
 
     from mpdoctor.examiner.capture.loss_hooks import Losses
+    from mpdoctor.examiner.keras.adapter import KerasVariable
 
 
 class GradientTapes:
@@ -54,6 +56,10 @@ class GradientTapes:
         self.sources.update(map(id, flat))
         self.took_inner = self.took_inner or any(not hasattr(source, "assign") for source in flat)
         return original(tape, target, sources, *args, **kwargs)
+
+    def took_gradients_by(self, variables: Iterable[KerasVariable]) -> bool:
+        """Whether a tape was ever asked to differentiate by one of these."""
+        return any(id(form) in self.sources for each in variables for form in (each, tensorflow_variable_of(each)))
 
     def leave(
         self, original: Callable[..., object], tape: tf.GradientTape, kind: object, error: BaseException, trace: object

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 
 
 CALLS_A_STEP = 20  # train functions that may run for one step of the optimizer, as with accumulated gradients
+CALLS_WITHOUT_A_STEP = (
+    128  # of a train function, after which none is expected: the program may update the weights itself
+)
 
 
 class Again(NamedTuple):
@@ -62,7 +65,7 @@ class StepCount:
                     self.earlier.note(observed, repeat, given)
                 if observed.failing is not None:
                     observed.failing.note_batch(given, repeat)
-        if self._rounds() >= training.wanted or self.calls >= CALLS_A_STEP * training.wanted:
+        if self._rounds() >= training.wanted or self.calls >= self._most_calls():
             training.enough("steps")
             return
         if not self._first_step_at:  # the budget is for steps, not for compiling the first one
@@ -74,6 +77,10 @@ class StepCount:
             return
         if training.is_loop and repeat is None:
             training.replay.begin_trial(moved)
+
+    def _most_calls(self) -> int:
+        has_moved = any(observed.seen for observed in self._training.optimizers.all)
+        return CALLS_A_STEP * self._training.wanted if has_moved else CALLS_WITHOUT_A_STEP
 
     def _take_rows(self, observed: ObservedOptimizer, repeat: Callable[[], object] | None, given: object) -> bool:
         """Read the rows that the last call recorded for one optimizer. Whether it took a step."""

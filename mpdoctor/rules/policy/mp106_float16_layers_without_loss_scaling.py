@@ -4,8 +4,10 @@
 A gradient below 3e-08 is 0 in float16; loss scaling preserves it. compile() adds loss scaling only if the
 *model's own* policy is mixed_float16. In Keras 3.15, tf_keras 2.21 and TensorFlow 2.15 the optimizer stayed a
 plain Adam where the policy was set back to float32 before `Model(…)`, and where only the layers were given
-`dtype="mixed_float16"`. A custom loop has loss scaling only if you write it. Nothing raises; the training is
-worse.
+`dtype="mixed_float16"`. A custom loop has loss scaling only if you write it, also one that changes the weights
+without an optimizer, `weight.assign_sub(rate * gradient)`: of a loss of about 1e-6 every gradient of the float16
+layer was 0, and with the loss times 1024 none was (TensorFlow 2.10 and 2.15, Keras 3.15). Nothing raises; the
+training is worse.
 
 ## Flagged
 ```python
@@ -71,6 +73,7 @@ from mpdoctor.semantics.source.optimizers.unscaled_gradients import (
     names_of_layers,
     stateless_unscaled,
     unscaled_gradients,
+    unscaled_updates,
 )
 from mpdoctor.semantics.source.optimizers.wrappers import compiles_of, policies_of_model
 from mpdoctor.semantics.wording import listed, receiver_text
@@ -102,6 +105,10 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         else:
             edits = wrapped_where_made(facts, call), loss_scaled(facts, call, gradient, unscales=False)
             yield _in_a_loop(facts, call, half, unsafe_fix("Wrap the optimizer and scale the loss", *edits))
+    updates: dict[Location, Finding] = {}  # what is added may be taken away again further down
+    for update, gradient, half in unscaled_updates(facts):
+        updates.setdefault(gradient.location, _without_optimizer(update, half))
+    yield from updates.values()
     for call, half in stateless_unscaled(facts):
         yield _in_a_loop(facts, call, half, None)
     accumulated = {
@@ -180,6 +187,17 @@ def _in_a_loop(facts: SourceFacts, apply: Call, half: list[str], fix: Fix | None
         f"`{name} = LossScaleOptimizer({name})` where it is made; then {then}",
         apply.location,
         fix=None if facts.keras.is_keras3 and _is_legacy(apply.receiver) else fix,
+    )
+
+
+def _without_optimizer(update: Call, half: list[str]) -> Finding:
+    """The finding for a line on which the program changes weights itself."""
+    return Finding(
+        "The gradients with which this line changes the weights come through layers that compute in float16 "
+        f"({listed(half)}), and nothing scales the loss: {LOST}.",
+        "Let the tape differentiate the loss times 1024, and divide the gradients by 1024 before they are used. Or "
+        "leave the update to an optimizer in a LossScaleOptimizer, which adapts the scale.",
+        update.location,
     )
 
 

@@ -54,7 +54,6 @@ from mpdoctor.program.policy_settings import SET_FLOATX, SET_POLICY, policies_se
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Defined, Parameter
 from mpdoctor.program.values import Api, Known, Value, is_api, options
-from mpdoctor.semantics.rounded_beta_2 import effect_in_model, effect_in_program
 from mpdoctor.semantics.source.edits.expressions import argument_replaced, literal_replaced, unsafe_fix
 from mpdoctor.semantics.source.edits.policies import policy_instead
 from mpdoctor.semantics.source.edits.statements import without_statement
@@ -106,6 +105,8 @@ def _harm(facts: SourceFacts, call: Call, policy: str, role: str) -> str:
             f"makes Keras 3 compute losses, metrics and the learning rate in {policy}: the mixed policy keeps only "
             "the weights in float32."
         )
+    from mpdoctor.semantics.rounded_beta_2 import effect_in_program  # few programs have such weights
+
     effect = effect_in_program(facts, policy)
     return f"keeps the weights in 16 bits{_harm_to_weights(effect)}"
 
@@ -177,6 +178,8 @@ def _fix(facts: SourceFacts, call: Call, given: Value | None, policy: str, role:
 def in_model(model: ModelFacts) -> Iterator[Finding]:
     if not model.may_train:
         return
+    from mpdoctor.semantics.rounded_beta_2 import effect_in_model
+
     for pure_layer in _pure_layers(model):
         by_policy = model.policy_set and pure_layer.policy == model.global_policy
         pure = [layer for layer in model.layers if layer.policy == pure_layer.policy and _trainable_half(layer)]

@@ -80,7 +80,6 @@ from mpdoctor.semantics.live.training_texts import (
     why_not_followed,
 )
 from mpdoctor.semantics.live.tried_remedies import NOT_TRIED
-from mpdoctor.semantics.rounded_beta_2 import effect_in_model
 
 SEVERITY = Severity.ERROR
 EXPLAINS = {"MP503": "training"}
@@ -111,15 +110,19 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
 
 def _rule_of_cause(training: TrainingFacts) -> str:
     """The code of the rule that reports the cause where it stands in the program, "" where there is none."""
-    return rule_of_foreign_scale(training) or ("MP107" if _dtype_that_breaks(training) else "")
+    return rule_of_foreign_scale(training) or ("MP107" if any(_rounding_that_breaks(training)) else "")
 
 
-def _dtype_that_breaks(training: TrainingFacts) -> str:
-    """The dtype of 16-bit weights that the update of a step broke because it rounds the optimizer's `beta_2` to 1; ""
-    where no update did."""
-    policies = () if training.breaking_update is None else (layer.policy for layer in training.model.layers)
-    pure = (policy for policy in policies if policy in HALF)
-    return next((dtype for dtype in pure if effect_in_model(training.model, dtype)), "")
+def _rounding_that_breaks(training: TrainingFacts) -> tuple[str, str]:
+    """The dtype of 16-bit weights that the update of a step broke because it rounds the optimizer's `beta_2` to 1, and
+    the sentence about that; two "" where no update did."""
+    if training.breaking_update is None:
+        return "", ""
+    from mpdoctor.semantics.rounded_beta_2 import effect_in_model
+
+    pure = dict.fromkeys(layer.policy for layer in training.model.layers if layer.policy in HALF)
+    effects = ((dtype, effect_in_model(training.model, dtype)) for dtype in pure)
+    return next((each for each in effects if each[1]), ("", ""))
 
 
 def _why(training: TrainingFacts, first: int) -> str:
@@ -127,8 +130,8 @@ def _why(training: TrainingFacts, first: int) -> str:
     step whose loss is not finite, from 0."""
     operation, culprit = training.broken_operation, training.culprit
     if training.breaking_update is not None:
-        dtype = _dtype_that_breaks(training)
-        in_16_bits = f". The weights are {dtype}, and {effect_in_model(training.model, dtype)}" if dtype else ""
+        dtype, effect = _rounding_that_breaks(training)
+        in_16_bits = f". The weights are {dtype}, and {effect}" if dtype else ""
         return (
             f". The update of step {training.breaking_update} made weights inf or NaN, although they and every "
             f"gradient until then were finite{in_16_bits or f': {optimizer_of(training)} computes that.'}"
@@ -151,7 +154,8 @@ def _why(training: TrainingFacts, first: int) -> str:
 
 
 def _remedy(training: TrainingFacts) -> str:
-    if dtype := _dtype_that_breaks(training):
+    dtype, _ = _rounding_that_breaks(training)
+    if dtype:
         return f'Keep the weights in float32: the policy "mixed_{dtype}" instead of "{dtype}". {NOT_TRIED}'
     if training.breaking_update is not None:
         return (

@@ -49,6 +49,8 @@ def _too_little_seen(training: TrainingFacts, not_finite: str) -> tuple[Verdict,
         return Verdict.FAILED, f"{training.failed_in} raised {training.failure.exception}"
     if training.broken_by_device and training.broken_operation is not None:
         return Verdict.INCONCLUSIVE, _lost_by_device(training.broken_operation)
+    if not training.steps and training.ended == "steps":
+        return Verdict.INCONCLUSIVE, "no optimizer took a step in the calls of the training step that were seen"
     if len(training.steps) < FEWEST_STEPS and not not_finite:
         return (
             Verdict.INCONCLUSIVE,
