@@ -234,11 +234,17 @@ def _says_something_else(first: Finding, finding: Finding) -> bool:
 
 
 def _confirmed(kept: Iterable[Finding], finding: Finding) -> Finding | None:
-    """The finding in the source that this finding of a run confirms, None where there is none."""
-    if finding.stage == "source" or (finding.location is not None and not _rule(finding).is_confirmed_live):
+    """The finding in the source that this finding of a run confirms, None where there is none. One with a line of its
+    own confirms another line where its rule says so, or where both are about the same class of layers."""
+    if finding.stage == "source":
         return None
+    anywhere = finding.location is None or _rule(finding).is_confirmed_live
     same = (f for f in kept if (f.code, f.target, f.stage) == (finding.code, finding.target, "source"))
-    return next(same, None)
+    return next((f for f in same if anywhere or _are_of_one_class(f, finding)), None)
+
+
+def _are_of_one_class(one: Finding, other: Finding) -> bool:
+    return "layer_class" in one.evidence and one.evidence["layer_class"] == other.evidence.get("layer_class")
 
 
 def _with_sight(first: Finding, later: Finding) -> Finding:

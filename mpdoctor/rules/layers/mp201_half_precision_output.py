@@ -53,7 +53,7 @@ from mpdoctor.program.dtypes.tensor_dtypes import dtype_named
 from mpdoctor.program.events import Call
 from mpdoctor.program.instances import class_of, is_call_of
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.user_definitions import Defined, FunctionFacts, Instance, Parameter
+from mpdoctor.program.user_definitions import ClassFacts, Defined, FunctionFacts, Instance, Parameter
 from mpdoctor.program.values import Api, Attribute, Item, Value, is_api, known, options
 from mpdoctor.semantics.source.edits.expressions import unsafe_fix
 from mpdoctor.semantics.source.edits.float32.outputs import output_in_float32
@@ -80,6 +80,7 @@ SEVERITY = Severity.WARNING
 FIXES = ("unsafe",)
 EXPLAINS = {"MP504": "model", "MP507": "model"}
 NEVER_RAISES = True
+LAYER_CLASS = "layer_class"  # in the evidence: the program's own class of layers that computes the output
 CAST = ("tensorflow.cast", "keras.ops.cast", "keras.backend.cast")
 
 
@@ -97,7 +98,8 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             if output not in unread.tensors:
                 name = text_at(facts, output.location) or function_or_activation_named(output)
                 message = _message(f"`{name}`" if name else "this line", dtype)
-                yield Finding(message, _help_for_computed(output), output.location)
+                evidence = _class_as_evidence(output.context.owner)
+                yield Finding(message, _help_for_computed(output), output.location, evidence=evidence)
 
 
 def _findings_of_layer(facts: SourceFacts, layer: Call, cast_by_program: bool) -> Iterator[Finding]:
@@ -122,6 +124,11 @@ def _evidence_of(*activations: str) -> dict[str, str]:
     on a cross-entropy is about. {} where there is none, or several."""
     probabilities = set(activations) & set(PROBABILITIES)
     return {"activation": probabilities.pop()} if len(probabilities) == 1 else {}
+
+
+def _class_as_evidence(own: ClassFacts | None) -> dict[str, str]:
+    """The program's own class of layers that computes an output, as evidence; {} where it is no such class."""
+    return {LAYER_CLASS: own.name} if own is not None and own.kind == "layer" else {}
 
 
 def _help_for_computed(output: Value) -> str:
@@ -178,7 +185,12 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
                 help_for_output(model, layer),
                 layer.made_at,
                 layer=layer.path,
-                evidence={"output_dtype": dtype, "policy": layer.policy, **_evidence_of(activation_of(layer))},
+                evidence={
+                    "output_dtype": dtype,
+                    "policy": layer.policy,
+                    **_evidence_of(activation_of(layer)),
+                    **({LAYER_CLASS: layer.class_name} if layer.own_class else {}),
+                },
             )
 
 

@@ -371,6 +371,15 @@ def test_other_codes_are_not_confirmed_from_elsewhere() -> None:
     assert len(merged_findings([seen("MP302"), seen("MP302", 40, "model")])) == 2
 
 
+def test_an_output_of_an_own_layer_is_told_once_where_its_class_computes_it() -> None:
+    of_class = {"layer_class": "Head"}
+    in_source = seen("MP201", evidence=of_class)
+    (spoken,) = merged_findings([in_source, seen("MP201", 40, "model", evidence={**of_class, "policy": "half"})])
+    assert spoken.location == Location("train.py", 5)
+    assert [(also.stage, also.line) for also in spoken.also_seen] == [("model", 40)]
+    assert len(merged_findings([in_source, seen("MP201", 40, "model", evidence={"layer_class": "Other"})])) == 2
+
+
 def test_the_order_of_the_list() -> None:
     expected = [
         seen("MP501", 9, path="a.py"),
