@@ -27,6 +27,7 @@ from mpdoctor.semantics.live.scale_to_write import scale_to_write
 from mpdoctor.semantics.source.edits.made.layers import MadeLayer, NoPlace
 from mpdoctor.semantics.source.edits.made.optimizers import in_own_wrapper, usual_scale, with_scale
 from mpdoctor.semantics.source.edits.own_calls import computed_in_float32
+from mpdoctor.semantics.source.edits.policies import under_float32
 
 # The loss is computed in 16 bits: it is not where the model's outputs are float32.
 OF_THE_LOSS = ("MP408", "MP504")
@@ -38,6 +39,7 @@ OF_OWN_NUMBERS = ("MP501", "MP502", "MP503", "MP512")
 OF_OWN_CODE = ("MP202", "MP205", "MP206", "MP211", "MP214", "MP217")
 # In the evidence of a layer that refuses 16-bit input (MP219).
 CLASS_MADE = "made_class"
+MADE_UNDER = "made_under"  # the policy under which a layer was made that takes no dtype
 # What a layer rounds because of the line that makes it.
 OF_MADE_LAYERS = ("MP216",)
 # What Keras' LossScaleOptimizer does wrong and mpdoctor.training's does right.
@@ -73,6 +75,7 @@ def proposed(diagnosis: Diagnosis, sources: Sources, has_own_wrapper: bool = Fal
         yield _scale_against_underflow(finding, diagnosis, making)
         yield _float32_against_divergence(finding, making)
         yield _usual_scales(finding, optimizers, making.source_at)
+        yield _made_under_float32(finding, making.source_at)
         yield _float32_for_precision(finding, making)
         yield _own_layers_in_float32(finding, making)
         yield _refusing_layer_in_float32(finding, making)
@@ -214,6 +217,16 @@ def _refusing_layer_in_float32(finding: Finding, making: LiveLayers) -> Iterator
         return
     with suppress(NoPlace):
         yield Answer(finding, (making.made_in_float32(finding.code, MadeLayer(finding.layer, made_class, place)),))
+
+
+def _made_under_float32(finding: Finding, source_at: SourceAt) -> Iterator[Answer]:
+    """The policy float32 while a library's layer is made that refuses 16-bit input and takes no dtype."""
+    policy, place = finding.evidence.get(MADE_UNDER), finding.location
+    facts = source_at(place.path) if place is not None and isinstance(policy, str) else None
+    edits = under_float32(facts, place, str(policy)) if facts is not None and place is not None else ()
+    if edits:
+        title = "Make it under the policy float32"
+        yield Answer(finding, (Proposal(title, safe=False, code=finding.code, edits=edits),))
 
 
 def _own_wrapper(finding: Finding, diagnosis: Diagnosis, source_at: SourceAt) -> Iterator[Answer]:

@@ -49,6 +49,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mpdoctor.facts.failure import FailureFacts, PartFacts
+from mpdoctor.facts.half_dtypes import HALF
 from mpdoctor.facts.written_numbers import capitalized
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.semantics.live.errors.dtype_errors import (
@@ -70,7 +71,7 @@ SEVERITY = Severity.ERROR
 FAILS_IN = ("model", "training")
 EXPLAINS = {"MP218": "line", "MP509": "line"}
 PARTS = ("constraint", "regularizer")
-MADE = "made_class"
+MADE, MADE_UNDER = "made_class", "made_under"
 
 
 def in_failure(failure: FailureFacts) -> Iterator[Finding]:
@@ -101,9 +102,13 @@ def _finding_of_layer(failure: FailureFacts) -> Finding:
 
 
 def _class_made(failure: FailureFacts) -> dict[str, object]:
-    """The layer's class, as evidence, where the program's own line makes the layer and can give it a dtype."""
-    is_own_line = failure.layer_made_at is not None and not failure.layer_made_by
-    return {MADE: failure.layer_class} if is_own_line and failure.layer_takes_dtype is not False else {}
+    """What an edit needs, as evidence, where the program's own line makes the layer: its class, or, where that takes no
+    dtype, the policy that is to be set again behind that line."""
+    if failure.layer_made_at is None or failure.layer_made_by:
+        return {}
+    if failure.layer_takes_dtype is not False:
+        return {MADE: failure.layer_class}
+    return {MADE_UNDER: f"mixed_{failure.layer_dtype}"} if failure.layer_dtype in HALF else {}
 
 
 def _finding_of_variable(failure: FailureFacts, variable: str) -> Finding:

@@ -18,6 +18,7 @@ from mpdoctor.finding import Diagnosis, Edit, Finding, Fix, Probe, Severity, Ver
 from mpdoctor.fixes.texts import edited
 from mpdoctor.mending.proposals import proposed
 from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.semantics.source.edits.policies import under_float32
 
 pytestmark = pytest.mark.fast
 
@@ -287,6 +288,25 @@ def test_a_librarys_layer_that_refuses_16_bits_is_edited_where_it_is_made() -> N
     refusing = finding("MP219", stage="model", layer="head", location=place, evidence={"made_class": "Dense"})
     assert answers(refusing, live=False) == [[[HEAD]]]
     assert answers(dataclasses.replace(refusing, evidence={}), live=False) == []
+
+
+SETTER = "tf.keras.mixed_precision.set_global_policy"
+
+
+def test_a_librarys_layer_that_takes_no_dtype_is_made_under_float32() -> None:
+    evidence: dict[str, object] = {"made_under": "mixed_float16"}
+    refusing = finding("MP219", stage="model", layer="head", location=Location("a.py", 10), evidence=evidence)
+    around = f'{SETTER}("float32")\n\n{SETTER}("mixed_float16")'
+    for live in (False, True):
+        assert answers(refusing, live=live) == [[[("Make it under the policy float32", around)]]]
+
+
+@pytest.mark.parametrize(
+    "made", ["return Taking()", "layers = [Taking(), Dense(1)]", "Model(x, Taking()(x))", "a = 1; b = Taking()"]
+)
+def test_what_else_would_be_made_under_float32_too_is_left_alone(made: str) -> None:
+    facts = SourceFacts("a.py", f"import tensorflow as tf\n\n\ndef made(x):\n    {made}\n")
+    assert under_float32(facts, Location("a.py", 5), "mixed_float16") == ()
 
 
 def test_a_remedy_that_is_no_edit_says_why() -> None:

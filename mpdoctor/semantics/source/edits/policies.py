@@ -17,11 +17,13 @@ from mpdoctor.program.values import Api
 from mpdoctor.semantics.source.edits.expressions import argument_replaced, callee_text, replaced, text_of
 from mpdoctor.semantics.source.edits.made.layers import called, tree_of
 from mpdoctor.semantics.source.edits.names import keras_name
-from mpdoctor.semantics.source.edits.statements import statement_at, without_statement
+from mpdoctor.semantics.source.edits.statements import line_before, line_behind, statement_at, without_statement
+from mpdoctor.semantics.source.edits.written import Written
 from mpdoctor.semantics.source.layers.model_layers import policies_written
 
 SETTER = "mixed_precision.set_global_policy"  # in Keras 2.4 and later, and in Keras 3
 FLOATX = "float32"
+LEAVING = ("return", "yield", "raise")  # behind such a statement nothing runs
 
 SourceAt = Callable[[str], SourceFacts | None]  # by path
 
@@ -111,6 +113,25 @@ def _line_before_import_of(facts: SourceFacts, call: Call, line: str) -> list[Ed
     statements = tree.body if tree is not None else []
     numbers = [statement.lineno for statement in statements if name in _bound(statement)]
     return [Edit(Location(facts.path, number, 1, number, 1), f"{line}\n") for number in numbers[:1]]
+
+
+def under_float32(facts: SourceFacts, made_at: Location, policy: str) -> tuple[Edit, ...]:
+    """A line that sets the policy float32 before the statement that makes a layer, and one behind it that sets the
+    mixed policy again; () where that makes more than one object, returns it, or is no statement of its own."""
+    setter, statement = keras_name(facts, SETTER), statement_at(facts, made_at)
+    if setter is None or statement is None or statement.tokens[0].text in LEAVING or not _makes_one(facts, statement):
+        return ()
+    before = line_before(facts, made_at, f'{setter}("{FLOATX}")')
+    behind = line_behind(facts, made_at, f'{setter}("{policy}")')
+    return (before, behind) if before is not None and behind is not None else ()
+
+
+def _makes_one(facts: SourceFacts, statement: Written) -> bool:
+    """Whether one call in the statement may make an object of a class."""
+    place, tree = statement.location, tree_of(facts)
+    nodes = ast.walk(tree) if tree is not None else ()
+    calls = [node for node in nodes if isinstance(node, ast.Call) and place.line <= node.lineno <= place.end_line]
+    return sum(called(call)[:1].isupper() for call in calls) == 1
 
 
 def policy_line(facts: SourceFacts, policy: str) -> Edit | None:
