@@ -51,16 +51,19 @@ from collections.abc import Iterator
 
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.versions import Keras
-from mpdoctor.finding import Finding, Severity
+from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import ClassFacts
 from mpdoctor.program.values import Api, Value, is_api, options
+from mpdoctor.semantics.source.edits.expressions import replaced, text_of, unsafe_fix
+from mpdoctor.semantics.source.edits.made.layers import class_around, location_of
 from mpdoctor.semantics.source.edits.names import keras_name
 from mpdoctor.semantics.source.optimizers.wrappers import WRAPPER, inner_argument
 from mpdoctor.semantics.wording import listed
 
 SEVERITY = Severity.ERROR
+FIXES = ("unsafe",)
 FAILS_IN = ("model",)
 CONFIRMED_LIVE = True
 OPTIMIZERS = "keras.optimizers."
@@ -76,7 +79,8 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         if wrappers and facts.keras.is_keras3:
             yield from _never_called(facts, own)
         elif any(_is_empty(base, facts.keras) for base in wrappers) and _is_made_by_base(facts, own):
-            yield Finding(_cannot_be_made(own.name, facts.keras), _derive_from(facts, own), own.location)
+            said = _cannot_be_made(own.name, facts.keras)
+            yield Finding(said, _derive_from(facts, own), own.location, fix=_other_base(facts, own))
 
 
 def _is_empty(base: Value, keras: Keras) -> bool:
@@ -138,6 +142,17 @@ def _cannot_be_made(name: str, keras: Keras) -> str:
 def _derive_from(facts: SourceFacts, own: ClassFacts) -> str:
     wrapper, optimizer = "mixed_precision.LossScaleOptimizer", _wrapped_class(facts, own)
     return _derived(keras_name(facts, wrapper) or wrapper, keras_name(facts, optimizer) or optimizer)
+
+
+def _other_base(facts: SourceFacts, own: ClassFacts) -> Fix | None:
+    """The class that is made in the place of the empty one as the only base."""
+    definition = class_around(facts, own.location.line) if own.location.path == facts.path else None
+    optimizer = keras_name(facts, _wrapped_class(facts, own))
+    if definition is None or definition.name != own.name or len(definition.bases) != 1 or optimizer is None:
+        return None
+    place = location_of(facts, definition.bases[0])
+    made = replaced(facts, place, f"type({text_of(facts, place)}({optimizer}()))")
+    return unsafe_fix("Derive it from the class that is made", made)
 
 
 def _wrapped_class(facts: SourceFacts, own: ClassFacts) -> str:
