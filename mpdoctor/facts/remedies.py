@@ -8,6 +8,7 @@ from mpdoctor.facts.frozen import dataclass
 from mpdoctor.facts.location import Location
 
 ROOM = 4  # times: what stays in 16 bits must be this far below 65504
+FAILS_IN_FLOAT32 = "with all layers in float32 the step is not finite either"  # the reason of a remedy that failed
 
 
 RemedyKind = Literal["float32-layers", "float32-loss", "smaller-scale"]

@@ -18,7 +18,7 @@ from mpdoctor.examiner.trials.set_search import smallest_healing
 from mpdoctor.examiner.trials.step_outcome import SeenCall
 from mpdoctor.examiner.trials.units import Unit, units_of_step
 from mpdoctor.facts.half_dtypes import FLOAT16_LIMIT, HALF
-from mpdoctor.facts.remedies import ROOM, RemedyFacts, RemedyKind, TrialResult
+from mpdoctor.facts.remedies import FAILS_IN_FLOAT32, ROOM, RemedyFacts, RemedyKind, TrialResult
 from mpdoctor.facts.written_numbers import magnitude_text
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ class RemedyTrials:
         if self._errors:
             reason = f"with these layers in float32 the step raises: {self._errors[0]}"
             return self._remedy("not-tried", tuple(everything), reason=reason)
-        reason = "with all layers in float32 the step is not finite either"
+        reason = FAILS_IN_FLOAT32
         if self._tight is not None:
             reason = _still_reaches(self._tight)
         return self._remedy("failed", tuple(everything), reason=reason)

@@ -50,14 +50,16 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from mpdoctor.facts.location import Location
-from mpdoctor.facts.training import TrainingFacts
+from mpdoctor.facts.remedies import FAILS_IN_FLOAT32
+from mpdoctor.facts.training import OperationFacts, TrainingFacts
+from mpdoctor.facts.written_numbers import capitalized
 from mpdoctor.finding import AlsoSeen, Finding, Severity
 from mpdoctor.knowledge.wrapper_api import SCALING
 from mpdoctor.program.context import Context
 from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Value, options
-from mpdoctor.semantics.live.broken_operations import broke
+from mpdoctor.semantics.live.broken_operations import broke, is_at_zero
 from mpdoctor.semantics.source.edits.float32.losses import losses_in_float32, way_to_float32
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_other_dtype
 from mpdoctor.semantics.source.numbers.half_losses import parts_in_half
@@ -183,7 +185,20 @@ def in_light_of(finding: Finding, training: TrainingFacts) -> Finding:
     if (broken.location.path, broken.location.line) not in places:
         return finding
     step, loss = first
-    return replace(finding, message=f"This loss is float16, and it is {loss} at step {step}: {broke(broken)}.")
+    message = f"This loss is float16, and it is {loss} at step {step}: {broke(broken)}."
+    return replace(finding, message=message, help=finding.help + _beside_float32(training, broken))
+
+
+def _beside_float32(training: TrainingFacts, broken: OperationFacts) -> str:
+    """A sentence to add to the advice where a trial showed that float32 alone does not heal the loss, else ""."""
+    if all(remedy.reason != FAILS_IN_FLOAT32 for remedy in training.remedies):
+        return ""
+    remedy = "make its numbers smaller as well"
+    if is_at_zero(broken):
+        remedy = "keep it from 0 as well, with an epsilon that float16 holds, 1e-4"
+        if broken.name == "Log":
+            remedy += ", or `log_softmax` in the place of the logarithm of a softmax"
+    return f" {capitalized(FAILS_IN_FLOAT32)} (tried): {remedy}."
 
 
 def in_training(training: TrainingFacts) -> Iterator[Finding]:

@@ -12,6 +12,7 @@ from samples import good_steps, model, training
 from mpdoctor.facts.examination import ExaminationFacts
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.reference import InnerGradientFacts
+from mpdoctor.facts.remedies import FAILS_IN_FLOAT32, RemedyFacts
 from mpdoctor.facts.training import OperationFacts, StepFacts
 from mpdoctor.finding import AlsoSeen, Crashed, Edit, Finding, Fix, Severity
 from mpdoctor.judging.measured_findings import in_light_of_runs
@@ -97,6 +98,21 @@ def test_a_half_loss_that_breaks_by_itself_is_told_by_that() -> None:
     assert found.help == scaled.help
     for other in (training(steps, **broken_loss(19)), training(good_steps(), **broken_loss(17))):
         assert list(in_light_of_runs([scaled], [ExaminationFacts(trainings=(other,))])) == [scaled]
+
+
+def test_a_half_loss_that_breaks_in_float32_too_needs_more_than_that() -> None:
+    computed = AlsoSeen("MP408", "source", "The loss is computed here.", "train.py", 17)
+    scaled = dataclasses.replace(in_source("MP408"), also_seen=(computed,))
+    log = OperationFacts("Log", "loss", "float16", "-inf", 1.0, 0.0, holds_zero=True, location=Location("train.py", 17))
+    steps = (StepFacts(32768.0, False, None, math.nan),)
+    tried = RemedyFacts("float32-layers", "failed", ("dense",), (None,), reason=FAILS_IN_FLOAT32)
+    run = ExaminationFacts(trainings=(training(steps, loss_culprit=log, remedies=(tried,)),))
+    (found,) = in_light_of_runs([scaled], [run])
+    assert isinstance(found, Finding)
+    assert found.help.endswith(
+        "With all layers in float32 the step is not finite either (tried): keep it from 0 as well, with an epsilon "
+        "that float16 holds, 1e-4, or `log_softmax` in the place of the logarithm of a softmax."
+    )
 
 
 def test_a_crash_and_a_check_without_a_run_pass() -> None:
