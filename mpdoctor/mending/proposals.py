@@ -50,6 +50,8 @@ OF_DIVERGENCE = ("MP908",)
 # Keras' that bring numbers of any size to one.
 OF_THE_INPUT = ("MP601",)
 NORMALIZING = ("BatchNormalization", "LayerNormalization", "GroupNormalization", "RMSNormalization")
+# A model's output is 16-bit.
+OF_OUTPUTS = ("MP201",)
 # Gradients underflow: float32 has them, and at this loss scale they are 0 in float16.
 OF_UNDERFLOW = ("MP906",)
 TOO_SMALL = "scale_too_small"  # in the evidence of weights that never change (MP909)
@@ -164,7 +166,7 @@ def _float32_for_precision(finding: Finding, making: LiveLayers) -> Iterator[Ans
     """The layer that was seen to have the defect in float32; then all that hold it, too. Not where that was tried."""
     prepares = finding.code in OF_THE_INPUT and _prepares(making.layers.get(finding.layer or ""))
     is_of_precision = finding.code.startswith(OF_PRECISION) and finding.code not in OF_RETURNED
-    if finding.stage == "source" or not (prepares or is_of_precision):
+    if _is_of_source_alone(finding) or not (prepares or is_of_precision):
         return
     if any(remedy.tried == "failed" for remedy in finding.remedies):
         return
@@ -174,6 +176,12 @@ def _float32_for_precision(finding: Finding, making: LiveLayers) -> Iterator[Ans
             proposals = tuple(making.class_in_float32(finding.code, finding.location))
             if proposals:
                 yield Answer(finding, proposals)
+
+
+def _is_of_source_alone(finding: Finding) -> bool:
+    """Whether no running program showed it, or its line has the say. An output that an own layer computes (MP201) is
+    told on the line that computes it, and mended where the layer is made."""
+    return finding.stage == "source" and not (finding.code in OF_OUTPUTS and finding.layer is not None)
 
 
 def _prepares(layer: LayerFacts | None) -> bool:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from checking import Check, check, needs_keras
+from test_mended_programs import mend
 
 pytestmark = pytest.mark.slow
 
@@ -186,11 +187,16 @@ OTHERWISE = [
 IDS = ["shift", "spectrum", "plain", "wrapper", "encoder", "backbone"]
 
 
-def checked(folder: Path, text: str, keras: str, *arguments: str) -> Check:
+def write_program(folder: Path, text: str) -> None:
+    """Write the package, and train.py with this text."""
     package = folder / "lib" / "site-packages" / "fancynet"
     package.mkdir(parents=True)
     (package / "__init__.py").write_text(PACKAGE, encoding="utf-8")
     (folder / "train.py").write_text(text, encoding="utf-8")
+
+
+def checked(folder: Path, text: str, keras: str, *arguments: str) -> Check:
+    write_program(folder, text)
     return check("train.py", *arguments, directory=folder, keras=keras)
 
 
@@ -216,6 +222,16 @@ def test_the_remedy_heals(tmp_path: Path, made: str, mended: str, words: str, ke
     done = checked(tmp_path, f"{START}{mended}\n{SEQUENTIAL}", keras)
     assert not {"MP219", "MP901", "MP002"} & set(done.codes())
     assert done.report["probes"][0]["steps"] > 0
+
+
+@pytest.mark.parametrize("keras", ["3", "tf_keras"])
+@pytest.mark.parametrize("model", [SEQUENTIAL, SUBCLASSED], ids=["sequential", "subclassed"])
+def test_one_that_takes_no_dtype_is_mended_by_the_policy(tmp_path: Path, model: str, keras: str) -> None:
+    write_program(tmp_path, f"{START}layer = fancynet.Plain()\n{model}")
+    done = mend("train.py", "--steps", "10", "--write", "--output-format", "json", directory=tmp_path, keras=keras)
+    assert done.report["mended"]
+    assert [edit["title"] for edit in done.report["edits"]] == ["Make it under the policy float32"]
+    assert FLOAT32.format("layer = fancynet.Plain()") in (tmp_path / "train.py").read_text(encoding="utf-8")
 
 
 @needs_keras("tf_keras")

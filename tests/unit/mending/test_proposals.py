@@ -101,6 +101,8 @@ HEAD = ("`head` computes in float32", ', dtype="float32"')
         (finding("MP216", layer="outer/inner"), [[[INNER], [OUTER, INNER]]]),
         (finding("MP216", layer="outer/inner", stage="source"), []),
         (finding("MP216", stage="source", location=Location("a.py", 10, 8, 10, 16)), [[[HEAD]]]),
+        (finding("MP201", layer="head", stage="source"), [[[HEAD]]]),
+        (finding("MP201", stage="source"), []),
         (finding("MP216", stage="source", location=Location("a.py", 11, 13, 11, 43)), []),
         (finding("MP908", evidence={"healing_layers": ["outer/inner", "head"]}), [[[INNER, HEAD]]]),
         (finding("MP908"), []),  # no layer alone heals it
