@@ -6,6 +6,7 @@ import dataclasses
 from typing import Any
 
 import pytest
+from judging import facts_of, findings_in
 from test_rules_source import BODY, FIT, HALF_HEAD, HEAD, LINE, SCALED, layer, model, said, wrapper
 
 from mpdoctor.facts.layer import ConfigFacts, LayerFacts, RawVariableFacts, SettingsFacts
@@ -409,6 +410,33 @@ def test_a_run_on_a_cpu_is_not_told_about_devices(name: str) -> None:
 def test_what_has_lost_its_digits_is_not_cast_behind(head: LayerFacts, help: str) -> None:
     [found] = [finding for finding in said(trained(BODY, head)) if finding.code == "MP201"]
     assert found.help == help
+
+
+OWN_OUTPUT = """\
+import keras
+
+keras.mixed_precision.set_global_policy("mixed_float16")
+
+
+class Scaled(keras.layers.Layer):
+    def call(self, x):
+        return keras.ops.tanh(x) * 2.0
+
+
+inputs = keras.Input((4,))
+model = keras.Model(inputs, Scaled()(keras.layers.Dense(8)(inputs)))
+model.compile("adam", "mse")
+model.fit(x, y)
+"""
+
+
+def test_an_output_of_an_own_layer_is_told_with_its_class_in_the_source_and_live() -> None:
+    live = said(trained(BODY, own("out", "Scaled", output_dtypes=("float16",), is_output=True)))
+    [in_model] = [finding for finding in live if finding.code == "MP201"]
+    [in_source] = findings_in(facts_of(OWN_OUTPUT, "3"))
+    assert in_source.location is not None
+    assert in_source.location.line == 8
+    assert in_model.evidence["layer_class"] == in_source.evidence["layer_class"] == "Scaled"
 
 
 def test_the_output_of_a_librarys_model_or_layer() -> None:
