@@ -66,6 +66,7 @@ from mpdoctor.semantics.live.fixed_scales import fixed_divisor, fixed_factor
 from mpdoctor.semantics.live.gradients_without_check import optimizer_of
 
 SEVERITY = Severity.ERROR
+PROPORTIONAL = 0.05  # how far an exponent may be from a whole number
 UNSCALE = "Divide them by the scale in force: `gradients = optimizer.get_unscaled_gradients(gradients)`."
 
 
@@ -78,10 +79,10 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
     number = fixed_divisor(training) if seen.grows else fixed_factor(training)
     if number is not None and training.dynamic is False and number == training.initial_scale:
         return  # it never changes
-    apart = (seen.high / seen.low) ** abs(seen.median)
+    apart = f" by a factor of {(seen.high / seen.low) ** abs(seen.median):.3g}" if _is_in_proportion(seen) else ""
     yield Finding(
         f"{_wrong_by(training, seen, number)} For the same batch, the gradients at the loss scales {seen.low:g} and "
-        f"{seen.high:g} differ by a factor of {apart:.3g}, and should be equal.",
+        f"{seen.high:g} differ{apart}, and should be equal.",
         _remedy_of_constant(training, seen) if number is not None else _remedy(seen, training.model.keras.is_keras3),
         training.applied_at or training.model.call.location,
         model=training.model.id,
@@ -101,18 +102,32 @@ def _wrong_by(training: TrainingFacts, seen: ScaleDependenceFacts, number: float
             "The loss was scaled by another optimizer than the one that divides its gradients: they are wrong by the "
             "ratio of the two loss scales, and shrink as this one's grows."
         )
-    scale = training.initial_scale or seen.high
-    at = "at the initial scale" if training.initial_scale else f"at the loss scale {scale:g}"
-    times = _times(scale, seen.median)
+    by_how_much = _by_how_much(training, seen) if _is_in_proportion(seen) else ""
     if seen.shrinks:
-        return f"The applied gradients shrink as the loss scale grows: {at} they are {times} too small."
+        return (
+            f"The applied gradients shrink as the loss scale grows: {by_how_much}."
+            if by_how_much
+            else "A part of the applied gradients shrinks as the loss scale grows."
+        )
     if not seen.scaled_by_another:
-        return f"The applied gradients grow with the loss scale: {at} they are {times} too large."
+        return (
+            f"The applied gradients grow with the loss scale: {by_how_much}."
+            if by_how_much
+            else "A part of the applied gradients grows with the loss scale."
+        )
     by = "the LossScaleOptimizer around it" if seen.scaled_by_its_wrapper else "another optimizer"
     return (
         f"{optimizer_of(training)} applies gradients of a loss that {by} scaled, and nothing divides them by that "
-        f"scale: {at} they are {times} too large."
+        f"scale{f': {by_how_much}' if by_how_much else ''}."
     )
+
+
+def _by_how_much(training: TrainingFacts, seen: ScaleDependenceFacts) -> str:
+    """A clause: how many times too small or too large the gradients are at the scale that the training began with."""
+    scale = training.initial_scale or seen.high
+    at = "at the initial scale" if training.initial_scale else f"at the loss scale {scale:g}"
+    times = f"{scale ** abs(round(seen.median, 2)):.5g} times"
+    return f"{at} they are {times} too {'small' if seen.shrinks else 'large'}"
 
 
 def _remedy_of_constant(training: TrainingFacts, seen: ScaleDependenceFacts) -> str:
@@ -132,10 +147,10 @@ def _wrong_at(training: TrainingFacts, number: float, is_divisor: bool) -> str:
     return f"at {scale:g}{place} every applied gradient is {wrong}"
 
 
-def _times(scale: float, exponent: float) -> str:
-    """By how much gradients at this scale are wrong: "1024 times". The exponent is less than 1 where only a part of the
-    loss is scaled."""
-    return f"{scale ** abs(round(exponent, 2)):.5g} times"
+def _is_in_proportion(seen: ScaleDependenceFacts) -> bool:
+    """Whether the gradients follow a power of the loss scale. They do not where only a part of the loss is scaled, or
+    where a sum holds gradients of earlier steps, at their own scale: the size seen is that of this one moment."""
+    return abs(seen.median - round(seen.median)) < PROPORTIONAL
 
 
 def _remedy(seen: ScaleDependenceFacts, is_keras3: bool) -> str:
