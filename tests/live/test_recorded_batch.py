@@ -24,14 +24,36 @@ tf.keras.utils.set_random_seed(1)
 tf.keras.mixed_precision.set_global_policy("mixed_float16")
 given = np.ones([1200, 4], "float32")
 given[900:] *= 3e4
-inputs = tf.keras.Input([4])
-added = tf.keras.layers.Dense(UNITS, kernel_initializer="ones", name="added")(inputs)
-scaled = tf.keras.layers.Lambda(lambda x: x * 1e-4, name="scaled")(added)
-outputs = tf.keras.layers.Dense(1, dtype="float32", name="outputs")(scaled)
-model = tf.keras.Model(inputs, outputs)
+added = tf.keras.layers.Dense(UNITS, kernel_initializer="ones", name="added")
+scaled = tf.keras.layers.Lambda(lambda x: x * 1e-4, name="scaled")
+outputs = tf.keras.layers.Dense(1, dtype="float32", name="outputs")
+MODEL
 model.compile(tf.keras.optimizers.SGD(1e-6), "mse")
 monitor = LossScaleMonitor(KEPT)
 TRAIN
+"""
+FUNCTIONAL = """
+inputs = tf.keras.Input([4])
+model = tf.keras.Model(inputs, outputs(scaled(added(inputs))))
+"""
+SUBCLASSED = """
+class Held(tf.keras.layers.Layer):
+    def __init__(self):
+        super().__init__()
+        self.parts = tf.keras.Sequential([added, scaled])
+
+    def call(self, given):
+        return self.parts(given)
+
+class Whole(tf.keras.Model):
+    def __init__(self):
+        super().__init__()
+        self.held, self.last = Held(), outputs
+
+    def call(self, given):
+        return self.last(self.held(given))
+
+model = Whole()
 """
 FIT = "model.fit(given, np.zeros([1200, 1]), batch_size=4, shuffle=False, verbose=0, callbacks=[monitor])"
 LOOP = """
@@ -47,8 +69,10 @@ for batch in tf.data.Dataset.from_tensor_slices(given).batch(4):
 needs = [pytest.param(keras, marks=[needs_keras(keras), pytest.mark.slow]) for keras in ("3", "tf_keras")]
 
 
-def script(folder: Path, kept: str = "keep_batch=True", train: str = FIT, units: int = 8) -> None:
-    text = SCRIPT.replace("KEPT", kept).replace("TRAIN", train).replace("UNITS", str(units))
+def script(
+    folder: Path, kept: str = "keep_batch=True", train: str = FIT, units: int = 8, model: str = FUNCTIONAL
+) -> None:
+    text = SCRIPT.replace("KEPT", kept).replace("TRAIN", train).replace("UNITS", str(units)).replace("MODEL", model)
     (folder / "train.py").write_text(text, encoding="utf-8")
 
 
@@ -71,6 +95,15 @@ def test_the_layer_of_the_batch_that_failed_is_named(tmp_path: Path, keras: str)
     assert len(probe["skipped_steps"]) == probe["steps"]
     assert "MP904" in again.codes() and again.finding("MP904")["layer"] == "added"
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+@pytest.mark.parametrize("keras", needs)
+def test_a_model_that_has_no_weights_before_its_first_call_gets_those_of_the_run(tmp_path: Path, keras: str) -> None:
+    script(tmp_path, model=SUBCLASSED)
+    trained(tmp_path, keras)
+    again = check("train.py", "--from-run", "run.mpdoctor", directory=tmp_path, keras=keras)
+    assert again.report["probes"][0]["data"] == "recorded"
+    assert again.finding("MP904")["layer"].endswith("added")
 
 
 @needs_keras("3")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -30,13 +31,13 @@ class RecordedBatch:
         Raises DoesNotFit."""
         if not self._arrays:
             self._arrays = _arrays(self._path)
-            keras.make_variables(model, batch)
+            _make_weights(model, batch, keras)
             self._give_weights(model)
         return self._packed_as(batch)
 
     def _give_weights(self, model: KerasModel) -> None:
         recorded = [self._arrays[name] for name in _in_order(self._arrays, "weight_0_")]
-        own = [tuple(weight.shape) for weight in model.get_weights()]
+        own = _shapes_of_weights(model)
         if [weight.shape for weight in recorded] != own:
             raise DoesNotFit(
                 f"The recorded weights are not those of this model: {_shapes([w.shape for w in recorded])} were kept,"
@@ -59,6 +60,23 @@ class RecordedBatch:
         arrays = iter(recorded)
         packed = [None if leaf is None else tf.cast(next(arrays), leaf.dtype) for leaf in leaves]
         return tf.nest.pack_sequence_as(batch, packed)
+
+
+def _make_weights(model: KerasModel, batch: object, keras: KerasAdapter) -> None:
+    """Have the model make the weights that it makes when it is first called. What its call raises does not count: a
+    model with a train_step of its own may have none."""
+    with suppress(Exception):
+        keras.make_variables(model, batch)
+        if not getattr(model, "built", True):  # Keras 2
+            model(batch[0] if isinstance(batch, (tuple, list)) else batch)
+
+
+def _shapes_of_weights(model: KerasModel) -> list[tuple[int, ...]]:
+    """The shapes of the model's weights; [] where Keras 2 has none yet, and raises."""
+    try:
+        return [tuple(weight.shape) for weight in model.get_weights()]
+    except ValueError:
+        return []
 
 
 def _arrays(path: str) -> dict[str, np.ndarray]:
