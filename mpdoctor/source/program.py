@@ -152,9 +152,7 @@ def _stage(closure: Closure) -> int:
         return _COMPILES
     if owner is not None:  # a method may set what others read, whoever calls it
         return _READS_OF_OTHERS if owner.whole is not owner and name not in SETTING_UP else _READS_ITS_OWN
-    text = closure.module.source.text
-    is_called = text.count(f"{name}(") > text.count(f"def {name}(")
-    return _CALLED_BY_OTHERS if is_called else _READS_ITS_OWN
+    return _CALLED_BY_OTHERS if name in closure.module.source.names_called else _READS_ITS_OWN
 
 
 def _is_to_be_executed(state: State, closure: Closure) -> bool:

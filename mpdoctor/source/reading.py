@@ -10,8 +10,10 @@ import re
 import sys
 import tokenize
 import warnings
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from types import MappingProxyType
@@ -41,6 +43,7 @@ WITHOUT_NULL_BYTES = "Restore its text, or leave the file out with --exclude"
 OTHER_ENCODING = "Save the file as UTF-8, or name its encoding in the first line, as in `# -*- coding: latin-1 -*-`"
 # Of each name, number and sign Python makes up to 900 bytes while it parses. TensorFlow's largest module has 144,000.
 MOST_PARTS = 1_000_000
+_CALLED, _DEFINED = re.compile(r"(\w+)\("), re.compile(r"\bdef (\w+)\(")
 _PART = re.compile(r"\w+|[^\w\s]")
 TOO_MANY = f"It has more than {MOST_PARTS:,} names, numbers and signs, which is as many as mpdoctor reads."
 TOO_DEEP = "It is nested too deeply for Python itself to read."
@@ -62,6 +65,12 @@ class Source:
         self._is_ascii = self.text.isascii()  # then bytes are characters
         self._lines: list[str] = []
         self.may_yield = "yield" in self.text
+
+    @cached_property
+    def names_called(self) -> frozenset[str]:
+        """The names that a parenthesis follows more often than a `def` comes before them."""
+        calls, definitions = Counter(_CALLED.findall(self.text)), Counter(_DEFINED.findall(self.text))
+        return frozenset(name for name, count in calls.items() if count > definitions[name])
 
     def location(self, node: ast.expr | ast.stmt | ast.alias | ast.arg | ast.ExceptHandler) -> Location:
         """The place of the whole node. It is remembered on the node, because one function is often followed many

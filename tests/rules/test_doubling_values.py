@@ -232,6 +232,8 @@ L{0}()(1)
         1000,
     ),
     "bases": ("class L{1}(L{0}): pass\n", 3000),
+    "functions": ("def f{0}(x):\n    return keras.layers.Dense({0})(x)\n", 12000),
+    "operations": ("x = tf.cast(x, 'float16') / 1e-3 + tf.ones((2,)) * 2.0 - tf.sqrt(x + 1.0)\n", 2000),
 }
 
 
@@ -240,6 +242,6 @@ def test_a_long_program_is_judged_in_time(name: str) -> None:
     part, count = LONG[name]
     lines = "".join(part.format(number, number + 1) for number in range(count))
     head = HEAD + "opt = keras.mixed_precision.LossScaleOptimizer(keras.optimizers.SGD())\nL0 = keras.layers.Layer\n"
-    facts = facts_of(head + lines, "3")
     with at_most(12):
+        facts = facts_of(head + lines, "3")
         presented(findings_in(facts), {facts.path: facts})

@@ -134,7 +134,7 @@ def may_raise(facts: SourceFacts, met: MixedOperands) -> bool:
     event, operands = met
     if not facts.keras.is_keras3 or not operands:
         return True
-    if builds_a_model(facts, event.context) or _is_of_input(operands):
+    if builds_a_model(facts, event.context) or _is_of_input(facts, operands):
         return False
     if not isinstance(event, Operation):
         return True
@@ -147,8 +147,28 @@ def _is_keras_variable(value: Value) -> bool:
     return is_weight(value) or weight_holder(value) is not None
 
 
-def _is_of_input(operands: tuple[Value, ...]) -> bool:
-    return any(is_call_of(part, "keras.Input") for operand in operands for part in walk(operand))
+def _is_of_input(facts: SourceFacts, operands: tuple[Value, ...]) -> bool:
+    made_of_input = _made_of_input(facts)
+    return any(_is_made_of_input(operand, made_of_input) for operand in operands)
+
+
+@lru_cache(maxsize=1)
+def _made_of_input(facts: SourceFacts) -> dict[int, bool]:
+    """Whether a value is made from a keras.Input, by its id, as far as that was asked."""
+    return {}
+
+
+def _is_made_of_input(value: Value, known: dict[int, bool]) -> bool:
+    waiting = [value]
+    while waiting:
+        made = waiting[-1]
+        if id(made) not in known:  # its parts first
+            known[id(made)] = is_call_of(made, "keras.Input")
+            waiting += [part for part in made.parts if id(part) not in known]
+        else:
+            known[id(made)] = known[id(made)] or any(known[id(part)] for part in made.parts)
+            waiting.pop()
+    return known[id(value)]
 
 
 def is_half(facts: SourceFacts, value: Value, context: Context) -> bool:
