@@ -15,6 +15,8 @@ from mpdoctor.judging.excerpts import excerpt_from_location
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.rules.registry import rules_with_codes
 
+LONGEST_TEXT = 2000  # characters: a program may name a layer by a million
+
 
 def presented(
     findings: Iterable[Finding],
@@ -40,8 +42,17 @@ def presented(
         # the second of two equal lines is told apart by its number: where it stands may change
         text = same if seen[same] == 1 else f"{same}\0{seen[same]}"
         fingerprint = sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
-        shown.append(dataclasses.replace(here, excerpt=excerpt, fingerprint=fingerprint))
+        message, advice = _shortened(here.message), _shortened(here.help)
+        told = dataclasses.replace(here, message=message, help=advice, excerpt=excerpt, fingerprint=fingerprint)
+        shown.append(told)
     return shown
+
+
+def _shortened(text: str) -> str:
+    """The text without its middle where it is long: a sentence says last what is wrong with what it names."""
+    if len(text) <= LONGEST_TEXT:
+        return text
+    return f"{text[: LONGEST_TEXT // 2]}…{text[-LONGEST_TEXT // 2 :]}"
 
 
 def rule_summaries(findings: Sequence[Finding], site: str = "") -> tuple[RuleSummary, ...]:

@@ -204,6 +204,16 @@ def test_a_hundred_thousand_selectors_are_judged_in_time() -> None:
     assert finding.code == "MP005" and len(finding.message) < 300
 
 
+@pytest.mark.parametrize(
+    "line", ["keras.mixed_precision.set_global_policy({0!r})", "keras.layers.Dense(1, dtype={0!r})"]
+)
+def test_a_name_of_a_million_letters_is_shortened(line: str) -> None:
+    facts = facts_of(f"import keras\n{line.format('mixed_' + 'f' * 10**6)}\n", "3")
+    (finding,) = presented(findings_in(facts), {facts.path: facts})
+    assert finding.message.startswith('"mixed_ff') and finding.message.endswith("this line raises.")
+    assert len(finding.message) < 3000 and len(finding.help) < 3000
+
+
 # What one rule or another asks for each finding, class or call, and must not look for in the whole file.
 LONG = {
     "products": ("x = tf.cast(y, 'float16') + (1 - mask) * -1e9\n", 2000),
