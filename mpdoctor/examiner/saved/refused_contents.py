@@ -11,7 +11,8 @@ import json
 from dataclasses import dataclass, field
 from typing import Any, Callable, Iterator, NamedTuple, Optional
 
-from mpdoctor.examiner.saved.loading_costs import calls_with_constants, large_numbers, slow_patterns
+from mpdoctor.examiner.saved import loading_costs
+from mpdoctor.examiner.saved.loading_costs import kind_text
 from mpdoctor.knowledge.allow_lists import loadable_functions
 from mpdoctor.knowledge.allow_lists.loadable_names import (
     BY_TEXT,
@@ -76,9 +77,11 @@ class Contents:
     eager
         Layers that would compute while the file is loaded.
     large
-        Numbers by which a metric would grow past any use.
+        Numbers by which a metric or a layer would grow past any use.
     patterns
         Of paths of layers, that may take for ever to match.
+    dtypes
+        Of arrays, that are none of numbers.
     """
 
     code: list[str] = field(default_factory=list)
@@ -89,6 +92,7 @@ class Contents:
     eager: list[str] = field(default_factory=list)
     large: list[str] = field(default_factory=list)
     patterns: list[str] = field(default_factory=list)
+    dtypes: list[str] = field(default_factory=list)
 
 
 class _Part(NamedTuple):
@@ -161,16 +165,10 @@ def _is_object(value: dict[str, Any], part: _Part, contents: Contents) -> bool:
         named = value.get(key)
         is_left_out = named is None and key != "class_name"
         if not isinstance(named, str) and not is_left_out:
-            contents.nameless.append(f"{_kind_text(named)} as {key}")
+            contents.nameless.append(f"{kind_text(named)} as {key}")
     if value["class_name"] == "":
         contents.nameless.append("an empty text as class_name")
     return True
-
-
-def _kind_text(value: Any) -> str:
-    if value is None or isinstance(value, bool):
-        return json.dumps(value)
-    return "a list" if isinstance(value, list) else "an object" if isinstance(value, dict) else "a number"
 
 
 class _Serialized(NamedTuple):
@@ -196,9 +194,10 @@ def _take_object(serialized: dict[str, Any], contents: Contents) -> bool:
     name, module, registered = (_text(serialized.get(key)) for key in ("class_name", "module", "registered_name"))
     type_spec = _text(serialized.get("type_spec" if name == "TypeSpec" else "spec_name"))
     of = _Serialized(name, module, registered, serialized.get("config"), type_spec)
-    contents.large.extend(f"{number} of the metric {of.plain}" for number in large_numbers(of.plain, of.config))
-    contents.patterns.extend(slow_patterns(of.plain, of.config))
-    if calls_with_constants(serialized):
+    contents.large.extend(loading_costs.large_numbers(of.plain, of.config))
+    contents.patterns.extend(loading_costs.slow_patterns(of.plain, of.config))
+    contents.dtypes.extend(loading_costs.unknown_dtypes(of.name, of.config))
+    if loading_costs.calls_with_constants(serialized):
         contents.eager.append(f"{of.layer or 'a layer'} ({of.plain})")
     take = _BY_NAME.get(of.name) or (None if of.name in VALUES else _BY_CLASS.get(of.plain, _take_class))
     return take is not None and bool(take(of, contents))
@@ -223,7 +222,7 @@ def _take_code_layer(of: _Serialized, contents: Contents) -> None:
 
 def _take_function(of: _Serialized, contents: Contents) -> None:
     if not isinstance(of.config, str):
-        contents.nameless.append(f"{_kind_text(of.config)} as the name of a function")
+        contents.nameless.append(f"{kind_text(of.config)} as the name of a function")
     elif not is_function_of_keras(of.config, of.module, of.registered):
         registered = "" if of.registered in ("function", of.config) else of.registered
         contents.foreign.append(ForeignName("" if of.module == "builtins" else of.module, of.config, registered))

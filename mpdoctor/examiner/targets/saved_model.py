@@ -22,7 +22,7 @@ from mpdoctor.examiner.saved.configuration import policy_of_model
 from mpdoctor.examiner.saved.directories import SavedDirectory, saved_directory_from_path
 from mpdoctor.examiner.saved.judged_copies import path_to_load
 from mpdoctor.examiner.saved.judged_graph_copies import judged_copy
-from mpdoctor.examiner.saved.loading_costs import MOST_OF_METRIC
+from mpdoctor.examiner.saved.loading_costs import MOST_PARTS
 from mpdoctor.examiner.saved.refused_contents import Contents, ForeignName
 from mpdoctor.examiner.saved.weight_growth import size_on_disk, weights_within_limit
 from mpdoctor.examiner.session import Session
@@ -140,7 +140,8 @@ def _refuse_what_runs(saved: SavedFile, contents: Contents) -> None:
     for held, problem in (
         (contents.nameless, "names no class where it ought to: it has {}"),
         (contents.eager, "holds layers that are given no tensor of the model and would compute while loading: {}"),
-        (contents.large, f"was not loaded: it asks for {{}}, and mpdoctor makes at most {MOST_OF_METRIC:,}"),
+        (contents.large, f"was not loaded: it asks for {{}}, and mpdoctor makes at most {MOST_PARTS:,}"),
+        (contents.dtypes, "was not loaded: it holds arrays of {}, and Keras writes arrays of numbers"),
         (contents.patterns, "was not loaded: it looks for layers by a pattern that may take for ever to match: {}"),
     ):
         if held:

@@ -197,6 +197,13 @@ _VALUES = """
 _TYPE_SPECS = """
     TensorSpec RaggedTensorSpec SparseTensorSpec tf.TensorSpec tf.RaggedTensorSpec tf.SparseTensorSpec
 """
+# Of the arrays of NumPy: numbers, and Python's own objects. Of a text, and of a dtype with a shape, each takes what the
+# dtype says.
+_DTYPES_OF_ARRAYS = """
+    bool int4 int8 int16 int32 int64 uint4 uint8 uint16 uint32 uint64 bfloat16 float16 float32 float64 float8_e4m3fn
+    float8_e5m2 complex64 complex128 object
+"""
+DTYPES_OF_ARRAYS = frozenset(_DTYPES_OF_ARRAYS.split())
 FUNCTIONS = frozenset(_FUNCTIONS.split())
 VALUES = frozenset(_VALUES.split())
 TYPE_SPECS = frozenset(_TYPE_SPECS.split())

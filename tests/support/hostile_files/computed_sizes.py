@@ -126,6 +126,29 @@ def operation(class_name: str, config: Config, *args: Any) -> Callable[[Site], N
     return make
 
 
+def preprocessing(class_name: str, dtype: str, **config: Any) -> Callable[[Site], None]:
+    def make(site: Site) -> None:
+        own = layer(site, class_name, {"name": "l", "dtype": dtype, "max_tokens": None, **config})
+        write(site, sequential(site, own, first=given(site, (1,), dtype)))
+
+    return make
+
+
+def array(dtype: str) -> Callable[[Site], None]:
+    """Ten letters as an array, each of which takes what the dtype says."""
+
+    def make(site: Site) -> None:
+        letters = {"class_name": "__numpy__", "config": {"value": ["a"] * 10, "dtype": dtype}}
+        write(site, functional3(site, [(layer(site, "Add", {"name": "sum"}), [[keras_tensor(), letters]], {})]))
+
+    return make
+
+
+attack("loads-unknown-words", preprocessing("StringLookup", "string", num_oov_indices=10**9, vocabulary=["a"]), "grow")
+attack("loads-unknown-numbers", preprocessing("IntegerLookup", "int64", num_oov_indices=10**9, vocabulary=[1]), "grow")
+attack("loads-ngrams", preprocessing("TextVectorization", "string", ngrams=10**9, vocabulary=["a"]), "grow")
+attack("loads-letters", array("S2000000000"), "grow", kerases=("3",))
+attack("loads-letters-of-unicode", array("U500000000"), "grow", kerases=("3",))
 attack("loads-thresholds", metric("AUC", num_thresholds=NUMBERS), "grow")
 attack("loads-classes", metric("MeanIoU", num_classes=2**15), "grow")
 attack("loads-zeros", constant("zeros", [NUMBERS]), "grow", kerases=KERAS2)

@@ -21,6 +21,13 @@ def called(*nodes: Any) -> dict[str, Any]:
     return {"class_name": "TFOpLambda", "name": "op", "config": config, "inbound_nodes": list(nodes)}
 
 
+def nested(levels: int) -> Any:
+    value: Any = 1
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
 # --- calls with constants -------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     "node",
@@ -30,6 +37,7 @@ def called(*nodes: Any) -> dict[str, Any]:
         [["_CONSTANT_VALUE", -1, 3, {"name": ["_CONSTANT_VALUE", -1, 5]}]],
         [["given", -1, 4, {}]],
         {"x": ["_CONSTANT_VALUE", -1, 3]},
+        [["_CONSTANT_VALUE", -1, nested(900), {}]],
         {"args": [0, 10**9], "kwargs": {}},
         {"args": [], "kwargs": {"shape": [10**9]}},
     ],
@@ -68,21 +76,48 @@ def test_a_class_of_the_users_may_keep_nodes_of_its_own() -> None:
     assert not told({"class_name": "Mine", "config": inner}).eager
 
 
-# --- metrics --------------------------------------------------------------------------------------------------------
+# --- metrics, vocabularies, arrays ----------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("class_name", "config", "words"),
     [
         ("AUC", {"name": "m", "num_thresholds": 10**9}, ["num_thresholds=1,000,000,000 of the metric AUC"]),
         ("MeanIoU", {"num_classes": 2**30}, ["num_classes=1,073,741,824 of the metric MeanIoU"]),
         ("AUC", {"num_thresholds": 10**40}, ["num_thresholds of more than 30 digits of the metric AUC"]),
+        ("StringLookup", {"num_oov_indices": 10**9}, ["num_oov_indices=1,000,000,000 of the layer StringLookup"]),
+        ("IntegerLookup", {"num_oov_indices": 10**9}, ["num_oov_indices=1,000,000,000 of the layer IntegerLookup"]),
+        ("TextVectorization", {"ngrams": 10**9}, ["ngrams=1,000,000,000 of the layer TextVectorization"]),
+        ("TextVectorization", {"ngrams": [1, 2], "max_tokens": 2 * 10**6, "output_sequence_length": 512}, []),
+        ("StringLookup", {"num_oov_indices": 1000, "max_tokens": 10**7}, []),
+        ("Hashing", {"num_bins": 10**7}, []),
         ("AUC", {"num_thresholds": 200}, []),
         ("Precision", {"class_id": 250_000, "top_k": None, "thresholds": [0.5]}, []),
         ("Dense", {"units": 4, "seed": 2**40}, []),
         ("AUC", None, []),
     ],
 )
-def test_numbers_of_metrics(class_name: str, config: Any, words: list[str]) -> None:
+def test_numbers_that_lists_are_made_of(class_name: str, config: Any, words: list[str]) -> None:
     assert told([{"class_name": class_name, "config": config}]).large == words
+
+
+@pytest.mark.parametrize(
+    ("dtype", "words"),
+    [
+        ("float32", []),
+        ("bfloat16", []),
+        ("bool", []),
+        ("object", []),
+        (None, []),
+        ("S2000000000", ["`S2000000000`"]),
+        ("<U500000000", ["`<U500000000`"]),
+        ("(500000000,)f4", ["`(500000000,)f4`"]),
+        (["f4", 5], ["a list"]),
+        ({"names": ["a"]}, ["an object"]),
+    ],
+)
+def test_dtypes_of_arrays(dtype: Any, words: list[str]) -> None:
+    """NumPy makes each text of an array as long as its dtype says."""
+    array = {"class_name": "__numpy__", "config": {"value": ["a"], "dtype": dtype}}
+    assert told({"class_name": "Rescaling", "config": {"scale": array}}).dtypes == words
 
 
 # --- names that are none --------------------------------------------------------------------------------------------
