@@ -513,6 +513,15 @@ TABLE: list[tuple[str, str, dict[str, Any], tuple[str, ...] | str]] = [
     ),
     (
         "MP909",
+        "a-loss-of-0",
+        {
+            **stands_still(0.01, 0.0, most=4.3e9, reaches_output=False),
+            "steps": tuple(StepFacts(32768.0, True, loss=0.0) for _ in range(50)),
+        },
+        ("The loss is 0 at every step, and so is every gradient", "Train on data that the model does not fit yet"),
+    ),
+    (
+        "MP909",
         "a-loss-divided-by-infinity",
         stands_still(
             0.01, 0.0, most=4.3e9, reaches_output=False, overflow=operation("Sum", 2.0, 131072.0, where="loss")

@@ -63,6 +63,13 @@ from mpdoctor.semantics.live.verdict import verdict_from_training
 SEVERITY = Severity.ERROR
 LOOK = "Check the learning rate, layers set to trainable=False, and whether the loss depends on the weights."
 
+LOSS_OF_ZERO = (
+    " The loss is 0 at every step, and so is every gradient: the model fits these data already, or the loss is 0 "
+    "whatever the model puts out.",
+    "Train on data that the model does not fit yet: labels of 0 it may fit untrained. Where the loss ought not to be "
+    "0, look in it for a factor of 0, a mask that leaves nothing, and float16 numbers below 3e-8, which are 0.",
+)
+
 
 def in_training(training: TrainingFacts) -> Iterator[Finding]:
     if verdict_from_training(training)[0] is not Verdict.NO_UPDATE:
@@ -143,6 +150,8 @@ def _no_gradient(training: TrainingFacts, seen: StandstillFacts) -> tuple[str, s
     if seen.overflow is not None and is_overflow(seen.overflow):
         return _divided_by_infinity(training, seen.overflow, measured)
     if seen.reaches_output is False:
+        if all(step.loss == 0 for step in training.steps):
+            return LOSS_OF_ZERO
         return (
             f"{measured} It is already 0 where the loss passes it to the model.",
             "Check the loss: it passes no gradient back to the predictions. Rounding, argmax, a comparison, a factor "
