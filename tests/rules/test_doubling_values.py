@@ -242,6 +242,10 @@ L{0}()(1)
         1000,
     ),
     "bases": ("class L{1}(L{0}): pass\n", 3000),
+    "tries": (
+        "try:\n    keras.mixed_precision.set_global_policy('mixed_float16')\nexcept Exception:\n    pass\n",
+        6000,
+    ),
     "functions": ("def f{0}(x):\n    return keras.layers.Dense({0})(x)\n", 12000),
     "operations": ("x = tf.cast(x, 'float16') / 1e-3 + tf.ones((2,)) * 2.0 - tf.sqrt(x + 1.0)\n", 2000),
 }

@@ -41,6 +41,7 @@ keras-team/autokeras#1675, tensorflow/docs-l10n#600, and the code around
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 
 from mpdoctor.facts.location import Location
 from mpdoctor.finding import Finding, Severity
@@ -155,13 +156,17 @@ def _suppressing(call: Call) -> str:
 def _is_whole_program(facts: SourceFacts, policy: Call) -> bool:
     """Whether the model is built or trained in the same `try`: then no training follows the failure."""
     place = policy.context.swallowed or policy.context.runtime_swallowed
-    return any(
-        _is_hidden_by(call, place)
-        and (call.method in TRAINING or call.method.startswith("train") or layer_name(call) is not None)
-        for call in facts.calls
-        if call is not policy
-    )
+    return place is not None and any(call is not policy for call in _trainings_in_tries(facts).get(place, ()))
 
 
-def _is_hidden_by(call: Call, place: Location | None) -> bool:
-    return place is not None and place in (call.context.swallowed, call.context.runtime_swallowed)
+@lru_cache(maxsize=1)
+def _trainings_in_tries(facts: SourceFacts) -> dict[Location, list[Call]]:
+    """The calls that make a layer or train, by the place of each `except` that swallows their errors."""
+    calls: dict[Location, list[Call]] = {}
+    for call in facts.calls:
+        places = (call.context.swallowed, call.context.runtime_swallowed)
+        if any(places) and (call.method in TRAINING or call.method.startswith("train") or layer_name(call) is not None):
+            for place in places:
+                if place is not None:
+                    calls.setdefault(place, []).append(call)
+    return calls
