@@ -119,8 +119,59 @@ def execute_try(state: State, node: TryNode) -> bool:
 
 
 def execute_match(state: State, node: ast.Match) -> bool:
-    """Execute the cases whose patterns may fit, and join the names bound in them."""
+    """Execute the `if` that asks the same, where all patterns are constants and plain names; otherwise each case that
+    may fit."""
     subject = evaluate(state, node.subject)
+    if not hasattr(node, "as_if"):
+        node.as_if = _as_if(node.cases, node.subject)  # type: ignore[attr-defined]
+    if isinstance(node.as_if, ast.If):  # type: ignore[attr-defined]
+        state.bind(_SUBJECT, subject)
+        return execute_if(state, node.as_if)  # type: ignore[attr-defined]
+    return _execute_cases(state, node, subject)
+
+
+_SUBJECT = "<subject>"  # no name that a program can have
+
+
+def _as_if(cases: list[ast.match_case], subject: ast.expr) -> ast.stmt | None:
+    """The cases as an `if`, with an arm for each; None where one takes its subject apart."""
+    otherwise: list[ast.stmt] = []
+    for case in reversed(cases):
+        asked = subject if _asks_for_settings(subject) else ast.copy_location(ast.Name(_SUBJECT, ast.Load()), subject)
+        test, bound = _as_test(case.pattern, asked)
+        if test is None or (bound and case.guard is not None):
+            return None
+        parts = [part for part in (test, case.guard) if part is not None]
+        asks = parts[0] if len(parts) == 1 else ast.copy_location(ast.BoolOp(ast.And(), parts), test)
+        if isinstance(test, ast.Constant) and case.guard is None:
+            otherwise = [*bound, *case.body]
+        else:
+            otherwise = [ast.copy_location(ast.If(asks, [*bound, *case.body], otherwise), case.pattern)]
+    return otherwise[0] if len(otherwise) == 1 else None
+
+
+def _as_test(pattern: ast.pattern, subject: ast.expr) -> tuple[ast.expr | None, list[ast.stmt]]:
+    """What a pattern asks of the subject, True for one that fits all, and the statement that binds its name; None where
+    it takes the subject apart."""
+    test: ast.expr | None = None
+    bound: list[ast.stmt] = []
+    if isinstance(pattern, ast.MatchValue):
+        test = ast.Compare(subject, [ast.Eq()], [pattern.value])
+    elif isinstance(pattern, ast.MatchSingleton):
+        test = ast.Compare(subject, [ast.Is()], [ast.copy_location(ast.Constant(pattern.value), pattern)])
+    elif isinstance(pattern, ast.MatchOr) and all(isinstance(inner, ast.MatchValue) for inner in pattern.patterns):
+        values = [inner.value for inner in pattern.patterns if isinstance(inner, ast.MatchValue)]
+        listed = ast.copy_location(ast.Tuple(values, ast.Load()), pattern)
+        test = ast.Compare(subject, [ast.In()], [listed])
+    elif isinstance(pattern, ast.MatchAs) and pattern.pattern is None:
+        test = ast.Constant(value=True)
+        if pattern.name is not None:
+            target = ast.copy_location(ast.Name(pattern.name, ast.Store()), pattern)
+            bound = [ast.copy_location(ast.Assign([target], subject), pattern)]
+    return (None if test is None else ast.copy_location(test, pattern)), bound
+
+
+def _execute_cases(state: State, node: ast.Match, subject: Value) -> bool:
     before, outer, ends = state.scope.names, state.context, []
     is_certain = False
     for case in node.cases:
