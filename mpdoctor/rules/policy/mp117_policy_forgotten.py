@@ -139,7 +139,10 @@ def _trained(facts: SourceFacts, clearing: Call) -> list[Call]:
 
 
 def _is_built_after(facts: SourceFacts, model: Call, clearing: Call) -> bool:
-    return model.order > clearing.order and policies_inside(facts, model) == {"float32"}
+    """Whether it is built after the session was cleared, in the float32 that this leaves: between the two no policy is
+    set, as for the float32 half of a comparison."""
+    is_set_again = any(clearing.order < call.order < model.order for call in facts.policy_calls)
+    return model.order > clearing.order and not is_set_again and policies_inside(facts, model) == {"float32"}
 
 
 def _is_built_again(facts: SourceFacts, model: Call, clearing: Call, setting: Call) -> bool:
