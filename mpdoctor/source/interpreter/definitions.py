@@ -15,6 +15,7 @@ from mpdoctor.source.interpreter.call_inlining import SETTING_UP, inline_call
 from mpdoctor.source.interpreter.calls.callees import TRANSPARENT, closure_of
 from mpdoctor.source.interpreter.calls.calls import call_value
 from mpdoctor.source.interpreter.calls.metaclass_calls import tell_metaclass
+from mpdoctor.source.interpreter.calls.taken_methods import take_as_method
 from mpdoctor.source.interpreter.containers import spread_out
 from mpdoctor.source.interpreter.dispatch import evaluate, execute_block
 from mpdoctor.source.interpreter.settings.data_classes import default_of_field, remember_members
@@ -204,7 +205,7 @@ def execute_class(state: State, node: ast.ClassDef) -> bool:
     state.qualified.append(node.name)
     execute_block(state, node.body)
     for name, value in state.scope.names.items():
-        if name not in own.methods:
+        if name not in own.methods and not take_as_method(state, own, name, value):
             state.walk.side_effects.set(own.attributes, name, default_of_field(value))
     remember_members(state, own)
     state.qualified.pop()
