@@ -18,6 +18,7 @@ LOADING_SETTINGS = (
     *("omegaconf.OmegaConf.load", "hydra.main"),
 )
 _OF_TEXTS = ("f-string", "+")
+RUNNING_COMMANDS = ("fire.Fire", "typer.run")
 _OPTIONS_OF_CLICK = ("click.option", "click.argument")
 _MOST_NESTED = 6  # forty lines of `text += text` hold the first 2^40 times
 
@@ -55,9 +56,10 @@ def default_of_setting(call: Call) -> Value | None:
 
 
 def is_command(function: FunctionFacts) -> bool:
-    """Whether click or typer calls it with what the command line says."""
+    """Whether click, typer or fire calls it with what the command line says."""
     made = (decorator for decorator in function.decorators if isinstance(decorator, Call))
-    return any(is_option_of_click(decorator) or is_command_of_typer(decorator) for decorator in made)
+    is_decorated = any(is_option_of_click(decorator) or is_command_of_typer(decorator) for decorator in made)
+    return is_decorated or bool(function.run_by)
 
 
 def is_option_of_click(decorator: Call) -> bool:

@@ -80,6 +80,8 @@ class FunctionFacts:
     changed_by
         Those decorators of the user's own that put something in its place which may change what it is given and what it
         gives, and does not just hand both on.
+    run_by
+        Calls of libraries that run it with what the command line says: `fire.Fire(main)`.
     """
 
     name: str = ""
@@ -91,6 +93,7 @@ class FunctionFacts:
     enclosing: FunctionFacts | None = field(default=None, repr=False)
     location: Location = field(default=NOWHERE, repr=False)
     changed_by: list[Value] = field(default_factory=list, repr=False)
+    run_by: list[Value] = field(default_factory=list, repr=False)
 
     @property
     def first_given(self) -> int:

@@ -73,7 +73,7 @@ VALUES = [
     ("parser.add_argument('--a', default='3', type=int)\nx = parser.parse_args().a", "…"),
     ("flags.DEFINE_string('a', 'd', 'help')\nx = flags.FLAGS.a", "'d' | …"),
     ("flags.DEFINE_integer('a', 4, 'help')\nx = flags.FLAGS.a", "4 | …"),
-    ("flags.DEFINE_bool('a', True, 'help')\nx = flags.FLAGS.a", "…"),
+    ("flags.DEFINE_bool('a', True, 'help')\nx = flags.FLAGS.a", "True | …"),
     ("parser.add_argument('--a', default='d')\nx = vars(parser.parse_args())['a']", "'d' | …"),
     ("parser.add_argument('--a', default='d')\nargs = vars(parser.parse_args())\nx = args['b']", "…"),
     ("parser.add_argument('--a', default='d')\nx = {'d': 1, 'e': 2}[parser.parse_args().a]", "1 | …"),

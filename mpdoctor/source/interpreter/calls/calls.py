@@ -7,8 +7,9 @@ from functools import cache, partial
 
 from mpdoctor.facts.location import Location
 from mpdoctor.knowledge.api_names import public_name
+from mpdoctor.program.command_line import RUNNING_COMMANDS
 from mpdoctor.program.events import Call
-from mpdoctor.program.user_definitions import ClassFacts, Defined
+from mpdoctor.program.user_definitions import ClassFacts, Defined, FunctionFacts
 from mpdoctor.program.values import Api, Attribute, Collection, Either, Value, is_api, options
 from mpdoctor.source.interpreter.attributes import evaluate_attribute
 from mpdoctor.source.interpreter.call_inlining import DEEPEST_CALL, inline_call, inline_uncalled
@@ -223,9 +224,12 @@ def _inline_handed_over(state: State, callee: Value, call: Call) -> None:
     may_hold_functions = [argument for argument in call.given if isinstance(argument, _MAY_HOLD_FUNCTIONS)]
     if not may_hold_functions or (isinstance(callee, Api) and _hands_on(callee.name)) or keeps_functions(call):
         return
+    is_command = is_api(callee, *RUNNING_COMMANDS)
     for argument in may_hold_functions:
         for choice in options(argument):
             for value in choice.items if isinstance(choice, Collection) else (choice,):
+                if isinstance(value, Defined) and is_command and isinstance(value.of, FunctionFacts):
+                    value.of.run_by.append(call)
                 if isinstance(value, (Defined, Call)):
                     _inline_one_handed_over(state, value)
 

@@ -24,7 +24,7 @@ from mpdoctor.source.joining import joined
 
 _PARSERS = ("argparse.ArgumentParser", "configargparse.ArgumentParser", "configargparse.ArgParser")
 _PARTS = ("add_argument_group", "add_mutually_exclusive_group", "add_subparsers", "add_parser")
-_DEFINING = ("DEFINE_string", "DEFINE_enum", "DEFINE_integer", "DEFINE_float")
+_DEFINING = ("DEFINE_string", "DEFINE_enum", "DEFINE_integer", "DEFINE_float", "DEFINE_bool", "DEFINE_boolean")
 _KEEPING_A_TEXT = ("click.Choice", "click.STRING")
 _TYPED = ("typer.Option", "typer.Argument")
 _DEEPEST = 5
@@ -116,9 +116,9 @@ def arguments_as_dictionary(state: State, args: tuple[Value, ...], location: Loc
 
 
 def defaults_of_command(facts: FunctionFacts) -> dict[str, Value]:
-    """The parameters of a function that click or typer calls with command-line arguments, with their defaults."""
+    """The parameters of a function that click, typer or fire calls with command-line arguments, with their defaults."""
     defaults: dict[str, Value] = {}
-    is_command = False
+    is_command = bool(facts.run_by)
     for decorator in facts.decorators:
         if not isinstance(decorator, Call):
             continue
