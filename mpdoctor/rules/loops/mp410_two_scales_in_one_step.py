@@ -54,8 +54,8 @@ from collections.abc import Iterator
 from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.user_definitions import Instance, Parameter
-from mpdoctor.program.values import Attribute, Value, options
+from mpdoctor.program.user_definitions import FunctionFacts, Instance, Parameter
+from mpdoctor.program.values import Attribute, Value, is_api, options
 from mpdoctor.semantics.source.edits.expressions import callee_replaced, unsafe_fix
 from mpdoctor.semantics.source.optimizers.attribute_access import receivers
 from mpdoctor.semantics.source.optimizers.gradients import (
@@ -71,6 +71,7 @@ from mpdoctor.semantics.wording import receiver_text
 
 SEVERITY = Severity.ERROR
 FIXES = ("unsafe",)
+KEEPING = ("functools.lru_cache", "functools.cache")
 EXPLAINS = {"MP401": "training", "MP912": "model"}
 
 
@@ -184,9 +185,18 @@ def _are_of_one_list(one: Call, other: Call) -> bool:
 
 
 def _are_of_two_calls(one: Call, other: Call) -> bool:
-    """Whether one function of the program made both, called in two places during the same run of another."""
+    """Whether one function of the program made both, called in two places during the same run of another. One that
+    keeps its results may have given the same wrapper twice."""
     here, there = one.context.callers, other.context.callers
+    function = one.context.function
+    if function is not None and any(is_api(decorator, *KEEPING) for decorator in _made_by(function)):
+        return False
     return one.context.run == other.context.run and here[:-1] == there[:-1] and here[-1:] != there[-1:]
+
+
+def _made_by(function: FunctionFacts) -> list[Value]:
+    """What a function's decorators are, without what they are called with."""
+    return [decorator.callee if isinstance(decorator, Call) else decorator for decorator in function.decorators]
 
 
 def _are_two_optimizers(one: Attribute, other: Attribute) -> bool:
