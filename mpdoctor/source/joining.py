@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable
 
 from mpdoctor.program.events import Operation
+from mpdoctor.program.user_definitions import Parameter
 from mpdoctor.program.values import Api, Earlier, Either, Known, Unknown, Value, known, options
 
 MOST_OPTIONS = 8
@@ -36,6 +38,19 @@ def joined(values: Iterable[Value | None]) -> Value:
     if len(others) >= MOST_OPTIONS:
         return Either(first.location, (*distinct[: MOST_OPTIONS - 1], Unknown()))
     return Either(first.location, tuple(distinct)) if others else first
+
+
+def joined_arms(values: list[Value]) -> Value:
+    """One value where arms of the program meet. A parameter that is None by default, and the number that stands in its
+    place then, are a parameter with this number as its default: `if epsilon is None: epsilon = 1e-7`."""
+    if len(values) == 2 and any(type(value) is Parameter for value in values):
+        number, parameter = values if isinstance(values[1], Parameter) else reversed(values)
+        is_optional = isinstance(parameter, Parameter) and type(parameter.default) is Known
+        if is_optional and isinstance(number, Known) and type(number.value) in (int, float):
+            assert isinstance(parameter, Parameter)
+            if known(parameter.default) is None:
+                return dataclasses.replace(parameter, default=number)
+    return joined(values)
 
 
 def with_default(default: Value, otherwise: Value) -> Value:

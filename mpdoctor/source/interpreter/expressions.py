@@ -29,7 +29,7 @@ from mpdoctor.source.interpreter.ruled_out import leave_out, names_of_several
 from mpdoctor.source.interpreter.state.interpreter_state import State
 from mpdoctor.source.interpreter.state.recording import record_operation
 from mpdoctor.source.interpreter.state.scopes import Closure, Keywords
-from mpdoctor.source.joining import joined
+from mpdoctor.source.joining import joined, joined_arms
 
 
 def evaluate_constant(state: State, node: ast.Constant) -> Value:
@@ -96,7 +96,7 @@ def evaluate_comparison(state: State, node: ast.Compare) -> Value:
 
 def evaluate_boolean(state: State, node: ast.BoolOp) -> Value:
     """What `a and b`, or `a or b`, gives: one of its operands."""
-    return joined(_operands(state, node))
+    return joined_arms(_operands(state, node))
 
 
 def evaluate_test(state: State, node: ast.expr) -> tuple[Value, dict[bool, tuple[Value, ...]]]:
@@ -147,7 +147,7 @@ def evaluate_conditional(state: State, node: ast.IfExp) -> Value:
             state.frame.otherwise = otherwise
             state.scope.names.update(left_out)
             state.context = before
-    return joined(choices)
+    return joined_arms(choices)
 
 
 def evaluate_walrus(state: State, node: ast.NamedExpr) -> Value:

@@ -18,7 +18,7 @@ from mpdoctor.program.policy_settings import sets_policy
 from mpdoctor.program.user_definitions import ClassFacts, FunctionFacts
 from mpdoctor.program.values import Value
 from mpdoctor.source.interpreter.state.events import Events
-from mpdoctor.source.joining import joined
+from mpdoctor.source.joining import joined_arms
 from mpdoctor.source.reading import Source
 
 Keywords = tuple[tuple[str, Value], ...]  # of a call: names and values
@@ -71,7 +71,7 @@ def merged_names(paths: list[dict[str, Value]]) -> dict[str, Value]:
         for name, value in other.items():
             known = result.get(name)
             if known is not value:
-                result[name] = value if known is None else joined((known, value))
+                result[name] = value if known is None else joined_arms([known, value])
     return result
 
 
