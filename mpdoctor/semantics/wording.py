@@ -5,10 +5,12 @@ from __future__ import annotations
 import ast
 
 from mpdoctor.facts.location import Location, location_in_cell
+from mpdoctor.program.command_line import is_from_command_line
 from mpdoctor.program.events import Call
 from mpdoctor.program.instances import class_of
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Known, Value, options
+from mpdoctor.program.user_definitions import Parameter
+from mpdoctor.program.values import Api, Attribute, Known, Value, options
 
 LONGEST = 60
 
@@ -20,6 +22,16 @@ def text_at(facts: SourceFacts, location: Location) -> str:
         return ""
     text = lines[location.line - 1][location.column - 1 : location.end_column - 1].strip()
     return text if len(text) <= LONGEST else ""
+
+
+def named_default(facts: SourceFacts, number: Value) -> str:
+    """ ", the default of `args.eps`," behind a number that an option or a parameter stands at by default; "" behind any
+    other."""
+    parameters = [choice.name for choice in options(number) if isinstance(choice, Parameter)]
+    asked = (choice for choice in options(number) if isinstance(choice, (Api, Attribute)))
+    settings = [text_at(facts, choice.location) for choice in asked if is_from_command_line(choice)]
+    name = next(iter((*parameters, *settings)), "")
+    return f", the default of `{name}`," if name else ""
 
 
 def quoted(facts: SourceFacts, location: Location, shown: Location) -> str:

@@ -171,6 +171,16 @@ def test_the_advice_leaves_out_the_epsilon_that_does_not_help(divisor: str) -> N
     ]
 
 
+OPTION = "import argparse\np = argparse.ArgumentParser()\np.add_argument('--eps', type=float, default=1e-12)\n"
+
+
+def test_the_default_of_an_option_is_named_and_left_out() -> None:
+    divided = GUARDED.format("(x + 1.0) / (norm + args.eps)")
+    (finding,) = findings_in(facts_of(f"{OPTION}args = p.parse_args()\n{MIXED}{divided}"))
+    assert finding.message.startswith("1e-12, the default of `args.eps`, is 0 in float16")
+    assert finding.help.startswith("Write `tf.math.divide_no_nan(x + 1.0, norm)`")
+
+
 @pytest.mark.parametrize(
     ("quotient", "advice"),
     [

@@ -93,7 +93,7 @@ from mpdoctor.semantics.source.numbers.epsilon_guards import (
     without_guard,
 )
 from mpdoctor.semantics.source.numbers.precision import precision_of
-from mpdoctor.semantics.wording import expression_at
+from mpdoctor.semantics.wording import expression_at, named_default
 
 SEVERITY = Severity.ERROR
 FIXES = ("unsafe",)
@@ -167,9 +167,10 @@ def _guards_that_vanish(facts: SourceFacts) -> Iterator[Finding]:
         is_too_small = 0 < largest < NO_RECIPROCAL and not asks_for_dtype(context)
         if not is_too_small or precision.dtype(guard.guarded, context) != "float16":
             continue
+        small = f"{written(largest)}{named_default(facts, guard.number)}"
         if largest <= ROUNDED_TO_ZERO:
             yield Finding(
-                f"{written(largest)} is 0 in float16 and protects against nothing: {WITHOUT_GUARD[guard.kind]}.",
+                f"{small} is 0 in float16 and protects against nothing: {WITHOUT_GUARD[guard.kind]}.",
                 _help(facts, guard),
                 guard.guarded.location,
                 fix=_fix(facts, guard),
@@ -177,8 +178,7 @@ def _guards_that_vanish(facts: SourceFacts) -> Iterator[Finding]:
             )
         elif guard.kind != ROOT and (guard.kind, guard.way) != (LOG, BOUND) and _is_differentiated(facts, guard):
             yield Finding(
-                f"The reciprocal of {written(largest)} is infinite in float16: near 0 this expression's gradient is "
-                "inf or NaN.",
+                f"The reciprocal of {small} is infinite in float16: near 0 this expression's gradient is inf or NaN.",
                 _help(facts, guard),
                 guard.guarded.location,
                 severity=Severity.WARNING,

@@ -286,7 +286,7 @@ def without_guard(divisor: ast.expr, guard: Guard) -> ast.expr:
         return divisor
     values = _values_of(guard.guarded)
     pairs = zip(parts, values, strict=True) if len(values) == len(parts) else ()
-    numbers = [part for part, value in pairs if guard.number in options(value)]
+    numbers = [part for part, value in pairs if guard.number is value or guard.number in options(value)]
     others = [part for part in parts if not isinstance(part, ast.Constant) and part not in numbers]
     return others[0] if len(others) == 1 else divisor
 
