@@ -112,7 +112,7 @@ def _overriding(facts: SourceFacts, inner: Value, bypassed: str, called: str) ->
 def _only_passes_on(facts: SourceFacts, method: FunctionFacts) -> bool:
     """Whether the override does nothing itself: its only call is the base class's method."""
     calls = [call for call in facts.calls if call.context.function is method]
-    others = [call for call in calls if call.method not in (method.name, "super")]
+    others = [call for call in calls if call.method not in (method.name, "super", "name_scope")]
     return not others and not any(operation.context.function is method for operation in facts.operations)
 
 

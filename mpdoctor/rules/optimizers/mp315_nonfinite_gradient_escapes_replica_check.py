@@ -50,7 +50,7 @@ from mpdoctor.finding import Finding, Severity
 from mpdoctor.program.events import Call
 from mpdoctor.program.policy_settings import policies_set_by
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Collection, options, walk
+from mpdoctor.program.values import Collection, is_api, options, walk
 from mpdoctor.semantics.source.optimizers.wrappers import wrappings
 from mpdoctor.semantics.source.programs.branches import exclude_each_other
 
@@ -61,6 +61,7 @@ HELP = (
     'Use the policy "mixed_bfloat16", which needs no loss scale, or train with tf_keras '
     "(`TF_USE_LEGACY_KERAS=1`), which sums the gradients of all replicas before it checks them."
 )
+STARTING = ("absl.app.run", "typer.run")  # start the program
 TRAINING = ("fit", "train", "apply", "gradient")  # beginnings of the names of methods that train
 STRATEGIES = (
     "tensorflow.distribute.MirroredStrategy",
@@ -132,7 +133,8 @@ def in_light_of(finding: Finding, training: TrainingFacts) -> Finding:
 
 def _only_evaluates(facts: SourceFacts) -> bool:
     """Whether the program evaluates or predicts, and nothing in it may train."""
-    trains = any(call.method.startswith(TRAINING) or call.method in ("run", "minimize") for call in facts.calls)
+    calls = (call for call in facts.calls if not is_api(call.callee, *STARTING))
+    trains = any(call.method.startswith(TRAINING) or call.method in ("run", "minimize") for call in calls)
     return not trains and any(True for _ in facts.method_calls("evaluate", "predict", "predict_on_batch"))
 
 
