@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from mpdoctor.program.command_line import without_command_line
 from mpdoctor.program.events import Call, Operation
-from mpdoctor.program.user_definitions import FunctionFacts, Parameter
+from mpdoctor.program.user_definitions import Parameter
 from mpdoctor.program.values import (
     Api,
     Attribute,
@@ -52,16 +52,11 @@ def is_number(value: Value | None, depth: int = 0) -> bool:
 
 
 def _is_setting(parameter: Parameter) -> bool:
-    """Whether its default is a number: of `__init__`, and of a layer's `call(self, x, epsilon=1e-6)` one with digits. A
-    float32 tensor in its place would not meet the 16-bit input at all."""
-    function, default = parameter.function, known(parameter.default)
-    if function is None:
-        return False
-    return type(default) in (int, float) if function.name == "__init__" else _is_of_call(function, default)
-
-
-def _is_of_call(function: FunctionFacts, default: object) -> bool:
-    return function.name == "call" and function.owner is not None and type(default) is float
+    """Whether its default is a number: of `__init__` any, of another function (`call(self, x, epsilon=1e-6)`) one with
+    digits. A float32 tensor in its place would not meet the 16-bit input at all."""
+    default = known(parameter.default)
+    is_of_init = parameter.function is not None and parameter.function.name == "__init__"
+    return type(default) is float or (is_of_init and type(default) is int)
 
 
 def _is_loop_counter(item: Item) -> bool:

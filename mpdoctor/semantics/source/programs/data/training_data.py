@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from mpdoctor.knowledge.api_names import FITTING
+from mpdoctor.program.dtypes.python_numbers import is_number
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.instances import class_of, is_call_of
 from mpdoctor.program.source_facts import SourceFacts
@@ -184,7 +185,7 @@ def _parts(value: Value) -> tuple[Value, ...]:
     if isinstance(value, Item):
         return () if whole_table(value.of) is not None else tuple(_taken(value))
     if isinstance(value, Operation):  # x / 255.0 keeps what x is
-        arrays = tuple(operand for operand in value.operands if not isinstance(operand, Known))
+        arrays = tuple(operand for operand in value.operands if not is_number(operand))
         return arrays if len(arrays) == 1 and len(value.operands) == 2 else ()
     if isinstance(value, Attribute) and value.name in SHAPING:
         return (value.of,)
