@@ -31,6 +31,7 @@ ITERATING = (
     *("builtins.enumerate", "builtins.zip", "builtins.reversed", "builtins.sorted", "builtins.iter", "builtins.next"),
     *("builtins.list", "builtins.tuple", "builtins.filter", "builtins.map", "tqdm.tqdm", "tqdm.auto.tqdm"),
 )
+_TOGETHER = ("builtins.zip", "itertools.product")  # an element of each
 _PASSING_ON = (
     *("builtins.reversed", "builtins.sorted", "builtins.iter", "builtins.list", "builtins.tuple"),
     *("tqdm.tqdm", "tqdm.auto.tqdm"),
@@ -281,7 +282,7 @@ def _element_of(iterable: Value, location: Location, depth: int) -> Value:
             counted = Item(location, Api(location, "builtins.range", "builtins", "builtins.range"))
             pair = (counted, element_of(iterable.args[0], location, depth))
             return Collection(location, "tuple", pair)
-        if name == "builtins.zip" and not iterable.open and depth:
+        if name in _TOGETHER and not iterable.open and not iterable.keywords and depth:
             together = tuple(element_of(argument, location, depth - 1) for argument in iterable.args)
             return Collection(location, "tuple", together)
         if name in _PASSING_ON:
