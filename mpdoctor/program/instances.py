@@ -50,3 +50,9 @@ def _is_one_instance(value: Value, names: tuple[str, ...]) -> bool:
         return True
     own = class_of(value)
     return own is not None and any(base.is_(*names) for base in own.library_bases())
+
+
+def method_called(value: Value | None) -> FunctionFacts | None:
+    """The `__call__` of an object of the user's own class, where that is none of Keras' kinds; None of other values."""
+    own = class_of(value) if isinstance(value, Call) else None
+    return own.find_method("__call__") if own is not None and own.kind is None else None

@@ -58,7 +58,7 @@ from mpdoctor.knowledge.api_names import kind_of_class
 from mpdoctor.knowledge.wrapper_api import APPLYING
 from mpdoctor.program.context import Context
 from mpdoctor.program.events import Call
-from mpdoctor.program.instances import class_of
+from mpdoctor.program.instances import class_of, method_called
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import ClassFacts, Defined, FunctionFacts
 from mpdoctor.program.values import Api, Value, options
@@ -156,10 +156,13 @@ def _is_of_own_class(call: Call) -> bool:
 
 
 def _functions_in(call: Call) -> Iterator[FunctionFacts | ClassFacts]:
-    """The user's functions passed to a call: directly, in a `functools.partial` or in a `tf.function`."""
+    """The user's functions passed to a call, and `__call__`s of objects: directly, in a `functools.partial` or in a
+    `tf.function`."""
     for given in call.given:
         for choice in options(given):
             if isinstance(choice, Defined):
                 yield choice.of
             elif isinstance(choice, Call) and isinstance(choice.callee, Api):
                 yield from _functions_in(choice)
+            elif (method := method_called(choice)) is not None:
+                yield method

@@ -127,8 +127,8 @@ def is_given_one_of_several(callee: Value, given: Either) -> bool:
 
 
 def _run_in_replicas(state: State, callee: Attribute, args: tuple[Value, ...], keywords: Keywords) -> Inlinable | None:
-    """The function that `strategy.run(function, args=…)` runs, with these arguments."""
-    if callee.name not in _RUNS or not args or not isinstance(args[0], Defined):
+    """The function, or the object's `__call__`, that `strategy.run(function, args=…)` runs, with these arguments."""
+    if callee.name not in _RUNS or not args or not isinstance(args[0], (Defined, Call)):
         return None
     named = dict(keywords)
     given = named.get("args", args[1] if len(args) > 1 else None)

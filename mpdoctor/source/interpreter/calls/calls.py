@@ -9,6 +9,7 @@ from mpdoctor.facts.location import Location
 from mpdoctor.knowledge.api_names import public_name
 from mpdoctor.program.command_line import RUNNING_COMMANDS
 from mpdoctor.program.events import Call
+from mpdoctor.program.instances import method_called
 from mpdoctor.program.user_definitions import ClassFacts, Defined, FunctionFacts
 from mpdoctor.program.values import Api, Attribute, Collection, Either, Value, is_api, options
 from mpdoctor.source.interpreter.attributes import evaluate_attribute
@@ -44,7 +45,7 @@ from mpdoctor.source.interpreter.settings.data_classes import (
 from mpdoctor.source.interpreter.settings.own_dicts import keep_items
 from mpdoctor.source.interpreter.state.interpreter_state import State
 from mpdoctor.source.interpreter.state.recording import record_use
-from mpdoctor.source.interpreter.state.scopes import Keywords
+from mpdoctor.source.interpreter.state.scopes import Closure, Keywords
 from mpdoctor.source.joining import joined, with_default
 
 _TRANSPARENT = frozenset(map(public_name, TRANSPARENT))
@@ -241,12 +242,18 @@ def _hands_on(name: str) -> bool:
 
 
 def _inline_one_handed_over(state: State, value: Value) -> None:
-    """Inline a function, or one that functools.partial has given some keywords."""
+    """Inline a function, one that functools.partial has given some keywords, or the `__call__` of an object."""
     keywords: Keywords = ()
     if isinstance(value, Call) and len(value.args) == 1 and is_api(value.callee, "functools.partial"):
         keywords = value.keywords
         value = value.args[0]
-    closure = closure_of(state, value) if isinstance(value, Defined) else None
+    closure = closure_of(state, value) if isinstance(value, Defined) else _closure_of_object(state, value)
     if closure is None or id(closure.facts) in state.walk.executed:
         return
     inline_uncalled(state, closure, keywords)
+
+
+def _closure_of_object(state: State, value: Value) -> Closure | None:
+    """The `__call__` of an object of the user's own class that is no class of Keras'."""
+    method = method_called(value)
+    return None if method is None else state.closures.get(id(method))

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from mpdoctor.knowledge.api_names import FITTING
 from mpdoctor.program.dtypes.python_numbers import is_number
 from mpdoctor.program.events import Call, Operation
-from mpdoctor.program.instances import class_of, is_call_of
+from mpdoctor.program.instances import class_of, is_call_of, method_called
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Defined, FunctionFacts
 from mpdoctor.program.values import Api, Attribute, Collection, Item, Known, Value, known, leaves, options
@@ -142,13 +142,17 @@ def mapped_functions(value: Value) -> Iterator[FunctionFacts]:
 
 
 def functions_of_map(source: Value) -> Iterator[FunctionFacts]:
-    """The functions of the user's that this call of `Dataset.map` applies; none for any other value."""
+    """The functions of the user's that this call of `Dataset.map` applies, of an object its `__call__`; none for any
+    other value."""
     given_to_map = source.argument(0, "map_func") if isinstance(source, Call) and source.method == "map" else None
     for given in options(given_to_map):
         is_partial = isinstance(given, Call) and is_call_of(given, "functools.partial") and given.args
         function = given.args[0] if isinstance(given, Call) and is_partial else given
         if isinstance(function, Defined) and isinstance(function.of, FunctionFacts):
             yield function.of
+        method = method_called(given)
+        if method is not None:
+            yield method
 
 
 def widened_by_maps(facts: SourceFacts, value: Value) -> set[int]:
