@@ -11,6 +11,8 @@ from judging import facts_of, findings_in, lines_and_codes
 from marks import marks_from_source
 from rewrites import REWRITES, rewritten
 from rewrites_of_calls import CALLS
+from rewrites_of_constants import CONSTANTS
+from rewrites_of_definitions import DEFINITIONS
 from rewrites_of_objects import OBJECTS
 from rewrites_of_settings import SETTINGS
 from rewrites_of_statements import STATEMENTS
@@ -25,7 +27,6 @@ PROGRAMS = [path for path in sorted(FIXTURES.glob("*/*.py")) if path.parent.name
 NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
     "configured": """
         mp309/flagged_policy_asked_by_its_name mp310/flagged_asked_of_the_settings
-        mp410/clean_made_by_one_function
     """,
     "decorated": """
         mp409/flagged_beside_unscaled_gradients
@@ -85,7 +86,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp211/flagged_decorated_call
     """,
     "appended": """
-        mp502/flagged_smoothed_overlap mp512/flagged_through_own_layers
+        mp201/flagged_product_of_settings mp502/flagged_smoothed_overlap mp512/flagged_through_own_layers
     """,
     "added_one_by_one": """
         mp106/clean_float16_in_name mp512/flagged_through_own_layers
@@ -110,11 +111,10 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
     """,
     "in_a_table": """
         mp310/flagged_asked_of_the_settings mp311/flagged_settings_of_an_experiment
-        mp410/clean_made_by_one_function
     """,
     "in_class_attributes": """
         mp202/flagged_attention_helper mp309/flagged_policy_asked_by_its_name
-        mp310/flagged_asked_of_the_settings mp410/clean_made_by_one_function
+        mp310/flagged_asked_of_the_settings
         mp502/flagged_structured_settings
     """,
     "inlined": """
@@ -129,14 +129,14 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
     """,
     "methods_of_an_object": """
         mp201/flagged_chained_stages mp204/flagged_in_inner_functions mp208/flagged_made_by_a_function
-        mp301/clean_asserted
+        mp301/clean_asserted mp501/flagged_method_taken_from_a_function
     """,
     "starred": """
         mp409/flagged_kept_in_a_dict
     """,
     "static_methods": """
         mp110/flagged_handler_of_its_own mp201/flagged_chained_stages mp204/flagged_in_inner_functions
-        mp208/flagged_made_by_a_function mp301/clean_asserted
+        mp208/flagged_made_by_a_function mp301/clean_asserted mp501/flagged_method_taken_from_a_function
     """,
     "subclassed": """
         mp106/flagged_behind_another_layer mp107/flagged_own_layer_by_itself mp201/flagged_made_by_a_metaclass
@@ -164,10 +164,10 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp406/flagged_variables_applied
     """,
     "by_next": """
-        mp112/flagged_layers_in_keras2 mp113/clean_changed_config mp201/flagged_chained_stages mp306/flagged_in_turn
-        mp504/flagged_losses_by_name mp505/flagged_autoencoder_loop mp510/flagged_all_weights
-        mp602/flagged_vectorizer_outside mp603/flagged_step_of_ones_own mp701/flagged_layers_made_in_a_loop
-        mp701/flagged_new_model_on_its_layers
+        mp112/flagged_layers_in_keras2 mp113/clean_changed_config mp201/flagged_chained_stages
+        mp201/flagged_product_of_settings mp306/flagged_in_turn mp504/flagged_losses_by_name
+        mp505/flagged_autoencoder_loop mp510/flagged_all_weights mp602/flagged_vectorizer_outside
+        mp603/flagged_step_of_ones_own mp701/flagged_layers_made_in_a_loop mp701/flagged_new_model_on_its_layers
     """,
     "made_in_build": """
         mp201/flagged_head_made_by_a_subclass
@@ -178,16 +178,18 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp105/flagged_functional mp106/clean_policy_chosen_by_a_dtype mp106/flagged_auto_scale_loss
         mp106/flagged_behind_a_flag mp106/flagged_layer_policies mp106/flagged_model_calls_itself
         mp106/flagged_policy_put_back mp108/flagged_in_the_arm mp109/flagged_environment
-        mp109/flagged_environment_keywords mp109/flagged_options_and_policy mp109/flagged_rewrite_and_policy_keras2
-        mp113/flagged_from_config mp113/flagged_json mp114/flagged_choice mp114/flagged_text
-        mp115/flagged_given_by_function mp115/flagged_handed_on_twice mp117/flagged_option mp118/flagged_option
-        mp201/clean_made_by_a_metaclass mp201/flagged_command_of_a_parser mp201/flagged_function_that_keeps_the_dtype
+        mp109/flagged_environment_keywords mp109/flagged_matched mp109/flagged_options_and_policy
+        mp109/flagged_rewrite_and_policy_keras2 mp113/flagged_from_config mp113/flagged_json
+        mp114/flagged_choice mp114/flagged_text mp115/flagged_given_by_function mp115/flagged_handed_on_twice
+        mp117/flagged_option mp118/flagged_option mp201/clean_made_by_a_metaclass
+        mp201/flagged_command_of_a_parser mp201/flagged_function_that_keeps_the_dtype
         mp201/flagged_made_by_a_metaclass mp201/flagged_policy_put_together mp202/flagged_resized
         mp203/flagged_in_a_model mp207/flagged_training_step mp309/flagged_bfloat16_loop mp309/flagged_float32
-        mp309/flagged_policy_asked_by_its_name mp309/flagged_read_for_its_scale mp310/flagged_default_of_an_argument
-        mp401/clean_functions_in_functions mp401/flagged_bfloat16_unscaled_all_the_same
-        mp402/flagged_factor_of_the_command_line mp409/clean_kept_in_a_dict mp409/clean_own_metric mp409/clean_says_so
-        mp409/clean_through_functions mp412/clean_where_the_policy_is_float32 mp413/clean_dtype_of_an_option
+        mp309/flagged_policy_asked_by_its_name mp309/flagged_read_for_its_scale
+        mp310/flagged_default_of_an_argument mp401/clean_functions_in_functions
+        mp401/flagged_bfloat16_unscaled_all_the_same mp402/flagged_factor_of_the_command_line
+        mp409/clean_kept_in_a_dict mp409/clean_own_metric mp409/clean_says_so mp409/clean_through_functions
+        mp412/clean_where_the_policy_is_float32 mp413/clean_dtype_of_an_option
         mp501/flagged_in_an_arm_beside_a_layer_in_half mp504/flagged_cast_after_halving
         mp505/flagged_loss_of_the_other_arm mp507/flagged_cast_behind_activation mp512/flagged_length_of_input
         mp602/flagged_filled_with_words mp701/flagged_checkpoint mp701/flagged_command_of_a_parser
@@ -202,7 +204,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp202/flagged_left_out mp202/flagged_lists_of_floats mp202/flagged_number_first
         mp202/flagged_number_first_in_a_layer_alone mp202/flagged_static_method mp214/flagged_bounded_rows
         mp310/flagged_default_of_an_argument mp402/flagged_mean_of_batches mp405/flagged_by_hand
-        mp405/flagged_by_hand_keras2 mp410/clean_made_by_one_function mp501/flagged_spellings mp502/clean_no_gradient
+        mp405/flagged_by_hand_keras2 mp501/flagged_spellings mp502/clean_no_gradient
         mp505/flagged_number_first mp505/flagged_number_first_in_a_step
     """,
     "flags_of_the_command_line": """
@@ -213,22 +215,20 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
     "read_as_json": """
         mp310/flagged_asked_of_the_settings mp311/flagged_settings_of_an_experiment mp402/flagged_by_hand
         mp402/flagged_by_hand_in_a_class mp402/flagged_constant_tensor_by_hand mp402/flagged_factor_of_the_command_line
-        mp410/clean_made_by_one_function
     """,
     "as_defaults": """
         mp202/flagged_all_makers mp202/flagged_carried_through_a_loop mp202/flagged_chain_of_layers
-        mp202/flagged_constant_and_noise mp202/flagged_further_functions mp202/flagged_later_input_of_the_program
-        mp202/flagged_left_out mp202/flagged_lists_of_floats mp202/flagged_number_first
-        mp202/flagged_number_first_in_a_layer_alone mp202/flagged_tables_keras3 mp303/clean_second_argument
-        mp402/flagged_by_hand_in_a_class mp403/flagged_initial_scale mp403/flagged_train_step
-        mp406/flagged_average_of_clipped mp408/flagged_loss_scale_factor mp409/flagged_running_sum
-        mp410/clean_made_by_one_function mp501/flagged_spellings mp502/flagged_epsilon_of_keras
-        mp502/flagged_focal_loss_keras2 mp502/flagged_limits_of_float_types mp502/flagged_one_in_float32_too
-        mp502/flagged_power_and_arc mp503/flagged_softmax_by_hand mp504/flagged_autoencoder
-        mp504/flagged_cast_after_halving mp505/flagged_constant_in_compiled_loss_keras2 mp505/flagged_number_first
-        mp505/flagged_number_first_in_a_step mp509/flagged_own_regularizer mp509/flagged_strength_of_the_command_line
-        mp512/flagged_through_own_layers mp603/flagged_brightened mp603/flagged_flipped mp603/flagged_in_a_map
-        mp603/flagged_map_with_options
+        mp202/flagged_constant_and_noise mp202/flagged_further_functions
+        mp202/flagged_later_input_of_the_program mp202/flagged_left_out mp202/flagged_lists_of_floats
+        mp202/flagged_number_first mp202/flagged_number_first_in_a_layer_alone mp202/flagged_tables_keras3
+        mp303/clean_second_argument mp402/flagged_by_hand_in_a_class mp403/flagged_initial_scale
+        mp403/flagged_train_step mp406/flagged_average_of_clipped mp408/flagged_loss_scale_factor
+        mp409/flagged_running_sum mp501/flagged_spellings mp502/flagged_epsilon_of_keras
+        mp502/flagged_focal_loss_keras2 mp502/flagged_limits_of_float_types mp502/flagged_none_by_default
+        mp502/flagged_one_in_float32_too mp502/flagged_power_and_arc mp503/flagged_softmax_by_hand
+        mp504/flagged_autoencoder mp504/flagged_cast_after_halving
+        mp505/flagged_constant_in_compiled_loss_keras2 mp505/flagged_number_first
+        mp505/flagged_number_first_in_a_step mp512/flagged_through_own_layers
     """,
     "as_powers": """
         mp402/flagged_by_hand
@@ -238,74 +238,80 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp311/flagged_updated_settings
     """,
     "checked": """
-        mp413/clean_layers_made_in_build
         mp104/flagged_default_that_nobody_asks_about mp105/flagged_loop mp106/clean_by_name
-        mp106/clean_made_in_comprehensions mp106/clean_model_calls_itself mp106/clean_scale_loss_for_any_optimizer
-        mp106/clean_two_steps_by_flag mp106/flagged_auto_scale_loss_behind_a_flag mp107/clean_compiled_and_predicts
+        mp106/clean_made_in_comprehensions mp106/clean_model_calls_itself
+        mp106/clean_scale_loss_for_any_optimizer mp106/clean_two_steps_by_flag
+        mp106/flagged_auto_scale_loss_behind_a_flag mp107/clean_compiled_and_predicts
         mp110/flagged_handler_of_its_own mp201/clean_compiled_and_predicts mp201/clean_compiled_in_a_test
-        mp201/clean_hidden_beside_the_output mp201/clean_loss_in_a_method_of_its_own mp201/clean_outputs_cast_one_by_one
-        mp201/clean_own_train_step mp201/flagged_loss_in_a_method_of_its_own mp201/flagged_of_two_outputs
-        mp202/clean_graphs_rewritten_and_layer_unused mp207/clean_step_of_one_policy mp207/clean_training_step
-        mp207/flagged_training_step mp217/flagged_model_called mp303/flagged_argument_of_a_step
-        mp303/flagged_keywords_of_keras2 mp307/clean_functions_for_others mp308/clean_tape_and_callbacks
-        mp309/clean_loop_not_run mp309/flagged_bfloat16_loop mp309/flagged_read_for_its_scale mp312/clean_either_of_two
+        mp201/clean_hidden_beside_the_output mp201/clean_loss_in_a_method_of_its_own
+        mp201/clean_outputs_cast_one_by_one mp201/clean_own_train_step mp201/flagged_loss_in_a_method_of_its_own
+        mp201/flagged_of_two_outputs mp202/clean_graphs_rewritten_and_layer_unused
+        mp207/clean_step_of_one_policy mp207/clean_training_step mp207/flagged_training_step
+        mp217/flagged_model_called mp303/flagged_argument_of_a_step mp303/flagged_keywords_of_keras2
+        mp307/clean_functions_for_others mp308/clean_tape_and_callbacks mp309/clean_loop_not_run
+        mp309/flagged_bfloat16_loop mp309/flagged_read_for_its_scale mp312/clean_either_of_two
         mp312/clean_model_optimizer mp312/clean_no_automatic_wrapper mp312/clean_only_without_a_wrapper
         mp312/clean_own_compile mp312/clean_switched_off_by_a_flag mp312/clean_unscaled_by_hand
         mp312/clean_wrapped_before mp312/flagged_own_compile mp312/flagged_scaled_by_the_other
-        mp312/flagged_wrapped_by_hand mp315/flagged_loop mp401/clean_an_arm_for_each mp401/clean_an_arm_for_each_keras3
-        mp401/clean_chosen_with_the_wrapper mp401/clean_functions_in_functions mp401/clean_inherited_step
-        mp401/clean_keras2 mp401/clean_keras3 mp401/clean_losses_by_name mp401/clean_losses_by_name_keras2
-        mp401/clean_losses_of_layers mp401/clean_penalty_of_weights mp401/clean_scaled_by_flag
-        mp401/clean_scaled_in_a_method mp401/clean_scaled_where_nobody_sees mp401/clean_tape_entered_again
-        mp401/clean_template_behind_methods mp401/clean_template_train_step mp401/clean_two_ways
-        mp401/flagged_one_of_several_steps mp401/flagged_unscaled_gan mp402/clean_accumulated mp402/clean_conditional
-        mp402/clean_default_hook mp402/clean_divided_by_a_number mp402/clean_divided_by_hand mp402/clean_in_containers
+        mp312/flagged_wrapped_by_hand mp315/flagged_loop mp401/clean_an_arm_for_each
+        mp401/clean_an_arm_for_each_keras3 mp401/clean_chosen_with_the_wrapper
+        mp401/clean_functions_in_functions mp401/clean_inherited_step mp401/clean_keras2 mp401/clean_keras3
+        mp401/clean_losses_by_name mp401/clean_losses_by_name_keras2 mp401/clean_losses_of_layers
+        mp401/clean_penalty_of_weights mp401/clean_scaled_by_flag mp401/clean_scaled_in_a_method
+        mp401/clean_scaled_where_nobody_sees mp401/clean_tape_entered_again mp401/clean_template_behind_methods
+        mp401/clean_template_train_step mp401/clean_two_ways mp401/flagged_one_of_several_steps
+        mp401/flagged_unscaled_gan mp402/clean_accumulated mp402/clean_conditional mp402/clean_default_hook
+        mp402/clean_divided_by_a_number mp402/clean_divided_by_hand mp402/clean_in_containers
         mp402/clean_kept_unscaled mp402/clean_keras3 mp402/clean_sums_divided_by_a_fixed_scale
-        mp402/clean_sums_divided_by_the_scale_in_force mp402/clean_sums_unscaled_when_applied mp402/clean_two_ways
-        mp402/clean_unknown_way mp402/clean_unscaled mp402/flagged_answer_kept mp402/flagged_clipped
-        mp402/flagged_conditional mp402/flagged_conditional_in_a_class mp402/flagged_default_hook
-        mp402/flagged_in_a_runner mp402/flagged_in_containers mp402/flagged_kept_in_variables
-        mp402/flagged_listed_in_the_object mp402/flagged_loop mp402/flagged_mean_of_batches
-        mp402/flagged_one_of_two_steps mp402/flagged_parameter mp402/flagged_strategy mp402/flagged_sums_in_variables
-        mp402/flagged_train_step mp403/clean_divided_by_other_numbers mp403/clean_keras2 mp403/clean_loss_scale_factor
+        mp402/clean_sums_divided_by_the_scale_in_force mp402/clean_sums_unscaled_when_applied
+        mp402/clean_two_ways mp402/clean_unknown_way mp402/clean_unscaled mp402/flagged_answer_kept
+        mp402/flagged_clipped mp402/flagged_conditional mp402/flagged_conditional_in_a_class
+        mp402/flagged_default_hook mp402/flagged_in_a_runner mp402/flagged_in_containers
+        mp402/flagged_kept_in_variables mp402/flagged_listed_in_the_object mp402/flagged_loop
+        mp402/flagged_mean_of_batches mp402/flagged_one_of_two_steps mp402/flagged_parameter
+        mp402/flagged_strategy mp402/flagged_sums_in_variables mp402/flagged_train_step
+        mp403/clean_divided_by_other_numbers mp403/clean_keras2 mp403/clean_loss_scale_factor
         mp403/clean_norm_is_logged mp403/clean_scaled_twice_divided_once mp403/flagged_initial_scale
-        mp403/flagged_keras2_by_hand mp403/flagged_keras2_twice mp403/flagged_loss_scale_factor mp403/flagged_number
-        mp403/flagged_parameter mp403/flagged_train_step mp404/clean_entered_again mp404/clean_entered_by_a_call
-        mp404/clean_inside mp404/clean_reported_outside mp404/clean_unknown_tape mp404/flagged_asked_by_hasattr
-        mp404/flagged_keras2_loop mp404/flagged_left_by_a_call mp404/flagged_loss_summed_in_a_loop
-        mp404/flagged_two_tapes mp405/clean_asked_by_hasattr mp405/clean_by_hand
-        mp405/clean_clips_where_nothing_is_scaled mp405/clean_decorated_method mp405/clean_inner_clips
-        mp405/clean_keras2 mp405/clean_limit_is_scaled mp405/clean_norm_is_logged mp405/flagged_asked_by_hasattr
-        mp405/flagged_behind_a_flag mp405/flagged_by_a_function mp405/flagged_by_hand mp405/flagged_by_hand_keras2
-        mp405/flagged_clips_behind_another_question mp405/flagged_decorated_method mp405/flagged_helper
-        mp405/flagged_in_a_method mp405/flagged_in_a_trainer mp405/flagged_keras2 mp405/flagged_keras3_class
-        mp405/flagged_norm_is_kept mp405/flagged_train_step mp406/clean_at_any_scale mp406/clean_divided_by_its_size
-        mp406/clean_every_so_often mp406/clean_new_or_set_back mp406/clean_others_have_their_own_scale
-        mp406/clean_put_down_to_be_logged mp406/clean_rows_of_a_table mp406/clean_set_back mp406/clean_unscaled_first
-        mp406/flagged_average mp406/flagged_average_of_clipped mp406/flagged_kept_beside_built mp406/flagged_loop
+        mp403/flagged_keras2_by_hand mp403/flagged_keras2_twice mp403/flagged_loss_scale_factor
+        mp403/flagged_number mp403/flagged_parameter mp403/flagged_train_step mp404/clean_entered_again
+        mp404/clean_entered_by_a_call mp404/clean_inside mp404/clean_reported_outside mp404/clean_unknown_tape
+        mp404/flagged_asked_by_hasattr mp404/flagged_keras2_loop mp404/flagged_left_by_a_call
+        mp404/flagged_loss_summed_in_a_loop mp404/flagged_two_tapes mp405/clean_asked_by_hasattr
+        mp405/clean_by_hand mp405/clean_clips_where_nothing_is_scaled mp405/clean_decorated_method
+        mp405/clean_inner_clips mp405/clean_keras2 mp405/clean_limit_is_scaled mp405/clean_norm_is_logged
+        mp405/flagged_asked_by_hasattr mp405/flagged_behind_a_flag mp405/flagged_by_a_function
+        mp405/flagged_by_hand mp405/flagged_by_hand_keras2 mp405/flagged_clips_behind_another_question
+        mp405/flagged_decorated_method mp405/flagged_helper mp405/flagged_in_a_method mp405/flagged_in_a_trainer
+        mp405/flagged_keras2 mp405/flagged_keras3_class mp405/flagged_norm_is_kept mp405/flagged_train_step
+        mp406/clean_at_any_scale mp406/clean_divided_by_its_size mp406/clean_every_so_often
+        mp406/clean_new_or_set_back mp406/clean_others_have_their_own_scale mp406/clean_put_down_to_be_logged
+        mp406/clean_rows_of_a_table mp406/clean_set_back mp406/clean_unscaled_first mp406/flagged_average
+        mp406/flagged_average_of_clipped mp406/flagged_kept_beside_built mp406/flagged_loop
         mp406/flagged_momentum_of_scaled mp406/flagged_never_set_back mp406/flagged_others_applied_each_time
         mp406/flagged_train_step mp406/flagged_variables_applied mp407/clean_keras2 mp407/clean_minimize_of_own
         mp408/clean_cast_up mp408/clean_float32_head mp408/clean_functional_of_an_own_class
         mp408/clean_loss_object_in_keras3 mp408/clean_policys_dtype mp408/flagged_beside_an_unscaled_loss
-        mp408/flagged_features mp408/flagged_fixed_scale mp408/flagged_functional_of_an_own_class mp408/flagged_keras2
-        mp408/flagged_loop mp408/flagged_loss_scale_factor mp408/flagged_sum_in_the_policys_dtype
-        mp408/flagged_sum_over_pixels mp408/flagged_test_that_trains mp408/flagged_where_the_policy_is_float16
-        mp409/clean_asked_not_to_scale mp409/clean_beside_the_norm mp409/clean_beside_unscaled_gradients
-        mp409/clean_both_are_returned mp409/clean_divided_behind_replicas mp409/clean_divided_beside_the_gradients
-        mp409/clean_kept_by_a_metric mp409/clean_kept_by_the_caller mp409/clean_kept_in_a_dict
-        mp409/clean_of_each_example mp409/clean_own_metric mp409/clean_records mp409/clean_running_sum
-        mp409/clean_says_so mp409/clean_through_functions mp409/clean_times_a_number
+        mp408/flagged_features mp408/flagged_fixed_scale mp408/flagged_functional_of_an_own_class
+        mp408/flagged_keras2 mp408/flagged_loop mp408/flagged_loss_scale_factor
+        mp408/flagged_sum_in_the_policys_dtype mp408/flagged_sum_over_pixels mp408/flagged_test_that_trains
+        mp408/flagged_where_the_policy_is_float16 mp409/clean_asked_not_to_scale mp409/clean_beside_the_norm
+        mp409/clean_beside_unscaled_gradients mp409/clean_both_are_returned mp409/clean_divided_behind_replicas
+        mp409/clean_divided_beside_the_gradients mp409/clean_kept_by_a_metric mp409/clean_kept_by_the_caller
+        mp409/clean_kept_in_a_dict mp409/clean_of_each_example mp409/clean_own_metric mp409/clean_records
+        mp409/clean_running_sum mp409/clean_says_so mp409/clean_through_functions mp409/clean_times_a_number
         mp409/clean_told_where_nothing_is_scaled mp409/clean_unscaled mp410/clean_already_unscaled
-        mp410/clean_comprehension mp410/clean_each_its_own mp410/clean_list_of_optimizers
-        mp410/clean_made_by_one_function mp410/clean_model_optimizer mp410/clean_other_name mp410/flagged_class
-        mp410/flagged_comprehension mp410/flagged_gan mp410/flagged_made_by_one_function mp410/flagged_one_loss_for_two
-        mp410/flagged_parameters mp410/flagged_unscaled_by_the_other mp411/clean_asks_whether_it_is_built
-        mp411/clean_below_apply mp411/clean_built_before_fit mp411/clean_distributed mp411/flagged_above_apply
+        mp410/clean_comprehension mp410/clean_each_its_own mp410/clean_kept_optimizer
+        mp410/clean_list_of_optimizers mp410/clean_made_by_one_function mp410/clean_model_optimizer
+        mp410/clean_other_name mp410/flagged_class mp410/flagged_comprehension mp410/flagged_gan
+        mp410/flagged_made_by_one_function mp410/flagged_one_loss_for_two mp410/flagged_parameters
+        mp410/flagged_unscaled_by_the_other mp411/clean_asks_whether_it_is_built mp411/clean_below_apply
+        mp411/clean_built_before_fit mp411/clean_distributed mp411/flagged_above_apply
         mp411/flagged_several_losses mp412/clean_loss_is_checked mp412/clean_where_nothing_is_scaled
         mp412/flagged_gradients mp413/clean_dtype_of_an_option mp413/clean_float16_before_the_critic
-        mp413/clean_float32_critic mp413/clean_policy_behind_a_flag mp413/clean_scaled mp413/clean_side_by_side
-        mp413/clean_unknown_target mp413/flagged_float16_inside_the_way mp413/flagged_float32_but_the_activation
-        mp413/flagged_function mp413/flagged_in_one_function mp413/flagged_keras2 mp413/flagged_policy_behind_a_flag
+        mp413/clean_float32_critic mp413/clean_layers_made_in_build mp413/clean_policy_behind_a_flag
+        mp413/clean_scaled mp413/clean_side_by_side mp413/clean_unknown_target
+        mp413/flagged_float16_inside_the_way mp413/flagged_float32_but_the_activation mp413/flagged_function
+        mp413/flagged_in_one_function mp413/flagged_keras2 mp413/flagged_policy_behind_a_flag
         mp413/flagged_squared_in_place mp415/clean_apply_of_a_moving_average mp415/clean_chosen_strategy
         mp415/clean_fit_in_scope mp415/clean_run mp415/flagged_chosen_strategy mp415/flagged_reduced
         mp416/clean_dtype_asked mp416/clean_float32 mp416/clean_for_a_plot mp416/clean_scaled
@@ -325,8 +331,128 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp507/flagged_softmax_object_in_a_loop mp510/clean_outside_of_call mp603/clean_step_of_ones_own
         mp603/flagged_step_of_ones_own mp701/flagged_resumed_by_a_table
     """,
+    "in_fields": """
+        mp309/flagged_policy_asked_by_its_name mp310/flagged_asked_of_the_settings
+    """,
+    "in_an_enumeration": """
+        mp202/flagged_attention_helper mp309/flagged_policy_asked_by_its_name
+        mp310/flagged_asked_of_the_settings mp502/flagged_structured_settings
+    """,
+    "in_an_attribute_dict": """
+        mp202/flagged_tables_by_lengths mp309/flagged_policy_asked_by_its_name
+        mp310/flagged_asked_of_the_settings mp409/clean_asked_not_to_scale mp409/flagged_kept_by_a_metric
+    """,
+    "in_a_config_dict": """
+        mp309/flagged_policy_asked_by_its_name mp310/flagged_asked_of_the_settings
+    """,
+    "asked_of_a_dict": """
+        mp107/clean_replaced_at_once mp216/flagged_argument_of_a_parser mp305/clean_passes_on_in_a_scope
+    """,
+    "put_together": """
+        mp107/clean_replaced_at_once mp405/flagged_asked_by_hasattr
+    """,
+    "from_absl": """
+        mp102/clean_refused_where_removed mp104/clean_asked_of_its_object mp104/flagged_asked_of_the_settings
+        mp104/flagged_default_that_nobody_asks_about mp105/clean_island_on_purpose mp105/clean_set_back
+        mp106/clean_policy_chosen_by_a_dtype mp106/flagged_auto_scale_loss mp106/flagged_layer_policies
+        mp106/flagged_model_calls_itself mp106/flagged_policy_put_back mp107/flagged_policy_object
+        mp109/flagged_environment mp109/flagged_environment_keywords mp109/flagged_matched
+        mp109/flagged_options_and_policy mp109/flagged_rewrite_and_policy_keras2 mp113/flagged_from_config
+        mp113/flagged_json mp114/flagged_choice mp114/flagged_text mp115/clean_returned
+        mp115/flagged_given_by_function mp115/flagged_handed_on_twice mp201/clean_made_by_a_metaclass
+        mp201/clean_output_by_argument mp201/flagged_function_that_keeps_the_dtype
+        mp201/flagged_made_by_a_metaclass mp201/flagged_policy_put_together mp202/flagged_all_makers
+        mp202/flagged_divided_in_place mp202/flagged_left_out mp202/flagged_lists_of_floats
+        mp202/flagged_number_first mp202/flagged_number_first_in_a_layer_alone mp202/flagged_resized
+        mp202/flagged_static_method mp210/clean_bytes mp210/clean_bytes_in_models mp214/flagged_bounded_rows
+        mp214/flagged_numpy_function mp301/clean_unknown_optimizer mp309/flagged_bfloat16_loop
+        mp309/flagged_float32 mp309/flagged_policy_asked_by_its_name mp309/flagged_read_for_its_scale
+        mp310/flagged_asked_of_the_settings mp310/flagged_default_of_an_argument
+        mp311/flagged_assigned_or_by_class mp401/clean_functions_in_functions
+        mp401/flagged_bfloat16_unscaled_all_the_same mp401/flagged_penalty_of_weights
+        mp402/flagged_by_hand_in_a_class mp402/flagged_constant_tensor_by_hand mp402/flagged_mean_of_batches
+        mp403/flagged_number mp405/flagged_by_hand mp405/flagged_by_hand_keras2 mp409/clean_asked_not_to_scale
+        mp409/clean_kept_in_a_dict mp409/clean_own_metric mp409/clean_says_so mp409/clean_through_functions
+        mp413/clean_dtype_of_an_option mp501/flagged_spellings mp502/flagged_epsilon_of_keras
+        mp502/flagged_focal_loss_keras2 mp502/flagged_limits_of_float_types mp502/flagged_one_in_float32_too
+        mp502/flagged_power_and_arc mp503/clean_few_numbers mp503/clean_short_rows
+        mp504/flagged_cast_after_halving mp505/flagged_number_first mp505/flagged_number_first_in_a_step
+        mp507/flagged_cast_behind_activation mp602/flagged_filled_with_words mp701/flagged_checkpoint
+        mp701/flagged_command_of_a_parser mp701/flagged_compiled_again mp701/flagged_layers_made_in_a_loop
+        mp701/flagged_new_model_on_its_layers mp701/flagged_part_of_another_model
+        mp701/flagged_path_of_an_argument mp701/flagged_policy_put_back mp701/flagged_resumed_by_a_table
+        mp701/flagged_resumed_run mp701/flagged_resumed_with_its_optimizer mp702/flagged_class
+        mp702/flagged_inside_another_model mp702/flagged_policy_put_back mp702/flagged_under_a_manager
+        mp704/flagged_concrete_functions
+    """,
+    "arguments_of_fire": """
+        mp104/clean_asked_of_its_object mp104/flagged_asked_of_the_settings mp105/clean_island_on_purpose
+        mp106/flagged_auto_scale_loss mp106/flagged_model_calls_itself mp106/flagged_policy_put_back
+        mp109/flagged_environment mp109/flagged_environment_keywords mp109/flagged_matched
+        mp109/flagged_rewrite_and_policy_keras2 mp113/flagged_json mp114/flagged_text
+        mp115/clean_held_for_others mp115/clean_returned mp201/flagged_function_that_keeps_the_dtype
+        mp201/flagged_made_by_a_metaclass mp210/clean_bytes mp210/clean_bytes_in_models
+        mp301/clean_unknown_optimizer mp309/flagged_float32 mp310/flagged_default_of_an_argument
+        mp311/flagged_assigned_or_by_class mp503/clean_few_numbers mp507/flagged_cast_behind_activation
+        mp701/flagged_checkpoint mp701/flagged_compiled_again mp701/flagged_path_of_an_argument
+        mp701/flagged_resumed_run mp702/flagged_inside_another_model mp702/flagged_policy_put_back
+        mp702/flagged_under_a_manager
+    """,
+    "by_none": """
+        mp303/clean_second_argument mp402/flagged_by_hand_in_a_class mp403/flagged_initial_scale
+        mp403/flagged_train_step mp406/flagged_average_of_clipped mp408/flagged_loss_scale_factor
+        mp409/flagged_running_sum mp502/flagged_epsilon_of_keras mp502/flagged_focal_loss_keras2
+        mp504/clean_lists_in_ops mp504/flagged_autoencoder mp504/flagged_cast_after_halving
+        mp505/flagged_constant_in_compiled_loss_keras2 mp505/flagged_number_first
+        mp505/flagged_number_first_in_a_step
+    """,
+    "methods_taken_from_functions": """
+        mp104/flagged_kept_by_the_base_class mp201/flagged_made_by_a_metaclass
+    """,
+    "in_a_factory": """
+        mp412/flagged_callback
+    """,
+    "functions_in_a_dict": """
+        mp110/flagged_handler_of_its_own mp201/flagged_chained_stages
+    """,
+    "functions_by_name": """
+        mp110/flagged_handler_of_its_own mp201/flagged_chained_stages mp409/flagged_beside_unscaled_gradients
+    """,
+    "as_callable_objects": """
+        mp106/flagged_jax mp110/flagged_handler_of_its_own mp118/flagged_executor mp118/flagged_option
+        mp118/flagged_thread mp201/flagged_lambda_last mp201/flagged_run_by_fire mp202/flagged_lambda
+        mp204/flagged_in_inner_functions mp207/flagged_in_helpers mp207/flagged_loss
+        mp208/flagged_made_by_a_function mp211/flagged_in_lambda_layers mp214/flagged_bounded_rows
+        mp214/flagged_numpy_filters mp214/flagged_numpy_function mp214/flagged_numpys_own_dtype
+        mp301/clean_asserted mp401/flagged_jax mp408/flagged_lambda_at_the_end mp409/flagged_of_a_replica
+        mp504/flagged_compiled_with_own_loss_keras2 mp505/clean_loss_for_each_policy mp603/flagged_partial
+        mp701/flagged_command_of_a_parser
+    """,
+    "class_methods": """
+        mp110/flagged_handler_of_its_own mp201/flagged_chained_stages mp204/flagged_in_inner_functions
+        mp208/flagged_made_by_a_function mp301/clean_asserted mp501/flagged_method_taken_from_a_function
+    """,
+    "in_name_scopes": """
+        mp106/clean_float16_in_name mp211/flagged_decorated_call mp404/clean_entered_by_a_call
+    """,
+    "keywords_made_before": """
+        mp117/flagged_in_a_function mp204/flagged_metric_given_a_dtype mp310/flagged_asked_of_the_settings
+        mp502/flagged_smoothed_overlap
+    """,
+    "by_generators": """
+        mp504/clean_keras3_compiled mp505/flagged_callable_objects
+    """,
+    "negated": """
+        mp110/flagged_two_arms_of_one_try
+    """,
+    "imported_late": """
+        mp110/flagged_handler_of_its_own
+    """,
+    "run_by_absl": """
+        mp115/clean_held_for_others mp208/flagged_base_class mp411/flagged_unbuilt
+    """,
 }
-WAYS = (*REWRITES, *STYLES, *CALLS, *OBJECTS, *SETTINGS, *STATEMENTS)
+WAYS = (*REWRITES, *STYLES, *CALLS, *OBJECTS, *SETTINGS, *STATEMENTS, *CONSTANTS, *DEFINITIONS)
 
 
 @pytest.mark.parametrize("rewrite", WAYS, ids=lambda rewrite: rewrite.__name__)
