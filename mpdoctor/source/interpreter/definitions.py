@@ -15,7 +15,6 @@ from mpdoctor.source.interpreter.call_inlining import SETTING_UP, inline_call
 from mpdoctor.source.interpreter.calls.callees import TRANSPARENT, closure_of
 from mpdoctor.source.interpreter.calls.calls import call_value
 from mpdoctor.source.interpreter.calls.metaclass_calls import tell_metaclass
-from mpdoctor.source.interpreter.calls.taken_methods import take_as_method
 from mpdoctor.source.interpreter.containers import spread_out
 from mpdoctor.source.interpreter.dispatch import evaluate, execute_block
 from mpdoctor.source.interpreter.settings.data_classes import default_of_field, remember_members
@@ -28,7 +27,9 @@ FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 def execute_def(state: State, node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
     """Bind the function, after its decorators and defaults were evaluated. Its body is executed where it is called."""
     decorators = tuple(evaluate(state, decorator) for decorator in node.decorator_list)
-    closure = _closure(state, node, node.name, decorators, "async def" if _is_async(node) else "def")
+    closure = _closure(
+        state, node, node.name, decorators, "async def" if isinstance(node, ast.AsyncFunctionDef) else "def"
+    )
     value: Value = Defined(closure.facts.location, closure.facts, closure=closure)
     is_accessor, written, method = False, dict(zip(map(id, decorators), node.decorator_list, strict=True)), closure
     for decorator in reversed(decorators):
@@ -205,7 +206,7 @@ def execute_class(state: State, node: ast.ClassDef) -> bool:
     state.qualified.append(node.name)
     execute_block(state, node.body)
     for name, value in state.scope.names.items():
-        if name not in own.methods and not take_as_method(state, own, name, value):
+        if name not in own.methods and not _take_as_method(state, own, name, value):
             state.walk.side_effects.set(own.attributes, name, default_of_field(value))
     remember_members(state, own)
     state.qualified.pop()
@@ -220,6 +221,14 @@ def execute_class(state: State, node: ast.ClassDef) -> bool:
             call_value(state, decorator, (value,), location)  # it may keep the class somewhere
     state.bind(node.name, value)
     return True
+
+
+def _take_as_method(state: State, own: ClassFacts, name: str, value: Value) -> bool:
+    if not isinstance(value, Defined) or not isinstance(value.of, FunctionFacts):
+        return False
+    from mpdoctor.source.interpreter.calls.taken_methods import take_as_method  # few classes take one
+
+    return take_as_method(state, own, name, value.of)
 
 
 def _tell_base(state: State, own: ClassFacts, value: Defined, given: list[tuple[str | None, Value]]) -> None:
@@ -264,10 +273,6 @@ def _setting_up_first(closure: Closure) -> int:
 def _is_transparent(decorator: Value) -> bool:
     made = decorator.callee if isinstance(decorator, Call) else decorator
     return isinstance(made, Api) and made.is_(*TRANSPARENT)
-
-
-def _is_async(node: ast.AST) -> bool:
-    return isinstance(node, ast.AsyncFunctionDef)
 
 
 def _parameter_names(arguments: ast.arguments) -> tuple[str, ...]:

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 
-from mpdoctor.program.user_definitions import ClassFacts, Defined, FunctionFacts
-from mpdoctor.program.values import Value
+from mpdoctor.program.user_definitions import ClassFacts, FunctionFacts
 from mpdoctor.source.interpreter.state.interpreter_state import State
 
 
-def take_as_method(state: State, own: ClassFacts, name: str, value: Value) -> bool:
+def take_as_method(state: State, own: ClassFacts, name: str, function: FunctionFacts) -> bool:
     """Make a function that a class's body takes (`call = my_call`) a method of the class; whether it is one."""
-    function = value.of if isinstance(value, Defined) else None
     closure = state.closures.get(id(function))
-    if not isinstance(function, FunctionFacts) or closure is None or function.parameters[:1] != ("self",):
+    if closure is None or function.parameters[:1] != ("self",):
         return False
     facts = dataclasses.replace(function, name=name, qualified=f"{own.name}.{name}", owner=own, changed_by=[])
     assert isinstance(own.methods, dict)
