@@ -16,8 +16,9 @@ from mpdoctor.program.instances import class_of, is_call_of
 from mpdoctor.program.policy_settings import UNSURE
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import ClassFacts, Parameter
-from mpdoctor.program.values import Api, Collection, Value, agreed, is_api, known, leaves, options
+from mpdoctor.program.values import Api, Collection, Value, is_api, known, leaves, options
 from mpdoctor.semantics.source.function_names import function_or_activation_named
+from mpdoctor.semantics.source.layers.preceding_layers import last_of_sequential
 from mpdoctor.semantics.source.programs.branches import may_be_reached_by
 
 SIXTEEN_BITS = {
@@ -44,7 +45,7 @@ def output_layers(facts: SourceFacts, model: Call, depth: int = 0) -> list[Call]
     if original is not None:
         return output_layers(facts, original, depth + 1)
     if is_call_of(model, "keras.Sequential"):
-        last = _last_of_sequential(facts, model)
+        last = last_of_sequential(facts, model)
     elif is_functional(model):
         last = layers_behind(_past_layers_that_hand_on(facts, model.argument(1, "outputs")))
     elif _is_application(model):
@@ -159,34 +160,6 @@ def _sixteen_bits(policies: tuple[str, ...]) -> str | None:
     return next((SIXTEEN_BITS[policy] for policy in policies if policy in SIXTEEN_BITS), None)
 
 
-def _last_of_sequential(facts: SourceFacts, model: Call) -> list[Call]:
-    """The last layer; several where an `add` below an `if` or in a loop may or may not have been the last."""
-    if any(call.receiver is model for call in facts.method_calls("pop")):
-        return []
-    last: list[Call] = []
-    for add in sorted(facts.method_calls("add"), key=lambda call: -call.order):
-        if not any(option is model for option in options(add.receiver)):
-            continue
-        added = _all_calls(add.argument(0, "layer"))
-        if added is None:
-            return []
-        last.extend(added)
-        is_certain = len(add.context.branches) <= len(model.context.branches)
-        if is_certain and isinstance(add.receiver, Call):
-            return last
-    layers = model.argument(0, "layers")
-    if layers is None:
-        return [] if model.open else last
-    given = _all_calls(_end_of_all(layers))
-    return [] if given is None else last + given
-
-
-def _end_of_all(layers: Value) -> Value | None:
-    """The last element of what may be one of several lists, as after a loop that may not run; None where they differ,
-    or one does not tell."""
-    return agreed(held.entry(-1) if isinstance(held, Collection) else None for held in options(layers))
-
-
 def is_functional(model: Call) -> bool:
     """Whether a model is made as keras.Model(inputs, outputs) is."""
     return is_call_of(model, "keras.Model") or _is_made_functional(class_of(model))
@@ -252,13 +225,6 @@ def _place_inside(model: Call) -> tuple[Location, ...]:
 
 def _is_made_inside(layer: Call, place: tuple[Location, ...]) -> bool:
     return layer.context.callers[: len(place)] == place
-
-
-def _all_calls(value: Value | None) -> list[Call] | None:
-    """What a value may be, where all of it is the result of calls."""
-    choices = options(value)
-    calls = [choice for choice in choices if isinstance(choice, Call)]
-    return calls if calls and len(calls) == len(choices) else None
 
 
 def layers_behind(outputs: Value | None, depth: int = 0) -> list[Call]:

@@ -1,4 +1,4 @@
-"""The layers before another layer, in a functional model or in a Sequential."""
+"""The layers before another layer, in a functional model or in a Sequential, and the last one of a Sequential."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from mpdoctor.program.events import Call
 from mpdoctor.program.instances import is_call_of
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Collection, Value, options
+from mpdoctor.program.values import Collection, Value, agreed, options
 
 LONGEST = 200
 
@@ -55,3 +55,38 @@ def _before(tensor: Value | None) -> list[Call]:
         before.append(tensor.callee)
         tensor = tensor.argument(0, "inputs")
     return []
+
+
+def last_of_sequential(facts: SourceFacts, model: Call) -> list[Call]:
+    """The last layer; several where an `add` below an `if` or in a loop may or may not have been the last."""
+    if any(call.receiver is model for call in facts.method_calls("pop")):
+        return []
+    last: list[Call] = []
+    for add in sorted(facts.method_calls("add"), key=lambda call: -call.order):
+        if not any(option is model for option in options(add.receiver)):
+            continue
+        added = _all_calls(add.argument(0, "layer"))
+        if added is None:
+            return []
+        last.extend(added)
+        is_certain = len(add.context.branches) <= len(model.context.branches)
+        if is_certain and isinstance(add.receiver, Call):
+            return last
+    layers = model.argument(0, "layers")
+    if layers is None:
+        return [] if model.open else last
+    given = _all_calls(_end_of_all(layers))
+    return [] if given is None else last + given
+
+
+def _end_of_all(layers: Value) -> Value | None:
+    """The last element of what may be one of several lists, as after a loop that may not run; None where they differ,
+    or one does not tell."""
+    return agreed(held.entry(-1) if isinstance(held, Collection) else None for held in options(layers))
+
+
+def _all_calls(value: Value | None) -> list[Call] | None:
+    """What a value may be, where all of it is the result of calls."""
+    choices = options(value)
+    calls = [choice for choice in choices if isinstance(choice, Call)]
+    return calls if calls and len(calls) == len(choices) else None
