@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from mpdoctor.program.context import Context
 from mpdoctor.program.events import Call
 from mpdoctor.program.instances import is_call_of
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Collection, Value, agreed, options
+from mpdoctor.semantics.source.programs.branches import depends_on_no_more, exclude_each_other
 
 LONGEST = 200
 
@@ -58,18 +60,36 @@ def _before(tensor: Value | None) -> list[Call]:
 
 
 def last_of_sequential(facts: SourceFacts, model: Call) -> list[Call]:
-    """The last layer; several where an `add` below an `if` or in a loop may or may not have been the last."""
+    """The last layer, where the program compiles the model; several where an `add` below an `if` or in a loop may be
+    the last."""
     if any(call.receiver is model for call in facts.method_calls("pop")):
         return []
+    adding = [call for call in facts.method_calls("add") if model in options(call.receiver)]
+    adding.sort(key=lambda call: -call.order)
+    compiling = [call for call in facts.method_calls("compile") if model in options(call.receiver)]
+    if not compiling or any(add.order > compiling[-1].order for add in adding):
+        return _last_at(model, adding, model.context)
+    last = [_last_at(model, _added_before(call, adding), call.context) for call in compiling]
+    return list(dict.fromkeys(layer for layers in last for layer in layers)) if all(last) else []
+
+
+def _added_before(compiling: Call, adding: list[Call]) -> list[Call]:
+    """The calls of `add` that may have come before the model is compiled here."""
+    before = (add for add in adding if add.order < compiling.order)
+    return [add for add in before if not exclude_each_other(add.context, compiling.context)]
+
+
+def _last_at(model: Call, adding: list[Call], context: Context) -> list[Call]:
+    """The layers that may be the last one in this context, of those that are added, the latest first."""
     last: list[Call] = []
-    for add in sorted(facts.method_calls("add"), key=lambda call: -call.order):
-        if not any(option is model for option in options(add.receiver)):
-            continue
+    for add in adding:
         added = _all_calls(add.argument(0, "layer"))
         if added is None:
             return []
         last.extend(added)
-        is_certain = len(add.context.branches) <= len(model.context.branches)
+        is_certain = len(add.context.branches) <= len(model.context.branches) or depends_on_no_more(
+            add.context, context
+        )
         if is_certain and isinstance(add.receiver, Call):
             return last
     layers = model.argument(0, "layers")

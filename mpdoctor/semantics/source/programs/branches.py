@@ -137,10 +137,11 @@ def happen_together(one: Context, other: Context) -> bool:
     that the other does not depend on."""
     if (one.run != other.run and 0 not in (one.run, other.run)) or exclude_each_other(one, other):
         return False
-    return _depends_on_no_more(one, other) or _depends_on_no_more(other, one)
+    return depends_on_no_more(one, other) or depends_on_no_more(other, one)
 
 
-def _depends_on_no_more(one: Context, other: Context) -> bool:
+def depends_on_no_more(one: Context, other: Context) -> bool:
+    """Whether an event depends on no condition that the other does not depend on."""
     return all(
         any(
             branch.statement == other_branch.statement or _answer(branch, other_branch)
