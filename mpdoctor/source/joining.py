@@ -5,12 +5,14 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable
 
-from mpdoctor.program.events import Operation
+from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.user_definitions import Parameter
-from mpdoctor.program.values import Api, Earlier, Either, Known, Unknown, Value, known, options
+from mpdoctor.program.values import Api, Earlier, Either, Item, Known, Unknown, Value, is_api, known, options
 
 MOST_OPTIONS = 8
 _EQUAL = (Known, Api, Unknown)  # of which two may tell the same
+_GIVING_NUMBERS = ("builtins.len", "builtins.int", "builtins.float", "builtins.round")
+_ARITHMETIC = ("+", "-", "*", "/", "//", "%", "**")
 MOST_PARTS = 200  # of a comprehension's element that are looked at
 
 
@@ -98,14 +100,14 @@ def _is_equal(value: Value, other: Value) -> bool:
 
 def tells_of_all(element: Value) -> bool:
     """Whether one value stands for all elements of a comprehension. Not where something in it depends on a condition,
-    or on known values that differ (`dtype=dtype for name, dtype in …`). Numbers and names may differ; what the command
-    line says is the same for all."""
+    or on known values that differ (`dtype=dtype for name, dtype in …`). Numbers, tensors and names may differ; what the
+    command line says is the same for all."""
     waiting, seen = [element], {element}
     for value in waiting:
-        if isinstance(value, Either) and value.default is None and not all(map(_is_a_number, value.options)):
+        if isinstance(value, Either) and value.default is None and not _may_differ(value):
             return False
         is_text = isinstance(value, Operation) and value.operator == "f-string"
-        for part in () if is_text or isinstance(value, Either) else value.parts:
+        for part in () if is_text or isinstance(value, Either) or _is_a_number(value) else value.parts:
             if part not in seen:
                 seen.add(part)
                 waiting.append(part)
@@ -114,5 +116,26 @@ def tells_of_all(element: Value) -> bool:
     return True
 
 
+def _may_differ(value: Either) -> bool:
+    """Whether elements may differ in these and one tells of all the same: numbers, or what is computed."""
+    return all(map(_is_a_number, value.options)) or all(map(_is_computed, value.options))
+
+
+def _is_computed(value: Value) -> bool:
+    """Whether it is what an operator, a layer or a library's function gives, or a part of that: no layer, and no other
+    object that a class makes."""
+    while isinstance(value, Item):
+        value = value.of
+    if not isinstance(value, Call):
+        return isinstance(value, Operation)
+    callee = value.callee
+    return isinstance(callee, Call) or (isinstance(callee, Api) and callee.name.rpartition(".")[2][:1].islower())
+
+
 def _is_a_number(value: Value) -> bool:
+    """Whether it is a number that is known, or one that Python computes: `len(sizes)`, `len(sizes) + 2`."""
+    if isinstance(value, Operation) and value.operator in _ARITHMETIC:
+        return all(map(_is_a_number, value.operands))
+    if isinstance(value, Call):
+        return is_api(value.callee, *_GIVING_NUMBERS)
     return isinstance(known(value), (int, float))
