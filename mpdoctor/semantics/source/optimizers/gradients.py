@@ -30,8 +30,9 @@ from mpdoctor.program.values import (
 )
 from mpdoctor.semantics.source.optimizers.attribute_access import same_object
 from mpdoctor.semantics.source.optimizers.loss_scale_signs import may_be_scaled
-from mpdoctor.semantics.source.optimizers.wrappers import wrapped
+from mpdoctor.semantics.source.optimizers.wrappers import WRAPPER, wrapped
 from mpdoctor.semantics.source.programs.branches import exclude_each_other, may_not_run
+from mpdoctor.semantics.source.programs.separate_questions import may_happen_together
 
 VARIABLE = "tensorflow.Variable"
 UNSCALING = "get_unscaled_gradients"
@@ -124,15 +125,22 @@ def is_tape(value: Value) -> bool:
 def optimizer_scales(facts: SourceFacts, apply: Call) -> str | None:
     """What makes the optimizer of an apply call scale: "wrapper", or "factor" for Keras 3's `loss_scale_factor`.
 
-    An optimizer that is a wrapper on one path only counts where the apply call stands on every path, or where it has
-    unscaled the gradients itself."""
+    An optimizer that is a wrapper on one path only counts where the apply call stands on every path, or on one that
+    other questions decide about, or where it has unscaled the gradients itself."""
     if apply.receiver is None:
         return None
-    if wrapped(facts, apply.receiver, apply, certain=bool(apply.context.branches)):
-        on_every_path = not apply.context.branches
+    on_every_path = not apply.context.branches or _is_asked_apart(facts, apply)
+    if wrapped(facts, apply.receiver, apply, certain=not on_every_path):
         is_certain = all(wrapped(facts, receiver, apply) for receiver in _receivers_at(facts, apply))
         return "wrapper" if on_every_path or is_certain or _has_unscaled(apply) else None
     return "factor" if facts.keras.is_keras3 and factor_of(apply.receiver) is not None else None
+
+
+def _is_asked_apart(facts: SourceFacts, apply: Call) -> bool:
+    """Whether what decides about a wrapper of the optimizer is independent of what decides about the apply call."""
+    made = [option for option in options(apply.receiver) if isinstance(option, Call)]
+    wrappers = (call for call in made if is_api(call.callee, WRAPPER))
+    return any(may_happen_together(facts, wrapper.context, apply.context) for wrapper in wrappers)
 
 
 def is_wrapped_on_a_path(facts: SourceFacts, apply: Call) -> bool:
