@@ -41,7 +41,7 @@ from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.knowledge.wrapper_api import KERAS2_LOOP, ONCE_BUILT, WRAPPER_LACKS
-from mpdoctor.knowledge.wrapper_delegation import BROKEN, MISSING
+from mpdoctor.knowledge.wrapper_delegation import BROKEN, CLASSIC, MISSING
 from mpdoctor.program.events import Call, Read, Write
 from mpdoctor.program.instances import class_of
 from mpdoctor.program.source_facts import SourceFacts
@@ -50,7 +50,7 @@ from mpdoctor.semantics.source.edits.attributes import attribute_renamed, of_inn
 from mpdoctor.semantics.source.edits.expressions import safe_fix
 from mpdoctor.semantics.source.optimizers.attribute_access import reads, same_object, writes
 from mpdoctor.semantics.source.optimizers.conditional_wrappers import wrapped_on_condition
-from mpdoctor.semantics.source.optimizers.wrappers import lacks, wrapped
+from mpdoctor.semantics.source.optimizers.wrappers import kinds_of_wrapper, lacks, wrapped
 from mpdoctor.semantics.wording import name_of_optimizer, text_at
 
 SEVERITY = Severity.ERROR
@@ -92,8 +92,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         if read.context.guarded or (facts.keras.is_keras3 and read.name in KERAS2_LOOP):
             continue
         of_wrapper = wrapped(facts, _but_none(read.of), read)
-        is_gone = read.name in INSTEAD_KERAS3  # from the bare optimizer as well
-        inside = of_wrapper or (() if is_gone else wrapped_on_condition(facts, read.of, read))
+        inside = of_wrapper or _wrapped_on_condition(facts, read)
         if not lacks(read.name, inside, facts.keras, read.is_called) or _was_written(facts, read):
             continue
         of = text_at(facts, read.location).rpartition("." + read.name)[0] or "optimizer"
@@ -105,6 +104,13 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             read.location,
             fix=_fix(facts, read, inherits) if of_wrapper else None,
         )
+
+
+def _wrapped_on_condition(facts: SourceFacts, read: Read) -> tuple[Value, ...]:
+    """The optimizers that a setting wraps or leaves bare, where the bare ones have what is read; else ()."""
+    inside = wrapped_on_condition(facts, read.of, read)
+    is_classic = all(kinds_of_wrapper(optimizer, facts.keras) == (CLASSIC,) for optimizer in inside)
+    return inside if is_classic or read.name not in INSTEAD_KERAS3 else ()
 
 
 def _lacking(name: str, optimizer: Value, inherits: bool, keras: Keras) -> str:
