@@ -210,7 +210,10 @@ def _tensors_behind(value: Value) -> Iterator[Value]:
 
 def _with_its_dtype(value: Value) -> tuple[Value | None, ...]:
     """What it is made from; of what a layer is called with the first argument alone, which it casts: `training` says
-    nothing of its output, nor do the places that `tf.gather` takes from. And what is cast says nothing of the cast."""
+    nothing of its output, nor do the places that `tf.gather` takes from. And what is cast says nothing of the cast, nor
+    what is made a Python number of the number."""
+    if isinstance(value, Call) and is_number(value):
+        return ()
     if isinstance(value, Call) and isinstance(value.callee, Call) and value.args:
         return value.callee, value.args[0]
     if isinstance(value, Call) and is_cast(value):
