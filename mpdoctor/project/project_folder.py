@@ -37,8 +37,8 @@ class Marks(NamedTuple):
 
 def import_roots(folder: Path, known: dict[Path, Marks]) -> tuple[Path, ...]:
     """The directories that hold the packages of the projects around a folder, the nearest project first: its root and
-    its `src`. A script in `examples/` imports them when the project is installed or its root is on PYTHONPATH. Where no
-    file says that a project is there, the directory above that of a script: many put it on `sys.path`.
+    its `src`. A script in `examples/` imports them when the project is installed or its root is on PYTHONPATH. Last the
+    directory above that of a script: many put it on `sys.path`, as those of a repository that holds several programs.
 
     `known` keeps what was seen in a folder, for those who ask for many."""
     roots: list[Path] = []
@@ -49,8 +49,8 @@ def import_roots(folder: Path, known: dict[Path, Marks]) -> tuple[Path, ...]:
             roots += [above, above / "src"]
         if known[above].is_repository:
             break
-    is_script_folder = not known[folder].is_repository and not is_there(folder / "__init__.py")
-    return tuple(roots) or ((folder.parent,) if is_script_folder else ())
+    is_script_folder = not known[folder].is_project and not is_there(folder / "__init__.py")
+    return (*roots, folder.parent) if is_script_folder and folder.parent not in roots else tuple(roots)
 
 
 def _marks_in(folder: Path) -> Marks:

@@ -41,6 +41,10 @@ FOLLOWED = {
         "mine/",
     ),
     "the folder above, though nothing says that a project is there": ({"scripts/train.py": SCRIPT}, "mine/"),
+    "one of several programs in a repository": (
+        {".git/HEAD": "", "classification/tools/train.py": SCRIPT},
+        "classification/mine/",
+    ),
     "a package named after a framework": (
         DECLARED | {"scripts/train.py": SCRIPT.replace("mine.", "keras_mine.")},
         "keras_mine/",
