@@ -11,8 +11,10 @@ PARSING = ("parse_args", "parse_known_args", "parse_intermixed_args")
 FLAGS = ".flags.FLAGS."
 ENVIRONMENT = ("os.environ.get", "os.getenv")
 _TOLD_FROM_OUTSIDE = ("sys.argv", "os.environ")
+MERGED = "yacs.config.CfgNode.merge_from_file"
 # What gives the settings that a file holds.
 LOADING_SETTINGS = (
+    MERGED,
     *("json.load", "json.loads", "yaml.safe_load", "yaml.load", "yaml.full_load", "yaml.unsafe_load"),
     *("tomllib.load", "tomllib.loads", "tomli.load", "tomli.loads", "toml.load", "toml.loads"),
     *("omegaconf.OmegaConf.load", "hydra.main"),

@@ -19,7 +19,7 @@ from mpdoctor.source.interpreter.name_lookup import find, library_name
 from mpdoctor.source.interpreter.settings.command_line import argument_written, default_of_argument, default_of_flag
 from mpdoctor.source.interpreter.settings.data_classes import is_enumeration, is_enumeration_member
 from mpdoctor.source.interpreter.settings.own_dicts import item_as_attribute
-from mpdoctor.source.interpreter.settings.trees import is_empty_tree, kept_by_name
+from mpdoctor.source.interpreter.settings.trees import is_empty_tree, kept_by_name, setting_of_tree
 from mpdoctor.source.interpreter.state.interpreter_state import State
 from mpdoctor.source.interpreter.state.recording import record_read, record_use
 from mpdoctor.source.interpreter.state.scopes import Module, Written
@@ -123,7 +123,7 @@ def _attribute_of_object(state: State, of: Value, name: str, location: Location)
     elif own is not None:
         value = _attribute_of_instance(state, own, of, name, location)
     elif is_empty_tree(of):
-        value = state.attributes.get(id(of), {}).get(name)
+        value = setting_of_tree(state, of, name, location)
     else:
         value = kept_by_name(of, name) or argument_written(state, of, name)
     default = default_of_argument(state, of, name, location) if value is None else None

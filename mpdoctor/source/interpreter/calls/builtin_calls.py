@@ -38,7 +38,7 @@ from mpdoctor.source.interpreter.settings.command_line import arguments_as_dicti
 from mpdoctor.source.interpreter.settings.data_classes import as_dictionary, copy_with
 from mpdoctor.source.interpreter.settings.keras_epsilon import EPSILON, epsilon_of_keras
 from mpdoctor.source.interpreter.settings.own_dicts import keep_attributes, keep_items
-from mpdoctor.source.interpreter.settings.trees import TREES, value_from_json
+from mpdoctor.source.interpreter.settings.trees import NODES, TREES, value_from_json
 from mpdoctor.source.interpreter.state.interpreter_state import State
 from mpdoctor.source.interpreter.state.recording import record_read, record_use, record_write
 from mpdoctor.source.interpreter.state.scopes import Keywords
@@ -126,7 +126,7 @@ def call_library(
         return _of_python(state, name, args, keywords, location)
     if name in _ON_CONTAINERS:
         return _ON_CONTAINERS[name](args, keywords, location)
-    return _tree_of_settings(args, keywords, location) if name in TREES else None
+    return _tree_of_settings(args, keywords, location) if name in TREES and name not in NODES else None
 
 
 def _of_python(
