@@ -8,7 +8,7 @@ from mpdoctor.knowledge.dtypes.array_functions import BY_VALUE, FLOAT64, JOINING
 from mpdoctor.program.dtypes.python_numbers import spread
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.instances import is_call_of
-from mpdoctor.program.values import Api, Attribute, Collection, Item, Known, Value, agreed, options
+from mpdoctor.program.values import Api, Attribute, Collection, Item, Known, Value, agreed, is_api, known, options
 
 Named = Callable[[Optional[Value]], Optional[str]]
 FLOATING = ("float16", "float32", "float64")
@@ -104,6 +104,8 @@ class _ArrayDtypes:
         return "float64" if float in kinds and kinds <= {float, int} else self.of(held, depth)
 
     def _floating(self, value: Value | None) -> str | None:
+        if known(value) == "float" or is_api(value, "builtins.float", "numpy.float"):
+            return "float64"
         dtype = self.named(value)
         return dtype if dtype in FLOATING else None
 

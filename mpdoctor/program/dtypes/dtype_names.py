@@ -28,7 +28,7 @@ NAMES.update(
     half="float16",
     single="float32",
     double="float64",
-    float="float64",
+    float="float32",  # of a tensor; an array takes it for float64 (TensorFlow 2.10 to 2.21, Keras 3.15)
     bool_="bool",
     int_="int64",
     str="string",
