@@ -6,10 +6,10 @@ The line works under float32 and raises under mixed precision: `RFFT requires tf
 graph, `Unsupported dtype19 for Range` where positions are counted in float16. Tried in TensorFlow 2.10, 2.15 and
 2.21, with Keras 3.15 and tf_keras. (2.21 counts in float16 where the length is not known before the step runs, and
 so nothing is said of that in Keras 3.) The decoders of CTC and `tf.linalg.tridiagonal_solve` refuse both 16-bit
-dtypes; `tf.image.crop_and_resize` takes a float16 image, but its boxes in float32 alone. Some image operations have
-a float16 kernel on a GPU and none on a CPU; for those the finding is a warning. `tf.linalg.qr` and
-`tf.math.digamma` compute in float16, but their gradients do not, and the first training step raises (tried in 2.15
-and 2.21 on a CPU; 2.21 registers no such kernel for a GPU either).
+dtypes, in a metric of the training step as well. `tf.image.crop_and_resize` takes a float16 image, but its boxes in
+float32 alone. Some image operations have a float16 kernel on a GPU and none on a CPU; for those the finding is a
+warning. `tf.linalg.qr` and `tf.math.digamma` compute in float16, but their gradients do not, and the first training
+step raises (tried in 2.15 and 2.21 on a CPU; 2.21 registers no such kernel for a GPU either).
 
 ## Flagged
 ```python
@@ -75,6 +75,7 @@ from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype, compute
 from mpdoctor.semantics.source.layers.layer_variables import is_weight
 from mpdoctor.semantics.source.layers.mixed_operands import half_dtypes, origin
 from mpdoctor.semantics.source.numbers.differentiated_values import is_stopped_behind
+from mpdoctor.semantics.source.numbers.precision import precision_of
 from mpdoctor.semantics.source.numbers.tensor_shapes import SHAPES, sizes_named
 from mpdoctor.semantics.source.numbers.whole_numbers import is_counted
 from mpdoctor.semantics.wording import expression_at, text_at
@@ -98,10 +99,13 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             yield from _range(facts, call)
         elif name in FLOAT32_ARGUMENTS and (half := _half_argument(facts, call, *FLOAT32_ARGUMENTS[name])) is not None:
             yield _finding_of_argument(facts, call, *FLOAT32_ARGUMENTS[name], half)
-        elif lacking is not None and runs_in_layer(facts, call.context) and not asks_for_dtype(call.context):
-            dtype = next((input_dtype for input_dtype in _input_dtypes(facts, call) if input_dtype in lacking), None)
+        elif lacking is not None and not asks_for_dtype(call.context):
+            given = _input_dtypes(facts, call) if runs_in_layer(facts, call.context) else ()
+            dtype = next((input_dtype for input_dtype in given if input_dtype in lacking), None)
             if dtype is not None:
                 yield _finding(facts, call, name, dtype)
+            elif name not in ON_GPU_ONLY:
+                yield from _of_prediction(facts, call, lacking)
         yield from _gradient(facts, call, GRADIENT_WITHOUT_HALF.get(name, frozenset()))
 
 
@@ -135,6 +139,19 @@ def _finding(facts: SourceFacts, call: Call, name: str, dtype: str) -> Finding:
         f"`{call.method}` does not take {dtype}, and the layer's {_kind_of_first(call)} is {dtype} under the mixed "
         "policy: this line raises.",
     )
+
+
+def _of_prediction(facts: SourceFacts, call: Call, lacking: frozenset[str]) -> Iterator[Finding]:
+    """The finding where a function outside of the layers is given what a model answers."""
+    precision = precision_of(facts)
+    dtype = precision.half(_first_given(call), call.context)
+    if dtype in lacking and not precision.runs_in_call(call.context) and not call.context.guarded:
+        yield _cast_first(
+            facts,
+            call,
+            f"`{call.method}` does not take {dtype}, the dtype of the model's output under the mixed policy: this line "
+            "raises.",
+        )
 
 
 def _cast_first(facts: SourceFacts, call: Call, message: str) -> Finding:
@@ -246,9 +263,13 @@ def _counted_and_cast(facts: SourceFacts, call: Call) -> str:
 
 
 def _input_dtypes(facts: SourceFacts, call: Call) -> tuple[str, ...]:
-    given = call.argument(0) or next((value for _, value in call.keywords), None)
+    given = _first_given(call)
     items = given.items if isinstance(given, Collection) else (given,)
     return tuple(dtype for item in items if item is not None for dtype in half_dtypes(facts, item, call.context))
+
+
+def _first_given(call: Call) -> Value | None:
+    return call.argument(0) or next((value for _, value in call.keywords), None)
 
 
 @cache
