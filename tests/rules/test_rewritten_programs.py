@@ -238,6 +238,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp311/flagged_updated_settings
     """,
     "checked": """
+        mp211/clean_decoder_of_a_metric mp211/flagged_decoder_of_a_metric
         mp309/clean_policy_in_a_node mp504/clean_policy_in_a_node mp504/flagged_policy_in_a_node
         mp401/clean_another_option_decides mp505/clean_heads_for_counted_boxes mp505/clean_heads_of_both_dtypes
         mp505/flagged_heads_for_counted_boxes
