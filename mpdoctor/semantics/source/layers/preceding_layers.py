@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import combinations
 
 from mpdoctor.program.context import Context
 from mpdoctor.program.events import Call
@@ -80,13 +81,20 @@ def _added_before(compiling: Call, adding: list[Call]) -> list[Call]:
 
 
 def _last_at(model: Call, adding: list[Call], context: Context) -> list[Call]:
-    """The layers that may be the last one in this context, of those that are added, the latest first."""
+    """The layers that may be the last one in this context, of those that are added, the latest first. Of an `if` with
+    several arms that add one, one arm was taken."""
     last: list[Call] = []
+    behind: list[Call] = []
     for add in adding:
+        if any(_always_follows(later.context, add.context) for later in behind):
+            continue
+        if _are_arms(behind) and not any(exclude_each_other(add.context, later.context) for later in behind):
+            return last
         added = _all_calls(add.argument(0, "layer"))
         if added is None:
             return []
         last.extend(added)
+        behind.append(add)
         is_certain = len(add.context.branches) <= len(model.context.branches) or depends_on_no_more(
             add.context, context
         )
@@ -97,6 +105,15 @@ def _last_at(model: Call, adding: list[Call], context: Context) -> list[Call]:
         return [] if model.open else last
     given = _all_calls(_end_of_all(layers))
     return [] if given is None else last + given
+
+
+def _always_follows(later: Context, earlier: Context) -> bool:
+    return depends_on_no_more(later, earlier) and not exclude_each_other(later, earlier)
+
+
+def _are_arms(adding: list[Call]) -> bool:
+    """Whether two of these stand in different arms of one `if`."""
+    return any(exclude_each_other(one.context, other.context) for one, other in combinations(adding, 2))
 
 
 def _end_of_all(layers: Value) -> Value | None:
