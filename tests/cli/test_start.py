@@ -47,10 +47,10 @@ def imported(arguments: list[str], directory: Path) -> list[str]:
     ("arguments", "most"),
     [
         (["--version"], 8),
-        (["explain", "MP201"], 146),
+        (["explain", "MP201"], 147),
         (["rules"], 383),
-        (["check", "--static", "--output-format=concise", "mixed.py"], 482),
-        (["check", "--static", "--output-format=concise", "."], 501),
+        (["check", "--static", "--output-format=concise", "mixed.py"], 483),
+        (["check", "--static", "--output-format=concise", "."], 502),
         (["check", "--static", "--output-format=concise", "plain"], 202),
     ],
     ids=lambda given: " ".join(given) if isinstance(given, list) else str(given),

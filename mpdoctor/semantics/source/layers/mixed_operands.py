@@ -153,22 +153,22 @@ def _is_of_input(facts: SourceFacts, operands: tuple[Value, ...]) -> bool:
 
 
 @lru_cache(maxsize=1)
-def _made_of_input(facts: SourceFacts) -> dict[int, bool]:
-    """Whether a value is made from a keras.Input, by its id, as far as that was asked."""
+def _made_of_input(facts: SourceFacts) -> dict[Value, bool]:
+    """Whether a value is made from a keras.Input, as far as that was asked."""
     return {}
 
 
-def _is_made_of_input(value: Value, known: dict[int, bool]) -> bool:
+def _is_made_of_input(value: Value, known: dict[Value, bool]) -> bool:
     waiting = [value]
     while waiting:
         made = waiting[-1]
-        if id(made) not in known:  # its parts first
-            known[id(made)] = is_call_of(made, "keras.Input")
-            waiting += [part for part in made.parts if id(part) not in known]
+        if made not in known:  # its parts first
+            known[made] = is_call_of(made, "keras.Input")
+            waiting += [part for part in made.parts if part not in known]
         else:
-            known[id(made)] = known[id(made)] or any(known[id(part)] for part in made.parts)
+            known[made] = known[made] or any(known[part] for part in made.parts)
             waiting.pop()
-    return known[id(value)]
+    return known[value]
 
 
 def is_half(facts: SourceFacts, value: Value, context: Context) -> bool:
