@@ -53,6 +53,7 @@ def _is_one_instance(value: Value, names: tuple[str, ...]) -> bool:
 
 
 def method_called(value: Value | None) -> FunctionFacts | None:
-    """The `__call__` of an object of the user's own class, where that is none of Keras' kinds; None of other values."""
+    """The `__call__` of an object of the user's own class, where that derives from no class of a library; None of other
+    values."""
     own = class_of(value) if isinstance(value, Call) else None
-    return own.find_method("__call__") if own is not None and own.kind is None else None
+    return own.find_method("__call__") if own is not None and not any(own.library_bases()) else None

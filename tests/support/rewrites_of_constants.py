@@ -170,10 +170,10 @@ def in_settings_of_the_object(tree: ast.Module) -> bool:
         init = next((node for node in methods if node.name == "__init__"), None)
         if init is None:
             continue
-        held = _numbers_read(own, [node for node in methods if node is not init], "self.config.{}")
+        held = _numbers_read(own, [node for node in methods if node is not init], "self.numbers.{}")
         place = next((n for n, node in enumerate(init.body, 1) if _names(node) & SUPER), 0)
         made = config.format(", ".join(f"{name}={value.value!r}" for name, value in held.items()))
-        init.body[place:place] = [_from(init, f"self.config = {made}")] if held else []
+        init.body[place:place] = [_from(init, f"self.numbers = {made}")] if held else []
         changed |= bool(held)
     tree.body[_start(tree) : _start(tree)] = ast.parse("import types").body if changed else []
     return changed

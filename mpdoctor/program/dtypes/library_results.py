@@ -25,7 +25,7 @@ from mpdoctor.knowledge.dtypes.result_dtypes import (
 from mpdoctor.program.command_line import without_command_line
 from mpdoctor.program.dtypes.array_dtypes import dtype_of_array
 from mpdoctor.program.dtypes.dtype_names import AUTOCAST
-from mpdoctor.program.dtypes.python_numbers import kind_of_number, leaves, spread
+from mpdoctor.program.dtypes.python_numbers import is_number, kind_of_number, leaves, spread
 from mpdoctor.program.events import Call
 from mpdoctor.program.user_definitions import Defined, FunctionFacts, Parameter
 from mpdoctor.program.values import Api, Collection, Value, agreed, known, options
@@ -150,7 +150,7 @@ def _of_joined(dtypes: Dtypes, function: str, call: Call, depth: int) -> str | N
     if _are_floats(joined):
         return None if name.startswith("operator.") else "float32"
     if name.startswith("keras.ops.") and any(
-        isinstance(item, Collection) and _are_floats(spread(item)) for item in arguments
+        isinstance(item, Collection) and _may_be_floats(spread(item)) for item in arguments
     ):
         return None  # such a list is float32 there: 16-bit tensors are promoted
     dtype = dtypes.agreed(joined, depth)
@@ -162,6 +162,12 @@ def _are_floats(values: Sequence[Value]) -> bool:
     """Whether they are Python numbers, alone or in lists, and some of them floats: TensorFlow makes them float32."""
     kinds = {kind_of_number(leaf) for value in values for leaf in leaves(value)}
     return "float" in kinds and kinds <= {"float", "int"}
+
+
+def _may_be_floats(values: Sequence[Value]) -> bool:
+    """Whether they are Python numbers, and not all of them certainly whole."""
+    numbers = [leaf for value in values for leaf in leaves(value)]
+    return all(map(is_number, numbers)) and not {kind_of_number(number) for number in numbers} <= {"int", "bool"}
 
 
 def _knows_autocast(dtypes: Dtypes, joined: Sequence[Value], depth: int) -> bool:
