@@ -406,7 +406,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp303/clean_second_argument mp402/flagged_by_hand_in_a_class mp403/flagged_initial_scale
         mp403/flagged_train_step mp406/flagged_average_of_clipped mp408/flagged_loss_scale_factor
         mp409/flagged_running_sum mp502/flagged_epsilon_of_keras mp502/flagged_focal_loss_keras2
-        mp504/clean_lists_in_ops mp504/flagged_autoencoder mp504/flagged_cast_after_halving
+        mp504/flagged_autoencoder mp504/flagged_cast_after_halving
         mp505/flagged_constant_in_compiled_loss_keras2 mp505/flagged_number_first
         mp505/flagged_number_first_in_a_step
     """,
