@@ -21,6 +21,8 @@ DTYPES = words(
 KERAS2_DTYPES = words("half float double qint8 quint8 qint16 quint16 qint32 resource variant _infer")
 # Some releases of either take these and others do not: tf_keras 2.21 and TensorFlow 2.15 all four, TensorFlow 2.10 and
 # Keras 3.15 none as a global policy. Nothing is said of them.
+FLOATX = words("float16 float32 float64")  # what set_floatx takes (2.4, 2.10, 2.15, tf_keras 2.21, Keras 3.15)
+FLOATX_KERAS3 = (*FLOATX, "bfloat16")
 SMALL_DTYPES = words("float8_e4m3fn float8_e5m2 int4 uint4")
 QUANTIZED = ("int8_from_", "int4_from_", "float8_from_", "gptq", "awq")  # Keras 3 alone
 
@@ -43,6 +45,11 @@ def is_policy_name(name: str, keras: Keras) -> bool:
     if name in MIXED or name in DTYPES or name in SMALL_DTYPES:
         return True
     return name.startswith(QUANTIZED) if keras.is_keras3 else name in KERAS2_DTYPES
+
+
+def is_floatx(name: str, keras: Keras) -> bool:
+    """Whether that Keras takes this name in `set_floatx`."""
+    return name in (FLOATX_KERAS3 if keras.is_keras3 else FLOATX)
 
 
 def is_quantized_policy_name(name: str) -> bool:

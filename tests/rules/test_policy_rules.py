@@ -107,6 +107,34 @@ def test_an_unknown_policy_that_was_raised_is_named(message: str, name: str | No
 
 
 @pytest.mark.parametrize(
+    ("message", "given", "help"),
+    [  # TensorFlow 2.15 and 2.4
+        (
+            "Unknown `floatx` value: mixed_float16. Expected one of {'float64', 'float32', 'float16'}",
+            "mixed_float16",
+            'Set the policy instead: `set_global_policy("mixed_float16")`.',
+        ),
+        (
+            "Unknown `floatx` value: <dtype: 'float16'>. Expected one of {'float64', 'float32', 'float16'}",
+            "<dtype: 'float16'>",
+            'Set the policy instead: `set_global_policy("mixed_float16")`.',
+        ),
+        (
+            "Unknown `floatx` value: <class 'numpy.float32'>. Expected one of {'float64', 'float32', 'float16'}",
+            "<class 'numpy.float32'>",
+            'Write `"float32"`.',
+        ),
+        ("Unknown floatx type: bfloat16", "bfloat16", 'Set the policy instead: `set_global_policy("mixed_bfloat16")`.'),
+    ],
+)
+def test_a_floatx_that_was_refused_is_named(message: str, given: str, help: str) -> None:
+    failure = FailureFacts("raised", "script", "ValueError", message, Location("train.py", 3), keras=KERASES["2.15"])
+    (found,) = findings_from_facts("in_failure", failure, failure.keras, lambda rule: rule.code == "MP104")
+    assert isinstance(found, Finding)
+    assert (found.message, found.help) == (f"set_floatx does not take {given}, and the program stops there.", help)
+
+
+@pytest.mark.parametrize(
     ("name", "kerases", "meant"),
     [
         ("mixed_float16", ("3", "tf_keras", "2.15"), "mixed_float16"),

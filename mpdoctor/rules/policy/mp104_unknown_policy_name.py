@@ -5,6 +5,7 @@ The line raises: `Cannot convert 'mixed_fp16' to a mixed precision DTypePolicy` 
 value mixed_fp16 to a mixed precision Policy` in Keras 2. There are two mixed policies, `mixed_float16` and
 `mixed_bfloat16`; the full name of every dtype (`float32`) is a policy as well. `half`, `float` and `double` are
 names in Keras 2 only. `set_global_policy` and `Policy` refuse a dtype object (`tf.float16`) in every Keras.
+`set_floatx` takes "float16", "float32", "float64", and in Keras 3 "bfloat16": no policy, no dtype object.
 
 ## Flagged
 ```python
@@ -21,7 +22,8 @@ keras.mixed_precision.set_global_policy("mixed_float16")
 ```
 
 ## Versions
-All. Tried in Keras 3.3, 3.8 and 3.15, tf_keras 2.21 and TensorFlow 2.15.
+All. Tried in Keras 3.3, 3.8 and 3.15, tf_keras 2.21 and TensorFlow 2.15; `set_floatx` in TensorFlow 2.4, 2.10 and
+2.15, tf_keras 2.21 and Keras 3.15.
 
 ## Where users met it
 Short names come over from PyTorch and from settings files (`fp16`, `bf16`, `half`).
@@ -33,10 +35,10 @@ import re
 from collections.abc import Iterator
 
 from mpdoctor.facts.failure import FailureFacts
-from mpdoctor.facts.half_dtypes import HALF
+from mpdoctor.facts.half_dtypes import HALF, MIXED
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.knowledge.api_names import POLICY, is_layer_class
-from mpdoctor.knowledge.policy_names import is_policy_name, meant_by
+from mpdoctor.knowledge.policy_names import is_floatx, is_policy_name, meant_by
 from mpdoctor.program.command_line import is_from_command_line
 from mpdoctor.program.dtypes.tensor_dtypes import dtype_named
 from mpdoctor.program.events import Call
@@ -46,6 +48,7 @@ from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import ClassFacts
 from mpdoctor.program.values import Api, Attribute, Collection, Item, Value, known, options
 from mpdoctor.semantics.source.edits.expressions import literal_replaced, replaced, safe_fix
+from mpdoctor.semantics.source.edits.policies import policy_instead
 from mpdoctor.semantics.source.programs.asked_settings import asked_about, is_own_name
 from mpdoctor.semantics.source.programs.branches import is_ruled_out
 
@@ -56,6 +59,7 @@ REFUSED = (
     r"Cannot convert (?:value )?'?(.+?)'? to a mixed precision \w*Policy\.",
     r"Cannot convert (?:the argument `type_value`:|value) '(mixed_\w+)' to a TensorFlow DType",
 )
+REFUSED_FLOATX = r"Unknown `?floatx`? (?:value|type): (<[^>]+>|[^\s<]+?)\.?(?: Expected|$)"
 REFUSED_DTYPE = (
     r"Invalid `policy` argument\. Expected the string name .* Received: policy=<dtype: '(\w+)'>",
     r"'name' must be a string, not a DType\. Instead, pass DType\.name\. (?:Received: name=|Got: )(\w+)",
@@ -63,6 +67,7 @@ REFUSED_DTYPE = (
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
+    yield from _refused_floatx(facts)
     for call, given, to_layer in _policies_given(facts):
         name = known(given)
         if isinstance(name, str) and not is_policy_name(name, facts.keras) and (name or not to_layer):
@@ -78,6 +83,37 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
                 call.location,
                 fix=safe_fix(f'Write "{better}"', replaced(facts, given.location, f'"{better}"')),
             )
+
+
+def _refused_floatx(facts: SourceFacts) -> Iterator[Finding]:
+    """A finding for each `set_floatx` of what it does not take: a policy, a dtype object, and bfloat16 in Keras 2."""
+    for call in facts.calls_of(SET_FLOATX):
+        given = call.argument(0, "value") if not call.context.guarded and not is_ruled_out(call.context) else None
+        choices = options(given)
+        for choice in choices:
+            dtype, name = dtype_named(choice) if _is_dtype(choice) else None, known(choice)
+            is_refused = dtype is not None or (isinstance(name, str) and not is_floatx(name, facts.keras))
+            if is_refused and (len(choices) == 1 or not _is_asked_about(facts, call, given, choice)):
+                yield _finding_of_floatx(facts, call, choice, dtype)
+
+
+def _finding_of_floatx(facts: SourceFacts, call: Call, given: Value, dtype: str | None) -> Finding:
+    """`dtype`: of a dtype object, None for a string."""
+    name = known(given)
+    meant = meant_by(str(name)) if dtype is None else f"mixed_{dtype}" if dtype in HALF else dtype
+    if dtype is None:
+        message = f'"{name}" is no floatx of {facts.keras}: this line raises.'
+    else:
+        message = f"set_floatx takes a string, and `{dtype}` is a dtype object here: this line raises."
+    if meant in MIXED:
+        fix = safe_fix(f'Set the policy "{meant}"', policy_instead(facts, call, meant))
+    else:
+        fix = safe_fix(f'Write "{meant}"', replaced(facts, given.location, f'"{meant}"'))
+    return Finding(message, _help_for_floatx(meant), call.location, fix=fix)
+
+
+def _help_for_floatx(meant: str) -> str:
+    return f'Set the policy instead: `set_global_policy("{meant}")`.' if meant in MIXED else f'Write `"{meant}"`.'
 
 
 def _policies_given(facts: SourceFacts) -> Iterator[tuple[Call, Value, bool]]:
@@ -176,6 +212,13 @@ def _message(name: str, facts: SourceFacts) -> str:
 
 def in_failure(failure: FailureFacts) -> Iterator[Finding]:
     said = failure.said_by_library
+    floatx = re.search(REFUSED_FLOATX, said)
+    if floatx is not None:
+        named = re.sub(r"<(?:dtype: '|class 'numpy\.)(\w+)'>", r"\1", floatx[1])
+        meant = f"mixed_{named}" if named in HALF else meant_by(named)
+        said = f"set_floatx does not take {floatx[1]}, and the program stops there."
+        yield Finding(said, _help_for_floatx(meant), failure.location)
+        return
     refused = next(filter(None, (re.search(words, said) for words in REFUSED)), None)
     given = next(filter(None, (re.search(words, said) for words in REFUSED_DTYPE)), None)
     if given is not None:

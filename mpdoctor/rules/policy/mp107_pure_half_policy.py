@@ -45,6 +45,7 @@ from mpdoctor.facts.layer import LayerFacts
 from mpdoctor.facts.model import ModelFacts
 from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.knowledge.api_names import POLICY
+from mpdoctor.knowledge.policy_names import is_floatx
 from mpdoctor.program.dtypes.array_dtypes import is_array
 from mpdoctor.program.dtypes.dtype_names import GLOBAL_POLICY as NAMING_POLICY
 from mpdoctor.program.dtypes.tensor_dtypes import policies_named
@@ -53,7 +54,7 @@ from mpdoctor.program.instances import class_of
 from mpdoctor.program.policy_settings import SET_FLOATX, SET_POLICY, policies_set_by
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Defined, Parameter
-from mpdoctor.program.values import Api, Known, Value, is_api, options
+from mpdoctor.program.values import Api, Known, Value, is_api, known, options
 from mpdoctor.semantics.source.edits.expressions import argument_replaced, literal_replaced, unsafe_fix
 from mpdoctor.semantics.source.edits.policies import policy_instead
 from mpdoctor.semantics.source.edits.statements import without_statement
@@ -125,7 +126,9 @@ def _is_asked_about(facts: SourceFacts, given: Value | None, policy: str) -> boo
 
 def _is_right(facts: SourceFacts, call: Call, given: Value | None, role: str) -> bool:
     """Whether the line raises, makes no 16-bit weights after all, or makes weights that nothing trains."""
-    if _is_refused(given) or (role == FLOATX and not facts.keras.is_keras3 and _keeps_all_wide(facts, call)):
+    if _is_refused(given) or (role == FLOATX and _is_refused_floatx(facts, given)):
+        return True
+    if role == FLOATX and not facts.keras.is_keras3 and _keeps_all_wide(facts, call):
         return True
     if is_ruled_out(call.context) or (role == GLOBAL_POLICY and _is_replaced_at_once(facts, call)):
         return True
@@ -148,6 +151,12 @@ def _is_refused(given: Value | None) -> bool:
     """Whether it is `Policy(tf.float16)`, which raises (MP104)."""
     policies = (option for option in options(given) if isinstance(option, Call) and is_api(option.callee, POLICY))
     return any(isinstance(name, Api) for policy in policies for name in options(policy.argument(0, "name")))
+
+
+def _is_refused_floatx(facts: SourceFacts, given: Value | None) -> bool:
+    """Whether `set_floatx` raises (MP104)."""
+    name = known(given)
+    return isinstance(given, Api) or (isinstance(name, str) and not is_floatx(name, facts.keras))
 
 
 def _instead_of_floatx(facts: SourceFacts, policy: str) -> str:
