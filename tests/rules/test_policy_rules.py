@@ -107,6 +107,40 @@ def test_an_unknown_policy_that_was_raised_is_named(message: str, name: str | No
 
 
 @pytest.mark.parametrize(
+    ("message", "code", "begins"),
+    [  # TensorFlow 2.15 and Keras 3.15
+        (
+            "Cannot convert the argument `type_value`: 'mixed_float16' to a TensorFlow DType.",
+            "MP119",
+            '"mixed_float16" is a dtype policy, and a dtype is asked for',
+        ),
+        (
+            'Cannot convert the argument `type_value`: <Policy "mixed_bfloat16"> to a TensorFlow DType.',
+            "MP119",
+            '"mixed_bfloat16" is a dtype policy, and a dtype is asked for',
+        ),
+        (
+            'Cannot convert the argument `type_value`: <DTypePolicy "float32"> to a TensorFlow DType.',
+            "MP119",
+            "This is a dtype policy, and a dtype is asked for",
+        ),
+        ("Invalid dtype: mixed_float16", "MP119", '"mixed_float16" is a dtype policy, and a dtype is asked for'),
+        ("unhashable type: 'DTypePolicy'", "MP119", "This is a dtype policy, and a dtype is asked for"),
+        (
+            "Cannot convert the argument `type_value`: 'mixed_fp16' to a TensorFlow DType.",
+            "MP104",
+            '"mixed_fp16" is no dtype policy',
+        ),
+    ],
+)
+def test_a_policy_in_the_place_of_a_dtype_is_told_from_an_unknown_one(message: str, code: str, begins: str) -> None:
+    failure = FailureFacts("raised", "script", "TypeError", message, Location("train.py", 3), keras=KERASES["3"])
+    (found,) = findings_from_facts("in_failure", failure, failure.keras, lambda rule: rule.code in ("MP104", "MP119"))
+    assert isinstance(found, Finding)
+    assert (found.code, found.message.startswith(begins)) == (code, True), found.message
+
+
+@pytest.mark.parametrize(
     ("message", "given", "help"),
     [  # TensorFlow 2.15 and 2.4
         (

@@ -174,6 +174,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp201/flagged_head_made_by_a_subclass
     """,
     "texts_of_the_command_line": """
+        mp119/flagged_cast mp119/flagged_inputs mp119/flagged_weights
         mp102/clean_refused_where_removed mp104/clean_asked_of_its_object mp104/flagged_asked_of_the_settings
         mp104/flagged_default_that_nobody_asks_about mp105/clean_island_on_purpose mp105/clean_set_back
         mp105/flagged_functional mp106/clean_policy_chosen_by_a_dtype mp106/flagged_auto_scale_loss
@@ -357,6 +358,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp107/clean_replaced_at_once mp405/flagged_asked_by_hasattr
     """,
     "from_absl": """
+        mp119/flagged_cast mp119/flagged_inputs mp119/flagged_weights
         mp102/clean_refused_where_removed mp104/clean_asked_of_its_object mp104/flagged_asked_of_the_settings
         mp104/flagged_default_that_nobody_asks_about mp105/clean_island_on_purpose mp105/clean_set_back
         mp106/clean_policy_chosen_by_a_dtype mp106/flagged_auto_scale_loss mp106/flagged_layer_policies
@@ -391,6 +393,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp704/flagged_concrete_functions
     """,
     "arguments_of_fire": """
+        mp119/flagged_inputs
         mp104/clean_asked_of_its_object mp104/flagged_asked_of_the_settings mp105/clean_island_on_purpose
         mp106/flagged_auto_scale_loss mp106/flagged_model_calls_itself mp106/flagged_policy_put_back
         mp109/flagged_environment mp109/flagged_environment_keywords mp109/flagged_matched

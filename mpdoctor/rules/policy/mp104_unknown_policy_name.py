@@ -228,7 +228,7 @@ def in_failure(failure: FailureFacts) -> Iterator[Finding]:
             f'Write `"{named}"`.',
             failure.location,
         )
-    elif refused is not None:
+    elif refused is not None and refused[1] not in MIXED:  # a policy where a dtype is asked for is MP119's
         yield Finding(
             f'"{refused[1]}" is no dtype policy{f" of {failure.keras}" if failure.keras else ""}, '
             "and the program stops there.",
