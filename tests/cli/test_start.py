@@ -48,9 +48,9 @@ def imported(arguments: list[str], directory: Path) -> list[str]:
     [
         (["--version"], 8),
         (["explain", "MP201"], 147),
-        (["rules"], 384),
-        (["check", "--static", "--output-format=concise", "mixed.py"], 484),
-        (["check", "--static", "--output-format=concise", "."], 503),
+        (["rules"], 385),
+        (["check", "--static", "--output-format=concise", "mixed.py"], 485),
+        (["check", "--static", "--output-format=concise", "."], 504),
         (["check", "--static", "--output-format=concise", "plain"], 202),
     ],
     ids=lambda given: " ".join(given) if isinstance(given, list) else str(given),

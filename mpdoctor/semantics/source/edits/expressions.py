@@ -109,6 +109,13 @@ def with_keyword(facts: SourceFacts, call: Location, name: str, text: str) -> Ed
     return Edit(written.span(last, last), f"{', ' if arguments else ''}{name}={text}")
 
 
+def keyword_renamed(facts: SourceFacts, call: Location, name: str, new: str) -> Edit | None:
+    """A call with an argument under another name."""
+    written = written_at(facts, call)
+    given = written.named(name) if written is not None else None
+    return None if written is None or given is None else _replaced(written, given.start, given.start + len(name), new)
+
+
 def without_keyword(facts: SourceFacts, call: Location, name: str) -> Edit | None:
     """A call without this argument, and without its comma."""
     written = written_at(facts, call)
