@@ -22,8 +22,8 @@ tf.keras.mixed_precision.set_global_policy("mixed_float16")
 ## Versions
 `mixed_precision.experimental` and `tf.train.experimental.*LossScale` were removed in TensorFlow 2.9,
 `tf.train.experimental.enable_mixed_precision_graph_rewrite` by 2.8, and `tf.contrib` in 2.0. `Policy` has not
-taken `loss_scale` since the class left `experimental` in 2.4. `keras.optimizers.legacy` does not work in Keras
-3. `keras.config.set_dtype_policy`, `keras.dtype_policies` and `keras.optimizers.LossScaleOptimizer` came with
+taken `loss_scale`, nor had it, since the class left `experimental` in 2.4. `keras.optimizers.legacy` does not work
+in Keras 3. `keras.config.set_dtype_policy`, `keras.dtype_policies` and `keras.optimizers.LossScaleOptimizer` came with
 Keras 3, and no Keras 2 has them. If a project uses removed names and nothing says which TensorFlow it is written
 for, it is judged by the newest release that has all of them, and all lines that would raise with Keras 3 are
 reported as one finding.
@@ -55,7 +55,7 @@ from mpdoctor.knowledge.api_history import (
 from mpdoctor.knowledge.api_names import POLICY
 from mpdoctor.program.events import Call, Use
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Api, Value
+from mpdoctor.program.values import Api, Value, options
 from mpdoctor.semantics.source.edits.expressions import safe_fix, without_keyword, without_part
 from mpdoctor.semantics.source.edits.names import keras_name, named_instead
 
@@ -87,6 +87,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             evidence={"gone_since": since.partition(" ")[2]},
             fix=_fix(facts, use, instead),
         )
+    yield from _scales_of_policies(facts)
     yield from _legacy_optimizers(facts)
     yield from _not_there_yet(facts)
     for call in facts.calls_of(POLICY):
@@ -95,6 +96,21 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         if given is not None and not old_class and not call.context.asks_what_exists:
             fix = safe_fix("Drop `loss_scale`", without_keyword(facts, call.location, "loss_scale"))
             yield Finding(*LOSS_SCALE_OF_POLICY, call.location, fix=fix)
+
+
+def _scales_of_policies(facts: SourceFacts) -> Iterator[Finding]:
+    """A finding for each `policy.loss_scale`, of a policy that is not of the module experimental."""
+    for read in facts.reads:
+        made = options(read.of) if read.name == "loss_scale" and not read.context.asks_what_exists else ()
+        policies = [of.callee for of in made if isinstance(of, Call) and isinstance(of.callee, Api)]
+        names = [policy.name for policy in policies if policy.is_(POLICY)]
+        if made and len(names) == len(made) and not any(".experimental." in name for name in names):
+            scale = "dynamic_scale" if facts.keras.is_keras3 else "loss_scale"
+            yield Finding(
+                "A policy has had no `loss_scale` since TensorFlow 2.4: this line raises AttributeError.",
+                f"Ask the LossScaleOptimizer for it, `optimizer.{scale}`.",
+                read.location,
+            )
 
 
 def _fix(facts: SourceFacts, use: Use, instead: str) -> Fix | None:
