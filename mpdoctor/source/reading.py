@@ -43,7 +43,7 @@ WITHOUT_NULL_BYTES = "Restore its text, or leave the file out with --exclude"
 OTHER_ENCODING = "Save the file as UTF-8, or name its encoding in the first line, as in `# -*- coding: latin-1 -*-`"
 # Of each name, number and sign Python makes up to 900 bytes while it parses. TensorFlow's largest module has 144,000.
 MOST_PARTS = 1_000_000
-_CALLED, _DEFINED = re.compile(r"(\w+)\("), re.compile(r"\bdef (\w+)\(")
+_CALLED, _DEFINED = re.compile(r"\b(\w+)\("), re.compile(r"\bdef (\w+)\(")
 _PART = re.compile(r"\w+|[^\w\s]")
 TOO_MANY = f"It has more than {MOST_PARTS:,} names, numbers and signs, which is as many as mpdoctor reads."
 TOO_DEEP = "It is nested too deeply for Python itself to read."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import sys
 import time
@@ -19,7 +20,7 @@ from mpdoctor.rules.examination import mp001_source_not_readable
 from mpdoctor.source import facts_from_file, facts_from_text
 from mpdoctor.source.interpreter.state.events import MOST_EVENTS
 from mpdoctor.source.notebooks import source_from_notebook
-from mpdoctor.source.reading import source_from_text
+from mpdoctor.source.reading import Source, source_from_text
 
 UNREADABLE = [
     ("def f(:\n  pass", "cannot read it: invalid syntax", (1, 7)),
@@ -295,3 +296,19 @@ def test_what_python_3_12_brought_is_called_so(text: str, is_new: bool) -> None:
     problem = source_from_text(text, "new.py")
     assert isinstance(problem, Problem)
     assert ("It is written for Python 3.12" in problem.message) is is_new
+
+
+@pytest.mark.parametrize(
+    ("text", "called"),
+    [
+        ("def f(x):\n    return g(f(1))\n", {"f", "g"}),
+        ("def f(x):\n    return x\n", set()),
+        ("x" * 1_000_000, set()),
+        ("def " * 200_000 + "x" * 200_000, set()),
+    ],
+    ids=["calls", "only-defined", "one-long-word", "many-words"],
+)
+def test_the_names_that_a_text_calls_are_read_once(text: str, called: set[str]) -> None:
+    began = time.process_time()
+    assert Source("train.py", text, ast.parse("")).names_called == called
+    assert time.process_time() - began < 3
