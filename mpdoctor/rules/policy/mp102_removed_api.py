@@ -102,8 +102,10 @@ def _scales_of_policies(facts: SourceFacts) -> Iterator[Finding]:
     """A finding for each `policy.loss_scale`, of a policy that is not of the module experimental."""
     for read in facts.reads:
         made = options(read.of) if read.name == "loss_scale" and not read.context.asks_what_exists else ()
-        policies = [of.callee for of in made if isinstance(of, Call) and isinstance(of.callee, Api)]
-        names = [policy.name for policy in policies if policy.is_(POLICY)]
+        # A policy that is given one raises where it is made.
+        policies = [of for of in made if isinstance(of, Call) and of.keyword("loss_scale") is None]
+        made_by = (policy.callee for policy in policies if isinstance(policy.callee, Api))
+        names = [callee.name for callee in made_by if callee.is_(POLICY)]
         if made and len(names) == len(made) and not any(".experimental." in name for name in names):
             scale = "dynamic_scale" if facts.keras.is_keras3 else "loss_scale"
             yield Finding(
