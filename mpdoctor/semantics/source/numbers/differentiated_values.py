@@ -94,8 +94,11 @@ def leads_back_to(sources: Value | None, loss: Value | None) -> Callable[[Value]
 def _ends(sources: Value | None) -> set[Value]:
     """What gradients are asked for: the values themselves, and of weights the model; empty where one is not seen."""
     ends = set[Value]()
-    waiting = list(options(sources))
+    waiting, seen = list(options(sources)), set[Value]()
     for source in waiting:
+        if source in seen:  # `weights += weights` in forty lines holds the first 2^40 times
+            continue
+        seen.add(source)
         if isinstance(source, Collection) and not source.open:
             waiting += [option for item in source.items for option in options(item)]
         elif isinstance(source, Operation) and source.operator == "+" and _lists_weights(source):
