@@ -14,7 +14,6 @@ from mpdoctor.program.dtypes.dtype_names import AUTOCAST
 from mpdoctor.program.dtypes.python_numbers import is_number
 from mpdoctor.program.dtypes.tensor_dtypes import dtypes_with
 from mpdoctor.program.events import Call, Operation
-from mpdoctor.program.instances import is_call_of
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Parameter
 from mpdoctor.program.values import Api, Attribute, Collection, Item, Known, Value, options, walk
@@ -32,6 +31,7 @@ from mpdoctor.semantics.source.layers.output_layers import SIXTEEN_BITS
 from mpdoctor.semantics.source.layers.weight_values import weight_holder
 from mpdoctor.semantics.source.numbers.precision import precision_of
 from mpdoctor.semantics.source.programs.backends import is_for_another_backend, runs_on_another_backend
+from mpdoctor.semantics.source.programs.models import is_any_made_of_input
 
 OPERATORS = frozenset(("+", "-", "*", "/", "//", "**", "@", "%", "<", "<=", ">", ">=", "==", "!="))
 HANDED_ON = OPERATORS - frozenset(("<", "<=", ">", ">=", "==", "!="))
@@ -134,7 +134,7 @@ def may_raise(facts: SourceFacts, met: MixedOperands) -> bool:
     event, operands = met
     if not facts.keras.is_keras3 or not operands:
         return True
-    if builds_a_model(facts, event.context) or _is_of_input(facts, operands):
+    if builds_a_model(facts, event.context) or is_any_made_of_input(facts, operands):
         return False
     if not isinstance(event, Operation):
         return True
@@ -145,30 +145,6 @@ def may_raise(facts: SourceFacts, met: MixedOperands) -> bool:
 def _is_keras_variable(value: Value) -> bool:
     """Whether it is a weight, of the layer's own or of Keras' layer that it is made from: `self.kernel`."""
     return is_weight(value) or weight_holder(value) is not None
-
-
-def _is_of_input(facts: SourceFacts, operands: tuple[Value, ...]) -> bool:
-    made_of_input = _made_of_input(facts)
-    return any(_is_made_of_input(operand, made_of_input) for operand in operands)
-
-
-@lru_cache(maxsize=1)
-def _made_of_input(facts: SourceFacts) -> dict[Value, bool]:
-    """Whether a value is made from a keras.Input, as far as that was asked."""
-    return {}
-
-
-def _is_made_of_input(value: Value, known: dict[Value, bool]) -> bool:
-    waiting = [value]
-    while waiting:
-        made = waiting[-1]
-        if made not in known:  # its parts first
-            known[made] = is_call_of(made, "keras.Input")
-            waiting += [part for part in made.parts if part not in known]
-        else:
-            known[made] = known[made] or any(known[part] for part in made.parts)
-            waiting.pop()
-    return known[value]
 
 
 def is_half(facts: SourceFacts, value: Value, context: Context) -> bool:

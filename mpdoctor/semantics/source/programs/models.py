@@ -1,4 +1,5 @@
-"""Which values of a program are Keras models, and which of them others are built on."""
+"""Which values of a program are Keras models, which of them others are built on, and which values are made from a
+keras.Input."""
 
 from __future__ import annotations
 
@@ -6,7 +7,7 @@ from functools import lru_cache
 
 from mpdoctor.knowledge.api_names import is_network, kind_of_class
 from mpdoctor.program.events import Call
-from mpdoctor.program.instances import class_of
+from mpdoctor.program.instances import class_of, is_call_of
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Api, Attribute, Value, options, walk
 from mpdoctor.semantics.source.optimizers.attribute_access import reads, receivers
@@ -54,3 +55,28 @@ def models_of_callback(facts: SourceFacts, value: Value) -> tuple[Value, ...]:
         if any(class_of(part) is owner for part in walk(call.keyword("callbacks"))):
             models.update(dict.fromkeys(options(call.receiver)))
     return tuple(models)
+
+
+def is_any_made_of_input(facts: SourceFacts, values: tuple[Value, ...]) -> bool:
+    """Whether one of these is made from a keras.Input, as in a functional model."""
+    made_of_input = _made_of_input(facts)
+    return any(_is_made_of_input(value, made_of_input) for value in values)
+
+
+@lru_cache(maxsize=1)
+def _made_of_input(facts: SourceFacts) -> dict[Value, bool]:
+    """Whether a value is made from a keras.Input, as far as that was asked."""
+    return {}
+
+
+def _is_made_of_input(value: Value, known: dict[Value, bool]) -> bool:
+    waiting = [value]
+    while waiting:
+        made = waiting[-1]
+        if made not in known:  # its parts first
+            known[made] = is_call_of(made, "keras.Input")
+            waiting += [part for part in made.parts if part not in known]
+        else:
+            known[made] = known[made] or any(known[part] for part in made.parts)
+            waiting.pop()
+    return known[value]
