@@ -30,7 +30,8 @@ def effect_in_model(model: ModelFacts, dtype: str) -> str:
 
 
 def effect_in_program(facts: SourceFacts, dtype: str) -> str:
-    """The same for the first optimizer of a program of which that is known."""
+    """What the optimizer of a program does to weights of this 16-bit dtype, as a sentence about "such weights", of the
+    first optimizer that does anything to them; "" where none is known to."""
     effects = (_effect(name, beta_2, dtype) for name, beta_2 in _optimizers(facts))
     return next(filter(None, effects), "")
 

@@ -13,9 +13,8 @@ if TYPE_CHECKING:
 
 
 CALLS_A_STEP = 20  # train functions that may run for one step of the optimizer, as with accumulated gradients
-CALLS_WITHOUT_A_STEP = (
-    128  # of a train function, after which none is expected: the program may update the weights itself
-)
+# Train functions that may run before an optimizer takes its first step: the program may update the weights itself.
+CALLS_WITHOUT_A_STEP = 128
 
 
 class Again(NamedTuple):

@@ -65,10 +65,8 @@ INPUTS = ("keras.Input", "keras.layers.InputLayer")
 WEIGHTS = ("add_weight", "add_variable")
 TAKING_A_DTYPE = ("tensorflow.", "keras.ops.", "keras.random.", "keras.backend.", "keras.Variable", *INPUTS)
 DTYPE_SECOND = ("cast", "saturate_cast", "zeros", "ones", "constant", "convert_to_tensor", "TensorSpec")
-LEAVE_OUT = {
-    True: "Leave the `dtype` out: the layers cast their input themselves.",
-    False: "Leave the `dtype` out: the weight is float32 then, and Keras casts it where `call()` reads it.",
-}
+HELP_FOR_INPUT = "Leave the `dtype` out: the layers cast their input themselves."
+HELP_FOR_WEIGHT = "Leave the `dtype` out: the weight is float32 then, and Keras casts it where `call()` reads it."
 REFUSED = (
     r"Cannot convert (?:the argument `type_value`:|value) '(mixed_b?float16)' to a TensorFlow DType",
     r"Cannot convert (?:the argument `type_value`:|value) <\w*Policy \"(\w+)\"> to a TensorFlow DType",
@@ -99,13 +97,11 @@ def _dtype_given(call: Call) -> Value | None:
     """The dtype that a call is given which makes or casts a tensor, a weight or an input; None for other calls."""
     if isinstance(call.callee, Attribute):
         return call.keyword("dtype") if call.callee.name in WEIGHTS else None
-    if not isinstance(call.callee, Api) or not (call.keywords or len(call.args) > 1):
-        return None
-    name = public_name(call.callee.name)
-    if not name.startswith(TAKING_A_DTYPE):
-        return None
-    dtype = call.keyword("dtype")
-    return call.argument(1) if dtype is None and name.rpartition(".")[2] in DTYPE_SECOND else dtype
+    dtype = call.keyword("dtype") if call.keywords else None
+    if dtype is None and call.method in DTYPE_SECOND:
+        dtype = call.argument(1)
+    takes_a_dtype = isinstance(call.callee, Api) and public_name(call.callee.name).startswith(TAKING_A_DTYPE)
+    return dtype if dtype is not None and takes_a_dtype else None
 
 
 def _is_policy(value: Value) -> bool:
@@ -122,7 +118,7 @@ def _is_left_out(call: Call) -> bool:
 
 def _help(call: Call, policy: Value, written: str) -> str:
     if _is_left_out(call):
-        return LEAVE_OUT[call.method not in WEIGHTS]
+        return HELP_FOR_WEIGHT if call.method in WEIGHTS else HELP_FOR_INPUT
     if isinstance(known(policy), str):
         return f'Write the dtype that it computes in, `"{_compute_dtype(policy)}"`.'
     return f"Give the dtype that it computes in, `{written.removesuffix('.name')}.compute_dtype`."

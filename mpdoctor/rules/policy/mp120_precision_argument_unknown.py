@@ -66,6 +66,7 @@ IN_KERAS3 = {
     "loss": ("dtype",),
     "keras.Model": ("dtype",),
 }
+ARGUMENTS = frozenset(name for table in (NOWHERE, IN_KERAS3) for names in table.values() for name in names)
 SET_POLICY = 'Set the policy before the model is made, `set_global_policy("mixed_float16")`'
 HELP = {
     "layer": "Call it `dtype`: a layer takes a policy as its dtype.",
@@ -86,7 +87,9 @@ HELP = {
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
     for call in facts.calls:
-        if not call.keywords or call.context.guarded or is_ruled_out(call.context):
+        if ARGUMENTS.isdisjoint(name for name, _ in call.keywords):
+            continue
+        if call.context.guarded or is_ruled_out(call.context):
             continue
         kind = _kind(call)
         for name in _unknown(kind, facts.keras):
@@ -113,8 +116,10 @@ def _kind(call: Call) -> str:
         return "network"
     if name == "keras.Model":
         return name if len(call.args) > 1 or call.keyword("outputs") is not None else ""
-    if name in NOWHERE or is_api(call.callee, WRAPPER):
-        return name if name in NOWHERE else ""
+    if is_api(call.callee, WRAPPER):
+        return ""  # MP310 knows what it takes
+    if name in NOWHERE:
+        return name
     kind = kind_of_class(name) or ""
     return kind if kind != "layer" or name.startswith("keras.layers.") else ""
 

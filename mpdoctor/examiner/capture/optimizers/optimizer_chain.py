@@ -88,7 +88,8 @@ def _plain_number(value: object) -> float | None:
 def _beta_2(optimizer: KerasOptimizer) -> float | None:
     """The `beta_2` of an optimizer, a variable in the classic ones of Keras 2; None where it has none."""
     try:
-        return float(getattr(optimizer, "beta_2", None))  # type: ignore[arg-type]
+        beta_2: Any = getattr(optimizer, "beta_2", None)
+        return float(beta_2)
     except Exception:  # no number, a symbolic tensor, or a property of the user's that raises
         return None
 
