@@ -57,9 +57,9 @@ def check_source(settings: Settings, wishes: Wishes, output: Output, quiet: bool
     from mpdoctor.fixes.baseline import baseline_from_findings
 
     baseline = _baseline(wishes.baseline)
-    choice = _choice(wishes, settings, baseline)
+    choice = _choice_from_wishes(wishes, settings, baseline)
     if wishes.edits:
-        return _edit(settings, wishes, output, choice, quiet)
+        return _make_edits(settings, wishes, output, choice, quiet)
     progress = progress_for(quiet)
     try:
         diagnosis, sources = diagnose_with_sources(settings, progress)
@@ -75,7 +75,7 @@ def check_source(settings: Settings, wishes: Wishes, output: Output, quiet: bool
     return put_out(diagnosis, output)
 
 
-def _choice(wishes: Wishes, settings: Settings, baseline: Baseline | None) -> Choice:
+def _choice_from_wishes(wishes: Wishes, settings: Settings, baseline: Baseline | None) -> Choice:
     from mpdoctor.fixes.choices import both, everything
     from mpdoctor.fixes.since import Since
 
@@ -84,16 +84,16 @@ def _choice(wishes: Wishes, settings: Settings, baseline: Baseline | None) -> Ch
     if baseline is not None:
         choice = both(choice, lambda diagnosis, sources: baseline.left_of(diagnosis, sources, settings))
     if ref is not None:
-        since = _answered(ref, lambda: Since(ref))
+        since = _answer_of_git(ref, lambda: Since(ref))
         choice = both(
             choice,
-            lambda diagnosis, sources: _answered(ref, lambda: since.left_of(diagnosis, sources, settings)),
+            lambda diagnosis, sources: _answer_of_git(ref, lambda: since.left_of(diagnosis, sources, settings)),
         )
     return choice
 
 
-def _answered(ref: str, ask: Callable[[], Answer]) -> Answer:
-    """Ends with a usage error where git has no answer."""
+def _answer_of_git(ref: str, ask: Callable[[], Answer]) -> Answer:
+    """What `ask` returns. Ends with a usage error where git has no answer."""
     from mpdoctor.fixes.git import NoAnswer
 
     try:
@@ -102,7 +102,7 @@ def _answered(ref: str, ask: Callable[[], Answer]) -> Answer:
         fail(f"--since {ref}: {error}.")
 
 
-def _edit(settings: Settings, wishes: Wishes, output: Output, choice: Choice, quiet: bool) -> int:
+def _make_edits(settings: Settings, wishes: Wishes, output: Output, choice: Choice, quiet: bool) -> int:
     from mpdoctor.fixes.diffs import diff_from_files
     from mpdoctor.fixes.ignores import ignoring_edits
     from mpdoctor.fixes.rounds import fixed, fixes_of

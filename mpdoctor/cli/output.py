@@ -140,8 +140,8 @@ def put_out(diagnosis: Diagnosis, output: Output) -> int:
         diagnosis.exit_code,
         *(_write_file(fit_for(form), path, form, output.width) for path, form in output.files),
     ]
-    report = _rendered(
-        fit_for(output.shown), output.shown, **_look(output.shown, output.width or width(), output.color)
+    report = _report_text(
+        fit_for(output.shown), output.shown, **_options_of_reporter(output.shown, output.width or width(), output.color)
     )
     if report is None:
         statuses.append(3)
@@ -174,13 +174,13 @@ def _format_from_name(path: Path) -> OutputFormat:
     return SUFFIXES[max(fitting, key=len)]
 
 
-def _look(form: OutputFormat, columns: int, color: Color) -> dict[str, Any]:
+def _options_of_reporter(form: OutputFormat, columns: int, color: Color) -> dict[str, Any]:
     """What a reporter must know of where its report goes."""
     is_terminal = form is OutputFormat.terminal
     return {"width": columns, "color": has_color(color), "blocks": has_blocks()} if is_terminal else {}
 
 
-def _rendered(diagnosis: Diagnosis, form: OutputFormat, **look: Any) -> str | None:
+def _report_text(diagnosis: Diagnosis, form: OutputFormat, **look: Any) -> str | None:
     """The report; None where the reporter broke, which is a defect of mpdoctor: the findings are shown all the same."""
     from mpdoctor.reporters.rendering import lines_for_a_log, report_from_diagnosis
 
@@ -196,7 +196,7 @@ def _rendered(diagnosis: Diagnosis, form: OutputFormat, **look: Any) -> str | No
 def _write_file(diagnosis: Diagnosis, path: Path, form: OutputFormat, columns: int | None) -> int:
     from mpdoctor.project.regular_files import write_text
 
-    report = _rendered(diagnosis, form, **({"width": columns} if columns and form is OutputFormat.terminal else {}))
+    report = _report_text(diagnosis, form, **({"width": columns} if columns and form is OutputFormat.terminal else {}))
     if report is None:
         return 3
     try:

@@ -66,19 +66,19 @@ def _changes(paths: Sequence[Path]) -> Iterator[None]:
     Raises EndedBySignal."""
     changed = True  # nothing was looked at yet
     while True:
-        places = _places(paths)
+        places = _watched_directories(paths)
         changes = _changes_in(places, recursive=any(path.is_dir() for path in paths))
         while True:
-            changed = _next(changes) or changed
+            changed = _wait_for_change(changes) or changed
             if changed:
                 changed = False
                 yield
-                if _places(paths) != places:
-                    changed = _next(changes)
+                if _watched_directories(paths) != places:
+                    changed = _wait_for_change(changes)
                     break
 
 
-def _next(changes: Iterator[bool]) -> bool:
+def _wait_for_change(changes: Iterator[bool]) -> bool:
     """The next value of `changes`. Raises EndedBySignal."""
     with _noted_signals() as noted:
         changed = next(changes)
@@ -103,7 +103,7 @@ def _changes_in(places: Collection[Path], recursive: bool) -> Iterator[bool]:
     return map(bool, changes)
 
 
-def _places(paths: Sequence[Path]) -> set[Path]:
+def _watched_directories(paths: Sequence[Path]) -> set[Path]:
     """The directories to watch: the named ones, and those of all named and imported files. A file's directory is
     watched because many editors replace a file instead of writing into it."""
     files = [path.absolute() for path in paths if not path.is_dir()]

@@ -48,7 +48,7 @@ class EventReader:
         self._go_on(first)
         events = []
         for rest in others:
-            events.append(self._finished())
+            events.append(self._event_of_line())
             self._go_on(rest)
         self.passed_over += events.count(None)
         return [event for event in events if event is not None]
@@ -60,7 +60,7 @@ class EventReader:
         if not self._is_too_long:
             self._line += chunk
 
-    def _finished(self) -> Event | None:
+    def _event_of_line(self) -> Event | None:
         event = None if self._is_too_long else event_from_line(bytes(self._line))
         self._line.clear()
         self._is_too_long = False

@@ -50,7 +50,7 @@ def examine(
     with private_directory() as folder:
         request = _request(target, settings, policy, folder)
         request = replace(request, outputs=outputs, timed=timed, passes_float32=passes_float32)
-        seen = _watched(chosen, request, settings, progress)
+        seen = _run_examiner(chosen, request, settings, progress)
     facts = _with_command_line(facts_from_seen(seen, policy), target, settings)
     if not chosen.because:
         return facts
@@ -70,7 +70,7 @@ def environment_from_interpreter(python: Path, settings: Settings, progress: Pro
     Raises ExaminerCrashed."""
     with private_directory() as folder:
         request = Request("environment", None, None, None, (), str(folder / "events.jsonl"))
-        seen = _watched(Choice(python), request, settings, progress)
+        seen = _run_examiner(Choice(python), request, settings, progress)
     if seen.crashed is not None:
         raise ExaminerCrashed(seen.crashed)
     known = seen.environment_facts()
@@ -115,14 +115,14 @@ def _environment(settings: Settings) -> dict[str, str]:
     return {**os.environ, **({"CUDA_VISIBLE_DEVICES": "-1"} if settings.device == "cpu" else {})}
 
 
-def _watched(chosen: Choice, request: Request, settings: Settings, progress: Progress) -> Seen:
+def _run_examiner(chosen: Choice, request: Request, settings: Settings, progress: Progress) -> Seen:
     """What was seen until the examiner ended, or was stopped: it was in no training step in time, or a step hung."""
     written = Path(request.events).with_name("request.json")
     written.touch(mode=0o600, exist_ok=False)  # the script's arguments may hold a password
     written.write_text(request.to_json(), encoding="utf-8")
     kept = kept_run(settings.keep_run)
     if kept.request is not None:
-        _keep(request, kept)
+        _keep_request(request, kept)
     reader = EventReader(Path(request.events), kept.events)
     progress.stage(f"starting {chosen.path if chosen.because else chosen.path.name}")
     shown = sys.stderr.buffer if settings.show_output else None
@@ -157,7 +157,7 @@ def _watched(chosen: Choice, request: Request, settings: Settings, progress: Pro
     return seen
 
 
-def _keep(request: Request, kept: KeptRun) -> None:
+def _keep_request(request: Request, kept: KeptRun) -> None:
     """Keep the request, with the edited text where it will be found afterwards."""
     assert kept.request is not None and kept.edited is not None
     if request.edited is not None:

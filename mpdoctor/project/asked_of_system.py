@@ -73,32 +73,32 @@ def note_change() -> None:
 def are_answered_as(answers: Mapping[str, Mapping[str, Answer]]) -> bool:
     """Whether the system answers all of these questions now as it did then."""
     each = ((question, about, told) for question, by_path in answers.items() for about, told in by_path.items())
-    return all(_answer(question, about, told) == told for question, about, told in each)
+    return all(_answer_now(question, about, told) == told for question, about, told in each)
 
 
 # --- questions ------------------------------------------------------------------------------------------------------
 # The answer of those that begin with `is_` is False where the system refuses to say.
 def is_file(path: StrPath) -> bool:
-    return _is("is_file", path)
+    return _asked_whether("is_file", path)
 
 
 def is_file_of_at_most(size: int, path: StrPath) -> bool:
     """Whether it is a regular file of at most `size` bytes."""
-    return _is(f"is_file_of_at_most {size}", path)
+    return _asked_whether(f"is_file_of_at_most {size}", path)
 
 
 def is_there(path: StrPath) -> bool:
     """Whether a file or a directory is there; for a link, whether its target is."""
-    return _is("is_there", path)
+    return _asked_whether("is_there", path)
 
 
 def is_named(path: StrPath) -> bool:
     """Whether anything has this name, a link that leads nowhere included."""
-    return _is("is_named", path)
+    return _asked_whether("is_named", path)
 
 
 def is_link(path: StrPath) -> bool:
-    return _is("is_link", path)
+    return _asked_whether("is_link", path)
 
 
 def real_path(path: StrPath) -> str:
@@ -158,8 +158,8 @@ def bytes_of(path: StrPath, largest: int = LARGEST) -> bytes:
 
 
 # --- answers --------------------------------------------------------------------------------------------------------
-def _is(question: str, path: StrPath) -> bool:
-    answer = bool(_answer(question, os.fspath(path)))
+def _asked_whether(question: str, path: StrPath) -> bool:
+    answer = bool(_answer_now(question, os.fspath(path)))
     _note(question, path, answer)
     return answer
 
@@ -170,7 +170,7 @@ def _note(question: str, about: StrPath, answer: Answer) -> None:
         record.note(question, about, answer)
 
 
-def _answer(question: str, about: str, told: Answer = None) -> Answer:
+def _answer_now(question: str, about: str, told: Answer = None) -> Answer:
     """The answer of the system now. `told`: the recorded one, which for modules says which names were asked for.
 
     Raises KeyError for an unknown question."""

@@ -94,7 +94,7 @@ def walk(directory: Path, exclude: Sequence[PathPatterns] = (), *, everything: b
             continue
         if ".gitignore" in names and not everything:
             rules = [*rules, _ignores_of(place)]
-        kept = _kept(entries, place, top, exclude, rules)
+        kept = _entries_to_look_at(entries, place, top, exclude, rules)
         below = [entry.name for entry in kept if entry.is_dir(follow_symlinks=False)]
         links_out = [entry.name for entry in kept if _leads_out(entry, top)]
         no_files = {*below, *links_out}
@@ -110,7 +110,7 @@ def _entries(folder: Path) -> list[os.DirEntry[str]]:
         return sorted(entries, key=lambda entry: entry.name)
 
 
-def _kept(
+def _entries_to_look_at(
     entries: list[os.DirEntry[str]],
     place: str,
     top: str,

@@ -60,11 +60,11 @@ class _Name:
     pieces: tuple[_Piece, ...]
 
     @cached_property
-    def _shortest(self) -> int:
+    def _least_length(self) -> int:
         return sum(map(len, self.pieces))
 
     def matches(self, name: str) -> bool:
-        if self._shortest > len(name):
+        if self._least_length > len(name):
             return False
         first, last = self.pieces[0], self.pieces[-1]
         if len(self.pieces) == 1:
@@ -93,17 +93,17 @@ class Pattern:
         above is for the caller to ask."""
         if self.only_directories and not is_directory:
             return False
-        if self._fewest > len(names) or not self._last.matches(names[-1]):
+        if self._least_names > len(names) or not self._last_name.matches(names[-1]):
             return False
         return (len(self.names) == 2 and self.names[0] is None) or self._matches_all(names)
 
     @cached_property
-    def _last(self) -> _Name:
+    def _last_name(self) -> _Name:
         assert self.names[-1] is not None
         return self.names[-1]
 
     @cached_property
-    def _fewest(self) -> int:
+    def _least_names(self) -> int:
         return sum(name is not None for name in self.names)
 
     def _matches_all(self, names: Sequence[str]) -> bool:
@@ -167,7 +167,7 @@ def _signs_from_text(text: str) -> Iterator[_Sign]:
             one_of, place = _one_of_from_text(text, place)
             yield one_of
         elif sign == "\\":
-            yield _at(text, place)
+            yield _character_at(text, place)
             place += 1
         else:
             yield _STAR if sign == "*" else _ANY if sign == "?" else sign
@@ -175,12 +175,12 @@ def _signs_from_text(text: str) -> Iterator[_Sign]:
 
 def _one_of_from_text(text: str, place: int) -> tuple[_OneOf, int]:
     """The bracket expression whose contents begin at `place`, and the index behind its closing bracket."""
-    is_negated = _at(text, place) in "!^"
+    is_negated = _character_at(text, place) in "!^"
     place += is_negated
     ranges: list[tuple[str, str]] = []
     classes: list[str] = []
     start, before = place, ""
-    while _at(text, place) != "]" or place == start:
+    while _character_at(text, place) != "]" or place == start:
         sign = text[place]
         if sign == "[" and text.startswith(":", place + 1) and (end := text.find("]", place + 2)) > 0:
             name = text[place + 2 : end - 1]
@@ -190,19 +190,19 @@ def _one_of_from_text(text: str, place: int) -> tuple[_OneOf, int]:
                 classes.append(name)
                 before, place = "", end + 1
                 continue
-        if sign == "-" and before and _at(text, place + 1) != "]":
+        if sign == "-" and before and _character_at(text, place + 1) != "]":
             place += 1 + (text[place + 1] == "\\")
-            ranges.append((before, _at(text, place)))
+            ranges.append((before, _character_at(text, place)))
             before = ""
         else:
             place += sign == "\\"
-            before = _at(text, place)
+            before = _character_at(text, place)
             ranges.append((before, before))
         place += 1
     return _OneOf(is_negated, tuple(ranges), tuple(classes)), place + 1
 
 
-def _at(text: str, place: int) -> str:
+def _character_at(text: str, place: int) -> str:
     if place >= len(text):
         raise _NoPattern
     return text[place]

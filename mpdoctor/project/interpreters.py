@@ -81,17 +81,19 @@ class Interpreter:
             return f"{self.path} is not a Python: it does not answer like one{said}"
         if self.python < OLDEST_PYTHON:
             return (
-                f"{self} is too old: training is examined in Python {_dotted(OLDEST_PYTHON)} or later, with TensorFlow "
-                f"{_dotted(OLDEST_TENSORFLOW)} or later"
+                f"{self} is too old: training is examined in Python {_version_text(OLDEST_PYTHON)} or later, with "
+                f"TensorFlow {_version_text(OLDEST_TENSORFLOW)} or later"
             )
         if not self.tensorflow:
             return f"{self} has no TensorFlow"
         if (release := _release(self.tensorflow)) and release < OLDEST_TENSORFLOW:
-            return f"{self} has TensorFlow {self.tensorflow}, and {_dotted(OLDEST_TENSORFLOW)} or later is examined"
+            return (
+                f"{self} has TensorFlow {self.tensorflow}, and {_version_text(OLDEST_TENSORFLOW)} or later is examined"
+            )
         return ""
 
     def __str__(self) -> str:
-        return f"{self.path} (Python {_dotted(self.python)})" if self.python else str(self.path)
+        return f"{self.path} (Python {_version_text(self.python)})" if self.python else str(self.path)
 
 
 class NoInterpreter(Exception):
@@ -121,7 +123,7 @@ def choice_for(target: Target, named: Path | None) -> Choice:
         asked = interpreter_from_path(named)
         if not asked.problem:
             return Choice(named)
-        raise NoInterpreter(f"{asked.problem}. {_remedy(_others(target, {named}), own=False)}")
+        raise NoInterpreter(f"{asked.problem}. {_remedy(_interpreters_to_suggest(target, {named}), own=False)}")
     spec = importlib.util.find_spec("tensorflow")
     if spec is not None and spec.origin is not None:
         return Choice(Path(sys.executable))
@@ -131,9 +133,8 @@ def choice_for(target: Target, named: Path | None) -> Choice:
             return Choice(python, because)
         tried.append(asked)
     problems = "; ".join(interpreter.problem for interpreter in tried)
-    raise NoInterpreter(
-        f"{problems}. {_remedy(_others(target, {interpreter.path for interpreter in tried}), own=True)}"
-    )
+    others = _interpreters_to_suggest(target, {interpreter.path for interpreter in tried})
+    raise NoInterpreter(f"{problems}. {_remedy(others, own=True)}")
 
 
 def _asked_for(target: Target) -> Iterator[tuple[Path, str, Interpreter]]:
@@ -184,7 +185,7 @@ def _remedy(others: list[Interpreter], own: bool) -> str:
     return f"Name the interpreter that runs your training with --python PATH{install}. `--static` needs none."
 
 
-def _others(target: Target, tried: set[Path]) -> list[Interpreter]:
+def _interpreters_to_suggest(target: Target, tried: set[Path]) -> list[Interpreter]:
     """Interpreters with TensorFlow that a message may suggest. They are never chosen without being named, and not
     run."""
     own = Path(sys.executable)
@@ -199,7 +200,7 @@ def _others(target: Target, tried: set[Path]) -> list[Interpreter]:
     return [interpreter for interpreter in interpreters if not interpreter.problem][:SUGGESTED]
 
 
-def _dotted(version: tuple[int, ...]) -> str:
+def _version_text(version: tuple[int, ...]) -> str:
     return ".".join(map(str, version))
 
 

@@ -37,33 +37,33 @@ def _from_pins_of_keras(of_keras: list[Pin], of_tensorflow: list[Pin]) -> Keras:
     """The Keras by its own pins, which allow releases of one generation only."""
     if _releases(of_keras, "3"):
         version = _version(of_keras, "keras", "3")
-        return Keras("keras", version, _version(of_tensorflow, "tensorflow", "2"), _because(of_keras))
+        return Keras("keras", version, _version(of_tensorflow, "tensorflow", "2"), _reason_from_pins(of_keras))
     tensorflow = _releases(of_tensorflow, "2")
     if tensorflow and max(tensorflow) <= _LAST_KERAS_2:
         return _keras_of_tensorflow(of_tensorflow)
     version = _version(of_keras, "keras", "2")
-    return Keras("tf.keras", version, version, _because(of_keras))
+    return Keras("tf.keras", version, version, _reason_from_pins(of_keras))
 
 
 def _from_pins_of_tensorflow(of_tensorflow: list[Pin], companions: list[Pin]) -> Keras | None:
     """The Keras by the pins of TensorFlow; by its companions where these say nothing, or allow both generations."""
     tensorflow = _releases(of_tensorflow, "2")
     if not tensorflow:
-        return _tensorflow1(of_tensorflow) or (None if of_tensorflow else _beside(companions))
+        return _tensorflow1(of_tensorflow) or (None if of_tensorflow else _keras_of_companions(companions))
     if max(tensorflow) <= _LAST_KERAS_2:
         return _keras_of_tensorflow(of_tensorflow)
     if min(tensorflow) > _LAST_KERAS_2:
         version = installed_release("keras", "3")
-        return Keras("keras", version, _version(of_tensorflow, "tensorflow", "2"), _because(of_tensorflow))
-    return _beside(companions)
+        return Keras("keras", version, _version(of_tensorflow, "tensorflow", "2"), _reason_from_pins(of_tensorflow))
+    return _keras_of_companions(companions)
 
 
 def _keras_of_tensorflow(pins: list[Pin]) -> Keras:
     version = _version(pins, "tensorflow", "2")
-    return Keras("tf.keras", version, version, _because(pins))
+    return Keras("tf.keras", version, version, _reason_from_pins(pins))
 
 
-def _because(pins: list[Pin]) -> str:
+def _reason_from_pins(pins: list[Pin]) -> str:
     return " and ".join(dict.fromkeys(pin.told for pin in pins))
 
 
@@ -87,7 +87,7 @@ def is_companion(pin: Pin) -> bool:
     )
 
 
-def _beside(companions: list[Pin]) -> Keras | None:
+def _keras_of_companions(companions: list[Pin]) -> Keras | None:
     if not companions:
         return None
     because = " and ".join({pin.told: 0 for pin in companions})

@@ -47,12 +47,12 @@ class KerasOfFolders:
 
     def declared(self, here: Path) -> Keras | None:
         """The Keras that the nearest project asks for that holds a folder, in files that programs read."""
-        return _nearest(here, self._declared, lambda folder: self._from_files(folder, is_nearest=folder == here))
+        return _nearest_answer(here, self._declared, lambda folder: self._from_files(folder, is_nearest=folder == here))
 
     def named_in_prose(self, here: Path) -> Keras | None:
         """The Keras that its prose says to install, within what those files allow."""
         if here not in self._by_folder:
-            prose = _nearest(here, self._prose, _prose_of_folder)
+            prose = _nearest_answer(here, self._prose, _prose_of_folder)
             self._by_folder[here] = (
                 keras_from_pins([*prose.pins, *self._pins_up_to(prose.folder, here)]) if prose else None
             )
@@ -80,7 +80,7 @@ def keras_from_project(near: Path, known: KerasOfFolders | None = None) -> Keras
     """The Keras that the nearest project asks for that holds a directory; None where none asks for a certain one.
 
     `known` keeps what was found for a directory, for those who ask for many."""
-    known, here = known or KerasOfFolders(), _whole(near)
+    known, here = known or KerasOfFolders(), _absolute(near)
     return known.declared(here) or known.named_in_prose(here)
 
 
@@ -89,7 +89,7 @@ def keras_from_file(path: Path, known: KerasOfFolders | None = None) -> Keras | 
     has commented out says less than what a project declares, and more than its prose."""
     if path.suffix != ".ipynb":
         return keras_from_project(path.parent, known)
-    known, here = known or KerasOfFolders(), _whole(path.parent)
+    known, here = known or KerasOfFolders(), _absolute(path.parent)
     run, commented = map(_each_once, pins_from_notebook(path))
     return (
         keras_from_pins(run)
@@ -108,7 +108,7 @@ def keras_from_estimators(texts: Mapping[str, str]) -> dict[str, Keras]:
             of_folders.setdefault(trained.folder, []).append(trained.pin)
     keras_by_path: dict[str, Keras] = {}
     for path in texts if of_folders else ():
-        folder = next((folder for folder in _whole(Path(path)).parents if folder in of_folders), None)
+        folder = next((folder for folder in _absolute(Path(path)).parents if folder in of_folders), None)
         keras = keras_from_pins(of_folders[folder]) if folder is not None else None
         if keras is not None:
             keras_by_path[path] = keras
@@ -122,17 +122,17 @@ def keras_from_assertions(text: str, path: Path) -> Keras | None:
 
 def ranges_around(near: Path) -> list[str]:
     """Sentences of the files around a directory whose ranges of releases name no certain Keras."""
-    return KerasOfFolders().ranges(_whole(near))
+    return KerasOfFolders().ranges(_absolute(near))
 
 
 def release_in_prose_around(near: Path) -> tuple[str, str] | None:
     """The nearest page around a directory that names a release of TensorFlow, and its words."""
-    return _nearest(_whole(near), {}, release_in_prose)
+    return _nearest_answer(_absolute(near), {}, release_in_prose)
 
 
 def asks_for_tf_keras(near: Path) -> bool:
     """Whether the nearest project that holds a directory names tf_keras among what it needs."""
-    here = _whole(near)
+    here = _absolute(near)
     for folder in (here, *here.parents):
         pins = pins_from_declarations(folder) if may_hold_pins(folder) else []
         if pins or is_there(folder / ".git"):
@@ -140,11 +140,13 @@ def asks_for_tf_keras(near: Path) -> bool:
     return False
 
 
-def _whole(near: Path) -> Path:
+def _absolute(near: Path) -> Path:
     return Path(os.path.abspath(near))  # noqa: PTH100 - as the configuration is looked for
 
 
-def _nearest(here: Path, known: dict[Path, _Found | None], read: Callable[[Path], _Found | None]) -> _Found | None:
+def _nearest_answer(
+    here: Path, known: dict[Path, _Found | None], read: Callable[[Path], _Found | None]
+) -> _Found | None:
     """What the first says of a folder and those above it, up to where a repository begins."""
     passed: list[Path] = []
     answer = None

@@ -96,12 +96,12 @@ def _table_from_text(text: str, path: Path) -> Mapping[str, Any] | None:
     try:
         tool = table_from_toml(text).get("tool", {})
     except ValueError as error:
-        raise ConfigurationError(f"{_shown(path)} is no TOML: {error}.") from error
+        raise ConfigurationError(f"{_shown_relative(path)} is no TOML: {error}.") from error
     except RecursionError as error:
-        raise ConfigurationError(f"{_shown(path)} is nested too deeply.") from error
+        raise ConfigurationError(f"{_shown_relative(path)} is nested too deeply.") from error
     table = tool.get("mpdoctor") if isinstance(tool, dict) else None
     if table is not None and not isinstance(table, dict):
-        raise ConfigurationError(f"{_shown(path)}: mpdoctor must be a table: {_SECTION}")
+        raise ConfigurationError(f"{_shown_relative(path)}: mpdoctor must be a table: {_SECTION}")
     return table
 
 
@@ -159,7 +159,7 @@ class _Reader:
         if not isinstance(value, str):
             self.wrong(key, f'{key} must be a string, such as {key} = "2.15".')
         try:
-            return keras_from_text(value, because=f"{_shown(self.path)} says keras = {value!r}")
+            return keras_from_text(value, because=f"{_shown_relative(self.path)} says keras = {value!r}")
         except ValueError as error:
             self.wrong(key, str(error))
 
@@ -186,7 +186,7 @@ class _Reader:
 
 def _place(text: str, key: str, path: Path) -> str:
     line = _line_of(text, key.strip('"'))
-    return f"{_shown(path)}:{line}: {_SECTION}" if line else f"{_shown(path)}: {_SECTION}"
+    return f"{_shown_relative(path)}:{line}: {_SECTION}" if line else f"{_shown_relative(path)}: {_SECTION}"
 
 
 def _line_of(text: str, key: str) -> int | None:
@@ -202,6 +202,6 @@ def _line_of(text: str, key: str) -> int | None:
 _KEYS = ("select", "ignore", "per-file-ignores", "exclude", "fail-on", "keras", "assume-mixed", "docs-url")
 
 
-def _shown(path: Path) -> str:
+def _shown_relative(path: Path) -> str:
     relative = os.path.relpath(path)
     return str(path) if Path(relative).parts[:1] == ("..",) else relative  # "..x" is a name

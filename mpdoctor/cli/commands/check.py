@@ -214,7 +214,7 @@ def check(
         fail_on=fail_on or configured.fail_on or Severity.WARNING,
         exit_zero=exit_zero,
         cache=not no_cache,
-        keep_run=_made(keep_run),
+        keep_run=_made_directory(keep_run),
         show_output=show_output,
         docs_url=configured.docs_url,
         not_examined=(*not_examined, *empty),
@@ -223,10 +223,10 @@ def check(
     for reason in settings.not_examined:
         say(reason)
     if show_settings or show_files:
-        _show(settings, configured, show_settings, show_files)
+        _show_settings_or_files(settings, configured, show_settings, show_files)
     if wishes:
         raise typer.Exit(check_source(settings, wishes, output, quiet))
-    raise typer.Exit(put_out(_diagnosed(settings, quiet), output))
+    raise typer.Exit(put_out(_diagnose_with_progress(settings, quiet), output))
 
 
 def _refuse_arguments(script_args: Sequence[str], examined: Sequence[Target]) -> None:
@@ -234,7 +234,7 @@ def _refuse_arguments(script_args: Sequence[str], examined: Sequence[Target]) ->
         fail("arguments after -- are for a script, and no target is one.")
 
 
-def _made(directory: Path | None) -> Path | None:
+def _made_directory(directory: Path | None) -> Path | None:
     if directory is not None:
         try:
             directory.mkdir(parents=True, exist_ok=True)
@@ -249,7 +249,9 @@ def _recorded_batch(run: Path, examined: Sequence[Target], static: bool) -> Path
     return recorded_batch(run, examined, static)
 
 
-def _show(settings: Settings, configured: Configuration, show_settings: bool, show_files: bool) -> NoReturn:
+def _show_settings_or_files(
+    settings: Settings, configured: Configuration, show_settings: bool, show_files: bool
+) -> NoReturn:
     from mpdoctor.cli.streams import write
     from mpdoctor.cli.texts.shown_settings import files_of_targets, text_from_settings
 
@@ -260,7 +262,7 @@ def _show(settings: Settings, configured: Configuration, show_settings: bool, sh
     raise typer.Exit(2 if settings.not_examined else 0)
 
 
-def _diagnosed(settings: Settings, quiet: bool) -> Diagnosis:
+def _diagnose_with_progress(settings: Settings, quiet: bool) -> Diagnosis:
     from mpdoctor.cli.streams import progress_for
 
     progress = progress_for(quiet)

@@ -108,10 +108,10 @@ def compare(
         seed=seed,
         command=invocation.command,
     )
-    compared = _compared(settings, chosen, rounds, quiet)
+    compared = _compare_with_progress(settings, chosen, rounds, quiet)
     written = [_write_file(compared, path, form, output.redacts(form), columns) for path, form in output.files]
     look: dict[str, Any] = {"width": columns or width(), "color": has_color(color), "blocks": has_blocks()}
-    write(_rendered(compared, output.shown, output.redacts(output.shown), look))
+    write(_report_text(compared, output.shown, output.redacts(output.shown), look))
     raise typer.Exit(max([compared.exit_code, *(0 if done else 2 for done in written)]))
 
 
@@ -146,7 +146,7 @@ def _refuse_other_formats(output: Output) -> None:
             fail(f"--report {path}: a comparison is written as {known}.")
 
 
-def _compared(settings: Settings, policies: tuple[str, ...], rounds: int, quiet: bool) -> Compared:
+def _compare_with_progress(settings: Settings, policies: tuple[str, ...], rounds: int, quiet: bool) -> Compared:
     from mpdoctor.cli.streams import progress_for
     from mpdoctor.comparing.comparing import compare
 
@@ -157,14 +157,14 @@ def _compared(settings: Settings, policies: tuple[str, ...], rounds: int, quiet:
         progress.close()
 
 
-def _rendered(compared: Compared, form: OutputFormat, redacts: bool, look: dict[str, Any]) -> str:
+def _report_text(compared: Compared, form: OutputFormat, redacts: bool, look: dict[str, Any]) -> str:
     from mpdoctor.reporters.rendering import report_from_compared
 
-    shown = _redacted(compared) if redacts else compared
+    shown = _without_private(compared) if redacts else compared
     return report_from_compared(shown, form.value, **(look if form is OutputFormat.terminal else {}))
 
 
-def _redacted(compared: Compared) -> Compared:
+def _without_private(compared: Compared) -> Compared:
     import dataclasses
 
     from mpdoctor.reporters.privacy import surroundings_from_environment, without_private
@@ -179,7 +179,7 @@ def _write_file(compared: Compared, path: Path, form: OutputFormat, redacts: boo
 
     look = {"width": columns} if columns else {}
     try:
-        write_text(path, _rendered(compared, form, redacts, look), "backslashreplace")
+        write_text(path, _report_text(compared, form, redacts, look), "backslashreplace")
     except OSError as error:
         write(f"mpdoctor: --report {path} could not be written: {error.strerror}.\n", sys.stderr)
         return False

@@ -33,14 +33,14 @@ def env(
 
     from mpdoctor.facts.machine.environment import labels_from_environment
 
-    labels = labels_from_environment(_asked(interpreter_from_option(python), quiet))
+    labels = labels_from_environment(_environment_of_interpreter(interpreter_from_option(python), quiet))
     if output_format is EnvFormat.json:
         write(json.dumps(labels, indent=2) + "\n")
     else:
         write(text_from_labels(labels, width()))
 
 
-def _asked(python: Path | None, quiet: bool) -> EnvironmentFacts:
+def _environment_of_interpreter(python: Path | None, quiet: bool) -> EnvironmentFacts:
     """The environment of the chosen interpreter. One without TensorFlow is described too, with the remedy as its
     problem."""
     import sys

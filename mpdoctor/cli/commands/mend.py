@@ -149,12 +149,12 @@ def mend(
     )
     if output is not None:
         _mend_file(settings, output, policy.value if policy is not None else "", quiet, output_format, columns, color)
-    mended, files = _mended(settings, policy.value if policy is not None else "", quiet)
-    _show(mended, output_format, columns, color)
+    mended, files = _mend_with_progress(settings, policy.value if policy is not None else "", quiet)
+    _put_out_report(mended, output_format, columns, color)
     if output_format is MendFormat.terminal and not write_files:
         _say_what_git_does_not_apply(files)
-    is_written = not write_files or _written(files, examined)
-    raise typer.Exit(max(_status(mended), 0 if is_written else 2))
+    is_written = not write_files or _write_edits(files, examined)
+    raise typer.Exit(max(_exit_status(mended), 0 if is_written else 2))
 
 
 def _refuse_other_targets(examined: Target, named: str, switches: bool, reference: bool) -> None:
@@ -194,7 +194,7 @@ def _mend_file(
         fail(f"--output {output} could not be written: {error.strerror}.")
     finally:
         progress.close()
-    write(report_from_mended_file(mended, form.value, **_look(form, columns, color)))
+    write(report_from_mended_file(mended, form.value, **_options_of_reporter(form, columns, color)))
     raise typer.Exit(mended.exit_code)
 
 
@@ -206,7 +206,7 @@ def _from_standard_input() -> Target:
     return target_from_content(sys.stdin.buffer.read(), "stdin.py")
 
 
-def _mended(settings: Settings, policy: str, quiet: bool) -> tuple[Mended, list[EditedFile]]:
+def _mend_with_progress(settings: Settings, policy: str, quiet: bool) -> tuple[Mended, list[EditedFile]]:
     from mpdoctor.cli.streams import progress_for
     from mpdoctor.mending.draft import CannotEdit
     from mpdoctor.mending.mending import mend
@@ -220,13 +220,13 @@ def _mended(settings: Settings, policy: str, quiet: bool) -> tuple[Mended, list[
         progress.close()
 
 
-def _show(mended: Mended, form: MendFormat, columns: int | None, color: Color) -> None:
+def _put_out_report(mended: Mended, form: MendFormat, columns: int | None, color: Color) -> None:
     from mpdoctor.reporters.rendering import report_from_mended
 
-    write(report_from_mended(mended, form.value, **_look(form, columns, color)))
+    write(report_from_mended(mended, form.value, **_options_of_reporter(form, columns, color)))
 
 
-def _look(form: MendFormat, columns: int | None, color: Color) -> dict[str, Any]:
+def _options_of_reporter(form: MendFormat, columns: int | None, color: Color) -> dict[str, Any]:
     if form is MendFormat.json:
         return {}
     return {"width": columns or width(), "color": has_color(color), "blocks": has_blocks()}
@@ -250,7 +250,7 @@ def _is_utf8(data: bytes) -> bool:
     return True
 
 
-def _written(files: list[EditedFile], target: Target) -> bool:
+def _write_edits(files: list[EditedFile], target: Target) -> bool:
     if target.kind == "stdin":
         say("--write has no file to write: the source came from standard input.")
         return False
@@ -261,8 +261,8 @@ def _written(files: list[EditedFile], target: Target) -> bool:
     return all(done)
 
 
-def _status(mended: Mended) -> int:
-    """3 and 2 as of a check."""
+def _exit_status(mended: Mended) -> int:
+    """3 and 2 as after a check; else whether something is left to mend."""
     if mended.after.exit_code > 1:
         return mended.after.exit_code
     return 0 if mended.is_healthy else 1

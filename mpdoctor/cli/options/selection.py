@@ -37,7 +37,7 @@ def configuration_for(file: Path | None, targets: Sequence[Target], isolated: bo
     if file is not None:
         configured = configuration_from_file(file)
     else:
-        places = [str(_folder(target).absolute()) for target in targets if target.path is not None]
+        places = [str(_folder_of(target).absolute()) for target in targets if target.path is not None]
         configured = configuration_above(Path(os.path.commonpath(places) if places else "."))
     for wrong, setting in configured.unknown_rules(_is_rule):
         raise ConfigurationError(f"{configured.place(setting)} {setting}: {_no_rule(wrong)}")
@@ -72,7 +72,7 @@ def chosen_files(
     from mpdoctor.project.files import PathPatterns
 
     here = Path.cwd()
-    places = {_folder(target).absolute() for target in targets}
+    places = {_folder_of(target).absolute() for target in targets}
     roots = [here, *sorted(place for place in places if not place.is_relative_to(here))]
     given, further = tuple(_parts(exclude)), tuple(_parts(extend_exclude))
     kept = tuple(PathPatterns(root, given) for root in roots) if given else configured.exclude
@@ -97,7 +97,7 @@ def keras_chosen(named: str | None, configured: Configuration) -> Keras | None:
     return keras_from_text(named) if named is not None else configured.keras
 
 
-def _folder(target: Target) -> Path:
+def _folder_of(target: Target) -> Path:
     if target.path is None:
         return Path()
     return target.path if target.kind == "directory" else target.path.parent
@@ -116,16 +116,16 @@ def _ignores_of_files(given: list[str] | None) -> Iterator[tuple[PathPatterns, t
             pattern = before if colon else pattern
             if not pattern or not selector:
                 fail(f"{option} {text}: give a pattern, a colon and rules, such as 'tests/*:MP304,MP5'.")
-            by_pattern.setdefault(pattern, []).append(_rule(selector, option))
+            by_pattern.setdefault(pattern, []).append(_selector_of_a_rule(selector, option))
     for pattern, selectors in by_pattern.items():
         yield PathPatterns(Path(), (pattern,)), tuple(selectors)
 
 
 def _selectors(given: list[str] | None, option: str) -> tuple[str, ...]:
-    return tuple(_rule(selector, option) for selector in _parts(given))
+    return tuple(_selector_of_a_rule(selector, option) for selector in _parts(given))
 
 
-def _rule(selector: str, option: str) -> str:
+def _selector_of_a_rule(selector: str, option: str) -> str:
     if not _is_rule(selector):
         fail(f"{option} {selector}: {_no_rule(selector)}")
     return selector

@@ -24,14 +24,14 @@ def text_from_settings(settings: Settings, configured: Configuration) -> str:
     lines = [
         f"# {origin}; the command line overrides it",
         "[tool.mpdoctor]",
-        _setting("select", list(settings.select), "" if settings.select else "all rules"),
-        _setting("ignore", list(settings.ignore)),
+        _setting_line("select", list(settings.select), "" if settings.select else "all rules"),
+        _setting_line("ignore", list(settings.ignore)),
         _table("per-file-ignores", ignores),
-        _setting("exclude", list(dict.fromkeys(_excluded(configured)))),
-        _setting("fail-on", settings.fail_on.value),
+        _setting_line("exclude", list(dict.fromkeys(_excluded_patterns(configured)))),
+        _setting_line("fail-on", settings.fail_on.value),
         _keras(settings.keras),
-        _setting("assume-mixed", settings.assume_mixed),
-        _setting("docs-url", settings.docs_url),
+        _setting_line("assume-mixed", settings.assume_mixed),
+        _setting_line("docs-url", settings.docs_url),
     ]
     return "".join(f"{line}\n" for line in lines)
 
@@ -42,7 +42,7 @@ def files_of_targets(targets: Iterable[Target]) -> Iterator[str]:
     yield from dict.fromkeys(shown_path(str(path)) for path in paths)
 
 
-def _excluded(configured: Configuration) -> Iterator[str]:
+def _excluded_patterns(configured: Configuration) -> Iterator[str]:
     for patterns in configured.exclude:
         yield from patterns.patterns
 
@@ -51,10 +51,10 @@ def _keras(keras: Keras | None) -> str:
     if keras is None:
         return "# keras: what the project asks for, else what the code is plainly written for, else what is installed"
     generation = "3" if keras.is_keras3 else keras.package
-    return _setting("keras", keras.version or generation, keras.because)
+    return _setting_line("keras", keras.version or generation, keras.because)
 
 
-def _setting(key: str, value: object, comment: str = "") -> str:
+def _setting_line(key: str, value: object, comment: str = "") -> str:
     return f"{key} = {json.dumps(value, ensure_ascii=False)}" + (f"  # {comment}" if comment else "")
 
 

@@ -17,15 +17,15 @@ def text_from_expression(node: ast.expr, names: Mapping[str, str], depth: int = 
         return node.value if isinstance(node.value, str) else None
     if isinstance(node, ast.Name):
         return names.get(node.id)
-    pattern, parts = _pattern(node, lambda part: text_from_expression(part, names, depth + 1) or "")
+    pattern, parts = _pattern_and_parts(node, lambda part: text_from_expression(part, names, depth + 1) or "")
     texts = [text_from_expression(part, names, depth + 1) for part in parts]
     known = [text for text in texts if text is not None]
     if not pattern or len(known) != len(parts) or sum(map(len, known)) > _LONGEST:
         return None
-    return "".join(_alternating(pattern.split("{}"), known))
+    return "".join(_interleaved(pattern.split("{}"), known))
 
 
-def _pattern(node: ast.expr, text_of: Callable[[ast.expr], str]) -> tuple[str, Sequence[ast.expr]]:
+def _pattern_and_parts(node: ast.expr, text_of: Callable[[ast.expr], str]) -> tuple[str, Sequence[ast.expr]]:
     """A text with `{}` for each part, and the parts; "" where an expression puts no text together, or by a format."""
     match node:
         case ast.JoinedStr(values):
@@ -45,5 +45,5 @@ def _pattern(node: ast.expr, text_of: Callable[[ast.expr], str]) -> tuple[str, S
     return "", []
 
 
-def _alternating(around: list[str], inside: list[str]) -> list[str]:
+def _interleaved(around: list[str], inside: list[str]) -> list[str]:
     return [word for pair in zip(around, [*inside, ""], strict=True) for word in pair]
