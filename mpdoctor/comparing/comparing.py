@@ -29,7 +29,7 @@ def compare(
 ) -> Compared:
     """A check under each policy, and then `rounds` times each policy timed in turn: what slows the machine for a while
     slows all of them. A policy whose training raises is not timed."""
-    under = {policy: _under(policy, settings) for policy in policies}
+    under = {policy: _settings_under(policy, settings) for policy in policies}
     diagnoses = {policy: diagnose(under[policy], progress) for policy in policies}
     timings: dict[str, list[TimingFacts | None]] = {policy: [] for policy in policies}
     reasons = {policy: _why_not_timed(diagnoses[policy]) for policy in policies}
@@ -37,7 +37,7 @@ def compare(
         for policy in policies:
             timing = None
             if not reasons[policy]:
-                timing, reasons[policy], crash = _timed(under[policy], progress, time or _examined)
+                timing, reasons[policy], crash = _timing_or_reason(under[policy], progress, time or _run_and_time)
                 if crash is not None:
                     diagnoses[policy] = _with_crash(diagnoses[policy], crash)
             timings[policy].append(timing)
@@ -47,7 +47,7 @@ def compare(
     )
 
 
-def _under(policy: str, settings: Settings) -> Settings:
+def _settings_under(policy: str, settings: Settings) -> Settings:
     """The settings for a check under `policy`: with gradients compared to float32, without the second run and the
     second training of an ordinary check."""
     return dataclasses.replace(
@@ -65,7 +65,9 @@ def _why_not_timed(diagnosis: Diagnosis) -> str:
     return "" if probes else "no training was seen"
 
 
-def _timed(settings: Settings, progress: Progress, time: Time) -> tuple[TimingFacts | None, str, Crashed | None]:
+def _timing_or_reason(
+    settings: Settings, progress: Progress, time: Time
+) -> tuple[TimingFacts | None, str, Crashed | None]:
     try:
         seen = time(settings, progress)
     except ExaminerCrashed as crash:
@@ -91,7 +93,7 @@ def _is_measured(timing: TimingFacts) -> bool:
     )  # fmt: skip
 
 
-def _examined(settings: Settings, progress: Progress) -> ExaminationFacts:
+def _run_and_time(settings: Settings, progress: Progress) -> ExaminationFacts:
     return examine(settings.targets[0], settings, progress, settings.policy, timed=True)
 
 

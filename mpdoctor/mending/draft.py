@@ -188,11 +188,11 @@ def _edits_of_file(shown_as: str, file: _File, layers: Collection[int], of: Coll
 
 
 def _location(path: str, cell: int, text: str, start: int, end: int) -> Location:
-    (line, column), (end_line, end_column) = _place(text, start), _place(text, end)
+    (line, column), (end_line, end_column) = _line_and_column(text, start), _line_and_column(text, end)
     return Location(path, line, column, end_line, end_column, cell)
 
 
-def _place(text: str, offset: int) -> tuple[int, int]:
+def _line_and_column(text: str, offset: int) -> tuple[int, int]:
     """The line and the column, from 1."""
     before = text[:offset].replace("\r\n", "\n").replace("\r", "\n")
     return before.count("\n") + 1, len(before) - before.rfind("\n")

@@ -13,8 +13,8 @@ from mpdoctor.mended import Mended, NeededEdit
 from mpdoctor.mending.draft import Draft
 from mpdoctor.mending.examining import examining, reading
 from mpdoctor.mending.policy_switch import is_in_force, switch_to
-from mpdoctor.mending.proposals import proposed
-from mpdoctor.mending.rounds import Course, Mending, nothing
+from mpdoctor.mending.proposals import proposals_from_diagnosis
+from mpdoctor.mending.rounds import Course, MendLoop, nothing_asked
 from mpdoctor.progress import Progress
 from mpdoctor.project.interpreters import NoInterpreter, interpreter_for
 from mpdoctor.settings.options import Settings
@@ -28,10 +28,10 @@ def mend(settings: Settings, progress: Progress, policy: str = "") -> tuple[Mend
     Raises CannotEdit where the program can't be switched to `policy`."""
     content = {t.path.absolute(): t.content for t in settings.targets if t.path is not None and t.content is not None}
     draft = Draft(content)
-    propose = partial(proposed, has_own_wrapper=_runs_here(settings))
-    mending = Mending(draft, examining(settings, progress), reading(settings, progress), propose)
-    asked = switch_to(policy, settings.targets[0], content) if policy else nothing
-    course = mending.course(asked)
+    propose = partial(proposals_from_diagnosis, has_own_wrapper=_runs_here(settings))
+    loop = MendLoop(draft, examining(settings, progress), reading(settings, progress), propose)
+    asked = switch_to(policy, settings.targets[0], content) if policy else nothing_asked
+    course = loop.run(asked)
     files = draft.files(course.after.kept)
     return _mended(course, draft, files, policy), files
 

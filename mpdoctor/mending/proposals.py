@@ -59,8 +59,9 @@ TOO_SMALL = "scale_too_small"  # in the evidence of weights that never change (M
 OF_THE_SCALE = ("MP902", "MP903", "MP905", "MP910", "MP911")
 
 
-def proposed(diagnosis: Diagnosis, sources: Sources, has_own_wrapper: bool = False) -> Proposed:
-    """`has_own_wrapper`: whether mpdoctor.training can be imported where the program runs."""
+def proposals_from_diagnosis(diagnosis: Diagnosis, sources: Sources, has_own_wrapper: bool = False) -> Proposed:
+    """The answers to all failing findings. `has_own_wrapper`: whether mpdoctor.training can be imported where the
+    program runs."""
     answers: list[tuple[Answer, ...]] = []
     without: list[str] = []
     layers = {layer.path: layer for _, model in diagnosis.models for layer in model.layers}
@@ -69,7 +70,9 @@ def proposed(diagnosis: Diagnosis, sources: Sources, has_own_wrapper: bool = Fal
 
     def in_turn(finding: Finding) -> Iterator[Iterable[Answer]]:
         """The answers of each source. Those of a later one count where no earlier one has any."""
-        yield chain(_tried(finding, making, without), _fix_of_rule(finding), _loss_in_float32(finding, making))
+        yield chain(
+            _healing_remedies(finding, making, without), _fix_of_rule(finding), _loss_in_float32(finding, making)
+        )
         yield repeated_steps_removed(finding, optimizers, making.source_at)
         yield returned_value_cast(finding, making)
         yield mixed_operands_cast(finding, making.source_at)
@@ -97,7 +100,7 @@ def _fix_of_rule(finding: Finding) -> Iterator[Answer]:
         yield Answer(finding, (Proposal(fix.title, fix.safe, finding.code, fix.edits),))
 
 
-def _tried(finding: Finding, making: LiveLayers, without: list[str]) -> Iterator[Answer]:
+def _healing_remedies(finding: Finding, making: LiveLayers, without: list[str]) -> Iterator[Answer]:
     for remedy in finding.remedies:
         if remedy.tried != "healed" or remedy.kind == "smaller-scale":  # of the scale, see below
             continue

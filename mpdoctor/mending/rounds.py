@@ -31,10 +31,10 @@ Contents = Mapping[Path, bytes]  # what stands in files in the place of what lie
 Seen = tuple[Diagnosis, Sources]
 Examine = Callable[[Contents], Seen]
 Propose = Callable[[Diagnosis, Sources], Proposed]
-Asked = Callable[[Seen], Sequence[Proposal]]
+Ask = Callable[[Seen], Sequence[Proposal]]
 
 
-def nothing(seen: Seen) -> Sequence[Proposal]:
+def nothing_asked(seen: Seen) -> Sequence[Proposal]:
     return ()
 
 
@@ -75,7 +75,7 @@ class Course:
     hindered: list[str] = field(default_factory=list)
 
 
-class Mending:
+class MendLoop:
     """The mend loop for one program. `examine` runs the program, `read` looks at its source alone; either is given the
     contents of the edited files."""
 
@@ -87,49 +87,49 @@ class Mending:
         self._hindered: dict[str, None] = {}
         self._needed: dict[tuple[int, ...], frozenset[int]] = {}  # of a choice, those that a trial saw to be needed
 
-    def course(self, asked: Asked = nothing) -> Course:
-        """`asked`: what is to be made first and to stay, whatever comes of it.
+    def run(self, asked: Ask = nothing_asked) -> Course:
+        """What came of mending. `asked`: what is to be made first and to stay, whatever comes of it.
 
         Raises CannotEdit where that can't be made."""
-        before = self._at(())
+        before = self._state_with(())
         course = Course(before, before)
-        state, fixed = before, tuple[int, ...]()
+        state, asked_for = before, tuple[int, ...]()
         wanted = asked((before.diagnosis, before.sources))
         if wanted:
-            fixed = tuple(self._draft.make(wanted, (), before.sources))
-            state = self._at(fixed)
+            asked_for = tuple(self._draft.make(wanted, (), before.sources))
+            state = self._state_with(asked_for)
             course.rounds = 1
-        best = self._rounds(state, course)
-        course.after = self._without_needless(best, fixed)
-        course.tried = self._brought_nothing(best.kept)
-        course.stopped = self._stopped(before, course.after)
+        best = self._best_of_rounds(state, course)
+        course.after = self._without_needless(best, asked_for)
+        course.tried = self._proposals_without_use(best.kept)
+        course.stopped = self._what_stopped_it(before, course.after)
         course.hindered, course.examinations = list(self._hindered), len(self._seen)
         return course
 
-    def _brought_nothing(self, kept: Sequence[int]) -> list[Proposal]:
+    def _proposals_without_use(self, kept: Sequence[int]) -> list[Proposal]:
         made = self._draft.proposals
         helpful = {(made[number].code, made[number].title) for number in kept}
         tried = {(made[number].code, made[number].title): made[number] for number in sorted(self._examined)}
         return [proposal for key, proposal in tried.items() if key not in helpful]
 
-    def _stopped(self, before: State, after: State) -> list[Finding]:
+    def _what_stopped_it(self, before: State, after: State) -> list[Finding]:
         known = [(finding.code, finding.message) for state in (before, after) for finding in state.diagnosis.findings]
         findings = [finding for diagnosis, _ in self._seen.values() for finding in diagnosis.findings]
         ends = {(end.code, end.message): end for end in findings if end.code in OF_ENDS}
         return [finding for key, finding in ends.items() if key not in known]
 
     # --- rounds -------------------------------------------------------------------------------------------------------
-    def _rounds(self, state: State, course: Course) -> State:
+    def _best_of_rounds(self, state: State, course: Course) -> State:
         best = state
         while not state.is_healthy and course.rounds < MOST_ROUNDS:
-            kept = self._next(state)
+            kept = self._next_edits(state)
             if kept is None:
                 if state is best:
                     break
                 state = best  # that way led to nothing
                 continue
             course.rounds += 1
-            new = self._at(kept)
+            new = self._state_with(kept)
             gone = sights_of(state.diagnosis) - sights_of(new.diagnosis)
             if gone or is_better(new.diagnosis, state.diagnosis):
                 state = new
@@ -137,14 +137,14 @@ class Mending:
                 best = new
         return best
 
-    def _next(self, state: State) -> tuple[int, ...] | None:
+    def _next_edits(self, state: State) -> tuple[int, ...] | None:
         """The first choice of edits with which the program was not examined yet; None where there is none left."""
         proposed = self._propose(state.diagnosis, state.sources)
         self._hindered.update(dict.fromkeys(proposed.without))
         for proposals in _choices(proposed):
-            made = self._make(proposals, state.kept, state.sources)
+            made = self._make_edits(proposals, state.kept, state.sources)
             kept = self._without_consequences((*state.kept, *made), made, state)
-            if self._key(kept) not in self._seen:
+            if self._changed_files(kept) not in self._seen:
                 whole = self._with_revealed(kept, state) if is_stopped(state.diagnosis) else kept
                 self._needed[whole] = _seen_to_be_needed(made, proposals) if whole == kept else frozenset()
                 return whole
@@ -157,7 +157,7 @@ class Mending:
         with the other edits alone."""
         if len(made) < 2:
             return kept
-        fixes = {f.fix.edits for f in failing(self._at_a_glance(state.kept)[0]) if f.fix is not None}
+        fixes = {f.fix.edits for f in failing(self._seen_in_source(state.kept)[0]) if f.fix is not None}
         for number in reversed([number for number, proposal in made.items() if proposal.edits in fixes]):
             rest = self._draft.closed([other for other in kept if other != number])
             if len(rest) == len(kept) - 1 and not self._shows_more(rest, kept):
@@ -167,18 +167,20 @@ class Mending:
     def _with_revealed(self, kept: tuple[int, ...], state: State) -> tuple[int, ...]:
         """These edits and those for findings that they reveal. Behind a line that raises, the source stage reports
         nothing; once the line is mended it does, and that is edited too before the program runs again."""
-        known = sights_of(self._at_a_glance(state.kept)[0])
+        known = sights_of(self._seen_in_source(state.kept)[0])
         for _ in range(MOST_ROUNDS):
-            diagnosis, sources = self._at_a_glance(kept)
+            diagnosis, sources = self._seen_in_source(kept)
             revealed = [finding for finding in diagnosis.findings if sight_of(finding) not in known]
             answers = self._propose(replace(diagnosis, findings=tuple(revealed)), sources).answers
-            made = self._make([proposal for answer, *_ in answers for proposal in answer.proposals], kept, sources)
-            if not made or self._key((*kept, *made)) in self._seen:
+            made = self._make_edits(
+                [proposal for answer, *_ in answers for proposal in answer.proposals], kept, sources
+            )
+            if not made or self._changed_files((*kept, *made)) in self._seen:
                 break
             kept = (*kept, *made)
         return kept
 
-    def _make(self, proposals: Sequence[Proposal], kept: Sequence[int], sources: Sources) -> dict[int, Proposal]:
+    def _make_edits(self, proposals: Sequence[Proposal], kept: Sequence[int], sources: Sources) -> dict[int, Proposal]:
         """The proposals as edits of the draft, by number; {} where a file cannot be edited."""
         try:
             return self._draft.make(proposals, kept, sources)
@@ -187,41 +189,43 @@ class Mending:
             return {}
 
     # --- what is not needed ---------------------------------------------------------------------------------------
-    def _without_needless(self, state: State, fixed: Sequence[int]) -> State:
+    def _without_needless(self, state: State, asked_for: Sequence[int]) -> State:
         """An edit is needed if without it a defect comes back, or the training looks worse. What a trial in place
         showed before the last edits were made is not asked again."""
-        needed = {*fixed, *self._needed.get(state.kept, ())}
+        needed = {*asked_for, *self._needed.get(state.kept, ())}
         for number in reversed(state.kept):
             if number in needed or number not in state.kept:
                 continue
             rest = self._draft.closed([other for other in state.kept if other != number])
-            if set(fixed) <= set(rest) and self._is_as_good(rest, state):
-                state = self._at(rest)
+            if set(asked_for) <= set(rest) and self._is_as_good(rest, state):
+                state = self._state_with(rest)
         return state
 
     def _is_as_good(self, kept: tuple[int, ...], state: State) -> bool:
-        is_new = self._key(kept) not in self._seen  # the source alone may tell, which takes a fraction of the time
+        is_new = (
+            self._changed_files(kept) not in self._seen
+        )  # the source alone may tell, which takes a fraction of the time
         if is_new and self._shows_more(kept, state.kept, defects_of(state.diagnosis)):
             return False
-        return is_no_worse(self._at(kept).diagnosis, state.diagnosis)
+        return is_no_worse(self._state_with(kept).diagnosis, state.diagnosis)
 
     def _shows_more(self, kept: tuple[int, ...], than: tuple[int, ...], seen: Counter[Defect] = NO_DEFECTS) -> bool:
         """Whether the source has defects with these edits that it has not with the others, and that were not seen."""
-        return bool(defects_of(self._at_a_glance(kept)[0]) - defects_of(self._at_a_glance(than)[0]) - seen)
+        return bool(defects_of(self._seen_in_source(kept)[0]) - defects_of(self._seen_in_source(than)[0]) - seen)
 
     # --- examinations, of which none is made twice ----------------------------------------------------------------
-    def _key(self, kept: Sequence[int]) -> frozenset[tuple[Path, bytes]]:
+    def _changed_files(self, kept: Sequence[int]) -> frozenset[tuple[Path, bytes]]:
         return frozenset(self._draft.contents(kept).items())
 
-    def _at(self, kept: tuple[int, ...]) -> State:
-        key = self._key(kept)
+    def _state_with(self, kept: tuple[int, ...]) -> State:
+        key = self._changed_files(kept)
         self._examined.update(kept)
         if key not in self._seen:
             self._seen[key] = self._examine(dict(key))
         return State(kept, *self._seen[key])
 
-    def _at_a_glance(self, kept: tuple[int, ...]) -> Seen:
-        key = self._key(kept)
+    def _seen_in_source(self, kept: tuple[int, ...]) -> Seen:
+        key = self._changed_files(kept)
         if key not in self._read_already:
             self._read_already[key] = self._read(dict(key))
         return self._read_already[key]

@@ -166,7 +166,10 @@ class _Reading:
         one."""
         if len(row) not in (4, 6):
             return False
-        (number, last, skipped), scales = (_whole(value) for value in row[:3]), [_scale(value) for value in row[3:]]
+        (number, last, skipped), scales = (
+            (_whole_number(value) for value in row[:3]),
+            [_scale(value) for value in row[3:]],
+        )
         series = self.series.get(-1 if number is None else number)
         if series is None or last is None or skipped is None or None in scales:
             return False
@@ -211,7 +214,7 @@ class _Fields:
     told: dict[str, Any]
 
     def whole(self, name: str) -> int | None:
-        return _whole(self.told.get(name))
+        return _whole_number(self.told.get(name))
 
     def number(self, name: str) -> float | None:
         return _scale(self.told.get(name))
@@ -230,7 +233,7 @@ def _encodable(text: str) -> str:
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
-def _whole(value: object) -> int | None:
+def _whole_number(value: object) -> int | None:
     """The value if it is a whole number from 0 to the largest step number, else None."""
     return value if type(value) is int and 0 <= value <= MOST_STEPS else None
 

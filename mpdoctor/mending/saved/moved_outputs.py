@@ -14,10 +14,10 @@ def moved_outputs(
     """How far each output moved, and a clause that says why outputs cannot be compared, "" where they were."""
     if [(output.name, output.numbers) for output in before] != [(output.name, output.numbers) for output in after]:
         return (), "both files put out other numbers of values"
-    return tuple(_moved(*pair) for pair in zip(before, after, strict=True)), ""
+    return tuple(_moved_output(*pair) for pair in zip(before, after, strict=True)), ""
 
 
-def _moved(before: OutputFacts, after: OutputFacts) -> MovedOutput:
+def _moved_output(before: OutputFacts, after: OutputFacts) -> MovedOutput:
     finite = [
         (old, new)
         for old, new in zip(before.values, after.values, strict=True)

@@ -90,13 +90,13 @@ def _write_archive(archive: zipfile.ZipFile, configuration: Any, path: Path) -> 
         copy.comment = archive.comment
         for info in archive.infolist():
             if info.filename == CONFIGURATION:
-                copy.writestr(_like(info), json.dumps(configuration).encode("utf-8"))
+                copy.writestr(_header_like(info), json.dumps(configuration).encode("utf-8"))
                 continue
-            with archive.open(info) as source, copy.open(_like(info, info.file_size), "w") as target:
+            with archive.open(info) as source, copy.open(_header_like(info, info.file_size), "w") as target:
                 shutil.copyfileobj(source, target, AT_ONCE)
 
 
-def _like(info: zipfile.ZipInfo, size: int = 0) -> zipfile.ZipInfo:
+def _header_like(info: zipfile.ZipInfo, size: int = 0) -> zipfile.ZipInfo:
     """A header for the same archive member with contents of `size` bytes; zipfile needs the size to choose the length
     of the header."""
     like = zipfile.ZipInfo(info.filename, info.date_time)

@@ -141,9 +141,9 @@ class _Mender:
         kept: tuple[SavedLayer, ...] = ()
         if policy:
             self._converted, kept = converted(self._saved, self._layers, policy)
-        if not self._converted and not (self._unwraps({}) and any(failing(before))):
+        if not self._converted and not (self._drops_wrapper({}) and any(failing(before))):
             self._known[frozenset()] = _Attempt(None, frozenset(), {}, unwrapped=False, diagnosis=before)
-        best = self._without_needless(self._healed(self._attempt(frozenset())))
+        best = self._without_needless(self._best_attempt(self._attempt(frozenset())))
         result = MendedFile(
             before,
             is_healthy(best.diagnosis),
@@ -155,8 +155,8 @@ class _Mender:
         if best.path is None:
             return result
         self.written = best.path
-        after = _named(best.diagnosis, self._output)
-        moved, not_compared = self._moved(best)
+        after = _diagnosis_of_output(best.diagnosis, self._output)
+        moved, not_compared = self._moved_outputs(best)
         return replace(
             result,
             after=after,
@@ -175,30 +175,30 @@ class _Mender:
     def _attempt(self, healing: frozenset[str]) -> _Attempt:
         """The file with these layers in float32, examined."""
         if healing not in self._known:
-            wanted = self._wanted(healing)
-            path, diagnosis = self._examined(wanted)
-            self._known[healing] = _Attempt(path, healing, wanted, self._unwraps(wanted), diagnosis)
+            wanted = self._wanted_policies(healing)
+            path, diagnosis = self._write_and_examine(wanted)
+            self._known[healing] = _Attempt(path, healing, wanted, self._drops_wrapper(wanted), diagnosis)
         return self._known[healing]
 
-    def _wanted(self, healing: frozenset[str]) -> dict[str, str]:
+    def _wanted_policies(self, healing: frozenset[str]) -> dict[str, str]:
         """The policy that each layer gets in the end, for the layers that change."""
         parts = with_their_parts(self._layers, healing)
         in_float32 = {path: FLOAT32 for path in parts if path in self._by_path and not self._by_path[path].kept_because}
         wanted = {**self._converted, **in_float32}
         return {path: policy for path, policy in wanted.items() if self._by_path[path].policy != policy}
 
-    def _examined(self, wanted: Mapping[str, str]) -> tuple[Path, Diagnosis]:
+    def _write_and_examine(self, wanted: Mapping[str, str]) -> tuple[Path, Diagnosis]:
         path = self._folder / str(self._checks) / self._output.name
         path.parent.mkdir()
         self._checks += 1
         saved, training = self._saved, self._saved.training
         configuration = with_policies(saved.configuration, wanted, saved.keras_version, saved.form)
-        if self._unwraps(wanted):
+        if self._drops_wrapper(wanted):
             configuration, training = without_loss_scaling(configuration, training)
         write_copy(saved, configuration, training, path, drops_state=self._loses_state(wanted))
         return path, self._examinations.check(replace(self._target, id=str(self._output), path=path))
 
-    def _unwraps(self, wanted: Mapping[str, str]) -> bool:
+    def _drops_wrapper(self, wanted: Mapping[str, str]) -> bool:
         """Whether the optimizer has a wrapper that scales the loss, and no layer computes in float16."""
         return has_loss_scaling(self._saved.configuration, self._saved.training) and not self._has_float16(wanted)
 
@@ -211,7 +211,7 @@ class _Mender:
         saved = self._saved
         if saved.keras_version.startswith("2") or not is_compiled(saved.configuration, saved.training):
             return False
-        return self._unwraps(wanted) or self._has_float16({}) != self._has_float16(wanted)
+        return self._drops_wrapper(wanted) or self._has_float16({}) != self._has_float16(wanted)
 
     def _has_bare_optimizer(self, attempt: _Attempt) -> bool:
         """Whether the model is compiled without loss scaling while layers of it compute in float16."""
@@ -221,7 +221,7 @@ class _Mender:
         return compiled and not wrapped and self._has_float16(attempt.wanted)
 
     # --- healing ------------------------------------------------------------------------------------------------------
-    def _healed(self, start: _Attempt) -> _Attempt:
+    def _best_attempt(self, start: _Attempt) -> _Attempt:
         """The best of all that were tried; of equals the first, which changes the fewest layers."""
         tried = [start]
         for _ in range(MOST_ROUNDS):
@@ -259,7 +259,7 @@ class _Mender:
             if layer.path in wanted:
                 yield ChangedLayer(layer.path, layer.class_name, layer.policy, wanted[layer.path])
 
-    def _moved(self, best: _Attempt) -> tuple[tuple[MovedOutput, ...], str]:
+    def _moved_outputs(self, best: _Attempt) -> tuple[tuple[MovedOutput, ...], str]:
         """How far the outputs moved, or why that is not known."""
         both = []
         for target in (self._target, replace(self._target, path=best.path)):
@@ -275,7 +275,7 @@ def _groups(paths: list[str], size: int) -> Iterator[frozenset[str]]:
         yield frozenset(paths[first : first + size])
 
 
-def _named(diagnosis: Diagnosis, output: Path) -> Diagnosis:
+def _diagnosis_of_output(diagnosis: Diagnosis, output: Path) -> Diagnosis:
     """The diagnosis under the name of the file that will be written."""
     return replace(diagnosis, targets=tuple(replace(target, path=str(output)) for target in diagnosis.targets))
 

@@ -14,12 +14,12 @@ WRAPPERS = frozenset(["LossScaleOptimizer", "LossScaleOptimizerV3"])
 
 def has_loss_scaling(configuration: Any, training: Any) -> bool:
     """Whether the model was compiled with a wrapper; where Keras puts one around it by itself the file names none."""
-    return _optimizers(configuration, training) != _unwrapped(configuration, training)
+    return _optimizers(configuration, training) != _inner_optimizers(configuration, training)
 
 
 def without_loss_scaling(configuration: Any, training: Any) -> tuple[Any, Any]:
     """Both with what the wrapper holds in its place; what was given stays as it was."""
-    in_configuration, in_training = _unwrapped(configuration, training)
+    in_configuration, in_training = _inner_optimizers(configuration, training)
     if in_configuration is not None:
         compiled = {**configuration["compile_config"], "optimizer": in_configuration}
         configuration = {**configuration, "compile_config": compiled}
@@ -43,12 +43,12 @@ def _optimizers(configuration: Any, training: Any) -> tuple[Any, Any]:
     )
 
 
-def _unwrapped(configuration: Any, training: Any) -> tuple[Any, Any]:
+def _inner_optimizers(configuration: Any, training: Any) -> tuple[Any, Any]:
     in_archive, in_hdf5 = _optimizers(configuration, training)
-    return _inner(in_archive), _inner(in_hdf5)
+    return _innermost(in_archive), _innermost(in_hdf5)
 
 
-def _inner(optimizer: Any) -> Any:
+def _innermost(optimizer: Any) -> Any:
     while isinstance(optimizer, dict) and str(optimizer.get("class_name")).rpartition(">")[2] in WRAPPERS:
         config = optimizer.get("config")
         inner = config.get("inner_optimizer") if isinstance(config, dict) else None

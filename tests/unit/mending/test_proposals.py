@@ -16,7 +16,7 @@ from mpdoctor.facts.training import GradientCulpritFacts, OperationFacts
 from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import Diagnosis, Edit, Finding, Fix, Probe, Severity, Verdict
 from mpdoctor.fixes.texts import edited
-from mpdoctor.mending.proposals import proposed
+from mpdoctor.mending.proposals import proposals_from_diagnosis
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.semantics.source.edits.policies import under_float32
 
@@ -74,7 +74,7 @@ def answers(*findings: Finding, live: bool = True) -> list[list[list[tuple[str, 
             [(proposal.title, "".join(edit.text for edit in proposal.edits)) for proposal in answer.proposals]
             for answer in of_one
         ]
-        for of_one in proposed(diagnosis, SOURCES).answers
+        for of_one in proposals_from_diagnosis(diagnosis, SOURCES).answers
     ]
 
 
@@ -169,7 +169,7 @@ def test_what_the_running_program_showed(code: str, text: str, line: int, operat
     model = ModelFacts("m", "m", "Sequential", "mixed_float16", Keras("keras"), (), links)
     probes = (Probe(seen, Verdict.OVERFLOWING, ""),)
     diagnosis = Diagnosis((), (found,), (("a.py", model),), probes, (), (), (), {}, 0, 1, "", "")
-    answers_to = proposed(diagnosis, {"a.py": SourceFacts("a.py", text)}).answers
+    answers_to = proposals_from_diagnosis(diagnosis, {"a.py": SourceFacts("a.py", text)}).answers
     edits = [
         edit for answers in answers_to for answer in answers for proposal in answer.proposals for edit in proposal.edits
     ]
@@ -200,7 +200,7 @@ def test_what_keeps_the_gradients(
     probes = (Probe(seen, Verdict.HEALTHY, ""),)
     diagnosis = Diagnosis((), (found,), (("a.py", MODEL),), probes, (), (), (), {}, 0, 1, "", "")
     text = TEXT.replace("Wrapper(Adam(), dynamic=False)", made)
-    answers_to = proposed(diagnosis, {"a.py": SourceFacts("a.py", text)}).answers
+    answers_to = proposals_from_diagnosis(diagnosis, {"a.py": SourceFacts("a.py", text)}).answers
     assert [proposal.title for answers in answers_to for answer in answers for proposal in answer.proposals] == (
         [wanted] if wanted else []
     )
@@ -239,7 +239,7 @@ def test_where_16_bits_raise_in_a_layers_call_it_computes_in_float32_alone(
     text, wide = (one.format(given=given, made=made).replace("tf.abs(y)", returned) for one in (SPECTRUM, WIDE))
     found = finding("MP211", location=Location("a.py", 7), stage="source")
     diagnosis = Diagnosis((), (found,), (), (), (), (), (), {}, 0, 1, "", "")
-    ((first, *_),) = proposed(diagnosis, {"a.py": SourceFacts("a.py", text)}).answers
+    ((first, *_),) = proposals_from_diagnosis(diagnosis, {"a.py": SourceFacts("a.py", text)}).answers
     edits = [edit for proposal in first.proposals for edit in proposal.edits]
     assert edited(text, edits) == (wide if is_inside else text.replace("Mix()", 'Mix(dtype="float32")'))
 
@@ -273,7 +273,7 @@ MET = "import tensorflow as tf\nboth = tf.concat([painted, self.real], 0)\n"
 def test_what_met_another_dtype_is_cast(code: str, line: int, dtypes: object, after: str | None) -> None:
     found = finding(code, location=Location("a.py", line), evidence={"dtypes": dtypes})
     diagnosis = Diagnosis((), (found,), (), (), (), (), (), {}, 0, 1, "", "")
-    answers_to = proposed(diagnosis, {"a.py": SourceFacts("a.py", MET)}).answers
+    answers_to = proposals_from_diagnosis(diagnosis, {"a.py": SourceFacts("a.py", MET)}).answers
     edits = [
         edit for answers in answers_to for answer in answers for proposal in answer.proposals for edit in proposal.edits
     ]
@@ -314,7 +314,7 @@ def test_what_else_would_be_made_under_float32_too_is_left_alone(made: str) -> N
 def test_a_remedy_that_is_no_edit_says_why() -> None:
     found = finding("MP904", remedies=(RemedyFacts("float32-layers", "healed", ("made/elsewhere",), (None,)),))
     diagnosis = Diagnosis((), (found,), (), (), (), (), (), {}, 0, 1, "", "")
-    assert proposed(diagnosis, SOURCES).without == ("no line of the program's makes `made/elsewhere`",)
+    assert proposals_from_diagnosis(diagnosis, SOURCES).without == ("no line of the program's makes `made/elsewhere`",)
 
 
 @pytest.mark.parametrize(
@@ -331,7 +331,7 @@ def test_a_layer_of_a_held_model_that_the_training_step_calls_itself(held: tuple
     healed = RemedyFacts("float32-layers", "healed", ("dense_1",), (Location("a.py", 1),))
     found = finding("MP907", remedies=(healed,))
     diagnosis = Diagnosis((), (found,), (("a.py", model),), (), (), (), (), {}, 0, 1, "", "")
-    ((answer,),) = proposed(diagnosis, {"a.py": SourceFacts("a.py", text)}).answers
+    ((answer,),) = proposals_from_diagnosis(diagnosis, {"a.py": SourceFacts("a.py", text)}).answers
     (proposal,) = answer.proposals
     after = edited(text, proposal.edits)
     assert after == wanted if wanted else after.count("float32") > 1
@@ -350,7 +350,7 @@ def test_of_two_layers_on_a_line_the_one_whose_turn_it_was_is_meant() -> None:
         healed = RemedyFacts("float32-layers", "healed", (names[1],), (Location("a.py", 1),))
         found = finding("MP907", remedies=(healed,))
         diagnosis = Diagnosis((), (found,), (("a.py", model),), (), (), (), (), {}, 0, 1, "", "")
-        ((answer,),) = proposed(diagnosis, {"a.py": SourceFacts("a.py", text)}).answers
+        ((answer,),) = proposals_from_diagnosis(diagnosis, {"a.py": SourceFacts("a.py", text)}).answers
         (proposal,) = answer.proposals
         after = edited(text, proposal.edits)
         assert wanted in after, names
@@ -390,7 +390,7 @@ def test_a_number_that_a_layers_own_code_loses(
     model = ModelFacts("m", "m", "Net", "mixed_float16", Keras("keras"), layers, ())
     found = finding(code, location=Location("a.py", line), stage="source")
     diagnosis = Diagnosis((), (found,), (("a.py", model),), (), (), (), (), {}, 0, 1, "", "")
-    answers_to = proposed(diagnosis, {"a.py": SourceFacts("a.py", NORM)}).answers
+    answers_to = proposals_from_diagnosis(diagnosis, {"a.py": SourceFacts("a.py", NORM)}).answers
     edits = [
         edit for answers in answers_to for answer in answers for proposal in answer.proposals for edit in proposal.edits
     ]
@@ -429,7 +429,7 @@ def test_our_own_wrapper_takes_the_place_of_keras(
 ) -> None:
     model = ModelFacts("m", "m", "Sequential", "mixed_float16", Keras("keras"), (), chain)
     diagnosis = Diagnosis((), (finding(code),), (("a.py", model),), (), (), (), (), {}, 0, 1, "", "")
-    answers_to = proposed(diagnosis, {"a.py": SourceFacts("a.py", OWN)}, has_it).answers
+    answers_to = proposals_from_diagnosis(diagnosis, {"a.py": SourceFacts("a.py", OWN)}, has_it).answers
     edits = [
         edit for answers in answers_to for answer in answers for proposal in answer.proposals for edit in proposal.edits
     ]
@@ -439,5 +439,5 @@ def test_our_own_wrapper_takes_the_place_of_keras(
 def test_a_rules_own_edit_comes_before_our_wrapper() -> None:
     model = ModelFacts("m", "m", "Sequential", "mixed_float16", Keras("keras"), (), (WRAPS, ADAM))
     diagnosis = Diagnosis((), (finding("MP302", fix=FIX),), (("a.py", model),), (), (), (), (), {}, 0, 1, "", "")
-    ((answer,),) = proposed(diagnosis, {"a.py": SourceFacts("a.py", OWN)}, True).answers
+    ((answer,),) = proposals_from_diagnosis(diagnosis, {"a.py": SourceFacts("a.py", OWN)}, True).answers
     assert [proposal.title for proposal in answer.proposals] == ["Write x"]

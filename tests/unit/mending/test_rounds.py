@@ -14,8 +14,8 @@ from mpdoctor.finding import Diagnosis, Edit, Finding, Fix, Severity
 from mpdoctor.fixes.choices import Sources
 from mpdoctor.mending.answers import Answer, Proposed
 from mpdoctor.mending.draft import Draft, Proposal
-from mpdoctor.mending.proposals import proposed
-from mpdoctor.mending.rounds import MOST_ROUNDS, Contents, Course, Mending, Propose, Seen
+from mpdoctor.mending.proposals import proposals_from_diagnosis
+from mpdoctor.mending.rounds import MOST_ROUNDS, Contents, Course, MendLoop, Propose, Seen
 from mpdoctor.program.source_facts import SourceFacts
 
 pytestmark = pytest.mark.fast
@@ -70,12 +70,12 @@ def told_of(
     text: str,
     static: str = "",
     asked: Callable[[Seen], list[Proposal]] | None = None,
-    propose: Propose = proposed,
+    propose: Propose = proposals_from_diagnosis,
 ) -> tuple[Course, Told]:
     Path("a.py").write_text(text)
     doctor, draft = Doctor(static), Draft()
-    mending = Mending(draft, doctor.examine, doctor.glance, propose)
-    course = mending.course(asked) if asked is not None else mending.course()
+    loop = MendLoop(draft, doctor.examine, doctor.glance, propose)
+    course = loop.run(asked) if asked is not None else loop.run()
     (after,) = [file.after.decode() for file in draft.files(course.after.kept)] or [text]
     assert course.examinations == len(doctor.trained) == len(set(doctor.trained))
     last_round = (
@@ -161,7 +161,7 @@ def of_trials(needed: str, together: bool = True) -> Propose:
     needed."""
 
     def propose(diagnosis: Diagnosis, sources: Sources) -> Proposed:
-        found = [answer for (answer, *_) in proposed(diagnosis, sources).answers]
+        found = [answer for (answer, *_) in proposals_from_diagnosis(diagnosis, sources).answers]
         seen = [
             replace(proposal, needed=bool(re.match(needed, proposal.code)))
             for answer in found
@@ -231,7 +231,7 @@ def test_edits_of_the_same_place_are_made_in_turn() -> None:
 
     Path("a.py").write_text("#E1>ok")
     doctor, draft = Two(), Draft()
-    course = Mending(draft, doctor.examine, doctor.glance, proposed).course()
+    course = MendLoop(draft, doctor.examine, doctor.glance, proposals_from_diagnosis).run()
     assert [file.after for file in draft.files(course.after.kept)] == [b"ok"]
     assert len(course.after.kept) == 1
 
@@ -248,6 +248,6 @@ def test_a_file_that_cannot_be_edited_is_told() -> None:
     Path("a.py").write_bytes("# coding: latin-1\n#E1>\u20ac".encode("utf-8"))
     doctor, draft = Doctor(), Draft()
     doctor.text = lambda contents: "other\n#E1>ok"  # type: ignore[method-assign]
-    course = Mending(draft, doctor.examine, doctor.glance, proposed).course()
+    course = MendLoop(draft, doctor.examine, doctor.glance, proposals_from_diagnosis).run()
     assert course.after.kept == ()
     assert course.hindered == ["a.py: it was changed by somebody else meanwhile"]
