@@ -60,7 +60,7 @@ class Call(Value):
         if not self.keywords:
             return None
         value = self.keyword(keyword) if keyword is not None else None
-        return self._named(position) if value is None and position is not None else value
+        return self._given_by_name(position) if value is None and position is not None else value
 
     @property
     def given(self) -> tuple[Value, ...]:
@@ -75,7 +75,7 @@ class Call(Value):
         asked = range(len(self.args) + len(self.keywords))[positions]
         return tuple(value for value in map(self.argument, asked) if value is not None)
 
-    def _named(self, position: int) -> Value | None:
+    def _given_by_name(self, position: int) -> Value | None:
         names = PARAMETERS.get(public_name(self.callee.name), ()) if isinstance(self.callee, Api) else ()
         return self.keyword(names[position]) if position < len(names) else None
 

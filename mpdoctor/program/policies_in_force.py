@@ -46,7 +46,7 @@ class PoliciesInForce:
         return tuple(self._calls.by_names(CLEARING)) if self._keras.is_keras3 else ()
 
     @cached_property
-    def _deciding(self) -> list[Call]:
+    def _calls_that_change_it(self) -> list[Call]:
         return sorted((*self.calls_that_set, *self.calls_that_clear), key=lambda call: call.order)
 
     def _of_floatx(self, clearing: Call) -> tuple[PolicyName, ...]:
@@ -80,12 +80,12 @@ class PoliciesInForce:
             return False
         return any(
             has_happened(call.context.branches, setting.context.branches)
-            for call in self._settling
+            for call in self._calls_that_make_it
             if call.order < setting.order and call.context.run in (0, setting.context.run)
         )
 
     @cached_property
-    def _settling(self) -> list[Call]:
+    def _calls_that_make_it(self) -> list[Call]:
         """What makes or sets the global policy of Keras 3: layers with none of their own, and calls for it."""
         return [
             call
@@ -99,7 +99,7 @@ class PoliciesInForce:
         """Every global policy that may be in force at this event: names such as "mixed_float16", None for
         "never set", and UNSURE where it is set to something unknown or was for the callers to set."""
         policies: list[PolicyName] = []
-        for call in reversed(self._deciding):
+        for call in reversed(self._calls_that_change_it):
             if call.order >= event.order or call.context.run not in (0, event.context.run):
                 continue
             if are_of_two_kerases(call, event, self._keras):

@@ -62,7 +62,7 @@ def asks_whether_it_works(test: ast.expr, value: Value) -> bool:
         nodes = nodes_in([test])
         idle = {node.func for node in nodes if isinstance(node, ast.Call) and _asks_for_nothing(node)}
         answer = test.asks = any(  # type: ignore[attr-defined]
-            _asks(node) for node in nodes if node not in idle
+            _names_a_question(node) for node in nodes if node not in idle
         )
     return bool(answer) or _comes_from_asking(value)
 
@@ -190,7 +190,7 @@ def _is_of_an_answer(name: str) -> bool:
     return parts[-1] in _ASKING or any(map(_names_a_version, parts))
 
 
-def _asks(node: ast.AST) -> bool:
+def _names_a_question(node: ast.AST) -> bool:
     if isinstance(node, ast.Name):
         return node.id in _ASKING or _names_a_version(node.id)
     if isinstance(node, ast.Attribute):

@@ -25,7 +25,7 @@ def sign_of_keras2(path: str, tree: ast.Module, calls: Iterable[Call]) -> str:
     if imports:
         return imports
     certain = (call for call in calls if call.location.path == path and not call.context.guarded)
-    called = next(filter(None, map(_refused, certain)), "")
+    called = next(filter(None, map(_refused_call, certain)), "")
     return f"calls `{called}`" if called else ""
 
 
@@ -45,9 +45,9 @@ def import_of_keras2(statements: Iterable[ast.stmt], depth: int = 0) -> str:
     be imported on another way."""
     for statement in statements:
         if isinstance(statement, ast.Import | ast.ImportFrom):
-            name = next(filter(is_of_keras_2, _imported(statement)), "")
+            name = next(filter(is_of_keras_2, _imported_names(statement)), "")
         elif isinstance(statement, ast.If | ast.Try) and depth < _MOST_NESTED:
-            ways = [import_of_keras2(way, depth + 1) for way in _ways(statement)]
+            ways = [import_of_keras2(way, depth + 1) for way in _arms_of(statement)]
             name = ways[0] if all(ways) else ""
         else:
             continue
@@ -56,20 +56,20 @@ def import_of_keras2(statements: Iterable[ast.stmt], depth: int = 0) -> str:
     return ""
 
 
-def _ways(statement: ast.If | ast.Try) -> list[list[ast.stmt]]:
+def _arms_of(statement: ast.If | ast.Try) -> list[list[ast.stmt]]:
     if isinstance(statement, ast.If):
         return [statement.body, statement.orelse]
     return [[*statement.body, *statement.orelse], *(handler.body for handler in statement.handlers)]
 
 
-def _imported(statement: ast.Import | ast.ImportFrom) -> Iterator[str]:
+def _imported_names(statement: ast.Import | ast.ImportFrom) -> Iterator[str]:
     if isinstance(statement, ast.Import):
         yield from (alias.name for alias in statement.names)
     elif statement.module and not statement.level:
         yield from (f"{statement.module}.{alias.name}" for alias in statement.names)
 
 
-def _refused(call: Call) -> str:
+def _refused_call(call: Call) -> str:
     """The call, where Keras 3 refuses it."""
     if isinstance(call.callee, Api):
         name = call.callee.name.rpartition(".")[2]

@@ -142,7 +142,7 @@ def _tree_from_cell(text: str, path: str) -> ast.Module | Problem:
     taken = _taken_away(text)
     if not any(taken):
         return _problem_of_cell(tree, again)
-    moved = tree_from_text(without_magics(_without(taken, text)), path)
+    moved = tree_from_text(without_magics(_without_first_characters(taken, text)), path)
     return _with_moved_columns(moved, taken) if isinstance(moved, ast.Module) else _problem_of_cell(tree, moved)
 
 
@@ -161,7 +161,7 @@ def _taken_away(text: str) -> list[int]:
     return taken
 
 
-def _without(taken: list[int], text: str) -> str:
+def _without_first_characters(taken: list[int], text: str) -> str:
     return "\n".join(line[count:] for line, count in zip(lines_of(text), taken, strict=True))
 
 

@@ -39,10 +39,10 @@ def directories_added_by(text: bytes, path: Path) -> AddedDirectories:
     for statement in _statements(tree.body):
         reader.read(statement)
     around = path.parent.parent
-    return AddedDirectories(_inside(reader.before, around), _inside(reader.behind, around))
+    return AddedDirectories(_directories_inside(reader.before, around), _directories_inside(reader.behind, around))
 
 
-def _inside(directories: list[str], root: Path) -> tuple[Path, ...]:
+def _directories_inside(directories: list[str], root: Path) -> tuple[Path, ...]:
     folders = (Path(os.path.normpath(directory)) for directory in directories)
     return tuple(dict.fromkeys(directory for directory in folders if directory.is_relative_to(root)))
 
@@ -127,11 +127,11 @@ class _Reader:
             case ast.Attribute(value=inner, attr="parent"):
                 return _directory_of(text_of(inner))
             case ast.BinOp(left=left, op=ast.Add(), right=right):
-                return _combined("".join, [text_of(left), text_of(right)])
+                return _path_from_parts("".join, [text_of(left), text_of(right)])
             case ast.BinOp(left=left, op=ast.Div(), right=right):
-                return _combined(_joined, [text_of(left), text_of(right)])
+                return _path_from_parts(_joined_path, [text_of(left), text_of(right)])
             case ast.JoinedStr(values=parts):
-                return _combined("".join, [text_of(part) for part in parts])
+                return _path_from_parts("".join, [text_of(part) for part in parts])
             case ast.FormattedValue(value=inner, conversion=-1, format_spec=None):
                 return text_of(inner)
             case ast.Call(func=function, args=arguments, keywords=[]):
@@ -149,7 +149,7 @@ class _Reader:
             return _directory_of(texts[0])
         if name in _SAME and len(texts) == 1:
             return texts[0]
-        return _combined(_joined, texts) if name in _JOINING else None
+        return _path_from_parts(_joined_path, texts) if name in _JOINING else None
 
 
 def _items(value: ast.expr) -> Iterator[ast.expr]:
@@ -183,11 +183,11 @@ def _directory_of(path: str | None) -> str | None:
     return None if path is None else os.path.dirname(path)  # noqa: PTH120
 
 
-def _joined(parts: list[str]) -> str:
+def _joined_path(parts: list[str]) -> str:
     return os.path.join(*parts)  # noqa: PTH118
 
 
-def _combined(combine: Callable[[list[str]], str], texts: list[str | None]) -> str | None:
+def _path_from_parts(combine: Callable[[list[str]], str], texts: list[str | None]) -> str | None:
     """The path put together of these parts; None where a part is not known, where there is none, or where they are too
     long."""
     known = [text for text in texts if text is not None]

@@ -62,11 +62,11 @@ def glance_from_text(text: bytes, package: str) -> Glance:
 
 
 def _signs_in(text: bytes) -> Glance:
-    names_framework = _holds(text, _FRAMEWORK)
+    names_framework = _holds_a_word(text, _FRAMEWORK)
     return Glance(
-        names_framework and (_holds(text, _SIGNS) or _holds(text, _TRAINS)),
+        names_framework and (_holds_a_word(text, _SIGNS) or _holds_a_word(text, _TRAINS)),
         names_framework,
-        names_framework and _holds(text, _COMPUTES),
+        names_framework and _holds_a_word(text, _COMPUTES),
     )
 
 
@@ -212,5 +212,5 @@ def _places_of_modules(paths: Iterable[str]) -> set[str]:
     return places
 
 
-def _holds(text: bytes, words: tuple[bytes, ...]) -> bool:
+def _holds_a_word(text: bytes, words: tuple[bytes, ...]) -> bool:
     return any(word in text for word in words)

@@ -206,7 +206,7 @@ def facts_from_module(
     module: Module, policies: Callable[[Module, Import], Iterable[Call]] = policies_where_set
 ) -> SourceFacts:
     """The facts of a module: its own events, and the calls that set a policy in modules that it imports."""
-    imported = list(_imported(module))
+    imported = list(_imported_modules(module))
     breakdowns = (*module.breakdowns, *(breakdown for other, _ in imported for breakdown in other.breakdowns))
     if module.breakdowns:
         return SourceFacts(module.source.path, breakdowns=breakdowns)
@@ -267,7 +267,7 @@ def _imports_by_guard(module: Module) -> tuple[tuple[str, ...], tuple[str, ...]]
     return tuple(certain), tuple(imported.module.source.path for imported in others if imported.context.guarded)
 
 
-def _imported(module: Module) -> Iterator[tuple[Module, Import]]:
+def _imported_modules(module: Module) -> Iterator[tuple[Module, Import]]:
     """The first-party modules that it imports, also through others, each once; and its own import that leads there."""
     seen, waiting = {module.source.path}, [(imported, imported) for imported in module.imports.values()]
     for imported, by in waiting:  # which grows

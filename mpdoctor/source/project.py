@@ -36,7 +36,7 @@ class Project:
     def walk(self, source: Source, path: Path, guarded: bool = False) -> SourceFacts:
         """The facts of one file. Ask them `as_walked`. `guarded`: see `SourceFacts.is_guarded`."""
         state = self._state
-        with _apart(state, guarded) as self._side_effects[path]:
+        with _separate_walk(state, guarded) as self._side_effects[path]:
             module = state.module = new_module(state, source, path, "__main__", None)
             for imported in self._outlines.imported_by(path, without=state.modules):
                 if imported not in state.modules:
@@ -69,7 +69,7 @@ class Project:
 def _execute_imported(state: State, source: Source, path: Path, dotted: str) -> Module:
     package = package_of(path)[1]
     name = package if path.name == "__init__.py" else ".".join(filter(None, (package, path.stem)))
-    with _apart(state):
+    with _separate_walk(state):
         module = state.modules[path] = new_module(state, source, path, name, None)
         within_bounds(state, module, execute_module)
         module.settings_read.update(state.walk.settings_read)
@@ -87,7 +87,7 @@ def _policies_from_import_on(imported: Module, by: Import) -> Iterator[Call]:
 
 
 @contextmanager
-def _apart(state: State, guarded: bool = False) -> Iterator[SideEffects]:
+def _separate_walk(state: State, guarded: bool = False) -> Iterator[SideEffects]:
     """A walk that sees nothing of those that are under way, and leaves nothing behind for them."""
     outer, position = state.walk, state.position()
     state.walk, state.depth, state.frame, state.context = Walk(guarded), 0, Frame(), Context()

@@ -53,10 +53,10 @@ class _ArrayDtypes:
             return None
         if id(value) not in self.answers:
             self.answers[id(value)] = None
-            self.answers[id(value)] = agreed(self._of(option, depth + 1) for option in options(value))
+            self.answers[id(value)] = agreed(self._of_uncached(option, depth + 1) for option in options(value))
         return self.answers[id(value)]
 
-    def _of(self, value: Value, depth: int) -> str | None:
+    def _of_uncached(self, value: Value, depth: int) -> str | None:
         if isinstance(value, Item):
             return None if isinstance(value.of, Collection) else self.of(value.of, depth)
         if isinstance(value, Operation):
@@ -65,7 +65,7 @@ class _ArrayDtypes:
             return self.of(value.of, depth) if value.name in KEEPING else None
         if isinstance(value, Call) and isinstance(value.callee, Attribute):
             if value.callee.name == "astype":
-                return self._floating(value.argument(0, "dtype"))
+                return self._floating_dtype(value.argument(0, "dtype"))
             return self.of(value.callee.of, depth) if value.callee.name in KEEPING else None
         if isinstance(value, Call) and isinstance(value.callee, Api) and value.callee.name.startswith(_PLACE):
             return self._of_function(value, value.callee.name[len(_PLACE) :], depth)
@@ -80,7 +80,7 @@ class _ArrayDtypes:
             return name
         if name in FLOAT64:
             given = call.argument(FLOAT64[name], "dtype")
-            return None if call.open else "float64" if given is None else self._floating(given)
+            return None if call.open else "float64" if given is None else self._floating_dtype(given)
         if name in BY_VALUE:
             return self._by_values(call, *BY_VALUE[name], depth)
         if name.startswith("random."):
@@ -98,21 +98,21 @@ class _ArrayDtypes:
     def _by_values(self, call: Call, dtype: int, numbers: int, depth: int) -> str | None:
         given = call.argument(dtype, "dtype")
         if given is not None or call.open:
-            return self._floating(given)
+            return self._floating_dtype(given)
         held = call.argument(numbers, "object") or call.keyword("fill_value") or call.keyword("a")
-        kinds = {type(leaf.value) if isinstance(leaf, Known) else None for leaf in _leaves(held)}
+        kinds = {type(leaf.value) if isinstance(leaf, Known) else None for leaf in _leaves_of_literal(held)}
         return "float64" if float in kinds and kinds <= {float, int} else self.of(held, depth)
 
-    def _floating(self, value: Value | None) -> str | None:
+    def _floating_dtype(self, value: Value | None) -> str | None:
         if known(value) == "float" or is_api(value, "builtins.float", "numpy.float"):
             return "float64"
         dtype = self.named(value)
         return dtype if dtype in FLOATING else None
 
 
-def _leaves(value: Value | None, depth: int = 0) -> list[Value]:
+def _leaves_of_literal(value: Value | None, depth: int = 0) -> list[Value]:
     if isinstance(value, Collection) and depth < 4:
-        return [leaf for item in value.items[:64] for leaf in _leaves(item, depth + 1)]
+        return [leaf for item in value.items[:64] for leaf in _leaves_of_literal(item, depth + 1)]
     return [] if value is None else [value]
 
 

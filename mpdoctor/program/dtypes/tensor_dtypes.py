@@ -120,7 +120,7 @@ class _Dtypes:
         self.answers: dict[Value, str | None] = {}
 
     def named(self, value: Value | None, depth: int) -> str | None:
-        return agreed(self.told(option, self._named(option, depth + 1)) for option in options(by_default(value)))
+        return agreed(self.told(option, self._name_of(option, depth + 1)) for option in options(by_default(value)))
 
     def of(self, value: Value | None, depth: int) -> str | None:
         value = by_default(value)
@@ -135,17 +135,17 @@ class _Dtypes:
         return self.answers[value]
 
     def _of_one(self, value: Value, depth: int) -> str | None:
-        return None if isinstance(value, Earlier) else self.told(value, self._of(value, depth + 1))
+        return None if isinstance(value, Earlier) else self.told(value, self._of_uncached(value, depth + 1))
 
     def _agreed_options(self, several: tuple[Value, ...], depth: int) -> str | None:
         """The dtype that each of several values has: what a loop carries on is one of them where it keeps it."""
         earlier = [option for option in several if isinstance(option, Earlier)]
         others = [option for option in several if not isinstance(option, Earlier)]
         dtype = agreed(self._of_one(option, depth) for option in without_start(others))
-        stays = dtype is not None and all(self._stays(option, dtype, depth) for option in earlier)
+        stays = dtype is not None and all(self._stays_each_round(option, dtype, depth) for option in earlier)
         return dtype if stays else None
 
-    def _stays(self, carried: Earlier, dtype: str, depth: int) -> bool:
+    def _stays_each_round(self, carried: Earlier, dtype: str, depth: int) -> bool:
         """Whether what a loop carries on has this dtype each time round, if it has it the first time."""
         if self.first_round or id(carried) in self.carried:
             return self.carried.get(id(carried), dtype) == dtype
@@ -159,7 +159,7 @@ class _Dtypes:
         """The dtype of values that meet; Python numbers take the dtype of the others."""
         return agreed(self.of(value, depth) for value in values if not is_number(value) and not is_array(value))
 
-    def _named(self, value: Value, depth: int) -> str | None:
+    def _name_of(self, value: Value, depth: int) -> str | None:
         if isinstance(value, Known):
             return NAMES.get(value.value) if isinstance(value.value, str) else None
         if isinstance(value, Api):
@@ -201,7 +201,7 @@ class _Dtypes:
             return VARIABLE
         return dtype
 
-    def _of(self, value: Value, depth: int) -> str | None:
+    def _of_uncached(self, value: Value, depth: int) -> str | None:
         if isinstance(value, Call):
             return self._of_call(value, depth)
         if isinstance(value, Parameter):

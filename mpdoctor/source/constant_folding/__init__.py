@@ -98,7 +98,7 @@ def folded_binary(symbol: str, left: Value, right: Value) -> Value | None:
     if isinstance(left, Api) or isinstance(right, Api):
         return compared_dtypes(symbol, left, right)
     if isinstance(left, Known) and isinstance(right, Known):
-        result = _computed(symbol, left.value, right.value)
+        result = _result_of_operator(symbol, left.value, right.value)
         return None if result is MISSING else Known(left.location, result)
     if symbol in ("in", "not in") and isinstance(left, Known) and isinstance(right, Collection):
         return _is_among(symbol, left, right)
@@ -181,7 +181,7 @@ def constant_from_numbers(name: str, held: Value | None) -> Any:
     return made if is_computable(made) else MISSING
 
 
-def _computed(symbol: str, left: Any, right: Any) -> Any:
+def _result_of_operator(symbol: str, left: Any, right: Any) -> Any:
     if symbol == "**":
         return _power(left, right)
     function = _BINARY.get(symbol)

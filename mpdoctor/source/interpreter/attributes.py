@@ -249,17 +249,17 @@ def store_attribute(state: State, of: Value, name: str, value: Value) -> None:
         now = value if replaces else _joined_with_others(state, attributes, name, value, len(choices) == 1)
         state.walk.side_effects.set(attributes, name, now)
         if isinstance(choice, Call):
-            state.walk.side_effects.set(own.attributes, name, _either(own.attributes.get(name), value))
+            state.walk.side_effects.set(own.attributes, name, _old_or_new(own.attributes.get(name), value))
 
 
 def _store_setting(state: State, of: Value, name: str, value: Value, is_straight: bool) -> None:
     """Remember an attribute of a tree of settings, or of what argparse gives."""
     if isinstance(of, Call) and is_empty_tree(of):
         held = _attributes_of(state, of)
-        state.walk.side_effects.set(held, name, value if is_straight else _either(held.get(name), value))
+        state.walk.side_effects.set(held, name, value if is_straight else _old_or_new(held.get(name), value))
     if (parsed := parsing_call(of)) is not None:
         before = None if is_straight else attribute_of(state, of, name, value.location)
-        state.walk.side_effects.set(_attributes_of(state, parsed), name, _either(before, value))
+        state.walk.side_effects.set(_attributes_of(state, parsed), name, _old_or_new(before, value))
 
 
 def _joined_with_others(state: State, held: dict[str, Value], name: str, value: Value, is_certain: bool) -> Value:
@@ -270,11 +270,11 @@ def _joined_with_others(state: State, held: dict[str, Value], name: str, value: 
     is_straight = state.context.branches == entered.branches and state.context.loops == entered.loops
     if not is_straight or not is_certain:
         state.walk.written.pop((id(held), name), None)
-        return _either(before, value)
+        return _old_or_new(before, value)
     if written is not None and written.frame is state.frame:
         before = written.before
     state.walk.written[id(held), name] = Written(state.frame, before, value)
-    return _either(before, value)
+    return _old_or_new(before, value)
 
 
 def _written_here(state: State, own: ClassFacts, of: Value, name: str) -> Value | None:
@@ -293,7 +293,7 @@ def _attributes_of(state: State, instance: Call) -> dict[str, Value]:
     return state.attributes[id(instance)]
 
 
-def _either(old: Value | None, new: Value) -> Value:
+def _old_or_new(old: Value | None, new: Value) -> Value:
     if old is None or (isinstance(old, Known) and old.value is None):
         return new
     if isinstance(new, Known) and new.value is None:

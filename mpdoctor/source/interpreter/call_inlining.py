@@ -65,7 +65,7 @@ def inline_call(
     if at_end is not None:
         at_end(frame.names)
     if closure.is_generator:
-        return None if is_context else _yielded(frame, context.loops, closure.facts.location)
+        return None if is_context else _value_of_generator(frame, context.loops, closure.facts.location)
     return _without_itself(joined(frame.returns), closure) if frame.returns else Known(location, None)
 
 
@@ -97,7 +97,7 @@ def _note_raise_where_missing(state: State) -> None:
 def _goes_too_far(state: State, closure: Closure) -> bool:
     """Whether it is too deep, calls itself, was inlined too often, or would tell nothing new."""
     walk, most = state.walk, MOST_INLININGS if state.context.reached else MOST_INLININGS_ALONE
-    if _depth(state) >= _deepest(state, closure):
+    if _inlining_depth(state) >= _depth_limit(state, closure):
         walk.too_deep += not state.context.reached
         return True
     return (
@@ -117,11 +117,11 @@ def _has_been_executed(state: State, closure: Closure) -> bool:
 
 def _without_itself(value: Value, closure: Closure) -> Value:
     """The value that a function gives where it does not call itself: what it gives where it does is made of that."""
-    rest = [choice for choice in options(value) if not _calls(choice, closure)]
+    rest = [choice for choice in options(value) if not _is_call_of(choice, closure)]
     return joined(rest) if rest else value
 
 
-def _calls(value: Value, closure: Closure) -> bool:
+def _is_call_of(value: Value, closure: Closure) -> bool:
     return isinstance(value, Call) and isinstance(value.callee, Defined) and value.callee.of is closure.facts
 
 
@@ -131,7 +131,7 @@ def _is_behind_guard(state: State, closure: Closure) -> bool:
     return closure.is_guarded or id(closure.facts) in chosen or id(closure.facts.owner) in chosen
 
 
-def _depth(state: State) -> int:
+def _inlining_depth(state: State) -> int:
     """How many functions are inlined into one another; of what nobody calls, those that stand in others do not
     count."""
     stack = state.walk.call_stack
@@ -140,7 +140,7 @@ def _depth(state: State) -> int:
     return sum(1 for closure in stack if closure.facts.enclosing is None)
 
 
-def _deepest(state: State, closure: Closure) -> int:
+def _depth_limit(state: State, closure: Closure) -> int:
     if state.context.reached:
         return DEEPEST_PLAIN if closure.is_plain else DEEPEST_CALL
     stack = state.walk.call_stack
@@ -201,7 +201,7 @@ def _execute_body(
     return executed
 
 
-def _yielded(frame: Frame, loops: int, location: Location) -> Value:
+def _value_of_generator(frame: Frame, loops: int, location: Location) -> Value:
     """What a generator gives: a list, which is open where it yields in a loop. What its one `yield` gives in a loop
     stands for each element, as in a comprehension."""
     numbers = [number for number, (_, inside) in enumerate(frame.yields) if inside > loops]

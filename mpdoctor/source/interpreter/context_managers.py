@@ -47,7 +47,7 @@ def _execute_under(
 ) -> bool:
     """Execute the body under an object: of a class of the user's own the methods are called that Python calls. Whether
     the end of the body is reached."""
-    entered = _called(state, value, "__enter__", (), item) or _given_through(value)
+    entered = _call_method(state, value, "__enter__", (), item) or _given_through(value)
     outer = state.context
     guarded = outer.guarded or _is_guarding(value)
     state.context = outer.but(withs=(*outer.withs, value), guarded=guarded)
@@ -56,11 +56,11 @@ def _execute_under(
     goes_on = _execute_inside(state, rest, body)
     state.context = outer
     nothing = Known(state.place(item.context_expr), None)
-    _called(state, value, "__exit__", (nothing,) * 3, item)
+    _call_method(state, value, "__exit__", (nothing,) * 3, item)
     return goes_on
 
 
-def _called(state: State, of: Value, name: str, args: tuple[Value, ...], item: ast.withitem) -> Value | None:
+def _call_method(state: State, of: Value, name: str, args: tuple[Value, ...], item: ast.withitem) -> Value | None:
     own, place = class_of(of), state.place(item.context_expr)
     if own is None or own.find_method(name) is None:
         return None

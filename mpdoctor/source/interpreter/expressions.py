@@ -175,10 +175,10 @@ def _text_of(state: State, node: ast.JoinedStr, parts: list[Value]) -> Value:
 def evaluate_formatted(state: State, node: ast.FormattedValue) -> Value:
     value = evaluate(state, node.value)
     is_plain = node.format_spec is None and node.conversion == -1
-    return joined(_formatted(choice, is_plain) for choice in options(value))
+    return joined(_part_of_f_string(choice, is_plain) for choice in options(value))
 
 
-def _formatted(value: Value, is_plain: bool) -> Value:
+def _part_of_f_string(value: Value, is_plain: bool) -> Value:
     if is_plain and isinstance(value, Known) and isinstance(value.value, (str, int)):
         return Known(value.location, str(value.value)[:200])
     return value if not isinstance(value, Known) else Unknown(value.location)
@@ -222,7 +222,7 @@ def evaluate_positional(
     if called is None or [*map(type, node.args)].count(ast.Starred) != 1:
         args, is_open, _ = spread_out(state, node.args)
         return args, is_open
-    needed = _needed(called, bound, node)
+    needed = _count_of_needed_arguments(called, bound, node)
     values: list[Value] = []
     is_open = is_known = False
     for argument in node.args:
@@ -240,7 +240,7 @@ def evaluate_positional(
     return (tuple(values), is_open) if is_known else (tuple(values[:before]), True)
 
 
-def _needed(called: Closure, bound: int, node: ast.Call) -> int | None:
+def _count_of_needed_arguments(called: Closure, bound: int, node: ast.Call) -> int | None:
     """How many positional arguments a function needs that have no default; None where that is not certain."""
     arguments = called.node.args
     names = [argument.arg for argument in (*arguments.posonlyargs, *arguments.args)]

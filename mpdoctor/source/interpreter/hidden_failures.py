@@ -35,7 +35,7 @@ def hiding_handlers(state: State, node: TryNode) -> tuple[Location | None, Locat
     hiding = [handler for handler in node.handlers if all(_only_tells(state, inner, None) for inner in handler.body)]
     of_names = [handler for handler in hiding if is_guarding_handler(handler) and not _is_about_import(handler)]
     of_devices = [handler for handler in hiding if "RuntimeError" in _names_caught(handler)]
-    return _place(state, of_names), _place(state, of_devices)
+    return _place_of_first(state, of_names), _place_of_first(state, of_devices)
 
 
 def _leaves_loop(node: TryNode) -> bool:
@@ -44,7 +44,7 @@ def _leaves_loop(node: TryNode) -> bool:
     return any(isinstance(inner, (ast.Break, ast.Return)) for inner in inside)
 
 
-def _place(state: State, handlers: list[ast.ExceptHandler]) -> Location | None:
+def _place_of_first(state: State, handlers: list[ast.ExceptHandler]) -> Location | None:
     return state.module.source.location(handlers[0]) if handlers else None
 
 
@@ -67,7 +67,7 @@ def _only_tells(state: State, statement: ast.stmt, inside: Closure | None, depth
         return all(_only_tells(state, inner, inside, depth) for inner in (*statement.body, *statement.orelse))
     if isinstance(statement, (ast.Assign, ast.AnnAssign)) and inside is not None:
         return _names_text(statement)
-    return isinstance(statement, ast.Expr) and _tells(state, statement.value, inside, depth)
+    return isinstance(statement, ast.Expr) and _tells_the_user(state, statement.value, inside, depth)
 
 
 def _is_lost(state: State, returned: ast.expr | None, inside: Closure | None, depth: int) -> bool:
@@ -76,7 +76,7 @@ def _is_lost(state: State, returned: ast.expr | None, inside: Closure | None, de
     if returned is None:
         return True
     if inside is not None:
-        return _tells(state, returned, inside, depth)
+        return _tells_the_user(state, returned, inside, depth)
     callers = state.frame.entered.callers
     return isinstance(returned, ast.Constant) and bool(callers) and callers[-1] in state.walk.dropped
 
@@ -88,7 +88,7 @@ def _names_text(statement: ast.Assign | ast.AnnAssign) -> bool:
     return is_text and all(isinstance(target, ast.Name) for target in targets)
 
 
-def _tells(state: State, value: ast.expr, inside: Closure | None, depth: int) -> bool:
+def _tells_the_user(state: State, value: ast.expr, inside: Closure | None, depth: int) -> bool:
     if isinstance(value, ast.Constant):
         return True
     if not isinstance(value, ast.Call):
@@ -115,7 +115,7 @@ def _is_aside(state: State, module: ast.expr, inside: Closure | None) -> bool:
 
 def _is_telling_function(state: State, own: Closure, depth: int) -> bool:
     if isinstance(own.node, ast.Lambda):
-        return _tells(state, own.node.body, own, depth)
+        return _tells_the_user(state, own.node.body, own, depth)
     return not own.is_wrapped and all(_only_tells(state, inner, own, depth) for inner in own.node.body)
 
 

@@ -40,13 +40,13 @@ def _is_never_empty(iterable: Value) -> bool:
         return False
     if is_api(iterable.callee, "builtins.range"):
         numbers = [number for number in map(known, iterable.args) if isinstance(number, int)]
-        return len(numbers) == len(iterable.args) and _counts(numbers)
+        return len(numbers) == len(iterable.args) and _is_range_with_steps(numbers)
     if is_api(iterable.callee, "builtins.enumerate"):
         return _is_never_empty(iterable.args[0])
     return is_api(iterable.callee, *HANDING_ON) and all(map(_is_never_empty, iterable.args))
 
 
-def _counts(numbers: list[int]) -> bool:
+def _is_range_with_steps(numbers: list[int]) -> bool:
     return len(numbers) < 4 and numbers[2:] != [0] and len(range(*numbers)) > 0
 
 

@@ -13,14 +13,14 @@ from mpdoctor.source.names import api_from_name, canonical_name, is_builtin
 
 
 def evaluate_name(state: State, node: ast.Name) -> Value:
-    value = state.scope.find(node.id) or _unbound(state, node.id, node)
+    value = state.scope.find(node.id) or _builtin_or_star_import(state, node.id, node)
     if value in state.imported:
         _record_uses(state, value, state.place(node))
     return value
 
 
 def find(state: State, name: str, node: ast.expr) -> Value:
-    return state.scope.find(name) or _unbound(state, name, node)
+    return state.scope.find(name) or _builtin_or_star_import(state, name, node)
 
 
 def library_name(spelled: str, location: Location) -> Value:
@@ -29,7 +29,7 @@ def library_name(spelled: str, location: Location) -> Value:
     return api_from_name(spelled, location) if constant is MISSING else Known(location, constant)
 
 
-def _unbound(state: State, name: str, node: ast.expr) -> Value:
+def _builtin_or_star_import(state: State, name: str, node: ast.expr) -> Value:
     if is_builtin(name):
         return Api(state.place(node), "builtins." + name, "builtins", "builtins." + name)
     return _from_star_import(state, name, state.place(node))

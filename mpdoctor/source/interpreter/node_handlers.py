@@ -66,7 +66,7 @@ def _does_nothing(_state: State, _statement: ast.stmt) -> bool:
     return True
 
 
-def _evaluated(
+def _row_of_expression(
     kind: type[Expression], function: Callable[[State, Expression], Value]
 ) -> tuple[type[ast.expr], Evaluate]:
     """A row of the table: a type of node, and the function that evaluates it, which no node of another type is handed
@@ -74,71 +74,73 @@ def _evaluated(
     return kind, cast("Evaluate", function)
 
 
-def _executed(kind: type[Statement], function: Callable[[State, Statement], bool]) -> tuple[type[ast.stmt], Execute]:
+def _row_of_statement(
+    kind: type[Statement], function: Callable[[State, Statement], bool]
+) -> tuple[type[ast.stmt], Execute]:
     return kind, cast("Execute", function)
 
 
 EXPRESSIONS: dict[type[ast.expr], Evaluate] = defaultdict(
     lambda: _not_followed,
     (
-        _evaluated(ast.Constant, evaluate_constant),
-        _evaluated(ast.Name, evaluate_name),
-        _evaluated(ast.Attribute, evaluate_attribute),
-        _evaluated(ast.Call, evaluate_call),
-        _evaluated(ast.BinOp, evaluate_binary),
-        _evaluated(ast.UnaryOp, evaluate_unary),
-        _evaluated(ast.Compare, evaluate_comparison),
-        _evaluated(ast.BoolOp, evaluate_boolean),
-        _evaluated(ast.IfExp, evaluate_conditional),
-        _evaluated(ast.Subscript, evaluate_subscript),
-        _evaluated(ast.Tuple, evaluate_sequence),
-        _evaluated(ast.List, evaluate_sequence),
-        _evaluated(ast.Set, evaluate_sequence),
-        _evaluated(ast.Dict, evaluate_dictionary),
-        _evaluated(ast.ListComp, evaluate_comprehension),
-        _evaluated(ast.SetComp, evaluate_comprehension),
-        _evaluated(ast.GeneratorExp, evaluate_comprehension),
-        _evaluated(ast.DictComp, evaluate_comprehension),
-        _evaluated(ast.NamedExpr, evaluate_walrus),
-        _evaluated(ast.Lambda, evaluate_lambda),
-        _evaluated(ast.JoinedStr, evaluate_f_string),
-        _evaluated(ast.FormattedValue, evaluate_formatted),
-        _evaluated(ast.Starred, evaluate_starred),
-        _evaluated(ast.Await, evaluate_await),
-        _evaluated(ast.Yield, evaluate_yield),
-        _evaluated(ast.YieldFrom, evaluate_yield),
-        _evaluated(ast.Slice, evaluate_slice),
+        _row_of_expression(ast.Constant, evaluate_constant),
+        _row_of_expression(ast.Name, evaluate_name),
+        _row_of_expression(ast.Attribute, evaluate_attribute),
+        _row_of_expression(ast.Call, evaluate_call),
+        _row_of_expression(ast.BinOp, evaluate_binary),
+        _row_of_expression(ast.UnaryOp, evaluate_unary),
+        _row_of_expression(ast.Compare, evaluate_comparison),
+        _row_of_expression(ast.BoolOp, evaluate_boolean),
+        _row_of_expression(ast.IfExp, evaluate_conditional),
+        _row_of_expression(ast.Subscript, evaluate_subscript),
+        _row_of_expression(ast.Tuple, evaluate_sequence),
+        _row_of_expression(ast.List, evaluate_sequence),
+        _row_of_expression(ast.Set, evaluate_sequence),
+        _row_of_expression(ast.Dict, evaluate_dictionary),
+        _row_of_expression(ast.ListComp, evaluate_comprehension),
+        _row_of_expression(ast.SetComp, evaluate_comprehension),
+        _row_of_expression(ast.GeneratorExp, evaluate_comprehension),
+        _row_of_expression(ast.DictComp, evaluate_comprehension),
+        _row_of_expression(ast.NamedExpr, evaluate_walrus),
+        _row_of_expression(ast.Lambda, evaluate_lambda),
+        _row_of_expression(ast.JoinedStr, evaluate_f_string),
+        _row_of_expression(ast.FormattedValue, evaluate_formatted),
+        _row_of_expression(ast.Starred, evaluate_starred),
+        _row_of_expression(ast.Await, evaluate_await),
+        _row_of_expression(ast.Yield, evaluate_yield),
+        _row_of_expression(ast.YieldFrom, evaluate_yield),
+        _row_of_expression(ast.Slice, evaluate_slice),
     ),
 )
 STATEMENTS: dict[type[ast.stmt], Execute] = defaultdict(
     lambda: _does_nothing,
     (
-        _executed(ast.Expr, execute_expression),
-        _executed(ast.Assign, execute_assignment),
-        _executed(ast.AnnAssign, execute_annotated_assignment),
-        _executed(ast.AugAssign, execute_augmented_assignment),
-        _executed(ast.If, execute_if),
-        _executed(ast.For, execute_for),
-        _executed(ast.AsyncFor, execute_for),
-        _executed(ast.While, execute_while),
-        _executed(ast.Try, execute_try),
-        _executed(ast.With, execute_with),
-        _executed(ast.AsyncWith, execute_with),
-        _executed(ast.Return, execute_return),
-        _executed(ast.Raise, execute_raise),
-        _executed(ast.Break, leave_loop),
-        _executed(ast.Continue, leave_loop),
-        _executed(ast.Import, execute_import),
-        _executed(ast.ImportFrom, execute_import_from),
-        _executed(ast.FunctionDef, execute_def),
-        _executed(ast.AsyncFunctionDef, execute_def),
-        _executed(ast.ClassDef, execute_class),
-        _executed(ast.Assert, execute_assert),
-        _executed(ast.Delete, execute_delete),
-        _executed(ast.Global, execute_global),
-        _executed(ast.Nonlocal, execute_nonlocal),
-        _executed(ast.Match, execute_match),
+        _row_of_statement(ast.Expr, execute_expression),
+        _row_of_statement(ast.Assign, execute_assignment),
+        _row_of_statement(ast.AnnAssign, execute_annotated_assignment),
+        _row_of_statement(ast.AugAssign, execute_augmented_assignment),
+        _row_of_statement(ast.If, execute_if),
+        _row_of_statement(ast.For, execute_for),
+        _row_of_statement(ast.AsyncFor, execute_for),
+        _row_of_statement(ast.While, execute_while),
+        _row_of_statement(ast.Try, execute_try),
+        _row_of_statement(ast.With, execute_with),
+        _row_of_statement(ast.AsyncWith, execute_with),
+        _row_of_statement(ast.Return, execute_return),
+        _row_of_statement(ast.Raise, execute_raise),
+        _row_of_statement(ast.Break, leave_loop),
+        _row_of_statement(ast.Continue, leave_loop),
+        _row_of_statement(ast.Import, execute_import),
+        _row_of_statement(ast.ImportFrom, execute_import_from),
+        _row_of_statement(ast.FunctionDef, execute_def),
+        _row_of_statement(ast.AsyncFunctionDef, execute_def),
+        _row_of_statement(ast.ClassDef, execute_class),
+        _row_of_statement(ast.Assert, execute_assert),
+        _row_of_statement(ast.Delete, execute_delete),
+        _row_of_statement(ast.Global, execute_global),
+        _row_of_statement(ast.Nonlocal, execute_nonlocal),
+        _row_of_statement(ast.Match, execute_match),
     ),
 )
 if sys.version_info >= (3, 11):
-    STATEMENTS |= (_executed(ast.TryStar, execute_try),)
+    STATEMENTS |= (_row_of_statement(ast.TryStar, execute_try),)

@@ -29,9 +29,13 @@ def call_method_of_container(
     if name in _CHANGING.get(of.kind, ()) and holder is not None:
         adds_behind = of.kind == "list" and name in ("append", "extend")
         is_certain = not state.context.loops and not call.open and (adds_behind or not of.uniform)
-        new = _changed_dict(of, name, call, is_certain) if of.kind == "dict" else _changed(of, name, call, is_certain)
+        new = (
+            _changed_dict(of, name, call, is_certain)
+            if of.kind == "dict"
+            else _changed_list(of, name, call, is_certain)
+        )
         if len(new.items) > MOST_ITEMS:
-            new = _opened(of)
+            new = _made_open(of)
         put_back(state, holder, of, new)
     return given
 
@@ -49,14 +53,14 @@ def _result_of_dict(of: Collection, method: str, call: Call) -> Value | None:
     if method == "copy":
         return dataclasses.replace(of)
     if method in ("get", "pop", "setdefault") and call.args:
-        got = [_got(of, key, method, call) for key in options(call.args[0])]
+        got = [_result_of_get(of, key, method, call) for key in options(call.args[0])]
         return joined(got) if None not in got else None
     pairs = (Collection(call.location, "tuple", pair) for pair in zip(of.keys, of.items, strict=True))
     held = {"values": of.items, "keys": of.keys, "items": tuple(pairs)}.get(method)
     return None if held is None else Collection(call.location, "list", held, (), of.open, uniform=of.uniform)
 
 
-def _got(of: Collection, key: Value, method: str, call: Call) -> Value | None:
+def _result_of_get(of: Collection, key: Value, method: str, call: Call) -> Value | None:
     """The result of `get`, `pop` or `setdefault` for one of the values that its key may be. `names.get(name, name)`
     gives that value again only where it is no key; `pop` without a default raises where there is no such key."""
     item = item_of(Collection(of.location, "dict", of.items, of.keys, of.open, uniform=of.uniform), key, call.location)
@@ -103,13 +107,13 @@ def _changed_dict(of: Collection, method: str, call: Call, is_certain: bool) -> 
             return of.with_entries((), (), is_open=False)
         case "update":
             given = dict_of(call.args, call.keywords, call.open, call.location)
-            return _updated(of, given, is_certain) if isinstance(given, Collection) else _opened(of)
+            return _updated(of, given, is_certain) if isinstance(given, Collection) else _made_open(of)
         case "setdefault" if key is not MISSING and not call.open and not of.uniform:
             return _with_default(of, call, is_certain) if of.entry(key) is None else of
         case "pop" if is_certain and key is not MISSING:
             kept = [place for place, name in enumerate(of.keys) if known(name) != key]
             return of.with_entries(tuple(of.keys[i] for i in kept), tuple(of.items[i] for i in kept), of.open)
-    return _opened(of)
+    return _made_open(of)
 
 
 def _with_default(of: Collection, call: Call, is_certain: bool) -> Collection:
@@ -128,24 +132,24 @@ def _updated(of: Collection, given: Collection, is_certain: bool) -> Collection:
     return of.with_entries(updated.keys, updated.items, updated.open)
 
 
-def _changed(of: Collection, method: str, call: Call, is_certain: bool) -> Collection:
+def _changed_list(of: Collection, method: str, call: Call, is_certain: bool) -> Collection:
     """A list or set after a method that changes it."""
     if of.kind == "list" and method == "append" and call.args:
         return _appended(of, call.args[0], is_certain)
     if of.kind == "list" and method == "extend" and call.args and isinstance(call.args[0], Collection):
         extended = of.followed_by(call.args[0])
-        return extended if is_certain else _opened(extended)
+        return extended if is_certain else _made_open(extended)
     if not is_certain or of.open:
-        return _opened(of)
+        return _made_open(of)
     items = _changed_items(list(of.items), method, call)
-    return _opened(of) if items is None else Collection(of.location, of.kind, tuple(items))
+    return _made_open(of) if items is None else Collection(of.location, of.kind, tuple(items))
 
 
 def _appended(of: Collection, value: Value, is_certain: bool) -> Collection:
     if not is_certain and not of.items and not of.open:  # each element is made so, as by a comprehension
         return Collection(of.location, of.kind, (value,), open=True, uniform=tells_of_all(value))
     appended = of.followed_by(Collection(of.location, of.kind, (value,)))
-    return appended if is_certain else _opened(appended)
+    return appended if is_certain else _made_open(appended)
 
 
 def _changed_items(items: list[Value], method: str, call: Call) -> list[Value] | None:
@@ -169,7 +173,7 @@ def _changed_items(items: list[Value], method: str, call: Call) -> list[Value] |
     return None
 
 
-def _opened(of: Collection) -> Collection:
+def _made_open(of: Collection) -> Collection:
     if of.kind == "dict":
         return of.with_entries(of.keys, of.items, is_open=True)
     return Collection(of.location, of.kind, of.items, of.keys, open=True)

@@ -13,20 +13,20 @@ _STACKS = ("contextlib.ExitStack", "contextlib.AsyncExitStack")
 def enter_by_hand(state: State, of: Value, name: str, call: Call) -> Value | None:
     """`tape.__enter__()` and `tape.__exit__(…)`; `stack.enter_context(tape)`, which gives the tape."""
     if name == "__enter__":
-        state.context = _inside(state.context, of)
+        state.context = _context_inside(state.context, of)
     elif name == "__exit__":
-        state.context = _outside(state.context, of)
+        state.context = _context_outside(state.context, of)
     elif name == "enter_context" and call.args and _is_stack(of):
-        state.context = _inside(state.context, call.args[0])
+        state.context = _context_inside(state.context, call.args[0])
         return call.args[0]
     return None
 
 
-def _inside(context: Context, entered: Value) -> Context:
+def _context_inside(context: Context, entered: Value) -> Context:
     return context.but(withs=(*context.withs, entered))
 
 
-def _outside(context: Context, left: Value) -> Context:
+def _context_outside(context: Context, left: Value) -> Context:
     kept = tuple(entered for entered in context.withs if not _are_one(entered, left))
     return context if len(kept) == len(context.withs) else context.but(withs=kept)
 

@@ -44,20 +44,22 @@ def result_of_higher_order(state: State, call: Call, apply: Apply) -> Value | No
     if not all(isinstance(choice, (Api, Defined, Call)) for choice in options(function)):
         return None
     if name == "functools.reduce" and len(rest) in (1, 2):
-        return _reduced(state, function, rest, call.location, apply)
+        return _result_of_reduce(state, function, rest, call.location, apply)
     if name == "builtins.map" and rest:
-        return _mapped(state, function, rest, call.location, apply)
+        return _result_of_map(state, function, rest, call.location, apply)
     if name in MAP_STRUCTURE and rest:
         return _mapped_structure(state, function, rest, call.location, apply)
     if name in LOOPS and len(rest) > 1:
-        return _looped(function, rest, apply)
+        return _result_of_while_loop(function, rest, apply)
     if name == FROM_GENERATOR and call.argument(3, "args") is None:
         _repeated(state, lambda: apply(function, ()))  # an event of its own; the dataset gives tensors of its elements
         return call
-    return _carried(state, call, function, apply) if name in CARRYING else None
+    return _result_of_scan(state, call, function, apply) if name in CARRYING else None
 
 
-def _reduced(state: State, function: Value, rest: list[Value], location: Location, apply: Apply) -> Value | None:
+def _result_of_reduce(
+    state: State, function: Value, rest: list[Value], location: Location, apply: Apply
+) -> Value | None:
     elements = _elements(rest[0])
     if elements is None:
         element = element_of(rest[0], location)
@@ -73,7 +75,7 @@ def _reduced(state: State, function: Value, rest: list[Value], location: Locatio
     return value
 
 
-def _mapped(state: State, function: Value, rest: list[Value], location: Location, apply: Apply) -> Value:
+def _result_of_map(state: State, function: Value, rest: list[Value], location: Location, apply: Apply) -> Value:
     columns = [_elements(given) for given in rest]
     if all(column is not None for column in columns):
         rows = zip(*(column for column in columns if column is not None), strict=False)
@@ -89,7 +91,7 @@ def _mapped_structure(state: State, function: Value, rest: list[Value], location
         return _for_any(state, function, rest, location, apply)
     leaves = []
     for number, item in enumerate(first.items):
-        others = [_at(given, number, location) for given in rest[1:]]
+        others = [_element_at(given, number, location) for given in rest[1:]]
         is_nested = isinstance(item, Collection)
         leaves.append(
             _mapped_structure(state, function, [item, *others], location, apply)
@@ -99,7 +101,7 @@ def _mapped_structure(state: State, function: Value, rest: list[Value], location
     return Collection(location, first.kind, tuple(leaves), first.keys)
 
 
-def _at(given: Value, number: int, location: Location) -> Value:
+def _element_at(given: Value, number: int, location: Location) -> Value:
     elements = _elements(given)
     return element_of(given, location) if elements is None or number >= len(elements) else elements[number]
 
@@ -111,7 +113,7 @@ def _for_any(state: State, function: Value, rest: list[Value], location: Locatio
     return Collection(location, "list", (made,), open=True, uniform=True)
 
 
-def _looped(condition: Value, rest: list[Value], apply: Apply) -> Value | None:
+def _result_of_while_loop(condition: Value, rest: list[Value], apply: Apply) -> Value | None:
     body, variables = rest[0], rest[1]
     held = _elements(variables)
     if held is None:
@@ -124,7 +126,7 @@ def _looped(condition: Value, rest: list[Value], apply: Apply) -> Value | None:
     return Collection(after.location, "tuple", items)
 
 
-def _carried(state: State, call: Call, function: Value, apply: Apply) -> Value | None:
+def _result_of_scan(state: State, call: Call, function: Value, apply: Apply) -> Value | None:
     """`tf.scan(lambda carry, row: carry + row, rows, tf.zeros(8))`: for each row, with what it gave for the one before.
     It gives a tensor."""
     rows, start = call.argument(1, "elems"), call.argument(2, "initializer")

@@ -22,14 +22,16 @@ def keep_items(state: State, instance: Value, args: tuple[Value, ...], keywords:
     2})`."""
     own = class_of(instance)
     if own is not None and is_dict_class(own):
-        _keep(state, instance, {f"[{name!r}]": value for name, value in _named(args, keywords).items()})
+        _set_attributes(
+            state, instance, {f"[{name!r}]": value for name, value in _items_by_name(args, keywords).items()}
+        )
 
 
 def keep_attributes(state: State, updated: Value, call: Call) -> None:
     """Keep the attributes that `self.__dict__.update(settings)` sets."""
     is_own = isinstance(updated, Attribute) and updated.name == "__dict__" and class_of(updated.of) is not None
     if is_own and isinstance(updated, Attribute) and call.method == "update":
-        _keep(state, updated.of, _named(call.args, call.keywords))
+        _set_attributes(state, updated.of, _items_by_name(call.args, call.keywords))
 
 
 def item_as_attribute(state: State, own: ClassFacts, of: Value, name: str) -> Value | None:
@@ -40,7 +42,7 @@ def item_as_attribute(state: State, own: ClassFacts, of: Value, name: str) -> Va
     return held.get(f"[{name!r}]") if reads_items or held.get("__dict__") is of else None
 
 
-def _named(args: tuple[Value, ...], keywords: Keywords) -> dict[str, Value]:
+def _items_by_name(args: tuple[Value, ...], keywords: Keywords) -> dict[str, Value]:
     items: dict[str, Value] = {}
     for given in args:
         if isinstance(given, Collection) and given.kind == "dict":
@@ -49,7 +51,7 @@ def _named(args: tuple[Value, ...], keywords: Keywords) -> dict[str, Value]:
     return items | dict(keywords)
 
 
-def _keep(state: State, instance: Value, values: dict[str, Value]) -> None:
+def _set_attributes(state: State, instance: Value, values: dict[str, Value]) -> None:
     held = state.attributes.get(id(instance))
     if held is None:
         held = state.attributes[id(instance)] = state.walk.side_effects.created({})

@@ -55,14 +55,14 @@ def settings_of_hydra(state: State, closure: Closure) -> dict[str, Value]:
         directory = _path_from([_directory_of(_file_of(state, closure.module)), _path_of(state, place)])
         if directory is None or not isinstance(name, str):
             continue
-        held = _composed(state, directory, name)
+        held = _composed_settings(state, directory, name)
         if isinstance(held, dict) and _size(held) <= _MOST_SETTINGS:
             api = Api(decorator.location, _HYDRA)
             return {closure.facts.parameters[0]: _value_of(held, api, Unknown(decorator.location))}
     return {}
 
 
-def _composed(state: State, directory: str, name: str) -> Any:
+def _composed_settings(state: State, directory: str, name: str) -> Any:
     """What Hydra composes: the content of a file, and under the name of each group in its `defaults` that of the file
     chosen."""
     held = _held_below(state, directory, name)
@@ -75,11 +75,11 @@ def _composed(state: State, directory: str, name: str) -> Any:
     groups = ((group, option) for choice in chosen if isinstance(choice, dict) for group, option in choice.items())
     for group, option in groups:
         inside = _held_below(state, directory, f"{group}/{option}") if str(group).isidentifier() else UNREAD
-        composed[group] = _merged(composed.get(group, {}), inside)
+        composed[group] = _merged_group(composed.get(group, {}), inside)
     return composed
 
 
-def _merged(own: Any, inside: Any) -> Any:
+def _merged_group(own: Any, inside: Any) -> Any:
     is_whole = isinstance(inside, dict) and isinstance(own, dict) and "defaults" not in inside
     return dict(ChainMap(inside, own)) if is_whole else UNREAD
 
