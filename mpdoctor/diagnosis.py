@@ -23,7 +23,7 @@ from mpdoctor.judging.keras_version import JudgedBy, keras_of_target
 from mpdoctor.judging.older_keras_code import findings_of_source, in_one_finding
 from mpdoctor.judging.outcome import brings_nothing, exit_code, stages_of_target, unknown_policies
 from mpdoctor.judging.precedence import Ties, merged_findings, of_one_program, tied_by_imports
-from mpdoctor.judging.shown_findings import in_reading_order, presented, rule_summaries
+from mpdoctor.judging.shown_findings import findings_for_report, in_reading_order, rule_summaries
 from mpdoctor.judging.spelled_advice import spelled
 from mpdoctor.judging.suppressions import Suppressions
 from mpdoctor.judging.what_if import (
@@ -83,7 +83,7 @@ def _diagnosis(
 ) -> Diagnosis:
     """All targets' findings and facts as one diagnosis, with the exit status."""
     all_findings = (finding for target in examined for finding in target.findings)
-    findings = presented(all_findings, stage.facts, EditedFiles(settings.unsaved, settings.edited))
+    findings = findings_for_report(all_findings, stage.facts, EditedFiles(settings.unsaved, settings.edited))
     crashed = (*(crash for target in examined for crash in target.crashed), *suppressions.crashed)
     return Diagnosis(
         targets=tuple(target.report for target in examined),

@@ -37,7 +37,7 @@ else:
                 hashed = [field.name for field in fields if field.hash or (field.hash is None and field.compare)]
                 cls.__hash__ = _hash(hashed) if frozen else None
             if repr and "__repr__" not in own:
-                cls.__repr__ = _shown
+                cls.__repr__ = _repr
             cls.__init__ = _compiled_later(cls)
             cls.__signature__ = _SIGNATURE
             return cls
@@ -77,7 +77,7 @@ def _init(cls: Any) -> Any:
     fields = dataclasses.fields(cls)
     names: dict[str, Any] = {"_missing": dataclasses.MISSING}
     body = ["self.__post_init__()"] if hasattr(cls, "__post_init__") else []
-    written = [_written(field, names) for field in fields]
+    written = [_parameter_and_assignment(field, names) for field in fields]
     by_name = [getattr(field, "kw_only", False) for field in fields]  # since Python 3.10
     parameters = ["self", *(parameter for (parameter, _), last in zip(written, by_name) if not last)]
     if any(by_name):
@@ -87,7 +87,7 @@ def _init(cls: Any) -> Any:
     return names["__init__"]
 
 
-def _written(field: Any, names: dict[str, Any]) -> tuple[str, str]:
+def _parameter_and_assignment(field: Any, names: dict[str, Any]) -> tuple[str, str]:
     """A field as parameter, and how it is set. `names` gets what these name."""
     name = field.name
     if field.default_factory is not dataclasses.MISSING:
@@ -117,7 +117,7 @@ def _values(names: list[str]) -> Callable[[Any], Any]:
     return attrgetter(*names) if names else lambda self: ()
 
 
-def _shown(self: Any) -> str:
+def _repr(self: Any) -> str:
     """The `repr` of the standard library's dataclasses, without its guard against circles: facts hold none."""
     fields = (f"{f.name}={getattr(self, f.name)!r}" for f in dataclasses.fields(self) if f.repr)
     return f"{type(self).__qualname__}({', '.join(fields)})"

@@ -67,9 +67,9 @@ def keras_of_target(
         return JudgedBy(ran[0])
     named = settings.keras or (_keras_of_python(settings.python) if settings.python is not None else None)
     if named is not None:
-        own = _own(facts[path] for path in paths if path in facts) if named.is_keras3 else {}
+        own = _declared_by_each(facts[path] for path in paths if path in facts) if named.is_keras3 else {}
         return JudgedBy(named, {path: keras for path, keras in own.items() if not keras.is_keras3})
-    everywhere = _declared(facts.values())
+    everywhere = _declared_with_imports(facts.values())
     declared = {path: everywhere[path] for path in paths if path in everywhere}
     if target.kind != "directory" and declared:  # one program: whichever of its files says so, says it for all
         return JudgedBy(next(iter(declared.values())))
@@ -88,7 +88,9 @@ def _keras_of_environment(
         handed_on = next(iter(_asked_for_nearer(imported, usual).values()), None) if asked_for is None else None
         return JudgedBy(handed_on or usual, is_guessed=asked_for is None and handed_on is None)
     nearer = _asked_for_nearer(paths, usual)
-    guessed = {**_trained_in_cloud(paths, facts), **_of_imported(paths, facts, nearer)} if asked_for is None else {}
+    guessed = (
+        {**_trained_in_cloud(paths, facts), **_asked_for_by_imported(paths, facts, nearer)} if asked_for is None else {}
+    )
     others = {**guessed, **nearer, **declared}
     started = _started_with_tf_keras(paths, facts, usual) if usual.is_keras3 else None
     return JudgedBy(started or usual, others, is_guessed=asked_for is None and started is None)
@@ -115,7 +117,7 @@ def _trained_in_cloud(paths: Sequence[str], facts: Mapping[str, SourceFacts]) ->
 
 def _asked_for_nearer(paths: Sequence[str], usual: Keras) -> dict[str, Keras]:
     """The files of a directory in whose own folders a project asks for another Keras, and notebooks that install it."""
-    if _says_legacy():
+    if _environment_says_tf_keras():
         return {}
     from mpdoctor.project.keras_pins import KerasOfFolders, keras_from_file
 
@@ -132,7 +134,7 @@ def _asked_for_nearer(paths: Sequence[str], usual: Keras) -> dict[str, Keras]:
     return others
 
 
-def _of_imported(
+def _asked_for_by_imported(
     paths: Sequence[str], facts: Mapping[str, SourceFacts], nearer: Mapping[str, Keras]
 ) -> dict[str, Keras]:
     """The Keras of files that import a file whose own folder asks for one, a package with its own requirements say.
@@ -143,25 +145,25 @@ def _of_imported(
     return {path: nearer[used] for path, used in importing if used in nearer}
 
 
-def _declared(sources: Iterable[SourceFacts]) -> dict[str, Keras]:
+def _declared_with_imports(sources: Iterable[SourceFacts]) -> dict[str, Keras]:
     """The Keras of each file that says one itself; else that of a file that imports it; else that of one that it
     imports."""
     sources = list(sources)
-    own = _own(sources)
+    own = _declared_by_each(sources)
     if not own:
         return {}
     handed_on = {path: own[source.path] for source in sources if source.path in own for path in source.imports}
     taken = {source.path: own[path] for source in sources for path in source.imports if path in own}
-    presented = {**taken, **handed_on, **own}
-    return {source.path: presented[source.path] for source in sources if source.path in presented}
+    known = {**taken, **handed_on, **own}
+    return {source.path: known[source.path] for source in sources if source.path in known}
 
 
-def _own(sources: Iterable[SourceFacts]) -> dict[str, Keras]:
-    said = ((source.path, _said_by(source)) for source in sources)
+def _declared_by_each(sources: Iterable[SourceFacts]) -> dict[str, Keras]:
+    said = ((source.path, _declared_by(source)) for source in sources)
     return {path: keras for path, keras in said if keras is not None}
 
 
-def _said_by(source: SourceFacts) -> Keras | None:
+def _declared_by(source: SourceFacts) -> Keras | None:
     """The Keras that a file is part of or whose names it uses, else the one whose version it asserts."""
     if source.package.partition(".")[0] == "tf_keras":
         return Keras("tf_keras", because=f"{source.path} is part of tf_keras")
@@ -176,7 +178,7 @@ def _said_by(source: SourceFacts) -> Keras | None:
 
 def _asked_for_around(target: Target) -> Keras | None:
     """The Keras that the environment or the project asks for."""
-    if _says_legacy():
+    if _environment_says_tf_keras():
         return Keras(
             "tf_keras", release_beside("tf_keras"), release_beside("tensorflow"), "TF_USE_LEGACY_KERAS=1 is set"
         )
@@ -192,7 +194,7 @@ def _keras_of_python(python: Path) -> Keras | None:
     if environment is None:
         return None
     tensorflow, because = release_in(environment, *TENSORFLOWS), f"installed beside --python {python}"
-    if _says_legacy():
+    if _environment_says_tf_keras():
         version = release_in(environment, "tf_keras")
         return Keras("tf_keras", version, tensorflow, f"TF_USE_LEGACY_KERAS=1 is set, {because}") if version else None
     return _keras_from_versions(release_in(environment, "keras"), tensorflow, because)
@@ -205,5 +207,5 @@ def _keras_from_versions(keras: str, tensorflow: str, because: str) -> Keras | N
     return Keras("tf.keras", tensorflow, tensorflow, because) if re.match(r"2\.[0-5]\.", tensorflow) else None
 
 
-def _says_legacy() -> bool:
+def _environment_says_tf_keras() -> bool:
     return environment_variable("TF_USE_LEGACY_KERAS") == "1"

@@ -133,7 +133,7 @@ def older_keras_of_files(
         return by_names
     sign = _sign_of_keras2(showing)
     because = f"the project asks for no certain one, and {showing.path} {sign}, which fails in Keras 3"
-    return {**dict.fromkeys(unnamed, _older(_last_by_sign(showing), because)), **by_names}
+    return {**dict.fromkeys(unnamed, _keras_2_of_release(_last_by_sign(showing), because)), **by_names}
 
 
 def _keras_with_removed_names(
@@ -147,7 +147,7 @@ def _keras_with_removed_names(
         last = min(map(_last_release, own), default=_LAST_KERAS_2)
         if own and not _may_be_of_keras3([facts[path] for path in program], last):
             imported = min(_last_by_sign(facts[path]) for path in program)
-            kerases |= dict.fromkeys(program, _older(min(last, imported), BECAUSE))
+            kerases |= dict.fromkeys(program, _keras_2_of_release(min(last, imported), BECAUSE))
     return kerases
 
 
@@ -156,7 +156,7 @@ def _last_by_sign(file: SourceFacts) -> tuple[int, ...]:
     return last_tensorflow_with(module_of_sign(_sign_of_keras2(file)))
 
 
-def _older(release: tuple[int, ...], because: str) -> Keras:
+def _keras_2_of_release(release: tuple[int, ...], because: str) -> Keras:
     version = ".".join(map(str, release))
     return Keras("tf.keras", version, version, because)
 
@@ -194,7 +194,7 @@ def in_one_finding(gone: Sequence[Finding], facts: Mapping[str, SourceFacts], gu
     if not gone:
         return []
     gone = sorted(gone, key=lambda finding: finding.location or Location("", 0))
-    named = [f"{_name(finding)} ({_place(finding, facts)})" for finding in gone[:_PLACES_NAMED]]
+    named = [f"{_quoted_name(finding)} ({_place_in_words(finding, facts)})" for finding in gone[:_PLACES_NAMED]]
     named += [f"{len(gone) - len(named)} more"] if len(gone) > len(named) else []
     speaker = next((finding for finding in gone if finding.code == "MP102"), gone[0])
     release = min(map(_last_release, gone))
@@ -205,11 +205,11 @@ def in_one_finding(gone: Sequence[Finding], facts: Mapping[str, SourceFacts], gu
             name=speaker.name,
             message=f"{_what_is_gone(len(gone), listed(named))}. {_why_guessed(gone, guessed)}.",
             help=_help(release),
-            evidence={"lines": len(gone), "written_for": f"tensorflow<{_next(release)}"},
+            evidence={"lines": len(gone), "written_for": f"tensorflow<{_next_release(release)}"},
             fix=None,  # of one line of many, and for the Keras that the help keeps away from
             also_seen=(
                 *gone[0].also_seen,
-                *(also for finding in gone[1:] for also in (_sight(finding), *finding.also_seen)),
+                *(also for finding in gone[1:] for also in (_sight_from_finding(finding), *finding.also_seen)),
             ),
         )
     ]
@@ -269,23 +269,23 @@ def _last_release(finding: Finding) -> tuple[int, ...]:
     return (major, minor - 1) if minor else (1, 15)
 
 
-def _next(release: tuple[int, ...]) -> str:
+def _next_release(release: tuple[int, ...]) -> str:
     return "2" if release[0] == 1 else f"{release[0]}.{release[1] + 1}"
 
 
 def _help(release: tuple[int, ...]) -> str:
     """The help text. tf_keras still has what Keras 3 removed, but not what was removed earlier (2.21)."""
-    pin = f"Pin the TensorFlow that it was written for: `tensorflow<{_next(release)}` in requirements.txt"
+    pin = f"Pin the TensorFlow that it was written for: `tensorflow<{_next_release(release)}` in requirements.txt"
     legacy = ", or install tf_keras and set TF_USE_LEGACY_KERAS=1" if release == _LAST_KERAS_2 else ""
     return f"{pin}{legacy}. To move it to Keras 3, check with `--keras 3`: it reports each line, with its replacement."
 
 
-def _name(finding: Finding) -> str:
+def _quoted_name(finding: Finding) -> str:
     name = re.search(r"`[^`]+`", finding.message)
     return name[0] if name else finding.name
 
 
-def _place(finding: Finding, facts: Mapping[str, SourceFacts]) -> str:
+def _place_in_words(finding: Finding, facts: Mapping[str, SourceFacts]) -> str:
     if finding.location is None:
         return finding.target
     here = location_in_cell(finding.location, facts[finding.location.path].cells)
@@ -293,7 +293,7 @@ def _place(finding: Finding, facts: Mapping[str, SourceFacts]) -> str:
     return ", ".join((here.path, *cell, f"line {here.line}"))
 
 
-def _sight(finding: Finding) -> AlsoSeen:
+def _sight_from_finding(finding: Finding) -> AlsoSeen:
     place = finding.location
     text = f"{finding.message} {finding.help}"
     return AlsoSeen(finding.code, finding.stage, text, place.path if place else None, place.line if place else None)

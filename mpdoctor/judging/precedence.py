@@ -40,17 +40,17 @@ def merged_findings(findings: Iterable[Finding], are_tied: Ties = of_one_program
 
     `are_tied` says of which files the findings may be about one model: in a directory lie many that have nothing to do
     with one another. The order of the list is: path, line, column, code; findings without a location last."""
-    merged = _merged(sorted(findings, key=lambda finding: finding.what_if))
+    merged = _one_for_each_place(sorted(findings, key=lambda finding: finding.what_if))
     candidates = Candidates(merged)
     extra: dict[int, list[AlsoSeen]] = {}
     severities: dict[int, Severity | None] = {}
     remedies: dict[int, tuple[RemedyFacts, ...]] = {}  # what was tried on the very line
     fixes: dict[int, Fix | None] = {}  # of what a training showed on the primary's line
-    spoken = []
+    primaries = []
     for number, finding in enumerate(merged):
         primary = _primary_of(merged, number, candidates, are_tied)
         if primary == number:
-            spoken.append(number)
+            primaries.append(number)
         else:
             extra.setdefault(primary, []).extend(sights_for(merged[primary], finding))
             if finding.remedies and _was_tried_there(finding, merged[primary]):
@@ -59,7 +59,7 @@ def merged_findings(findings: Iterable[Finding], are_tied: Ties = of_one_program
                 fixes.setdefault(primary, finding.fix)
             if finding.what_if == merged[primary].what_if:
                 severities[primary] = _worse(severities.get(primary, merged[primary].severity), finding.severity)
-    presented = [
+    primary_findings = [
         dataclasses.replace(
             merged[i],
             also_seen=(*merged[i].also_seen, *extra.get(i, ())),
@@ -67,9 +67,9 @@ def merged_findings(findings: Iterable[Finding], are_tied: Ties = of_one_program
             remedies=merged[i].remedies or remedies.get(i, ()),
             fix=merged[i].fix or fixes.get(i),
         )
-        for i in spoken
+        for i in primaries
     ]
-    return sorted(presented, key=_reading_order)
+    return sorted(primary_findings, key=_reading_order)
 
 
 def _worse(one: Severity | None, other: Severity | None) -> Severity | None:
@@ -114,7 +114,7 @@ class Candidates:
         place = finding.location
         numbers = set(self._on_line.get((finding.target, place.path, place.line), ()) if place else ())
         explaining = (rule.code for rule in self._rules if _explains_from_anywhere(rule, _rule(finding)))
-        for code in (*explaining, _told_by(finding)):
+        for code in (*explaining, _code_of_beginning(finding)):
             numbers.update(self._by_code.get((finding.target, code), ()))
         return sorted(numbers)
 
@@ -153,7 +153,7 @@ def _explains_the_error(primary: Finding, finding: Finding) -> bool:
 
 def _sends_to(finding: Finding, other: Finding, are_tied: Ties) -> bool:
     """Whether a finding of a training names the rule of `other` as the place where the trouble begins."""
-    return _told_by(finding) == other.code and _same_model(other, finding, are_tied)
+    return _code_of_beginning(finding) == other.code and _same_model(other, finding, are_tied)
 
 
 def _explains_by_its_rule(primary: Finding, finding: Finding, are_tied: Ties) -> bool:
@@ -189,24 +189,24 @@ def _rule(finding: Finding) -> Rule:
 def _tells_why_weights_ran_away(primary: Finding, finding: Finding) -> bool:
     """Whether `primary` explains weights that diverged. Divergence is reported once: by its cause, else by the first of
     the rules that report it."""
-    cause, presented = _rule(primary), _rule(finding)
-    if not presented.tells_of_divergence or not _ran_away(finding):
+    cause, effect = _rule(primary), _rule(finding)
+    if not effect.tells_of_divergence or not _weights_ran_away(finding):
         return False
-    is_first = 0 < cause.tells_of_divergence < presented.tells_of_divergence
+    is_first = 0 < cause.tells_of_divergence < effect.tells_of_divergence
     causes_it = cause.causes_divergence and primary.evidence.get("causes_divergence", True)
-    return causes_it or (is_first and _ran_away(primary))
+    return causes_it or (is_first and _weights_ran_away(primary))
 
 
-def _told_by(finding: Finding) -> str:
+def _code_of_beginning(finding: Finding) -> str:
     """The code of the rule that a training finding names as the beginning of its trouble, else ""."""
     return str(finding.evidence.get("told_by", ""))
 
 
-def _ran_away(finding: Finding) -> bool:
+def _weights_ran_away(finding: Finding) -> bool:
     return finding.evidence.get("weights_ran_away") is True
 
 
-def _merged(findings: Iterable[Finding]) -> list[Finding]:
+def _one_for_each_place(findings: Iterable[Finding]) -> list[Finding]:
     """One finding per source line and code; without a line, one per model and message. Sights of several stages become
     one finding. Two findings of one line stay apart where they name different columns and say different things."""
     kept: dict[tuple[object, ...], Finding] = {}
@@ -217,7 +217,7 @@ def _merged(findings: Iterable[Finding]) -> list[Finding]:
             if place
             else (finding.code, finding.target, finding.model, finding.message)
         )
-        first = kept.get(key) or _confirmed(kept.values(), finding)
+        first = kept.get(key) or _confirmed_by(kept.values(), finding)
         if first is None:
             kept[key] = finding
         elif first.stage != finding.stage:
@@ -233,7 +233,7 @@ def _says_something_else(first: Finding, finding: Finding) -> bool:
     return len(columns) == 2 and (first.message, first.help) != (finding.message, finding.help)
 
 
-def _confirmed(kept: Iterable[Finding], finding: Finding) -> Finding | None:
+def _confirmed_by(kept: Iterable[Finding], finding: Finding) -> Finding | None:
     """The finding in the source that this finding of a run confirms, None where there is none. One with a line of its
     own confirms another line where its rule says so, or where both are about the same class of layers."""
     if finding.stage == "source":

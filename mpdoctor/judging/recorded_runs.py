@@ -14,7 +14,7 @@ from mpdoctor.facts.location import Location
 from mpdoctor.facts.versions import Keras, KerasPackage
 from mpdoctor.facts.written_numbers import count
 from mpdoctor.finding import Diagnosis, Finding, RecordedRun, Severity, Stage, TargetReport, Verdict
-from mpdoctor.judging.shown_findings import presented, rule_summaries
+from mpdoctor.judging.shown_findings import findings_for_report, rule_summaries
 from mpdoctor.recorded.run_facts import RunEvent, RunSeries, StepsRow
 from mpdoctor.rules.registry import rule_with_code
 
@@ -32,7 +32,7 @@ def diagnosis_from_series(path: Path, series: Sequence[RunSeries], command: str)
     """The diagnosis of a run file, together with those of the other workers. Nothing else is known of the training."""
     name = str(path)
     runs = tuple(judged(run) for run in series)
-    findings = presented([f for run in runs for f in _findings(run, name)], {})
+    findings = findings_for_report([f for run in runs for f in _findings(run, name)], {})
     target = TargetReport(name, name, "run", _keras(series), stages={"training": Stage("done")})
     return Diagnosis(
         targets=(target,),
@@ -74,7 +74,7 @@ def verdict_from_series(series: RunSeries) -> tuple[Verdict, str]:
         ), f"{since}; the loss scale {_state_of_scale(series, last.scale)}"
     if series.floor is None and series.is_dynamic and not LOST_SCALE <= last.scale < math.inf:
         return Verdict.COLLAPSING, f"the loss scale went to {last.scale:.3g}, where gradients below 1 lose their digits"
-    unexplained = series.skipped - _explained(series)
+    unexplained = series.skipped - _skips_by_design(series)
     skipped = f"{series.skipped:,} of {series.steps:,} steps were skipped"
     if unexplained > max(FEWEST_SKIPS, MOST_UNEXPLAINED * series.steps):
         return (
@@ -108,7 +108,7 @@ def _skipped_at_end(rows: Sequence[StepsRow]) -> int:
     return number
 
 
-def _explained(series: RunSeries) -> int:
+def _skips_by_design(series: RunSeries) -> int:
     """Skips by design: those of the first descent, and one for each time that the scale has grown."""
     before, grown, settling, settled = series.initial_scale, 0, 0, False
     for row in series.rows:
@@ -124,10 +124,10 @@ def thinned(rows: Sequence[StepsRow], most: int) -> tuple[StepsRow, ...]:
     """At most `most` rows, each joined from several, that keep the steps, skips, ends and extremes."""
     if len(rows) <= most:
         return tuple(rows)
-    return tuple(_joined(rows[len(rows) * at // most : len(rows) * (at + 1) // most]) for at in range(most))
+    return tuple(_joined_row(rows[len(rows) * at // most : len(rows) * (at + 1) // most]) for at in range(most))
 
 
-def _joined(rows: Sequence[StepsRow]) -> StepsRow:
+def _joined_row(rows: Sequence[StepsRow]) -> StepsRow:
     return StepsRow(
         rows[-1].last,
         sum(row.steps for row in rows),
@@ -145,9 +145,10 @@ def _findings(run: RecordedRun, target: str) -> Iterator[Finding]:
         return
     troubles = [event for event in run.series.events if event.kind in TROUBLES]
     event = troubles[-1] if troubles else RunEvent("", run.series.steps)
+    details = f"{_sentence_on_start(event, run.series)}{_sentence_on_replay(event)}"
     rule = rule_with_code(CODES[run.verdict])
     yield Finding(
-        f"{_subject(run.series)}{run.why}. Nothing is trained.{_since(event, run.series)}{_culprit(event)}",
+        f"{_series_prefix(run.series)}{run.why}. Nothing is trained.{details}",
         _help(event),
         Location(event.file, event.line) if event.file and event.line else None,
         model=run.series.model or None,
@@ -161,18 +162,18 @@ def _findings(run: RecordedRun, target: str) -> Iterator[Finding]:
     )
 
 
-def _subject(series: RunSeries) -> str:
+def _series_prefix(series: RunSeries) -> str:
     return f"`{series.name}`: " if series.name else ""
 
 
-def _since(event: RunEvent, series: RunSeries) -> str:
+def _sentence_on_start(event: RunEvent, series: RunSeries) -> str:
     if not event.since:
         return ""
     epoch = series.epoch_of(event.since)
     return f" It started in step {event.since:,}" + (f", in epoch {epoch + 1}." if epoch is not None else ".")
 
 
-def _culprit(event: RunEvent) -> str:
+def _sentence_on_replay(event: RunEvent) -> str:
     said = event.text.partition("In the replayed batch ")[2]
     return f" In the replayed batch {said}" if said else ""
 

@@ -18,14 +18,14 @@ from mpdoctor.rules.registry import rules_with_codes
 LONGEST_TEXT = 2000  # characters: a program may name a layer by a million
 
 
-def presented(
+def findings_for_report(
     findings: Iterable[Finding],
     sources: Mapping[str, SourceFacts],
     edited: Mapping[Path, bytes] = MappingProxyType({}),
 ) -> list[Finding]:
     """Fill in what a report needs. A line of a notebook is from here on counted in its cell. `edited`: texts that stand
     in for files."""
-    distinct = _once(findings)
+    distinct = _each_once(findings)
     if not distinct:
         return []
     from hashlib import sha256  # it brings OpenSSL, which a check that finds nothing does without
@@ -70,7 +70,7 @@ def in_reading_order(findings: Iterable[Finding]) -> list[Finding]:
     return sorted(findings, key=lambda f: (f.location is None, f.location or Location("", 0), f.code))
 
 
-def _once(findings: Iterable[Finding]) -> list[Finding]:
+def _each_once(findings: Iterable[Finding]) -> list[Finding]:
     """The findings with those of a file that several targets reach listed once, as in the file's own target."""
     kept: dict[object, Finding] = {}
     for number, finding in enumerate(findings):

@@ -70,7 +70,7 @@ class Suppressions:
         self._used.update(
             (comment.location, selector) for comment, selector in [*answers, *self._answers_to_sights(finding)]
         )
-        if any(_names(selector, finding) for _, selector in answers) or self._is_ignored_in_file(finding):
+        if any(_names_finding(selector, finding) for _, selector in answers) or self._is_ignored_in_file(finding):
             self.count += 1
             return True
         return False
@@ -83,7 +83,7 @@ class Suppressions:
         for comment in self._comments_in(place.path).about(place.line):
             for selector in comment.selectors:
                 explained = any(names_rule(selector, seen.code, "") for seen in finding.also_seen)
-                if explained or _names(selector, finding):
+                if explained or _names_finding(selector, finding):
                     yield comment, selector
 
     def _answers_to_sights(self, finding: Finding) -> Iterator[tuple[Suppression, str]]:
@@ -115,7 +115,7 @@ class Suppressions:
     def _is_ignored_in_file(self, finding: Finding) -> bool:
         place = finding.location
         return place is not None and any(
-            any(_names(selector, finding) for selector in selectors) and patterns.match(Path(place.path))
+            any(_names_finding(selector, finding) for selector in selectors) and patterns.match(Path(place.path))
             for patterns, selectors in self._settings.per_file_ignores
         )
 
@@ -141,7 +141,7 @@ class _Comments:
             yield from self._of_statements[lines]
 
 
-def _names(selector: str, finding: Finding) -> bool:
+def _names_finding(selector: str, finding: Finding) -> bool:
     return names_rule(selector, finding.code, finding.name)
 
 

@@ -71,10 +71,10 @@ _IMPORTS = re.compile(
 
 def may_import_keras_2(text: str) -> bool:
     """Whether a line of this text imports one of them, perhaps under a condition."""
-    return any(is_of_keras_2(name) for match in _IMPORTS.finditer(text) for name in _imported(match))
+    return any(is_of_keras_2(name) for match in _IMPORTS.finditer(text) for name in _imported_names(match))
 
 
-def _imported(match: re.Match[str]) -> Iterator[str]:
+def _imported_names(match: re.Match[str]) -> Iterator[str]:
     yield match["module"] or match["package"]
     if match["names"]:
         yield from (f"{match['package']}.{name}" for name in re.findall(r"\w+", match["names"].partition("#")[0]))

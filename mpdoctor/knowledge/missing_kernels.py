@@ -8,41 +8,43 @@ from typing import NamedTuple
 from mpdoctor.facts.half_dtypes import HALF
 
 
-def _names(place: str, text: str) -> frozenset[str]:
+def _names_below(place: str, text: str) -> frozenset[str]:
     return frozenset(f"{place}.{name}" for name in text.split())
 
 
 # They take float32 or complex numbers by their definition, on every device.
 WITHOUT_HALF: dict[str, frozenset[str]] = dict.fromkeys(
-    _names(
+    _names_below(
         "tensorflow.signal",
         # (fft and ifft take complex numbers, which Keras does not cast.)
         "rfft rfft2d rfft3d dct idct mdct inverse_mdct stft mfccs_from_log_mel_spectrograms",
     )
-    | _names("tensorflow", "complex histogram_fixed_width betainc zeta polygamma nextafter")
-    | _names("tensorflow.nn", "fractional_max_pool fractional_avg_pool ctc_greedy_decoder ctc_beam_search_decoder")
-    | _names("tensorflow.compat.v1.nn", "ctc_greedy_decoder ctc_beam_search_decoder ctc_beam_search_decoder_v2")
-    | _names("keras.backend", "ctc_decode")  # (`keras.ops.ctc_decode` casts to float32 itself)
-    | _names("tensorflow.image", "combined_non_max_suppression extract_glimpse")
-    | _names(
+    | _names_below("tensorflow", "complex histogram_fixed_width betainc zeta polygamma nextafter")
+    | _names_below(
+        "tensorflow.nn", "fractional_max_pool fractional_avg_pool ctc_greedy_decoder ctc_beam_search_decoder"
+    )
+    | _names_below("tensorflow.compat.v1.nn", "ctc_greedy_decoder ctc_beam_search_decoder ctc_beam_search_decoder_v2")
+    | _names_below("keras.backend", "ctc_decode")  # (`keras.ops.ctc_decode` casts to float32 itself)
+    | _names_below("tensorflow.image", "combined_non_max_suppression extract_glimpse")
+    | _names_below(
         "tensorflow.image", "non_max_suppression_overlaps non_max_suppression_padded non_max_suppression_with_scores"
     )
-    | _names("tensorflow.quantization", "fake_quant_with_min_max_args fake_quant_with_min_max_vars")
-    | _names("tensorflow", "eig eigvals tridiagonal_solve tridiagonal_matmul")
-    | _names("tensorflow.audio", "encode_wav")
-    | _names("keras.ops", "fft fft2 ifft2 rfft irfft stft eig polar"),
+    | _names_below("tensorflow.quantization", "fake_quant_with_min_max_args fake_quant_with_min_max_vars")
+    | _names_below("tensorflow", "eig eigvals tridiagonal_solve tridiagonal_matmul")
+    | _names_below("tensorflow.audio", "encode_wav")
+    | _names_below("keras.ops", "fft fft2 ifft2 rfft irfft stft eig polar"),
     frozenset(HALF),
 )
 # No kernel for float16 on a CPU, and bfloat16 is refused everywhere. (svd and eigh have none on a GPU either.)
 WITHOUT_HALF.update(
     dict.fromkeys(
-        _names(
+        _names_below(
             "tensorflow",
             "svd eigh eigvalsh det slogdet cholesky pinv logdet expm sqrtm matrix_rank lu solve lstsq triangular_solve "
             "banded_triangular_solve cholesky_solve lu_solve lu_matrix_inverse igamma igammac ndtri erfinv erfcinv "
             "rint",
         )
-        | _names(
+        | _names_below(
             "keras.ops",
             "svd eigh det slogdet cholesky cholesky_inverse pinv solve solve_triangular lstsq lu_factor",
         ),
@@ -50,21 +52,21 @@ WITHOUT_HALF.update(
     )
 )
 WITHOUT_HALF.update(
-    dict.fromkeys(_names("tensorflow", "qr inv") | _names("keras.ops", "qr inv"), frozenset(("bfloat16",)))
+    dict.fromkeys(_names_below("tensorflow", "qr inv") | _names_below("keras.ops", "qr inv"), frozenset(("bfloat16",)))
 )
 # No device has a kernel for them (those that TensorFlow 2.21 registers).
 WITHOUT_HALF.update(
     dict.fromkeys(
-        _names("tensorflow", "lgamma digamma lbeta eigh_tridiagonal bessel_i0 bessel_i0e bessel_i1 bessel_i1e")
-        | _names("tensorflow.nn", "local_response_normalization lrn")
-        | _names("tensorflow.image", "crop_and_resize draw_bounding_boxes non_max_suppression"),
+        _names_below("tensorflow", "lgamma digamma lbeta eigh_tridiagonal bessel_i0 bessel_i0e bessel_i1 bessel_i1e")
+        | _names_below("tensorflow.nn", "local_response_normalization lrn")
+        | _names_below("tensorflow.image", "crop_and_resize draw_bounding_boxes non_max_suppression"),
         frozenset(("bfloat16",)),
     )
 )
 # They compute in float16, but what TensorFlow differentiates them with does not, on any device: a
 # triangular solve, polygamma.
 GRADIENT_WITHOUT_HALF: dict[str, frozenset[str]] = dict.fromkeys(
-    _names("tensorflow", "qr digamma") | _names("keras.ops", "qr"), frozenset(("float16",))
+    _names_below("tensorflow", "qr digamma") | _names_below("keras.ops", "qr"), frozenset(("float16",))
 )
 
 # They take float32 alone in this argument (its place and its name), whatever the dtype of the others.
@@ -79,7 +81,7 @@ FLOAT32_ARGUMENTS: dict[str, tuple[int, str]] = {
 }
 
 # A GPU has these for float16; a CPU has not.
-ON_GPU_ONLY = _names(
+ON_GPU_ONLY = _names_below(
     "tensorflow.image",
     "adjust_contrast adjust_saturation adjust_hue random_contrast random_saturation random_hue "
     "stateless_random_contrast stateless_random_saturation stateless_random_hue",
