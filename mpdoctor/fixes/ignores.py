@@ -21,7 +21,11 @@ def ignoring_edits(diagnosis: Diagnosis, sources: Mapping[str, SourceFacts]) -> 
     for number, finding in enumerate(diagnosis.findings):
         place = finding.location
         source = sources.get(place.path) if place is not None else None
-        line = logical_line_at(source, _joined(place, source)) if place is not None and source is not None else None
+        line = (
+            logical_line_at(source, _line_in_all_cells(place, source))
+            if place is not None and source is not None
+            else None
+        )
         if place is not None and line is not None and not finding.what_if:
             lines.setdefault((place.path, line), []).append((number, finding))
     edits: dict[int, tuple[Edit, ...]] = {}
@@ -49,6 +53,6 @@ def _edit(source: SourceFacts, line: LogicalLine, codes: tuple[str, ...], names:
     return Edit(Location(source.path, number, end, number, end, cell), f"  {answer}")
 
 
-def _joined(place: Location, source: SourceFacts) -> int:
+def _line_in_all_cells(place: Location, source: SourceFacts) -> int:
     """The line in the text of all cells."""
     return place.line + dict(source.cells).get(place.cell, 1) - 1

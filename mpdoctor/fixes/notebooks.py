@@ -99,29 +99,29 @@ def _sources(text: str) -> Iterator[Part | None]:
 def _members(text: str, at: int) -> dict[str, Part]:
     """The members of the JSON object that begins at `at`. Raises ValueError where none begins there."""
     members: dict[str, Part] = {}
-    at = _behind(text, at, "{")
+    at = _behind_sign(text, at, "{")
     while text[at : at + 1] != "}":
         if members:
-            at = _behind(text, at, ",")
+            at = _behind_sign(text, at, ",")
         name = _value(text, at)
         if not isinstance(name.value, str):
             raise ValueError(f"there is no name at character {at}")
-        part = _value(text, _behind(text, name.end, ":"))
+        part = _value(text, _behind_sign(text, name.end, ":"))
         members[name.value] = part
-        at = _skipped(text, part.end)
+        at = _behind_blanks(text, part.end)
     return members
 
 
 def _items(text: str, at: int) -> Iterator[Part]:
     """The items of the JSON list that begins at `at`. Raises ValueError where none begins there."""
-    at = _behind(text, at, "[")
+    at = _behind_sign(text, at, "[")
     is_first = True
     while text[at : at + 1] != "]":
         if not is_first:
-            at = _behind(text, at, ",")
+            at = _behind_sign(text, at, ",")
         part = _value(text, at)
         yield part
-        at, is_first = _skipped(text, part.end), False
+        at, is_first = _behind_blanks(text, part.end), False
 
 
 def _value(text: str, at: int) -> Part:
@@ -129,14 +129,14 @@ def _value(text: str, at: int) -> Part:
     return Part(value, at, end)
 
 
-def _behind(text: str, at: int, sign: str) -> int:
+def _behind_sign(text: str, at: int, sign: str) -> int:
     """The place behind this sign and the blanks around it."""
-    at = _skipped(text, at)
+    at = _behind_blanks(text, at)
     if text[at : at + 1] != sign:
         raise ValueError(f"there is no {sign} at character {at}")
-    return _skipped(text, at + 1)
+    return _behind_blanks(text, at + 1)
 
 
-def _skipped(text: str, at: int) -> int:
+def _behind_blanks(text: str, at: int) -> int:
     blank = _BLANK.match(text, at)
     return blank.end() if blank else at

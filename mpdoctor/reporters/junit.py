@@ -33,7 +33,7 @@ def render(diagnosis: Diagnosis) -> str:
         cases = [*_cases_from_stages(target, diagnosis), *_cases_from_findings(by_target[target.id], diagnosis)]
         _add_suite(root, target.id, cases)
     _add_suite(root, ITSELF, [*_cases_from_findings(of_none, diagnosis), *_cases_about_itself(diagnosis)])
-    for name, number in _counts(root).items():
+    for name, number in _counts_of_cases(root).items():
         root.set(name, str(number))
     ElementTree.indent(root)
     # ASCII, so that no pipe can garble it
@@ -46,11 +46,11 @@ def _add_suite(root: ElementTree.Element, name: str, cases: list[ElementTree.Ele
         return
     suite = ElementTree.SubElement(root, "testsuite", name=one_line(name))
     suite.extend(cases)
-    for count, number in _counts(suite).items():
+    for count, number in _counts_of_cases(suite).items():
         suite.set(count, str(number))
 
 
-def _counts(element: ElementTree.Element) -> dict[str, int]:
+def _counts_of_cases(element: ElementTree.Element) -> dict[str, int]:
     tags = {"tests": "testcase", "failures": "failure", "errors": "error", "skipped": "skipped"}
     return {name: sum(1 for _ in element.iter(tag)) for name, tag in tags.items()}
 

@@ -121,7 +121,8 @@ def _result(finding: Finding, numbers: dict[str, int], seen: _Seen) -> dict[str,
     if finding.fix is not None and not any(edit.location.cell for edit in finding.fix.edits):
         result["fixes"] = [_fix(finding.fix)]
     related = [
-        {"id": number, **_related(also, finding, seen)} for number, also in enumerate(finding.also_seen, start=1)
+        {"id": number, **_related_location(also, finding, seen)}
+        for number, also in enumerate(finding.also_seen, start=1)
     ]
     return {**result, "relatedLocations": related} if related else result
 
@@ -209,7 +210,7 @@ def _location(place: Location, excerpt: Excerpt | None = None) -> dict[str, Any]
     return {"physicalLocation": {**physical, "region": region}}
 
 
-def _related(also: AlsoSeen, finding: Finding, seen: _Seen) -> dict[str, Any]:
+def _related_location(also: AlsoSeen, finding: Finding, seen: _Seen) -> dict[str, Any]:
     """A sight without a line is shown in its file, or in that of the finding, and gets no line there either."""
     if also.path is not None and also.line is not None:
         location = _location(Location(also.path, also.line, cell=also.cell))

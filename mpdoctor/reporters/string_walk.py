@@ -17,7 +17,7 @@ _NAMES: dict[Any, dict[str, str]] = {}  # of types, of which there are few
 def with_every_string(held: Held, clean: Clean) -> Held:
     """The same data with `clean` applied to every string in it, in tuples and in keys of mappings too. Unchanged parts
     stay the same objects."""
-    cleaned: Held = _cleaned(held, clean, "")
+    cleaned: Held = _with_cleaned_strings(held, clean, "")
     return cleaned
 
 
@@ -36,21 +36,24 @@ def strings_of(held: Any) -> Iterator[str]:
             yield from strings_of(getattr(held, name))
 
 
-def _cleaned(held: Any, clean: Clean, field: str) -> Any:
+def _with_cleaned_strings(held: Any, clean: Clean, field: str) -> Any:
     if type(held) in _WITHOUT or isinstance(held, Enum):
         return held
     if isinstance(held, str):
         return clean(held, field)
     if isinstance(held, Mapping):
-        return {_cleaned(key, clean, field): _cleaned(value, clean, field) for key, value in held.items()}
+        return {
+            _with_cleaned_strings(key, clean, field): _with_cleaned_strings(value, clean, field)
+            for key, value in held.items()
+        }
     if isinstance(held, tuple | list | set | frozenset):
-        cleaned = [_cleaned(item, clean, field) for item in held]
+        cleaned = [_with_cleaned_strings(item, clean, field) for item in held]
         changed = any(after is not before for after, before in zip(cleaned, held, strict=True))
         return type(held)(cleaned) if changed else held
     changed_fields = {
         name: after
         for name, full_name in _fields(type(held)).items()
-        if (after := _cleaned(before := getattr(held, name), clean, full_name)) is not before
+        if (after := _with_cleaned_strings(before := getattr(held, name), clean, full_name)) is not before
     }
     return dataclasses.replace(held, **changed_fields) if changed_fields else held
 

@@ -86,7 +86,7 @@ class Server(LanguageServer):
         known = self._checks.get(uri)
         if known is not None and known[0] == asked and known[1].text == text:
             return known[1]
-        others = {_path(other): self.workspace.get_text_document(other).source for other in self._others(uri)}
+        others = {_path(other): self.workspace.get_text_document(other).source for other in self._other_texts(uri)}
         check = await self._checked(_path(uri), text, others)
         if uri in self.waiting.texts:
             if check is not None:
@@ -112,7 +112,7 @@ class Server(LanguageServer):
         if not (_is_new(check) if before is None else before.text != check.text):
             return []
         # nobody knows who imports what could not be read before
-        return self._others(uri) if before is None or before.is_unreadable else self.importers_of(uri)
+        return self._other_texts(uri) if before is None or before.is_unreadable else self.importers_of(uri)
 
     async def _give_garbage_back(self) -> None:
         """A walk lets its garbage lie (`without_garbage_collection`)."""
@@ -134,7 +134,7 @@ class Server(LanguageServer):
             self.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(uri, diagnostics, document.version))
         return check
 
-    def _others(self, uri: str) -> list[str]:
+    def _other_texts(self, uri: str) -> list[str]:
         return [other for other in self.waiting.texts if other != uri]
 
     async def _checked(self, path: Path, text: str, others: Mapping[Path, str]) -> Checked | None:
@@ -162,7 +162,7 @@ class Server(LanguageServer):
 
 def language_server() -> Server:
     server = Server()
-    server.feature(lsp.INITIALIZED)(_began)
+    server.feature(lsp.INITIALIZED)(_watch_files)
     server.feature(lsp.WORKSPACE_DID_CHANGE_WATCHED_FILES)(_changed_on_disk)
     server.feature(lsp.TEXT_DOCUMENT_DID_OPEN)(_opened)
     server.feature(lsp.TEXT_DOCUMENT_DID_CHANGE)(_changed)
@@ -176,7 +176,7 @@ def language_server() -> Server:
     return server
 
 
-def _began(server: Server, given: lsp.InitializedParams) -> None:
+def _watch_files(server: Server, given: lsp.InitializedParams) -> None:
     """Files change on the disk as well: by a checkout, a formatter, another program."""
     wanted = server.client_capabilities.workspace
     if wanted and wanted.did_change_watched_files and wanted.did_change_watched_files.dynamic_registration:
@@ -218,7 +218,7 @@ async def _hovered(server: Server, given: lsp.HoverParams) -> lsp.Hover | None:
     if check is None:
         return None
     here = Place(given.position.line, given.position.character)
-    met = list(_meeting(check, Span(here, here), server.encoding))
+    met = list(_findings_at(check, Span(here, here), server.encoding))
     page = page_of_findings(check, met)
     shown = lsp.MarkupContent(lsp.MarkupKind.Markdown, page)
     return lsp.Hover(shown, range_of(span_of(met[0], check.text, server.encoding))) if page else None
@@ -230,12 +230,12 @@ async def _asked_for_actions(server: Server, given: lsp.CodeActionParams) -> lis
     if check is None:
         return []
     actions = []
-    if _wanted(lsp.CodeActionKind.QuickFix, given.context.only):
+    if _asks_for(lsp.CodeActionKind.QuickFix, given.context.only):
         lines = range(given.range.start.line, given.range.end.line + 1)
         offered = (action for offer in (fixes(check), ignores(check)) for action in offer)
         near = [action for action in offered if _is_on(action.finding, check, lines)]
         actions += [quick_fix(action, check, uri, server.encoding) for action in near]
-    if _wanted(FIX_ALL, given.context.only) and any(action.is_safe for action in fixes(check)):
+    if _asks_for(FIX_ALL, given.context.only) and any(action.is_safe for action in fixes(check)):
         all_of_them = lsp.CodeAction("mpdoctor: fix all that is safe to fix", FIX_ALL, data=uri)
         actions.append(await _with_edit(server, all_of_them) if given.context.only else all_of_them)
     return actions
@@ -257,11 +257,11 @@ def _is_on(finding: Finding, check: Checked, lines: range) -> bool:
     return span_of(finding, check.text, UTF32).start.line in lines
 
 
-def _meeting(check: Checked, span: Span, encoding: str) -> Iterator[Finding]:
+def _findings_at(check: Checked, span: Span, encoding: str) -> Iterator[Finding]:
     return (finding for finding in check.findings if span_of(finding, check.text, encoding).meets(span))
 
 
-def _wanted(kind: str, only: Sequence[str] | None) -> bool:
+def _asks_for(kind: str, only: Sequence[str] | None) -> bool:
     """Whether the editor asks for this kind: for itself, for all that begin like it, or for any."""
     return not only or any(f"{kind}.".startswith(f"{asked}.") for asked in only)
 

@@ -27,7 +27,9 @@ def layer_times(compared: Compared, run: PolicyRun, look: Style) -> Iterator[str
     shares += [f"those in {dtype} {share_text(took / whole)}" for dtype, took in others]
     longest = {path: took for path, took in _seconds_of_layers(run).items() if took >= MUCH * whole}
     before = {} if run is compared.base else _seconds_of_layers(compared.base)
-    named = [_beside(path, longest[path], before.get(path), compared, look) for path in list(longest)[:MOST_NAMED]]
+    named = [
+        _time_beside_first(path, longest[path], before.get(path), compared, look) for path in list(longest)[:MOST_NAMED]
+    ]
     yield f"{', '.join(shares)}{'; longest: ' if named else ''}{', '.join(named)}."
 
 
@@ -63,6 +65,6 @@ def _medians(rounds: list[Seconds]) -> Seconds:
     return dict(sorted(medians.items(), key=lambda item: -item[1]))
 
 
-def _beside(path: str, now: float, before: float | None, compared: Compared, look: Style) -> str:
+def _time_beside_first(path: str, now: float, before: float | None, compared: Compared, look: Style) -> str:
     beside = "" if before is None else f" ({time_text(before)} under {compared.base.policy})"
     return f"{look.name(path, 60)} {time_text(now)} a step{beside}"

@@ -76,16 +76,16 @@ def _reasons_of_run(compared: Compared, run: PolicyRun, look: Style) -> Iterator
             yield from errors
             went_on = [probe.went_on] if not any(probe.went_on in sentence for sentence in errors) else []
             yield " ".join([*went_on, "What is measured here is that training."])
-    yield from _speed(compared, run)
-    yield from _tf32(run)
-    yield from _dtypes(run, look)
+    yield from _on_speed(compared, run)
+    yield from _on_tf32(run)
+    yield from _on_layer_dtypes(run, look)
     yield from layer_times(compared, run, look)
-    yield from _operations(compared, run, look)
+    yield from _on_operations(compared, run, look)
     yield from slower_operations(compared, run)
-    yield from _casts(run)
-    yield from _waiting(run)
-    yield from _idle(run)
-    yield from _tiles(run, look)
+    yield from _on_casts(run)
+    yield from _on_time_between_steps(run)
+    yield from _on_idle_device(run)
+    yield from _on_tiles(run, look)
 
 
 def _goes_on_mended(run: PolicyRun) -> bool:
@@ -99,7 +99,7 @@ def _first_error(run: PolicyRun, look: Style) -> Iterator[str]:
         yield f"{error.code}: {look.name(f'{error.message} {error.help}', MOST_OF_ERROR)}"
 
 
-def _speed(compared: Compared, run: PolicyRun) -> Iterator[str]:
+def _on_speed(compared: Compared, run: PolicyRun) -> Iterator[str]:
     ratio = compared.speed(run)
     if ratio is None or run is compared.base or ratio.is_clear:
         return
@@ -110,13 +110,13 @@ def _speed(compared: Compared, run: PolicyRun) -> Iterator[str]:
         )
 
 
-def _tf32(run: PolicyRun) -> Iterator[str]:
+def _on_tf32(run: PolicyRun) -> Iterator[str]:
     devices = {device for _, model in run.diagnosis.models for device in model.devices}
     if run.policy == "float32" and any(device.uses_tf32 for device in devices):
         yield f"Multiplies float32 {TF32}."
 
 
-def _dtypes(run: PolicyRun, look: Style) -> Iterator[str]:
+def _on_layer_dtypes(run: PolicyRun, look: Style) -> Iterator[str]:
     """Which layers do not compute in the dtype that most do."""
     layers = {
         (model.id, layer.path): layer
@@ -135,7 +135,7 @@ def _dtypes(run: PolicyRun, look: Style) -> Iterator[str]:
     yield f"Computes {', '.join(sentences)}."
 
 
-def _operations(compared: Compared, run: PolicyRun, look: Style) -> Iterator[str]:
+def _on_operations(compared: Compared, run: PolicyRun, look: Style) -> Iterator[str]:
     """What takes most of the time, and what it takes under the first policy."""
     if run.profile is None or not run.profile.operations:
         yield from _not_profiled(run, look)
@@ -156,7 +156,7 @@ def _not_profiled(run: PolicyRun, look: Style) -> Iterator[str]:
         yield f"Its operations were not timed one by one: {look.name(reason, 300)}."
 
 
-def _casts(run: PolicyRun) -> Iterator[str]:
+def _on_casts(run: PolicyRun) -> Iterator[str]:
     share = cast_share(run)
     if share is not None and share >= MUCH_CAST and run.casts:
         yield (
@@ -165,7 +165,7 @@ def _casts(run: PolicyRun) -> Iterator[str]:
         )
 
 
-def _waiting(run: PolicyRun) -> Iterator[str]:
+def _on_time_between_steps(run: PolicyRun) -> Iterator[str]:
     if run.between is not None and run.between >= MUCH_BETWEEN and run.seconds is not None:
         left = run.seconds * (1 - run.between)
         yield (
@@ -174,7 +174,7 @@ def _waiting(run: PolicyRun) -> Iterator[str]:
         )
 
 
-def _idle(run: PolicyRun) -> Iterator[str]:
+def _on_idle_device(run: PolicyRun) -> Iterator[str]:
     """A model too small: its operations end sooner than they are started."""
     if run.profile is None or not run.profile.seconds:
         return
@@ -186,7 +186,7 @@ def _idle(run: PolicyRun) -> Iterator[str]:
         )
 
 
-def _tiles(run: PolicyRun, look: Style) -> Iterator[str]:
+def _on_tiles(run: PolicyRun, look: Style) -> Iterator[str]:
     """A sentence about widths that do not fit a GPU's tiles; on GPUs only. Whether they cost time was not tried."""
     if not any(timing.device == "GPU" for timing in run.known):
         return

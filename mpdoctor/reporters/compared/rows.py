@@ -42,15 +42,15 @@ def _seconds(compared: Compared, run: PolicyRun, look: Style) -> str:
     return time_text(run.seconds) if run.seconds is not None else ""
 
 
-def _between(compared: Compared, run: PolicyRun, look: Style) -> str:
+def _time_between_steps(compared: Compared, run: PolicyRun, look: Style) -> str:
     return share_text(run.between) if run.between is not None else ""
 
 
-def _resident(compared: Compared, run: PolicyRun, look: Style) -> str:
+def _memory_of_process(compared: Compared, run: PolicyRun, look: Style) -> str:
     return _bytes(run.resident_peak) if run.resident_peak is not None else ""
 
 
-def _grown(compared: Compared, run: PolicyRun, look: Style) -> str:
+def _memory_growth(compared: Compared, run: PolicyRun, look: Style) -> str:
     return _bytes(run.resident_growth) if run.resident_growth is not None else ""
 
 
@@ -110,11 +110,11 @@ def cast_share(run: PolicyRun) -> float | None:
 
 _ROWS: tuple[tuple[str, Callable[[Compared, PolicyRun, Style], str]], ...] = (
     ("time a step", _seconds),
-    ("of it between two steps", _between),
+    ("of it between two steps", _time_between_steps),
     ("times as fast", speed_text),
     ("peak memory, device", _device),
-    ("peak memory, process", _resident),
-    ("of it in training", _grown),
+    ("peak memory, process", _memory_of_process),
+    ("of it in training", _memory_growth),
     ("verdict", _verdict),
     ("steps lost", _steps_lost),
     ("loss", _loss),

@@ -31,7 +31,7 @@ def slower_operations(compared: Compared, run: PolicyRun) -> Iterator[str]:
     if more <= 0 or not slower:
         return
     longest = sorted(slower, key=lambda kind: -slower[kind])
-    named = ", ".join(_beside(kind, rounds) for kind in longest[:MOST_NAMED])
+    named = ", ".join(_time_beside_first(kind, rounds) for kind in longest[:MOST_NAMED])
     others = f", and {count(len(longest) - MOST_NAMED, 'type')} more" if len(longest) > MOST_NAMED else ""
     base = compared.base.policy
     yield f"Added up, its operations take {time_text(more)} a step longer than under {base}: {named}{others}."
@@ -82,18 +82,18 @@ def _seconds(times: Times) -> list[float]:
     return [seconds for seconds, _ in times.values()]
 
 
-def _of(kind: str, times: Times) -> float:
+def _time_of_kind(kind: str, times: Times) -> float:
     return times[kind][0] if kind in times else 0.0
 
 
 def _rise(kind: str, rounds: list[tuple[Times, Times]]) -> float:
     """The median over the rounds of how much longer the kind took; 0 unless it took longer in each of them."""
-    rises = [_of(kind, own) - _of(kind, first) for first, own in rounds]
+    rises = [_time_of_kind(kind, own) - _time_of_kind(kind, first) for first, own in rounds]
     return median(rises) if min(rises) > 0 else 0.0
 
 
-def _beside(kind: str, rounds: list[tuple[Times, Times]]) -> str:
-    before, now = (median(_of(kind, both[number]) for both in rounds) for number in (0, 1))
+def _time_beside_first(kind: str, rounds: list[tuple[Times, Times]]) -> str:
+    before, now = (median(_time_of_kind(kind, both[number]) for both in rounds) for number in (0, 1))
     return f"`{kind}` {time_text(now)} " + (f"instead of {time_text(before)}" if before else "instead of none")
 
 

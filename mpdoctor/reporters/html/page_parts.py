@@ -24,7 +24,7 @@ def templates() -> Environment:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        finalize=_shown,
+        finalize=_visible_value,
     )
 
 
@@ -44,6 +44,6 @@ def hash_of(text: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode("ascii")
 
 
-def _shown(value: Any) -> Any:
+def _visible_value(value: Any) -> Any:
     """A value as the page shows it: nothing hidden in it stays hidden."""
     return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value

@@ -55,7 +55,7 @@ def markdown_from_finding(finding: Finding, look: Style) -> str:
         parts.append(block(lines))
     named = further_layers(finding)
     if named:
-        parts.append(f"Layers: {', '.join(code(name, 60) for name in named[:6])}{_left(len(named) - 6)}")
+        parts.append(f"Layers: {', '.join(code(name, 60) for name in named[:6])}{_and_more(len(named) - 6)}")
     if finding.help:
         parts.append(f"**Fix:** {prose(finding.help)}")
     parts += [f"*{prose(seen)}*" for seen in also_seen(finding, look)[:3]]
@@ -71,7 +71,7 @@ def _excerpt(finding: Finding) -> Iterator[str]:
             yield f"{' ' * gutter} │ {' ' * len(line.before)}{'^' * len(line.marked)}"
 
 
-def _left(number: int) -> str:
+def _and_more(number: int) -> str:
     return f" and {number} more" if number > 0 else ""
 
 

@@ -32,7 +32,7 @@ def render(mended: MendedFile, *, width: int = 80, color: bool = False, blocks: 
         [headline],
         list(before_and_after(mended.before, mended.after, look)) if mended.after else [],
         wrapped(_changes(mended, look), look),
-        wrapped(_now(mended, look), look),
+        wrapped(_sentence_on_new_file(mended, look), look),
         wrapped(_outputs(mended, look), look),
         wrapped(_to_know(mended, look), look),
         wrapped(_not_changed(mended, look), look),
@@ -67,17 +67,17 @@ def _changes(mended: MendedFile, look: Style) -> Iterator[str]:
     pairs = dict.fromkeys((layer.before, layer.after) for layer in mended.changed)
     for before, after in pairs:
         layers = [layer for layer in mended.changed if (layer.before, layer.after) == (before, after)]
-        named = look.listed([_named(layer) for layer in layers], MOST_NAMED)
+        named = look.listed([_layer_name(layer) for layer in layers], MOST_NAMED)
         yield f"  {before} {look.arrow} {after}, {count(len(layers), 'layer')}: {named}"
     if mended.healing and mended.policy:
         yield f"  float32 because of what was found: {look.listed(mended.healing, MOST_NAMED)}"
 
 
-def _named(layer: ChangedLayer) -> str:
+def _layer_name(layer: ChangedLayer) -> str:
     return layer.path or f"the model ({layer.class_name})"
 
 
-def _now(mended: MendedFile, look: Style) -> Iterator[str]:
+def _sentence_on_new_file(mended: MendedFile, look: Style) -> Iterator[str]:
     """What whoever serves or converts the file needs to know."""
     if mended.after is None:
         return
@@ -98,10 +98,10 @@ def _outputs(mended: MendedFile, look: Style) -> Iterator[str]:
         return
     yield f"Outputs of both files for the same {SAMPLES} made-up samples:"
     for output in mended.moved[:MOST_NAMED]:
-        yield f"  {look.name(output.name, 60)}: {_moved(output)}"
+        yield f"  {look.name(output.name, 60)}: {_movement_text(output)}"
 
 
-def _moved(output: MovedOutput) -> str:
+def _movement_text(output: MovedOutput) -> str:
     dtypes = f" {output.dtype_before} before, {output.dtype_after} now." if _has_new_dtype(output) else ""
     if not output.compared:
         return f"{_not_finite(output)}, so there is nothing to compare.{dtypes}"

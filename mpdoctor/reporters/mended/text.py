@@ -34,7 +34,7 @@ def render(mended: Mended, *, width: int = 80, color: bool = False, blocks: bool
         [headline],
         list(_table(mended, look)),
         wrapped(_edits(mended, look), look),
-        wrapped([*remaining(mended.after, look), *_hindered(mended, look)], look),
+        wrapped([*remaining(mended.after, look), *_what_did_not_help(mended, look)], look),
         wrapped([*_stand_ins(mended, look), *_costs(mended), *_not_compared(mended)], look),
     ]
     return "\n".join("".join(f"{line}\n" for line in lines) for lines in paragraphs if lines)
@@ -121,7 +121,7 @@ def _verdict(diagnosis: Diagnosis, look: Style) -> str:
     return ", ".join(probe.verdict.value for probe in diagnosis.probes)
 
 
-def _skipped(diagnosis: Diagnosis, look: Style) -> str:
+def _skipped_steps(diagnosis: Diagnosis, look: Style) -> str:
     steps = [step for probe in diagnosis.probes for step in probe.training.steps]
     return f"{sum(not step.applied for step in steps)} of {len(steps)}" if steps else ""
 
@@ -162,7 +162,7 @@ def _findings(diagnosis: Diagnosis, look: Style) -> str:
 
 ROWS: tuple[tuple[str, Callable[[Diagnosis, Style], str]], ...] = (
     ("verdict", _verdict),
-    ("steps skipped", _skipped),
+    ("steps skipped", _skipped_steps),
     ("loss scale", _scale),
     ("loss", _loss),
     ("layers in 16 bits", _layers),
@@ -211,7 +211,7 @@ def _finding_line(finding: Finding, look: Style) -> str:
     return f"{place}{finding.code} {look.name(finding.message, 400)}"
 
 
-def _hindered(mended: Mended, look: Style) -> Iterator[str]:
+def _what_did_not_help(mended: Mended, look: Style) -> Iterator[str]:
     if mended.is_healthy:
         return
     if mended.tried:

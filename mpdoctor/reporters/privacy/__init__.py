@@ -133,14 +133,14 @@ def _is_path(value: str) -> bool:
 def without_private(diagnosis: Diagnosis, surroundings: Surroundings) -> Diagnosis:
     """The diagnosis without home directories, user names and secrets, so that anybody may read it."""
     named = {name for text in set(strings_of(diagnosis)) for home in _HOMES for name in home.findall(text)}
-    users = [user for user in sorted({*surroundings.users, *sorted(named)[:MOST_USERS]}) if _tells(user)]
+    users = [user for user in sorted({*surroundings.users, *sorted(named)[:MOST_USERS]}) if _identifies_somebody(user)]
     clean = _cleaner(surroundings, sorted(users, key=len, reverse=True))
     shown = with_every_string(diagnosis, lambda text, _: clean(text))
     findings = tuple(map(_fit_to_what_is_shown, diagnosis.findings, shown.findings))
     return dataclasses.replace(shown, findings=findings, redacted=True)
 
 
-def _tells(user: str) -> bool:
+def _identifies_somebody(user: str) -> bool:
     return len(user) > 1 and user.lower() not in NO_NAMES
 
 
@@ -174,13 +174,13 @@ def _fit_to_what_is_shown(before: Finding, after: Finding) -> Finding:
     """Columns count in the line as it was; and an edit with a secret taken out of it would write asterisks."""
     if after.fix != before.fix:
         after = dataclasses.replace(after, fix=None)
-    if after.location is None or before.excerpt is None or _marked(before) == _marked(after):
+    if after.location is None or before.excerpt is None or _marked_lines(before) == _marked_lines(after):
         return after
     line = dataclasses.replace(after.location, column=0, end_line=0, end_column=0)
     return dataclasses.replace(after, location=line)
 
 
-def _marked(finding: Finding) -> tuple[str, ...]:
+def _marked_lines(finding: Finding) -> tuple[str, ...]:
     """The lines of its excerpt that it means."""
     place, excerpt = finding.location, finding.excerpt
     if place is None or excerpt is None:

@@ -33,7 +33,7 @@ def without_secrets(text: str) -> str:
 
 
 # --- by their own form ------------------------------------------------------------------------------------------------
-def _form(name: str, pattern: str, is_secret: Callable[[str], bool] = bool) -> SecretKind:
+def _kind_by_form(name: str, pattern: str, is_secret: Callable[[str], bool] = bool) -> SecretKind:
     """What its group "secret" matches is hidden."""
     compiled = re.compile(pattern, re.VERBOSE)
 
@@ -48,30 +48,30 @@ def _form(name: str, pattern: str, is_secret: Callable[[str], bool] = bool) -> S
 
 _IN_URL = r"[^\s\"'<>`\\]"
 _FORMS = (
-    _form(
+    _kind_by_form(
         "token with a prefix",
         r"""(?<![A-Za-z0-9]) (?P<secret> (?: hf_ | api_org_ | gh[pousr]_ | github_pat_ | gl(?:pat|dt|rt|ft|ptt|cbt)-
         | npm_ | pypi- | dckr_[po]at_ | [sr]k_(?:live|test)_ | whsec_ | xox[abceprs]- | xapp- | do[op]_v1_ | nvapi-
         | lin_api_ | figd_ | shpat_ | ya29\. | SG\. ) [\w.-]{16,} )""",
     ),
-    _form(
+    _kind_by_form(
         "key of an API that begins with sk-",
         r"(?<![\w-]) (?P<secret> sk-[\w-]{16,} )",
         lambda text: any(character.isdigit() or character.isupper() for character in text),
     ),
-    _form("key of AWS", r"\b (?P<secret> (?:AKIA|ASIA)[0-9A-Z]{16} ) \b"),
-    _form("key of Google", r"(?<![\w-]) (?P<secret> AIza[\w-]{30,} )"),
-    _form(
+    _kind_by_form("key of AWS", r"\b (?P<secret> (?:AKIA|ASIA)[0-9A-Z]{16} ) \b"),
+    _kind_by_form("key of Google", r"(?<![\w-]) (?P<secret> AIza[\w-]{30,} )"),
+    _kind_by_form(
         "JSON web token",
         r"(?<![\w-]) (?P<secret> eyJ[\w+/=-]{38,} (?:\.[\w=-]+){0,4} | eyJ[\w=-]{8,37} (?:\.[\w=-]{4,}){1,4} )",
     ),
-    _form(
+    _kind_by_form(
         "private key",
         r"""(?P<secret> -----BEGIN\ [A-Z0-9\ ]{0,40}PRIVATE\ KEY-----
         (?: (?!-----END)[\s\S] )* (?: -----END\ [A-Z0-9\ ]{0,40}PRIVATE\ KEY----- )? )""",
     ),
-    _form("credentials in an address", rf"(?<=://) (?P<secret> (?:(?!/){_IN_URL})+ ) (?=@)"),
-    _form(
+    _kind_by_form("credentials in an address", rf"(?<=://) (?P<secret> (?:(?!/){_IN_URL})+ ) (?=@)"),
+    _kind_by_form(
         "webhook",
         rf"""\b (?: hooks\.slack\.com/[a-z]{{1,20}}/ | discord(?:app)?\.com/api/webhooks/
         | api\.telegram\.org/(?:file/)?bot | webhook\.office\.com/ | outlook\.office\.com/webhook/
@@ -79,36 +79,38 @@ _FORMS = (
         | hooks\.zapier\.com/hooks/catch/ | open\.(?:feishu\.cn|larksuite\.com)/open-apis/bot/v2/hook/ )
         (?P<secret> {_IN_URL}+ )""",
     ),
-    _form(
+    _kind_by_form(
         "webhook of a host of one's own",
         rf"""https?:// (?:(?!/){_IN_URL}){{1,253}} / (?: (?:(?!/){_IN_URL}){{1,64}} / ){{0,4}}? (?:web)?hooks?/
         (?P<secret> {_IN_URL}{{1,300}} )""",
         lambda text: any(looks_random(part, SHORTEST_TOKEN) for part in text.split("/")),
     ),
-    _form(
+    _kind_by_form(
         "signature or token in an address",
         rf"""[?&] (?: (?i: sig | signature | token | access_token | auth_token | api_?key | secret | client_secret
         | password | pwd | sas | jwt | x-(?:amz|goog)-(?:signature|credential|security-token) ) = )
         (?P<secret> (?: (?![&\#=]){_IN_URL} )+ )""",
     ),
-    _form(
+    _kind_by_form(
         "key or code in an address",
         rf"[?&] (?i: key | code | auth | session ) = (?P<secret> (?: (?![&\#=]){_IN_URL} ){{1,300}} )",
         lambda text: looks_random(text, SHORTEST_TOKEN),
     ),
-    _form(
+    _kind_by_form(
         "authorization",
         r"""(?i: \b (?:proxy-)?authorization [\\"']{0,3} \s{0,3} [:=] \s{0,3} (?:[rbfu]{1,2}(?=["']))? \\?["']?
         (?: (?:bearer|basic|token|apikey|digest|negotiate) \s{1,3} )? ) (?P<secret> [^\s"',\\]+ )""",
         lambda text: not _is_placeholder(text),
     ),
-    _form(
+    _kind_by_form(
         "bearer",
         r"(?i: \b bearer \s{1,3} ) (?P<secret> [^\s\"',\\]{1,300} )",
         lambda text: looks_random(text, SHORTEST_TOKEN),
     ),
-    _form("cookie", r"(?i: \b (?:set-)?cookie [\\\"']{0,3} :\s{0,3} \\?[\"']? ) (?P<secret> [^\n\"']{1,4000} )"),
-    _form("e-mail address", r"(?<![\w.+-]) (?P<secret> [\w.+-]+ @ [\w-]+ (?:\.[\w-]+)* \.[a-z]{2,} ) \b"),
+    _kind_by_form(
+        "cookie", r"(?i: \b (?:set-)?cookie [\\\"']{0,3} :\s{0,3} \\?[\"']? ) (?P<secret> [^\n\"']{1,4000} )"
+    ),
+    _kind_by_form("e-mail address", r"(?<![\w.+-]) (?P<secret> [\w.+-]+ @ [\w-]+ (?:\.[\w-]+)* \.[a-z]{2,} ) \b"),
 )
 
 # --- by the name that they are given to -------------------------------------------------------------------------------
@@ -143,7 +145,7 @@ _CONSTANTS = frozenset((
 _NO_VALUE = ")]},;: \t"  # getpass("Password: ") ends there
 
 
-def _given(name: str, head: re.Pattern[str], is_secret: Callable[[re.Match[str], str, str], bool]) -> SecretKind:
+def _kind_by_name(name: str, head: re.Pattern[str], is_secret: Callable[[re.Match[str], str, str], bool]) -> SecretKind:
     """A kind of secret that is recognized by the name it is given to. `is_secret` is asked with the match of the head,
     the value's beginning, and its quoting: "double", "single" or "bare".
 
@@ -202,6 +204,6 @@ def _is_option_secret(match: re.Match[str], value: str, way: str) -> bool:
 
 KINDS = (
     *_FORMS,
-    _given("option of a command", _OPTION, _is_option_secret),
-    _given("what is given to a name", _ASSIGNED, _is_assigned_secret),
+    _kind_by_name("option of a command", _OPTION, _is_option_secret),
+    _kind_by_name("what is given to a name", _ASSIGNED, _is_assigned_secret),
 )

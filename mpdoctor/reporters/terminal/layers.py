@@ -28,22 +28,22 @@ def paragraphs_from_models(diagnosis: Diagnosis, look: Style) -> list[Paragraph]
     models = [
         model
         for target, model in diagnosis.models
-        if spoken_of & {(target, None), (target, model.id)} and _disagrees(model)
+        if spoken_of & {(target, None), (target, model.id)} and _has_several_dtypes(model)
     ]
     tables = [_table(model, look) for model in models[:MOST_MODELS]]
     return [*tables, left_out(len(models) - MOST_MODELS, "model", look)]
 
 
-def _floating(model: ModelFacts) -> list[LayerFacts]:
+def _layers_under_policies(model: ModelFacts) -> list[LayerFacts]:
     return [layer for layer in model.layers if layer.follows_policy]
 
 
-def _disagrees(model: ModelFacts) -> bool:
-    return len({layer.compute_dtype for layer in _floating(model)}) > 1
+def _has_several_dtypes(model: ModelFacts) -> bool:
+    return len({layer.compute_dtype for layer in _layers_under_policies(model)}) > 1
 
 
 def _table(model: ModelFacts, look: Style) -> Paragraph:
-    layers = _floating(model)
+    layers = _layers_under_policies(model)
     usual = Counter(layer.compute_dtype for layer in layers).most_common(1)[0][0]
     shown = _rows(layers, usual)
     more = max(0, look.width - 80) // 2  # of a wide terminal names get the half, and half of that

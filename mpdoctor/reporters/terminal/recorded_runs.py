@@ -34,7 +34,7 @@ def paragraph_from_run(run: RecordedRun, look: Style) -> Paragraph:
     lines.append(indented(Text(look.dot.join(_circumstances(series, look)), style="dim", overflow="fold")))
     lines += _course(series, look)
     lines += [_line("skipped", f"{series.skipped:,} of {count(series.steps, 'step')}")]
-    lines += _measured(series, look)
+    lines += _lines_on_measurements(series, look)
     lines += _events(series, look)
     return lines
 
@@ -44,14 +44,14 @@ def _circumstances(series: RunSeries, look: Style) -> list[str]:
     parts += [count(len(series.epochs), "epoch")] if series.epochs else []
     parts += [" around ".join(look.name(name, 40) for name in series.optimizer)] if series.optimizer else []
     parts += [f"TensorFlow {look.name(series.tensorflow, 20)}"] if series.tensorflow else []
-    parts += [_ended(series, look)]
+    parts += [_ending_text(series, look)]
     lines = count(series.passed_over, "line")
     return parts + (
         [f"{lines} of {look.name(series.file, 40)} passed over: cut or damaged"] if series.passed_over else []
     )
 
 
-def _ended(series: RunSeries, look: Style) -> str:
+def _ending_text(series: RunSeries, look: Style) -> str:
     after_start = [event for event in series.events if event.kind in ("end", "started")]
     if after_start and after_start[-1].kind == "end":
         return look.name(after_start[-1].how or "finished", 60)
@@ -96,7 +96,7 @@ def columns_from_rows(rows: tuple[StepsRow, ...], widest: int) -> list[StepsRow]
     return columns
 
 
-def _measured(series: RunSeries, look: Style) -> Paragraph:
+def _lines_on_measurements(series: RunSeries, look: Style) -> Paragraph:
     """The layers nearest to the largest float16, and the gradients that float16 keeps least of."""
     if not series.measured:
         return []
@@ -106,11 +106,15 @@ def _measured(series: RunSeries, look: Style) -> Paragraph:
     bad = [part for part in series.measured if part.not_finite_step]
     rows = [
         ("measured", [f"{count(series.measured_steps, 'step')} of this training"]),
-        ("inf or NaN", [_not_finite(part, look) for part in _first(bad, lambda part: -part.not_finite_step)]),
-        ("largest", [_largest(part, look) for part in _first(halves, lambda part: part.largest)]),
+        ("inf or NaN", [_not_finite(part, look) for part in _highest(bad, lambda part: -part.not_finite_step)]),
+        ("largest", [_largest(part, look) for part in _highest(halves, lambda part: part.largest)]),
         (
             "underflow",
-            [_underflow_text(part, look) for part in _first(gradients, lambda part: part.subnormal) if part.subnormal],
+            [
+                _underflow_text(part, look)
+                for part in _highest(gradients, lambda part: part.subnormal)
+                if part.subnormal
+            ],
         ),
     ]
     return [
@@ -120,7 +124,7 @@ def _measured(series: RunSeries, look: Style) -> Paragraph:
     ]
 
 
-def _first(parts: list[MeasuredPart], key: Callable[[MeasuredPart], float]) -> list[MeasuredPart]:
+def _highest(parts: list[MeasuredPart], key: Callable[[MeasuredPart], float]) -> list[MeasuredPart]:
     return sorted(parts, key=key, reverse=True)[:MOST_MEASURED]
 
 

@@ -26,7 +26,7 @@ KERAS = ("tf.keras", "Keras", "keras", "tf_keras")
 def rows_from_environment(diagnosis: Diagnosis, look: Style) -> list[tuple[str, str]]:
     left = dict(diagnosis.environment)
     pythons = dict.fromkeys(target.python for target in diagnosis.targets if target.python)
-    answers = {question: _taken(left, labels) for question, labels in ASKED.items()}
+    answers = {question: _take_values(left, labels) for question, labels in ASKED.items()}
     answers["Custom code"] = "yes"  # that is what mpdoctor examines
     answers["Python version"] = answers["Python version"] or ", ".join(pythons)
     answers["GPU model"] = left.pop(NO_GPU, "") or _gpus(left)
@@ -36,7 +36,7 @@ def rows_from_environment(diagnosis: Diagnosis, look: Style) -> list[tuple[str, 
     return [(look.name(label, 60), look.name(text, 300)) for label, text in rows if text]
 
 
-def _taken(left: dict[str, str], labels: tuple[str, ...]) -> str:
+def _take_values(left: dict[str, str], labels: tuple[str, ...]) -> str:
     return " / ".join(filter(None, (left.pop(label, "") for label in labels)))
 
 

@@ -53,7 +53,7 @@ def also_seen(finding: Finding, look: Style) -> list[str]:
             said = [*said, *new][:MOST_COMPARED]
             words |= Counter(_words(" ".join(new)))
             rule = f" ({code})" if code != finding.code else ""
-            lines.append(f"also seen {_places_of_sights(alike, finding, look)}{rule}: {_fitting(new, look)}")
+            lines.append(f"also seen {_places_of_sights(alike, finding, look)}{rule}: {_sentences_that_fit(new, look)}")
     return lines
 
 
@@ -83,7 +83,7 @@ def _sentences(text: str) -> list[str]:
     return [sentence for sentence in _BETWEEN_SENTENCES.split(text.strip()) if sentence]
 
 
-def _fitting(sentences: list[str], look: Style) -> str:
+def _sentences_that_fit(sentences: list[str], look: Style) -> str:
     """As many whole sentences as fit; a first sentence that is too long is shortened in its middle."""
     text = look.name(sentences[0], LONGEST_SIGHT)
     for sentence in sentences[1:]:

@@ -222,7 +222,7 @@ def _collapse(probe: Probe) -> str:
     return f"the loss scale {'grows' if grew else 'collapses'} to {number_text(last or 0)}"
 
 
-def _fails(training: TrainingFacts) -> str:
+def _where_it_fails(training: TrainingFacts) -> str:
     in_step = training.failure is None or training.failed_in.startswith("step ")
     return f"training fails at step {len(training.steps) + 1}" if in_step else f"{training.failed_in} fails"
 
@@ -234,7 +234,7 @@ def _skips(probe: Probe) -> str:
 
 # The worst first: of several trainings it leads.
 _SAID_OF_TRAINING: dict[Verdict, Callable[[Probe], str]] = {
-    Verdict.FAILED: lambda probe: _fails(probe.training),
+    Verdict.FAILED: lambda probe: _where_it_fails(probe.training),
     Verdict.NOT_FINITE: lambda probe: probe.why if probe.training.prediction is None else BAD_PREDICTIONS,
     Verdict.COLLAPSING: _collapse,
     Verdict.STUCK: _skips,

@@ -45,12 +45,14 @@ def findings_by_layer(diagnosis: Diagnosis) -> ByLayer:
 def rows_from_model(model: ModelFacts, named: ByLayer) -> list[LayerRow]:
     usual = usual_dtype(model)
     return [
-        LayerRow(layer, layer.follows_policy and layer.compute_dtype != usual, _named(layer.path, model, named))
+        LayerRow(
+            layer, layer.follows_policy and layer.compute_dtype != usual, _findings_naming(layer.path, model, named)
+        )
         for layer in model.layers
     ]
 
 
-def _named(layer: str, model: ModelFacts, named: ByLayer) -> tuple[Finding, ...]:
+def _findings_naming(layer: str, model: ModelFacts, named: ByLayer) -> tuple[Finding, ...]:
     findings = [*named.get((None, layer), ()), *named.get((model.id, layer), ())]
     return tuple(finding for _, finding in sorted(findings, key=lambda numbered: numbered[0]))
 

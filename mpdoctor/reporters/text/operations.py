@@ -18,7 +18,7 @@ def numbers_at(finding: Finding, diagnosis: Diagnosis, look: Style) -> str:
         return ""
     for probe in diagnosis.probes:
         if finding.model in (None, probe.training.model.id):
-            for operation in _broken(probe.training):
+            for operation in _broken_operations(probe.training):
                 if operation.location is not None and _same_line(operation, finding):
                     return _numbers(operation, look)
     return ""
@@ -41,7 +41,7 @@ def _is_of_training(finding: Finding) -> bool:
     return finding.stage == "training" or any(seen.stage == "training" for seen in finding.also_seen)
 
 
-def _broken(training: TrainingFacts) -> Iterator[OperationFacts]:
+def _broken_operations(training: TrainingFacts) -> Iterator[OperationFacts]:
     culprit, gradient = training.culprit, training.gradient_culprit
     operations = (culprit and culprit.operation, training.loss_culprit, gradient and gradient.operation)
     yield from filter(None, operations)

@@ -30,7 +30,7 @@ def lines(training: TrainingFacts, look: Style) -> list[tuple[str, str]]:
         return []
     if reference.not_measured:
         return [("float32", f"not compared, because {look.name(reference.not_measured, 300)}")]
-    rows = [("float32", _compared(reference, look))]
+    rows = [("float32", _comparison_text(reference, look))]
     flushed = {v.path: v.flushed for step in reference.steps for v in step.variables if v.underflows}
     if flushed:
         shares = [f"{look.name(path, 60)} {share:.0%}" for path, share in list(flushed.items())[:MOST]]
@@ -55,7 +55,7 @@ def _loss_text(divergence: DivergenceFacts, look: Style) -> str:
     return f"{compared}, trained once more with the same random numbers"
 
 
-def _compared(reference: ReferenceFacts, look: Style) -> str:
+def _comparison_text(reference: ReferenceFacts, look: Style) -> str:
     steps = look.listed([str(step.step + 1) for step in reference.steps])
     with_tf32 = ", with float32 multiplied in TF32 on this GPU" if reference.in_tf32 else ""
     compared = f"step{'s' if len(reference.steps) > 1 else ''} {steps} compared{with_tf32}"

@@ -93,23 +93,23 @@ def _target_lines(target: TargetReport, look: Style) -> list[str]:
 
 def judged_by(targets: Sequence[TargetReport]) -> list[str]:
     """The Kerases that ran, and those by which source was judged: each once, with why, or for how many files."""
-    ran = [str(target.keras) for target in targets if _ran(target)]
+    ran = [str(target.keras) for target in targets if _was_run(target)]
     reasons: dict[str, list[str]] = {}
     files: Counter[str] = Counter()
     for target in targets:
-        if not _ran(target):
+        if not _was_run(target):
             reasons.setdefault(str(target.keras), []).append(target.keras.because)
             for keras, paths in target.other_keras:
                 files[str(keras)] += len(paths)
-    parts = [f"judged by {keras} ({_few(list(dict.fromkeys(why)))})" for keras, why in reasons.items()]
+    parts = [f"judged by {keras} ({_first_reasons(list(dict.fromkeys(why)))})" for keras, why in reasons.items()]
     others = [f"{keras} for {count(number, 'file')}" for keras, number in files.items()]
     return [*ran, *([", ".join([*parts[:1], *others])] if parts else []), *parts[1:]]
 
 
-def _ran(target: TargetReport) -> bool:
+def _was_run(target: TargetReport) -> bool:
     return target.stages.get("model", Stage("done")).status != "skipped"
 
 
-def _few(reasons: list[str]) -> str:
+def _first_reasons(reasons: list[str]) -> str:
     more = len(reasons) - MOST_REASONS
     return "; ".join(reasons[:MOST_REASONS]) + (f"; {more} more" if more > 0 else "")

@@ -144,7 +144,7 @@ def magnitudes(training: TrainingFacts, look: Style) -> tuple[str, str] | None:
     culprit, gradient = training.culprit, training.gradient_culprit
     if culprit is not None:
         frames, step = culprit.frames, culprit.step
-        last = _named(culprit.overflow, look)
+        last = _name_with_call(culprit.overflow, look)
         label = "largest"
     elif gradient is not None and gradient.layer:
         frames, step = gradient.frames, gradient.step
@@ -152,12 +152,12 @@ def magnitudes(training: TrainingFacts, look: Style) -> tuple[str, str] | None:
         label = "gradients"
     else:
         return None
-    grew = [f"{_named(frame, look)} {magnitude_text(frame.largest)}" for frame in frames[-4:]]
+    grew = [f"{_name_with_call(frame, look)} {magnitude_text(frame.largest)}" for frame in frames[-4:]]
     steps = f" {look.arrow} ".join([*grew, f"{last} inf"])
     return label, f"{steps}, {training.moment(step)}".replace("`", "")
 
 
-def _named(tensor: TensorFacts, look: Style) -> str:
+def _name_with_call(tensor: TensorFacts, look: Style) -> str:
     again = f" (call {tensor.call})" if tensor.call > 1 else ""
     return f"{look.name(tensor.layer, 30)}{again}"
 
