@@ -95,23 +95,23 @@ class FitSteps:
             self.leave("interrupted")
             return self.original(iterator)
         try:
-            returned = self._taken(iterator)
+            returned = self._take_step(iterator)
         except END_OF_DATA:
             raise
         except BaseException as error:
             with contextlib.suppress(Exception):  # what raised comes first, also where it left a device unreadable
                 self.leave(f"raised {type(error).__name__}")
             raise
-        self._count()
+        self._count_steps()
         return returned
 
-    def _taken(self, iterator: Any) -> Any:
+    def _take_step(self, iterator: Any) -> Any:
         look = None if self.before is None else self.before(iterator)
         if (self._captured is not None or look is not None) and isinstance(iterator, tf.data.Iterator):
             return self._captured_step(iterator, look)
         return self.original(iterator)
 
-    def _count(self) -> None:
+    def _count_steps(self) -> None:
         steps = self.per_call()
         if self.steps_of_epoch:
             steps = max(min(steps, self.steps_of_epoch - self.done), 1)

@@ -78,7 +78,7 @@ class LossScaleMonitor:
         self.warnings: list[str] = []
         self.model: Any = None
         self._models = listed(model)
-        self._untold: tuple[WatchedSeries, Trouble] | None = None
+        self._unreported: tuple[WatchedSeries, Trouble] | None = None
         self._recording = Recording(path, log_dir, every)
         self._measuring = Measuring(
             measure_every, self._recording.measured, self._end_measuring, self._recording.has_summaries
@@ -113,7 +113,7 @@ class LossScaleMonitor:
         if self._recording.series:
             measures = self._measuring.every is not None
             before = self._before_fit_step if measures else None
-            self._fit = FitSteps(self.model, self._after_fit_step, self._left, before)
+            self._fit = FitSteps(self.model, self._after_fit_step, self._end_by_error, before)
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
         self._recording.epoch = epoch
@@ -132,16 +132,16 @@ class LossScaleMonitor:
         if self._fit is not None:
             self._fit.end()
             self._fit = None
-        if self._untold is not None:
-            self._tell(*self._untold)
+        if self._unreported is not None:
+            self._report_trouble(*self._unreported)
         self._recording.end("stopped" if self.stopped else "finished")
 
-    def _left(self, how: str) -> None:
+    def _end_by_error(self, how: str) -> None:
         """Called when an error ends the fit, of which callbacks are not notified."""
         self._fit = None
         self._read_all()
-        if self._untold is not None:
-            self._tell(*self._untold)
+        if self._unreported is not None:
+            self._report_trouble(*self._unreported)
         self._recording.end(how)
 
     def _before_fit_step(self, iterator: Any) -> Callable[[Any], None] | None:
@@ -153,7 +153,7 @@ class LossScaleMonitor:
         self._has_stepped = True
         for series in self._recording.series:
             if series.count(steps):
-                self._read(series)
+                self._read_series(series)
 
     # --- a loop -------------------------------------------------------------------------------------------------------
     def __enter__(self) -> LossScaleMonitor:
@@ -203,9 +203,9 @@ class LossScaleMonitor:
 
     def _read_all(self) -> None:
         for series in self._recording.series:
-            self._read(series)
+            self._read_series(series)
 
-    def _read(self, series: WatchedSeries) -> None:
+    def _read_series(self, series: WatchedSeries) -> None:
         trouble = self._recording.read(series)
         self._measuring.read()
         if trouble is not None:
@@ -213,21 +213,21 @@ class LossScaleMonitor:
 
     def _begin_trouble(self, series: WatchedSeries, trouble: Trouble) -> None:
         """Report trouble together with a failing batch: in a fit the next one, in a custom loop the last one."""
-        if self.replay and self._fit is not None and self._fit.capture(self._captured):
-            self._untold = (series, trouble)
+        if self.replay and self._fit is not None and self._fit.capture(self._replay_captured):
+            self._unreported = (series, trouble)
         elif self.replay and self._fit is None and self._batch is not None and self._models:
             step, args, kwargs = self._batch
-            self._tell(series, trouble, functools.partial(step, *args, **kwargs), (args, kwargs))
+            self._report_trouble(series, trouble, functools.partial(step, *args, **kwargs), (args, kwargs))
         else:
-            self._tell(series, trouble)
+            self._report_trouble(series, trouble)
 
-    def _captured(self, batch: Any, is_last: bool) -> bool:
+    def _replay_captured(self, batch: Any, is_last: bool) -> bool:
         """Whether this batch was one that fails, or the last that is looked at."""
-        assert self._untold is not None
-        series, trouble = self._untold
-        return self._tell(series, trouble, functools.partial(self.model.train_step, batch), batch, is_last)
+        assert self._unreported is not None
+        series, trouble = self._unreported
+        return self._report_trouble(series, trouble, functools.partial(self.model.train_step, batch), batch, is_last)
 
-    def _tell(
+    def _report_trouble(
         self,
         series: WatchedSeries,
         trouble: Trouble,
@@ -238,7 +238,7 @@ class LossScaleMonitor:
         culprit, kept = None, ""
         if step is not None:
             try:
-                culprit = culprit_of_batch(step, batch, series.watched.optimizer, self._models, self._watched())
+                culprit = culprit_of_batch(step, batch, series.watched.optimizer, self._models, self._all_watched())
             except Exception as error:  # whatever the user's own step raises when it is run eagerly
                 culprit = {"not_replayed": f"{type(error).__name__}: {error}"[:300]}
             if culprit is None and not is_last:
@@ -251,7 +251,7 @@ class LossScaleMonitor:
         if kept:
             said["kept"] = kept
         self._recording.event(said, series)
-        self._untold = None
+        self._unreported = None
         if self.stop_when == "stuck":
             self.stopped = True
             if self.model is not None:
@@ -266,9 +266,9 @@ class LossScaleMonitor:
         return self._has_stepped and bool(series) and self._measuring.is_due(series[0].taken + 1)
 
     def _measure(self, step: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
-        self._measuring.measure(self._recording.series[0].taken + 1, step, self._watched(), *args, **kwargs)
+        self._measuring.measure(self._recording.series[0].taken + 1, step, self._all_watched(), *args, **kwargs)
 
-    def _watched(self) -> list[Any]:
+    def _all_watched(self) -> list[Any]:
         watched: list[Any] = [series.watched.optimizer for series in self._recording.series]
         return watched + [
             optimizer for optimizer in self._loop_optimizers if loss_scale_optimizer_in(optimizer) not in watched

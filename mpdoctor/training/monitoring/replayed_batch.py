@@ -86,7 +86,7 @@ def culprit_of_batch(
             during.enter_context(contextlib.suppress(GradientsGiven))
             for watching in (_run_eagerly(), calls_watched(seen.watch), optimizer_held(optimizer, seen.take)):
                 during.enter_context(watching)
-            for other in _others(optimizer, models, others):
+            for other in _other_optimizers(optimizer, models, others):
                 during.enter_context(optimizer_held(other, _nothing))
             step()
     finally:
@@ -94,7 +94,7 @@ def culprit_of_batch(
     return seen.culprit or _first_gradient(seen)
 
 
-def _others(optimizer: Any, models: list[Any], known: list[Any]) -> list[Any]:
+def _other_optimizers(optimizer: Any, models: list[Any], known: list[Any]) -> list[Any]:
     optimizers = list(known)
     for model in models:
         optimizers += [value for value in vars(model).values() if callable(getattr(value, "apply_gradients", None))]

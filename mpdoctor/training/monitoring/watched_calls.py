@@ -38,7 +38,7 @@ def calls_watched(watch: Callable[[Call, Any, tuple[Any, ...], dict[str, Any]], 
     patched = []
     for base in _layer_classes():
         call = base.__call__
-        base.__call__ = _watching(call, watch)
+        base.__call__ = _watched_call(call, watch)
         patched.append((base, call))
     try:
         yield
@@ -47,7 +47,7 @@ def calls_watched(watch: Callable[[Call, Any, tuple[Any, ...], dict[str, Any]], 
             base.__call__ = call
 
 
-def _watching(call: Call, watch: Call) -> Call:
+def _watched_call(call: Call, watch: Call) -> Call:
     def __call__(layer: Any, *args: Any, **kwargs: Any) -> Any:
         return watch(call, layer, args, kwargs)
 

@@ -30,9 +30,9 @@ class WatchedSeries:
         """Begin to count steps from a new reading: a checkpoint may have been loaded since the last one."""
         self._unread, self.reading = 0, self.watched.read()
         self._read_at = time.monotonic()
-        self._until = self._next()
+        self._until = self._steps_until_reading()
 
-    def _next(self) -> int:
+    def _steps_until_reading(self) -> int:
         steps = self.watched.steps_until_reading(self.reading)
         return self.every if steps is None else min(self.every, steps)
 
@@ -59,7 +59,7 @@ class WatchedSeries:
             return None
         before, now = self.reading, self.watched.read()
         self.reading = now
-        self._until = self._next()
+        self._until = self._steps_until_reading()
         skipped = self.watched.skipped(steps, before, now)
         self.step += steps
         self.skipped += skipped

@@ -40,7 +40,7 @@ class MeasuredStep:
     ) -> None:
         self._step = getattr(step, "python_function", step)
         self._optimizers, self._scale_of, self._exponents = optimizers, scale_of, exponents
-        self._function = _traced(self._measured)
+        self._function = _as_tf_function(self._numbers_of_step)
         self._written: dict[int, list[tuple[Any, Any]]] = {}
         self._graphs: list[Any] = []
 
@@ -61,7 +61,7 @@ class MeasuredStep:
                 tf.raw_ops.AssignVariableOp(resource=handle, value=value)
         return OnDevice(*numbers)
 
-    def _measured(self, args: Any, kwargs: Any) -> tuple[Any, Any, Any]:
+    def _numbers_of_step(self, args: Any, kwargs: Any) -> tuple[Any, Any, Any]:
         """Traced: the step with its layers and optimizers watched."""
         seen = Watched(tf.compat.v1.get_default_graph())
         with contextlib.ExitStack() as during:
@@ -74,7 +74,7 @@ class MeasuredStep:
         return seen.numbers_of_parts(self._exponents)
 
 
-def _traced(function: Callable[..., Any]) -> Any:
+def _as_tf_function(function: Callable[..., Any]) -> Any:
     """A tf.function that takes batches of other lengths without being traced anew."""
     for relaxed in ("reduce_retracing", "experimental_relax_shapes"):
         with contextlib.suppress(TypeError):
