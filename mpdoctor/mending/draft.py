@@ -146,13 +146,13 @@ class Draft:
 
     def _make_layer(self, layer: int, edit: Edit, shown: Collection[int], sources: Sources) -> frozenset[int]:
         place = edit.location
-        file = self._file(place.path, sources, shown)
+        file = self._file(place.path, sources)
         if place.cell not in file.texts:
             raise CannotEdit(f"there is no cell {place.cell} in {place.path}")
         text = file.texts[place.cell]
         return text.make(layer, spans_of_edits(text.text(shown), [edit]), shown)
 
-    def _file(self, shown_as: str, sources: Sources, shown: Collection[int]) -> _File:
+    def _file(self, shown_as: str, sources: Sources) -> _File:
         file = self._files.get(shown_as)
         if file is None:
             file = self._files[shown_as] = _file_from_disk(shown_as, self.content)

@@ -90,15 +90,14 @@ def is_companion(pin: Pin) -> bool:
 def _keras_of_companions(companions: list[Pin]) -> Keras | None:
     if not companions:
         return None
-    because = " and ".join({pin.told: 0 for pin in companions})
-    return Keras("tf.keras", f"2.{_LAST_KERAS_2}", f"2.{_LAST_KERAS_2}", because)
+    return Keras("tf.keras", f"2.{_LAST_KERAS_2}", f"2.{_LAST_KERAS_2}", _reason_from_pins(companions))
 
 
 def _tensorflow1(pins: list[Pin]) -> Keras | None:
     if not _releases(pins, "1"):
         return None
     version = _version(pins, "tensorflow", "1")
-    return Keras("tf.keras", version, version, " and ".join(dict.fromkeys(pin.told for pin in pins)))
+    return Keras("tf.keras", version, version, _reason_from_pins(pins))
 
 
 def _releases(pins: Iterable[Pin], major: str) -> set[int]:

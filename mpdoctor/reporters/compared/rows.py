@@ -63,7 +63,7 @@ def _bytes(number: int) -> str:
 
 
 def _verdict(compared: Compared, run: PolicyRun, look: Style) -> str:
-    """ "raises; " before that of a training which only went on with something in float32."""
+    """The verdicts; "raises; mended: " before that of a training which only went on with something in float32."""
     probes = run.diagnosis.probes
     return ", ".join(f"{'raises; mended: ' if probe.mended else ''}{probe.verdict.value}" for probe in probes)
 

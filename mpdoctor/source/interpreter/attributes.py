@@ -126,7 +126,7 @@ def _attribute_of_object(state: State, of: Value, name: str, location: Location)
         value = setting_of_tree(state, of, name, location)
     else:
         value = kept_by_name(of, name) or argument_written(state, of, name)
-    default = default_of_argument(state, of, name, location) if value is None else None
+    default = default_of_argument(state, of, name) if value is None else None
     if default is None or isinstance(options(default)[0], Defined):  # each command has a function, no other
         return value or default
     return with_default(default, Attribute(location, of, name))

@@ -87,7 +87,7 @@ def default_of_variable(call: Call) -> Value | None:
     return default if is_text_or_number(default) else None
 
 
-def default_of_argument(state: State, of: Value, name: str, location: Location) -> Value | None:
+def default_of_argument(state: State, of: Value, name: str) -> Value | None:
     """The default of `args.policy`, or of `POLICY.value` where a flag has a name of its own."""
     if name == "value" and isinstance(of, Call) and _defines_flag(of):
         default = of.argument(1, "default")
