@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING
 
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.versions import Keras
-from mpdoctor.finding import Crashed, Finding
+from mpdoctor.finding import Crashed
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.progress import Progress, SilentProgress
 from mpdoctor.project.asked_of_system import note_change
 from mpdoctor.source.import_graph import Outlines
 from mpdoctor.source_stage.file_texts import FileTexts
-from mpdoctor.source_stage.judged_files import Judged
+from mpdoctor.source_stage.judged_files import Judged, distinct_findings
 from mpdoctor.source_stage.made_layers import float32_classes
 from mpdoctor.source_stage.pool import WorkerPool
 from mpdoctor.source_stage.process_count import most_processes
@@ -284,11 +284,7 @@ class SourceStage:
         crashes = dict.fromkeys(item for item in said if isinstance(item, Crashed))
         new = [crash for crash in crashes if crash not in self._crashes]
         self._crashes.update(new)
-        distinct: dict[object, Finding] = {}
-        for number, item in enumerate(said):
-            if isinstance(item, Finding):
-                distinct.setdefault((item.code, item.location) if item.location else number, item)
-        return [*new, *distinct.values()]
+        return [*new, *distinct_findings(said)]
 
     def _imports_of(self, path: Path) -> frozenset[Path]:
         return self._outlines[path].imports if path in self._outlines else frozenset()

@@ -40,6 +40,15 @@ class ToldOfProgram:
         return list(findings_of_file(seen, frozenset(codes))) if codes else []
 
 
+def distinct_findings(said: Iterable[Finding | Crashed]) -> list[Finding]:
+    """The findings, of those by one rule at one place the first."""
+    distinct: dict[object, Finding] = {}
+    for number, item in enumerate(said):
+        if isinstance(item, Finding):
+            distinct.setdefault((item.code, item.location) if item.location else number, item)
+    return list(distinct.values())
+
+
 def _codes_by_path(said: Iterable[Finding | Crashed]) -> dict[str, set[str]]:
     """The codes of the findings in each file."""
     codes: dict[str, set[str]] = {}
