@@ -55,7 +55,7 @@ class PathPatterns:
 
 
 @dataclass(frozen=True)
-class Walk:
+class FilesBelow:
     """What was found below a directory.
 
     denied
@@ -69,7 +69,7 @@ class Walk:
     passed_over: tuple[tuple[Path, str], ...] = ()
 
 
-def walk(directory: Path, exclude: Sequence[PathPatterns] = (), *, everything: bool = False) -> Walk:
+def files_below(directory: Path, exclude: Sequence[PathPatterns] = (), *, everything: bool = False) -> FilesBelow:
     """Every .py and .ipynb file below a directory, sorted. Hidden directories, installed packages and virtual
     environments are left out. Links are not followed to directories, to files that the walk reaches anyway, or out of
     the project.
@@ -101,7 +101,7 @@ def walk(directory: Path, exclude: Sequence[PathPatterns] = (), *, everything: b
         passed_over += [(folder / name, LEADS_OUT) for name in links_out]
         files += [folder / entry.name for entry in kept if entry.name not in no_files]
         waiting += [(folder / name, os.path.join(place, name), rules) for name in reversed(below)]
-    return Walk(tuple(files), tuple(denied), tuple(passed_over))
+    return FilesBelow(tuple(files), tuple(denied), tuple(passed_over))
 
 
 def _entries(folder: Path) -> list[os.DirEntry[str]]:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from mpdoctor.facts.frozen import dataclass
 from mpdoctor.facts.saved.file import SAVED
-from mpdoctor.project.files import PathPatterns, walk
+from mpdoctor.project.files import PathPatterns, files_below
 
 SUPPORTED = (
     "a script (train.py), a factory (model.py:build_model or package.module:build_model), a notebook, a saved model "
@@ -68,18 +68,18 @@ def target_from_content(content: bytes, name: str) -> Target:
     return Target(STDIN, "stdin", path=Path(name), content=content)
 
 
-def walked(target: Target, exclude: Sequence[PathPatterns]) -> Target:
+def with_its_files(target: Target, exclude: Sequence[PathPatterns]) -> Target:
     """A directory together with what is in it; other targets as they are.
 
     Raises TargetError where nothing in it is left to look at."""
     if target.kind != "directory" or target.path is None:
         return target
-    tree = walk(target.path, exclude)
+    tree = files_below(target.path, exclude)
     if tree.files:
         return replace(target, files=tree.files, denied=tree.denied, passed_over=tree.passed_over)
     if any(path == target.path for path, _ in tree.denied):
         raise TargetError(f"{target.id} can't be read: {tree.denied[0][1]}.")
-    left_out = walk(target.path, everything=True).files
+    left_out = files_below(target.path, everything=True).files
     nothing = f"there is no Python file in {target.id} or below it"
     if left_out:
         raise TargetError(f"{nothing} that `exclude` and .gitignore do not leave out.")

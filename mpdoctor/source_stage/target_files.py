@@ -10,7 +10,7 @@ from mpdoctor.finding import Skipped
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.progress import Progress
 from mpdoctor.project.edited_files import EditedFiles
-from mpdoctor.project.files import walk
+from mpdoctor.project.files import files_below
 from mpdoctor.project.project_folder import LEADS_OUT
 from mpdoctor.project.shown_paths import shown_path
 from mpdoctor.project.targets import Target
@@ -75,7 +75,7 @@ def _owners(named: Iterable[Target]) -> dict[Path, Target]:
     here = Path.cwd()  # as `Path.absolute` has it, which asks for it each time
     for target in named:
         named_path = Path(str(target.path))
-        files = (target.files or walk(named_path).files) if target.kind == "directory" else (named_path,)
+        files = (target.files or files_below(named_path).files) if target.kind == "directory" else (named_path,)
         for path in files:
             owners.setdefault(here / path, target)
     return owners

@@ -115,6 +115,8 @@ def test_a_full_disk(project: Path) -> None:
 
 
 def test_a_defect_of_ours_is_no_refusal(project: Path) -> None:
-    broken = "import mpdoctor.project.targets as t\ndef broken(*given): open('/no/such/file')\nt.walked = broken\n"
+    broken = (
+        "import mpdoctor.project.targets as t\ndef broken(*given): open('/no/such/file')\nt.with_its_files = broken\n"
+    )
     done = run("check --static src", project, launcher=broken + MPDOCTOR)
     assert (done.returncode, "Please report" in done.stderr) == (3, True)

@@ -17,7 +17,7 @@ from mpdoctor.diagnosis import diagnose
 from mpdoctor.finding import Crashed, Diagnosis, Severity
 from mpdoctor.progress import SilentProgress
 from mpdoctor.project.asked_of_system import are_answered_as, bytes_of, recorded
-from mpdoctor.project.targets import target_from_text, walked
+from mpdoctor.project.targets import target_from_text, with_its_files
 from mpdoctor.settings.options import Settings
 from mpdoctor.unchanged_runs import SUFFIX, KeptRun, diagnosis_of_files
 
@@ -63,7 +63,9 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def settings(*targets: str, **more: Any) -> Settings:
-    return Settings(tuple(walked(target_from_text(text), ()) for text in targets or (".",)), **{"static": True, **more})
+    return Settings(
+        tuple(with_its_files(target_from_text(text), ()) for text in targets or (".",)), **{"static": True, **more}
+    )
 
 
 def said(chosen: Settings) -> tuple[Diagnosis, bool]:

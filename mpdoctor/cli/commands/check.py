@@ -164,7 +164,7 @@ def check(
     """
     from mpdoctor.cli.options.examined_targets import target_named, usable_targets
     from mpdoctor.cli.options.selection import chosen_files, chosen_rules, configuration_for, keras_chosen, not_excluded
-    from mpdoctor.project.targets import TargetError, walked
+    from mpdoctor.project.targets import TargetError, with_its_files
     from mpdoctor.settings.options import Settings
     from mpdoctor.settings.pyproject import ConfigurationError
 
@@ -183,7 +183,7 @@ def check(
         configured = chosen_rules(configured, select, extend_select, ignore, extend_ignore, per_file_ignores)
         configured = chosen_files(configured, examined, exclude, extend_exclude)
         kept = not_excluded(examined, configured) if force_exclude else examined
-        examined, empty = usable_targets(kept, lambda target: walked(target, configured.exclude))
+        examined, empty = usable_targets(kept, lambda target: with_its_files(target, configured.exclude))
         judged_by = keras_chosen(keras, configured)
     except (TargetError, ConfigurationError, ValueError) as error:
         fail(str(error))

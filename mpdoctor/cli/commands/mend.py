@@ -105,7 +105,7 @@ def mend(
     examined or a file not written, 3 mpdoctor itself failed.
     """
     from mpdoctor.cli.options.selection import chosen_rules, configuration_for, keras_chosen
-    from mpdoctor.project.targets import TargetError, target_from_text, walked
+    from mpdoctor.project.targets import TargetError, target_from_text, with_its_files
     from mpdoctor.settings.options import Settings
     from mpdoctor.settings.pyproject import ConfigurationError
 
@@ -115,7 +115,7 @@ def mend(
         if named.is_saved != (output is not None):
             _refuse_output(named)
         configured = chosen_rules(configuration_for(config, [named], isolated), select, None, ignore, None, None)
-        examined = walked(named, configured.exclude)
+        examined = with_its_files(named, configured.exclude)
         judged_by = keras_chosen(keras, configured)
     except (TargetError, ConfigurationError, ValueError) as error:
         fail(str(error))

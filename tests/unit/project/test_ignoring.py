@@ -12,7 +12,7 @@ from fuzzing import at_most
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from mpdoctor.project.files import PathPatterns, walk
+from mpdoctor.project.files import PathPatterns, files_below
 from mpdoctor.project.gitignore_patterns import pattern_from_line
 
 
@@ -91,7 +91,7 @@ def test_a_hostile_gitignore_stops_no_walk(tmp_path: Path) -> None:
         (tmp_path / name).touch()
     exclude = PathPatterns(tmp_path, ("*a" * 60 + "b", "[z-a]"))
     with at_most(5):
-        assert [path.name for path in walk(tmp_path, [exclude]).files] == ["a" * 200 + ".py", "z.py"]
+        assert [path.name for path in files_below(tmp_path, [exclude]).files] == ["a" * 200 + ".py", "z.py"]
 
 
 @pytest.mark.parametrize(
@@ -146,5 +146,5 @@ def listed_by_git(root: Path) -> set[str]:
 def test_a_walk_sees_what_git_sees(tree: Path, lines: list[str], ending: str) -> None:
     assume(not any(PREFIXED.match(line) for line in lines))
     (tree / ".gitignore").write_text("".join(line + ending + "\n" for line in lines))
-    walked = {path.relative_to(tree).as_posix() for path in walk(tree).files}
+    walked = {path.relative_to(tree).as_posix() for path in files_below(tree).files}
     assert walked == listed_by_git(tree)

@@ -9,7 +9,7 @@ import pytest
 from mpdoctor.facts.location import Location
 from mpdoctor.finding import Excerpt
 from mpdoctor.judging.excerpts import excerpt_from_location
-from mpdoctor.project.targets import SUPPORTED, Target, TargetError, target_from_text, walked
+from mpdoctor.project.targets import SUPPORTED, Target, TargetError, target_from_text, with_its_files
 from mpdoctor.settings.options import Settings, keras_from_text
 
 pytestmark = pytest.mark.fast
@@ -107,10 +107,10 @@ def test_what_is_no_target(text: str, says: str) -> None:
 
 def test_a_directory_without_python_is_no_target() -> None:
     with pytest.raises(TargetError, match=r"there is no Python file in c or below it\.$"):
-        walked(target_from_text("c"), ())
+        with_its_files(target_from_text("c"), ())
     Path("sub/.gitignore").write_text("*.py")
     with pytest.raises(TargetError, match=r"no Python file in sub or below it that `exclude` and .gitignore"):
-        walked(target_from_text("sub"), ())
+        with_its_files(target_from_text("sub"), ())
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from mpdoctor.diagnosis import diagnose
 from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import Severity
 from mpdoctor.progress import SilentProgress
-from mpdoctor.project.files import PathPatterns, walk
+from mpdoctor.project.files import PathPatterns, files_below
 from mpdoctor.project.keras_pins import keras_from_project
 from mpdoctor.project.targets import target_from_text
 from mpdoctor.settings.options import Settings
@@ -437,7 +437,7 @@ def test_the_configuration_is_found_above_and_the_command_line_beats_it(tmp_path
 
 # --- which files ----------------------------------------------------------------------------------------------------
 def walked(directory: Path, *exclude: PathPatterns) -> list[str]:
-    return [str(path.relative_to(directory)) for path in walk(directory, exclude).files]
+    return [str(path.relative_to(directory)) for path in files_below(directory, exclude).files]
 
 
 def test_git_says_the_same(tmp_path: Path) -> None:

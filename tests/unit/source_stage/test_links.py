@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from checking import check
 
-from mpdoctor.project.files import walk
+from mpdoctor.project.files import files_below
 from mpdoctor.project.regular_files import bytes_from_file
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="links are for administrators there")
@@ -96,10 +96,10 @@ def test_without_a_repository_a_project_is_its_pyproject_or_the_directory(projec
     (project / "one" / "e.py").symlink_to("../two/shared.py")
     (project / "one" / "below").mkdir()
     (project / "one" / "below" / "f.py").symlink_to("../train.py")
-    assert [path.name for path, _ in walk(project / "one").passed_over] == ["e.py"]
-    assert walk(project / "one" / "below").passed_over == ()
+    assert [path.name for path, _ in files_below(project / "one").passed_over] == ["e.py"]
+    assert files_below(project / "one" / "below").passed_over == ()
     (project / "one" / "pyproject.toml").unlink()
-    assert [path.name for path, _ in walk(project / "one" / "below").passed_over] == ["f.py"]
+    assert [path.name for path, _ in files_below(project / "one" / "below").passed_over] == ["f.py"]
 
 
 def test_where_nothing_else_is_left(project: Path) -> None:
