@@ -1,11 +1,14 @@
 """The pipeline: targets → facts → rules → diagnosis. Read this first.
 
-source        the text, parsed and never run
-examination   the program, run in the user's own interpreter until its training call, then trained a few steps
-rules         facts in, findings out
-settled       who speaks when several rules see one defect
-suppressions  what the user answered already
-told          each finding once, with its lines of source
+source_stage             the text of all targets, parsed and never run
+examination              each program, run in the user's own interpreter until its training call, then trained a few
+                         steps
+judging.keras_version    the Keras that the source is judged by
+rules                    facts in, findings out
+judging.precedence       which finding is reported where several rules see one defect
+judging.suppressions     what the user has answered with an ignore comment
+judging.shown_findings   each finding once, in reading order, with its lines of source
+judging.outcome          the exit status
 """
 
 from __future__ import annotations
