@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import dataclasses
 from functools import cached_property
-from typing import Any, Iterator, Mapping
+from typing import Iterator
 
 from mpdoctor.facts.frozen import dataclass
 from mpdoctor.facts.location import Location, lines_of
@@ -36,7 +36,7 @@ from mpdoctor.program.mixed_precision_signs import (
 )
 from mpdoctor.program.policies_in_force import PoliciesInForce
 from mpdoctor.program.policy_settings import UNSURE, PolicyName
-from mpdoctor.program.source_record import SourceRecord
+from mpdoctor.program.source_record import FromOutside, SourceRecord
 from mpdoctor.program.user_definitions import ClassFacts, FunctionFacts
 from mpdoctor.program.values import Value
 
@@ -49,21 +49,32 @@ _OF_EVENTS_AND_TEXT = frozenset(("lines", "mixed_precision_signs", *_OF_EVENTS))
 class SourceFacts(SourceRecord):
     """One program (or module) as its text tells it, and what its events answer. Everything is in program order."""
 
-    def to_judge(self, changes: Mapping[str, Any]) -> SourceFacts:
-        """A copy with these fields changed to what is known once the other files were read. Cached results that depend
-        on events and text alone are kept."""
-        changed = dataclasses.replace(self, **changes)
+    def to_judge(self, outside: FromOutside) -> SourceFacts:
+        """A copy with what is known once the other files were read. Cached results that depend on events and text alone
+        are kept."""
+        return self._with_kept_answers(dataclasses.replace(self, **outside))
+
+    def _with_kept_answers(self, changed: SourceFacts) -> SourceFacts:
         vars(changed).update((name, vars(self)[name]) for name in _OF_EVENTS_AND_TEXT & vars(self).keys())
         return changed
 
-    def for_file(self, file: SourceFacts, signs: tuple[Location, ...], changes: Mapping[str, Any]) -> SourceFacts:
+    def for_file(self, file: SourceFacts, signs: tuple[Location, ...], outside: FromOutside) -> SourceFacts:
         """The facts of a whole program, to judge one of its files: with the text of that file, and its own signs of
         mixed precision, since the others of the program may be in code that has nothing to do with it. What is worked
         out from the events is so once for all files."""
         for name in _OF_EVENTS:
             getattr(self, name)
-        names = ("path", "text", "package", "libraries_held", "cells", "broken_cells", "passed_over")
-        seen = self.to_judge({**{name: getattr(file, name) for name in names}, **changes})
+        as_file = dataclasses.replace(
+            self,
+            path=file.path,
+            text=file.text,
+            package=file.package,
+            libraries_held=file.libraries_held,
+            cells=file.cells,
+            broken_cells=file.broken_cells,
+            passed_over=file.passed_over,
+        )
+        seen = self._with_kept_answers(dataclasses.replace(as_file, **outside))
         vars(seen).pop("lines", None)
         vars(seen)["mixed_precision_signs"] = signs
         return seen

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import field
-from typing import Mapping
+from typing import Mapping, TypedDict
 
 from mpdoctor.facts.frozen import dataclass
 from mpdoctor.facts.location import Cells, Location
@@ -27,9 +27,26 @@ class Problem:
     remedy: str = ""
 
 
+class FromOutside(TypedDict, total=False):
+    """Fields of a `SourceRecord` that its own text does not tell: the source stage sets them before it judges a file,
+    when it has read the other files of the project and knows the Keras."""
+
+    keras: Keras
+    other_backend: str
+    assume_mixed: bool
+    mixed_elsewhere: bool
+    is_imported: bool
+    is_guarded: bool
+    policies_elsewhere: tuple[str | None, ...]
+    files_saved_elsewhere: tuple[SavedFile, ...]
+    float32_classes: tuple[Location, ...]
+    texts_beside: Mapping[str, str]
+
+
 @dataclass(frozen=True, eq=False, slots=False)  # for what is worked out when it is asked for
 class SourceRecord:
-    """One program (or module), in program order: its events and definitions, and what other files say of it.
+    """One program (or module), in program order: its events and definitions, and what is said of it from outside
+    (`FromOutside`).
 
     path
         As shown to the user. `text` is its source.
@@ -42,10 +59,10 @@ class SourceRecord:
     certain_imports, guarded_imports
         Those that it imports itself: of the second it asks first whether that works (see `Context.guarded`).
     keras
-        The Keras to judge by; the pipeline sets it.
+        The Keras to judge by.
     other_backend
         The backend other than TensorFlow on which Keras 3 runs it, as the project or the environment says; "" where
-        that may be TensorFlow. The pipeline sets it.
+        that may be TensorFlow.
     declared_keras
         What the text itself says: "tf_keras" (it sets TF_USE_LEGACY_KERAS before importing TensorFlow, or
         imports only tf_keras), "keras" (it imports what only Keras 3 has), or None.
@@ -53,7 +70,7 @@ class SourceRecord:
         What it imports or calls for certain that Keras 2 has or takes, and that fails in Keras 3, as a clause: "calls
         `Adam(lr=…)`"; else "".
     assume_mixed
-        `--assume-mixed`. The pipeline sets it.
+        `--assume-mixed`.
     mixed_elsewhere
         True if a first-party file that imports this one, also through others, shows mixed precision.
     is_imported
@@ -72,21 +89,20 @@ class SourceRecord:
         Set where the events are left out: where the program sets a global policy whose name it gets from outside, from
         a file that it reads, say.
     policies_elsewhere
-        `policies_set` of the first-party files that import this one, also through others. The pipeline sets it.
+        `policies_set` of the first-party files that import this one, also through others.
     shows_16_bits, rewrites_graphs
         Set where the events are left out; see `mixed_precision_signs`.
     files_saved
         Set where the events are left out: the model files that they write.
     files_saved_elsewhere
-        `files_saved` of the project's other programs, as far as this one may mean the same files. The pipeline sets it.
+        `files_saved` of the project's other programs, as far as this one may mean the same files.
     float32_classes
-        Where those classes of this file and its imports are defined that the whole project makes in float32 only. The
-        pipeline sets it.
+        Where those classes of this file and its imports are defined that the whole project makes in float32 only.
     settings_read
         The files of settings that this file or one that it imports may read, by absolute path, with the digests of
         their bytes, "" where there is none.
     texts_beside
-        Of a whole program: the texts of its files, by path. `for_file` sets it.
+        Of a whole program: the texts of its files, by path.
     package
         The dotted package that the file belongs to, "" for a file of its own: "keras.src.layers" for a file of Keras.
     libraries_held

@@ -18,6 +18,7 @@ from mpdoctor.facts.location import Location
 from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import Crashed
 from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.source_record import FromOutside
 from mpdoctor.progress import Progress, SilentProgress
 from mpdoctor.project.asked_of_system import note_change
 from mpdoctor.source.import_graph import Outlines
@@ -154,7 +155,7 @@ class SourceStage:
         for shown_as in paths:
             if self.facts[shown_as].is_broken or (self._scripts and self._paths[shown_as] not in self._scripts):
                 continue
-            changes = {
+            outside: FromOutside = {
                 "keras": keras(shown_as),
                 "assume_mixed": self._assume_mixed,
                 "is_imported": shown_as in self._imported,
@@ -166,7 +167,7 @@ class SourceStage:
                 "float32_classes": self._float32_classes_seen_by(self.facts[shown_as]),
             }
             path = self._paths[shown_as]
-            yield Task(path, changes, codes, tuple(paths) if self._scripts else self._program_of(path))
+            yield Task(path, outside, codes, tuple(paths) if self._scripts else self._program_of(path))
 
     def _other_backend(self, facts: SourceFacts) -> str:
         """The backend of Keras 3 other than TensorFlow that runs a file."""

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from mpdoctor.facts.frozen import dataclass
 from mpdoctor.facts.location import Location
@@ -18,7 +18,7 @@ from mpdoctor.program.breakdown import Breakdown, breakdown_from_error
 from mpdoctor.program.collector import without_garbage_collection
 from mpdoctor.program.mixed_precision_signs import REWRITING_GRAPHS, shows_16_bits
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.source_record import Problem
+from mpdoctor.program.source_record import FromOutside, Problem
 from mpdoctor.source import facts_with_cells, facts_without_walking, program_with_imports, source_or_problem
 from mpdoctor.source.import_graph import Outlines
 from mpdoctor.source.modules import Files
@@ -34,7 +34,7 @@ _Program = tuple[dict[Path, SourceFacts], SourceFacts]  # the facts of its files
 
 @dataclass(frozen=True, slots=False)
 class Task:
-    """To judge a file: what its facts are to say besides, and the rules that look.
+    """To judge a file: what is known of it from outside, and the rules that look.
 
     program
         How the files are shown that are judged together with it, walked anew as this one runs them; () where it is
@@ -42,7 +42,7 @@ class Task:
     """
 
     path: Path
-    changes: dict[str, Any]
+    outside: FromOutside
     codes: frozenset[str]
     program: tuple[str, ...] = ()
 
@@ -51,8 +51,8 @@ class Task:
         """A digest of everything that the findings depend on besides the file and its imports."""
         from hashlib import blake2b  # it brings OpenSSL, which a check of one program does without
 
-        changes = self.changes | {"keras": _keras_as_text(self.changes.get("keras"))}
-        asked = f"{sorted(changes.items())} {_codes_as_text(self.codes)} {self.program}"
+        outside = {**self.outside, "keras": _keras_as_text(self.outside.get("keras"))}
+        asked = f"{sorted(outside.items())} {_codes_as_text(self.codes)} {self.program}"
         return blake2b(asked.encode(), digest_size=16).digest()
 
 
@@ -140,9 +140,9 @@ class Worker:
             return []
         said: Judged = []
         with self._guard(task.path):
-            if task.changes.get("is_guarded"):
+            if task.outside.get("is_guarded"):
                 self._walk(task.path, guarded=True)
-            facts = self._facts[task.path].to_judge(task.changes)
+            facts = self._facts[task.path].to_judge(task.outside)
             with self._project.as_walked(task.path):
                 said += findings_of_file(facts, task.codes)
         return [*map(crash_from_breakdown, self._facts[task.path].breakdowns), *said]
@@ -156,13 +156,19 @@ class Worker:
             walked |= files.keys()
             signs = self._signs_of_mixed_precision(files)
             texts = {facts.path: facts.text for facts in files.values()}
-            of_program = {"is_imported": False, "is_guarded": False, "policies_elsewhere": (), "texts_beside": texts}
+            outside: FromOutside = {
+                **task.outside,
+                "is_imported": False,
+                "is_guarded": False,
+                "policies_elsewhere": (),
+                "texts_beside": texts,
+            }
             told = ToldOfProgram(task.codes)
             for path, facts in files.items():
                 if facts.path not in task.program or path not in signs:
                     continue
                 with self._guard(path):
-                    seen = whole.for_file(facts, signs[path], task.changes | of_program)
+                    seen = whole.for_file(facts, signs[path], outside)
                     judged = told.of_script(seen) if path == task.path else told.of_imported(seen)
                     said += located_in(facts.path, judged, texts.keys() if path == task.path else None)
         broken = (self._facts[path].breakdowns for path in sorted(walked & self._facts.keys()))
