@@ -9,16 +9,19 @@ import traceback
 from collections.abc import Callable
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from mpdoctor.cli.options.numbers import whole_number
-from mpdoctor.cli.streams import NARROWEST, Color, fail, has_blocks, has_color, width, write
+from mpdoctor.cli.streams import NARROWEST, Color, fail, look_of_terminal, write
 from mpdoctor.facts.frozen import dataclass
 
 if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
     from mpdoctor.finding import Diagnosis
+    from mpdoctor.reporters.rendering import TerminalLook
 
 
 class OutputFormat(str, Enum):
@@ -140,9 +143,9 @@ def put_out(diagnosis: Diagnosis, output: Output) -> int:
         diagnosis.exit_code,
         *(_write_file(fit_for(form), path, form, output.width) for path, form in output.files),
     ]
-    report = _report_text(
-        fit_for(output.shown), output.shown, **_options_of_reporter(output.shown, output.width or width(), output.color)
-    )
+    is_text = output.shown is OutputFormat.terminal
+    look: TerminalLook = look_of_terminal(output.width, output.color) if is_text else {}
+    report = _report_text(fit_for(output.shown), output.shown, **look)
     if report is None:
         statuses.append(3)
     else:
@@ -174,13 +177,7 @@ def _format_from_name(path: Path) -> OutputFormat:
     return SUFFIXES[max(fitting, key=len)]
 
 
-def _options_of_reporter(form: OutputFormat, columns: int, color: Color) -> dict[str, Any]:
-    """What a reporter must know of where its report goes."""
-    is_terminal = form is OutputFormat.terminal
-    return {"width": columns, "color": has_color(color), "blocks": has_blocks()} if is_terminal else {}
-
-
-def _report_text(diagnosis: Diagnosis, form: OutputFormat, **look: Any) -> str | None:
+def _report_text(diagnosis: Diagnosis, form: OutputFormat, **look: Unpack[TerminalLook]) -> str | None:
     """The report; None where the reporter broke, which is a defect of mpdoctor: the findings are shown all the same."""
     from mpdoctor.reporters.rendering import lines_for_a_log, report_from_diagnosis
 
@@ -196,7 +193,8 @@ def _report_text(diagnosis: Diagnosis, form: OutputFormat, **look: Any) -> str |
 def _write_file(diagnosis: Diagnosis, path: Path, form: OutputFormat, columns: int | None) -> int:
     from mpdoctor.project.regular_files import write_text
 
-    report = _report_text(diagnosis, form, **({"width": columns} if columns and form is OutputFormat.terminal else {}))
+    look: TerminalLook = {"width": columns} if columns and form is OutputFormat.terminal else {}
+    report = _report_text(diagnosis, form, **look)
     if report is None:
         return 3
     try:

@@ -12,6 +12,7 @@ import typer
 
 if TYPE_CHECKING:
     from mpdoctor.progress import Progress
+    from mpdoctor.reporters.rendering import TerminalLook
 
 USUAL_WIDTH = 80  # of a file and of a pipe, whose reader's width nobody knows
 NARROWEST = 40
@@ -87,6 +88,11 @@ def width() -> int:
     if not sys.stdout.isatty():
         return USUAL_WIDTH
     return max(NARROWEST, shutil.get_terminal_size().columns)
+
+
+def look_of_terminal(columns: int | None, color: Color) -> TerminalLook:
+    """How a text report is to look on standard output, with the user's `--width` and `--color`."""
+    return {"width": columns or width(), "color": has_color(color), "blocks": has_blocks()}
 
 
 def prose_width() -> int:

@@ -9,12 +9,14 @@ import dataclasses
 import importlib
 import re
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypedDict
 
 from mpdoctor.reporters.printable import one_line, visible
 from mpdoctor.reporters.string_walk import with_every_string
 
 if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
     from mpdoctor.compared import Compared
     from mpdoctor.finding import Diagnosis
     from mpdoctor.mended import Mended
@@ -48,14 +50,23 @@ _AT_THE_BEGINNING = re.compile(r"^((?:[^\S\n]|\x1b\[[0-9;]*m)*):(?=:)", re.MULTI
 _ANYWHERE = re.compile(r"##(?=\w*\[)")
 
 
-def report_from_diagnosis(diagnosis: Diagnosis, form: str, **look: Any) -> str:
-    """The report in one of the formats of `DISARMED`. `look`: what else its reporter is to know, of the terminal."""
+class TerminalLook(TypedDict, total=False):
+    """What a text report is to know of where it is shown: its columns, whether it has colours, and whether marks, lines
+    and block characters can be shown."""
+
+    width: int
+    color: bool
+    blocks: bool
+
+
+def report_from_diagnosis(diagnosis: Diagnosis, form: str, **look: Unpack[TerminalLook]) -> str:
+    """The report in one of the formats of `DISARMED`. `look`: for the terminal alone."""
     reporter = importlib.import_module(f"mpdoctor.reporters.{form}")
     shown = diagnosis if form in RAW else fit_to_show(diagnosis)
     return DISARMED[form](reporter.render(shown, **look))
 
 
-def report_from_mended(mended: Mended, form: str, **look: Any) -> str:
+def report_from_mended(mended: Mended, form: str, **look: Unpack[TerminalLook]) -> str:
     """The report on a mended program: JSON, or text with the patch. The patch is not escaped, since it holds the user's
     own lines."""
     from mpdoctor.reporters.mended import json, text
@@ -69,7 +80,7 @@ def report_from_mended(mended: Mended, form: str, **look: Any) -> str:
     return above + text.shown_patch(mended.patch, look.get("color", False))
 
 
-def report_from_mended_file(mended: MendedFile, form: str, **look: Any) -> str:
+def report_from_mended_file(mended: MendedFile, form: str, **look: Unpack[TerminalLook]) -> str:
     """The report on a mended saved model, as JSON or text."""
     from mpdoctor.reporters.mended import file_json, file_text
 
@@ -78,7 +89,7 @@ def report_from_mended_file(mended: MendedFile, form: str, **look: Any) -> str:
     return DISARMED["terminal"](file_text.render(with_every_string(mended, _visible_text), **look))
 
 
-def report_from_compared(compared: Compared, form: str, **look: Any) -> str:
+def report_from_compared(compared: Compared, form: str, **look: Unpack[TerminalLook]) -> str:
     """The report on a comparison, as JSON, Markdown, HTML or text."""
     reporter = importlib.import_module(f"mpdoctor.reporters.compared.{'text' if form == 'terminal' else form}")
     shown = compared if form in RAW else with_every_string(compared, _visible_text)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -43,12 +43,13 @@ from mpdoctor.cli.output import (
     WidthOption,
     output_from_options,
 )
-from mpdoctor.cli.streams import Color, fail, has_blocks, has_color, width, write
+from mpdoctor.cli.streams import Color, fail, look_of_terminal, write
 
 if TYPE_CHECKING:
     from mpdoctor.cli.argument_split import Invocation
     from mpdoctor.compared import Compared
     from mpdoctor.project.targets import Target
+    from mpdoctor.reporters.rendering import TerminalLook
     from mpdoctor.settings.options import Settings
 
 
@@ -110,8 +111,7 @@ def compare(
     )
     compared = _compare_with_progress(settings, chosen, rounds, quiet)
     written = [_write_file(compared, path, form, output.redacts(form), columns) for path, form in output.files]
-    look: dict[str, Any] = {"width": columns or width(), "color": has_color(color), "blocks": has_blocks()}
-    write(_report_text(compared, output.shown, output.redacts(output.shown), look))
+    write(_report_text(compared, output.shown, output.redacts(output.shown), look_of_terminal(columns, color)))
     raise typer.Exit(max([compared.exit_code, *(0 if done else 2 for done in written)]))
 
 
@@ -157,11 +157,13 @@ def _compare_with_progress(settings: Settings, policies: tuple[str, ...], rounds
         progress.close()
 
 
-def _report_text(compared: Compared, form: OutputFormat, redacts: bool, look: dict[str, Any]) -> str:
+def _report_text(compared: Compared, form: OutputFormat, redacts: bool, look: TerminalLook) -> str:
     from mpdoctor.reporters.rendering import report_from_compared
 
     shown = _without_private(compared) if redacts else compared
-    return report_from_compared(shown, form.value, **(look if form is OutputFormat.terminal else {}))
+    if form is OutputFormat.terminal:
+        return report_from_compared(shown, form.value, **look)
+    return report_from_compared(shown, form.value)
 
 
 def _without_private(compared: Compared) -> Compared:
@@ -177,7 +179,7 @@ def _without_private(compared: Compared) -> Compared:
 def _write_file(compared: Compared, path: Path, form: OutputFormat, redacts: bool, columns: int | None) -> bool:
     from mpdoctor.project.regular_files import write_text
 
-    look = {"width": columns} if columns else {}
+    look: TerminalLook = {"width": columns} if columns else {}
     try:
         write_text(path, _report_text(compared, form, redacts, look), "backslashreplace")
     except OSError as error:

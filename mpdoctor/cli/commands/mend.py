@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import typer
 
@@ -42,13 +42,14 @@ from mpdoctor.cli.options.mend_options import (
     WriteOption,
 )
 from mpdoctor.cli.output import ColorOption, WidthOption
-from mpdoctor.cli.streams import Color, fail, has_blocks, has_color, say, width, write
+from mpdoctor.cli.streams import Color, fail, look_of_terminal, say, write
 
 if TYPE_CHECKING:
     from mpdoctor.cli.argument_split import Invocation
     from mpdoctor.fixes.rounds import EditedFile
     from mpdoctor.mended import Mended
     from mpdoctor.project.targets import Target
+    from mpdoctor.reporters.rendering import TerminalLook
     from mpdoctor.settings.options import Settings
 
 
@@ -194,7 +195,7 @@ def _mend_file(
         fail(f"--output {output} could not be written: {error.strerror}.")
     finally:
         progress.close()
-    write(report_from_mended_file(mended, form.value, **_options_of_reporter(form, columns, color)))
+    write(report_from_mended_file(mended, form.value, **_look_for(form, columns, color)))
     raise typer.Exit(mended.exit_code)
 
 
@@ -223,13 +224,11 @@ def _mend_with_progress(settings: Settings, policy: str, quiet: bool) -> tuple[M
 def _put_out_report(mended: Mended, form: MendFormat, columns: int | None, color: Color) -> None:
     from mpdoctor.reporters.rendering import report_from_mended
 
-    write(report_from_mended(mended, form.value, **_options_of_reporter(form, columns, color)))
+    write(report_from_mended(mended, form.value, **_look_for(form, columns, color)))
 
 
-def _options_of_reporter(form: MendFormat, columns: int | None, color: Color) -> dict[str, Any]:
-    if form is MendFormat.json:
-        return {}
-    return {"width": columns or width(), "color": has_color(color), "blocks": has_blocks()}
+def _look_for(form: MendFormat, columns: int | None, color: Color) -> TerminalLook:
+    return {} if form is MendFormat.json else look_of_terminal(columns, color)
 
 
 def _say_what_git_does_not_apply(files: list[EditedFile]) -> None:
