@@ -7,7 +7,7 @@ judging.keras_version    the Keras that the source is judged by
 rules                    facts in, findings out
 judging.precedence       which finding is reported where several rules see one defect
 judging.suppressions     what the user has answered with an ignore comment
-judging.shown_findings   each finding once, in reading order, with its lines of source
+judging.shown_findings   each finding once, with its lines of source
 judging.outcome          the exit status
 """
 
@@ -26,7 +26,8 @@ from mpdoctor.judging.keras_version import JudgedBy, keras_of_target
 from mpdoctor.judging.older_keras_code import findings_of_source, in_one_finding
 from mpdoctor.judging.outcome import brings_nothing, exit_code, stages_of_target, unknown_policies
 from mpdoctor.judging.precedence import Ties, merged_findings, of_one_program, tied_by_imports
-from mpdoctor.judging.shown_findings import findings_for_report, in_reading_order, rule_summaries
+from mpdoctor.judging.shown_findings import findings_for_report, rule_summaries
+from mpdoctor.judging.sights import sorted_by_place
 from mpdoctor.judging.spelled_advice import spelled
 from mpdoctor.judging.suppressions import Suppressions
 from mpdoctor.judging.what_if import (
@@ -283,7 +284,7 @@ def _with_comments_judged(target: _Examined, suppressions: Suppressions, setting
                 crashes.append(item)
             else:
                 left += suppressions.left_of([dataclasses.replace(item, target=target.target.id)])
-    return dataclasses.replace(target, findings=tuple(in_reading_order(left)), crashed=tuple(crashes))
+    return dataclasses.replace(target, findings=tuple(sorted_by_place(left)), crashed=tuple(crashes))
 
 
 def _ties(target: Target, stage: SourceStage) -> Ties:

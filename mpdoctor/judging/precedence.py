@@ -16,6 +16,7 @@ from mpdoctor.judging.sights import (
     places_of,
     same_line,
     sights_for,
+    sorted_by_place,
     was_seen_there,
 )
 from mpdoctor.rules.registry import Rule, rule_with_code, rules_with_codes
@@ -59,7 +60,7 @@ def merged_findings(findings: Iterable[Finding], are_tied: Ties = of_one_program
                 fixes.setdefault(primary, finding.fix)
             if finding.what_if == merged[primary].what_if:
                 severities[primary] = _worse(severities.get(primary, merged[primary].severity), finding.severity)
-    primary_findings = [
+    return sorted_by_place(
         dataclasses.replace(
             merged[i],
             also_seen=(*merged[i].also_seen, *extra.get(i, ())),
@@ -68,8 +69,7 @@ def merged_findings(findings: Iterable[Finding], are_tied: Ties = of_one_program
             fix=merged[i].fix or fixes.get(i),
         )
         for i in primaries
-    ]
-    return sorted(primary_findings, key=_reading_order)
+    )
 
 
 def _worse(one: Severity | None, other: Severity | None) -> Severity | None:
@@ -264,10 +264,3 @@ def _same_model(one: Finding, other: Finding, are_tied: Ties) -> bool:
         return False
     here, there = one.location, other.location
     return here is None or there is None or here.path == there.path or are_tied(here.path, there.path)
-
-
-def _reading_order(finding: Finding) -> tuple[bool, str, int, int, str]:
-    place = finding.location
-    if place is None:
-        return (True, "", 0, 0, finding.code)
-    return (False, place.path, place.line, place.column, finding.code)

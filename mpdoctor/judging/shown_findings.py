@@ -1,4 +1,4 @@
-"""Findings as a report shows them: each once, in reading order, with its lines of source and a fingerprint."""
+"""Findings as a report shows them: each once, with its lines of source and a fingerprint."""
 
 from __future__ import annotations
 
@@ -63,11 +63,6 @@ def rule_summaries(findings: Sequence[Finding], site: str = "") -> tuple[RuleSum
         RuleSummary(rule.code, rule.name, rule.summary, rule.page_at(site) or rule.url, rule.docs, rule.severity)
         for rule in rules_with_codes(spoken)
     )
-
-
-def in_reading_order(findings: Iterable[Finding]) -> list[Finding]:
-    """The findings sorted by path, line, column and code; those without a location last."""
-    return sorted(findings, key=lambda f: (f.location is None, f.location or Location("", 0), f.code))
 
 
 def _each_once(findings: Iterable[Finding]) -> list[Finding]:

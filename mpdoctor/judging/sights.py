@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from mpdoctor.facts.location import Location
 from mpdoctor.finding import AlsoSeen, Finding
+
+
+def sorted_by_place(findings: Iterable[Finding]) -> list[Finding]:
+    """The findings sorted by path, line, column and code; those without a location last."""
+    return sorted(findings, key=lambda f: (f.location is None, f.location or Location("", 0), f.code))
 
 
 def same_line(primary: Finding, finding: Finding) -> bool:
