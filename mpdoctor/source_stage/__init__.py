@@ -23,14 +23,14 @@ from mpdoctor.progress import Progress, SilentProgress
 from mpdoctor.project.asked_of_system import note_change
 from mpdoctor.source.import_graph import Outlines
 from mpdoctor.source_stage.file_texts import FileTexts
-from mpdoctor.source_stage.judged_files import Judged, distinct_findings
+from mpdoctor.source_stage.judged_files import Judged, crash_from_breakdown, distinct_findings
 from mpdoctor.source_stage.made_layers import float32_classes
 from mpdoctor.source_stage.pool import WorkerPool
 from mpdoctor.source_stage.process_count import most_processes
 from mpdoctor.source_stage.saved_files import SavedFiles, users_of_files
 from mpdoctor.source_stage.unchanged_files import IncrementalResults, look_from_cache, reads_the_same_settings
 from mpdoctor.source_stage.version_guards import guarded_files
-from mpdoctor.source_stage.worker import Task, crash_from_breakdown, only_rewrites_graphs, policies_by_importers
+from mpdoctor.source_stage.worker import Method, Task, WorkerInput, only_rewrites_graphs, policies_by_importers
 
 if TYPE_CHECKING:
     from mpdoctor.source.kept_sources import KeptSources
@@ -93,7 +93,7 @@ class SourceStage:
         self._outlines = Outlines() if with_imports else _outlines(files, texts, cache)
         self.passed_over = self._outlines.passed_over
         self._memory = IncrementalResults(None if with_imports else cache, self._outlines, files, texts)
-        self._workers = WorkerPool(self._processes(), self._files, unsaved, self._outlines, kept)
+        self._workers = WorkerPool(self._processes(), WorkerInput(self._files, unsaved, self._outlines, kept))
         if with_imports:
             self._do("walk_with_imports", files)
         else:
@@ -139,9 +139,9 @@ class SourceStage:
         tasks = {task.path: task for task in self._tasks(keras, codes, paths)}
         findings = {path: judged for path, task in tasks.items() if (judged := self._known(task)) is not None}
         new = {path: task for path, task in tasks.items() if path not in findings}
-        for method, walked in (("walk", True), ("read", False)):
-            unknown = [path for path in new if not self._workers.know(path) and (path in self._walked) is walked]
-            list(self._workers.all_do(method, unknown, self._size_of))
+        unknown = [path for path in new if not self._workers.have_looked_at(path)]
+        list(self._workers.all_do("walk", [path for path in unknown if path in self._walked], self._size_of))
+        list(self._workers.all_do("read", [path for path in unknown if path not in self._walked], self._size_of))
         for path, judged in self._judging(new):
             self._memory.keep_findings(new[path], judged)
             findings[path] = judged
@@ -245,8 +245,8 @@ class SourceStage:
         shown = {path: self._files[path] for path in files if self._outlines[path].names_framework}
         return users_of_files(writers, shown, self._texts)
 
-    def _do(self, method: str, paths: Iterable[Path]) -> None:
-        """Walk or judge these files of the run, except those that were already."""
+    def _do(self, method: Method, paths: Iterable[Path]) -> None:
+        """Walk or read these files of the run, except those that were already."""
         wanted = set(paths) - self._facts.keys()
         new = []
         if method == "walk":

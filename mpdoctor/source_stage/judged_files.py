@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Collection, Iterable, Iterator
 
 from mpdoctor.finding import Crashed, Finding
+from mpdoctor.program.breakdown import Breakdown
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.rules.registry import findings_from_facts
 
@@ -38,6 +39,10 @@ class ToldOfProgram:
                 return findings
             codes |= self._by_imported[as_file].get(seen.path, set())
         return list(findings_of_file(seen, frozenset(codes))) if codes else []
+
+
+def crash_from_breakdown(breakdown: Breakdown) -> Crashed:
+    return Crashed("source", f"{breakdown.path} ({breakdown.where})", breakdown.error)
 
 
 def distinct_findings(said: Iterable[Finding | Crashed]) -> list[Finding]:

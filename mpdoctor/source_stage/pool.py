@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.source_stage.judged_files import Judged
-from mpdoctor.source_stage.worker import Task, Worker
+from mpdoctor.source_stage.worker import Method, Task, Worker, WorkerInput
 
 if TYPE_CHECKING:
     from mpdoctor.source_stage.worker_process import WorkerProcess
@@ -21,19 +21,21 @@ PORTIONS = 8  # for each worker: who is done early takes another one
 
 
 class WorkerPool:
-    """All workers of a run, started when there is work. `given`: the arguments of each `Worker`."""
+    """All workers of a run, started when there is work."""
 
-    def __init__(self, count: int, *given: Any) -> None:
+    def __init__(self, count: int, given: WorkerInput) -> None:
         self._count, self._given = count, given
         self._worker_of: dict[Path, LocalWorker | WorkerProcess] = {}
 
-    def know(self, path: Path) -> bool:
+    def have_looked_at(self, path: Path) -> bool:
         """Whether one of them has looked at this file."""
         return path in self._worker_of
 
     def all_do(
-        self, method: str, paths: Sequence[Path], size_of: Callable[[Path], int]
+        self, method: Method, paths: Sequence[Path], size_of: Callable[[Path], int]
     ) -> Iterator[tuple[Path, tuple[SourceFacts, bool]]]:
+        """The answers to "read", "walk" or "walk_with_imports", as they come: the facts of each file without its
+        events, and whether these show mixed precision."""
         if not paths:
             return
         portions = list(_portions(paths, size_of, 1 if self._count == 1 else self._count * PORTIONS))
@@ -93,7 +95,7 @@ class WorkerPool:
         from mpdoctor.source_stage.worker_process import WorkerProcess
 
         self._workers.remove(ended)
-        self._workers.append(WorkerProcess(*self._given))
+        self._workers.append(WorkerProcess(self._given))
         return self._workers[-1]
 
     @cached_property
@@ -101,10 +103,10 @@ class WorkerPool:
         """What those elsewhere built goes with their process, and is not taken down piece by piece, which would take as
         long as to judge it."""
         if self._count == 1:
-            return [LocalWorker(*self._given)]
+            return [LocalWorker(self._given)]
         from mpdoctor.source_stage.worker_process import WorkerProcess
 
-        return [WorkerProcess(*self._given) for _ in range(self._count)]
+        return [WorkerProcess(self._given) for _ in range(self._count)]
 
     def _ready(self, busy: Sequence[Any]) -> list[Any]:
         if self._count == 1:
@@ -119,17 +121,17 @@ class LocalWorker:
 
     has_ended = False
 
-    def __init__(self, *given: Any) -> None:
-        self._desk = Worker(*given)
+    def __init__(self, given: WorkerInput) -> None:
+        self._worker = Worker(given)
 
-    def ask(self, method: str, arguments: tuple[Any, ...]) -> None:
-        self._answer = getattr(self._desk, method)(*arguments)
+    def ask(self, method: Method, arguments: tuple[Any, ...]) -> None:
+        self._answer = getattr(self._worker, method)(*arguments)
 
     def answer(self) -> Any:
         return self._answer
 
     def end(self) -> None:
-        del self._desk, self._answer
+        del self._worker, self._answer
         gc.collect()
 
 

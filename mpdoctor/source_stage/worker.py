@@ -8,12 +8,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from mpdoctor.facts.frozen import dataclass
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.versions import Keras
-from mpdoctor.finding import Crashed
 from mpdoctor.program.breakdown import Breakdown, breakdown_from_error
 from mpdoctor.program.collector import without_garbage_collection
 from mpdoctor.program.mixed_precision_signs import REWRITING_GRAPHS, shows_16_bits
@@ -22,12 +21,15 @@ from mpdoctor.program.source_record import FromOutside, Problem
 from mpdoctor.source import facts_with_cells, facts_without_walking, program_with_imports, source_or_problem
 from mpdoctor.source.import_graph import Outlines
 from mpdoctor.source.modules import Files
-from mpdoctor.source_stage.judged_files import Judged, ToldOfProgram, findings_of_file, located_in
+from mpdoctor.source_stage.judged_files import Judged, ToldOfProgram, crash_from_breakdown, findings_of_file, located_in
 from mpdoctor.source_stage.made_layers import makings_from_events
 
 if TYPE_CHECKING:
     from mpdoctor.source.kept_sources import KeptSources
     from mpdoctor.source.project import Project
+
+Method = Literal["read", "walk", "walk_with_imports", "judge"]
+"""What a worker is asked to do with files: the name of its method."""
 
 _Program = tuple[dict[Path, SourceFacts], SourceFacts]  # the facts of its files, and those of all together
 
@@ -68,18 +70,22 @@ def _codes_as_text(codes: frozenset[str]) -> str:
     return " ".join(sorted(codes))
 
 
+class WorkerInput(NamedTuple):
+    """What each worker is made with: how each file is shown, what to take in place of what a file holds, the outlines,
+    and what was parsed in earlier checks of this process."""
+
+    shown: Mapping[Path, str]
+    unsaved: Mapping[Path, bytes]
+    outlines: Outlines
+    kept: KeptSources | None = None
+
+
 class Worker:
     """Walks some of the files, keeps their facts, and judges them."""
 
-    def __init__(
-        self,
-        files: Mapping[Path, str],
-        unsaved: Mapping[Path, bytes],
-        outlines: Outlines,
-        kept: KeptSources | None = None,
-    ) -> None:
-        self._shown, self._unsaved, self._kept = files, unsaved, kept
-        self._files, self._outlines = Files(unsaved, kept=kept), outlines
+    def __init__(self, given: WorkerInput) -> None:
+        self._shown, self._unsaved, self._outlines, self._kept = given
+        self._files = Files(given.unsaved, kept=given.kept)
         self._facts: dict[Path, SourceFacts] = {}
         self._programs: dict[Path, _Program] = {}
 
@@ -224,10 +230,6 @@ def _garbage_given_back() -> Iterator[None]:
 
 def broken_facts(breakdown: Breakdown) -> SourceFacts:
     return SourceFacts(breakdown.path, breakdowns=(breakdown,))
-
-
-def crash_from_breakdown(breakdown: Breakdown) -> Crashed:
-    return Crashed("source", f"{breakdown.path} ({breakdown.where})", breakdown.error)
 
 
 def policies_by_importers(project: Iterable[SourceFacts]) -> dict[str, tuple[str | None, ...]]:

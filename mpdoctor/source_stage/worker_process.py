@@ -5,7 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
@@ -13,8 +13,9 @@ from typing import Any, NoReturn
 
 import mpdoctor.source.project  # noqa: F401 - before the first fork, once for all workers
 from mpdoctor.program.breakdown import Breakdown, breakdown_from_error
+from mpdoctor.source_stage.judged_files import crash_from_breakdown
 from mpdoctor.source_stage.process_count import FORKS, safe_path
-from mpdoctor.source_stage.worker import Worker, broken_facts, crash_from_breakdown
+from mpdoctor.source_stage.worker import Method, Worker, WorkerInput, broken_facts
 
 _processes = multiprocessing.get_context("fork") if FORKS else multiprocessing.get_context("spawn")
 
@@ -23,17 +24,17 @@ class WorkerProcess:
     """A worker of a process of its own, which ends with this one. Should it have ended before (a system that is short
     of memory ends the largest), the answer is that we broke on each file."""
 
-    def __init__(self, shown: Mapping[Path, str], *given: Any) -> None:
+    def __init__(self, given: WorkerInput) -> None:
         self.line, far_end = multiprocessing.Pipe()
         self.has_ended = False
-        self._shown = shown
+        self._shown = given.shown
         self._asked: tuple[str, tuple[Any, ...]] = "", ()
-        self._process = _processes.Process(target=_serve, args=(far_end, self.line, shown, *given), daemon=True)
+        self._process = _processes.Process(target=_serve, args=(far_end, self.line, given), daemon=True)
         with safe_path():
             self._process.start()
         far_end.close()
 
-    def ask(self, method: str, arguments: tuple[Any, ...]) -> None:
+    def ask(self, method: Method, arguments: tuple[Any, ...]) -> None:
         self._asked = method, arguments
         with suppress(BrokenPipeError):  # then the answer says so
             self.line.send(self._asked)
@@ -69,12 +70,12 @@ def ready(workers: Sequence[WorkerProcess]) -> list[WorkerProcess]:
     return [worker for worker in workers if worker.line in lines]
 
 
-def _serve(line: Connection, other_end: Connection, *given: Any) -> NoReturn:
+def _serve(line: Connection, other_end: Connection, given: WorkerInput) -> NoReturn:
     other_end.close()  # forked with it: a worker that held it would wait on when the first process was killed
     for number in (signal.SIGINT, signal.SIGTERM):  # forked, it would clean up what is the first process' own
         if callable(signal.getsignal(number)):
             signal.signal(number, signal.SIG_DFL)
-    worker = Worker(*given)
+    worker = Worker(given)
     while True:
         try:
             method, arguments = line.recv()

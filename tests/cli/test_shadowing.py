@@ -168,7 +168,7 @@ def test_a_process_that_begins_anew_imports_nothing_of_the_working_directory(sha
         "    process_count.FORKS = False\n"
         "    if process_count.most_processes() == 1: print('alone'); raise SystemExit\n"
         "    worker_process._processes = multiprocessing.get_context('spawn')\n"
-        "    worker = worker_process.WorkerProcess({}, {}, None)\n"
+        "    worker = worker_process.WorkerProcess(worker_process.WorkerInput({}, {}, None))\n"
         "    worker.ask('nothing', (['asked'],))\n"
         "    ((facts, _),) = worker.answer().values()\n"
         "    print('answered', 'nothing' in str(facts.breakdowns), 'PYTHONSAFEPATH' in os.environ)\n"

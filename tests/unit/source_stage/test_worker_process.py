@@ -13,9 +13,10 @@ import pytest
 START = """
 import multiprocessing, time
 from mpdoctor.source.prefilter import Outlines
+from mpdoctor.source_stage.worker import WorkerInput
 from mpdoctor.source_stage.worker_process import WorkerProcess
 
-workers = [WorkerProcess({}, {}, Outlines()) for _ in range(3)]
+workers = [WorkerProcess(WorkerInput({}, {}, Outlines())) for _ in range(3)]
 print(*(child.pid for child in multiprocessing.active_children()), flush=True)
 time.sleep(60)
 """
