@@ -43,7 +43,7 @@ class Target:
     content
         Of standard input: what came.
     files, denied, passed_over
-        Of a directory, once it was `walked`: the files in it, the directories that can't be listed and why, and the
+        Of a directory, after `with_its_files`: the files in it, the directories that can't be listed and why, and the
         links that are not followed and why.
     """
 
