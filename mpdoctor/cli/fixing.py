@@ -105,12 +105,12 @@ def _answer_of_git(ref: str, ask: Callable[[], Answer]) -> Answer:
 def _make_edits(settings: Settings, wishes: Wishes, output: Output, choice: Choice, quiet: bool) -> int:
     from mpdoctor.fixes.diffs import diff_from_files
     from mpdoctor.fixes.ignores import ignoring_edits
-    from mpdoctor.fixes.rounds import fixed, fixes_of
+    from mpdoctor.fixes.rounds import apply_fixes, fixes_of
 
     progress = progress_for(quiet)
     try:
         edits_of = ignoring_edits if wishes.add_ignores else fixes_of(wishes.unsafe_fixes)
-        outcome = fixed(settings, progress, edits_of, choice)
+        outcome = apply_fixes(settings, progress, edits_of, choice)
     finally:
         progress.close()
     for path, why in sorted(outcome.left.items()):
@@ -126,7 +126,7 @@ def _make_edits(settings: Settings, wishes: Wishes, output: Output, choice: Choi
         return _put_out_text(outcome, settings)
     failed = [file for file in outcome.changed if not write_file(file)]
     if failed:  # what remains is what stands on the disk
-        outcome = fixed(settings, progress_for(quiet), lambda diagnosis, sources: {}, choice)
+        outcome = apply_fixes(settings, progress_for(quiet), lambda diagnosis, sources: {}, choice)
         return max(put_out(outcome.diagnosis, output), 2)
     say(_sentence_on_edits(outcome, wishes, ""))
     return put_out(outcome.diagnosis, output)

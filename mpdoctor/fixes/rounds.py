@@ -80,7 +80,7 @@ def fixes_of(unsafe: bool) -> EditsOf:
     return edits_of
 
 
-def fixed(settings: Settings, progress: Progress, edits_of: EditsOf, choice: Choice) -> Fixed:
+def apply_fixes(settings: Settings, progress: Progress, edits_of: EditsOf, choice: Choice) -> Fixed:
     """Make all edits that the findings call for, and those that the findings afterwards call for."""
     content = {t.path.absolute(): t.content for t in settings.targets if t.path is not None and t.content is not None}
     outcome = None
@@ -130,7 +130,7 @@ def _edit_file(
             path = Path(shown_as).absolute()
             data = content[path] if path in content else bytes_from_file(path)
             file = EditedFile(path, shown_as, data, data)
-        if not says(file.after, shown_as, source.text):
+        if not is_text_of(file.after, shown_as, source.text):
             outcome.left[shown_as] = CHANGED
             return False
         chosen = chosen_together([edits for _, edits in fixes])
@@ -141,7 +141,7 @@ def _edit_file(
     if after is None:
         outcome.left[shown_as] = "its encoding is one that it cannot be written in again as it is"
         return False
-    if isinstance(read(after, shown_as), Problem):
+    if isinstance(read_source(after, shown_as), Problem):
         outcome.left[shown_as] = "with the edits it is no Python any more, which is a defect of mpdoctor's"
         return False
     if after == file.after:
@@ -176,11 +176,11 @@ def edited_bytes(data: bytes, path: str, fixes: Iterable[Iterable[Edit]]) -> byt
     return edited(text, edits).encode(encoding)
 
 
-def says(data: bytes, path: str, text: str) -> bool:
+def is_text_of(data: bytes, path: str, text: str) -> bool:
     """Whether these bytes are the text that was examined."""
-    source = read(data, path)
+    source = read_source(data, path)
     return not isinstance(source, Problem) and source.text == text
 
 
-def read(data: bytes, path: str) -> Source | Problem:
+def read_source(data: bytes, path: str) -> Source | Problem:
     return source_from_notebook(data, path) if path.endswith(NOTEBOOK) else source_from_text(data, path)

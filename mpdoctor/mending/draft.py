@@ -10,7 +10,7 @@ from mpdoctor.facts.location import Location
 from mpdoctor.finding import Edit
 from mpdoctor.fixes.choices import Sources
 from mpdoctor.fixes.notebooks import cell_texts
-from mpdoctor.fixes.rounds import CHANGED, NOTEBOOK, EditedFile, edited_bytes, read, says
+from mpdoctor.fixes.rounds import CHANGED, NOTEBOOK, EditedFile, edited_bytes, is_text_of, read_source
 from mpdoctor.fixes.texts import decoded, spans_of_edits, touch
 from mpdoctor.mending.layered_text import LayeredText
 from mpdoctor.program.source_record import Problem
@@ -157,7 +157,7 @@ class Draft:
         if file is None:
             file = self._files[shown_as] = _file_from_disk(shown_as, self.content)
             source = sources.get(shown_as)
-            if source is not None and not says(file.data, shown_as, source.text):
+            if source is not None and not is_text_of(file.data, shown_as, source.text):
                 raise CannotEdit(f"{shown_as}: {CHANGED}")
         return file
 
@@ -168,7 +168,7 @@ def _file_from_disk(shown_as: str, content: Mapping[Path, bytes]) -> _File:
         data = content[path] if path in content else bytes_from_file(path)
     except OSError as error:
         raise CannotEdit(f"{shown_as} can't be read: {error.strerror}") from error
-    problem = read(data, shown_as)
+    problem = read_source(data, shown_as)
     if isinstance(problem, Problem):
         raise CannotEdit(f"{shown_as}: {problem.message}")
     if shown_as.endswith(NOTEBOOK):

@@ -13,7 +13,7 @@ from mpdoctor.project.targets import SOURCE_ONLY
 from mpdoctor.settings.options import Settings
 
 
-def examining(settings: Settings, progress: Progress) -> Examine:
+def examiner_of_edits(settings: Settings, progress: Progress) -> Examine:
     """A function that examines the program with edited text, through all stages that `check` has."""
     is_run = not any(target.kind in SOURCE_ONLY for target in settings.targets)
 
@@ -25,6 +25,6 @@ def examining(settings: Settings, progress: Progress) -> Examine:
     return examine
 
 
-def reading(settings: Settings, progress: Progress) -> Examine:
-    """Like `examining`, with the source stage alone."""
-    return examining(dataclasses.replace(settings, static=True), progress)
+def reader_of_edits(settings: Settings, progress: Progress) -> Examine:
+    """Like `examiner_of_edits`, with the source stage alone."""
+    return examiner_of_edits(dataclasses.replace(settings, static=True), progress)

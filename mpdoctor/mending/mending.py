@@ -11,7 +11,7 @@ from mpdoctor.fixes.diffs import diff_from_files
 from mpdoctor.fixes.rounds import EditedFile
 from mpdoctor.mended import Mended, NeededEdit
 from mpdoctor.mending.draft import Draft
-from mpdoctor.mending.examining import examining, reading
+from mpdoctor.mending.examining import examiner_of_edits, reader_of_edits
 from mpdoctor.mending.policy_switch import is_in_force, switch_to
 from mpdoctor.mending.proposals import proposals_from_diagnosis
 from mpdoctor.mending.rounds import Course, MendLoop, nothing_asked
@@ -29,7 +29,7 @@ def mend(settings: Settings, progress: Progress, policy: str = "") -> tuple[Mend
     content = {t.path.absolute(): t.content for t in settings.targets if t.path is not None and t.content is not None}
     draft = Draft(content)
     propose = partial(proposals_from_diagnosis, has_own_wrapper=_runs_here(settings))
-    loop = MendLoop(draft, examining(settings, progress), reading(settings, progress), propose)
+    loop = MendLoop(draft, examiner_of_edits(settings, progress), reader_of_edits(settings, progress), propose)
     asked = switch_to(policy, settings.targets[0], content) if policy else nothing_asked
     course = loop.run(asked)
     files = draft.files(course.after.kept)

@@ -8,7 +8,7 @@ from mpdoctor.facts.frozen import dataclass
 from mpdoctor.finding import Edit, Finding
 from mpdoctor.fixes.choices import everything
 from mpdoctor.fixes.ignores import ignoring_edits
-from mpdoctor.fixes.rounds import fixed, fixes_of
+from mpdoctor.fixes.rounds import apply_fixes, fixes_of
 from mpdoctor.fixes.texts import decoded
 from mpdoctor.progress import SilentProgress
 from mpdoctor.server.checking import Checked
@@ -48,7 +48,7 @@ def text_with_all_safe_fixes(check: Checked) -> str:
     """The text with them, and with those that are found once these are made; as it is where there is none."""
     if not any(action.is_safe for action in fixes(check)):
         return check.text
-    outcome = fixed(check.settings, SilentProgress(), fixes_of(unsafe=False), everything)
+    outcome = apply_fixes(check.settings, SilentProgress(), fixes_of(unsafe=False), everything)
     after = next((file.after for file in outcome.changed if file.path == check.path), None)
     read = decoded(after) if after is not None else None
     return read[0] if read is not None else check.text

@@ -23,7 +23,7 @@ def path_to_read(target: Target, output: Path) -> Path:
     if target.path is None or not target.is_saved:
         raise Refused(f"{target.id} is no saved model: --output is for a .keras or .h5 file.")
     if os.path.lexists(output):
-        raise Refused(existing(output))
+        raise Refused(refusal_to_overwrite(output))
     if not output.parent.is_dir():
         raise Refused(f"--output {output}: there is no directory {output.parent}.")
     if output.suffix.lower() != target.path.suffix.lower():
@@ -34,5 +34,5 @@ def path_to_read(target: Target, output: Path) -> Path:
     return target.path
 
 
-def existing(output: Path) -> str:
+def refusal_to_overwrite(output: Path) -> str:
     return f"--output {output} exists, and nothing is overwritten: name another file."

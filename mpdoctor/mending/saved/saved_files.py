@@ -27,16 +27,16 @@ from mpdoctor.mended_file import ChangedLayer, MendedFile, MovedOutput
 from mpdoctor.mending.health import failing, health_of, is_healthy, is_no_worse
 from mpdoctor.mending.saved.diagnosed_layers import layers_made_by_code, layers_named_by
 from mpdoctor.mending.saved.moved_outputs import moved_outputs
-from mpdoctor.mending.saved.refused_targets import Refused, existing, path_to_read
+from mpdoctor.mending.saved.refused_targets import Refused, path_to_read, refusal_to_overwrite
 from mpdoctor.mending.saved.saved_copies import put_in_place, refuse_unreadable, write_copy
 from mpdoctor.mending.saved.saved_optimizers import has_loss_scaling, is_compiled, without_loss_scaling
 from mpdoctor.mending.saved.saved_policies import (
     FLOAT32,
     IN_HALF,
     SavedLayer,
-    converted,
     entry_of,
     layers_in,
+    layers_to_convert,
     with_policies,
     with_their_parts,
 )
@@ -94,7 +94,7 @@ def new_file(target: Target, output: Path, policy: str, examinations: Examinatio
     except Unusable as error:
         raise Refused(str(error)) from None
     except FileExistsError:
-        raise Refused(existing(output)) from None
+        raise Refused(refusal_to_overwrite(output)) from None
     return mended
 
 
@@ -140,7 +140,7 @@ class _Mender:
     def mended(self, before: Diagnosis, policy: str) -> MendedFile:
         kept: tuple[SavedLayer, ...] = ()
         if policy:
-            self._converted, kept = converted(self._saved, self._layers, policy)
+            self._converted, kept = layers_to_convert(self._saved, self._layers, policy)
         if not self._converted and not (self._drops_wrapper({}) and any(failing(before))):
             self._known[frozenset()] = _Attempt(None, frozenset(), {}, unwrapped=False, diagnosis=before)
         best = self._without_needless(self._best_attempt(self._attempt(frozenset())))

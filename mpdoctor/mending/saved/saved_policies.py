@@ -198,7 +198,7 @@ def _dtype(before: Any, name: str, keras_version: str, form: str) -> Any:
     return {"module": "keras.mixed_precision", **policy, "registered_name": None}
 
 
-def converted(
+def layers_to_convert(
     saved: SavedFile, layers: tuple[SavedLayer, ...], policy: str
 ) -> tuple[dict[str, str], tuple[SavedLayer, ...]]:
     """The layers that get this policy, and those that ought to and cannot. For float32 these are all that compute in 16

@@ -16,7 +16,7 @@ from own_schemas import assert_fits
 
 from mpdoctor.examiner.saved.archives import SavedFile, saved_file_from_path
 from mpdoctor.mending.saved.saved_copies import write_copy
-from mpdoctor.mending.saved.saved_policies import converted, layers_in, with_policies
+from mpdoctor.mending.saved.saved_policies import layers_in, layers_to_convert, with_policies
 
 pytestmark = pytest.mark.slow
 MODELS = ROOT / "tests" / "support" / "converted_models.py"
@@ -68,7 +68,7 @@ def new_file(path: Path, policy: str) -> Path:
     """Beside the old one. Turned back it says what the old one says."""
     saved = saved_file_from_path(str(path))
     layers = layers_in(saved.configuration)
-    wanted, kept = converted(saved, layers, policy)
+    wanted, kept = layers_to_convert(saved, layers, policy)
     assert wanted and not kept, (path.name, kept)
     new = path.with_name(path.name.replace(".old.", ".new."))
     write_copy(saved, changed(saved, wanted), saved.training, new)
