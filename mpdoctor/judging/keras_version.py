@@ -92,11 +92,11 @@ def _keras_of_environment(
         {**_trained_in_cloud(paths, facts), **_asked_for_by_imported(paths, facts, nearer)} if asked_for is None else {}
     )
     others = {**guessed, **nearer, **declared}
-    started = _started_with_tf_keras(paths, facts, usual) if usual.is_keras3 else None
+    started = _tf_keras_of_started(paths, facts, usual) if usual.is_keras3 else None
     return JudgedBy(started or usual, others, is_guessed=asked_for is None and started is None)
 
 
-def _started_with_tf_keras(paths: Sequence[str], facts: Mapping[str, SourceFacts], usual: Keras) -> Keras | None:
+def _tf_keras_of_started(paths: Sequence[str], facts: Mapping[str, SourceFacts], usual: Keras) -> Keras | None:
     """tf_keras, where one of the files starts other programs with TF_USE_LEGACY_KERAS=1; else None."""
     from mpdoctor.project.declared_versions.legacy_keras import sets_it_for_a_command
 

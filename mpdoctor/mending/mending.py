@@ -33,7 +33,7 @@ def mend(settings: Settings, progress: Progress, policy: str = "") -> tuple[Mend
     asked = switch_to(policy, settings.targets[0], content) if policy else nothing_asked
     course = loop.run(asked)
     files = draft.files(course.after.kept)
-    return _mended(course, draft, files, policy), files
+    return _mended_from_course(course, draft, files, policy), files
 
 
 def _runs_here(settings: Settings) -> bool:
@@ -44,7 +44,7 @@ def _runs_here(settings: Settings) -> bool:
         return False
 
 
-def _mended(course: Course, draft: Draft, files: list[EditedFile], policy: str) -> Mended:
+def _mended_from_course(course: Course, draft: Draft, files: list[EditedFile], policy: str) -> Mended:
     kept = course.after.kept
     in_force = not policy or is_in_force(policy, course.after.diagnosis)
     changes, made = draft.edits(kept), draft.proposals

@@ -20,13 +20,15 @@ def inherited_templates(state: State, own: ClassFacts) -> Iterator[Closure]:
     class. Not where it says `super()`, which followed for this class would be the method itself once more."""
     if not own.is_layer:
         return
-    sets_up_otherwise = any(_calls_others_in(state, closure, own) for closure in _inherited(state, own, SETTING_UP))
-    for closure in _inherited(state, own, _CALLED_BY_KERAS):
+    sets_up_otherwise = any(
+        _calls_others_in(state, closure, own) for closure in _inherited_methods(state, own, SETTING_UP)
+    )
+    for closure in _inherited_methods(state, own, _CALLED_BY_KERAS):
         if not _speaks_of_its_class(closure) and (sets_up_otherwise or _calls_others_in(state, closure, own)):
             yield closure
 
 
-def _inherited(state: State, own: ClassFacts, names: tuple[str, ...]) -> list[Closure]:
+def _inherited_methods(state: State, own: ClassFacts, names: tuple[str, ...]) -> list[Closure]:
     methods = [method for name in names if (method := own.find_method(name)) is not None and method.owner is not own]
     closures = [state.closures.get(id(method)) for method in methods]
     return [closure for closure in closures if closure is not None and not closure.is_static]

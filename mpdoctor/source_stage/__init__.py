@@ -137,7 +137,7 @@ class SourceStage:
     def judge(self, keras: Callable[[str], Keras], codes: frozenset[str], paths: Collection[str]) -> Judged:
         """What the rules of these codes find in these files (paths as shown), each by its own Keras."""
         tasks = {task.path: task for task in self._tasks(keras, codes, paths)}
-        findings = {path: judged for path, task in tasks.items() if (judged := self._known(task)) is not None}
+        findings = {path: judged for path, task in tasks.items() if (judged := self._judged_before(task)) is not None}
         new = {path: task for path, task in tasks.items() if path not in findings}
         unknown = [path for path in new if not self._workers.have_looked_at(path)]
         list(self._workers.all_do("walk", [path for path in unknown if path in self._walked], self._size_of))
@@ -148,7 +148,8 @@ class SourceStage:
             if not self._is_read:
                 self._judged_ahead[path, new[path].digest] = judged
         programs_first = sorted(tasks, key=lambda path: not tasks[path].program)
-        return self._each_once([*self._broken(paths), *(item for path in programs_first for item in findings[path])])
+        said = [item for path in programs_first for item in findings[path]]
+        return self._each_once([*self._crashes_in(paths), *said])
 
     def _tasks(self, keras: Callable[[str], Keras], codes: frozenset[str], paths: Collection[str]) -> Iterator[Task]:
         """A task for each of these files that is judged by itself, with what the other files say of it."""
@@ -193,7 +194,7 @@ class SourceStage:
         """Leave to later runs what this one has found."""
         self._memory.save()
 
-    def _known(self, task: Task) -> Judged | None:
+    def _judged_before(self, task: Task) -> Judged | None:
         said = self._judged_ahead.get((task.path, task.digest)) if self._judged_ahead else None
         return self._memory.findings(task) if said is None else said
 
@@ -254,24 +255,24 @@ class SourceStage:
         for path in [path for path in self._files if path in wanted]:
             known = self._memory.recall(path, walked=method == "walk")
             if known is not None:
-                self._take(path, *known)
+                self._keep_facts(path, *known)
             else:
                 new.append(path)
         for path, (facts, is_mixed) in self._workers.all_do(method, new, self._size_of):
-            self._take(path, facts, is_mixed)
+            self._keep_facts(path, facts, is_mixed)
             self._memory.keep(path, facts, is_mixed, walked=method == "walk")
             if not reads_the_same_settings(facts):  # asked by another process, and again by this one, which may record
                 note_change()
             if not self._with_imports:  # how many files a program brings is known when they have been read
                 self._progress.steps(len(self._facts), len(self._files))
 
-    def _take(self, path: Path, facts: SourceFacts, is_mixed: bool) -> None:
+    def _keep_facts(self, path: Path, facts: SourceFacts, is_mixed: bool) -> None:
         self._files.setdefault(path, facts.path)
         self._facts[path] = facts
         if is_mixed:
             self._mixed.add(path)
 
-    def _broken(self, paths: Iterable[str]) -> Iterator[Crashed]:
+    def _crashes_in(self, paths: Iterable[str]) -> Iterator[Crashed]:
         """A crash for each of these files that mpdoctor broke on before it was judged, or while its imports were looked
         up."""
         for path, broken in self._outlines.breakdowns.items():
@@ -282,8 +283,7 @@ class SourceStage:
     def _each_once(self, said: Judged) -> Judged:
         """A file that we broke on is told of by those that import it as well, and one that belongs to several programs
         was judged in each of them."""
-        crashes = dict.fromkeys(item for item in said if isinstance(item, Crashed))
-        new = [crash for crash in crashes if crash not in self._crashes]
+        new = dict.fromkeys(item for item in said if isinstance(item, Crashed) and item not in self._crashes)
         self._crashes.update(new)
         return [*new, *distinct_findings(said)]
 

@@ -73,7 +73,7 @@ class Cache:
         self._is_changed = kept is None
 
     def find(self, path: Path, shown_as: str, digest: bytes, walked: bool) -> Entry | None:
-        entry = self._entry(str(path), digest)
+        entry = self._entry_of(str(path), digest)
         if entry is None or (entry.digest, entry.was_walked, entry.facts.path) != (digest, walked, shown_as):
             return None
         return entry
@@ -108,12 +108,14 @@ class Cache:
         try:
             key = self._key.find_or_make()
             if key is not None:
-                write_signed(self._file, key, self._made_by, json.dumps(self._kept(), separators=(",", ":")).encode())
+                write_signed(
+                    self._file, key, self._made_by, json.dumps(self._what_to_save(), separators=(",", ":")).encode()
+                )
                 remove_oldest(self._file.parent, SUFFIX)
         except OSError:
             return
 
-    def _kept(self) -> tuple[dict[str, Row], dict[str, Row], list[str]]:
+    def _what_to_save(self) -> tuple[dict[str, Row], dict[str, Row], list[str]]:
         """What is known of the files that are still there; of the imported files those that these import."""
         numbers = {path: number for number, path in enumerate(self._imported)}
         entries = self._entries.items()
@@ -128,7 +130,7 @@ class Cache:
             [path for path, number in numbers.items() if number in used],
         )
 
-    def _entry(self, path: str, digest: bytes) -> Entry | None:
+    def _entry_of(self, path: str, digest: bytes) -> Entry | None:
         """Made of its row when it is first asked for, if it is still about that text."""
         if path not in self._entries and path in self._rows and self._rows[path][0] == digest.hex():
             self._entries[path] = _entry_from_row(self._rows[path], self._imported)

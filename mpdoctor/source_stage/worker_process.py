@@ -44,8 +44,8 @@ class WorkerProcess:
             error, answer = self.line.recv()
         except (EOFError, ConnectionError):
             self.has_ended = True
-            return self._broken(RuntimeError("the process that looked at it ended"))
-        return answer if error is None else self._broken(error)
+            return self._answer_of_broken(RuntimeError("the process that looked at it ended"))
+        return answer if error is None else self._answer_of_broken(error)
 
     def end(self) -> None:
         """End the process; not by closing the line: workers that were forked later hold this end of it as well."""
@@ -53,7 +53,7 @@ class WorkerProcess:
         self._process.join()
         self.line.close()
 
-    def _broken(self, error: Exception) -> dict[Path, Any]:
+    def _answer_of_broken(self, error: Exception) -> dict[Path, Any]:
         """An answer that could not be given, file by file."""
         method, (asked,) = self._asked
         if method == "judge":

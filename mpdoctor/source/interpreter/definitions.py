@@ -43,7 +43,7 @@ def execute_def(state: State, node: ast.FunctionDef | ast.AsyncFunctionDef) -> b
         elif isinstance(decorator, Attribute) and decorator.name in ("setter", "deleter", "getter"):
             is_accessor = True
         elif not _is_transparent(decorator):
-            value = _decorated(state, decorator, value, method, written[id(decorator)])
+            value = _result_of_decorator(state, decorator, value, method, written[id(decorator)])
             method = _method_in(state, value) or method
     if not is_accessor:
         state.bind(node.name, value)
@@ -59,7 +59,7 @@ def _method_in(state: State, value: Value) -> Closure | None:
     return state.closures.get(id(of)) if isinstance(of, FunctionFacts) and of.owner is state.owner else None
 
 
-def _decorated(state: State, decorator: Value, value: Value, closure: Closure, written: ast.expr) -> Value:
+def _result_of_decorator(state: State, decorator: Value, value: Value, closure: Closure, written: ast.expr) -> Value:
     """The result of a decorator of the user's own for a function; of other decorators the result is not known."""
     if _is_own(decorator):
         made = call_value(state, decorator, (value,), closure.facts.location)

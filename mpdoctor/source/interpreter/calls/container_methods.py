@@ -107,7 +107,7 @@ def _changed_dict(of: Collection, method: str, call: Call, is_certain: bool) -> 
             return of.with_entries((), (), is_open=False)
         case "update":
             given = dict_of(call.args, call.keywords, call.open, call.location)
-            return _updated(of, given, is_certain) if isinstance(given, Collection) else _made_open(of)
+            return _with_updates(of, given, is_certain) if isinstance(given, Collection) else _made_open(of)
         case "setdefault" if key is not MISSING and not call.open and not of.uniform:
             return _with_default(of, call, is_certain) if of.entry(key) is None else of
         case "pop" if is_certain and key is not MISSING:
@@ -122,7 +122,7 @@ def _with_default(of: Collection, call: Call, is_certain: bool) -> Collection:
     return of.with_entries((*of.keys, call.args[0]), (*of.items, added), of.open or not is_certain)
 
 
-def _updated(of: Collection, given: Collection, is_certain: bool) -> Collection:
+def _with_updates(of: Collection, given: Collection, is_certain: bool) -> Collection:
     """The dict after `update(given)`. Where the update is not certain, in a loop or with unknown keys, each key may
     still hold its old value."""
     keys, items = (*of.keys, *given.keys), (*of.items, *given.items)
@@ -135,7 +135,7 @@ def _updated(of: Collection, given: Collection, is_certain: bool) -> Collection:
 def _changed_list(of: Collection, method: str, call: Call, is_certain: bool) -> Collection:
     """A list or set after a method that changes it."""
     if of.kind == "list" and method == "append" and call.args:
-        return _appended(of, call.args[0], is_certain)
+        return _with_appended(of, call.args[0], is_certain)
     if of.kind == "list" and method == "extend" and call.args and isinstance(call.args[0], Collection):
         extended = of.followed_by(call.args[0])
         return extended if is_certain else _made_open(extended)
@@ -145,7 +145,7 @@ def _changed_list(of: Collection, method: str, call: Call, is_certain: bool) -> 
     return _made_open(of) if items is None else Collection(of.location, of.kind, tuple(items))
 
 
-def _appended(of: Collection, value: Value, is_certain: bool) -> Collection:
+def _with_appended(of: Collection, value: Value, is_certain: bool) -> Collection:
     if not is_certain and not of.items and not of.open:  # each element is made so, as by a comprehension
         return Collection(of.location, of.kind, (value,), open=True, uniform=tells_of_all(value))
     appended = of.followed_by(Collection(of.location, of.kind, (value,)))
