@@ -24,7 +24,13 @@ from mpdoctor.facts.frozen import dataclass
 from mpdoctor.finding import Crashed, Diagnosis, Finding, Probe, Skipped, Stage, TargetReport
 from mpdoctor.judging.keras_version import JudgedBy, keras_of_target
 from mpdoctor.judging.older_keras_code import findings_of_source, in_one_finding
-from mpdoctor.judging.outcome import brings_nothing, exit_code, stages_of_target, unknown_policies
+from mpdoctor.judging.outcome import (
+    brings_nothing,
+    exit_code,
+    reason_not_run,
+    stages_of_target,
+    unknown_policies,
+)
 from mpdoctor.judging.precedence import Ties, merged_findings, of_one_program, tied_by_imports
 from mpdoctor.judging.shown_findings import findings_for_report, rule_summaries
 from mpdoctor.judging.sights import sorted_by_place
@@ -135,8 +141,8 @@ def _examine(
     progress: Progress,
 ) -> _Examined:
     sources = tuple(stage.facts[path] for path in paths)
-    unreadable = any(source.unreadable for source in sources) and target.kind in ("script", "factory")
-    runs, crashes = runs_of_target(target, settings, progress, unreadable)
+    not_run = reason_not_run(target, sources, settings)
+    runs, crashes = ([], []) if not_run else runs_of_target(target, settings, progress)
     keras = keras_of_target(target, settings, paths, stage.facts, runs)
     judged = _judge(target, stage, paths, keras, runs, settings)
     all_findings = without_needless(merged_findings(with_what_if_marked(judged.findings), _ties(target, stage)), runs)
@@ -149,7 +155,7 @@ def _examine(
         paths,
         judged.keras,
         ran=bool(runs),
-        report=_report(target, judged.keras, last, stages_of_target(target, sources, shown_run, settings, unreadable)),
+        report=_report(target, judged.keras, last, stages_of_target(target, sources, shown_run, not_run)),
         findings=tuple(left),
         models=last.models,
         graphs=last.graphs,

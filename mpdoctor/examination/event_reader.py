@@ -8,10 +8,11 @@ import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import NoneType
-from typing import Any, Literal, get_origin
+from typing import Any, Literal, NamedTuple, get_origin
 
 from mpdoctor.examiner.protocol.event_kinds import EVENTS, Event
-from mpdoctor.facts.location import Location
+from mpdoctor.facts.failure import Frame
+from mpdoctor.facts.location import Cells, Location, line_in_cells
 
 AT_ONCE = 1 << 20  # bytes that one look reads: between two looks the time is looked at, too
 LONGEST_LINE = 1 << 25  # the facts of a model of 10,000 layers; what JSON can unfold this to stays below a gigabyte
@@ -20,14 +21,26 @@ MOST_PASSED_OVER = 1_000_000
 LARGEST_INTEGER = 1 << 1000  # every float can be divided by it
 
 
+class Notebook(NamedTuple):
+    """The real path of a notebook that is run, and its cells; no cells for any other target."""
+
+    path: str | None = None
+    cells: Cells = ()
+
+
+NO_NOTEBOOK = Notebook()
+
+
 class EventReader:
     """Reads the events that were appended since the last look; an unfinished line waits for its rest. `passed_over`
-    counts the lines that were no events. Whatever is read is kept in the file `kept`, too, where one is given."""
+    counts the lines that were no events. Whatever is read is kept in the file `kept`, too, where one is given. Lines of
+    the `notebook` become lines of its cells."""
 
-    def __init__(self, path: Path, kept: Path | None = None) -> None:
+    def __init__(self, path: Path, kept: Path | None = None, notebook: Notebook = NO_NOTEBOOK) -> None:
         path.touch(mode=0o600)
         self._file = path.open("rb", buffering=0)  # and stays open: a script may remove the directory
         self._kept = None if kept is None else kept.open("wb", buffering=0)
+        self._notebook = notebook
         self._line = bytearray()
         self._is_too_long = False
         self._bytes_read = 0
@@ -61,7 +74,7 @@ class EventReader:
             self._line += chunk
 
     def _event_of_line(self) -> Event | None:
-        event = None if self._is_too_long else event_from_line(bytes(self._line))
+        event = None if self._is_too_long else event_from_line(bytes(self._line), self._notebook)
         self._line.clear()
         self._is_too_long = False
         return event
@@ -72,14 +85,14 @@ class EventReader:
             self._kept.close()
 
 
-def event_from_line(line: bytes) -> Event | None:
+def event_from_line(line: bytes, notebook: Notebook = NO_NOTEBOOK) -> Event | None:
     """The event in a line; None for a line that is none: one cut by a full disk or by a fork of the script, or one that
     the script wrote."""
     if not line.startswith(b"{"):
         return None
     try:
         record = json.loads(line)
-        event: Event = _converter().structure(record, EVENTS[record.pop("event")])
+        event: Event = _converter(notebook).structure(record, EVENTS[record.pop("event")])
     # what another shape than the one that is expected leads to
     except (ArithmeticError, LookupError, RecursionError, TypeError, ValueError):
         return None
@@ -88,11 +101,13 @@ def event_from_line(line: bytes) -> Event | None:
 
 # --- facts from JSON ------------------------------------------------------------------------------------------------
 @functools.cache
-def _converter() -> Any:
+def _converter(notebook: Notebook) -> Any:
     import cattrs  # only where an examination is read; `--static` and `explain` never need it
 
     converter = cattrs.Converter(detailed_validation=False)
-    converter.register_structure_hook_factory(dataclasses.is_dataclass, lambda cls: _object_reader(cls, converter))
+    converter.register_structure_hook_factory(
+        dataclasses.is_dataclass, lambda cls: _object_reader(cls, converter, notebook)
+    )
     converter.register_structure_hook_factory(_is_tuple, lambda cls: _list_reader(cls, converter))
     converter.register_structure_hook_factory(_is_literal, lambda cls: _one_of(cls.__args__))
     for kind, read in ((bool, _truth), (str, _text), (int, _integer), (float, _number)):
@@ -100,7 +115,7 @@ def _converter() -> Any:
     return converter
 
 
-def _object_reader(cls: type, converter: Any) -> Callable[[Any, Any], Any]:
+def _object_reader(cls: type, converter: Any, notebook: Notebook) -> Callable[[Any, Any], Any]:
     from cattrs.gen import make_dict_structure_fn
 
     structured: Callable[[Any, Any], Any] = make_dict_structure_fn(cls, converter)
@@ -110,6 +125,8 @@ def _object_reader(cls: type, converter: Any) -> Callable[[Any, Any], Any]:
         if not _of_type(value, Mapping).keys() <= names:
             raise ValueError("there are fields that nobody knows")
         facts = structured(value, cls)
+        if isinstance(facts, Location | Frame) and notebook.cells and facts.path == notebook.path:
+            facts = dataclasses.replace(facts, line=line_in_cells(facts.line, notebook.cells))
         return _with_shown_path(facts) if isinstance(facts, Location) else facts
 
     return read

@@ -9,9 +9,10 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from mpdoctor.examination.event_reader import EventReader
+from mpdoctor.examination.event_reader import EventReader, Notebook
 from mpdoctor.examination.examination_facts import ExaminerCrashed, facts_from_seen
 from mpdoctor.examination.kept_run import KeptRun, kept_run
+from mpdoctor.examination.notebook_program import NoProgram, as_run, given_texts
 from mpdoctor.examination.private_directory import private_directory
 from mpdoctor.examination.process import ExaminerProcess
 from mpdoctor.examination.seen import Seen
@@ -45,20 +46,22 @@ def examine(
     Raises ExaminerCrashed."""
     try:
         chosen = choice_for(target, settings.python)
-    except NoInterpreter as reason:
+        given = given_texts(target, settings.edited)
+    except (NoInterpreter, NoProgram) as reason:
         return ExaminationFacts(failure=FailureFacts("unusable", "start", message=str(reason)))
     with private_directory() as folder:
-        request = _request(target, settings, policy, folder)
+        edited = write_edited(str(folder / "edited"), given.texts) if given.texts else None
+        request = replace(_request(target, settings, policy, folder), edited=edited, cells=given.cells)
         request = replace(request, outputs=outputs, timed=timed, passes_float32=passes_float32)
         seen = _run_examiner(chosen, request, settings, progress)
-    facts = _with_command_line(facts_from_seen(seen, policy), target, settings)
+    facts = as_run(_with_command_line(facts_from_seen(seen, policy), target, settings), given)
     if not chosen.because:
         return facts
     return replace(facts, environment=(*facts.environment, (CHOSEN, f"{chosen.path}, {chosen.because}")))
 
 
 def _with_command_line(facts: ExaminationFacts, target: Target, settings: Settings) -> ExaminationFacts:
-    if facts.failure is None or target.kind != "script":
+    if facts.failure is None or not target.is_script:
         return facts
     given = (target.id, *settings.script_args)
     return replace(facts, failure=replace(facts.failure, command_line=given))
@@ -97,7 +100,6 @@ def _request(target: Target, settings: Settings, policy: str, folder: Path) -> R
         allow_code_in_file=settings.allow_code_in_file,
         all_fits=settings.all_fits,
         what_if=settings.what_if,
-        edited=write_edited(str(folder / "edited"), settings.edited) if settings.edited else None,
         second_training=settings.second_training,
         reference=settings.reference,
         recorded_batch=str(settings.recorded_batch) if settings.recorded_batch else None,
@@ -108,7 +110,7 @@ def _request(target: Target, settings: Settings, policy: str, folder: Path) -> R
 def _seed(target: Target, settings: Settings) -> int | None:
     """Where the batches are made up, all chance is this examination's: two of them are to say the same. A script draws
     as it does by itself."""
-    return 0 if settings.seed is None and target.kind != "script" else settings.seed
+    return 0 if settings.seed is None and not target.is_script else settings.seed
 
 
 def _environment(settings: Settings) -> dict[str, str]:
@@ -123,7 +125,7 @@ def _run_examiner(chosen: Choice, request: Request, settings: Settings, progress
     kept = kept_run(settings.keep_run)
     if kept.request is not None:
         _keep_request(request, kept)
-    reader = EventReader(Path(request.events), kept.events)
+    reader = EventReader(Path(request.events), kept.events, Notebook(request.path, request.cells))
     progress.stage(f"starting {chosen.path if chosen.because else chosen.path.name}")
     shown = sys.stderr.buffer if settings.show_output else None
     process = ExaminerProcess(chosen.path, written, _environment(settings), kept.stderr, shown)

@@ -11,7 +11,7 @@ from mpdoctor.finding import Crashed, Skipped
 from mpdoctor.progress import Progress
 from mpdoctor.project.edited_files import EditedFiles
 from mpdoctor.project.shown_paths import shown_path
-from mpdoctor.project.targets import SOURCE_ONLY, Target
+from mpdoctor.project.targets import Target
 from mpdoctor.settings.options import FORCED_POLICY, Settings
 
 if TYPE_CHECKING:
@@ -19,12 +19,10 @@ if TYPE_CHECKING:
 
 
 def runs_of_target(
-    target: Target, settings: Settings, progress: Progress, unreadable: bool
+    target: Target, settings: Settings, progress: Progress
 ) -> tuple[list[ExaminationFacts], list[Crashed]]:
     """The runs of the examiner that are to be judged: one; and a second one under a forced policy if the program has no
     mixed precision."""
-    if settings.static or unreadable or target.kind in SOURCE_ONLY or not settings.is_about_one:
-        return [], []
     from mpdoctor.examination.examination_facts import ExaminerCrashed
     from mpdoctor.examination.run import examine  # the examiner's end is loaded where it is needed
 
@@ -62,7 +60,7 @@ def _has_mixed_precision(run: ExaminationFacts) -> bool:
 def _turns_it_on_later(target: Target, run: ExaminationFacts, settings: Settings) -> bool:
     """Whether a script's first fit() is in float32, and one that comes after it is not, as far as the source shows."""
     is_asked = settings.probe and settings.policy == "auto" and not settings.all_fits
-    if target.kind != "script" or not is_asked:
+    if not target.is_script or not is_asked:
         return False
     from mpdoctor.semantics.source.programs.further_trainings import mixed_precision_follows
 
@@ -74,7 +72,7 @@ def further_trainings(target: Target, run: ExaminationFacts, settings: Settings)
     if run.stopped_after_training:
         yield Skipped("training", f"what comes after the error {run.stopped_after_training}.")
     has_trained = any(training.prediction is None for training in run.trainings)
-    if target.kind != "script" or target.path is None or not has_trained:
+    if not target.is_script or target.path is None or not has_trained:
         return
     from mpdoctor.semantics.source.programs.further_trainings import not_examined
 

@@ -84,7 +84,7 @@ def run(session: Session) -> None:
     session.events.stage("importing TensorFlow" if kind in SAVED else "running the script")
     if kind in SAVED:
         saved_model.end_beyond_memory(session)
-    if kind == "script":
+    if kind in ("script", "notebook"):
         script_or_factory.run_script(session)
         _wait_for_threads(session)
         _look_at_untrained_models(session)

@@ -188,6 +188,8 @@ class FailureFacts:
         The layers that had put out another number of samples than they were given.
     command_line
         The script that was examined, as it was named, and the arguments that it was given; () of any other target.
+    left_out
+        Of a notebook: its magics and shell commands, which are not run, quoted in one line; "" where there are none.
     caught
         The exceptions that a script caught itself before it ended without a training.
     saw_model
@@ -239,6 +241,7 @@ class FailureFacts:
     batches: tuple[BatchFacts, ...] = ()
     caught: tuple[CaughtFacts, ...] = ()
     command_line: tuple[str, ...] = ()
+    left_out: str = ""
 
     @property
     def in_training(self) -> bool:
@@ -257,6 +260,8 @@ class FailureFacts:
         changed = [f"with stand-ins for {', '.join(self.stand_ins)}"] if self.stand_ins else []
         if self.forced_policy:
             changed.append(f"under {self.forced_policy}, which was forced on it")
+        if self.left_out:
+            changed.append(f"without {self.left_out}")
         return f"the program ran {' and '.join(changed) or 'with its own policy and data'}"
 
     @property

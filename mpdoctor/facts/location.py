@@ -20,7 +20,8 @@ class Location:
 
     cell
         In a notebook, for reports: the cell, from 1, in which the lines are counted. Facts and rules count the
-        lines of all cells together (cell 0), because that is the order in which they run.
+        lines of all cells together (cell 0), because that is the order in which they run; what a run tells has a
+        `LineInCell` there.
     """
 
     path: str
@@ -29,6 +30,39 @@ class Location:
     end_line: int = 0
     end_column: int = 0
     cell: int = 0
+
+
+class LineInCell(int):
+    """A line of a notebook, counted over all cells as Python sees it run, that knows its own cell as well.
+
+    cell, number
+        The cell among all cells, and the line in it, both from 1.
+    """
+
+    cell: int
+    number: int
+
+
+def line_in_cells(line: int, cells: Cells) -> int:
+    """The same line as a `LineInCell`; unchanged where there are no cells."""
+    shown = location_in_cell(Location("", line), cells)
+    if not shown.cell:
+        return line
+    known = LineInCell(line)
+    known.cell, known.number = shown.cell, shown.line
+    return known
+
+
+def shown_location(location: Location) -> Location:
+    """The location as a report shows it: in its cell, where its line is a `LineInCell`; else unchanged."""
+    line = location.line
+    return replace(location, line=line.number, cell=line.cell) if isinstance(line, LineInCell) else location
+
+
+def line_in_words(location: Location) -> str:
+    """ "line 5"; of a notebook "cell 3, line 2"."""
+    shown = shown_location(location)
+    return f"cell {shown.cell}, line {shown.line}" if shown.cell else f"line {shown.line}"
 
 
 def lines_of(text: str) -> list[str]:

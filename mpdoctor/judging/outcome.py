@@ -15,26 +15,37 @@ from mpdoctor.semantics.wording import place_of
 from mpdoctor.settings.options import Settings
 
 
+def reason_not_run(target: Target, sources: tuple[SourceFacts, ...], settings: Settings) -> str:
+    """Why no code of the target is run; "" where it is."""
+    if settings.static:
+        return "--static"
+    if target.kind in SOURCE_ONLY:
+        return f"{SOURCE_ONLY[target.kind]}: source only"
+    if not settings.is_about_one:
+        return "more than one target: source only"
+    if _is_unreadable(target, sources):
+        return "the source cannot be read"
+    if target.kind == "notebook" and any(source.broken_cells for source in sources):
+        return "a cell is no Python: source only"
+    if target.kind == "notebook" and any(source.passed_over for source in sources):
+        return "a notebook in another language: source only"
+    return ""
+
+
+def _is_unreadable(target: Target, sources: tuple[SourceFacts, ...]) -> bool:
+    return target.kind in ("script", "factory", "notebook") and any(source.unreadable for source in sources)
+
+
 def stages_of_target(
-    target: Target,
-    sources: tuple[SourceFacts, ...],
-    run: ExaminationFacts | None,
-    settings: Settings,
-    unreadable: bool,
+    target: Target, sources: tuple[SourceFacts, ...], run: ExaminationFacts | None, not_run: str
 ) -> dict[str, Stage]:
-    """How far each stage came: "source", "model" and "training". `run`: the one that is shown, if there was one."""
-    source = Stage("failed", "not readable") if unreadable else Stage("done" if sources else "skipped")
+    """How far each stage came: "source", "model" and "training". `run`: the one that is shown, if there was one.
+    `not_run`: why there was none."""
+    is_unreadable = _is_unreadable(target, sources)
+    source = Stage("failed", "not readable") if is_unreadable else Stage("done" if sources else "skipped")
     if run is not None:
         return {"source": source, "model": Stage(*run.model_status), "training": Stage(*run.training_status)}
-    if settings.static:
-        reason = "--static"
-    elif unreadable:
-        reason = "the source cannot be read"
-    elif not settings.is_about_one:
-        reason = "more than one target: source only"
-    else:
-        reason = f"{SOURCE_ONLY.get(target.kind, 'this target')}: source only"
-    return {"source": source, "model": Stage("skipped", reason), "training": Stage("skipped", reason)}
+    return {"source": source, "model": Stage("skipped", not_run), "training": Stage("skipped", not_run)}
 
 
 def exit_code(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from mpdoctor.facts.location import Location
+from mpdoctor.facts.location import Location, line_in_words
 from mpdoctor.finding import AlsoSeen, Finding
 
 
@@ -61,7 +61,7 @@ def also_seen_from_finding(finding: Finding, primary: Finding | None = None) -> 
     text = finding.message
     shown = primary.location if primary is not None else None
     if shown is not None and shown.path == path:
-        text = text.replace(f" (line {shown.line})", "")
+        text = text.replace(f" ({line_in_words(shown)})", "")
     before, end, last = text.rpartition(". ")
     if primary is not None and end and _clause(last) in primary.message.lower():
         text = f"{before}."

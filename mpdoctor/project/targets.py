@@ -19,7 +19,7 @@ SUPPORTED = (
 SAVED_SUFFIXES = {".keras": "keras-file", ".h5": "hdf5-file", ".hdf5": "hdf5-file"}
 SAVED_MODEL = "saved_model.pb"
 STDIN = "-"
-SOURCE_ONLY = {"directory": "a directory", "notebook": "a notebook", "stdin": "standard input"}  # never run
+SOURCE_ONLY = {"directory": "a directory", "stdin": "standard input"}  # never run
 
 
 class TargetError(Exception):
@@ -35,7 +35,7 @@ class Target:
     kind
         "script" (model.py), "factory" (model.py:build_model, pkg.mod:factory), "keras-file" (model.keras),
         "hdf5-file" (model.h5), "saved-model" (a directory with a saved_model.pb in it), "notebook" (notebook.ipynb),
-        "directory" (every .py and .ipynb below it) and "stdin"; of the last three only the source is read.
+        "directory" (every .py and .ipynb below it) and "stdin"; of the last two only the source is read.
     path
         The file or directory; None for a factory named by module (pkg.mod:factory).
     module, factory
@@ -56,6 +56,11 @@ class Target:
     files: tuple[Path, ...] = ()
     denied: tuple[tuple[Path, str], ...] = ()
     passed_over: tuple[tuple[Path, str], ...] = ()
+
+    @property
+    def is_script(self) -> bool:
+        """Whether it is run from its first line on: a script, or the cells of a notebook in their order."""
+        return self.kind in ("script", "notebook")
 
     @property
     def is_saved(self) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import unicodedata
 
-from mpdoctor.facts.location import Location
+from mpdoctor.facts.location import Location, shown_location
 
 # Cc: escape sequences that would command the terminal. Cf: marks that reorder or hide what is read
 # (U+202E and the like); of them the joiner is kept, which holds emoji together. Cs: halves of characters.
@@ -45,6 +45,7 @@ def shortened(text: str, longest: int, mark: str = "…") -> str:
 
 def place_text(place: Location, column: bool = False) -> str:
     """`train.py:12`, `train.py:12:5`, `analysis.ipynb:cell 3:2`. `column`: also where the whole line is meant."""
+    place = shown_location(place)
     cell = f":cell {place.cell}" if place.cell else ""
     at = f":{place.column or 1}" if place.column or column else ""
     return f"{place.path}{cell}:{place.line}{at}"

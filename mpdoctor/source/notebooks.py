@@ -1,9 +1,10 @@
 """Notebooks: the code of all cells as one program, without what IPython alone understands.
 
-`%matplotlib inline`, `!pip install`, `model.fit?` and the like become `pass`; `%time x = f()` keeps its statement;
-a cell that begins with `%%bash` or `%%html` is no Python and left out, one that begins with `%%time` is. The prompts of
-a session, `>>> ` and `In [1]: `, are taken away as IPython does it. Lines stay where they are. A cell that cites in
-BibTeX is to be copied and not run. A cell that is no Python even so is told, and the others are read.
+`%matplotlib inline`, `!pip install`, `model.fit?` and the like become `pass`; `%time x = f()` keeps its statement, and
+`%env NAME=value` sets the variable; a cell that begins with `%%bash` or `%%html` is no Python and left out, one that
+begins with `%%time` is. The prompts of a session, `>>> ` and `In [1]: `, are taken away as IPython does it. Lines stay
+where they are. A cell that cites in BibTeX is to be copied and not run. A cell that is no Python even so is told, and
+the others are read.
 """
 
 from __future__ import annotations
@@ -13,9 +14,9 @@ import dataclasses
 import json
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
-from mpdoctor.facts.location import Location, lines_of
+from mpdoctor.facts.location import Cells, Location, lines_of
 from mpdoctor.program.source_record import Problem
 from mpdoctor.source.reading import Source, problem_of_many_parts, tree_from_text
 
@@ -36,6 +37,11 @@ _COMPOUND = "async|class|def|for|if|try|while|with"  # statements that nothing m
 _PROMPTS = (
     (re.compile(r">>>(?: |$)"), re.compile(r"(?:>>>|\.\.\.)(?: |$)")),
     (_IN := re.compile(r"(?:(?:\[(?:nav|ins)\])? )?In \[\d+\]: |[ \t]*\.{3,}: ?"), _IN),
+)
+# `%env NAME=value` and `%env NAME value`, of a value that IPython does not look up first
+_VARIABLE_SET = re.compile(r"(?P<indent>\s*)%(?:env|set_env)[ \t]+(?P<name>\w+)(?:=|[ \t]+)(?P<value>[^${}]+)$")
+_SETUP = re.compile(
+    r"[%!]?\s*(?:sudo\s+)?(?:pip3?|conda|mamba|apt(?:-get)?|python3? -m pip|matplotlib|\w*load_ext|autoreload|config)\b"
 )
 _CITATION = re.compile(r"\s*@[A-Za-z]+\s*\{\s*[^\s,{}=]+\s*,")  # `@article{key,`, which is no decorator
 _TIMED = re.compile(rf"(?P<indent>\s*)%time[ \t]+(?!(?:{_COMPOUND})\b)(?=[A-Za-z_(])")
@@ -66,6 +72,49 @@ def source_from_notebook(data: str | bytes, path: str) -> Source | Problem:
     return _source_from_cells(notebook, path)
 
 
+class NotebookProgram(NamedTuple):
+    """The code of all cells as Python runs it, where the cells begin, and the magics and shell commands that are left
+    out of it, each once, those of the setup last."""
+
+    text: str
+    cells: Cells
+    left_out: tuple[str, ...]
+
+
+def program_from_notebook(data: bytes, path: str) -> NotebookProgram | None:
+    """The notebook's program, with the lines of `source_from_notebook`; None where a cell, or the notebook itself, is
+    no Python."""
+    source = source_from_notebook(data, path)
+    if isinstance(source, Problem) or source.broken_cells or source.passed_over:
+        return None
+    starts = [first - 1 for _, first in source.cells]
+    lines, ends = lines_of(source.text), (*starts[1:], None)
+    texts = ["\n".join(lines[first:end]) for first, end in zip(starts, ends, strict=False)]
+    cells = [cell for cell in (_python_of_cell(text, path) for text in texts) if isinstance(cell, _PythonCell)]
+    left_out = (line for text, cell in zip(texts, cells, strict=True) for line in _left_out(text, cell.text))
+    text = "\n".join(cell.text for cell in cells)
+    return NotebookProgram(text, source.cells, tuple(sorted(dict.fromkeys(left_out), key=_is_setup)))
+
+
+def _is_setup(line: str) -> bool:
+    """Whether a line for IPython installs something or sets how it is shown: no other cell reads what it leaves."""
+    return _SETUP.match(line) is not None
+
+
+def _left_out(cell: str, python: str) -> Iterator[str]:
+    """The lines of a cell, without their indentation, that became nothing, `pass` or None."""
+    for line, kept in zip(lines_of(cell), lines_of(python), strict=True):
+        is_replaced = line != kept and (kept.strip() == "pass" or kept.endswith("None"))
+        if is_replaced or (line.lstrip().startswith("%%") and _cell_magic(line) not in _PYTHON_CELLS):
+            yield line.strip()
+
+
+def _cell_magic(line: str) -> str | None:
+    """The name of the magic that a whole cell is given to; None where there is none in its first line."""
+    magic = re.match(r"\s*%%\s*(\w*)", line)
+    return magic and magic[1]
+
+
 def _json_from(text: str) -> Any:
     if text.count("[") + text.count("{") > MOST_PARTS:
         raise ValueError(f"it has more than {MOST_PARTS:,} lists and objects")
@@ -76,9 +125,9 @@ def without_magics(cell: str) -> str:
     """A cell's text as Python: as many lines, each of them where it was."""
     lines = lines_of(cell)
     first = next((number for number, line in enumerate(lines) if line.strip() and not line.strip().startswith("#")), 0)
-    magic = re.match(r"\s*%%\s*(\w*)", lines[first])
+    magic = _cell_magic(lines[first])
     if magic is not None:
-        if magic[1] not in _PYTHON_CELLS:
+        if magic not in _PYTHON_CELLS:
             return "\n" * (len(lines) - 1)
         lines[first] = ""
     return "\n".join(_lines_without_magics(lines))
@@ -91,6 +140,10 @@ def _lines_without_magics(lines: list[str]) -> Iterator[str]:
             plain: str | None = ""
         elif timed := _TIMED.match(line):
             yield timed["indent"] + "0;".ljust(timed.end() - len(timed["indent"])) + line[timed.end() :]
+            continue
+        elif variable := _VARIABLE_SET.match(line):
+            name, text = variable["name"], variable["value"].strip()
+            yield f"{variable['indent']}import os as _os; _os.environ[{name!r}] = {text!r}"
             continue
         elif magic := _LINE_MAGIC.match(line):
             plain = magic["indent"] + "pass"
@@ -114,15 +167,15 @@ def _source_from_cells(notebook: dict[str, Any], path: str) -> Source | Problem:
         return too_many
     for number, text in cells:
         places.append((number, first))
-        tree = _tree_from_cell(text, path)
-        if isinstance(tree, Problem):
-            place = tree.location
+        cell = _python_of_cell(text, path)
+        if isinstance(cell, Problem):
+            place = cell.location
             moved = dataclasses.replace(
                 place, line=place.line + first - 1, end_line=place.end_line + first - 1 if place.end_line else 0
             )
-            broken.append(Problem(tree.message, moved))
+            broken.append(Problem(cell.message, moved))
         else:
-            body.extend(ast.increment_lineno(tree, first - 1).body)
+            body.extend(ast.increment_lineno(cell.tree, first - 1).body)
         texts.append(text)
         first += text.count("\n") + 1
     if broken and _is_python2(notebook):
@@ -130,20 +183,31 @@ def _source_from_cells(notebook: dict[str, Any], path: str) -> Source | Problem:
     return Source(path, "\n".join(texts), ast.Module(body, []), tuple(places), tuple(broken))
 
 
-def _tree_from_cell(text: str, path: str) -> ast.Module | Problem:
+class _PythonCell(NamedTuple):
+    """A cell as Python runs it, and its tree, whose columns are those of the cell as it is written."""
+
+    text: str
+    tree: ast.Module
+
+
+def _python_of_cell(text: str, path: str) -> _PythonCell | Problem:
     tree = tree_from_text(text, path)
     if not isinstance(tree, Problem):
-        return tree
+        return _PythonCell(text, tree)
     if _CITATION.match(text):
-        return ast.Module([], [])
-    again = tree_from_text(without_magics(text), path)
+        return _PythonCell("\n" * text.count("\n"), ast.Module([], []))
+    plain = without_magics(text)
+    again = tree_from_text(plain, path)
     if isinstance(again, ast.Module):
-        return again
+        return _PythonCell(plain, again)
     taken = _taken_away(text)
     if not any(taken):
         return _problem_of_cell(tree, again)
-    moved = tree_from_text(without_magics(_without_first_characters(taken, text)), path)
-    return _with_moved_columns(moved, taken) if isinstance(moved, ast.Module) else _problem_of_cell(tree, moved)
+    plain = without_magics(_without_first_characters(taken, text))
+    moved = tree_from_text(plain, path)
+    if isinstance(moved, Problem):
+        return _problem_of_cell(tree, moved)
+    return _PythonCell(plain, _with_moved_columns(moved, taken))
 
 
 def _taken_away(text: str) -> list[int]:

@@ -41,7 +41,7 @@ MORE = "; --all-fits looks at each fit()"
 def told(tmp_path: Path, text: str, *done: int, kind: str = "fit", all_fits: bool = False) -> str:
     path = tmp_path / "train.py"
     path.write_text(BEGIN + textwrap.dedent(text), encoding="utf-8")
-    sources = facts_with_imports(path, "train.py", {}).values()
+    sources = tuple(facts_with_imports(path, "train.py", {}).values())
     return not_examined(sources, [training(line, kind) for line in done], all_fits)
 
 
@@ -141,7 +141,7 @@ def test_whether_mixed_precision_is_turned_on_after_the_first_fit(
 ) -> None:
     path = tmp_path / "train.py"
     path.write_text(FLOAT32 + text, encoding="utf-8")
-    sources = facts_with_imports(path, "train.py", {}).values()
+    sources = tuple(facts_with_imports(path, "train.py", {}).values())
     assert mixed_precision_follows(sources, [training(done, "fit")]) is follows
     assert not mixed_precision_follows(sources, [training(done, "loop")])
 

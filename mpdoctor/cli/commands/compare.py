@@ -125,8 +125,8 @@ def _target(text: str, invocation: Invocation) -> Target:
         fail(str(error))
     if named.is_saved:
         fail(f"{text} is a saved model, whose layers keep their policies: name the script that trains it.")
-    if named.kind not in ("script", "factory"):
-        fail(f"compare runs a script or a function that makes a model, and {text} is neither.")
+    if not named.is_script and named.kind != "factory":
+        fail(f"compare runs a script, a notebook or a function that makes a model, and {text} is none of these.")
     if invocation.script_args and named.kind != "script":
         fail("arguments after -- are for a script, and the target is none.")
     return named

@@ -109,4 +109,4 @@ def _name_among_all(training: TrainingUnderWay, model: ModelFacts, name: str) ->
     place, request = model.call.location, training.session.request
     if not (request.all_fits or request.passes_float32) or place is None:
         return name
-    return f"{name or model.id} at line {place.line}"
+    return f"{name or model.id} at {request.line_in_words(place)}"

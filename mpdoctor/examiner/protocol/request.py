@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+
+from mpdoctor.facts.location import Cells, Location, line_in_cells, line_in_words
 
 
 @dataclass(frozen=True)
@@ -12,7 +14,7 @@ class Request:
     """One target to examine.
 
     kind
-        "script", "factory", or one of `mpdoctor.facts.saved.file.SAVED`.
+        "script", "notebook", "factory", or one of `mpdoctor.facts.saved.file.SAVED`.
     path, module, factory
         The absolute path of the file; for a factory named by module its dotted name; the factory's function.
     arguments
@@ -36,6 +38,8 @@ class Request:
     edited
         Absolute path of the manifest of edited texts, which stand in for files of the program
         (`process/edited_source.py`); None where there are none.
+    cells
+        Of a notebook, whose edited text is the code of its cells: where each of them begins.
     second_training
         Whether what healed a failing batch is trained with once more.
     reference
@@ -66,6 +70,7 @@ class Request:
     holds_policy: bool = False
     what_if: bool = True
     edited: str | None = None
+    cells: Cells = ()
     second_training: bool = True
     reference: bool = False
     recorded_batch: str | None = None
@@ -80,6 +85,11 @@ class Request:
         """The folder for copies of the target that hold what was judged, under the target's own name."""
         return os.path.join(self.scratch, "judged")
 
+    def line_in_words(self, place: Location) -> str:
+        """ "line 5"; of the notebook that is run "cell 3, line 2"."""
+        cells = self.cells if place.path == self.path else ()
+        return line_in_words(replace(place, line=line_in_cells(place.line, cells)))
+
     def to_json(self) -> str:
         return json.dumps(asdict(self))
 
@@ -87,4 +97,5 @@ class Request:
     def from_json(cls, text: str) -> Request:
         fields = json.loads(text)
         fields["arguments"] = tuple(fields["arguments"])
+        fields["cells"] = tuple((number, first) for number, first in fields["cells"])
         return cls(**fields)

@@ -1,4 +1,4 @@
-"""Runs a script as `__main__`, or calls a factory and trains its model on made-up data."""
+"""Runs a script or a notebook as `__main__`, or calls a factory and trains its model on made-up data."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from mpdoctor.examiner.exceptions import Unusable
 from mpdoctor.examiner.protocol.event_kinds import TrainingStatus
 from mpdoctor.examiner.protocol.request import Request
 from mpdoctor.examiner.session import Session
+from mpdoctor.examiner.targets import notebook
 from mpdoctor.examiner.targets.caught_exceptions import compiled
 from mpdoctor.examiner.targets.package_modules import import_package, package_module
 from mpdoctor.facts.model import CallFacts
@@ -30,7 +31,8 @@ BINDS_ANYTHING = {"*", "__getattr__", "eval", "exec", "globals", "locals", "seta
 
 def run_script(session: Session) -> None:
     """Run a file as `python FILE ARGUMENTS` would: `__main__`, its folder first on sys.path (unless the user has
-    set PYTHONSAFEPATH), its own arguments. One that can only run inside its package: as `python -m`."""
+    set PYTHONSAFEPATH), its own arguments. One that can only run inside its package: as `python -m`. The cells of a
+    notebook: in its folder, as Jupyter would."""
     path = str(session.request.path)
     module = types.ModuleType("__main__")
     module.__dict__.update(__file__=path, __builtins__=builtins, __spec__=None)
@@ -45,6 +47,9 @@ def run_script(session: Session) -> None:
         import_package(of_package)
     elif not getattr(sys.flags, "safe_path", False):
         sys.path.insert(0, os.path.dirname(path))
+    if session.request.kind == "notebook":
+        module.__dict__.update(notebook.names_in_notebook())
+        notebook.enter_folder(path)
     exec(compiled(tree, path), module.__dict__)
 
 

@@ -45,7 +45,7 @@ VARIABLES = (
     "CUDA_VISIBLE_DEVICES",
 )
 CHOSEN = "Chosen interpreter"  # the label of one that nobody named, and why it was taken
-RUN_AS = "Run as"  # the label of the command by which Python runs the script, where it is not `python FILE`
+RUN_AS = "Run as"  # how the script is run, where it is not by `python FILE`: a command, or the cells of a notebook
 _TAKES_INSTALLED_KERAS_SINCE = (2, 15)
 
 

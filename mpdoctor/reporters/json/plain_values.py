@@ -8,21 +8,20 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Any
 
-from mpdoctor.facts.location import Location
+from mpdoctor.facts.location import LineInCell, Location, shown_location
 from mpdoctor.facts.model import ModelFacts
 
 
 def object_from_call(model: ModelFacts) -> dict[str, Any]:
     place = model.call.location
-    return {
-        "path": place.path if place else None,
-        "line": place.line if place else None,
-        "kind": model.call.kind,
-    }
+    return {**(object_from_place(place) or {"path": None, "line": None}), "kind": model.call.kind}
 
 
 def object_from_place(place: Location | None) -> dict[str, Any] | None:
-    return {"path": place.path, "line": place.line} if place else None
+    if place is None:
+        return None
+    shown = shown_location(place)
+    return {"path": shown.path, "line": shown.line, **({"cell": shown.cell} if shown.cell else {})}
 
 
 def plain(value: Any) -> Any:
@@ -34,7 +33,9 @@ def plain(value: Any) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else str(value)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+        record = {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+        line = getattr(value, "line", None)
+        return {**record, "line": line.number, "cell": line.cell} if isinstance(line, LineInCell) else record
     if isinstance(value, Mapping):
         return {str(key): plain(inner) for key, inner in value.items()}
     if isinstance(value, set | frozenset):

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mpdoctor.facts.failure import FailureFacts
+from mpdoctor.facts.location import Location
 from mpdoctor.facts.model import ModelFacts
 from mpdoctor.facts.training import TensorFacts, TrainingFacts
 from mpdoctor.facts.written_numbers import magnitude_text
 from mpdoctor.finding import Diagnosis
 from mpdoctor.reporters.markdown.escaping import block, code, folded, prose, table
+from mpdoctor.reporters.printable import place_text
 from mpdoctor.reporters.text.style import Style
 from mpdoctor.reporters.text.targets import about, broken, not_done
 from mpdoctor.reporters.text.training import frames_of_culprit
@@ -51,7 +53,9 @@ def _frame(frame: TensorFacts, look: Style) -> tuple[str, ...]:
 def _failure(failure: FailureFacts, look: Style) -> Iterator[str]:
     lines = []
     for frame in failure.frames[-MOST:]:
-        lines.append(f"{look.name(frame.path, 100)}:{frame.line} in {look.name(frame.function, 60)}")
+        lines.append(
+            f"{place_text(Location(look.name(frame.path, 100), frame.line))} in {look.name(frame.function, 60)}"
+        )
         lines.append(f"    {look.name(frame.text, 200)}")
     said = ": ".join(filter(None, (look.name(failure.exception, 80), failure.message[:2000])))
     yield block([*lines, *said.split("\n")])

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from mpdoctor.facts.location import Location
 from mpdoctor.finding import AlsoSeen, Finding, RuleSummary
-from mpdoctor.reporters.printable import one_line
+from mpdoctor.reporters.printable import cell_text, one_line
 from mpdoctor.reporters.text.style import Style
 
 LONGEST_COMPARED = 600  # characters: to compare takes the square of it
@@ -34,7 +34,7 @@ def also_seen(finding: Finding, look: Style) -> list[str]:
     without a new sentence is left out."""
     sights: dict[tuple[str, str], list[AlsoSeen]] = {}
     for seen in finding.also_seen:
-        if not (seen.code == finding.code and f"(line {seen.line})" in finding.help):
+        if not (seen.code == finding.code and f"({_line_of(seen)})" in finding.help):
             sights.setdefault((seen.code, seen.text), []).append(seen)
     said = _sentences(f"{finding.message} {finding.help}")
     words = Counter(_words(finding.message))
@@ -55,6 +55,10 @@ def also_seen(finding: Finding, look: Style) -> list[str]:
             rule = f" ({code})" if code != finding.code else ""
             lines.append(f"also seen {_places_of_sights(alike, finding, look)}{rule}: {_sentences_that_fit(new, look)}")
     return lines
+
+
+def _line_of(seen: AlsoSeen) -> str:
+    return cell_text(seen.cell, seen.line) if seen.cell else f"line {seen.line}"
 
 
 def _places_of_sights(sights: Iterable[AlsoSeen], finding: Finding, look: Style) -> str:

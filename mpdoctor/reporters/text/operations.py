@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+from mpdoctor.facts.location import shown_location
 from mpdoctor.facts.training import OperationFacts, TrainingFacts
 from mpdoctor.facts.written_numbers import magnitude_text
 from mpdoctor.finding import Diagnosis, Finding
@@ -48,9 +49,10 @@ def _broken_operations(training: TrainingFacts) -> Iterator[OperationFacts]:
 
 
 def _same_line(operation: OperationFacts, finding: Finding) -> bool:
-    places = (operation.location, finding.location)
-    ran, shown = ((place.path, place.cell, place.line) if place else None for place in places)
-    return ran == shown
+    if operation.location is None or finding.location is None:
+        return operation.location is finding.location
+    ran, shown = shown_location(operation.location), finding.location
+    return (ran.path, ran.cell, ran.line) == (shown.path, shown.cell, shown.line)
 
 
 def _numbers(operation: OperationFacts, look: Style) -> str:

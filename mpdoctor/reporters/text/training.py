@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from dataclasses import replace
 
+from mpdoctor.facts.location import Location
 from mpdoctor.facts.training import PredictionFacts, TensorFacts, TrainingFacts
 from mpdoctor.facts.written_numbers import count, magnitude_text, number_text
+from mpdoctor.reporters.printable import place_text
 from mpdoctor.reporters.text.style import Style
 
 ENDED = {"budget": "the time of --budget was spent", "script": "the script's own loop ended there"}
@@ -29,7 +32,7 @@ def circumstances(training: TrainingFacts, look: Style, *, without_steps: bool =
 
 def _circumstances_of_prediction(training: TrainingFacts, seen: PredictionFacts, look: Style) -> str:
     place = training.model.call.location
-    where = f" at {look.name(place.path, 50)}:{place.line}" if place else ""
+    where = f" at {_place(place, look)}" if place else ""
     times = count(seen.calls, "call")
     device, policy = look.name(training.device, 24), look.name(training.policy, 24)
     return look.dot.join([f"{times}, {look.name(seen.called)}{where}", *_data(training), device, policy])
@@ -39,8 +42,12 @@ def _call(training: TrainingFacts, look: Style) -> str:
     call = training.model.call
     if call.kind == "none":
         return ""
-    place = f" at {look.name(call.location.path, 50)}:{call.location.line}" if call.location else ""
+    place = f" at {_place(call.location, look)}" if call.location else ""
     return f"{call.kind}{place}"
+
+
+def _place(place: Location, look: Style) -> str:
+    return place_text(replace(place, path=look.name(place.path, 50)))
 
 
 _DATA = {"real": "real data", "recorded": "the recorded batch and weights, in each step"}

@@ -48,6 +48,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mpdoctor.facts.failure import CaughtFacts, FailureFacts
+from mpdoctor.facts.location import line_in_words, shown_location
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.semantics.live.errors.error_remedies import remedy_from_failure
 from mpdoctor.semantics.live.errors.error_texts import headline_from_failure, place_of_failure
@@ -149,11 +150,15 @@ def _caught(failure: FailureFacts, caught: CaughtFacts) -> Finding:
     error = FailureFacts("raised", "script", caught.exception, caught.message)
     end = f"ended itself with exit code {failure.exit_code}" if failure.exit_code else "ended"
     return Finding(
-        f"The script {end} without a training call: it caught {headline_from_failure(error)}, in the `except` on line "
-        f"{caught.caught_at.line}, and carried on.",
+        f"The script {end} without a training call: it caught {headline_from_failure(error)}, in the `except` on "
+        f"{line_in_words(caught.caught_at)}, and carried on.",
         remedy_from_failure(error) or "Fix the line that raised: the rest of the `try` did not run.",
         caught.location or caught.caught_at,
-        evidence={"exception": caught.exception, "error": caught.message, "caught_at": caught.caught_at.line},
+        evidence={
+            "exception": caught.exception,
+            "error": caught.message,
+            "caught_at": shown_location(caught.caught_at).line,
+        },
     )
 
 

@@ -60,6 +60,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from mpdoctor.facts.location import line_in_words
 from mpdoctor.facts.training import SOME, ScaleDependenceFacts, TrainingFacts
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.semantics.live.fixed_scales import fixed_divisor, fixed_factor
@@ -173,5 +174,5 @@ def _both_places(seen: ScaleDependenceFacts) -> str:
     if first is None or again is None:
         return ""
     if first.path == again.path:
-        return f", in line {first.line} and again in line {again.line}"
-    return f", in {first.path}:{first.line} and again in {again.path}:{again.line}"
+        return f", in {line_in_words(first)} and again in {line_in_words(again)}"
+    return f", in {first.path}, {line_in_words(first)}, and again in {again.path}, {line_in_words(again)}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from mpdoctor.facts.location import Location
+from mpdoctor.facts.location import Location, line_in_words
 from mpdoctor.facts.remedies import RemedyFacts, TrialResult
 from mpdoctor.facts.training import TrainingFacts
 from mpdoctor.facts.written_numbers import magnitude_text
@@ -73,7 +73,7 @@ def _remedy(training: TrainingFacts) -> str:
 
 
 def _named(path: str, made_at: Location | None) -> str:
-    return f"`{path}`" if made_at is None else f"`{path}` (line {made_at.line})"
+    return f"`{path}`" if made_at is None else f"`{path}` ({line_in_words(made_at)})"
 
 
 def _remedies(training: TrainingFacts) -> tuple[RemedyFacts, ...]:

@@ -7,7 +7,7 @@ from pathlib import PurePath
 from typing import Any
 
 from mpdoctor.facts.half_dtypes import ROUNDED_TO_ZERO
-from mpdoctor.facts.location import Location
+from mpdoctor.facts.location import Location, line_in_words
 from mpdoctor.facts.training import CulpritFacts, GradientCulpritFacts, OperationFacts, TensorFacts, TrainingFacts
 from mpdoctor.facts.written_numbers import capitalized, magnitude_text
 from mpdoctor.knowledge.api_names import PROBABILITIES
@@ -35,7 +35,7 @@ def line_of(operation: OperationFacts, shown: Location | None) -> str:
     if place is None or (shown is not None and (place.path, place.line) == (shown.path, shown.line)):
         return ""
     in_file = f"{PurePath(place.path).name}, " if shown is not None and place.path != shown.path else ""
-    return f" ({in_file}line {place.line})"
+    return f" ({in_file}{line_in_words(place)})"
 
 
 def flushed_below(scale: float) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from pathlib import PurePath
 
+from mpdoctor.facts.location import line_in_words
 from mpdoctor.facts.remedies import RemedyFacts
 from mpdoctor.facts.training import TrainingFacts
 from mpdoctor.semantics.live.second_training import contradiction, remedies_to_report, trained_again
@@ -96,7 +97,7 @@ def _named(training: TrainingFacts, remedy: RemedyFacts, place: int) -> str:
         return f"`{path}`{parts}"
     shown = training.model.call.location
     in_file = "" if shown is None or shown.path == location.path else f"{PurePath(location.path).name}, "
-    return f"`{path}`{parts} ({in_file}line {location.line})"
+    return f"`{path}`{parts} ({in_file}{line_in_words(location)})"
 
 
 def _without_a_line(training: TrainingFacts, healed: list[RemedyFacts]) -> str:

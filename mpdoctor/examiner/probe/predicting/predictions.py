@@ -214,7 +214,7 @@ class Predictions:
             keras, session = seen.keras, self._session
             optimizer = getattr(seen.model, "optimizer", None)
             model = model_from_live(session, keras, seen.model, optimizer, self.call_of(seen.model), seen.data)
-            place = f" at line {seen.location.line}" if seen.location else ""
+            place = f" at {session.request.line_in_words(seen.location)}" if seen.location else ""
             call = "model(x)" if seen.by == "call" else f"{seen.by}()"
             reason = f"{call}{place} gave {seen.nonfinite} of {seen.numbers} numbers as inf or NaN; {seen.not_looked}"
             layer = None if seen.culprits is None else seen.culprits.layer

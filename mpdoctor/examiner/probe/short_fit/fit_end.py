@@ -68,7 +68,7 @@ class FitEnd:
                 if not reason:
                     raise
                 name = f"{type(callback).__name__}.{name_of_hook}"
-                self._not_looked.append(("fit", f"`{name}`{_line(error)} on, {_reason(error)}: {reason}"))
+                self._not_looked.append(("fit", f"`{name}`{self._line(error)} on, {_reason(error)}: {reason}"))
                 return None
 
         return run
@@ -107,7 +107,7 @@ class FitEnd:
         """Report an error that left fit() after the last step that was looked at."""
         reason = self._excuse(error)
         if reason:
-            self._not_looked.append(("fit", f"the end of fit(){_line(error)} on, {_reason(error)}: {reason}"))
+            self._not_looked.append(("fit", f"the end of fit(){self._line(error)} on, {_reason(error)}: {reason}"))
             self.tell()
         else:
             failure = failure_of_fit(self._session, self._keras, error, "ending")
@@ -132,6 +132,12 @@ class FitEnd:
             failure = failure_under_watch(self._session, error, "ending", saw_model=True, callback=name)
             return failure if failure.location else replace(failure, location=self._called_at)
         return None
+
+    def _line(self, error: BaseException) -> str:
+        """A clause that names the user's line from which on fit() was not looked at; its beginning where no line is
+        known."""
+        place = failure_from_exception(error, "ending").location
+        return " from its beginning" if place is None else f" from {self._session.request.line_in_words(place)}"
 
 
 def _put_back(callback: object, name: str, own: object) -> None:
@@ -161,13 +167,6 @@ def callback_of_error(keras: KerasAdapter, error: BaseException) -> str:
             given = f"{type(names['callback']).__name__}.{hook}" if trace.tb_next is not None else ""
         trace = trace.tb_next
     return given
-
-
-def _line(error: BaseException) -> str:
-    """A clause that names the user's line from which on fit() was not looked at; its beginning where no line is
-    known."""
-    place = failure_from_exception(error, "ending").location
-    return " from its beginning" if place is None else f" from line {place.line}"
 
 
 def _reason(error: BaseException) -> str:

@@ -183,6 +183,8 @@ def _remedy_of_missing_name(failure: FailureFacts) -> str | None:
     return f"`{file.name}` defines no `{name}`: correct the name, or rename the file if another `{module}` is meant."
 
 
+# Modules that a service of notebooks brings, and no package index has
+ONLY_ON_HOST = {"google.colab": "Colab", "kaggle_secrets": "Kaggle", "kaggle_datasets": "Kaggle"}
 _NO_SUCH_MODULE = re.compile(r"^No module named '(?P<module>[\w.]+)'(?P<is_file>; '[\w.]+' is not a package)?")
 
 
@@ -196,6 +198,9 @@ def _remedy_of_missing_module(failure: FailureFacts) -> str | None:
     package = module.rpartition(".")[0]
     if missing["is_file"]:
         return f"`{package}` is a file here, and no package: rename it if another `{package}` is meant."
+    host = next((host for name, host in ONLY_ON_HOST.items() if f"{module}.".startswith(f"{name}.")), "")
+    if host:
+        return f"`{module}` is in {host} alone: run this check there, or import it in a `try` and go on without it."
     if package and importer:
         return (
             f"`{importer}` imports `{module}`, which the installed `{package}` does not have: install releases of "

@@ -3,9 +3,9 @@ precision."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from mpdoctor.facts.location import Location
+from mpdoctor.facts.location import Cells, Location, location_in_cell
 from mpdoctor.facts.training import TrainingFacts
 from mpdoctor.knowledge.api_names import FITTING
 from mpdoctor.program.events import Call
@@ -19,19 +19,20 @@ MOST = 5
 Place = tuple[str, int]
 
 
-def not_examined(sources: Iterable[SourceFacts], trainings: Iterable[TrainingFacts], all_fits: bool) -> str:
+def not_examined(sources: Sequence[SourceFacts], trainings: Iterable[TrainingFacts], all_fits: bool) -> str:
     """A sentence that tells the lines of the trainings that were looked at and of those that were not; "" where there
     are none of the latter that the source shows for certain."""
-    done = _done(trainings)
+    done, cells = _done(trainings), {source.path: source.cells for source in sources}
     further = [place for source in sources for place in _further(source, done, all_fits)]
     others = list(dict.fromkeys(place for place in further if place not in done))
     again = [place for place in dict.fromkeys(further) if place in done]
     if not done or not further:
         return ""
-    clauses = [f"the training{'s' if len(others) > 1 else ''} at {_listed(others)}"] if others else []
-    clauses += [f"what {_listed(again)} train{'s' if len(again) == 1 else ''} when it is run again"] if again else []
+    clauses = [f"the training{'s' if len(others) > 1 else ''} at {_listed(others, cells)}"] if others else []
+    verb = "trains" if len(again) == 1 else "train"
+    clauses += [f"what {_listed(again, cells)} {verb} when it is run again"] if again else []
     how = "" if all_fits else "; --all-fits looks at each fit()"
-    was = f"that at {_listed(done)} was" if len(done) == 1 else f"those at {_listed(done)} were"
+    was = f"that at {_listed(done, cells)} was" if len(done) == 1 else f"those at {_listed(done, cells)} were"
     return f"{' and '.join(clauses)}: only {was}{how}"
 
 
@@ -96,9 +97,12 @@ def _distinct(places: Iterable[Location | None]) -> list[Place]:
     return list(dict.fromkeys((place.path, place.line) for place in places if place is not None))
 
 
-def _listed(places: list[Place]) -> str:
-    """train.py:12, 34 and 56"""
-    parts = [f"{path}:{line}" for path, line in places[:1]]
-    parts += [f"{line}" if path == places[0][0] else f"{path}:{line}" for path, line in places[1:MOST]]
+def _listed(places: list[Place], cells: Mapping[str, Cells]) -> str:
+    """train.py:12, 34 and 56; of a notebook train.ipynb:cell 3:1 and cell 5:2"""
+    shown = [location_in_cell(Location(path, line), cells.get(path, ())) for path, line in places[:MOST]]
+    lines = [f"cell {place.cell}:{place.line}" if place.cell else f"{place.line}" for place in shown]
+    parts = [f"{shown[0].path}:{lines[0]}"]
+    for place, line in zip(shown[1:], lines[1:], strict=True):
+        parts.append(line if place.path == shown[0].path else f"{place.path}:{line}")
     parts += [f"{len(places) - MOST} more"] if len(places) > MOST else []
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
