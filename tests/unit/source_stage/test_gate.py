@@ -138,6 +138,13 @@ POLICIES: dict[str, tuple[str, str]] = {
 }
 
 
+@pytest.mark.parametrize(("line", "chosen"), [("%env TF_USE_LEGACY_KERAS=1", True), ("%env OTHER=1", False)])
+def test_a_magic_that_sets_a_variable_chooses_the_keras(tmp_path: Path, line: str, chosen: bool) -> None:
+    write(tmp_path, {"n.ipynb": code(f"{line}\nimport tensorflow as tf")})
+    keras = check("--static", "n.ipynb", directory=tmp_path).report["targets"][0]["keras"]
+    assert ("n.ipynb says so" in str(keras)) is chosen
+
+
 @pytest.mark.parametrize(("lines", "place"), POLICIES.values(), ids=POLICIES)
 def test_a_policy_that_only_a_run_knows_is_told(tmp_path: Path, lines: str, place: str) -> None:
     write(
