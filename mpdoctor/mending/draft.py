@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from mpdoctor.facts.location import Location
+from mpdoctor.facts.location import Location, location_in_cell
 from mpdoctor.finding import Edit
 from mpdoctor.fixes.choices import Sources
 from mpdoctor.fixes.notebooks import cell_texts
@@ -79,7 +79,7 @@ class Draft:
         made: dict[int, Proposal] = {}
         layers: dict[Edit, int] = {}
         shown = self._layers_of(kept)
-        for proposal in proposals:
+        for proposal in (_in_its_cells(proposal, sources) for proposal in proposals):
             new = [edit for edit in dict.fromkeys(proposal.edits) if edit not in layers]
             if any(touch(edit, other) for edit in new for other in layers):
                 continue
@@ -160,6 +160,15 @@ class Draft:
             if source is not None and not is_text_of(file.data, shown_as, source.text):
                 raise CannotEdit(f"{shown_as}: {CHANGED}")
         return file
+
+
+def _in_its_cells(proposal: Proposal, sources: Sources) -> Proposal:
+    """The proposal with the edits of notebooks placed in their cells."""
+    edits = []
+    for edit in proposal.edits:
+        source = None if edit.location.cell else sources.get(edit.location.path)
+        edits.append(replace(edit, location=location_in_cell(edit.location, source.cells if source else ())))
+    return replace(proposal, edits=tuple(edits))
 
 
 def _file_from_disk(shown_as: str, content: Mapping[Path, bytes]) -> _File:

@@ -12,18 +12,14 @@ from mpdoctor.progress import Progress
 from mpdoctor.project.targets import SOURCE_ONLY
 from mpdoctor.settings.options import Settings
 
-ONLY_READ = (*SOURCE_ONLY, "notebook")
-
 
 def examiner_of_edits(settings: Settings, progress: Progress) -> Examine:
-    """A function that examines the program with edited text, through all stages that `check` has; a notebook through
-    the source stage alone."""
-    is_run = not any(target.kind in ONLY_READ for target in settings.targets)
+    """A function that examines the program with edited text, through all stages that `check` has."""
+    is_run = not any(target.kind in SOURCE_ONLY for target in settings.targets)
 
     def examine(contents: Contents) -> Seen:
         by_real_path = {os.path.realpath(path): content for path, content in contents.items()}
         changes: dict[str, Any] = {"edited": by_real_path} if is_run else {"unsaved": {**settings.unsaved, **contents}}
-        changes["static"] = settings.static or not is_run
         return diagnose_with_sources(dataclasses.replace(settings, **changes), progress)
 
     return examine

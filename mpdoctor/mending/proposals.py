@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from itertools import chain, pairwise
 
 from mpdoctor.facts.layer import LayerFacts
+from mpdoctor.facts.location import line_in_cells
 from mpdoctor.facts.model import OptimizerFacts
 from mpdoctor.finding import Diagnosis, Edit, Finding
 from mpdoctor.fixes.choices import Sources
@@ -87,11 +89,22 @@ def proposals_from_diagnosis(diagnosis: Diagnosis, sources: Sources, has_own_wra
         if has_own_wrapper:
             yield _own_wrapper(finding, diagnosis, making.source_at)
 
-    for finding in failing(diagnosis):
+    for finding in (_in_all_cells(finding, sources) for finding in failing(diagnosis)):
         answer = next(filter(None, map(tuple, in_turn(finding))), None)
         if answer is not None:
             answers.append(answer)
     return Proposed(tuple(answers), tuple(dict.fromkeys(without)))
+
+
+def _in_all_cells(finding: Finding, sources: Sources) -> Finding:
+    """The finding with its line counted as facts count it: over all cells of its notebook."""
+    place = finding.location
+    cells = sources[place.path].cells if place is not None and place.cell and place.path in sources else ()
+    if place is None or not cells:
+        return finding
+    before = dict(cells)[place.cell] - 1
+    line, end_line = line_in_cells(place.line + before, cells), place.end_line and place.end_line + before
+    return replace(finding, location=replace(place, line=line, end_line=end_line, cell=0))
 
 
 def _fix_of_rule(finding: Finding) -> Iterator[Answer]:

@@ -71,6 +71,7 @@ class SourceFacts(SourceRecord):
             package=file.package,
             libraries_held=file.libraries_held,
             cells=file.cells,
+            program_text=file.program_text,
             broken_cells=file.broken_cells,
             passed_over=file.passed_over,
         )

@@ -121,5 +121,9 @@ def source_or_problem(files: Files, path: Path, shown_as: str) -> Source | Probl
 
 def facts_with_cells(facts: SourceFacts, source: Source) -> SourceFacts:
     return dataclasses.replace(
-        facts, cells=source.cells, broken_cells=source.broken_cells, passed_over=source.passed_over
+        facts,
+        cells=source.cells,
+        broken_cells=source.broken_cells,
+        passed_over=source.passed_over,
+        program_text=source.program_text,
     )

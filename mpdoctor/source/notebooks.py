@@ -87,13 +87,9 @@ def program_from_notebook(data: bytes, path: str) -> NotebookProgram | None:
     source = source_from_notebook(data, path)
     if isinstance(source, Problem) or source.broken_cells or source.passed_over:
         return None
-    starts = [first - 1 for _, first in source.cells]
-    lines, ends = lines_of(source.text), (*starts[1:], None)
-    texts = ["\n".join(lines[first:end]) for first, end in zip(starts, ends, strict=False)]
-    cells = [cell for cell in (_python_of_cell(text, path) for text in texts) if isinstance(cell, _PythonCell)]
-    left_out = (line for text, cell in zip(texts, cells, strict=True) for line in _left_out(text, cell.text))
-    text = "\n".join(cell.text for cell in cells)
-    return NotebookProgram(text, source.cells, tuple(sorted(dict.fromkeys(left_out), key=_is_setup)))
+    text = source.program_text or source.text
+    left_out = dict.fromkeys(_left_out(source.text, text))
+    return NotebookProgram(text, source.cells, tuple(sorted(left_out, key=_is_setup)))
 
 
 def _is_setup(line: str) -> bool:
@@ -101,11 +97,12 @@ def _is_setup(line: str) -> bool:
     return _SETUP.match(line) is not None
 
 
-def _left_out(cell: str, python: str) -> Iterator[str]:
-    """The lines of a cell, without their indentation, that became nothing, `pass` or None."""
-    for line, kept in zip(lines_of(cell), lines_of(python), strict=True):
-        is_replaced = line != kept and (kept.strip() == "pass" or kept.endswith("None"))
-        if is_replaced or (line.lstrip().startswith("%%") and _cell_magic(line) not in _PYTHON_CELLS):
+def _left_out(text: str, program: str) -> Iterator[str]:
+    """The lines, without their indentation, that became nothing, `pass` or None in the program."""
+    for line, kept in zip(lines_of(text), lines_of(program), strict=True):
+        is_replaced = kept.strip() == "pass" or kept.endswith("None")
+        is_cell_left_out = not kept and _cell_magic(line) not in (None, *_PYTHON_CELLS)
+        if line != kept and (is_replaced or is_cell_left_out):
             yield line.strip()
 
 
@@ -157,6 +154,7 @@ def _lines_without_magics(lines: list[str]) -> Iterator[str]:
 
 def _source_from_cells(notebook: dict[str, Any], path: str) -> Source | Problem:
     texts: list[str] = []
+    programs: list[str] = []
     body: list[ast.stmt] = []
     places: list[tuple[int, int]] = []
     broken: list[Problem] = []
@@ -175,12 +173,14 @@ def _source_from_cells(notebook: dict[str, Any], path: str) -> Source | Problem:
             )
             broken.append(Problem(cell.message, moved))
         else:
+            programs.append(cell.text)
             body.extend(ast.increment_lineno(cell.tree, first - 1).body)
         texts.append(text)
         first += text.count("\n") + 1
     if broken and _is_python2(notebook):
         return Problem("It is a notebook for Python 2.", Location(path, 1), "Port it to Python 3")
-    return Source(path, "\n".join(texts), ast.Module(body, []), tuple(places), tuple(broken))
+    program_text = "" if broken or programs == texts else "\n".join(programs)
+    return Source(path, "\n".join(texts), ast.Module(body, []), tuple(places), tuple(broken), program_text=program_text)
 
 
 class _PythonCell(NamedTuple):

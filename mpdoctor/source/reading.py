@@ -51,7 +51,7 @@ TOO_DEEP = "It is nested too deeply for Python itself to read."
 
 @dataclass(eq=False)
 class Source:
-    """One file's text and tree. Turns the tree's byte offsets into lines and columns of characters. The last three
+    """One file's text and tree. Turns the tree's byte offsets into lines and columns of characters. The last four
     are for notebooks: see `SourceFacts`."""
 
     path: str
@@ -60,6 +60,7 @@ class Source:
     cells: Cells = ()
     broken_cells: tuple[Problem, ...] = ()
     passed_over: str = ""
+    program_text: str = ""
 
     def __post_init__(self) -> None:
         self._is_ascii = self.text.isascii()  # then bytes are characters

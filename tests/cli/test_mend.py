@@ -73,12 +73,15 @@ def test_what_is_shown_is_written(folder: Path) -> None:
     assert report["after"]["findings"] == []
 
 
-def test_a_notebook_is_mended_in_its_cells(folder: Path) -> None:
+def test_the_notebooks_of_a_directory_are_mended_in_their_cells(folder: Path) -> None:
+    """One that is named itself is run: see tests/live/test_notebooks.py."""
     cell = {"cell_type": "code", "metadata": {}, "outputs": [], "execution_count": None, "source": TWO}
-    notebook = folder / "a.ipynb"
+    (folder / "notebooks").mkdir()
+    notebook = folder / "notebooks" / "a.ipynb"
     notebook.write_text(json.dumps({"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}))
-    assert mend("a.ipynb", cwd=folder).stderr.startswith(b"mpdoctor: a.ipynb is a notebook: its patch is for reading")
-    assert mend("a.ipynb", "--write", cwd=folder).returncode == 0
+    told = mend("notebooks", cwd=folder).stderr
+    assert told.startswith(b"mpdoctor: notebooks/a.ipynb is a notebook: its patch is for reading")
+    assert mend("notebooks", "--write", cwd=folder).returncode == 0
     assert json.loads(notebook.read_text())["cells"][0]["source"] == MENDED
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from mpdoctor.facts.location import Location
+from mpdoctor.facts.location import Location, lines_of
 from mpdoctor.finding import Edit
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.semantics.source.edits.expressions import with_keyword
@@ -70,9 +70,13 @@ def _source(source_at: SourceAt, path: str, layer: str) -> SourceFacts:
 
 @lru_cache(maxsize=16)
 def tree_of(facts: SourceFacts) -> ast.Module | None:
-    """The file's syntax tree; None where Python can't read it."""
+    """The file's syntax tree; None where Python can't read it, or prompts that were taken away have moved columns."""
+    text = facts.program_text or facts.text
+    lines = zip(lines_of(facts.text), lines_of(text), strict=True) if facts.program_text else ()
+    if any(kept and len(kept) < len(line) and line.endswith(kept) for line, kept in lines):
+        return None
     try:
-        return ast.parse(facts.text)
+        return ast.parse(text)
     except (SyntaxError, ValueError, RecursionError):
         return None
 
