@@ -249,6 +249,11 @@ class FailureFacts:
         return self.during in ("training", "ending")
 
     @property
+    def is_of_notebook(self) -> bool:
+        """Whether the cells of a notebook ran, in its own folder."""
+        return bool(self.command_line) and self.command_line[0].lower().endswith(".ipynb")
+
+    @property
     def is_plain_end(self) -> bool:
         """Whether the program came to its own end, as it means to, and had made no model."""
         left_training = any(caught.before_training for caught in self.caught)

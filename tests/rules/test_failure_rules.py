@@ -211,6 +211,35 @@ def test_a_keras_that_fits_is_not_installed_again(keras: Keras, help: str) -> No
 
 
 @pytest.mark.parametrize(
+    ("name", "line", "help"),
+    [
+        ("name", "print('x.dtype: %s' % x.dtype.name)", "`x.dtype` is a text here, such as"),
+        ("max", "y = x * self.compute_dtype.max", "write `tf.as_dtype(self.compute_dtype).max`."),
+        ("is_floating", "if w[0].variable_dtype.is_floating:", "write `tf.as_dtype(w[0].variable_dtype).is_floating`."),
+        ("name", "print(model.title.name)", "Fix this line first"),  # another text
+        ("upper_case", "x.dtype.upper_case()", "Fix this line first"),  # which a DType has not either
+    ],
+)
+def test_a_text_that_names_a_dtype_is_none(name: str, line: str, help: str) -> None:
+    frames = (Frame("train.py", 7, "<module>", line, True),)
+    error = raised("AttributeError", f"'str' object has no attribute '{name}'", "script", frames=frames)
+    assert help in said(error)["MP002"].help
+
+
+@pytest.mark.parametrize(
+    ("exception", "message", "help"),
+    [
+        ("NameError", "name 'make' is not defined", "the program ran without `%run helpers.py`."),
+        ("FileNotFoundError", "No such file: 'x.npy'", "its cells run in its own folder. The cells ran without `%run"),
+        ("ModuleNotFoundError", "No module named 'google.colab'", "`google.colab` is in Colab alone"),
+    ],
+)
+def test_what_a_notebook_ran_without_is_told(exception: str, message: str, help: str) -> None:
+    error = raised(exception, message, "script", command_line=("n.ipynb",), left_out="`%run helpers.py`")
+    assert help in said(error)["MP002"].help
+
+
+@pytest.mark.parametrize(
     ("line", "operation", "blamed"),
     [
         ("return (x - self.mean) * self.gamma", "-", "self.mean"),

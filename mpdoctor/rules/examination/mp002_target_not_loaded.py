@@ -173,6 +173,7 @@ def _remedy(failure: FailureFacts) -> str:
     missing = missing_arguments(failure)
     if missing:
         return f"The script needs arguments, which go after `--`: `{command_with(missing, failure)}`"
-    return remedy_from_failure(failure) or (
-        f"Fix this line first: {failure.how_it_ran}. --static judges the source meanwhile."
-    )
+    remedy = remedy_from_failure(failure)
+    if remedy is None:
+        return f"Fix this line first: {failure.how_it_ran}. --static judges the source meanwhile."
+    return f"{remedy} The cells ran without {failure.left_out}." if failure.left_out else remedy

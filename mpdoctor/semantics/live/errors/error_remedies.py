@@ -256,6 +256,22 @@ def _remedy_of_float32_for_half(failure: FailureFacts) -> str | None:
     )
 
 
+# What a `tf.DType` has, and its name, a text, has not.
+_OF_A_DTYPE = (
+    "as_numpy_dtype|base_dtype|is_(?:bool|compatible_with|complex|floating|integer)|limits|max|min|name|real_dtype|size"
+)
+
+
+def _remedy_of_dtype_in_text(failure: FailureFacts) -> str | None:
+    """The remedy where the dtype of a layer, or in Keras 3 of its weight or its symbolic output, is taken for a
+    `tf.DType` (measured in 2.4, 2.10, 2.15, tf_keras 2.21 and Keras 3.15)."""
+    refused = re.search(rf"^'str' object has no attribute '({_OF_A_DTYPE})'", failure.said_by_library)
+    written = refused and re.search(rf"([\w.\[\]]+\.(?:\w+_)?dtype)\.{refused[1]}\b", failure.failing_line)
+    if refused is None or not written:
+        return None
+    return f'`{written[1]}` is a text here, such as "float16": write `tf.as_dtype({written[1]}).{refused[1]}`.'
+
+
 def remedy_from_failure(failure: FailureFacts) -> str | None:
     """The remedy for the error; None for an error of no known kind."""
     said = failure.said_by_library
@@ -275,9 +291,12 @@ def remedy_from_failure(failure: FailureFacts) -> str | None:
         or _remedy_of_missing_module(failure)
         or _remedy_of_missing_name(failure)
         or _remedy_of_numpy_function(said)
+        or _remedy_of_dtype_in_text(failure)
     )
     if certain is not None:
         return certain
+    if failure.is_of_notebook and failure.exception == "FileNotFoundError":
+        return "Put the file where the notebook looks for it: its cells run in its own folder."
     if failure.raised_by_program and failure.exception not in ("ImportError", "FileNotFoundError"):
         return None
     known = (entry for entry in _KNOWN if re.search(entry[0], failure.exception) and re.search(entry[1], said))
