@@ -115,7 +115,7 @@ class SourceRecord:
     cells
         Of a notebook: where its cells begin in `text`, which holds the code of all of them, in order.
     program_text
-        Of a notebook with magics or prompts in its cells: `text` as Python runs it, line by line; "" where that is
+        Of a notebook with magics or prompts in its cells: `text` as Python runs it, line by line; None where that is
         `text` itself, or a cell is no Python.
     broken_cells
         Of a notebook: the cells that are no Python; the others were read.
@@ -164,7 +164,7 @@ class SourceRecord:
     incomplete: bool = False
     unreadable: Problem | None = None
     cells: Cells = ()
-    program_text: str = field(default="", repr=False)
+    program_text: str | None = field(default=None, repr=False)
     broken_cells: tuple[Problem, ...] = ()
     passed_over: str = ""
     breakdowns: tuple[Breakdown, ...] = ()

@@ -87,7 +87,7 @@ def program_from_notebook(data: bytes, path: str) -> NotebookProgram | None:
     source = source_from_notebook(data, path)
     if isinstance(source, Problem) or source.broken_cells or source.passed_over:
         return None
-    text = source.program_text or source.text
+    text = source.text if source.program_text is None else source.program_text
     left_out = dict.fromkeys(_left_out(source.text, text))
     return NotebookProgram(text, source.cells, tuple(sorted(left_out, key=_is_setup)))
 
@@ -179,7 +179,7 @@ def _source_from_cells(notebook: dict[str, Any], path: str) -> Source | Problem:
         first += text.count("\n") + 1
     if broken and _is_python2(notebook):
         return Problem("It is a notebook for Python 2.", Location(path, 1), "Port it to Python 3")
-    program_text = "" if broken or programs == texts else "\n".join(programs)
+    program_text = None if broken or programs == texts else "\n".join(programs)
     return Source(path, "\n".join(texts), ast.Module(body, []), tuple(places), tuple(broken), program_text=program_text)
 
 

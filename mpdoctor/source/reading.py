@@ -60,7 +60,7 @@ class Source:
     cells: Cells = ()
     broken_cells: tuple[Problem, ...] = ()
     passed_over: str = ""
-    program_text: str = ""
+    program_text: str | None = None
 
     def __post_init__(self) -> None:
         self._is_ascii = self.text.isascii()  # then bytes are characters

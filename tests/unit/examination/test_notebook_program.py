@@ -7,6 +7,8 @@ import json
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from mpdoctor.examination.event_reader import Notebook, event_from_line
 from mpdoctor.examination.notebook_program import GivenTexts, NoProgram, as_run, given_texts
@@ -63,6 +65,31 @@ def test_the_program_of_a_notebook(name: str) -> None:
     assert [node.lineno for node in ast.parse(text).body if not isinstance(node, ast.Pass)] == [
         node.lineno for node in source.tree.body if not isinstance(node, ast.Pass)
     ]
+
+
+LINES = [
+    "x = 1",
+    "if x:",
+    "    y = 2",
+    "%time z = 3",
+    "  %%time",
+    "%%bash",
+    "!ls \\",
+    "%env A=1",
+    ">>> x = 1",
+    "x?",
+    "",
+]
+
+
+@given(st.lists(st.lists(st.sampled_from(LINES), max_size=5).map("\n".join), max_size=4))
+def test_a_program_has_the_lines_of_its_source(cells: list[str]) -> None:
+    data = notebook(cells)
+    program, source = program_from_notebook(data, "n.ipynb"), source_from_notebook(data, "n.ipynb")
+    if program is not None:
+        assert not isinstance(source, Problem)
+        assert [type(node) for node in ast.walk(ast.parse(program.text))] == [type(n) for n in ast.walk(source.tree)]
+        assert program.text.count("\n") == source.text.count("\n")
 
 
 @pytest.mark.parametrize("data", [b"", b"{}", notebook(["x = ("]), notebook(["x = 1", "print 'x'"])])

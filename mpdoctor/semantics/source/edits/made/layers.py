@@ -71,8 +71,8 @@ def _source(source_at: SourceAt, path: str, layer: str) -> SourceFacts:
 @lru_cache(maxsize=16)
 def tree_of(facts: SourceFacts) -> ast.Module | None:
     """The file's syntax tree; None where Python can't read it, or prompts that were taken away have moved columns."""
-    text = facts.program_text or facts.text
-    lines = zip(lines_of(facts.text), lines_of(text), strict=True) if facts.program_text else ()
+    text = facts.text if facts.program_text is None else facts.program_text
+    lines = zip(lines_of(facts.text), lines_of(text), strict=True) if text is not facts.text else ()
     if any(kept and len(kept) < len(line) and line.endswith(kept) for line, kept in lines):
         return None
     try:
