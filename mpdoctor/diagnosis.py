@@ -259,6 +259,7 @@ def _report(target: Target, keras: JudgedBy, run: ExaminationFacts, stages: dict
         stages=stages,
         stand_ins=run.stand_ins,
         files_written=tuple(shown_path(path) for path in run.files_written),
+        processes_started=run.processes,
         other_keras=keras.by_keras(),
     )
 

@@ -11,6 +11,7 @@ from mpdoctor.facts.failure import MendedFacts
 from mpdoctor.facts.frozen import dataclass
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.model import ModelFacts
+from mpdoctor.facts.processes import StartedProgram
 from mpdoctor.facts.remedies import RemedyFacts
 from mpdoctor.facts.saved.graph import SavedGraphFacts
 from mpdoctor.facts.training import TrainingFacts
@@ -202,6 +203,7 @@ class TargetReport:
     stages: Mapping[str, Stage] = field(default_factory=dict)
     stand_ins: tuple[str, ...] = ()
     files_written: tuple[str, ...] = ()
+    processes_started: tuple[StartedProgram, ...] = ()
     other_keras: tuple[tuple[Keras, tuple[str, ...]], ...] = ()
 
 

@@ -11,6 +11,7 @@ from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.machine.environment import labels_from_environment
 from mpdoctor.facts.model import ModelFacts
 from mpdoctor.facts.training import TrainingFacts
+from mpdoctor.semantics.live.started_programs import started_programs
 
 
 class ExaminerCrashed(Exception):
@@ -26,6 +27,8 @@ def facts_from_seen(seen: Seen, policy: str) -> ExaminationFacts:
     if seen.crashed is not None:
         raise ExaminerCrashed(seen.crashed, _facts_until_crash(seen, policy))
     failure = seen.failure or (None if seen.ended else _sudden_end(seen))
+    if failure is not None:
+        failure = replace(failure, processes=started_programs(seen.processes))
     if failure is not None and failure.kind == "exited" and failure.exit_code:
         failure = replace(failure, last_words=seen.last_printed)
     models = tuple((seen.models if seen.ended else {**seen.built, **seen.models}).values())
@@ -62,6 +65,7 @@ def _facts(seen: Seen, policy: str, models: tuple[ModelFacts, ...], failure: Fai
         not_restored=seen.not_restored,
         stand_ins=seen.stand_ins,
         files_written=seen.files_written,
+        processes=started_programs(seen.processes),
         environment=tuple(labels_from_environment(seen.environment_facts()).items()),
         forced_policy=None if policy == "auto" else policy,
         passed_over=_passed_over(seen.passed_over),
@@ -85,8 +89,9 @@ def _passed_over(lines: int) -> str:
 
 def _sudden_end(seen: Seen) -> FailureFacts:
     died = seen.outcome != "timed-out"
+    became_another = died and seen.signal is None and any(process.how == "replaced" for process in seen.processes)
     return FailureFacts(
-        kind="died" if died else "timed-out",
+        kind="exited" if became_another else "died" if died else "timed-out",
         during="training" if seen.training else "script",
         signal=seen.signal if died else None,
         exit_code=seen.exit_code if died else None,

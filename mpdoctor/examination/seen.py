@@ -28,6 +28,7 @@ from mpdoctor.examiner.protocol.event_kinds import (
     NotRestored,
     NotTimed,
     Outputs,
+    ProcessStarted,
     Reference,
     Remedies,
     Stage,
@@ -45,6 +46,7 @@ from mpdoctor.facts.failure import FailureFacts, MendedFacts
 from mpdoctor.facts.fit_ending import EndingFacts
 from mpdoctor.facts.machine.environment import EnvironmentFacts
 from mpdoctor.facts.model import ModelFacts
+from mpdoctor.facts.processes import StartedProcess
 from mpdoctor.facts.saved.file import OutputFacts
 from mpdoctor.facts.saved.graph import SavedGraphFacts
 from mpdoctor.facts.training import TrainingFacts
@@ -82,6 +84,7 @@ class Seen:
     not_restored: str = ""
     stand_ins: tuple[str, ...] = ()
     files_written: tuple[str, ...] = ()
+    processes: list[StartedProcess] = field(default_factory=list)
     stopped_after_training: str = ""
     signal: int | None = None
     exit_code: int | None = None
@@ -125,6 +128,8 @@ class Seen:
                 self.stand_ins = names
             case FilesWritten(paths):
                 self.files_written = paths
+            case ProcessStarted(process):
+                self.processes.append(process)
             case StoppedAfterTraining() | Ended() | Exited():
                 self._take_end(event)
             case _:

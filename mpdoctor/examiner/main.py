@@ -50,6 +50,7 @@ def main(request_path: str, imports: OwnImports, foreground: bool = False) -> No
     session = Session(request, events)
     if not confined:
         _watch_written_files(session)
+        session.processes.install()
     session.install()
     sys.dont_write_bytecode = True  # no __pycache__ beside the user's modules
     started = time.monotonic()
@@ -124,7 +125,11 @@ def _look_at_untrained_models(session: Session) -> None:
 def _why_not_trained(session: Session) -> str:
     if any(session.tapes.took_gradients_by(model.trainable_variables) for _, model in session.models()):
         return "the program takes gradients by the weights, and no optimizer applies them"
-    return "the program only predicts" if session.has_predicted else "no training call"
+    if not session.has_predicted:
+        return "no training call"
+    if session.predictions.changed_weights():
+        return "no optimizer trains the model: the program changes its weights itself, between its predictions"
+    return "the program only predicts"
 
 
 class NoModel(Exception):

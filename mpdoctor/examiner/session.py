@@ -25,6 +25,7 @@ from mpdoctor.examiner.process import autograph_files
 from mpdoctor.examiner.process.import_hooks import ImportHooks, if_library
 from mpdoctor.examiner.process.patching import replace_method
 from mpdoctor.examiner.process.reported_environment import ReportedEnvironment
+from mpdoctor.examiner.process.started_processes import MULTIPROCESSING, StartedProcesses
 from mpdoctor.examiner.protocol.event_kinds import Crashed, Failure, FilesWritten, KerasUsed, StandInsUsed
 from mpdoctor.examiner.protocol.events import Events
 from mpdoctor.examiner.protocol.request import Request
@@ -64,6 +65,7 @@ class Session:
         self.new_training: type[Training]
         self.half_given_to_saved: PartFacts | None = None  # a SavedModel's function of float32 that took 16 bits
         self.files_written: list[str] = []
+        self.processes = StartedProcesses(events.process_started, lambda: events.speaks, self.broke)
         self._adapters: list[KerasAdapter] = []
         self._losses: Losses | None = None
         self.environment = ReportedEnvironment(events)
@@ -79,6 +81,7 @@ class Session:
                 "tf_keras": if_library(self._keras_imported),
                 **dict.fromkeys(POLICY_MODULES, self.policy_setters.watch),
                 autograph_files.LOADER: autograph_files.kept_in(os.path.join(self.request.scratch, "autograph")),
+                MULTIPROCESSING: self.processes.watch_multiprocessing,
                 "tensorflow_datasets": if_library(self.stand_ins.install_tensorflow_datasets),
             },
             before={"tensorflow": functools.partial(self.events.stage, "importing TensorFlow")},

@@ -5,6 +5,7 @@ from __future__ import annotations
 from mpdoctor.facts.failure import FailureFacts, MendedFacts
 from mpdoctor.facts.frozen import dataclass
 from mpdoctor.facts.model import ModelFacts
+from mpdoctor.facts.processes import StartedProgram
 from mpdoctor.facts.saved.file import OutputFacts
 from mpdoctor.facts.saved.graph import SavedGraphFacts
 from mpdoctor.facts.training import TrainingFacts
@@ -118,6 +119,8 @@ class ExaminationFacts:
         The error that a script ended with after a fit() that was cut short, in one line; "" where there was none.
     files_written
         Files that the script opened for writing while it ran.
+    processes
+        What it started in other processes, where nothing is examined.
     forced_policy
         The policy that the examiner forced because the program sets none (`--policy auto`); None otherwise.
     """
@@ -134,6 +137,7 @@ class ExaminationFacts:
     stand_ins: tuple[str, ...] = ()
     not_restored: str = ""
     files_written: tuple[str, ...] = ()
+    processes: tuple[StartedProgram, ...] = ()
     environment: tuple[tuple[str, str], ...] = ()
     forced_policy: str | None = None
     passed_over: str = ""

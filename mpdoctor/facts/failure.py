@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Literal
 
 from mpdoctor.facts.frozen import dataclass
+from mpdoctor.facts.layer import BatchFacts
 from mpdoctor.facts.location import Location
+from mpdoctor.facts.processes import StartedProgram
 from mpdoctor.facts.saved.file import SavedFileFacts
 from mpdoctor.facts.versions import Keras
 
@@ -87,23 +89,6 @@ class PartFacts:
     def called(self) -> str:
         """The name with the method, such as "Dice.update_state", or the name alone."""
         return f"{self.name}.{self.method}" if self.method else self.name
-
-
-@dataclass(frozen=True)
-class BatchFacts:
-    """A layer that put out another number of samples than it was given.
-
-    layer, class_name
-        Its path, and its class.
-    location
-        Where its class stands, if it is the user's own; else the user's line that made it.
-    """
-
-    layer: str
-    class_name: str
-    given: int
-    returned: int
-    location: Location | None
 
 
 @dataclass(frozen=True)
@@ -194,6 +179,8 @@ class FailureFacts:
         The exceptions that a script caught itself before it ended without a training.
     saw_model
         Whether a model had been seen before.
+    processes
+        What the program had started in other processes.
     missing_module_in
         The folder of the project that holds the module which could not be imported, and is not on sys.path; "" where
         there is none.
@@ -242,6 +229,7 @@ class FailureFacts:
     caught: tuple[CaughtFacts, ...] = ()
     command_line: tuple[str, ...] = ()
     left_out: str = ""
+    processes: tuple[StartedProgram, ...] = ()
 
     @property
     def in_training(self) -> bool:

@@ -158,3 +158,20 @@ class LayerFacts:
         """Whether a dtype policy applies: not to layers without floating-point numbers, nor to functions between
         layers."""
         return self.floating and not self.is_operation
+
+
+@dataclass(frozen=True)
+class BatchFacts:
+    """A layer that put out another number of samples than it was given.
+
+    layer, class_name
+        Its path, and its class.
+    location
+        Where its class stands, if it is the user's own; else the user's line that made it.
+    """
+
+    layer: str
+    class_name: str
+    given: int
+    returned: int
+    location: Location | None

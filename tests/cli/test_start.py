@@ -47,10 +47,10 @@ def imported(arguments: list[str], directory: Path) -> list[str]:
     ("arguments", "most"),
     [
         (["--version"], 8),
-        (["explain", "MP201"], 147),
-        (["rules"], 385),
-        (["check", "--static", "--output-format=concise", "mixed.py"], 485),
-        (["check", "--static", "--output-format=concise", "."], 504),
+        (["explain", "MP201"], 148),
+        (["rules"], 386),
+        (["check", "--static", "--output-format=concise", "mixed.py"], 486),
+        (["check", "--static", "--output-format=concise", "."], 505),
         (["check", "--static", "--output-format=concise", "plain"], 202),
     ],
     ids=lambda given: " ".join(given) if isinstance(given, list) else str(given),
@@ -66,7 +66,7 @@ def test_what_has_not_changed_is_told_without_rules(tmp_path: Path, monkeypatch:
     for name in ("XDG_CACHE_HOME", "XDG_DATA_HOME"):
         monkeypatch.setenv(name, str(tmp_path / name))
     first, again = (imported(["check", "--static", "--output-format=concise", "."], tmp_path) for _ in range(2))
-    assert len(first) > 400 and len(again) <= 94, f"{len(again)}: {again}"
+    assert len(first) > 400 and len(again) <= 95, f"{len(again)}: {again}"
     assert not [name for name in again if name.startswith(("mpdoctor.rules", "mpdoctor.source"))]
 
 

@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpdoctor.facts.examination import ExaminationFacts
-from mpdoctor.facts.failure import BatchFacts, CaughtFacts, FailureFacts, Frame, OperandFacts, PartFacts
+from mpdoctor.facts.failure import CaughtFacts, FailureFacts, Frame, OperandFacts, PartFacts
+from mpdoctor.facts.layer import BatchFacts
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.model import CallFacts, ModelFacts
 from mpdoctor.facts.versions import Keras

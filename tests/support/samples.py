@@ -9,6 +9,7 @@ from mpdoctor.facts.failure import FailureFacts, Frame
 from mpdoctor.facts.layer import LayerFacts
 from mpdoctor.facts.location import Location
 from mpdoctor.facts.model import ArrayFacts, CallFacts, ModelFacts, OptimizerFacts
+from mpdoctor.facts.processes import StartedProgram
 from mpdoctor.facts.saved.graph import (
     CastFacts,
     OpFacts,
@@ -362,6 +363,10 @@ def hostile() -> Diagnosis:
             },
             stand_ins=(NASTY, long),
             files_written=(NASTY, long, *(f"file{n}" for n in range(100))),
+            processes_started=(
+                StartedProgram("shell", NASTY, 2, may_train=True, examine=NASTY),
+                StartedProgram("multiprocessing", long, changed=(NASTY,)),
+            ),
         ),
         dataclasses.replace(TARGET, id=long, path=long, kind="factory", keras=Keras(), stages={}),
     )

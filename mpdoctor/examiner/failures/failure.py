@@ -19,8 +19,9 @@ from mpdoctor.examiner.failures.parts import part_of_error
 from mpdoctor.examiner.keras.private_state import casts_its_input
 from mpdoctor.examiner.process.autograph_files import PREFIX
 from mpdoctor.examiner.process.user_code import class_location, is_own
-from mpdoctor.facts.failure import BatchFacts, During, FailureFacts, Frame
+from mpdoctor.facts.failure import During, FailureFacts, Frame
 from mpdoctor.facts.half_dtypes import HALF
+from mpdoctor.facts.layer import BatchFacts
 from mpdoctor.facts.location import Location
 
 if TYPE_CHECKING:

@@ -16,6 +16,7 @@ from mpdoctor.facts.failure import FailureFacts, MendedFacts
 from mpdoctor.facts.fit_ending import EndingFacts
 from mpdoctor.facts.machine.environment import EnvironmentFacts
 from mpdoctor.facts.model import ModelFacts
+from mpdoctor.facts.processes import StartedProcess
 from mpdoctor.facts.reference import InnerGradientFacts, ReferenceFacts
 from mpdoctor.facts.remedies import RemedyFacts
 from mpdoctor.facts.saved.file import OutputFacts
@@ -231,6 +232,13 @@ class FilesWritten:
 
 
 @dataclass(frozen=True)
+class ProcessStarted:
+    """A process that a line of the program's started."""
+
+    facts: StartedProcess
+
+
+@dataclass(frozen=True)
 class StoppedAfterTraining:
     """The error, in one line, with which a script ended after a fit() that was cut short."""
 
@@ -266,6 +274,7 @@ Event = Union[
     NotRestored,
     StandInsUsed,
     FilesWritten,
+    ProcessStarted,
     StoppedAfterTraining,
 ]
 EVENTS: dict[str, type[Event]] = {kind.__name__: kind for kind in get_args(Event)}

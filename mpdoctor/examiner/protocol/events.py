@@ -31,11 +31,13 @@ from mpdoctor.examiner.protocol.event_kinds import (
     Model,
     ModelBuilt,
     ModelSeen,
+    ProcessStarted,
     Stage,
     Steps,
     Training,
 )
 from mpdoctor.facts.model import ModelFacts
+from mpdoctor.facts.processes import StartedProcess
 from mpdoctor.facts.training import TrainingFacts
 
 MODELS_KEPT = 50  # of those that were sent: a program may make thousands
@@ -81,6 +83,10 @@ class Events:
         """How the process ended, as wait() returns it; from whichever process supervises it."""
         number = status & 0x7F
         self._write(Exited(number or None, None if number else status >> 8))
+
+    def process_started(self, facts: StartedProcess) -> None:
+        """From whichever process starts it: a program may fork, and become another one there."""
+        self._write(ProcessStarted(facts))
 
     def raised(self, error: BaseException) -> None:
         """An error of the program's, before it becomes facts. Where the examiner runs in the foreground it is printed

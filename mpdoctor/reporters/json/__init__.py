@@ -75,6 +75,7 @@ def _target(target: TargetReport) -> dict[str, Any]:
         "stages": {name: dataclasses.asdict(stage) for name, stage in target.stages.items()},
         "stand_ins": target.stand_ins,
         "files_written": target.files_written,
+        "processes_started": [dataclasses.asdict(program) for program in target.processes_started],
     }
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from mpdoctor.facts.machine.environment import CHOSEN, RUN_AS
+from mpdoctor.facts.processes import STARTED, named, remedy
 from mpdoctor.facts.written_numbers import count
 from mpdoctor.finding import Diagnosis, Stage, TargetReport
 from mpdoctor.reporters.text.style import Style
@@ -33,8 +34,10 @@ def not_done(diagnosis: Diagnosis, look: Style) -> list[str]:
     several = len(diagnosis.targets) > 1
     parts = []
     for target in diagnosis.targets:
-        of = f"{look.name(target.id, 60)}: " if several and (target.files_written or not alike) else ""
+        differs = target.files_written or target.processes_started or not alike
+        of = f"{look.name(target.id, 60)}: " if several and differs else ""
         parts += [of + line for line in _target_lines(target, look)]
+        parts += [of + line for line in _started(target, diagnosis, look)]
     for skipped in diagnosis.skipped:
         missing = NOT_DONE.get(skipped.code) or f"{look.name(skipped.code)} did not look"
         parts.append(f"{missing}: {look.name(skipped.reason, LONGEST_REASON)}")
@@ -89,6 +92,17 @@ def _target_lines(target: TargetReport, look: Style) -> list[str]:
     if target.files_written:
         lines.append(f"the script opened for writing: {look.listed(target.files_written, most=3)}")
     return lines
+
+
+def _started(target: TargetReport, diagnosis: Diagnosis, look: Style) -> Iterator[str]:
+    """The line about other processes, unless a finding says so. Where a training was examined, a program that cannot
+    train has nothing to do with it."""
+    examined = target.stages.get("training", Stage("done")).status == "done"
+    told = [program for program in target.processes_started if program.may_train or not examined]
+    in_finding = any(STARTED in each.evidence for each in diagnosis.findings if each.target in ("", target.id))
+    if told and not in_finding:
+        how = remedy(told)
+        yield look.name(f"started, and not examined: {named(told)}{'. ' if how else ''}{how}", LONGEST_REASON)
 
 
 def judged_by(targets: Sequence[TargetReport]) -> list[str]:

@@ -54,7 +54,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from mpdoctor.facts.failure import BatchFacts, FailureFacts
+from mpdoctor.facts.failure import FailureFacts
+from mpdoctor.facts.layer import BatchFacts
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.semantics.live.errors.error_texts import place_of_failure
 from mpdoctor.semantics.live.errors.shape_errors import DATA, ShapeError, shape_error_from_message

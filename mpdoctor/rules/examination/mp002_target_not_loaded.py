@@ -49,6 +49,7 @@ from collections.abc import Iterator
 
 from mpdoctor.facts.failure import CaughtFacts, FailureFacts
 from mpdoctor.facts.location import line_in_words, shown_location
+from mpdoctor.facts.processes import StartedProgram, remedy, started_evidence, what_was_started
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.semantics.live.errors.error_remedies import remedy_from_failure
 from mpdoctor.semantics.live.errors.error_texts import headline_from_failure, place_of_failure
@@ -99,6 +100,9 @@ def _exited(failure: FailureFacts) -> Finding:
     missing = missing_arguments(failure)
     if missing:
         return _wanting(failure, missing)
+    became = next((program for program in failure.processes if program.how == "replaced"), None)
+    if became is not None:
+        return _became_another(failure, became)
     if failure.exit_code:
         said = f", saying {failure.message!r}," if failure.message and not failure.message.isdigit() else ""
         script = failure.location.path if failure.location else "train.py"
@@ -111,9 +115,26 @@ def _exited(failure: FailureFacts) -> Finding:
             evidence={"last_words": failure.last_words, "exit_code": failure.exit_code},
         )
     return Finding(
-        "The script ended without a Keras model and without a training call, so there was nothing to examine.",
-        "Name the file that calls fit(), or a function that returns the model: model.py:build_model",
+        "The script ended without a Keras model and without a training call, so there was nothing to examine."
+        f"{what_was_started(failure.processes)}",
+        remedy(failure.processes)
+        or "Name the file that calls fit(), or a function that returns the model: model.py:build_model",
         failure.location,
+        evidence=started_evidence(failure.processes),
+    )
+
+
+def _became_another(failure: FailureFacts, became: StartedProgram) -> Finding:
+    """The finding for a program that os.exec put another one in the place of."""
+    is_itself = failure.command_line and became.examine.split(" -- ")[0] == failure.command_line[0]
+    changed = f" What it had changed before: {', '.join(became.changed[:3])}." if became.changed else ""
+    return Finding(
+        f"Before any training call the script made way for `{became.command}` (os.exec), which is not "
+        f"examined.{changed}",
+        "Set these environment variables for the check, so that the script does not start itself anew."
+        if is_itself and became.changed
+        else remedy((became,)) or "Name the file that calls fit().",
+        evidence={**started_evidence(failure.processes), "changed": list(became.changed)},
     )
 
 

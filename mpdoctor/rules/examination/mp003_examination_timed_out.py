@@ -41,6 +41,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mpdoctor.facts.failure import FailureFacts
+from mpdoctor.facts.processes import remedy, started_evidence, what_was_started
 from mpdoctor.finding import Finding, Severity
 
 SEVERITY = Severity.ERROR
@@ -52,8 +53,10 @@ def in_failure(failure: FailureFacts) -> Iterator[Finding]:
     if failure.kind != "timed-out":
         return
     doing = "A training step did not return" if failure.in_training else "No training step was reached"
+    started = failure.processes
     yield Finding(
-        f"{doing} within {failure.seconds:.0f} seconds, so the program was stopped.",
-        "Give it more time with --timeout, or examine only the model: mpdoctor check model.py:build_model",
-        evidence={"last_words": failure.last_words, "seconds": round(failure.seconds, 1)},
+        f"{doing} within {failure.seconds:.0f} seconds, so the program was stopped.{what_was_started(started)}",
+        remedy(started)
+        or "Give it more time with --timeout, or examine only the model: mpdoctor check model.py:build_model",
+        evidence={"last_words": failure.last_words, "seconds": round(failure.seconds, 1), **started_evidence(started)},
     )

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     import tensorflow as tf
 
     from mpdoctor.examiner.keras.adapter import KerasAdapter, KerasModel
+    from mpdoctor.examiner.probe.predicting.first_numbers import FirstNumbers
     from mpdoctor.examiner.replay.culprits import Culprits
     from mpdoctor.examiner.session import Session
 
@@ -55,6 +56,7 @@ class Predictions:
         self._session = session
         self._seen: dict[int, Seen] = {}  # by model
         self._calls: dict[int, int] = {}
+        self._first_weights: dict[int, FirstNumbers] = {}  # as they were at the first call
         # by tf.function: itself, and the model that its graph calls
         self._functions: dict[int, tuple[Callable[..., object], KerasAdapter, KerasModel]] = {}
         self._inside = 0  # calls of Keras' own methods, and repetitions, that are under way
@@ -173,6 +175,10 @@ class Predictions:
         """`repeats(row)` gives what runs batches of the call again, from the one with that row on."""
         key = id(seen.model)
         known = self._seen.get(key)
+        if known is None:
+            from mpdoctor.examiner.probe.predicting.first_numbers import FirstNumbers  # which needs TensorFlow
+
+            self._first_weights[key] = FirstNumbers(seen.model)
         self._calls[key] = self._calls.get(key, 0) + 1
         if known is not None and known.nonfinite:
             return
@@ -199,6 +205,10 @@ class Predictions:
         if not tried:
             return seen._replace(not_looked="its data come from a generator, which gives each batch once")
         return seen._replace(not_looked="no layer's output was inf or NaN when it was repeated")
+
+    def changed_weights(self) -> bool:
+        """Whether the weights of a model are no longer those with which it predicted first."""
+        return any(first.changed() for first in self._first_weights.values())
 
     # --- telling ----------------------------------------------------------------------------------------------------
     def facts(self, trained: list[KerasModel | None] | None = None) -> list[TrainingFacts]:
