@@ -15,19 +15,21 @@ class Changed(Exception):
 
 
 def write_over(path: Path, before: bytes, after: bytes) -> None:
-    """Put what a file is to hold into it, where it still holds what it held. Its mode stays; a link stays one, and the
-    file that it leads to is written.
+    """Put what a file is to hold into it, where it still holds what it held; nothing where it holds that already, as
+    the second name of a file that was just written does. Its mode, group and extended attributes stay; a link stays
+    one, and the file that it leads to is written.
 
     Raises Changed, OSError."""
     real = Path(os.path.realpath(path))
-    if bytes_from_file(real) != before:
+    now = bytes_from_file(real)
+    if now == after:
+        return
+    if now != before:
         raise Changed
     status = real.stat()
     # a second name of the file, or another owner, would be lost with a new file in its place
     if status.st_nlink > 1 or (hasattr(os, "getuid") and status.st_uid != os.getuid()):
-        with real.open("r+b") as file:
-            file.write(after)
-            file.truncate()
+        _write_into(real, after)
         return
     if not os.access(real, os.W_OK):
         raise PermissionError(13, "it is read-only")
@@ -37,10 +39,42 @@ def write_over(path: Path, before: bytes, after: bytes) -> None:
             file.write(after)
             file.flush()
             os.fsync(file.fileno())
-        Path(name).chmod(stat.S_IMODE(status.st_mode))
+        is_alike = _made_alike(name, real, status)
         if bytes_from_file(real) != before:
             raise Changed
-        Path(name).replace(real)
+        if is_alike:
+            Path(name).replace(real)
+        else:
+            _write_into(real, after)
+            Path(name).unlink()
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
+
+
+def _write_into(path: Path, content: bytes) -> None:
+    with path.open("r+b") as file:
+        file.write(content)
+        file.truncate()
+
+
+def _made_alike(new: str, old: Path, status: os.stat_result) -> bool:
+    """Give a new file the group, the extended attributes (access lists among them) and the mode of the old one; whether
+    this user may."""
+    try:
+        if hasattr(os, "chown") and os.stat(new).st_gid != status.st_gid:  # noqa: PTH116 - `new` is a str
+            os.chown(new, -1, status.st_gid)
+        for name in _attributes(old):
+            os.setxattr(new, name, os.getxattr(old, name))
+        Path(new).chmod(stat.S_IMODE(status.st_mode))  # last: a change of the group takes the set-id bits away
+    except OSError:
+        return False
+    return True
+
+
+def _attributes(path: Path) -> list[str]:
+    """The names of a file's extended attributes; none where the system or the disk has no such thing."""
+    try:
+        return os.listxattr(path) if hasattr(os, "listxattr") else []
+    except OSError:
+        return []

@@ -186,6 +186,48 @@ def test_a_second_name_of_the_file_is_one_still(here: Path) -> None:
     assert Path("two.py").read_text(encoding="utf-8") == FIXED
 
 
+@pytest.mark.skipif(not hasattr(os, "setxattr"), reason="no extended attributes on this system")
+def test_extended_attributes_stay(here: Path) -> None:
+    file = here / "attributed.py"
+    file.write_bytes(b"a")
+    try:
+        os.setxattr(file, "user.kept", b"1")
+    except OSError:
+        pytest.skip("no extended attributes on this disk")
+    write_over(file, b"a", b"b")
+    assert (file.read_bytes(), os.getxattr(file, "user.kept")) == (b"b", b"1")
+
+
+@pytest.mark.skipif(not hasattr(os, "getgroups"), reason="no groups on this system")
+def test_the_group_stays(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = here / "shared.py"
+    file.write_bytes(b"a")
+    others = [1234] if os.getuid() == 0 else [group for group in os.getgroups() if group != file.stat().st_gid]
+    if not others:
+        pytest.skip("this user belongs to one group only")
+    os.chown(file, -1, others[0])
+    file.chmod(0o2764)
+    mode = file.stat().st_mode
+    write_over(file, b"a", b"b")
+    assert (file.read_bytes(), file.stat().st_gid, file.stat().st_mode) == (b"b", others[0], mode)
+
+    def refuse(*given: object) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(os, "chown", refuse)  # a group that this user does not belong to
+    number = file.stat().st_ino
+    write_over(file, b"b", b"c")
+    assert (file.read_bytes(), file.stat().st_gid, file.stat().st_ino) == (b"c", others[0], number)
+    assert [path.name for path in here.iterdir() if path.name.startswith(".shared")] == []
+
+
+def test_a_file_that_holds_it_already_was_not_changed_by_somebody_else(tmp_path: Path) -> None:
+    file = tmp_path / "a.py"
+    file.write_bytes(b"new")
+    write_over(file, b"old", b"new")
+    assert file.read_bytes() == b"new"
+
+
 def test_what_was_changed_meanwhile_is_not_written_over(tmp_path: Path) -> None:
     path = tmp_path / "a.py"
     path.write_bytes(b"new")
