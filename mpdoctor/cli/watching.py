@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -22,6 +22,8 @@ SUFFIXES = (".py", ".ipynb")
 SETTINGS = ("pyproject.toml", ".gitignore")
 TICK = 100  # milliseconds between two looks at whether a signal has come
 TOGETHER = 200  # milliseconds in which changes are one: an editor writes a file in several steps
+# By directory to watch: the one that is watched for it, and its identity.
+_Places = dict[Path, tuple[Path, tuple[int, int]]]
 INTERRUPTED = 128 + signal.SIGINT
 
 
@@ -73,8 +75,11 @@ def _changes(paths: Sequence[Path]) -> Iterator[None]:
             if changed:
                 changed = False
                 yield
-                if _watched_directories(paths) != places:
-                    changed = _wait_for_change(changes)
+                now = _watched_directories(paths)
+                if now != places:
+                    # what came into a new directory before it is watched is seen by one look more
+                    is_another = any(places[folder] != now[folder] for folder in places.keys() & now)
+                    changed = _wait_for_change(changes) or is_another
                     break
 
 
@@ -87,14 +92,20 @@ def _wait_for_change(changes: Iterator[bool]) -> bool:
     return changed
 
 
-def _changes_in(places: Collection[Path], recursive: bool) -> Iterator[bool]:
+def _changes_in(places: _Places, recursive: bool) -> Iterator[bool]:
     """Whether something has changed since it was asked last, again and again."""
-    from watchfiles import DefaultFilter, watch
+    from watchfiles import Change, DefaultFilter, watch
 
     usual = DefaultFilter()
+    folders = {folder for place in places for folder in (place, *place.parents)}
+
+    def counts(change: Change, path: str) -> bool:
+        is_of_folder = change is not Change.modified and Path(path) in folders
+        return usual(change, path) and (_is_read(Path(path)) or is_of_folder)
+
     changes = watch(
-        *places,
-        watch_filter=lambda change, path: usual(change, path) and _is_read(Path(path)),
+        *{folder for folder, _ in places.values()},
+        watch_filter=counts,
         recursive=recursive,
         debounce=TOGETHER,
         rust_timeout=TICK,
@@ -103,12 +114,21 @@ def _changes_in(places: Collection[Path], recursive: bool) -> Iterator[bool]:
     return map(bool, changes)
 
 
-def _watched_directories(paths: Sequence[Path]) -> set[Path]:
+def _watched_directories(paths: Sequence[Path]) -> _Places:
     """The directories to watch: the named ones, and those of all named and imported files. A file's directory is
-    watched because many editors replace a file instead of writing into it."""
+    watched because many editors replace a file instead of writing into it; of one that is gone, as it is on another
+    branch, the nearest above it that is there."""
     files = [path.absolute() for path in paths if not path.is_dir()]
     read = outlines_from_files(files, FileTexts({}).of)
-    return {path for path in paths if path.is_dir()} | {path.parent for path in (*files, *read)}
+    folders = {path.absolute() for path in paths if not path.is_file()} | {path.parent for path in (*files, *read)}
+    return {folder: _there(folder) for folder in folders}
+
+
+def _there(folder: Path) -> tuple[Path, tuple[int, int]]:
+    """The directory, or the nearest above it that is there, and what tells it from another one of its name."""
+    there = next(place for place in (folder, *folder.parents) if place.is_dir())
+    status = there.stat()
+    return there, (status.st_dev, status.st_ino)
 
 
 def _is_read(path: Path) -> bool:

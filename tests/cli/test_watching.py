@@ -53,7 +53,7 @@ class Watched:
 
     def looks(self, count: int) -> str:
         """What it has shown, once it has looked so many times."""
-        self._until(lambda: self.err.read_text().count("Ctrl-C ends") >= count)
+        self.wait_for(lambda: self.err.read_text().count("Ctrl-C ends") >= count)
         assert self.err.read_text().count("Ctrl-C ends") == count
         return self.out.read_text()
 
@@ -61,7 +61,7 @@ class Watched:
         self.process.send_signal(number)
         return self.process.wait(PATIENCE)
 
-    def _until(self, is_so: Callable[[], bool]) -> None:
+    def wait_for(self, is_so: Callable[[], bool]) -> None:
         deadline = time.monotonic() + PATIENCE
         while not is_so():
             assert time.monotonic() < deadline and self.process.poll() is None, self.err.read_text()
@@ -129,6 +129,26 @@ def test_what_a_file_imports_is_watched_wherever_it_lies(project: Path) -> None:
         time.sleep(1.0)  # until it watches the other folder
         (project / "second" / "made.py").write_text(made)
         assert watched.looks(4).count("MP301") == 2
+    finally:
+        status = watched.end()
+    assert status == 130
+
+
+@pytest.mark.parametrize("target", ["src/train.py", "src"])
+def test_a_folder_that_goes_and_comes_back_is_watched_again(project: Path, target: str) -> None:
+    """As by a checkout of another branch."""
+    watched = Watched(project, "--output-format=concise", target)
+    try:
+        watched.looks(1)
+        (project / "src").rename(project / "kept")
+        watched.wait_for(lambda: "no such file" in watched.err.read_text())
+        time.sleep(1.0)  # until it watches the folder above
+        (project / "kept").rename(project / "src")
+        watched.wait_for(lambda: watched.out.read_text().count("MP301") >= 2)
+        time.sleep(1.0)  # until it watches the new folder
+        (project / "src" / "train.py").write_text(WRONG.replace("opt.lr", "opt.lr, 'x'"))
+        before = watched.out.read_text().count("MP301")
+        watched.wait_for(lambda: watched.out.read_text().count("MP301") > before)
     finally:
         status = watched.end()
     assert status == 130
