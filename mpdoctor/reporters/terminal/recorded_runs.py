@@ -92,8 +92,17 @@ def columns_from_rows(rows: tuple[StepsRow, ...], widest: int) -> list[StepsRow]
             if row.last - start >= last or end == len(rows) - 1:
                 break
             end += 1
-        columns.append(StepsRow(start + last, last - first, round(skipped), row.scale, low, high))
+        scale = _scale_in(row, last - (row.last - start - row.steps))
+        columns.append(StepsRow(start + last, last - first, round(skipped), scale, low, high))
     return columns
+
+
+def _scale_in(row: StepsRow, steps: int) -> float:
+    """The loss scale after so many steps of a row. Where all were skipped, each has halved it; of others the row knows
+    how it ended only."""
+    if row.skipped < row.steps or steps >= row.steps:
+        return row.scale
+    return max(row.scale, row.high * 0.5**steps)
 
 
 def _lines_on_measurements(series: RunSeries, look: Style) -> Paragraph:

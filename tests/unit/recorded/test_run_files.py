@@ -373,3 +373,13 @@ def test_columns_hold_every_step_once(tmp_path: Path) -> None:
     assert sum(column.steps for column in columns) == series.steps
     assert columns[-1].last == series.rows[-1].last
     assert abs(sum(column.skipped for column in columns) - series.skipped) <= 30
+
+
+def test_a_row_of_skipped_steps_falls_column_by_column_from_where_it_began() -> None:
+    from mpdoctor.reporters.terminal.recorded_runs import columns_from_rows
+
+    fell, mixed = StepsRow(4, 4, 4, 2048, 2048, 32768), StepsRow(8, 4, 1, 1024, 1024, 2048)
+    scales = [column.scale for column in columns_from_rows((fell, mixed), 60)]
+    assert scales == [16384, 8192, 4096, 2048, 1024, 1024, 1024, 1024]
+    floor = StepsRow(6, 6, 6, 8192, 8192, 32768)
+    assert [column.scale for column in columns_from_rows((floor,), 3)] == [8192, 8192, 8192]
