@@ -43,7 +43,7 @@ OUTPUT_IN_COMPUTE_DTYPE = HANDING_ON | words(
     GlobalAvgPool1D GlobalAvgPool2D GlobalAvgPool3D GlobalMaxPool1D GlobalMaxPool2D GlobalMaxPool3D
     Convolution3DTranspose ConvLSTM1D ConvLSTM2D ThresholdedReLU GaussianNoise GaussianDropout AlphaDropout
     Add Subtract Multiply Average Maximum Minimum Dot
-    UnitNormalization GroupNormalization RMSNormalization Identity Masking
+    UnitNormalization GroupNormalization RMSNormalization Identity Masking Rescaling Normalization
     """
 )
 

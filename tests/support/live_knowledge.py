@@ -28,6 +28,7 @@ ARGUMENTS = {
     "Dropout": "0.1", "EinsumDense": "'ab,bc->ac', 2", "GRU": "2", "GaussianDropout": "0.1", "GaussianNoise": "0.1",
     "HashedCrossing": "4", "Hashing": "4", "InputLayer": "(4,)", "Input": "(4,)", "LSTM": "2", "Lambda": "lambda x: x",
     "LocallyConnected1D": "2, 1", "LocallyConnected2D": "2, 1", "MelSpectrogram": "", "Permute": "(1,)",
+    "Normalization": "mean=3.0, variance=4.0",
     "RandomBrightness": "0.1", "RandomContrast": "0.1", "RandomCrop": "2, 2", "RandomFlip": "", "RandomHeight": "0.1",
     "RandomRotation": "0.1", "RandomTranslation": "0.1, 0.1", "RandomWidth": "0.1", "RandomZoom": "0.1",
     "RepeatVector": "2", "Rescaling": "0.5", "Reshape": "(4, 1)", "Resizing": "2, 2", "SeparableConv1D": "2, 1",
