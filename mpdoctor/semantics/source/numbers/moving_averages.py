@@ -54,6 +54,8 @@ def _decay_of_assigned(value: Value, variable: Value) -> float | None:
     if value.operator != "+":
         return None
     for old, new in ((one, other), (other, one)):
+        if _number(new) is not None:
+            return _decay_of_assigned(old, variable)  # AdaBelief adds its epsilon to the average itself
         decay = _decay_of_added(new, variable) if _reads(old, variable) else _decay_of_parts(old, new, variable)
         if decay is not None:
             return decay
