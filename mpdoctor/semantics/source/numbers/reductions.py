@@ -16,6 +16,7 @@ from mpdoctor.semantics.source.numbers.value_bounds import bound_of
 
 SUM, NORM, SQUARE, EXPONENTIAL, GRAM = "sum", "norm", "square", "exponential", "gram"
 SUMS = ("reduce_sum", "sum")
+SUMS_OF_SEGMENTS = ("segment_sum", "unsorted_segment_sum")  # over the edges of each node of a graph
 NORMS = ("norm", "reduce_euclidean_norm")
 REDUCING = (*SUMS, *NORMS, "reduce_mean", "mean", "reduce_max", "max", "reduce_min", "min", "reduce_logsumexp", "std")
 ONE_BY_ONE = (
@@ -64,6 +65,8 @@ def reductions(facts: SourceFacts) -> Iterator[Reduction]:
 def _reductions_of_call(call: Call, name: str, value: Value) -> Iterator[Reduction]:
     if name in SUMS:
         yield from _reductions_of_sum(call, value)
+    elif name in SUMS_OF_SEGMENTS:
+        yield from _unbounded(call, value)
     elif name == "l2_loss" or (name in NORMS and _is_wide(call) and not _fits(value, squared=True)):
         yield Reduction(call, NORM, value)
     elif name == "square" and _has_large_factor(value):
