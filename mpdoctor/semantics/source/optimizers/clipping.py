@@ -42,7 +42,10 @@ MEASURING = (
 )
 INVERTING = ("tensorflow.rsqrt", "keras.ops.rsqrt", "tensorflow.reciprocal", "keras.ops.reciprocal")
 CHOOSING = ("tensorflow.where", "keras.ops.where")
-PASSING = ("builtins.list", "builtins.tuple", "tensorflow.cast", "keras.ops.cast", "tensorflow.convert_to_tensor")
+PASSING = (
+    *("builtins.list", "builtins.tuple", "tensorflow.cast", "keras.ops.cast", "tensorflow.convert_to_tensor"),
+    *("tensorflow.reshape", "keras.ops.reshape", "tensorflow.expand_dims", "keras.ops.expand_dims"),
+)
 SMALLEST_LIMIT = 1e-3  # a smaller number keeps a divisor from 0
 LARGEST_LIMIT = 1000  # a larger number may have been chosen for scaled gradients
 # What to give the inner optimizer instead.
@@ -166,6 +169,8 @@ def _is_one_limit(value: Value, gradient: Call) -> bool:
         return operator == "/" and len(operands) == 2 and _is_number(operands[0]) and _is_size(operands[1], gradient)
     if isinstance(value, Call) and is_api(value.callee, *INVERTING):
         return any(_is_size(norm, gradient) for norm in value.arguments(slice(1)))
+    if isinstance(value, Call) and is_api(value.callee, *PASSING):
+        return any(_is_limit(passed, gradient) for passed in value.arguments(slice(1)))
     chosen = value.arguments(slice(1, 3)) if isinstance(value, Call) and is_api(value.callee, *CHOOSING) else ()
     inner = _bounded(value) or tuple(part for part in chosen if not _is_number(part))
     return len(inner) == 1 and _is_limit(inner[0], gradient)

@@ -36,19 +36,11 @@ from mpdoctor.semantics.source.programs.separate_questions import may_happen_tog
 
 VARIABLE = "tensorflow.Variable"
 UNSCALING = "get_unscaled_gradients"
+GRADIENTS = ("gradient", "jacobian")  # methods of a tape: the gradients of a sum, and those of each example
 # Calls that hand gradients on at their own size.
 TRANSPARENT_ROOTS = ("builtins", "tensorflow", "keras", "tf_keras", "horovod", "numpy")
 TRANSPARENT_METHODS = frozenset(
-    (
-        "all_reduce",
-        "reduce",
-        "merge_call",
-        UNSCALING,
-        "read_value",
-        "append",
-        "items",
-        "values",
-    )
+    ("all_reduce", "reduce", "merge_call", UNSCALING, "read_value", "append", "items", "values")
 )
 _SMALL, _MOST_PARTS = 64, 40
 KEEPING_NUMBERS = (
@@ -107,8 +99,8 @@ def given_to(apply: Call) -> Value | None:
 
 
 def is_gradient_call(value: Value) -> bool:
-    """Whether it is `tape.gradient(…)`, of a GradientTape or of what was made from one (Horovod's tape)."""
-    if not isinstance(value, Call) or value.method != "gradient" or value.receiver is None:
+    """Whether it is a `gradient(…)` or `jacobian(…)` of a GradientTape, or of what was made from one (Horovod's)."""
+    if not isinstance(value, Call) or value.method not in GRADIENTS or value.receiver is None:
         return False
     return any(is_tape(part) for part in walk(value.receiver))
 
@@ -239,7 +231,7 @@ def until_gradients(value: Value | None, stop: Callable[[Value], bool] | None = 
     for item in waiting:
         yield item
         method = item.method if isinstance(item, Call) else ""  # most are none
-        if (method == "gradient" and is_gradient_call(item)) or _lists_weights(item):
+        if (method in GRADIENTS and is_gradient_call(item)) or _lists_weights(item):
             continue
         if stop is not None and stop(item):
             continue
