@@ -15,11 +15,15 @@ class OtherBackend(Unusable):
 
 
 _KERNEL = re.compile(r"^\{\{function_node [^}]*\}\} *| *\[Op:\w+\].*$")
+_BEHIND_USER_CODE = re.compile(r"^    \w+: *(\S.*)$", re.M)  # "    TypeError: what it says", below a traceback
 
 
 def first_line(error: BaseException) -> str:
-    """The exception in one short line, without the kernel that TensorFlow names before its words and behind them."""
-    lines = str(error).strip().splitlines() or [""]
+    """The exception in one short line, without the kernel that TensorFlow names before its words and behind them, and
+    without what autograph writes before the words of an error in traced code."""
+    text = str(error).strip()
+    in_traced_code = _BEHIND_USER_CODE.search(text) if text.startswith("in user code:") else None
+    lines = (in_traced_code.group(1) if in_traced_code else text).splitlines() or [""]
     return f"{type(error).__name__}: {_KERNEL.sub('', lines[0]).strip()}"[:200]
 
 

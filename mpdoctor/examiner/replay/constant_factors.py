@@ -43,9 +43,12 @@ class ConstantFactors:
 
 
 def number_in(value: object) -> float:
-    """The finite number that a float or a scalar with numbers holds; 0 for anything else."""
+    """The finite number that a float or a scalar with numbers holds; 0 for anything else, and while a graph is traced,
+    as by `tape.jacobian` in an eager step."""
     if isinstance(value, float):
         number = value
+    elif tf.is_tensor(value) and not tf.executing_eagerly():
+        return 0.0
     else:
         is_scalar = getattr(value, "shape", None) == () and hasattr(value, "numpy" if tf.is_tensor(value) else "item")
         if not is_scalar or not tf.as_dtype(value.dtype).is_floating:  # type: ignore[attr-defined]

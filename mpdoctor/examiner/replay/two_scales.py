@@ -118,6 +118,8 @@ class GradientCatcher:
         **kwargs: object,
     ) -> object:
         gradients = original(tape, target, sources, *args, **kwargs)
+        if not tf.executing_eagerly():
+            return gradients  # what `tape.jacobian` traces has no numbers
         loss = sum(abs(float(tf.reduce_sum(tf.cast(t, tf.float64)))) for t in tf.nest.flatten(target) if is_floating(t))
         variables = tf.nest.flatten(sources)
         named = [hasattr(variable, "name") and hasattr(variable, "assign") for variable in variables]

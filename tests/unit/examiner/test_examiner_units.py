@@ -86,6 +86,11 @@ def test_a_link_into_an_installed_package_is_not_own(tmp_path: Path) -> None:
             "ValueError: label 6 is outside of [0, 6).",
         ),
         ("a {{brace}} [of the user's]\nmore", "ValueError: a {{brace}} [of the user's]"),
+        (
+            'in user code:\n\n    File "t.py", line 9, in step  *\n        f(x)\n\n    KeyError: no x',
+            "ValueError: no x",
+        ),
+        ("in user code:", "ValueError: in user code:"),
         ("", "ValueError: "),
     ],
 )
