@@ -145,6 +145,12 @@ TWO = {"replicas": 2, "strategy": "MirroredStrategy"}
         ),
         (
             "MP113",
+            "The global policy is mixed_float16, but the layers that `clone_model` made keep",
+            LINE,
+            trained(layer("body", "float32", **CLONED), HEAD),
+        ),
+        (
+            "MP113",
             "The global policy is float32",
             LINE,
             model(layer("body", **CLONED), layer("head", is_output=True, **CLONED), global_policy="float32"),

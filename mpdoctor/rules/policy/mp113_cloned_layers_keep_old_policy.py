@@ -48,12 +48,14 @@ from mpdoctor.facts.layer import LayerFacts
 from mpdoctor.facts.model import ModelFacts
 from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.program.events import Call
+from mpdoctor.program.instances import is_call_of
 from mpdoctor.program.policy_settings import UNSURE, PolicyName
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Value, options
+from mpdoctor.program.values import Attribute, Item, Value, known, options
 from mpdoctor.semantics.source.edits.expressions import replaced, unsafe_fix
 from mpdoctor.semantics.source.edits.made.models import build_call_written
 from mpdoctor.semantics.source.layers.model_layers import half_policy_calls, policies_inside, policies_set
+from mpdoctor.semantics.source.layers.preceding_layers import layers_of_sequential
 from mpdoctor.semantics.source.programs.branches import happen_together
 from mpdoctor.semantics.source.programs.saving.saved_files import text_written
 from mpdoctor.semantics.wording import listed
@@ -66,6 +68,7 @@ FOR_CLONES = " Or pass `clone_model` a `clone_function` that sets the dtype."
 COPYING = ("clone_model", "model_from_json", "model_from_config", "model_from_yaml", "from_config")
 CLONING = "keras.models.clone_model"
 FROM_TEXT = ("keras.models.model_from_json", "keras.models.model_from_config", "keras.models.model_from_yaml")
+INPUTS = ("keras.Input", "keras.layers.InputLayer")  # which `layers` leaves out
 CONFIGS = ("get_config", "to_json", "to_yaml")
 
 
@@ -123,8 +126,8 @@ def _differs(inside: Collection[PolicyName], now: Collection[PolicyName]) -> boo
 def in_model(model: ModelFacts) -> Iterator[Finding]:
     if not model.is_trained or not model.policy_set:
         return
-    copied = _copied_layers(model)
     is_half = model.global_policy.removeprefix("mixed_") in HALF
+    copied = _copied_layers(model, beside_float32=is_half)
     if {layer.compute_dtype in HALF for layer in copied} == {not is_half}:
         policies = sorted({layer.policy for layer in copied})
         yield Finding(
@@ -141,17 +144,21 @@ def _help(made_by: str) -> str:
     return HELP + (FOR_CLONES if made_by == "clone_model" else "")
 
 
-def _copied_layers(model: ModelFacts) -> list[LayerFacts]:
-    """The layers with weights, where a copy of a model's configuration made them all; else []."""
+def _copied_layers(model: ModelFacts, beside_float32: bool) -> list[LayerFacts]:
+    """The layers with weights that a copy of a model's configuration made; [] where there are others, but for a new
+    float32 head where `beside_float32`."""
     weighty = [layer for layer in model.layers if layer.variables and layer.floating and not layer.is_model]
-    return weighty if all(layer.made_by in COPYING for layer in weighty) else []
+    copied = [layer for layer in weighty if layer.made_by in COPYING]
+    others = [layer for layer in weighty if layer.made_by not in COPYING]
+    are_float32 = beside_float32 and all(layer.compute_dtype not in HALF for layer in others)
+    return copied if are_float32 or not others else []
 
 
 def _clones(facts: SourceFacts) -> Iterator[tuple[Call, Call]]:
     """Each call that copies a model through its unchanged configuration, with the original."""
     for call in facts.calls_of(CLONING):
         if call.argument(2, "clone_function") is None and not call.open:
-            yield from ((call, model) for model in _models(call.argument(0, "model")))
+            yield from ((call, model) for model in _models(_taken_out(facts, call.argument(0, "model"))))
     for call in (*facts.calls_of(*FROM_TEXT), *filter(_is_given_a_config, facts.calls_named("from_config"))):
         yield from ((call, described) for described in _described(facts, call.argument(0)))
 
@@ -190,6 +197,18 @@ def _down_to_the_start(value: Any) -> Iterator[Any]:
     while hasattr(value, "of"):
         value = value.of
         yield value
+
+
+def _taken_out(facts: SourceFacts, value: Value | None) -> Value | None:
+    """The part that `model.layers[0]` is, where that is certain; any other value itself."""
+    if not isinstance(value, Item) or not isinstance(value.of, Attribute) or value.of.name != "layers":
+        return value
+    models, number = options(value.of.of), known(value.index)
+    model = models[0] if len(models) == 1 else None
+    if not is_call_of(model, "keras.Sequential") or not isinstance(model, Call):
+        return value
+    parts = [part for part in layers_of_sequential(facts, model) if not is_call_of(part, *INPUTS)]
+    return parts[number] if isinstance(number, int) and -len(parts) <= number < len(parts) else value
 
 
 def _models(value: Value | None) -> list[Call]:
