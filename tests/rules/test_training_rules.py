@@ -13,7 +13,7 @@ from mpdoctor.facts.causes.hidden_overflow import HiddenOverflowFacts
 from mpdoctor.facts.divergence import DivergenceFacts, TriedLayer
 from mpdoctor.facts.layer import SettingsFacts
 from mpdoctor.facts.location import Location
-from mpdoctor.facts.model import CallFacts, OptimizerFacts
+from mpdoctor.facts.model import ArrayFacts, CallFacts, OptimizerFacts
 from mpdoctor.facts.reference import (
     ComparedStep,
     InnerGradientFacts,
@@ -130,6 +130,9 @@ def inner(flushed: int, apart: float = 0.2) -> dict[str, Any]:
 
 
 LABELS = "SparseSoftmaxCrossEntropyWithLogits"
+
+
+HALF_LABELS = ArrayFacts("labels", "", "tf.data.Dataset", "float16", (None, 1))
 
 
 def in_loss(name: str, loss: float = math.inf, **more: Any) -> dict[str, Any]:
@@ -1014,6 +1017,18 @@ TABLE: list[tuple[str, str, dict[str, Any], tuple[str, ...] | str]] = [
         "labels",
         in_loss("Sub", given="labels"),
         (": the labels hold inf or NaN.", "assert_all_finite(labels, 'labels')"),
+    ),
+    (
+        "MP907",
+        "labels-in-float16",
+        {**in_loss("Sub", given="labels"), "model": dataclasses.replace(model(), data=(HALF_LABELS,))},
+        ("labels hold inf or NaN, and they are float16, whose largest number is 65504.", "Leave the labels in float32"),
+    ),
+    (
+        "MP907",
+        "inf-beside-labels-in-float16",
+        {**in_loss("Square"), "model": dataclasses.replace(model(), data=(HALF_LABELS,))},
+        ("although no layer's output overflows", "Compute it in float32"),
     ),
     ("MP905", "in-the-loss", on_the_way_back(where="loss"), ("between the loss and the model's output",)),
     ("MP905", "in-the-loop", on_the_way_back("RealDiv", where="loop"), ("where the training code handles",)),

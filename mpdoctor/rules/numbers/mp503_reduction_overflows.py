@@ -15,6 +15,9 @@ float16, such a mean is inf, NaN or 0 as well. `keras.ops.mean` and the layers o
 mean is reported where the source shows the number of values: in the shape given to `reshape`, or in an input's
 shape, followed through layers that keep the positions.
 
+A division by a number below 1.53e-05 overflows, too, whatever is divided: a graph multiplies by the reciprocal, which
+is inf in float16. `x / 1e-6` is inf or NaN under `tf.function` and right in an eager call (TensorFlow 2.4 to 2.21).
+
 ## Flagged
 ```python
 import keras
@@ -74,8 +77,10 @@ from mpdoctor.semantics.source.function_names import function_named
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
 from mpdoctor.semantics.source.layers.layer_policies import half_dtype_of_layer
 from mpdoctor.semantics.source.layers.weight_values import is_made_of_weights
+from mpdoctor.semantics.source.numbers.constants import written
 from mpdoctor.semantics.source.numbers.precision import precision_of
 from mpdoctor.semantics.source.numbers.reductions import EXPONENTIAL, GRAM, NORM, SQUARE, SUM, reductions
+from mpdoctor.semantics.source.numbers.small_divisors import divided_by_small
 from mpdoctor.semantics.source.numbers.value_counts import is_over_few, is_over_short_rows, large_means, large_pooling
 from mpdoctor.semantics.source.numbers.whole_numbers import is_whole
 from mpdoctor.semantics.source.programs.tests_without_training import is_in_test_without_training
@@ -106,6 +111,7 @@ HELP = {
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
     if facts.shows_mixed_precision:
         yield from _reductions(facts)
+        yield from _small_divisors(facts)
         yield from _large_means(facts)
         yield from () if facts.keras.is_keras3 else _large_poolings(facts)
 
@@ -152,6 +158,18 @@ def _large_means(facts: SourceFacts) -> Iterator[Finding]:
                 "Cast first: `tf.reduce_mean(tf.cast(x, tf.float32), …)`.",
                 call.location,
                 fix=_fix(facts, call, SUM),
+            )
+
+
+def _small_divisors(facts: SourceFacts) -> Iterator[Finding]:
+    precision = precision_of(facts)
+    for division, value, number in divided_by_small(facts):
+        if not asks_for_dtype(division.context) and precision.dtype(value, division.context) == "float16":
+            yield Finding(
+                f"A float16 value is divided by {written(number)}: a graph multiplies by the reciprocal of that, which "
+                "is inf in float16, and all results are inf or NaN.",
+                "Divide in float32: `tf.cast(x, tf.float32) / …`.",
+                division.location,
             )
 
 

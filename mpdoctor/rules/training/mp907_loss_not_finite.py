@@ -146,11 +146,19 @@ def _why(training: TrainingFacts, first: int) -> str:
     if culprit is None and gradient_was_applied(training, before=first):
         return f", because no LossScaleOptimizer skipped the step before it.{why_from_culprit(training)}"
     if training.loss_culprit is not None and training.loss_culprit.given in GIVEN:
-        return f": {broke(training.loss_culprit)}."
+        in_float16 = ", and they are float16, whose largest number is 65504" if _are_labels_float16(training) else ""
+        return f": {broke(training.loss_culprit)}{in_float16}."
     if training.loss_culprit is not None:
         return f", although no layer's output overflows: {broke(training.loss_culprit)}."
     looked = culprit is None and not why_not_followed(training)
     return ", although no layer's output overflows." if looked else "."
+
+
+def _are_labels_float16(training: TrainingFacts) -> bool:
+    """Whether the loss is not finite because of its labels, and those were float16 when the model got them."""
+    culprit = training.loss_culprit if training.broken_operation is training.loss_culprit else None
+    half = any((array.role, array.dtype) == ("labels", "float16") for array in training.model.data)
+    return half and culprit is not None and culprit.given == "labels"
 
 
 def _remedy(training: TrainingFacts) -> str:
@@ -161,6 +169,11 @@ def _remedy(training: TrainingFacts) -> str:
         return (
             f"See what {optimizer_of(training)} divides by: variables of its own in 16 bits, in which its epsilon is "
             f"0, or no epsilon. Keep its variables in float32. {NOT_TRIED}"
+        )
+    if _are_labels_float16(training):
+        return (
+            "Leave the labels in float32: each number beyond 65504 becomes inf in a cast to float16. If they are not "
+            "finite before that, find where: `tf.debugging.assert_all_finite(labels, 'labels')`."
         )
     if training.broken_operation is not None or training.diverges or why_not_followed(training):
         return remedy_from_culprit(training)

@@ -54,7 +54,7 @@ def numbers_before_tensors(facts: SourceFacts) -> tuple[NumberFirst, ...]:
     """The calls with a float before a tensor of any dtype; none where the program runs no graphs. Cached for one
     program after the other: three rules ask."""
     calls = [call for call in facts.library_calls if _takes_float_first(call)]
-    if not calls or _runs_eagerly(facts):
+    if not calls or runs_eagerly(facts):
         return ()
     return tuple(filter(None, map(_number_first, calls)))
 
@@ -97,7 +97,7 @@ def _is_float32_array(value: Value) -> bool:
     return is_array(value) and dtype_of_array(value, dtype_named) == "float32"
 
 
-def _runs_eagerly(facts: SourceFacts) -> bool:
+def runs_eagerly(facts: SourceFacts) -> bool:
     """Whether the program runs its layers without a graph, or may do so: in a loop of its own that nothing compiles."""
     if any(True for _ in facts.calls_of(*EAGERLY)):
         return True
