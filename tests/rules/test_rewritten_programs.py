@@ -202,6 +202,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp702/flagged_under_a_manager mp704/flagged_concrete_functions
     """,
     "numbers_of_the_command_line": """
+        mp405/flagged_each_example_keras2
         mp201/flagged_function_that_keeps_the_dtype mp202/flagged_all_makers mp202/flagged_divided_in_place
         mp202/flagged_left_out mp202/flagged_lists_of_floats mp202/flagged_number_first
         mp202/flagged_number_first_in_a_layer_alone mp202/flagged_static_method mp214/flagged_bounded_rows
@@ -240,6 +241,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp311/flagged_updated_settings
     """,
     "checked": """
+        mp405/clean_each_example_keras2
         mp211/clean_decoder_of_a_metric mp211/flagged_decoder_of_a_metric
         mp309/clean_policy_in_a_node mp504/clean_policy_in_a_node mp504/flagged_policy_in_a_node
         mp401/clean_another_option_decides mp505/clean_heads_for_counted_boxes mp505/clean_heads_of_both_dtypes
@@ -358,7 +360,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp107/clean_replaced_at_once mp405/flagged_asked_by_hasattr
     """,
     "from_absl": """
-        mp119/flagged_cast mp119/flagged_inputs mp119/flagged_weights
+        mp119/flagged_cast mp119/flagged_inputs mp119/flagged_weights mp405/flagged_each_example_keras2
         mp102/clean_refused_where_removed mp104/clean_asked_of_its_object mp104/flagged_asked_of_the_settings
         mp104/flagged_default_that_nobody_asks_about mp105/clean_island_on_purpose mp105/clean_set_back
         mp106/clean_policy_chosen_by_a_dtype mp106/flagged_auto_scale_loss mp106/flagged_layer_policies
