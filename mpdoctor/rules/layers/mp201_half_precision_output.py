@@ -65,6 +65,7 @@ from mpdoctor.semantics.source.layers.output_layers import (
     activation_of,
     hands_on,
     output_layers,
+    recasting_layer,
     sixteen_bit_output,
 )
 from mpdoctor.semantics.source.layers.unread_outputs import UnreadOutputs
@@ -91,8 +92,12 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     cast_by_program = bool(models) and _is_cast_by_program(facts)
     for model in models:
         unread = UnreadOutputs(facts, model)
-        for layer in output_layers(facts, model):
-            if layer not in unread.layers:
+        read = [layer for layer in output_layers(facts, model) if layer not in unread.layers]
+        recasting = recasting_layer(facts, model) if read and not cast_by_program else None
+        if recasting is not None:
+            yield _finding_of_recasting(*recasting)
+        else:
+            for layer in read:
                 yield from _findings_of_layer(facts, layer, cast_by_program)
         for output, dtype in () if cast_by_program else computed_outputs(facts, model):
             if output not in unread.tensors:
@@ -100,6 +105,13 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
                 message = _message(f"`{name}`" if name else "this line", dtype)
                 evidence = _class_as_evidence(output.context.owner)
                 yield Finding(message, _help_for_computed(output), output.location, evidence=evidence)
+
+
+def _finding_of_recasting(layer: Call, dtype: str) -> Finding:
+    own = class_of(layer)
+    name = own.name if own is not None else "this layer"
+    advice = f'Give `dtype="float32"` to `{name}`, which casts what it hands on, and to the layer that computes that.'
+    return Finding(_message(name, dtype), advice, layer.location, evidence=_class_as_evidence(own))
 
 
 def _findings_of_layer(facts: SourceFacts, layer: Call, cast_by_program: bool) -> Iterator[Finding]:

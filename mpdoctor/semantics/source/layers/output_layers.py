@@ -64,12 +64,31 @@ def output_layers(facts: SourceFacts, model: Call, depth: int = 0) -> list[Call]
 
 def _past_layers_that_hand_on(facts: SourceFacts, output: Value | None) -> Value | None:
     """The tensor that layers of the program's own hand on as it is, such as one whose `call()` only adds a loss."""
+    handed = [given for _, given in _handings_on(facts, output)]
+    return handed[-1] if handed else output
+
+
+def recasting_layer(facts: SourceFacts, model: Call) -> tuple[Call, str] | None:
+    """The layer of the program's own that hands on a functional model's output, and its 16-bit dtype: in Keras 3 it
+    casts all that it is given, whatever the layers before compute in. None in Keras 2: that casts the first argument.
+    """
+    handing = next(_handings_on(facts, model.argument(1, "outputs")), None) if is_functional(model) else None
+    if handing is None or not facts.keras.is_keras3:
+        return None
+    layer, own = handing[0], class_of(handing[0])
+    dtype = _sixteen_bits(tuple(policy for policy in facts.policies_at(layer) if isinstance(policy, str)))
+    casts = own is not None and own.base_argument("autocast") is None
+    return (layer, dtype) if casts and dtype is not None and not layer.open else None
+
+
+def _handings_on(facts: SourceFacts, output: Value | None) -> Iterator[tuple[Call, Value]]:
+    """(a layer of the program's own, what it hands on), from a model's output inwards."""
     for _ in range(MOST_NESTED):
         given = _handed_on(facts, output) if isinstance(output, Call) else None
-        if given is None:
-            break
+        if given is None or not isinstance(output, Call) or not isinstance(output.callee, Call):
+            return
+        yield output.callee, given
         output = given
-    return output
 
 
 def _handed_on(facts: SourceFacts, called: Call) -> Value | None:
