@@ -200,6 +200,23 @@ def test_what_check_numerics_stopped_at_is_named(op: str, values: str, found: st
 
 
 @pytest.mark.parametrize(
+    ("keras", "words", "is_wrapper_meant"),
+    [
+        ("tf_keras", "'Adam' object has no attribute 'get_scaled_loss'", True),
+        ("tf_keras", "in user code:\n\n    AttributeError: 'SGD' object has no attribute 'loss_scale'", True),
+        ("keras", "'AdamW' object has no attribute 'dynamic_scale'", True),
+        ("keras", "'Adam' object has no attribute 'get_scaled_loss'", False),  # nor has Keras 3's wrapper
+        ("keras", "'LossScaleOptimizer' object has no attribute 'loss_scale'", False),
+        ("tf_keras", "'Trainer' object has no attribute 'loss_scale'", False),
+    ],
+)
+def test_a_bare_optimizer_that_is_asked_for_what_a_wrapper_has(keras: str, words: str, is_wrapper_meant: bool) -> None:
+    version = "3.15.1" if keras == "keras" else "2.21.0"
+    ended = raised("AttributeError", words, "training", keras=Keras(keras, version, "2.21.0"))
+    assert ("Wrap the optimizer yourself" in said(ended)["MP901"].help) is is_wrapper_meant
+
+
+@pytest.mark.parametrize(
     ("keras", "help"),
     [
         (Keras("tf.keras", "2.11.0", "2.10.1"), "keras 2.11 is made for another TensorFlow than 2.10: `pip install"),

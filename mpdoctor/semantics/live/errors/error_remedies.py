@@ -140,6 +140,25 @@ def _keras_that_fits(keras: Keras) -> str | None:
     return f"keras {release} is made for another TensorFlow than {wanted}: `pip install keras=={wanted}.*`."
 
 
+# What only a LossScaleOptimizer has: in Keras 2, and in both.
+_BARE = re.compile(
+    r"(?:^|AttributeError: )'(?:Ada\w+|Nadam|SGD|RMSprop|Ftrl|Lion|Lamb|Muon)' object has no attribute '"
+    r"(?:(?P<keras2>get_scaled_loss|get_unscaled_gradients|loss_scale)|dynamic_scale|inner_optimizer|initial_scale)'"
+)
+
+
+def _remedy_of_bare_optimizer(failure: FailureFacts) -> str | None:
+    """The remedy where an optimizer that nothing wraps is asked for what a LossScaleOptimizer has."""
+    asked = _BARE.search(failure.said_by_library)
+    if asked is None or (asked["keras2"] and failure.keras is not None and failure.keras.is_keras3):
+        return None
+    return (
+        "Only a LossScaleOptimizer has this, and compile() makes one only for a model whose own policy is "
+        "mixed_float16. Wrap the optimizer yourself, `compile(optimizer=LossScaleOptimizer(…))`, or ask "
+        "`isinstance(optimizer, LossScaleOptimizer)` first if the program is to run in float32 as well."
+    )
+
+
 _NUMPY_NAMES = {"half": "float16", "float": "float32", "double": "float64"}  # of TensorFlow's own names for dtypes
 
 
@@ -205,6 +224,7 @@ def remedy_from_failure(failure: FailureFacts) -> str | None:
         package_of_project(failure)
         or remedy_of_missing_module(failure)
         or remedy_of_missing_name(failure)
+        or _remedy_of_bare_optimizer(failure)
         or _remedy_of_numpy_function(said)
         or _remedy_of_dtype_in_text(failure)
     )
