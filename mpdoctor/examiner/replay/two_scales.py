@@ -68,7 +68,8 @@ class GradientCatcher:
         self._arrived: Norms = {}
         self._applied: Norms = {}
         self._taped: list[tuple[float, Norms]] = []
-        self._sums: dict[str, tuple[int, tf.Tensor]] = {}  # how many tapes gave what in all
+        # by variable, since two can have one name in Keras 2: its path, how many tapes gave what in all
+        self._sums: dict[int, tuple[str, int, tf.Tensor]] = {}
         self._unscaled_calls, self._loss_dtype = 0, ""
         self._too_large: float | None = None
 
@@ -130,11 +131,10 @@ class GradientCatcher:
 
     def _add_up(self, gradients: list[tf.Tensor], variables: list[KerasVariable]) -> None:
         for gradient, variable in zip(gradients, variables):
-            path = self._keras.path(variable)
-            times, total = self._sums.get(path, (0, gradient))
+            path, times, total = self._sums.get(id(variable), (self._keras.path(variable), 0, gradient))
             if gradient is not None:
                 dense = tf.convert_to_tensor(total) + tf.convert_to_tensor(gradient) if times else gradient
-                self._sums[path] = times + 1, dense
+                self._sums[id(variable)] = path, times + 1, dense
 
     def _scale(
         self,
@@ -175,7 +175,7 @@ class GradientCatcher:
             self._unscaled_calls,
             self._loss_dtype,
             self._too_large,
-            {path: float(tf.norm(_dense_values(total))) for path, (times, total) in self._sums.items() if times > 1},
+            {path: float(tf.norm(_dense_values(total))) for path, times, total in self._sums.values() if times > 1},
             self._factors.take(),
         )
         self._clear()
