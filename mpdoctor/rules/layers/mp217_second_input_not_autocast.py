@@ -71,8 +71,8 @@ from mpdoctor.semantics.source.edits.expressions import name_at, safe_fix
 from mpdoctor.semantics.source.edits.names import cast
 from mpdoctor.semantics.source.function_names import function_named
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype, policies_of_instances
+from mpdoctor.semantics.source.layers.later_inputs import MOST_LAYERS, given_to_call, is_later_input
 from mpdoctor.semantics.source.layers.later_inputs import given as given_to
-from mpdoctor.semantics.source.layers.later_inputs import is_later_input
 from mpdoctor.semantics.source.layers.layer_policies import half_dtype_of_layer
 from mpdoctor.semantics.source.layers.mixed_operands import (
     MixedOperands,
@@ -213,5 +213,13 @@ def _second_input(value: Value) -> Parameter | None:
     return source if isinstance(source, Parameter) and is_later_input(source) else None
 
 
-def _is_float32(facts: SourceFacts, value: Value | None) -> bool:
-    return value is not None and facts.dtype_of(value) == "float32" and not is_array(value)
+def _is_float32(facts: SourceFacts, value: Value | None, layers: int = MOST_LAYERS) -> bool:
+    """Whether it is a float32 tensor, or a later input of a layer further out, which is called with one."""
+    if value is None or is_array(value):
+        return False
+    if facts.dtype_of(value) == "float32":
+        return True
+    outer = _second_input(value) if layers else None
+    return outer is not None and any(
+        _is_float32(facts, handed, layers - 1) for handed in given_to_call(facts, outer) if handed is not value
+    )

@@ -58,13 +58,14 @@ from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.memoize import asked_once
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Parameter
-from mpdoctor.program.values import Api, Attribute, Item, Value, known, options
+from mpdoctor.program.values import Api, Attribute, Item, Value, agreed, known, options
 from mpdoctor.semantics.source.edits.expressions import replaced, safe_fix
 from mpdoctor.semantics.source.edits.made.layers import location_of
 from mpdoctor.semantics.source.edits.met_operands import pairs_that_meet
 from mpdoctor.semantics.source.edits.named_numbers import number_replaced
 from mpdoctor.semantics.source.function_names import function_named, functions_called
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
+from mpdoctor.semantics.source.layers.later_inputs import given_further_out
 from mpdoctor.semantics.source.numbers.constants import CASTS, numbers_from_value
 from mpdoctor.semantics.source.numbers.precision import Precision, precision_of
 from mpdoctor.semantics.wording import expression_at, text_at
@@ -198,9 +199,9 @@ def _products_with_overflow(facts: SourceFacts) -> Iterator[tuple[Operation | Ca
 
 
 def _overflows(value: Value, largest: float = FLOAT16_LIMIT) -> bool:
-    """Whether it is larger on every path than what a dtype holds."""
+    """Whether it is larger on every path than what a dtype holds; not an infinity, which is one in float32 as well."""
     numbers = numbers_from_value(value)
-    return bool(numbers) and min(map(abs, numbers)) > largest
+    return bool(numbers) and largest < min(map(abs, numbers)) < float("inf")
 
 
 def _is_mask(facts: SourceFacts, value: Value, depth: int = 0) -> bool:
@@ -260,6 +261,9 @@ def _is_named_mask(facts: SourceFacts, event: Operation | Call, value: Value) ->
 def _half_dtype(facts: SourceFacts, precision: Precision, event: Operation | Call, mask: Value) -> str | None:
     """The 16-bit dtype in which a mask is multiplied; None for another dtype, and where it is not certain."""
     dtype = precision.dtype(mask, event.context)
+    if dtype is None and not facts.keras.is_keras3:  # which casts no later input: it has the dtype in which it is given
+        given = given_further_out(facts, mask)
+        dtype = agreed(precision.dtype(handed, call.context) for call, handed in given)
     if dtype is not None or not facts.keras.is_keras3:
         return dtype if dtype in LARGEST else None
     # Keras 3 casts every tensor argument of `call()`; a value added to float16 scores is float16, or the line raises.

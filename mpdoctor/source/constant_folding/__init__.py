@@ -72,8 +72,14 @@ _UNARY: dict[str, Callable[[Any], Any]] = {
     "~": operator.invert,
     "not": operator.not_,
 }
+ASKING_OF_NUMBERS: dict[str, Callable[[float], bool]] = {
+    f"{library}.{function.__name__}": function
+    for function in (math.isinf, math.isnan, math.isfinite)
+    for library in ("math", "numpy")
+}
 _FUNCTIONS: dict[str, Callable[[Any], Any]] = {
-    f"builtins.{function.__name__}": function for function in (float, int, str, bool, len)
+    **{f"builtins.{function.__name__}": function for function in (float, int, str, bool, len)},
+    **ASKING_OF_NUMBERS,
 }
 _NUMBERS = {
     "math.pi": math.pi,

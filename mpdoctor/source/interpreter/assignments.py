@@ -7,7 +7,7 @@ import ast
 from mpdoctor.facts.location import Location
 from mpdoctor.program.values import Collection, Item, Known, Unknown, Value, known, options
 from mpdoctor.source.interpreter.attributes import name_of_item, store_attribute
-from mpdoctor.source.interpreter.changed_containers import put_back, put_back_everywhere, with_item
+from mpdoctor.source.interpreter.changed_containers import keep_item, put_back, put_back_everywhere, with_item
 from mpdoctor.source.interpreter.dispatch import evaluate
 from mpdoctor.source.interpreter.state.interpreter_state import State
 from mpdoctor.source.interpreter.state.recording import record_write
@@ -41,6 +41,7 @@ def assign(state: State, target: ast.expr, value: Value, augmented: bool = False
                 put_back_everywhere(state, target.value, choice, with_item(state, choice, index, value))
         if (name := name_of_item(of, index)) is not None:
             store_attribute(state, of, name, value)
+        keep_item(state, of, index, value)
 
 
 def _store_in_tree(state: State, holder: ast.expr, of: Value, name: str, value: Value) -> None:

@@ -7,7 +7,7 @@ import ast
 from mpdoctor.program.events import Call
 from mpdoctor.program.instances import class_of
 from mpdoctor.program.user_definitions import ClassFacts, Defined, Instance
-from mpdoctor.program.values import Collection, Known, Unknown, Value, known, options
+from mpdoctor.program.values import Collection, Item, Known, Unknown, Value, known, options
 from mpdoctor.source.interpreter.attributes import attribute_of
 from mpdoctor.source.interpreter.state.interpreter_state import State
 from mpdoctor.source.interpreter.state.scopes import Scope
@@ -115,6 +115,30 @@ def _replace_in_class(state: State, made: Call, name: str, old: Value, new: Valu
     known_of_class = own.attributes.get(name) if own is not None else None
     if own is not None and known_of_class is not None and old in options(known_of_class):
         state.walk.side_effects.set(own.attributes, name, _with_replaced_choice(known_of_class, old, new))
+
+
+def keep_item(state: State, of: Value, index: Value, value: Value) -> None:
+    """Remember `outputs["loss"] = …`, of what the call of a library or of an object that is not known gives."""
+    choices, key = options(of), known(index)
+    for choice in choices if isinstance(key, str) else ():
+        made = choice
+        while isinstance(made, Item):
+            made = made.of
+        if not isinstance(made, Call) or class_of(made) is not None:
+            continue
+        if id(choice) not in state.attributes:
+            state.walk.changed[id(choice)] = choice
+            state.attributes[id(choice)] = state.walk.side_effects.created({})
+        held, context, name = state.attributes[id(choice)], made.context, f"[{key!r}]"
+        is_straight = (context.branches, context.loops) == (state.context.branches, state.context.loops)
+        before = None if is_straight and len(choices) == 1 else held.get(name, Item(index.location, choice, index))
+        state.walk.side_effects.set(held, name, joined((*options(before), value)))
+
+
+def kept_item(state: State, of: Value, index: Value) -> Value | None:
+    """What the program has put there, as `keep_item` remembers it; None where it has put nothing there."""
+    held = state.attributes.get(id(of)) if isinstance(of, (Item, Call)) else None
+    return held.get(f"[{index.value!r}]") if held and isinstance(index, Known) else None
 
 
 def _attributes_of_class(holder: Value, name: str) -> dict[str, Value] | None:

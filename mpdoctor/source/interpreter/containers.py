@@ -21,6 +21,7 @@ from mpdoctor.program.values import (
     options,
 )
 from mpdoctor.source.interpreter.attributes import inlined_method, item_of_object
+from mpdoctor.source.interpreter.changed_containers import kept_item
 from mpdoctor.source.interpreter.dispatch import evaluate
 from mpdoctor.source.interpreter.state.interpreter_state import State
 from mpdoctor.source.joining import joined
@@ -44,7 +45,8 @@ def evaluate_subscript(state: State, node: ast.Subscript) -> Value:
         taken = _known_slice(state, node.slice)
         return joined(_slice_of(choice, taken, place) for choice in options(of))
     index, choices = evaluate(state, node.slice), _without_empty_lists(of)
-    return joined(item_of_object(state, choice, index, place) or item_of(choice, index, place) for choice in choices)
+    kept = [kept_item(state, choice, index) or item_of_object(state, choice, index, place) for choice in choices]
+    return joined(held or item_of(choice, index, place) for held, choice in zip(kept, choices, strict=True))
 
 
 def _known_slice(state: State, node: ast.Slice) -> slice | None:

@@ -15,6 +15,7 @@ from mpdoctor.source.joining import joined
 _PLAIN = (ast.Name, ast.Constant, ast.Compare, ast.BoolOp, ast.UnaryOp, ast.Subscript, ast.Slice, ast.Tuple, ast.List)
 _PARTS = (ast.expr_context, ast.cmpop, ast.boolop, ast.unaryop, ast.Set)
 _OF_TEXTS = frozenset(("startswith", "endswith", "lower", "upper", "strip", "split", "replace", "isdigit", "keys"))
+_OF_NUMBERS = frozenset(("isinf", "isnan", "isfinite"))
 _OF_PYTHON = frozenset(("len", "str", "isinstance", "bool"))
 
 
@@ -69,5 +70,5 @@ def _names_in(test: ast.expr) -> list[ast.Name]:
 
 def _is_plain_call(node: ast.Call) -> bool:
     if isinstance(node.func, ast.Attribute):
-        return node.func.attr in _OF_TEXTS and not node.keywords
+        return node.func.attr in _OF_TEXTS | _OF_NUMBERS and not node.keywords
     return isinstance(node.func, ast.Name) and node.func.id in _OF_PYTHON

@@ -17,6 +17,8 @@ from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import ClassFacts, Parameter
 from mpdoctor.program.values import Api, Attribute, Collection, Item, Value, known, options
 
+MOST_LAYERS = 4  # that hand a later input on to a layer inside
+
 
 def given(call: Call, own: ClassFacts, parameter: Parameter) -> Value | None:
     """The argument for a parameter of `call()`, where a layer of this class is called."""
@@ -44,6 +46,19 @@ def given_to_call(facts: SourceFacts, value: Value) -> Iterator[Value]:
             handed = given(call, own, value) if own is not None else None
             if handed is not None:
                 yield from options(handed)
+
+
+def given_further_out(facts: SourceFacts, value: Value, layers: int = MOST_LAYERS) -> Iterator[tuple[Call, Value]]:
+    """What a later input of a `call()` is where the program calls such a layer, with that call; where a layer hands its
+    own later input on, what that layer is called with."""
+    if not isinstance(value, Parameter) or not is_later_input(value):
+        return
+    for call, own in _calls_of_own_layers(facts):
+        for handed in options(given(call, own, value)):
+            if layers and isinstance(handed, Parameter) and is_later_input(handed):
+                yield from given_further_out(facts, handed, layers - 1)
+            else:
+                yield call, handed
 
 
 def given_in_calls(facts: SourceFacts, value: Value) -> Iterator[Value]:

@@ -12,7 +12,7 @@ from mpdoctor.program.events import Call
 from mpdoctor.program.instances import class_of
 from mpdoctor.program.user_definitions import ClassFacts, Defined
 from mpdoctor.program.values import MISSING, Api, Attribute, Collection, Known, Value, known, options
-from mpdoctor.source.constant_folding import constant_from_call, constant_from_numbers
+from mpdoctor.source.constant_folding import ASKING_OF_NUMBERS, constant_from_call, constant_from_numbers
 from mpdoctor.source.constant_folding.texts import value_from_method
 from mpdoctor.source.interpreter.assignments import remember_keyword
 from mpdoctor.source.interpreter.attributes import Super, attribute_of, store_attribute
@@ -107,7 +107,7 @@ def call_library(
     state: State, name: str, args: tuple[Value, ...], keywords: Keywords, is_open: bool, location: Location
 ) -> Value | None:
     """The result of a library's function that the interpreter follows itself: a tree of settings, a module by its name,
-    a copy of a dataclass. None for others."""
+    a copy of a dataclass, whether a number is infinite. None for others."""
     copied = None if is_open else copy_with(state, name, args, keywords, location)
     copied = copied or as_dictionary(state, name, args, location)
     if copied is not None:
@@ -126,6 +126,9 @@ def call_library(
         return _of_python(state, name, args, keywords, location)
     if name in _ON_CONTAINERS:
         return _ON_CONTAINERS[name](args, keywords, location)
+    if name in ASKING_OF_NUMBERS:
+        answer = constant_from_call(name, args)
+        return None if answer is MISSING else Known(location, answer)
     return _tree_of_settings(args, keywords, location) if name in TREES and name not in NODES else None
 
 
