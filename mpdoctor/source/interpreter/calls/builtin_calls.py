@@ -124,6 +124,8 @@ def call_library(
         return settings_loaded(state, name, args, location) or _of_python(state, name, args, keywords, location)
     if name in _OF_PYTHON:
         return _of_python(state, name, args, keywords, location)
+    if name in _ACTIVATIONS:
+        return _activation(name, args, location)
     if name in _ON_CONTAINERS:
         return _ON_CONTAINERS[name](args, keywords, location)
     if name in ASKING_OF_NUMBERS:
@@ -144,6 +146,13 @@ def _module_named(state: State, args: tuple[Value, ...], keywords: Keywords, loc
     return api_from_name(name, location) if isinstance(name, str) else None
 
 
+def _activation(getter: str, args: tuple[Value, ...], location: Location) -> Value | None:
+    """The function that `keras.activations.get("softmax")` returns."""
+    name = known(args[0]) if len(args) == 1 else None
+    is_named = isinstance(name, str) and name.isidentifier()
+    return api_from_name(f"{getter.removesuffix('get')}{name}", location) if is_named else None
+
+
 def _default_dict(state: State, args: tuple[Value, ...], keywords: Keywords, location: Location) -> Value | None:
     """`collections.defaultdict(list)`; None where nobody knows what its factory makes."""
     factory = args[0]
@@ -159,6 +168,7 @@ def _default_dict(state: State, args: tuple[Value, ...], keywords: Keywords, loc
     return Collection(location, "dict", held.items, held.keys, held.open, default=default)
 
 
+_ACTIVATIONS = tuple(f"{library}.activations.get" for library in ("keras", "tf_keras", "tensorflow.keras"))
 _OF_PYTHON: dict[str, Callable[[State, tuple[Value, ...], Keywords, Location], Value | None]] = {
     "importlib.import_module": _module_named,
     "collections.defaultdict": _default_dict,
