@@ -53,6 +53,7 @@ from mpdoctor.semantics.source.edits.expressions import (
 )
 from mpdoctor.semantics.source.optimizers.wrapper_arguments import (
     INNER_ONLY,
+    problem_in_experimental,
     problem_in_keras2,
     problem_in_keras3,
     problem_in_message,
@@ -67,17 +68,24 @@ FAILS_IN = ("model", "training")
 EXPLAINS = {"MP102": "line", "MP309": "line"}
 CONFIRMED_LIVE = True
 OWN = ("dynamic", "initial_scale", "dynamic_growth_steps", "loss_scale")
+LAST_EXPERIMENTAL = (2, 9)  # has it no longer, which MP102 reports
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
     for call in facts.calls_of(WRAPPER):
         is_keras2 = not facts.keras.is_keras3 or library_of(call.callee, facts.keras) == "tf_keras"
         look = problem_in_keras2 if is_keras2 else problem_in_keras3
-        if call.context.asks_what_exists or (isinstance(call.callee, Api) and ".experimental." in call.callee.name):
-            continue  # the experimental class took other arguments, and MP102 reports it where it was removed
+        if isinstance(call.callee, Api) and ".experimental." in call.callee.name:
+            look = problem_in_experimental if facts.keras.tensorflow_release < LAST_EXPERIMENTAL else _nothing
+        if call.context.asks_what_exists:
+            continue
         problem = look(_without_asked_options(call))
         if problem is not None and not _is_asked_about(call):
             yield Finding(problem[0], problem[1], call.location, fix=_fix(facts, call, problem[0]))
+
+
+def _nothing(call: Call) -> None:
+    """The problem of a call that another rule reports."""
 
 
 def _is_asked_about(call: Call) -> bool:

@@ -41,6 +41,10 @@ FIXED_WITHOUT_SCALE: Problem = (
     "Give the fixed scale, `LossScaleOptimizer(optimizer, dynamic=False, initial_scale=1024)`, or drop "
     "`dynamic=False`.",
 )
+WITHOUT_SCALE: Problem = (
+    "The experimental LossScaleOptimizer needs a `loss_scale`: this line raises TypeError.",
+    'Give it one, `LossScaleOptimizer(optimizer, "dynamic")`.',
+)
 FIXED_THAT_GROWS: Problem = (
     "`dynamic_growth_steps` belongs to a dynamic scale, and this one is fixed (`dynamic=False`): this line raises "
     "ValueError.",
@@ -90,6 +94,11 @@ def problem_in_keras2(call: Call) -> Problem | None:
         if growth is not None and known(growth) not in (MISSING, None):
             return FIXED_THAT_GROWS
     return problem_with_numbers(known(scale), known(growth), dynamic is not False)
+
+
+def problem_in_experimental(call: Call) -> Problem | None:
+    """What the experimental class of TensorFlow 2.1 to 2.8 refuses (measured in 2.4): to be made without a scale."""
+    return None if call.open or call.argument(1, "loss_scale") is not None else WITHOUT_SCALE
 
 
 def problem_with_numbers(
