@@ -138,7 +138,7 @@ def _of_computed_tensor(dtypes: Dtypes, function: str, call: Call, depth: int) -
         if first is not None and _are_floats(elements):
             return "float32"
         is_list = bool(elements) and elements[0] is not first
-        return dtypes.agreed(elements, depth) if is_list else dtypes.of(first, depth)
+        return dtypes.agreed(elements, depth) if is_list else _of_single(dtypes, first, call, depth)
     return _of_joined(dtypes, function, call, depth) if function in JOINING else None
 
 
@@ -201,9 +201,9 @@ def _by_literals(dtypes: Dtypes, call: Call, positions: tuple[int, int], depth: 
     return {"int": "int32", "bool": "bool", "str": "string"}.get(kinds.pop() or "") if len(kinds) == 1 else None
 
 
-def _of_single(dtypes: Dtypes, value: Value, call: Call, depth: int) -> str | None:
-    """The dtype of one value; for a function that is given as a variable's initial value, the dtype of what it
-    returns."""
+def _of_single(dtypes: Dtypes, value: Value | None, call: Call, depth: int) -> str | None:
+    """The dtype of the tensor that TensorFlow makes of one value; for a function that is given as a variable's initial
+    value, the dtype of what it returns."""
     own = value.of if isinstance(value, Defined) else None
     dtype = dtypes.of_result(own, depth) if isinstance(own, FunctionFacts) else dtypes.of(value, depth)
     is_tensorflow = isinstance(call.callee, Api) and call.callee.name.startswith("tensorflow.")

@@ -82,6 +82,7 @@ from mpdoctor.semantics.source.layers.layer_variables import RAW, is_raw_variabl
 from mpdoctor.semantics.source.layers.mixed_operands import half_dtypes, is_half, may_raise, mixed_operands, origin
 from mpdoctor.semantics.source.layers.numbers_first import COMMUTING, numbers_before_half
 from mpdoctor.semantics.source.layers.parameters_left_out import taken_instead
+from mpdoctor.semantics.source.layers.weight_values import is_of_weights_without_autocast
 from mpdoctor.semantics.source.numbers.whole_numbers import is_product_of_sizes
 from mpdoctor.semantics.wording import expression_at, place_of, quoted, text_at
 
@@ -220,8 +221,13 @@ def in_failure(failure: FailureFacts) -> Iterator[Finding]:
 def _first_wide(facts: SourceFacts, operands: tuple[Value, ...], context: Context) -> Value | None:
     """The first of these tensors that was made in float32; None where one is a raw variable of the layer, which MP203
     reports."""
-    wide = [operand for operand in operands if facts.dtype_at(operand, context) == "float32" and not is_array(operand)]
+    wide = [operand for operand in operands if _is_wide(facts, operand, context)]
     return wide[0] if wide and not any(is_raw_variable_of_layer(facts, origin(operand)) for operand in wide) else None
+
+
+def _is_wide(facts: SourceFacts, operand: Value, context: Context) -> bool:
+    is_float32 = facts.dtype_at(operand, context) == "float32" and not is_array(operand)
+    return is_float32 or is_of_weights_without_autocast(facts, operand, context)
 
 
 def _dtype_of_input(facts: SourceFacts, event: Call | Operation, operands: tuple[Value, ...]) -> str:
@@ -248,7 +254,7 @@ def _fix(facts: SourceFacts, event: Call | Operation, operands: tuple[Value, ...
     function, name = event.context.function, dtype.partition(".")[0]
     if function is None or (name not in function.parameters and dtype.endswith(".compute_dtype")):
         return None
-    wide = [operand for operand in operands if facts.dtype_of(operand) == "float32" and not is_array(operand)]
+    wide = [operand for operand in operands if _is_wide(facts, operand, event.context)]
     pairs = pairs_that_meet(facts, event)
     casts = [
         _cast(facts, event, operand, dtype) or cast_where_it_meets(facts, operand, pairs, dtype) for operand in wide

@@ -14,6 +14,7 @@ from mpdoctor.program.dtypes.dtype_names import AUTOCAST
 from mpdoctor.program.dtypes.python_numbers import is_number
 from mpdoctor.program.dtypes.tensor_dtypes import dtypes_with
 from mpdoctor.program.events import Call, Operation
+from mpdoctor.program.instances import is_call_of
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Parameter
 from mpdoctor.program.values import Api, Attribute, Collection, Item, Known, Value, options, walk
@@ -35,6 +36,7 @@ from mpdoctor.semantics.source.programs.models import is_any_made_of_input
 
 OPERATORS = frozenset(("+", "-", "*", "/", "//", "**", "@", "%", "<", "<=", ">", ">=", "==", "!="))
 HANDED_ON = OPERATORS - frozenset(("<", "<=", ">", ">=", "==", "!="))
+AS_OPERATOR = "tensorflow.divide"  # nothing but `/`, which asks its operands; `tf.truediv` makes tensors of them first
 # Positions of the arguments that meet. Measured in TensorFlow 2.10, 2.15 and 2.21, eagerly and in a graph: all raise.
 # keras.ops promote instead (MP218), so they are none of these but for the cross-entropy, which does not.
 MEETING: dict[str, slice] = {
@@ -136,9 +138,10 @@ def may_raise(facts: SourceFacts, met: MixedOperands) -> bool:
         return True
     if builds_a_model(facts, event.context) or is_any_made_of_input(facts, operands):
         return False
-    if not isinstance(event, Operation):
+    operator = event.operator if isinstance(event, Operation) else "/" if is_call_of(event, AS_OPERATOR) else None
+    if operator is None:
         return True
-    takers = operands if event.operator in HANDED_ON else operands[:1]
+    takers = operands if operator in HANDED_ON else operands[:1]
     return not any(_is_keras_variable(option) for taker in takers for option in options(taker))
 
 

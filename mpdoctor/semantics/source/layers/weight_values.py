@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from mpdoctor.facts.half_dtypes import HALF
+from mpdoctor.facts.half_dtypes import HALF, MIXED
 from mpdoctor.knowledge.layer_kinds import WEIGHT_LISTS
+from mpdoctor.program.context import Context
+from mpdoctor.program.dtypes.dtype_names import VARIABLE
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.instances import class_of, is_call_of
 from mpdoctor.program.memoize import asked_once
 from mpdoctor.program.policy_settings import UNSURE
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Api, Attribute, Collection, Item, Known, Value, known, options
-from mpdoctor.semantics.source.layers.layer_variables import is_weight
+from mpdoctor.program.values import Api, Attribute, Collection, Item, Known, Value, known, options, walk
+from mpdoctor.semantics.source.layers.call_dtypes import policies_of_instances
+from mpdoctor.semantics.source.layers.layer_variables import is_weight, owner_of_weight
 from mpdoctor.semantics.source.programs.models import is_model
 
 SINGLE = ("kernel", "bias", "embeddings", "gamma", "beta", "recurrent_kernel", "depthwise_kernel", "pointwise_kernel")
@@ -31,6 +34,18 @@ def weight_holder(value: Value) -> Value | None:
         if isinstance(value, Attribute) and value.name in WEIGHT_LISTS:
             return value.of if _is_layer(value.of) else None
     return None
+
+
+def is_of_weights_without_autocast(facts: SourceFacts, value: Value, context: Context) -> bool:
+    """Whether a value in `call()` is computed of weights that name no dtype and that the layer does not cast: it is
+    float32 under a mixed policy."""
+    if facts.dtype_at(value, context) != VARIABLE:
+        return False
+    weights = (part for part in walk(value) if isinstance(part, Call) and is_weight(part))
+    owners = [weight.context.owner or owner_of_weight(weight) for weight in weights]
+    return bool(owners) and all(
+        owner is not None and any(policy in MIXED for policy in policies_of_instances(facts, owner)) for owner in owners
+    )
 
 
 def is_kept_in_float32(facts: SourceFacts, value: Value) -> bool:
