@@ -242,6 +242,8 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
     """,
     "checked": """
         mp405/clean_each_example_keras2
+        mp402/clean_divided_in_other_ways mp402/clean_multiplied_by_a_weight mp402/clean_scaled_and_unscaled_twice
+        mp402/flagged_scaled_twice mp402/flagged_scaled_twice_keras3
         mp211/clean_decoder_of_a_metric mp211/flagged_decoder_of_a_metric
         mp309/clean_policy_in_a_node mp504/clean_policy_in_a_node mp504/flagged_policy_in_a_node
         mp401/clean_another_option_decides mp505/clean_heads_for_counted_boxes mp505/clean_heads_of_both_dtypes

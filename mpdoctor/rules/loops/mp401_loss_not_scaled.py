@@ -87,10 +87,10 @@ from mpdoctor.semantics.source.optimizers.gradients import (
     is_taken_in_the_other_arm,
     optimizer_scales,
     target,
-    unscaled_on_the_way,
 )
 from mpdoctor.semantics.source.optimizers.idle_wrappers import idle_wrappers
 from mpdoctor.semantics.source.optimizers.loss_scale_signs import may_be_scaled_in
+from mpdoctor.semantics.source.optimizers.resized_gradients import divided_by_its_scale, unscaled_on_the_way
 from mpdoctor.semantics.source.optimizers.scaling import unscaled_losses_of_layers
 from mpdoctor.semantics.source.optimizers.wrappers import starting_scale_in_words
 from mpdoctor.semantics.wording import receiver_text
@@ -109,9 +109,11 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             yield from _parts(facts, apply, gradient)
         if how is None or may_be_scaled_in(facts, target(gradient)) or _may_scale_elsewhere(apply, gradient):
             continue
-        if unscaled_on_the_way(apply, gradient) or is_taken_in_the_other_arm(apply, gradient):
+        is_divided = divided_by_its_scale(facts, apply, gradient)
+        is_resized = not is_divided and unscaled_on_the_way(facts, apply, gradient)
+        if is_resized or is_taken_in_the_other_arm(apply, gradient):
             continue  # the gradients may have been multiplied by hand
-        unscales = calls_on_the_way(apply, "get_unscaled_gradients")
+        unscales = is_divided or calls_on_the_way(apply, "get_unscaled_gradients")
         if not facts.keras.is_keras3 and not unscales and _loses_nothing(facts, apply):
             continue  # nothing is divided, and no gradient is lost (MP309)
         fix = _fix(facts, apply, gradient, unscales)

@@ -62,7 +62,6 @@ from mpdoctor.facts.location import Location
 from mpdoctor.facts.training import ScaleDependenceFacts, TrainingFacts
 from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.knowledge.wrapper_api import APPLYING
-from mpdoctor.program.context import Context
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Defined, FunctionFacts
@@ -75,6 +74,7 @@ from mpdoctor.semantics.source.edits.expressions import (
     unsafe_fix,
 )
 from mpdoctor.semantics.source.edits.statements import passed_on
+from mpdoctor.semantics.source.optimizers.applied_scaled import applied_scaled, scaled_twice
 from mpdoctor.semantics.source.optimizers.gradient_sums import (
     are_weights,
     holders_of,
@@ -86,7 +86,6 @@ from mpdoctor.semantics.source.optimizers.gradients import (
     calls_on_the_way,
     given_to,
     target,
-    unscaled_on_the_way,
     until_gradients,
 )
 from mpdoctor.semantics.source.optimizers.hand_made_scales import never_divided
@@ -115,12 +114,20 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             apply.location,
             fix=_divided(facts, apply, setting or str(factor)),
         )
+    for scaling, apply in scaled_twice(facts):
+        yield Finding(
+            "This loss is scaled already, and its gradients are unscaled only once: every applied gradient is "
+            f"{starting_scale_in_words(apply.receiver)} times too large.",
+            f"Scale it once: leave this `{scaling.method}` out, or the one before it.",
+            scaling.location,
+            fix=_scaled_once(facts, scaling),
+        )
     if not facts.keras.is_keras3:
         yield from _never_unscaled(facts)
 
 
 def _never_unscaled(facts: SourceFacts) -> Iterator[Finding]:
-    for apply, gradient in _applied_scaled(facts):
+    for apply, gradient in applied_scaled(facts):
         yield Finding(
             "These gradients come from the scaled loss and are applied without unscaling: every applied gradient is "
             f"{starting_scale_in_words(apply.receiver)} times too large.",
@@ -195,20 +202,14 @@ def _divided(facts: SourceFacts, apply: Call, factor: str) -> Fix | None:
     return unsafe_fix(f"Divide the gradients by {factor}", around)
 
 
+def _scaled_once(facts: SourceFacts, scaling: Call) -> Fix | None:
+    return unsafe_fix("Scale the loss once", passed_on(facts, scaling.location, 0, "loss"))
+
+
 def _loss_as_it_is(facts: SourceFacts, minimize: Call) -> Fix | None:
     scaled = [loss for loss in _losses(facts, minimize) if isinstance(loss, Call) and loss.method == "get_scaled_loss"]
     edit = passed_on(facts, scaled[0].location, 0, "loss") if len(scaled) == 1 else None
     return unsafe_fix("Pass the unscaled loss", edit)
-
-
-def _applied_scaled(facts: SourceFacts) -> Iterator[tuple[Call, Call]]:
-    """Each call that applies the gradients of a scaled loss without unscaling them, with the tape's `gradient` call."""
-    for apply, gradient in applied_gradients(facts):
-        is_scaled = is_scaled_by(target(gradient), "get_scaled_loss") or _is_scaled_on_a_path_to(apply, gradient)
-        if not is_scaled or not applied_by_its_scaler(facts, apply, gradient):
-            continue
-        if not calls_on_the_way(apply, "get_unscaled_gradients") and not unscaled_on_the_way(apply, gradient):
-            yield apply, gradient
 
 
 def _sums_applied_scaled(facts: SourceFacts) -> Iterator[Call]:
@@ -245,23 +246,6 @@ def _keeps_the_size(gradients: Value | None) -> bool:
 def _is_small(value: Value) -> bool:
     number = known(value)
     return isinstance(number, int | float) and 1 / FEWEST < number < FEWEST
-
-
-def _is_scaled_on_a_path_to(apply: Call, gradient: Call) -> bool:
-    """Whether the loss is scaled on one of several paths (`get_scaled_loss(loss) if amp else loss`), and every path
-    that scales it reaches the call that applies its gradients."""
-    return any(
-        isinstance(loss, Call)
-        and is_scaled_by(loss, "get_scaled_loss")
-        and all(_leads_to(loss.context, event.context) for event in (gradient, apply))
-        for loss in options(target(gradient))
-    )
-
-
-def _leads_to(scaling: Context, later: Context) -> bool:
-    """Whether every `if` around a later event took the same branch for the scaling."""
-    arms = {branch.statement: branch.taken for branch in scaling.branches}
-    return all(arms.get(branch.statement) is branch.taken for branch in later.branches)
 
 
 def _losses(facts: SourceFacts, minimize: Call) -> Iterator[Value]:

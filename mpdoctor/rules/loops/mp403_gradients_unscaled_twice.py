@@ -58,15 +58,17 @@ from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.knowledge.wrapper_api import SCALING
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Value, walk
+from mpdoctor.program.values import Value, options, walk
 from mpdoctor.semantics.live.fixed_scales import fixed_divisor
 from mpdoctor.semantics.source.edits.expressions import left_operand_kept, unsafe_fix
 from mpdoctor.semantics.source.edits.statements import passed_on
+from mpdoctor.semantics.source.optimizers.applied_scaled import is_scaled_already
 from mpdoctor.semantics.source.optimizers.gradients import (
     UNSCALING,
     applied_gradients,
     factor_of,
     given_to,
+    is_gradient_call,
     target,
     unscales,
     until_gradients,
@@ -144,6 +146,8 @@ def _twice_in_the_program(facts: SourceFacts) -> Iterator[Finding]:
         first = _unscaled_before(facts, unscaling, numbers)
         if first is None or _is_guarded(facts, first) or may_not_run(facts, unscaling.context):
             continue
+        if _is_of_loss_scaled_twice(facts, unscaling):
+            continue
         wrapper = next((call.receiver for call in (unscaling, first) if isinstance(call, Call)), None)
         is_first = isinstance(unscaling, Call) and not unscales(first)
         when = f"are divided by the loss scale here and again by `{UNSCALING}`" if is_first else BEFORE
@@ -156,6 +160,12 @@ def _twice_in_the_program(facts: SourceFacts) -> Iterator[Finding]:
             first.location if is_first else unscaling.location,
             fix=_fix(facts, first if is_first else unscaling),
         )
+
+
+def _is_of_loss_scaled_twice(facts: SourceFacts, unscaling: Value) -> bool:
+    gradients = (part for part in until_gradients(unscaling) if isinstance(part, Call) and is_gradient_call(part))
+    losses = (loss for gradient in gradients for loss in options(target(gradient)))
+    return any(isinstance(loss, Call) and is_scaled_already(facts, loss) for loss in losses)
 
 
 def _unscaled_before(facts: SourceFacts, unscaling: Call | Operation, numbers: tuple[float, ...]) -> Value | None:

@@ -67,8 +67,8 @@ from mpdoctor.semantics.source.optimizers.gradients import (
     applied_gradients,
     calls_on_the_way,
     target,
-    unscaled_on_the_way,
 )
+from mpdoctor.semantics.source.optimizers.resized_gradients import unscaled_on_the_way
 from mpdoctor.semantics.source.optimizers.scaling import scaling_calls
 from mpdoctor.semantics.source.optimizers.wrappers import (
     model_behind_own_compile,
@@ -204,7 +204,7 @@ def _scaling_calls(facts: SourceFacts, apply: Call) -> list[Call]:
 def _is_unscaled_by_hand(facts: SourceFacts, apply: Call) -> bool:
     """Whether it is `gradient / optimizer.dynamic_scale`, in Keras 3, whose wrapper has no method for it."""
     gradients = [gradient for applied, gradient in applied_gradients(facts) if applied is apply]
-    return facts.keras.is_keras3 and any(unscaled_on_the_way(apply, gradient) for gradient in gradients)
+    return facts.keras.is_keras3 and any(unscaled_on_the_way(facts, apply, gradient) for gradient in gradients)
 
 
 def _is_of_wrapper(scaling: Call, wrapping: Call) -> bool:

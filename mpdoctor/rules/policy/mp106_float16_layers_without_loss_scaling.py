@@ -62,12 +62,12 @@ from mpdoctor.semantics.source.layers.model_layers import layers_of, trainings
 from mpdoctor.semantics.source.optimizers.bare_optimizers import is_left_bare
 from mpdoctor.semantics.source.optimizers.functional_gradients import STATELESS_APPLY
 from mpdoctor.semantics.source.optimizers.gradients import (
-    accumulated_gradients,
     applied_gradients,
     target,
 )
 from mpdoctor.semantics.source.optimizers.hand_made_scales import scales_in_its_step
 from mpdoctor.semantics.source.optimizers.loss_scale_signs import scales_nothing
+from mpdoctor.semantics.source.optimizers.resized_gradients import accumulated_gradients
 from mpdoctor.semantics.source.optimizers.unscaled_gradients import (
     minimized_unscaled,
     names_of_layers,

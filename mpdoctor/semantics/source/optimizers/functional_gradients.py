@@ -10,7 +10,8 @@ from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Defined, FunctionFacts
 from mpdoctor.program.values import Attribute, Collection, Item, Value, is_api, known, options
-from mpdoctor.semantics.source.optimizers.gradients import given_to, unscaled_on_the_way, until_gradients
+from mpdoctor.semantics.source.optimizers.gradients import given_to, until_gradients
+from mpdoctor.semantics.source.optimizers.resized_gradients import unscaled_on_the_way
 
 STATELESS_APPLY = "stateless_apply"
 GRAD, VALUE_AND_GRAD = "jax.grad", "jax.value_and_grad"
@@ -34,7 +35,7 @@ def steps_behind_backward(facts: SourceFacts) -> Iterator[tuple[Call, list[Value
             continue
         before = [call for call in facts.method_calls("backward") if _is_before(call, apply)]
         losses = [call.receiver for call in before if call.receiver is not None]
-        if losses and apply.receiver is not None and not unscaled_on_the_way(apply, apply):
+        if losses and apply.receiver is not None and not unscaled_on_the_way(facts, apply, apply):
             yield apply, losses
 
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache
-from itertools import islice
 from typing import TypeGuard
 
 from mpdoctor.knowledge.api_names import TAPE
@@ -13,14 +11,9 @@ from mpdoctor.knowledge.layer_kinds import WEIGHT_LISTS
 from mpdoctor.knowledge.wrapper_api import APPLYING
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.user_definitions import Defined, Parameter
 from mpdoctor.program.values import (
-    Api,
     Attribute,
-    Earlier,
     Item,
-    Known,
-    Unknown,
     Value,
     agreed,
     is_api,
@@ -34,15 +27,10 @@ from mpdoctor.semantics.source.optimizers.wrappers import WRAPPER, wrapped
 from mpdoctor.semantics.source.programs.branches import exclude_each_other, may_not_run
 from mpdoctor.semantics.source.programs.separate_questions import may_happen_together
 
-VARIABLE = "tensorflow.Variable"
 UNSCALING = "get_unscaled_gradients"
 GRADIENTS = ("gradient", "jacobian")  # methods of a tape: the gradients of a sum, and those of each example
-# Calls that hand gradients on at their own size.
+# Libraries whose calls hand gradients on at their own size, but for those that multiply.
 TRANSPARENT_ROOTS = ("builtins", "tensorflow", "keras", "tf_keras", "horovod", "numpy")
-TRANSPARENT_METHODS = frozenset(
-    ("all_reduce", "reduce", "merge_call", UNSCALING, "read_value", "append", "items", "values")
-)
-_SMALL, _MOST_PARTS = 64, 40
 KEEPING_NUMBERS = (
     *("builtins.float", "builtins.int", "tensorflow.constant", "tensorflow.convert_to_tensor", "tensorflow.cast"),
     "keras.ops.cast",
@@ -68,29 +56,6 @@ def _applied_gradients(facts: SourceFacts) -> Iterator[tuple[Call, Call]]:
                 and not _is_nothing(target(part))
             ):
                 yield apply, part
-
-
-def accumulated_gradients(facts: SourceFacts) -> Iterator[tuple[Call, Call]]:
-    """Like `applied_gradients`, for gradients that a tape gives, that are summed in variables as they are, and applied
-    elsewhere."""
-    added = [
-        (call, options(call.receiver))
-        for call in facts.method_calls("assign_add")
-        if not may_not_run(facts, call.context)
-    ]
-    for apply in facts.method_calls(*APPLYING) if added else ():
-        given = [] if may_not_run(facts, apply.context) else list(until_gradients(given_to(apply)))
-        variables = {
-            id(variable) for variable in given if isinstance(variable, Call) and is_api(variable.callee, VARIABLE)
-        }
-        for call, receivers in added:
-            if receivers and all(id(receiver) in variables for receiver in receivers):
-                parts = list(until_gradients(call.argument(0)))
-                gradients = [
-                    gradient for gradient in parts if is_gradient_call(gradient) and isinstance(gradient, Call)
-                ]
-                if not any(map(_resizes, parts)):
-                    yield from ((apply, gradient) for gradient in gradients)
 
 
 def given_to(apply: Call) -> Value | None:
@@ -168,34 +133,6 @@ def _is_nothing(loss: Value | None) -> bool:
     return any(known(part) is None for part in waiting)
 
 
-def unscaled_on_the_way(apply: Call, gradient: Call) -> bool:
-    """Whether something between the tape and the apply call may change the size of the gradients."""
-    given = given_to(apply)
-    parts = [] if given is None else _on_the_way(given, gradient)
-    is_resized = any(part is not gradient and _resizes(part) for part in parts)
-    return given is None or is_resized or _divided_by(parts) >= _SMALL
-
-
-def _divided_by(parts: Iterable[Value]) -> float:
-    """The product of the numbers that the program writes out and divides by."""
-    divisors = (part.operands[1] for part in parts if isinstance(part, Operation) and part.operator in ("/", "//"))
-    numbers = (known(divisor) for divisor in divisors)
-    return math.prod(abs(number) for number in numbers if isinstance(number, int | float))
-
-
-def _on_the_way(given: Value, gradient: Call) -> list[Value]:
-    """What the gradient passes through, and the functions that get hold of it, but not the other numbers that a call
-    on the way is given, as the limit of a clip; everything where the gradient is none of the parts."""
-    parts = list(until_gradients(given))
-    inside, before = {id(gradient)}, 0
-    while len(inside) > before:  # a part may be met before another one that it holds
-        before = len(inside)
-        inside.update(id(part) for part in reversed(parts) if any(id(inner) in inside for inner in part.parts))
-    beside = (inner for part in parts if id(part) in inside for inner in part.parts)
-    inside.update(id(inner) for inner in beside if isinstance(inner, Defined))
-    return [part for part in parts if id(part) in inside] if before > 1 else parts
-
-
 def is_taken_in_the_other_arm(apply: Call, gradient: Call) -> bool:
     """Whether the gradients that are applied come from two arms of an `if`, of which the other one scales its loss or
     unscales: the program tells apart itself whether its optimizer is a wrapper."""
@@ -243,45 +180,6 @@ def until_gradients(value: Value | None, stop: Callable[[Value], bool] | None = 
 
 def _lists_weights(value: Value) -> bool:
     return isinstance(value, Attribute) and value.name in WEIGHT_LISTS
-
-
-def _is_count(value: Value) -> bool:
-    """Whether it is made of small numbers that the program writes out, as a number of batches is: no loss scale."""
-    parts = list(islice(walk(value), _MOST_PARTS))
-    return len(parts) < _MOST_PARTS and any(isinstance(part, Known) for part in parts) and all(map(_may_count, parts))
-
-
-def _may_count(part: Value) -> bool:
-    if isinstance(part, Known):
-        number = part.value
-        return not isinstance(number, int | float) or number == 0 or 1 / _SMALL < abs(number) < _SMALL
-    if isinstance(part, Earlier):  # in a loop, `count += 1`
-        return all(isinstance(end, Operation) and _may_count(end) for end in part.ends)
-    if isinstance(part, Operation):
-        return part.operator in ("+", "-")
-    return isinstance(part, Api) or (isinstance(part, Call) and is_api(part.callee, *KEEPING_NUMBERS))
-
-
-def _resizes(value: Value) -> bool:
-    if isinstance(value, Operation):
-        return value.operator in ("*", "/", "//", "**", "@") and not any(map(_is_count, value.operands))
-    if isinstance(value, Defined):
-        return True  # a function of the user's that gets hold of the gradients
-    if isinstance(value, Attribute):
-        return "scale" in value.name and value.name not in TRANSPARENT_METHODS
-    if not isinstance(value, Call) or is_gradient_call(value):
-        return False
-    if isinstance(value.callee, Api):
-        last = value.callee.name.rpartition(".")[2]
-        return value.callee.root not in TRANSPARENT_ROOTS or last in (
-            "multiply",
-            "divide",
-            "scalar_mul",
-            "truediv",
-        )
-    if isinstance(value.callee, Attribute):
-        return value.callee.name not in TRANSPARENT_METHODS
-    return isinstance(value.callee, (Unknown, Parameter))
 
 
 def factor_of(optimizer: Value | None) -> float | None:

@@ -10,18 +10,18 @@ from mpdoctor.program.command_line import is_from_command_line, without_command_
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.instances import class_of
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Api, Attribute, Value, agreed, is_api, known, options, walk
+from mpdoctor.program.values import Api, Value, agreed, is_api, known, options
 from mpdoctor.semantics.source.layers.float16_layers import applied_in_float16
 from mpdoctor.semantics.source.optimizers.gradients import (
     applied_gradients,
     optimizer_scales,
     sources,
     target,
-    unscaled_on_the_way,
     until_gradients,
 )
 from mpdoctor.semantics.source.optimizers.loss_scale_signs import is_scaled_by, may_be_scaled_in, scale_by_hand
-from mpdoctor.semantics.source.optimizers.scaling import MULTIPLYING, SCALES, is_scale
+from mpdoctor.semantics.source.optimizers.resized_gradients import unscaled_on_the_way
+from mpdoctor.semantics.source.optimizers.scaling import MULTIPLYING, is_scale
 from mpdoctor.semantics.source.programs.running_functions import functions_around
 from mpdoctor.semantics.wording import expression_at, text_at
 
@@ -39,7 +39,7 @@ def never_divided(facts: SourceFacts) -> Iterator[tuple[Call, int, str]]:
     have been chosen for it: of these nothing is said."""
     for apply, gradient in applied_gradients(facts):
         factor = _factor(target(gradient))
-        if factor is None or optimizer_scales(facts, apply) is not None or unscaled_on_the_way(apply, gradient):
+        if factor is None or optimizer_scales(facts, apply) is not None or unscaled_on_the_way(facts, apply, gradient):
             continue
         if any(_clips(part) for part in until_gradients(apply)):
             continue
@@ -67,12 +67,6 @@ def scaled_by_hand(product: Value) -> tuple[Value, Value] | None:
     if len(operands) != 2 or len(scales) != 1:
         return None
     return operands[operands[0] is scales[0]], scales[0]
-
-
-def wrapper_of_scale(scale: Value) -> Value | None:
-    """Whose scale it is: the optimizer of `optimizer.dynamic_scale`. None of a number."""
-    owners = (part.of for part in walk(scale) if isinstance(part, Attribute) and part.name in SCALES)
-    return next(owners, None)
 
 
 def _operands(product: Value) -> tuple[Value, ...]:

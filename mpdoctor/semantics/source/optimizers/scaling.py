@@ -12,7 +12,7 @@ from mpdoctor.program.instances import class_of
 from mpdoctor.program.memoize import asked_once
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Defined, FunctionFacts
-from mpdoctor.program.values import Api, Attribute, Collection, Item, Known, Value, is_api, known, leaves, options
+from mpdoctor.program.values import Api, Attribute, Collection, Item, Known, Value, is_api, known, leaves, options, walk
 from mpdoctor.semantics.source.optimizers.attribute_access import same_object
 from mpdoctor.semantics.source.optimizers.gradients import (
     factor_of,
@@ -71,10 +71,21 @@ def is_of_scaled_loss(facts: SourceFacts, gradient: Call, also: Context | None =
     """Whether what a tape differentiates here was multiplied by a loss scale, on some path that leads here, and to what
     happens to the gradient in `also`."""
     places = (gradient.context, also or gradient.context)
+    calls = (call for call in scaling_calls(target(gradient)) if scales(facts, call))
+    products = (product for product, _ in products_with_scale(facts, gradient))
     return any(
-        scales(facts, call) and not any(exclude_each_other(call.context, place) for place in places)
-        for call in scaling_calls(target(gradient))
+        not any(exclude_each_other(scaling.context, place) for place in places) for scaling in (*calls, *products)
     )
+
+
+def products_with_scale(facts: SourceFacts, gradient: Call) -> Iterator[tuple[Call | Operation, Value]]:
+    """Each product of a loss and the scale of a LossScaleOptimizer that a tape differentiates, and that optimizer:
+    `loss * optimizer.loss_scale`."""
+    for loss in options(target(gradient)):
+        if isinstance(loss, Call | Operation) and multiplied_by_scale(loss, ()):
+            factors = loss.operands if isinstance(loss, Operation) else loss.arguments(slice(2))
+            owners = (wrapper_of_scale(factor) for factor in factors if is_scale(factor, ()))
+            yield from ((loss, owner) for owner in owners if owner and wrapped(facts, owner, loss, certain=False))
 
 
 def unscaled_losses_of_layers(facts: SourceFacts, gradient: Call) -> Iterator[Call | Operation]:
@@ -170,6 +181,12 @@ def multiplied_by_scale(value: Value, numbers: tuple[float, ...] = USUAL_SCALE) 
         and is_api(value.callee, *MULTIPLYING)
         and any(is_scale(argument, numbers) for argument in value.arguments(slice(2)))
     )
+
+
+def wrapper_of_scale(scale: Value) -> Value | None:
+    """Whose scale it is: the optimizer of `optimizer.dynamic_scale`. None of a number."""
+    owners = (part.of for part in walk(scale) if isinstance(part, Attribute) and part.name in SCALES)
+    return next(owners, None)
 
 
 def is_scale(value: Value, numbers: tuple[float, ...] = USUAL_SCALE) -> bool:

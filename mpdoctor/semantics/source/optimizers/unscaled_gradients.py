@@ -23,10 +23,10 @@ from mpdoctor.semantics.source.optimizers.gradients import (
     is_wrapped_on_a_path,
     sources,
     target,
-    unscaled_on_the_way,
     until_gradients,
 )
 from mpdoctor.semantics.source.optimizers.loss_scale_signs import may_be_scaled, may_be_scaled_in
+from mpdoctor.semantics.source.optimizers.resized_gradients import unscaled_on_the_way
 from mpdoctor.semantics.source.programs.branches import may_not_run
 from mpdoctor.semantics.source.programs.models import is_model
 
@@ -43,7 +43,7 @@ def unscaled_gradients(
         loss = target(gradient)
         if apply.receiver is None or not is_left_bare(facts, apply.receiver) or may_be_scaled_in(facts, loss):
             continue
-        if unscaled_on_the_way(apply, gradient) or is_taken_in_the_other_arm(apply, gradient):
+        if unscaled_on_the_way(facts, apply, gradient) or is_taken_in_the_other_arm(apply, gradient):
             continue
         if is_wrapped_on_a_path(facts, apply):
             continue  # MP401
