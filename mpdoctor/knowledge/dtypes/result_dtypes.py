@@ -46,7 +46,12 @@ DEFAULTS: dict[str, tuple[int | None, str]] = {
     "keras.ops.convert_to_tensor": (1, "<first>"),
     "keras.ops.arange": (3, "<all>"),
     "keras.ops.array": (1, "<first>"),
-    "keras.ops.full": (2, "<second>"),
+    "keras.ops.full": (2, "float32"),
+    "keras.ops.empty": (1, "float32"),
+    "keras.ops.identity": (1, "float32"),
+    "keras.ops.gamma": (2, "float32"),
+    "keras.ops.beta": (3, "float32"),
+    "keras.ops.binomial": (3, "float32"),
     "keras.ops.linspace": (5, "float32"),
     "keras.ops.tri": (3, "float32"),
     "keras.backend.variable": (1, "float32"),
@@ -215,6 +220,24 @@ JOINING: dict[str, slice] = {
     "vstack": slice(0, 1),
     "dstack": slice(0, 1),
 }
+
+# Functions of keras.ops that promote: of a 16-bit tensor and a float32 one, an array or a list of floats they give
+# float32, of one and integers or a Python number 16 bits (measured in Keras 3.15, eagerly and in a graph).
+PROMOTING = words(
+    """
+    add subtract multiply divide divide_no_nan maximum minimum matmul power tensordot dot arctan2 logaddexp outer cross
+    mod true_divide floor_divide vdot fmax fmin where concatenate stack hstack vstack dstack einsum
+    """
+)
+# Of these a Python float beside a 16-bit tensor is float32 as well.
+TAKING_FLOATS_FOR_FLOAT32 = frozenset(("arctan2", "logaddexp", "mod"))
+KEEPING_INTEGERS = words("add subtract multiply maximum minimum where concatenate stack hstack vstack dstack")
+# Of integers these functions of keras.ops give float32 (Keras 3.15).
+FLOATS_OF_INTEGERS = words(
+    """
+    sqrt exp expm1 log log1p log2 log10 sin cos tan tanh sinh cosh arctan arcsin mean var std median average floor ceil
+    """
+)
 
 INTEGER_LAYERS = words(
     """

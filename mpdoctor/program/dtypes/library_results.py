@@ -12,14 +12,18 @@ from mpdoctor.knowledge.dtypes.result_dtypes import (
     BY_VALUE,
     DECLARING,
     DEFAULTS,
+    FLOATS_OF_INTEGERS,
     FOURIER,
     JOINING,
     KEEPING,
+    KEEPING_INTEGERS,
     KEEPS_DTYPE,
     PARTS_OF_COMPLEX,
+    PROMOTING,
     REAL_OF,
     REARRANGING,
     SHAPES,
+    TAKING_FLOATS_FOR_FLOAT32,
     VALUE_NAMES,
 )
 from mpdoctor.program.command_line import without_command_line
@@ -31,6 +35,7 @@ from mpdoctor.program.user_definitions import Defined, FunctionFacts, Parameter
 from mpdoctor.program.values import Api, Collection, Value, agreed, known, options
 
 Returned = Callable[[FunctionFacts], Sequence[Value]]
+_WHOLE = frozenset(("int32", "int64", "bool"))
 WIDE = ("float32", "float64", "int32", "int64", "bool")
 _OF_TENSORS = ("tensorflow", "tensorflow.signal", "keras.ops")
 _REFUSING = tuple(f"tensorflow.{name}" for name in ("matmul", "linalg.matmul", "concat", "stack"))  # mixed dtypes
@@ -137,6 +142,8 @@ def _of_computed_tensor(dtypes: Dtypes, function: str, call: Call, depth: int) -
         elements = spread(first) if first is not None else ()
         if first is not None and _are_floats(elements):
             return "float32"
+        if function in FLOATS_OF_INTEGERS and _is_of_keras_ops(call) and _are_integers(dtypes, elements, depth):
+            return "float32"
         is_list = bool(elements) and elements[0] is not first
         return dtypes.agreed(elements, depth) if is_list else _of_single(dtypes, first, call, depth)
     return _of_joined(dtypes, function, call, depth) if function in JOINING else None
@@ -149,13 +156,47 @@ def _of_joined(dtypes: Dtypes, function: str, call: Call, depth: int) -> str | N
     name = public_name(call.callee.name) if isinstance(call.callee, Api) else ""
     if _are_floats(joined):
         return None if name.startswith("operator.") else "float32"
-    if name.startswith("keras.ops.") and any(
-        isinstance(item, Collection) and _may_be_floats(spread(item)) for item in arguments
-    ):
-        return None  # such a list is float32 there: 16-bit tensors are promoted
+    if function in PROMOTING and _is_of_keras_ops(call):
+        is_of_list = JOINING[function] == slice(0, 1)
+        return _promoted(dtypes, function, joined if is_of_list else arguments, depth)
     dtype = dtypes.agreed(joined, depth)
     is_known_by_others = dtype is None and name in _REFUSING and _knows_autocast(dtypes, joined, depth)
     return AUTOCAST if is_known_by_others else dtype
+
+
+def _is_of_keras_ops(call: Call) -> bool:
+    return isinstance(call.callee, Api) and public_name(call.callee.name).startswith("keras.ops.")
+
+
+def _promoted(dtypes: Dtypes, function: str, given: Sequence[Value], depth: int) -> str | None:
+    """The dtype to which a function of keras.ops promotes what it is given; None if that of a part is not known."""
+    found = {_dtype_that_counts(dtypes, function, value, depth) for value in given} - {""}
+    floats = found - _WHOLE
+    if None in found or "float64" in found:
+        return None
+    if "float32" in floats or {"float16", "bfloat16"} <= floats:
+        return "float32"
+    if not floats and any(map(_are_floats, zip(given))):
+        return "float32"
+    return agreed(floats or found) if floats or function in KEEPING_INTEGERS else None
+
+
+def _dtype_that_counts(dtypes: Dtypes, function: str, value: Value, depth: int) -> str | None:
+    """The dtype that one argument of such a function has there; "" of a number, which takes that of the others."""
+    if isinstance(value, Collection):
+        parts = spread(value)
+        return "float32" if _are_floats(parts) else None if _may_be_floats(parts) else dtypes.agreed(parts, depth)
+    if is_number(value):
+        return "float32" if function in TAKING_FLOATS_FOR_FLOAT32 and _are_floats((value,)) else ""
+    return dtypes.of(value, depth) or dtype_of_array(value, lambda named: dtypes.named(named, depth + 1))
+
+
+def _are_integers(dtypes: Dtypes, values: Sequence[Value], depth: int) -> bool:
+    """Whether they are Python's integers, or integer tensors."""
+    return bool(values) and all(
+        {kind_of_number(leaf) for leaf in leaves(value)} == {"int"} or dtypes.of(value, depth) in _WHOLE
+        for value in values
+    )
 
 
 def _are_floats(values: Sequence[Value]) -> bool:
@@ -206,7 +247,7 @@ def _of_single(dtypes: Dtypes, value: Value | None, call: Call, depth: int) -> s
     value, the dtype of what it returns."""
     own = value.of if isinstance(value, Defined) else None
     dtype = dtypes.of_result(own, depth) if isinstance(own, FunctionFacts) else dtypes.of(value, depth)
-    is_tensorflow = isinstance(call.callee, Api) and call.callee.name.startswith("tensorflow.")
-    if dtype is not None or not is_tensorflow:
+    makes_tensors = isinstance(call.callee, Api) and call.callee.name.startswith(("tensorflow.", "keras.ops."))
+    if dtype is not None or not makes_tensors:
         return dtype
     return dtype_of_array(value, lambda named: dtypes.named(named, depth + 1))

@@ -38,7 +38,7 @@ OPERATORS = frozenset(("+", "-", "*", "/", "//", "**", "@", "%", "<", "<=", ">",
 HANDED_ON = OPERATORS - frozenset(("<", "<=", ">", ">=", "==", "!="))
 AS_OPERATOR = "tensorflow.divide"  # nothing but `/`, which asks its operands; `tf.truediv` makes tensors of them first
 # Positions of the arguments that meet. Measured in TensorFlow 2.10, 2.15 and 2.21, eagerly and in a graph: all raise.
-# keras.ops promote instead (MP218), so they are none of these but for the cross-entropy, which does not.
+# Most of keras.ops promote instead (MP218); those below do not (Keras 3.15).
 MEETING: dict[str, slice] = {
     "tensorflow." + name: places
     for places, names in (
@@ -64,7 +64,13 @@ MEETING: dict[str, slice] = {
     for name in names.split()
 } | {
     **dict.fromkeys(("tensorflow.image.ssim", "tensorflow.image.ssim_multiscale"), slice(0, 2)),
-    **dict.fromkeys(("keras.backend.binary_crossentropy", "keras.ops.binary_crossentropy"), slice(0, 2)),
+    "keras.backend.binary_crossentropy": slice(0, 2),
+    **{
+        f"keras.ops.{name}": slice(0, 2)
+        for name in ["binary_crossentropy", "categorical_crossentropy", "conv", "depthwise_conv", "conv_transpose"]
+    },
+    **dict.fromkeys(("keras.ops.clip", "keras.ops.separable_conv"), slice(0, 3)),
+    **dict.fromkeys(("keras.ops.slice_update", "keras.ops.scatter_update"), slice(0, 3, 2)),
 }
 # Of Keras 2's losses this one alone does not cast the labels (TensorFlow 2.4, 2.10 and 2.15).
 MEETING_IN_KERAS2 = MEETING | {"keras.losses.cosine_similarity": slice(0, 2)}
