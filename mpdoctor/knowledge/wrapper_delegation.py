@@ -63,6 +63,20 @@ MISSING: dict[str, frozenset[str]] = {
     ),
 }
 
+# Names that no optimizer has: in Keras 2 those of a built wrapper of Keras 3, in both those of PyTorch's GradScaler, of
+# TensorFlow's old loss scales and of guesses (TensorFlow 2.4, 2.10, 2.15 and 2.21).
+_OF_GRAD_SCALER = words(
+    """
+    get_scale unscale_ unscale unscale_gradients scale_gradients current_loss_scale step update
+    increment_period initial_loss_scale _inner_optimizer
+    """
+)
+OF_ANOTHER_WRAPPER: dict[str, frozenset[str]] = {
+    KERAS3: _OF_GRAD_SCALER,
+    NEW: _OF_GRAD_SCALER | {"dynamic_scale", "step_counter"},
+    CLASSIC: _OF_GRAD_SCALER | {"dynamic_scale", "step_counter"},
+}
+
 # Methods that the wrapper inherits and that raise AttributeError as soon as they are called, because they look for the
 # hyper-parameters on the wrapper itself (TensorFlow 2.4, 2.10 and 2.15).
 BROKEN: dict[str, frozenset[str]] = {

@@ -41,7 +41,7 @@ from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.knowledge.wrapper_api import KERAS2_LOOP, ONCE_BUILT, WRAPPER_LACKS
-from mpdoctor.knowledge.wrapper_delegation import BROKEN, CLASSIC, MISSING
+from mpdoctor.knowledge.wrapper_delegation import BROKEN, CLASSIC, MISSING, NEW, OF_ANOTHER_WRAPPER
 from mpdoctor.program.events import Call, Read, Write
 from mpdoctor.program.instances import class_of
 from mpdoctor.program.source_facts import SourceFacts
@@ -56,7 +56,7 @@ from mpdoctor.semantics.wording import name_of_optimizer, text_at
 SEVERITY = Severity.ERROR
 FIXES = ("safe",)
 FAILS_IN = ("model", "training")
-SOMEWHERE_MISSING = frozenset().union(*MISSING.values(), *BROKEN.values())
+SOMEWHERE_MISSING = frozenset().union(*MISSING.values(), *BROKEN.values(), *OF_ANOTHER_WRAPPER.values())
 # The name in this Keras, or where to find the value.
 INSTEAD_KERAS3 = {
     "lr": "`{of}.learning_rate`",
@@ -117,6 +117,8 @@ def _lacking(name: str, optimizer: Value, inherits: bool, keras: Keras) -> str:
     inner = name_of_optimizer(optimizer)
     if inherits:
         return f"inherits the method, which looks for hyper-parameters that only {inner} has"
+    if name in OF_ANOTHER_WRAPPER[NEW]:
+        return f"has no `{name}`"
     if keras.is_keras3 and name in INSTEAD_KERAS3 and class_of(optimizer) is None:
         return f"has no `{name}`, and in Keras 3 {inner} has none either"
     return f"has no `{name}` and does not pass it on from {inner}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
 
 from mpdoctor.program.events import Call
 from mpdoctor.program.values import MISSING, known
@@ -27,6 +28,7 @@ INNER_ONLY: dict[str, object] = {
 }
 KERAS3_ARGUMENTS = ("inner_optimizer", "initial_scale", "dynamic_growth_steps", "name", "dynamic")
 KERAS2_ARGUMENTS = ("inner_optimizer", "dynamic", "initial_scale", "dynamic_growth_steps")
+HOW_TO_GROW = "Leave it out (the default is 2000), or give a whole number of 1 or more."
 HOW_TO_START = "Leave it out (the default is 2**15), or give a positive number."
 # measured at 0, 0.5 and -1 in Keras 3.15 and tf_keras 2.21
 GROWS_WRONGLY = "in Keras 3 the loss scale then never grows, in Keras 2 it doubles after every finite step"
@@ -93,7 +95,23 @@ def problem_in_keras2(call: Call) -> Problem | None:
             return FIXED_WITHOUT_SCALE
         if growth is not None and known(growth) not in (MISSING, None):
             return FIXED_THAT_GROWS
-    return problem_with_numbers(known(scale), known(growth), dynamic is not False)
+    # Keras 2 reads texts as numbers (TensorFlow 2.4, 2.10 and 2.15)
+    start, steps = _as_number(known(scale), float), _as_number(known(growth), int)
+    if isinstance(start, str):
+        return f"`initial_scale` is the string {start!r}, which is no number: this call raises.", HOW_TO_START
+    if isinstance(steps, str):
+        return f"`dynamic_growth_steps` is the string {steps!r}, which is no number: this call raises.", HOW_TO_GROW
+    return problem_with_numbers(start, steps, dynamic is not False)
+
+
+def _as_number(value: object, kind: Callable[[str], float]) -> object:
+    """The number that a text is read as; the value itself where it is no text, or no such number."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return kind(value)
+    except ValueError:
+        return value
 
 
 def problem_in_experimental(call: Call) -> Problem | None:
@@ -112,13 +130,12 @@ def problem_with_numbers(
         return "`initial_scale=None` raises at the first step in Keras 3.", HOW_TO_START
     if isinstance(scale, (int, float)) and not (scale > 0 and math.isfinite(scale)):
         return f"`initial_scale` is {scale:g}: {_effect(float(scale))}.", HOW_TO_START
-    wanted = "Leave it out (the default is 2000), or give a whole number of 1 or more."
     if isinstance(growth, str):
-        return f"`dynamic_growth_steps` is the string {growth!r}: the first step raises.", wanted
+        return f"`dynamic_growth_steps` is the string {growth!r}: the first step raises.", HOW_TO_GROW
     if growth is None and none_raises:
-        return "`dynamic_growth_steps=None` raises at the first step in Keras 3.", wanted
+        return "`dynamic_growth_steps=None` raises at the first step in Keras 3.", HOW_TO_GROW
     if isinstance(growth, (int, float)) and growth < 1 and dynamic is not False:
-        return f"`dynamic_growth_steps` is {growth:g}: {GROWS_WRONGLY}.", wanted
+        return f"`dynamic_growth_steps` is {growth:g}: {GROWS_WRONGLY}.", HOW_TO_GROW
     return None
 
 

@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from mpdoctor.facts.half_dtypes import DEFAULT_SCALE
 from mpdoctor.facts.versions import Keras
-from mpdoctor.knowledge.wrapper_delegation import BROKEN, CLASSIC, KERAS3, MISSING, NEW
+from mpdoctor.knowledge.wrapper_delegation import BROKEN, CLASSIC, KERAS3, MISSING, NEW, OF_ANOTHER_WRAPPER
 from mpdoctor.program.dtypes.tensor_dtypes import policies_named
 from mpdoctor.program.events import Call, Event
 from mpdoctor.program.instances import belongs_to, class_of
@@ -143,7 +143,7 @@ def lacks(name: str, inside: tuple[Value, ...], keras: Keras, called: bool = Fal
     """Whether the wrapper of every one of these optimizers raises AttributeError for this name, or, `called`, for a
     call of it."""
     return bool(inside) and all(
-        name in MISSING[kind] or (called and name in BROKEN[kind])
+        name in MISSING[kind] or name in OF_ANOTHER_WRAPPER[kind] or (called and name in BROKEN[kind])
         for optimizer in inside
         for kind in kinds_of_wrapper(optimizer, keras)
     )
