@@ -80,7 +80,7 @@ from mpdoctor.semantics.source.edits.uses import meets_float32_elsewhere
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
 from mpdoctor.semantics.source.layers.layer_variables import RAW, is_raw_variable_of_layer, is_weight
 from mpdoctor.semantics.source.layers.mixed_operands import half_dtypes, is_half, may_raise, mixed_operands, origin
-from mpdoctor.semantics.source.layers.numbers_first import COMMUTING, numbers_before_half
+from mpdoctor.semantics.source.layers.numbers_first import ALWAYS, COMMUTING, NumberFirst, numbers_before_half
 from mpdoctor.semantics.source.layers.parameters_left_out import taken_instead
 from mpdoctor.semantics.source.layers.weight_values import is_of_weights_without_autocast
 from mpdoctor.semantics.source.numbers.whole_numbers import is_product_of_sizes
@@ -104,13 +104,14 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     for event, operands, wide, name in meetings:
         if id(wide) not in raising:  # nothing comes of a line that raises
             yield _finding(facts, event, operands, wide, name)
-    for call, number, tensor in numbers_before_half(facts):
-        yield _finding_of_number(facts, call, number, tensor)
+    for met in numbers_before_half(facts):
+        yield _finding_of_number(facts, met)
 
 
-def _finding_of_number(facts: SourceFacts, call: Call, number: Value, tensor: Value) -> Finding:
+def _finding_of_number(facts: SourceFacts, met: NumberFirst) -> Finding:
     """The finding for a float that stands before a 16-bit tensor."""
-    place = argument_at(facts, call.location, 1 if call.method == "where" else 0, "x")
+    call, number, tensor, position = met
+    place = argument_at(facts, call.location, position, "x")
     text, dtype = text_at(facts, place or number.location), _dtype_of_input(facts, call, (tensor,))
     written = f"`{text}`" if text else "the number"
     value = known(number)
@@ -119,9 +120,14 @@ def _finding_of_number(facts: SourceFacts, call: Call, number: Value, tensor: Va
     further = " Or give it second: then it takes the tensor's dtype." if call.method in COMMUTING else ""
     further += f" Take one below 65504 in size: {written} is infinite in float16." if is_too_large else ""
     edit = cast(facts, place, dtype) if place is not None and dtype and not is_too_large else None
+    problem = (
+        f"`{call.method}` makes {written} float32, whatever it meets"
+        if call.method in ALWAYS
+        else f"In a graph, which fit() builds, `{call.method}` makes {written} float32, because it stands before the "
+        "layer's 16-bit tensor"
+    )
     return Finding(
-        f"In a graph, which fit() builds, `{call.method}` makes {written} float32, because it stands before the "
-        "layer's 16-bit tensor: this line raises under a mixed policy.",
+        f"{problem}: this line raises under a mixed policy.",
         f"Cast it to the tensor's dtype: `tf.cast({text or '…'}, {dtype or 'inputs.dtype'})`.{further}",
         call.location,
         fix=safe_fix(f"Cast to `{dtype}`", edit),

@@ -17,20 +17,27 @@ from mpdoctor.program.values import Api, Collection, Value, is_api, known, optio
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
 from mpdoctor.semantics.source.layers.mixed_operands import is_half, may_raise
 
-# Position of the operand that decides: a graph converts it first, without asking the other one. Eagerly most of them
-# take the tensor's dtype. `divide` and `scalar_mul` do so in a graph as well (TensorFlow 2.4, 2.10, 2.15 and 2.21).
-FIRST = {
-    f"tensorflow.{name}": place
-    for place, names in (
+# Positions of the operand that decides, and of the tensor that meets it: a graph converts the former first, without
+# asking the other one. Eagerly most of them take the tensor's dtype. `divide` and `scalar_mul` do so in a graph as well
+# (TensorFlow 2.4, 2.10, 2.15 and 2.21).
+_Places = tuple[tuple[int, int], ...]
+FIRST: dict[str, _Places] = {
+    f"tensorflow.{name}": places
+    for places, names in (
         (
-            0,
+            ((0, 1),),
             "maximum minimum add subtract multiply pow xlogy xdivy squared_difference floordiv floormod mod truediv "
             "multiply_no_nan atan2 equal not_equal greater greater_equal less less_equal",
         ),
-        (1, "where"),
+        (((1, 2),), "where"),
+        (((0, 1),), "matmul"),
+        (((0, 1), (1, 0)), "tensordot matvec"),
     )
     for name in names.split()
-} | {"keras.backend.maximum": 0, "keras.backend.minimum": 0}
+}
+FIRST |= {"keras.backend.maximum": ((0, 1),), "keras.backend.minimum": ((0, 1),)}
+# These convert each operand by itself, eagerly as well (TensorFlow 2.4, 2.15 and 2.21).
+ALWAYS = frozenset(("matmul", "tensordot", "matvec"))
 COMMUTING = ("maximum", "minimum", "add", "multiply", "equal", "not_equal", "squared_difference")
 EAGERLY = (
     "tensorflow.config.run_functions_eagerly",
@@ -41,29 +48,37 @@ FITTING = ("fit", "fit_generator", "train_on_batch")
 
 
 class NumberFirst(NamedTuple):
-    """A call with a float, a list of floats or a float32 array before a tensor. In a graph it raises if the tensor is
-    16-bit."""
+    """A call with a float, a list of floats or a float32 array before a tensor, and the position of that. In a graph it
+    raises if the tensor is 16-bit."""
 
     call: Call
     number: Value
     tensor: Value
+    place: int
 
 
 @lru_cache(maxsize=1)
 def numbers_before_tensors(facts: SourceFacts) -> tuple[NumberFirst, ...]:
     """The calls with a float before a tensor of any dtype; none where the program runs no graphs. Cached for one
     program after the other: three rules ask."""
-    calls = [call for call in facts.library_calls if _takes_float_first(call)]
-    if not calls or runs_eagerly(facts):
-        return ()
-    return tuple(filter(None, map(_number_first, calls)))
+    met = [number for call in facts.library_calls for number in _numbers_first(call)]
+    if met and runs_eagerly(facts):
+        return tuple(number for number in met if number.call.method in ALWAYS)
+    return tuple(met)
 
 
-def _number_first(call: Call) -> NumberFirst | None:
-    number, tensor = call.argument(_place(call)), call.argument(_place(call) + 1)
-    if call.open or number is None or tensor is None:
-        return None
-    return NumberFirst(call, number, tensor)
+def _numbers_first(call: Call) -> Iterator[NumberFirst]:
+    """Where a call of one of these functions is given a Python float, a list of them, or a float32 array for an operand
+    that decides. An array of float64 raises beside a float32 tensor as well."""
+    if not isinstance(call.callee, Api) or call.open:
+        return
+    for place, other in FIRST.get(public_name(call.callee.name), ()):
+        number, tensor = call.argument(place), call.argument(other)
+        given = options(number)
+        if number is None or tensor is None or not given:
+            continue
+        if all(_is_of_floats(option) or _is_float32_array(option) for option in given):
+            yield NumberFirst(call, number, tensor, place)
 
 
 def numbers_before_half(facts: SourceFacts) -> Iterator[NumberFirst]:
@@ -73,19 +88,6 @@ def numbers_before_half(facts: SourceFacts) -> Iterator[NumberFirst]:
         raises = not asks_for_dtype(context) and may_raise(facts, (met.call, (met.tensor,)))
         if raises and is_half(facts, met.tensor, context):
             yield met
-
-
-def _place(call: Call) -> int:
-    return FIRST[public_name(call.callee.name)] if isinstance(call.callee, Api) else 0
-
-
-def _takes_float_first(call: Call) -> bool:
-    """Whether it is one of these functions, and is given a Python float, a list of them, or a float32 array for the
-    operand that decides. An array of float64 raises beside a float32 tensor as well."""
-    if not isinstance(call.callee, Api) or public_name(call.callee.name) not in FIRST:
-        return False
-    given = options(call.argument(_place(call)))
-    return bool(given) and all(_is_of_floats(option) or _is_float32_array(option) for option in given)
 
 
 def _is_of_floats(value: Value) -> bool:

@@ -75,7 +75,7 @@ def _numbers_first(
 ) -> Iterator[DtypeMismatch]:
     """In losses and metrics that Keras calls, and in training steps that run in a graph: a float before a 16-bit
     tensor, which is float32 there."""
-    for call, number, tensor in numbers_before_tensors(facts):
+    for call, number, tensor, _ in numbers_before_tensors(facts):
         behind = functions_behind(tensor) if precision.roles else ()
         given = [function for function in behind if id(function) in precision.roles]
         runs_in_graph = bool(given) or training.runs_in_graph(call.context)
