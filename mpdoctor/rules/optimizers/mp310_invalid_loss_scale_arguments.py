@@ -68,24 +68,27 @@ FAILS_IN = ("model", "training")
 EXPLAINS = {"MP102": "line", "MP309": "line"}
 CONFIRMED_LIVE = True
 OWN = ("dynamic", "initial_scale", "dynamic_growth_steps", "loss_scale")
-LAST_EXPERIMENTAL = (2, 9)  # has it no longer, which MP102 reports
+WITHOUT_EXPERIMENTAL = (2, 9)  # where MP102 reports the class
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
-    for call in facts.calls_of(WRAPPER):
+    calls = list(facts.calls_of(WRAPPER))
+    lasting = {call.location for call in calls if not _is_experimental(call)}  # of `try: import … except ImportError:`
+    for call in calls:
         is_keras2 = not facts.keras.is_keras3 or library_of(call.callee, facts.keras) == "tf_keras"
         look = problem_in_keras2 if is_keras2 else problem_in_keras3
-        if isinstance(call.callee, Api) and ".experimental." in call.callee.name:
-            look = problem_in_experimental if facts.keras.tensorflow_release < LAST_EXPERIMENTAL else _nothing
-        if call.context.asks_what_exists:
+        if _is_experimental(call):
+            look = problem_in_experimental
+        is_left_out = facts.keras.tensorflow_release >= WITHOUT_EXPERIMENTAL or call.location in lasting
+        if call.context.asks_what_exists or (_is_experimental(call) and is_left_out):
             continue
         problem = look(_without_asked_options(call))
         if problem is not None and not _is_asked_about(call):
             yield Finding(problem[0], problem[1], call.location, fix=_fix(facts, call, problem[0]))
 
 
-def _nothing(call: Call) -> None:
-    """The problem of a call that another rule reports."""
+def _is_experimental(call: Call) -> bool:
+    return isinstance(call.callee, Api) and ".experimental." in call.callee.name
 
 
 def _is_asked_about(call: Call) -> bool:
