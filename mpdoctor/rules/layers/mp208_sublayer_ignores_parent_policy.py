@@ -124,14 +124,17 @@ def _layers_against_parent(model: ModelFacts) -> Iterator[tuple[LayerFacts, Laye
 
 
 def _made_inside(facts: SourceFacts) -> dict[int, list[Call]]:
-    """The layers without a dtype that a class makes, by the id of the class."""
+    """The layers without a dtype that a class makes, by the id of the class; not those of a function of no class that
+    gives some of its layers a dtype, and so decides about each of them."""
+    deciding = {id(call.context.function) for call in facts.calls if _is_given_a_dtype(call)}
     made: dict[int, list[Call]] = {}
     makers: dict[Context, ClassFacts | None] = {}
     for call in facts.calls:
         if call.context not in makers:
             makers[call.context] = _maker(facts, call.context)
         own = makers[call.context]
-        if own is not None and _is_layer_without_dtype(call):
+        is_decided = call.context.owner is None and id(call.context.function) in deciding
+        if own is not None and not is_decided and _is_layer_without_dtype(call):
             made.setdefault(id(own), []).append(call)
     return made
 
@@ -172,6 +175,11 @@ def _finding(facts: SourceFacts, inner: Call, outer: str, given: str, other: str
         inner.location,
         fix=None if is_shared else unsafe_fix(f"Give it dtype={dtype}", with_dtype(facts, inner, dtype)),
     )
+
+
+def _is_given_a_dtype(call: Call) -> bool:
+    is_layer = isinstance(call.callee, Api) and kind_of_class(call.callee.name) == "layer"
+    return is_layer and call.keyword("dtype") is not None
 
 
 def _is_layer_without_dtype(call: Call) -> bool:
