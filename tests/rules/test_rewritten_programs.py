@@ -203,6 +203,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
     """,
     "numbers_of_the_command_line": """
         mp405/flagged_each_example_keras2
+        mp202/flagged_promoted_by_keras_ops
         mp201/flagged_function_that_keeps_the_dtype mp202/flagged_all_makers mp202/flagged_divided_in_place
         mp202/flagged_left_out mp202/flagged_lists_of_floats mp202/flagged_number_first
         mp202/flagged_number_first_in_a_layer_alone mp202/flagged_static_method mp214/flagged_bounded_rows
@@ -220,6 +221,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp402/flagged_by_hand_in_a_class mp402/flagged_constant_tensor_by_hand mp402/flagged_factor_of_the_command_line
     """,
     "as_defaults": """
+        mp202/flagged_lists_in_products mp202/flagged_promoted_by_keras_ops
         mp202/flagged_all_makers mp202/flagged_carried_through_a_loop mp202/flagged_chain_of_layers
         mp202/flagged_constant_and_noise mp202/flagged_further_functions
         mp202/flagged_later_input_of_the_program mp202/flagged_left_out mp202/flagged_lists_of_floats
@@ -363,6 +365,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
     """,
     "from_absl": """
         mp119/flagged_cast mp119/flagged_inputs mp119/flagged_weights mp405/flagged_each_example_keras2
+        mp202/flagged_promoted_by_keras_ops
         mp102/clean_refused_where_removed mp104/clean_asked_of_its_object mp104/flagged_asked_of_the_settings
         mp104/flagged_default_that_nobody_asks_about mp105/clean_island_on_purpose mp105/clean_set_back
         mp106/clean_policy_chosen_by_a_dtype mp106/flagged_auto_scale_loss mp106/flagged_layer_policies
