@@ -61,7 +61,8 @@ def _why_not_timed(diagnosis: Diagnosis) -> str:
     if any(probe.verdict is Verdict.FAILED for probe in probes):
         return "its training raises"
     if probes and all(probe.training.prediction is not None for probe in probes):
-        return "the program only predicts"
+        told = [target.stages["training"].reason for target in diagnosis.targets if "training" in target.stages]
+        return next(filter(None, told), "the program only predicts")
     return "" if probes else "no training was seen"
 
 

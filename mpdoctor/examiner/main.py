@@ -128,7 +128,7 @@ def _why_not_trained(session: Session) -> str:
     if not session.has_predicted:
         return "no training call"
     if session.predictions.changed_weights():
-        return "no optimizer trains the model: the program changes its weights itself, between its predictions"
+        return "no optimizer trains the model; the program changes its weights itself, between its predictions"
     return "the program only predicts"
 
 

@@ -237,6 +237,31 @@ def test_a_program_that_changes_weights_itself_does_not_only_predict(tmp_path: P
     assert run.training_status == ("skipped", reason)
 
 
+EVOLVES = """\
+    body = dense_model()
+    for _ in range(3):
+        body.predict(x, verbose=0)
+        {update}
+    """
+REASON = "no optimizer trains the model; the program changes its weights itself, between its predictions"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("update", "reason"),
+    [
+        ("body.set_weights([w + np.float32(0.1) for w in body.get_weights()])", REASON),
+        ("body.trainable_variables[0].assign(body.trainable_variables[0] * 2 + 1)", REASON),
+        ("body.set_weights(body.get_weights())", "the program only predicts"),
+        ("body.trainable = False", "the program only predicts"),
+    ],
+)
+@pytest.mark.parametrize("keras", [pytest.param(keras, marks=needs_keras(keras)) for keras in ("tf_keras", "3")])
+def test_a_search_for_weights_does_not_only_predict(tmp_path: Path, keras: str, update: str, reason: str) -> None:
+    run = examined(script_from_text(tmp_path / "script.py", EVOLVES.format(update=update)), keras, steps=10)
+    assert run.training_status == ("skipped", reason)
+
+
 UPDATES_IN_FIT = """\
     class Updates(K.Model):
         def train_step(self, data):

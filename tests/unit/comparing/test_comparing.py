@@ -13,7 +13,7 @@ from mpdoctor.facts.examination import ExaminationFacts, OperationTime, ProfileF
 from mpdoctor.facts.model import ModelFacts
 from mpdoctor.facts.training import PredictionFacts, TrainingFacts
 from mpdoctor.facts.versions import Keras
-from mpdoctor.finding import Diagnosis, Probe, Verdict
+from mpdoctor.finding import Diagnosis, Probe, Stage, TargetReport, Verdict
 from mpdoctor.progress import Progress, SilentProgress
 from mpdoctor.project.targets import Target
 from mpdoctor.reporters.rendering import report_from_compared
@@ -26,6 +26,10 @@ TRAINED = dataclasses.replace(EMPTY, probes=(Probe(TRAINING, Verdict.HEALTHY, ""
 RAISED = dataclasses.replace(EMPTY, probes=(Probe(TRAINING, Verdict.FAILED, ""),))
 PREDICTED = dataclasses.replace(TRAINING, prediction=PredictionFacts("predict", 1, 4))
 PREDICTS = dataclasses.replace(EMPTY, probes=(Probe(PREDICTED, Verdict.HEALTHY, ""),))
+SEARCHES = dataclasses.replace(
+    PREDICTS,
+    targets=(TargetReport("a.py", "a.py", "script", Keras(), stages={"training": Stage("skipped", "it searches")}),),
+)
 TIMING = TimingFacts("fit", ((0.1, 0.01),), 1, 5)
 TIMED = ExaminationFacts(timing=TIMING)
 
@@ -84,7 +88,12 @@ def test_the_policies_take_turns_and_each_is_held_against_the_program() -> None:
 
 @pytest.mark.parametrize(
     ("diagnosis", "reason"),
-    [(RAISED, "its training raises"), (PREDICTS, "the program only predicts"), (EMPTY, "no training was seen")],
+    [
+        (RAISED, "its training raises"),
+        (PREDICTS, "the program only predicts"),
+        (SEARCHES, "it searches"),
+        (EMPTY, "no training was seen"),
+    ],
 )
 def test_what_does_not_train_is_not_timed(diagnosis: Diagnosis, reason: str) -> None:
     machine = Machine({"mixed_float16": diagnosis})
