@@ -98,6 +98,6 @@ def test_where_a_training_was_examined_tools_are_not_named(tmp_path: Path) -> No
     quiet = check("train.py", directory=tmp_path, output_format="terminal")
     assert "not examined" not in quiet.said
     told = check("train.py", "--", "fold", directory=tmp_path, output_format="terminal")
-    assert "started, and not examined: `python fold.py`. Examine that program: mpdoctor check fold.py" in " ".join(
+    assert "started, and not examined: `python fold.py`; if that trains: mpdoctor check fold.py" in " ".join(
         told.said.split()
     )

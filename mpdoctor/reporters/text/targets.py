@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from mpdoctor.facts.machine.environment import CHOSEN, RUN_AS
-from mpdoctor.facts.processes import STARTED, named, remedy
+from mpdoctor.facts.processes import STARTED, named
 from mpdoctor.facts.written_numbers import count
 from mpdoctor.finding import Diagnosis, Stage, TargetReport
 from mpdoctor.reporters.text.style import Style
@@ -101,8 +101,9 @@ def _started(target: TargetReport, diagnosis: Diagnosis, look: Style) -> Iterato
     told = [program for program in target.processes_started if program.may_train or not examined]
     in_finding = any(STARTED in each.evidence for each in diagnosis.findings if each.target in ("", target.id))
     if told and not in_finding:
-        how = remedy(told)
-        yield look.name(f"started, and not examined: {named(told)}{'. ' if how else ''}{how}", LONGEST_REASON)
+        examine = next((program.examine for program in told if program.examine), "")
+        how = f"; if that trains: mpdoctor check {examine}" if examine else ""
+        yield look.name(f"started, and not examined: {named(told)}{how}", LONGEST_REASON)
 
 
 def judged_by(targets: Sequence[TargetReport]) -> list[str]:
