@@ -47,7 +47,7 @@ def compare(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("src",), "compare runs a script or a function that makes a model"),
+        (("src",), "compare runs a script, a notebook or a function that makes a model"),
         (("--report", "a.xml", "a.py"), "a comparison is written as"),
         (("--policies", "float32", "a.py"), "name at least two"),
     ],
