@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from mpdoctor.facts.half_dtypes import NO_RECIPROCAL
 from mpdoctor.program.context import Context
-from mpdoctor.program.events import Operation
+from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Value
 from mpdoctor.semantics.source.layers.numbers_first import is_compiled, runs_eagerly
@@ -23,7 +23,7 @@ def divided_by_small(facts: SourceFacts) -> Iterator[tuple[Operation, Value, flo
     if not divisions or runs_eagerly(facts):
         return
     for operation, divisor in divisions:
-        if _is_in_a_graph(facts, operation.context):
+        if not _is_of_ones(operation.operands[0]) and _is_in_a_graph(facts, operation.context):
             yield operation, operation.operands[0], divisor
 
 
@@ -31,6 +31,13 @@ def _divisor(division: Operation) -> float | None:
     """The number that it divides by; None where it is not known, or large enough."""
     numbers = numbers_from_value(division.operands[1]) if len(division.operands) == 2 else ()
     return numbers[0] if numbers and all(0 < abs(number) < NO_RECIPROCAL for number in numbers) else None
+
+
+def _is_of_ones(value: Value) -> bool:
+    """Whether it is a tensor of ones, or of minus ones: divided by a small number it is to be as large as a mask."""
+    if isinstance(value, Operation) and len(value.operands) == 1:
+        return _is_of_ones(value.operands[0])
+    return isinstance(value, Call) and value.method in ("ones", "ones_like")
 
 
 def _is_in_a_graph(facts: SourceFacts, context: Context) -> bool:
