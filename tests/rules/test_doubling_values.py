@@ -7,7 +7,7 @@ import pytest
 from fuzzing import at_most
 from judging import facts_of, findings_in
 
-from mpdoctor.judging.shown_findings import presented
+from mpdoctor.judging.shown_findings import findings_for_report
 from mpdoctor.program.values import Known, known, leaves
 
 pytestmark = pytest.mark.fast
@@ -209,7 +209,7 @@ def test_a_hundred_thousand_selectors_are_judged_in_time() -> None:
 )
 def test_a_name_of_a_million_letters_is_shortened(line: str) -> None:
     facts = facts_of(f"import keras\n{line.format('mixed_' + 'f' * 10**6)}\n", "3")
-    (finding,) = presented(findings_in(facts), {facts.path: facts})
+    (finding,) = findings_for_report(findings_in(facts), {facts.path: facts})
     assert finding.message.startswith('"mixed_ff') and finding.message.endswith("this line raises.")
     assert len(finding.message) < 3000 and len(finding.help) < 3000
 
@@ -258,4 +258,4 @@ def test_a_long_program_is_judged_in_time(name: str) -> None:
     head = HEAD + "opt = keras.mixed_precision.LossScaleOptimizer(keras.optimizers.SGD())\nL0 = keras.layers.Layer\n"
     with at_most(12):
         facts = facts_of(head + lines, "3")
-        presented(findings_in(facts), {facts.path: facts})
+        findings_for_report(findings_in(facts), {facts.path: facts})
