@@ -28,6 +28,7 @@ from mpdoctor.judging.outcome import (
     brings_nothing,
     exit_code,
     reason_not_run,
+    skipped_in_run,
     stages_of_target,
     unknown_policies,
 )
@@ -163,7 +164,7 @@ def _examine(
         skipped=(
             *passed_over(target, sources),
             *(unknown_policies(sources, settings) if shown_run is None else ()),
-            *_skipped_in_run(last),
+            *skipped_in_run(last),
             *further_trainings(target, last, settings),
         ),
         crashed=(*crashes, *judged.crashed),
@@ -262,17 +263,6 @@ def _report(target: Target, keras: JudgedBy, run: ExaminationFacts, stages: dict
         processes_started=run.processes,
         other_keras=keras.by_keras(),
     )
-
-
-def _skipped_in_run(run: ExaminationFacts) -> Iterator[Skipped]:
-    if run.not_restored:
-        yield Skipped("file", f"{run.not_restored}.")
-    if run.passed_over:
-        yield Skipped("record", f"{run.passed_over}.")
-    for training in run.trainings:
-        from mpdoctor.semantics.live.not_measured import not_looked_in
-
-        yield from (Skipped(code, reason) for code, reason in not_looked_in(training))
 
 
 def _skipped(settings: Settings, examined: list[_Examined], stage: SourceStage) -> Iterator[Skipped]:

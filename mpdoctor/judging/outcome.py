@@ -78,3 +78,15 @@ def unknown_policies(sources: Iterable[SourceFacts], settings: Settings) -> Iter
         first, more = next(iter(places)), len(places) - 1
         set_there = f" and {more} other line{'s' if more > 1 else ''} set ones" if more else ", sets one"
         yield Skipped("policy", f"{first}{set_there} that only a run knows; --assume-mixed takes it for mixed_float16.")
+
+
+def skipped_in_run(run: ExaminationFacts) -> Iterator[Skipped]:
+    """What a run did not look at, although it was asked to."""
+    if run.not_restored:
+        yield Skipped("file", f"{run.not_restored}.")
+    if run.passed_over:
+        yield Skipped("record", f"{run.passed_over}.")
+    for training in run.trainings:
+        from mpdoctor.semantics.live.not_measured import not_looked_in
+
+        yield from (Skipped(code, reason) for code, reason in not_looked_in(training))
