@@ -601,7 +601,7 @@ TABLE: list[tuple[str, str, dict[str, Any], tuple[str, ...] | str]] = [
         "MP912",
         "scaled-in-two-files",
         depends(1, scaled=True, loss=2.0, scaled_before_at=Location("loss.py", 9), scaled_at=Location("train.py", 14)),
-        ("in loss.py:9 and again in train.py:14",),
+        ("in loss.py, line 9, and again in train.py, line 14",),
     ),
     (
         "MP912",

@@ -7,7 +7,7 @@ import ast
 from mpdoctor.program.events import Call
 from mpdoctor.program.instances import class_of
 from mpdoctor.program.user_definitions import ClassFacts, Defined, Instance
-from mpdoctor.program.values import Collection, Item, Known, Unknown, Value, known, options
+from mpdoctor.program.values import Api, Attribute, Collection, Item, Known, Unknown, Value, known, options
 from mpdoctor.source.interpreter.attributes import attribute_of
 from mpdoctor.source.interpreter.state.interpreter_state import State
 from mpdoctor.source.interpreter.state.scopes import Scope
@@ -118,13 +118,14 @@ def _replace_in_class(state: State, made: Call, name: str, old: Value, new: Valu
 
 
 def keep_item(state: State, of: Value, index: Value, value: Value) -> None:
-    """Remember `outputs["loss"] = …`, of what the call of a library or of an object that is not known gives."""
+    """Remember `outputs["loss"] = …`, of what the call of a library or of an object that is not known gives. Columns of
+    a table are no such items: what text they hold is asked of the lines that write them."""
     choices, key = options(of), known(index)
     for choice in choices if isinstance(key, str) else ():
         made = choice
         while isinstance(made, Item):
             made = made.of
-        if not isinstance(made, Call) or class_of(made) is not None:
+        if not isinstance(made, Call) or class_of(made) is not None or _is_table(made):
             continue
         if id(choice) not in state.attributes:
             state.walk.changed[id(choice)] = choice
@@ -133,6 +134,13 @@ def keep_item(state: State, of: Value, index: Value, value: Value) -> None:
         is_straight = (context.branches, context.loops) == (state.context.branches, state.context.loops)
         before = None if is_straight and len(choices) == 1 else held.get(name, Item(index.location, choice, index))
         state.walk.side_effects.set(held, name, joined((*options(before), value)))
+
+
+def _is_table(made: Call) -> bool:
+    """Whether a function of pandas gives it, or a method of what one gives."""
+    while isinstance(made.callee, Attribute) and isinstance(made.callee.of, Call):
+        made = made.callee.of
+    return isinstance(made.callee, Api) and made.callee.root == "pandas"
 
 
 def kept_item(state: State, of: Value, index: Value) -> Value | None:
