@@ -14,7 +14,7 @@ from mpdoctor.project.asked_of_system import bytes_of
 from mpdoctor.project.targets import Target
 from mpdoctor.source.notebooks import program_from_notebook
 
-MOST_NAMED = 3  # of the lines that were left out
+MOST_NAMED, LONGEST = 3, 60  # of the lines that were left out, and characters of one
 
 
 class NoProgram(Exception):
@@ -56,7 +56,8 @@ def as_run(facts: ExaminationFacts, given: GivenTexts) -> ExaminationFacts:
     """The facts of a notebook's run together with what of the notebook was run; others unchanged."""
     if not given.cells:
         return facts
-    named, more = [f"`{line}`" for line in given.left_out[:MOST_NAMED]], len(given.left_out) - MOST_NAMED
+    shortened = (line if len(line) <= LONGEST else f"{line[: LONGEST - 1]}…" for line in given.left_out[:MOST_NAMED])
+    named, more = [f"`{line}`" for line in shortened], len(given.left_out) - MOST_NAMED
     listed = ", ".join(named) + (f" and {more} more" if more > 0 else "")
     without = f", without {listed}" if listed else ""
     failure = facts.failure and replace(facts.failure, left_out=listed)

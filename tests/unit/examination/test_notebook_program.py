@@ -110,7 +110,12 @@ def test_the_edited_text_of_a_notebook_is_run(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("left_out", "said"),
-    [((), ""), (("%run a.py",), "`%run a.py`"), (("!a", "!b", "!c", "!d", "!e"), "`!a`, `!b`, `!c` and 2 more")],
+    [
+        ((), ""),
+        (("%run a.py",), "`%run a.py`"),
+        (("!a", "!b", "!c", "!d", "!e"), "`!a`, `!b`, `!c` and 2 more"),
+        (("!" + "a" * 60,), f"`!{'a' * 58}…`"),
+    ],
 )
 def test_the_report_names_what_was_left_out(left_out: tuple[str, ...], said: str) -> None:
     failed = ExaminationFacts(failure=FailureFacts("raised", "script"))
