@@ -129,13 +129,14 @@ def _rank(finding: Finding) -> int:
 
 
 def _nothing_found(diagnosis: Diagnosis) -> str:
+    nothing = "nothing else" if diagnosis.suppressed else "nothing"
     if diagnosis.crashed:
-        return "mpdoctor itself broke; nothing wrong until then"
+        return f"mpdoctor itself broke; {nothing} wrong until then"
     if diagnosis.targets and all(map(_only_read, diagnosis.targets)):
-        return "nothing found in the source; no code was run"
+        return f"{nothing} found in the source; no code was run"
     what_if = sum(finding.what_if for finding in diagnosis.findings)
     if what_if:
-        return "nothing wrong as it is"
+        return f"{nothing} wrong as it is"
     if diagnosis.exit_code == 2:
         return "not examined"
     if any(probe.verdict not in (*GOOD, *OPEN) for probe in _predictions(diagnosis)):
@@ -143,12 +144,13 @@ def _nothing_found(diagnosis: Diagnosis) -> str:
     if any(run.verdict not in GOOD for run in diagnosis.runs):
         return "recorded training " + next(r.verdict.value for r in diagnosis.runs if r.verdict not in GOOD)
     if diagnosis.graphs and not diagnosis.models:
-        return "nothing wrong in the graph"
-    return "nothing wrong in the model" if _why_not_trained(diagnosis) and not diagnosis.probes else "nothing wrong"
+        return f"{nothing} wrong in the graph"
+    of_model = " in the model" if _why_not_trained(diagnosis) and not diagnosis.probes else ""
+    return f"{nothing} wrong{of_model}"
 
 
 def _only_read(target: TargetReport) -> bool:
-    """Whether no code of it was run, because of --static or of what it is: a directory, a notebook."""
+    """Whether no code of it was run, because of --static or of what it is: a directory, several targets."""
     model = target.stages.get("model")
     return model is not None and model.status == "skipped" and model.reason.endswith(("--static", SOURCE_ONLY))
 

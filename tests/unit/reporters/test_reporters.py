@@ -599,6 +599,11 @@ def test_what_has_no_name_is_called_what_it_is(name: str, told: str) -> None:
     assert shown.startswith(f"✓ {told}: nothing found in the source; no code was run\n")
 
 
+def test_what_is_suppressed_was_found() -> None:
+    headline = terminal.render(dataclasses.replace(samples.healthy(), suppressed=1)).partition("\n")[0]
+    assert headline.startswith("✓ train.py: nothing else wrong; ")
+
+
 def test_of_a_graph_that_was_read_it_is_said_that_it_was_not_run() -> None:
     target = dataclasses.replace(
         samples.healthy().targets[0],
