@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from checking import check, needs_tensorflow
+from checking import PATIENCE, ROOT, check, needs_tensorflow
 
 HEAD = "import concurrent.futures, multiprocessing, os, platform, subprocess, sys, threading\n"
 MAIN = "def work(): pass\n\n\nif __name__ == '__main__':\n    "
@@ -57,6 +61,23 @@ def started(tmp_path: Path, text: str) -> list[tuple[Any, ...]]:
 )  # fmt: skip
 def test_what_a_program_starts_is_told(tmp_path: Path, text: str, expected: tuple[Any, ...]) -> None:
     assert started(tmp_path, text) == [expected]
+
+
+def test_an_installed_mpdoctor_tells_the_same(tmp_path: Path) -> None:
+    """It lies among the libraries then, and its hooks between the program's line and the process."""
+    packages = tmp_path / "site-packages"
+    shutil.copytree(ROOT / "mpdoctor", packages / "mpdoctor", ignore=shutil.ignore_patterns("__pycache__"))
+    (tmp_path / "train.py").write_text(f"{HEAD}{MAIN}process = {SPAWN}.Process(target=work); process.start()\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "mpdoctor", "check", "train.py"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(packages)},
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert "It started `work` through multiprocessing" in " ".join(done.stdout.split()), done
 
 
 @pytest.mark.parametrize(

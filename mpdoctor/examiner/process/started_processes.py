@@ -143,11 +143,13 @@ def _asked_for_by_program(frame: FrameType | None) -> bool:
 
 def _library_of(filename: str) -> str:
     """The name of the installed library that the file belongs to; "" for Python's own modules and for these hooks."""
+    if filename.startswith(_PACKAGE):
+        return "" if os.path.dirname(filename) == _HERE else "mpdoctor"
     parts = filename.replace("\\", "/").split("/")
     for folder in ("site-packages", "dist-packages"):
         if folder in parts[:-1]:
             return parts[parts.index(folder) + 1].replace(".py", "")
-    return "mpdoctor" if filename.startswith(_PACKAGE) and os.path.dirname(filename) != _HERE else ""
+    return ""
 
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
