@@ -97,5 +97,5 @@ class Request:
     def from_json(cls, text: str) -> Request:
         fields = json.loads(text)
         fields["arguments"] = tuple(fields["arguments"])
-        fields["cells"] = tuple((number, first) for number, first in fields["cells"])
+        fields["cells"] = tuple((number, first) for number, first in fields.get("cells", ()))
         return cls(**fields)
