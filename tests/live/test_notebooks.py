@@ -15,7 +15,8 @@ from checking import PATIENCE, check, needs_keras
 CELLS = [
     "# A notebook",
     "%env TF_USE_LEGACY_KERAS=1\n%matplotlib inline\n%run helpers.py\nimport numpy as np\nimport tensorflow as tf",
-    "x = np.load('x.npy')\ndisplay(x[:1])\nget_ipython().run_line_magic('matplotlib', 'inline')",
+    "x = np.load('x.npy')\ndisplay(x[:1], display_id=True)\nget_ipython().run_line_magic('matplotlib', 'inline')\n"
+    "get_ipython().system_raw('ls')\nassert 'IPKernelApp' not in get_ipython().config",
     "tf.keras.mixed_precision.set_global_policy('mixed_float16')\nL = tf.keras.layers",
     "class Square(L.Layer):\n    def call(self, x):\n        return tf.square(x)",
     "%%time\ninputs = tf.keras.Input((8,))\noutputs = L.Dense(1, dtype='float32')(Square()(inputs))",

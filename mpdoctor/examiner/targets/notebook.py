@@ -12,7 +12,10 @@ if TYPE_CHECKING:
 
 class _Shell:
     """IPython's shell as far as cells call it. Its magics and shell commands do nothing, like those that are written
-    with % and !."""
+    with % and !. `config` says that no kernel of Jupyter's is there."""
+
+    def __init__(self) -> None:
+        self.config: dict[str, object] = {}
 
     def run_line_magic(self, name: str, line: str) -> None: ...
 
@@ -22,14 +25,21 @@ class _Shell:
 
     def system(self, command: str) -> None: ...
 
+    def system_raw(self, command: str) -> None: ...
+
     def getoutput(self, command: str) -> list[str]:
         return []
+
+
+def _display(*objects: object, **options: object) -> None:
+    """Print what a cell displays. `options` say how Jupyter would show it (`display_id`, `clear` …)."""
+    print(*objects)
 
 
 def names_in_notebook() -> Mapping[str, Callable[..., object]]:
     """What a cell can call without an import."""
     shell = _Shell()
-    return {"display": print, "get_ipython": lambda: shell}
+    return {"display": _display, "get_ipython": lambda: shell}
 
 
 def enter_folder(path: str) -> None:
