@@ -176,7 +176,7 @@ def test_the_first_fit_in_mixed_precision_is_the_one_looked_at(
     target = target_from_text(str(script_from_text(tmp_path / "train.py", text)))
     monkeypatch.setenv("TF_USE_LEGACY_KERAS", "1" if keras == "tf_keras" else "0")
     settings = Settings((target,), steps=12, timeout=200)
-    runs, _ = runs_of_target(target, settings, SilentProgress(), unreadable=False)
+    runs, _ = runs_of_target(target, settings, SilentProgress())
     seen = [(training.policy, len(training.steps)) for training in runs[0].trainings]
     assert seen == ([("float32", 10), ("mixed_float16", 12)] if gets_on else [("float32", 10)])
     assert len(runs) == 1  # the program sets a policy of its own, and none is forced
