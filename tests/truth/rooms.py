@@ -115,7 +115,7 @@ def room_of(model: Model, folder: Path) -> Room:
     trained = skipped = None
     if probe["dynamic"]:
         trained, skipped = _replayed(model, folder, "train", {"scales": ends[1:]})
-    return Room(model.name, model.keras, "", *ends, flushed, overflows, below, trained, skipped)
+    return Room(model.name, model.keras, "", ends[0], ends[1], flushed, overflows, below, trained, skipped)
 
 
 def _no_room(report: dict[str, Any]) -> str:
