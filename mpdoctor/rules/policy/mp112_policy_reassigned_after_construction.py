@@ -44,12 +44,11 @@ from mpdoctor.program.events import Write
 from mpdoctor.program.instances import class_of
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import ClassFacts, Instance
-from mpdoctor.program.values import Attribute, Item, Value, options
+from mpdoctor.program.values import options
 from mpdoctor.semantics.source.edits.expressions import unsafe_fix
 from mpdoctor.semantics.source.edits.policies import set_at_top
-from mpdoctor.semantics.source.layers.model_layers import layer_name
+from mpdoctor.semantics.source.layers.layers_and_models import layer_or_model
 from mpdoctor.semantics.source.optimizers.attribute_access import writes
-from mpdoctor.semantics.source.programs.models import is_model
 
 SEVERITY = Severity.WARNING
 FIXES = ("unsafe",)
@@ -65,7 +64,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     for write in writes(facts, ("dtype_policy",)):
         if write.context.guarded or _is_own_property(write):
             continue
-        kinds = {_kind(option) for option in options(write.of)}
+        kinds = {layer_or_model(option) for option in options(write.of)}
         if kinds == {"model"} and facts.keras.is_keras3:
             yield Finding(MODEL_ONLY, HELP, write.location, fix=_fix(facts, write))
         elif kinds and kinds <= {"model", "layer"} and not facts.keras.is_keras3:
@@ -106,21 +105,6 @@ def _left_behind(before: str, now: str, place: Location | None, layers: tuple[La
             place,
             evidence={"model": now, "layers": sorted({layer.policy for layer in weighty})},
         )
-
-
-def _kind(value: Value) -> str | None:
-    """Whether a value certainly is a "model" or a "layer"."""
-    if is_model(value):
-        return "model"
-    of: Value = value
-    while isinstance(of, Item):
-        of = of.of
-    if of is not value and isinstance(of, Attribute) and of.name == "layers":
-        return "layer" if all(is_model(option) for option in options(of.of)) else None
-    own = class_of(value)
-    if isinstance(value, Instance) and own is not None:
-        return own.kind if own.is_layer else None
-    return "layer" if layer_name(value) is not None else None
 
 
 def _is_own_property(write: Write) -> bool:
