@@ -138,6 +138,8 @@ class ClassFacts:
         Its name in the `class` line.
     mixed_into
         Of a class that is nothing to Keras by itself: the classes derived from it that are something, by their ids.
+    body_names
+        The names that its body binds: methods, and attributes that all instances share.
     as_inherited
         Methods of its own bases that do something else for its objects, as they were followed for these, by name.
     """
@@ -150,6 +152,7 @@ class ClassFacts:
     base_arguments: dict[str, Value] = field(default_factory=dict, repr=False)
     location: Location = field(default=NOWHERE, repr=False)
     mixed_into: dict[int, ClassFacts] = field(default_factory=dict, repr=False)
+    body_names: set[str] = field(default_factory=set, repr=False)
     as_inherited: dict[str, FunctionFacts] = field(default_factory=dict, repr=False)
 
     @property

@@ -152,8 +152,11 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
     "attributes_set_by_name": """
         mp115/flagged_kept_in_an_attribute
     """,
+    "as_properties": """
+        mp121/flagged_model_class_and_loss mp121/flagged_own_layer
+    """,  # where the class has the property itself, the assignment is right
     "attributes_in_a_dict": """
-        mp201/flagged_activation_by_name
+        mp121/flagged_model_class_and_loss mp201/flagged_activation_by_name
         mp106/flagged_set_by_its_own_compile mp202/clean_float32_base mp314/flagged_hyper_parameter mp314/flagged_item
         mp314/flagged_kept_under_another_name mp314/flagged_partly mp314/flagged_saved mp501/flagged_given_or_default
     """,
@@ -166,7 +169,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp406/flagged_variables_applied
     """,
     "by_next": """
-        mp112/flagged_layers_in_keras2 mp113/clean_changed_config mp201/flagged_chained_stages
+        mp112/flagged_layers_in_keras2 mp113/clean_changed_config mp121/flagged_every_layer_of_a_model mp201/flagged_chained_stages
         mp201/flagged_product_of_settings mp306/flagged_in_turn mp504/flagged_losses_by_name
         mp505/flagged_autoencoder_loop mp510/flagged_all_weights mp602/flagged_vectorizer_outside
         mp603/flagged_step_of_ones_own mp701/flagged_layers_made_in_a_loop mp701/flagged_new_model_on_its_layers

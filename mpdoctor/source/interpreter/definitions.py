@@ -205,14 +205,14 @@ def execute_class(state: State, node: ast.ClassDef) -> bool:
     state.scope, state.owner = Scope(outer_scope, is_class=True), own
     state.qualified.append(node.name)
     execute_block(state, node.body)
+    own.body_names.update(state.scope.names)
     for name, value in state.scope.names.items():
         if name not in own.methods and not _take_as_method(state, own, name, value):
             state.walk.side_effects.set(own.attributes, name, default_of_field(value))
     remember_members(state, own)
     state.qualified.pop()
     state.scope, state.owner = outer_scope, outer_owner
-    closures = state.module.closures
-    closures[first:] = sorted(closures[first:], key=_setting_up_first)
+    state.module.closures[first:] = sorted(state.module.closures[first:], key=_setting_up_first)
     value = Defined(location, own)
     _tell_base(state, own, value, given)
     tell_metaclass(state, own, value, bases, dict(given).get("metaclass"))
@@ -224,11 +224,11 @@ def execute_class(state: State, node: ast.ClassDef) -> bool:
 
 
 def _take_as_method(state: State, own: ClassFacts, name: str, value: Value) -> bool:
-    if not isinstance(value, Defined) or not isinstance(value.of, FunctionFacts):
-        return False
-    from mpdoctor.source.interpreter.calls.taken_methods import take_as_method  # few classes take one
+    if isinstance(value, Defined) and isinstance(value.of, FunctionFacts):
+        from mpdoctor.source.interpreter.calls.taken_methods import take_as_method  # few classes take one
 
-    return take_as_method(state, own, name, value.of)
+        return take_as_method(state, own, name, value.of)
+    return False
 
 
 def _tell_base(state: State, own: ClassFacts, value: Defined, given: list[tuple[str | None, Value]]) -> None:

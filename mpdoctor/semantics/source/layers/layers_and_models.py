@@ -10,6 +10,8 @@ from mpdoctor.program.values import Api, Attribute, Item, Value, options
 from mpdoctor.semantics.source.layers.model_layers import layer_name
 from mpdoctor.semantics.source.programs.models import is_model
 
+_PACKAGES = ("keras.", "tensorflow.", "tf_keras.", "abc.", "builtins.")
+
 
 def layer_or_model(value: Value) -> Literal["layer", "model"] | None:
     """What a value certainly is; None of others."""
@@ -28,12 +30,15 @@ def layer_or_model(value: Value) -> Literal["layer", "model"] | None:
 
 def takes_assignments_itself(own: ClassFacts, name: str) -> bool:
     """Whether a class of the user's, or a base that is not known, may define what assigning this attribute does."""
-    return (
-        own.find_method(name) is not None
-        or own.find_method("__setattr__") is not None
-        or not all(_is_known(base) for ancestor in own.lineage() for base in ancestor.bases)
+    return any(
+        not ancestor.body_names.isdisjoint((name, "__setattr__")) or not all(map(_is_known, ancestor.bases))
+        for ancestor in own.lineage()
     )
 
 
 def _is_known(base: Value) -> bool:
-    return all(isinstance(option, (Api, Defined)) for option in options(base))
+    """Whether a base is a class of Keras or of Python, or the user's own."""
+    return all(
+        isinstance(option, Defined) or (isinstance(option, Api) and option.name.startswith(_PACKAGES))
+        for option in options(base)
+    )
