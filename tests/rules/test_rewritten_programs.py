@@ -169,8 +169,9 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp406/flagged_variables_applied
     """,
     "by_next": """
-        mp112/flagged_layers_in_keras2 mp113/clean_changed_config mp121/flagged_every_layer_of_a_model mp201/flagged_chained_stages
-        mp201/flagged_product_of_settings mp306/flagged_in_turn mp504/flagged_losses_by_name
+        mp112/flagged_layers_in_keras2 mp113/clean_changed_config mp121/flagged_every_layer_of_a_model
+        mp201/flagged_chained_stages mp201/flagged_product_of_settings mp306/flagged_in_turn
+        mp504/flagged_losses_by_name
         mp505/flagged_autoencoder_loop mp510/flagged_all_weights mp602/flagged_vectorizer_outside
         mp603/flagged_step_of_ones_own mp701/flagged_layers_made_in_a_loop mp701/flagged_new_model_on_its_layers
     """,
