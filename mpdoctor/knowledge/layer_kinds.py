@@ -63,7 +63,9 @@ PREPROCESSING = words(
     """
 )
 # They read strings.
-TEXT = words("StringLookup TextVectorization Hashing HashedCrossing KerasLayer")
+TEXT = words("StringLookup TextVectorization Hashing HashedCrossing KerasLayer DynamicLookup")
+# They take strings; an embedding of words hands on floating-point numbers.
+TAKING_TEXT = TEXT | {"DynamicEmbedding"}
 # They handle no floating-point numbers, or are no layers that compute.
 NOT_FLOATING = TEXT | words("Input InputLayer IntegerLookup Discretization CategoryEncoding")
 # Attributes of a layer that list its weights.

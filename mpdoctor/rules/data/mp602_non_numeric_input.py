@@ -44,7 +44,7 @@ from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.model import ArrayFacts, ModelFacts
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.knowledge.api_names import public_name
-from mpdoctor.knowledge.layer_kinds import TEXT
+from mpdoctor.knowledge.layer_kinds import TAKING_TEXT
 from mpdoctor.program.dtypes.tensor_dtypes import dtype_named
 from mpdoctor.program.events import Call
 from mpdoctor.program.instances import is_call_of
@@ -112,7 +112,7 @@ def _what_was_refused(failure: FailureFacts) -> str | None:
 
 
 def in_model(model: ModelFacts) -> Iterator[Finding]:
-    if any(layer.class_name in TEXT for layer in model.layers):
+    if any(layer.class_name in TAKING_TEXT for layer in model.layers):
         return
     for array in model.data:
         content = _what_is_held(array)
@@ -146,11 +146,11 @@ def _takes_numbers_only(facts: SourceFacts, model: Value | None) -> bool:
 def _is_for_text(layer: Value) -> bool:
     """Whether a layer takes strings, or may do so because its class is the user's own."""
     callee = layer.callee if isinstance(layer, Call) else None
-    return not isinstance(callee, Api) or public_name(callee.name).rpartition(".")[2] in TEXT
+    return not isinstance(callee, Api) or public_name(callee.name).rpartition(".")[2] in TAKING_TEXT
 
 
 def _reads_text(facts: SourceFacts) -> bool:
     """Whether a part of the program may take strings: then nothing is certain about its inputs."""
-    has_layer = any(isinstance(call.callee, Api) for call in facts.calls_named(*TEXT))
+    has_layer = any(isinstance(call.callee, Api) for call in facts.calls_named(*TAKING_TEXT))
     is_declared = any(dtype_named(call.keyword("dtype")) == "string" for call in facts.calls_of(*INPUTS))
     return has_layer or is_declared or any(f"{use.api.name}.".startswith(HANDLING_TEXT) for use in facts.uses)
