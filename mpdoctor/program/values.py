@@ -66,10 +66,13 @@ class Earlier(Unknown):
     branches
         How many if arms surround the loop.
     ends
-        What the body has made of the name when it begins again, by the path that it took; () while it is walked."""
+        What the body has made of the name when it ends, by the path that it took; () while it is walked.
+    handed_on
+        Those of them with which the body begins again: not what it leaves the loop with, by `break`."""
 
     branches: int = 0
     ends: list[Value] = field(default_factory=list, repr=False)
+    handed_on: list[Value] = field(default_factory=list, repr=False)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

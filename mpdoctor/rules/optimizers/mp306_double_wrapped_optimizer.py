@@ -40,7 +40,7 @@ from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.semantics.source.edits.expressions import safe_fix
 from mpdoctor.semantics.source.edits.statements import passed_on
-from mpdoctor.semantics.source.optimizers.conditional_wrappers import wrapped_on_condition
+from mpdoctor.semantics.source.optimizers.conditional_wrappers import wrapped_in_the_round_before, wrapped_on_condition
 from mpdoctor.semantics.source.optimizers.wrappers import (
     inner_argument,
     starting_scale_in_words,
@@ -55,6 +55,7 @@ EXPLAINS = {"MP912": "model"}
 CONFIRMED_LIVE = True
 DEFAULT = "32768"
 HELP = "Wrap once: remove one of the two LossScaleOptimizers."
+HELP_IN_A_LOOP = "Wrap the optimizer once, before the loop."
 HELP_ON_CONDITION = "On one path this optimizer is already wrapped: wrap it in only one of the two places."
 
 
@@ -68,6 +69,8 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             yield Finding(_message(facts.keras, starting_scale_in_words(inner)), HELP, call.location, fix=fix)
         elif wrapped_on_condition(facts, inner, call):
             yield Finding(_message(facts.keras, DEFAULT), HELP_ON_CONDITION, call.location)
+        elif wrapped_in_the_round_before(inner, call):
+            yield Finding(_message_in_a_loop(facts.keras), HELP_IN_A_LOOP, call.location)
 
 
 def _does_nothing(facts: SourceFacts, outer: Call) -> bool:
@@ -118,3 +121,12 @@ def _message(keras: Keras, scale: str) -> str:
             f"is {scale} times too small at first, and no error shows it."
         )
     return "A LossScaleOptimizer wraps another one; this line raises TypeError."
+
+
+def _message_in_a_loop(keras: Keras) -> str:
+    if keras.is_keras3:
+        return (
+            "Each round of the loop puts a LossScaleOptimizer around that of the round before: gradients are unscaled "
+            "once more each time, and no error shows it."
+        )
+    return "From the loop's second round on a LossScaleOptimizer wraps another one; this line raises TypeError."

@@ -134,11 +134,13 @@ def _execute_loop(
     start()
     state.frame.exits.append([])
     goes_on = execute_block(state, node.body)
-    ends = state.frame.exits.pop()
+    exits = state.frame.exits.pop()
     if goes_on:
-        ends.append(state.scope.names)
+        exits.append((state.scope.names, True))
+    ends = [names for names, _ in exits]
     for name, earlier in carried.items():
         earlier.ends.extend(names[name] for names in ends if name in names)
+        earlier.handed_on.extend(names[name] for names, begins_again in exits if begins_again and name in names)
     if not at_least_once or not ends:
         ends.append(before)
     state.scope.names, state.context = merged_names(ends), outer
@@ -150,7 +152,7 @@ def _execute_loop(
 def leave_loop(state: State, node: ast.Break | ast.Continue) -> bool:
     state.frame.ends_program = False
     if state.frame.exits:
-        state.frame.exits[-1].append(dict(state.scope.names))
+        state.frame.exits[-1].append((dict(state.scope.names), isinstance(node, ast.Continue)))
     return False
 
 

@@ -1,4 +1,5 @@
-"""An optimizer that is wrapped only under `if cfg.fp16:` and used afterwards as if it were never wrapped."""
+"""An optimizer that is wrapped only under `if cfg.fp16:`, or in each round of a loop, and used afterwards as if it were
+never wrapped."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from mpdoctor.program.context import Branch
 from mpdoctor.program.events import Call, Event
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Parameter
-from mpdoctor.program.values import MISSING, Api, Attribute, Known, Value, certainly_known, options, walk
+from mpdoctor.program.values import MISSING, Api, Attribute, Earlier, Known, Value, certainly_known, options, walk
 from mpdoctor.semantics.source.optimizers.wrappers import inner_argument, wrapped
 from mpdoctor.semantics.source.programs.branches import have_the_same_answer
 
@@ -28,6 +29,18 @@ def wrapped_on_condition(facts: SourceFacts, value: Value, event: Event) -> tupl
     arms = [branch for branch in wrappers[0].context.branches if branch.statement not in around]
     is_used = arms and all(_may_be_taken(arm) and _is_compatible(arm, event) for arm in arms)
     return inside if is_used else ()
+
+
+def wrapped_in_the_round_before(value: Value, wrapper: Call) -> bool:
+    """Whether a wrapper in a loop is put around what it has made itself in the round before: every round that
+    another one follows has made the value there, and no `if` in the loop stands around it."""
+    return any(
+        bool(carried.handed_on)
+        and len(wrapper.context.branches) <= carried.branches
+        and all(option is wrapper for end in carried.handed_on for option in options(end))
+        for carried in options(value)
+        if isinstance(carried, Earlier)
+    )
 
 
 def _may_be_taken(arm: Branch) -> bool:

@@ -194,7 +194,7 @@ class Frame:
     function: FunctionFacts | None = None
     entered: Context = field(default_factory=Context)
     returns: list[Value] = field(default_factory=list)
-    exits: list[list[dict[str, Value]]] = field(default_factory=list)
+    exits: list[list[tuple[dict[str, Value], bool]]] = field(default_factory=list)
     yields: list[tuple[Value, int]] = field(default_factory=list)
     ends_program: bool = False
     raises_where_missing: bool = False
