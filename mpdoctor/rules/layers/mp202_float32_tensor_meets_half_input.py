@@ -67,13 +67,11 @@ from mpdoctor.program.values import Api, Value, known
 from mpdoctor.semantics.live.errors.dtype_error_causes import has_a_reason_of_its_own, mismatch_in_call
 from mpdoctor.semantics.live.errors.error_texts import evidence_of, place_of_failure
 from mpdoctor.semantics.source.edits.expressions import argument_at, safe_fix
-from mpdoctor.semantics.source.edits.made.layers import location_of
 from mpdoctor.semantics.source.edits.made.tensors import is_said_at, made_in
 from mpdoctor.semantics.source.edits.met_operands import (
     cast_where_it_meets,
     dtype_written,
     pairs_that_meet,
-    with_elements,
 )
 from mpdoctor.semantics.source.edits.names import cast
 from mpdoctor.semantics.source.edits.uses import meets_float32_elsewhere
@@ -84,7 +82,8 @@ from mpdoctor.semantics.source.layers.numbers_first import ALWAYS, COMMUTING, Nu
 from mpdoctor.semantics.source.layers.parameters_left_out import taken_instead
 from mpdoctor.semantics.source.layers.weight_values import is_of_weights_without_autocast
 from mpdoctor.semantics.source.numbers.whole_numbers import is_product_of_sizes
-from mpdoctor.semantics.wording import expression_at, place_of, quoted, text_at
+from mpdoctor.semantics.source.operand_words import expression_text, float32_side
+from mpdoctor.semantics.wording import text_at
 
 SEVERITY = Severity.ERROR
 FIXES = ("safe",)
@@ -152,8 +151,8 @@ def _finding(
 ) -> Finding:
     """The finding for one line. `name`: the argument in whose place the float32 tensor stands where it is not given,
     else ""."""
-    text, dtype = _expression(facts, wide), _dtype_of_input(facts, event, operands)
-    side = f"`{name}`, where it is not given," if name else _float32_side(facts, event, wide)
+    text, dtype = expression_text(facts, wide), _dtype_of_input(facts, event, operands)
+    side = f"`{name}`, where it is not given," if name else float32_side(facts, event, wide)
     if isinstance(wide, Call) and is_weight(wide):  # of `add_weight(…, autocast=False)`
         side = "A weight that is made without autocast"
     is_count = is_product_of_sizes(wide)
@@ -177,32 +176,6 @@ def _looked_up_in(value: Value) -> Value:
     is_lookup = isinstance(value, Call) and isinstance(value.callee, Api) and value.method in LOOKUPS
     table = value.argument(0, "params") if is_lookup and isinstance(value, Call) else None
     return value if table is None else origin(table)
-
-
-def _float32_side(facts: SourceFacts, event: Call | Operation, wide: Value) -> str:
-    """The float32 tensor in words: as it is written, else by the line or the function that makes it."""
-    quote = quoted(facts, wide.location, event.location) if _expression(facts, wide) else ""
-    written = quote or _as_it_meets(facts, event, wide)
-    if written:
-        return written
-    if (wide.location.path, wide.location.line) != (event.location.path, event.location.line):
-        return f"The tensor made in {place_of(facts, wide.location, event.location)}"
-    return f"`{wide.method}(…)`" if isinstance(wide, Call) and wide.method else "A tensor made here"
-
-
-def _expression(facts: SourceFacts, wide: Value) -> str:
-    """How it is written where it was made; "" for what is no expression, `noise /= keep`, or not at hand."""
-    return text_at(facts, wide.location) if expression_at(facts, wide.location) is not None else ""
-
-
-def _as_it_meets(facts: SourceFacts, event: Call | Operation, wide: Value) -> str:
-    """How a tensor is written where it is combined, and where it was made if that is another line; "" without a text
-    of one line."""
-    written = next((node for value, node in with_elements(pairs_that_meet(facts, event)) if value is wide), None)
-    text = text_at(facts, location_of(facts, written)) if written is not None else ""
-    is_elsewhere = (wide.location.path, wide.location.line) != (event.location.path, event.location.line)
-    made = f" (made in {place_of(facts, wide.location, event.location)})" if is_elsewhere and text else ""
-    return f"`{text}`{made}" if text else ""
 
 
 def in_failure(failure: FailureFacts) -> Iterator[Finding]:

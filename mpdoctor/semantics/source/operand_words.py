@@ -1,0 +1,36 @@
+"""How a tensor that an operation takes is written, or where it was made."""
+
+from __future__ import annotations
+
+from mpdoctor.program.events import Call, Operation
+from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.values import Value
+from mpdoctor.semantics.source.edits.made.layers import location_of
+from mpdoctor.semantics.source.edits.met_operands import pairs_that_meet, with_elements
+from mpdoctor.semantics.wording import expression_at, place_of, quoted, text_at
+
+
+def float32_side(facts: SourceFacts, event: Call | Operation, wide: Value) -> str:
+    """The float32 tensor in words: as it is written, else by the line or the function that makes it."""
+    quote = quoted(facts, wide.location, event.location) if expression_text(facts, wide) else ""
+    written = quote or _as_it_meets(facts, event, wide)
+    if written:
+        return written
+    if (wide.location.path, wide.location.line) != (event.location.path, event.location.line):
+        return f"The tensor made in {place_of(facts, wide.location, event.location)}"
+    return f"`{wide.method}(…)`" if isinstance(wide, Call) and wide.method else "A tensor made here"
+
+
+def expression_text(facts: SourceFacts, wide: Value) -> str:
+    """How it is written where it was made; "" for what is no expression, `noise /= keep`, or not at hand."""
+    return text_at(facts, wide.location) if expression_at(facts, wide.location) is not None else ""
+
+
+def _as_it_meets(facts: SourceFacts, event: Call | Operation, wide: Value) -> str:
+    """How a tensor is written where it is combined, and where it was made if that is another line; "" without a text
+    of one line."""
+    written = next((node for value, node in with_elements(pairs_that_meet(facts, event)) if value is wide), None)
+    text = text_at(facts, location_of(facts, written)) if written is not None else ""
+    is_elsewhere = (wide.location.path, wide.location.line) != (event.location.path, event.location.line)
+    made = f" (made in {place_of(facts, wide.location, event.location)})" if is_elsewhere and text else ""
+    return f"`{text}`{made}" if text else ""
