@@ -73,7 +73,8 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
     "kept_in_self": """
         mp306/flagged_setting_asked_everywhere
         mp110/flagged_handler_of_its_own mp116/flagged_never_used mp201/flagged_chained_stages
-        mp202/clean_carried_through_a_loop mp202/clean_dtype_in_a_named_dictionary mp306/flagged_in_turn
+        mp202/clean_carried_through_a_loop mp202/clean_dtype_in_a_named_dictionary
+        mp202/flagged_functional_skip mp306/flagged_in_turn
         mp406/clean_others_have_their_own_scale mp409/flagged_kept_by_a_metric mp413/flagged_class
         mp413/flagged_policy_behind_a_flag mp502/clean_angle_that_is_counted mp502/clean_stopped_behind
     """,

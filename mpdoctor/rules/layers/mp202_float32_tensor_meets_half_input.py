@@ -8,7 +8,8 @@ unless its method is "nearest". NumPy arrays and Python numbers take the dtype o
 fine, but for a float, a list of floats or a float32 array that stands first in a function of TensorFlow: in a
 graph `tf.maximum(0.0, inputs)` and `tf.where(mask, -1e4, inputs)` make it float32, and raise; `tf.maximum(inputs,
 0.0)` does not. A function that is given floats alone, such as `tf.stack([0.5, 1.0])` or `tf.exp(2.0)`, returns float32
-(TensorFlow 2.10, 2.15 and 2.21).
+(TensorFlow 2.10, 2.15 and 2.21). Between the layers of a functional model of Keras 2 no layer casts what an operation
+of TensorFlow is given: `tf.concat([fine, tf.image.resize(coarse, size)], axis=-1)` raises there as well.
 
 ## Flagged
 ```python
@@ -67,11 +68,13 @@ from mpdoctor.program.values import Api, Value, known
 from mpdoctor.semantics.live.errors.dtype_error_causes import has_a_reason_of_its_own, mismatch_in_call
 from mpdoctor.semantics.live.errors.error_texts import evidence_of, place_of_failure
 from mpdoctor.semantics.source.edits.expressions import argument_at, safe_fix
+from mpdoctor.semantics.source.edits.made.layers import location_of
 from mpdoctor.semantics.source.edits.made.tensors import is_said_at, made_in
 from mpdoctor.semantics.source.edits.met_operands import (
     cast_where_it_meets,
     dtype_written,
     pairs_that_meet,
+    with_elements,
 )
 from mpdoctor.semantics.source.edits.names import cast
 from mpdoctor.semantics.source.edits.uses import meets_float32_elsewhere
@@ -81,6 +84,7 @@ from mpdoctor.semantics.source.layers.mixed_operands import half_dtypes, is_half
 from mpdoctor.semantics.source.layers.numbers_first import ALWAYS, COMMUTING, NumberFirst, numbers_before_half
 from mpdoctor.semantics.source.layers.parameters_left_out import taken_instead
 from mpdoctor.semantics.source.layers.weight_values import is_of_weights_without_autocast
+from mpdoctor.semantics.source.numbers.dtype_mismatches import DtypeMismatch, mismatches_in_functional_models
 from mpdoctor.semantics.source.numbers.whole_numbers import is_product_of_sizes
 from mpdoctor.semantics.source.operand_words import expression_text, float32_side
 from mpdoctor.semantics.wording import text_at
@@ -105,6 +109,23 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             yield _finding(facts, event, operands, wide, name)
     for met in numbers_before_half(facts):
         yield _finding_of_number(facts, met)
+    found = {event.location for event, *_ in meetings}
+    for mismatch in mismatches_in_functional_models(facts):
+        if mismatch.event.location not in found:
+            yield _finding_in_functional_model(facts, mismatch)
+
+
+def _finding_in_functional_model(facts: SourceFacts, mismatch: DtypeMismatch) -> Finding:
+    pairs = list(with_elements(pairs_that_meet(facts, mismatch.event)))
+    dtype = dtype_written(pairs, lambda value: value is mismatch.half)
+    text = next((text_at(facts, location_of(facts, node)) for value, node in pairs if value is mismatch.wide), "")
+    return Finding(
+        f"{f'`{text}`' if text else 'One tensor here'} is {mismatch.wide_dtype} and is combined with a "
+        f"{mismatch.half_dtype} tensor of the functional model: this line raises under a mixed policy.",
+        f"Cast it to the other's dtype: `tf.cast({text or '…'}, {dtype or 'x.dtype'})`.",
+        mismatch.event.location,
+        fix=safe_fix(f"Cast to `{dtype}`", cast_where_it_meets(facts, mismatch.wide, pairs, dtype)) if dtype else None,
+    )
 
 
 def _finding_of_number(facts: SourceFacts, met: NumberFirst) -> Finding:

@@ -1,4 +1,5 @@
-"""Operations outside `call()` on a 16-bit prediction and a tensor of another dtype, which TensorFlow refuses."""
+"""Operations outside `call()` on a 16-bit prediction, or a 16-bit tensor of a functional model, and a tensor of another
+dtype, which TensorFlow refuses."""
 
 from __future__ import annotations
 
@@ -23,6 +24,7 @@ from mpdoctor.semantics.source.layers.numbers_first import is_compiled, numbers_
 from mpdoctor.semantics.source.numbers.losses_and_metrics import DATA, STEPS
 from mpdoctor.semantics.source.numbers.precision import Precision, precision_of
 from mpdoctor.semantics.source.programs.branches import exclude_each_other, is_for_float32
+from mpdoctor.semantics.source.programs.models import is_any_made_of_input
 from mpdoctor.semantics.source.programs.running_functions import functions_around, method_around
 
 CASTING = ("cast", "astype", "convert_image_dtype", "convert_to_tensor", "constant", "asarray", "array", "TensorSpec")
@@ -46,6 +48,27 @@ def dtype_mismatches(facts: SourceFacts) -> tuple[DtypeMismatch, ...]:
     """The lines outside of layers that raise because their tensors have two dtypes. Cached for one program after the
     other: two rules ask."""
     return tuple(_dtype_mismatches(facts))
+
+
+@lru_cache(maxsize=1)
+def mismatches_in_functional_models(facts: SourceFacts) -> tuple[DtypeMismatch, ...]:
+    """The lines that join the layers of a functional model of Keras 2, and raise because their tensors have two dtypes:
+    no layer casts what an operation of TensorFlow is given. (Keras 3's symbolic tensors promote.) Measured in
+    TensorFlow 2.4, 2.10 and 2.15 and in tf_keras 2.21."""
+    return () if facts.keras.is_keras3 else tuple(_mismatches_in_functional_models(facts))
+
+
+def _mismatches_in_functional_models(facts: SourceFacts) -> Iterator[DtypeMismatch]:
+    precision = precision_of(facts)
+    for event, operands in mixed_operands(facts):
+        if not is_any_made_of_input(facts, operands) or precision.runs_in_call(event.context):
+            continue
+        pair = _half_and_wide(precision, event.context, operands)
+        if pair is None or asks_for_dtype(event.context) or _is_without_policy(facts, event.context):
+            continue
+        (half, half_dtype), (wide, wide_dtype) = pair
+        if wide_dtype != DATA:
+            yield DtypeMismatch(event, half, half_dtype, wide, wide_dtype, in_metric=False)
 
 
 def _dtype_mismatches(facts: SourceFacts) -> Iterator[DtypeMismatch]:
