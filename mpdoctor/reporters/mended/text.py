@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from mpdoctor.facts.half_dtypes import HALF, MIXED
 from mpdoctor.facts.layer import LayerFacts
+from mpdoctor.facts.reference import ReferenceFacts
 from mpdoctor.facts.written_numbers import count, number_text
 from mpdoctor.finding import Diagnosis, Finding, Severity, Verdict
 from mpdoctor.mended import Mended, NeededEdit
@@ -243,13 +244,24 @@ def _costs(mended: Mended) -> Iterator[str]:
 
 
 def _not_compared(mended: Mended) -> Iterator[str]:
-    """A reminder where no loss was compared with float32's: a training that is sound under 16 bits need not learn as
-    much."""
+    """A reminder where no loss was compared with float32's, and why: a training that is sound under 16 bits need not
+    learn as much."""
     trainings = [probe.training for probe in mended.after.probes]
-    compared = [training.reference for training in trainings if training.reference is not None]
-    is_compared = any(reference.divergence is not None for reference in compared)
-    if trainings and _is_in_16_bits(mended) and mended.is_healthy and not is_compared:
-        yield "Its loss was not held against float32's: that takes --reference."
+    asked = [training.reference for training in trainings if training.reference is not None]
+    if not trainings or not mended.is_healthy or not _is_in_16_bits(mended) or any(map(_is_compared, asked)):
+        return
+    reasons = list(dict.fromkeys(filter(None, map(_reason_against_comparing, asked))))
+    why = "; ".join(reasons) if asked else "that takes --reference"
+    yield f"Its loss was not held against float32's{f': {why}' if why else ''}."
+
+
+def _is_compared(reference: ReferenceFacts) -> bool:
+    return reference.divergence is not None and not reference.divergence.not_measured
+
+
+def _reason_against_comparing(reference: ReferenceFacts) -> str:
+    told = reference.not_measured or (reference.divergence.not_measured if reference.divergence is not None else "")
+    return told or ("there was no time left" if reference.no_time else "")
 
 
 def _is_in_16_bits(mended: Mended) -> bool:

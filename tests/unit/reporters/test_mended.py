@@ -49,6 +49,13 @@ IN_16_BITS = dataclasses.replace(
     HEALED, after=dataclasses.replace(TRAINED, models=(("a.py", TRAINED.probes[0].training.model),))
 )
 SWITCHED = Mended(TRAINED, TRAINED, True, 1, 2, (EDIT,), PATCH, policy="mixed_float16")
+
+
+def with_reference(reference: ReferenceFacts) -> Mended:
+    trained = Probe(training(good_steps(), reference=reference), Verdict.HEALTHY, "")
+    return dataclasses.replace(SWITCHED, after=dataclasses.replace(TRAINED, probes=(trained,)))
+
+
 COMPARED = ReferenceFacts("float16", divergence=DivergenceFacts("float16"))
 NOT_COMPARED = "Its loss was not held against float32's: that takes --reference."
 
@@ -69,6 +76,12 @@ NOT_COMPARED = "Its loss was not held against float32's: that takes --reference.
         (SWITCHED, ("a.py is mended under mixed_float16 by 1 edit", NOT_COMPARED)),
         (IN_16_BITS, ("a.py is mended by 1 edit, proved by training with it.", NOT_COMPARED)),
         (dataclasses.replace(IN_16_BITS, edits=(), patch=""), ("a.py: nothing to mend.", NOT_COMPARED)),
+        (with_reference(ReferenceFacts(not_measured="no layer computes in 16 bits")),
+         ("Its loss was not held against float32's: no layer computes in 16 bits.",)),
+        (with_reference(ReferenceFacts("float16", divergence=DivergenceFacts("float16", not_measured="it draws"))),
+         ("Its loss was not held against float32's: it draws.",)),
+        (with_reference(ReferenceFacts("float16", no_time=True)),
+         ("Its loss was not held against float32's: there was no time left.",)),
         (NOT_IN_FORCE, ("a.py is not mended: mixed_float16 is not in force where it trains after 1 edit.",)),
     ],
 )  # fmt: skip
@@ -85,13 +98,7 @@ def test_what_is_said(mended: Mended, words: tuple[str, ...]) -> None:
         dataclasses.replace(SWITCHED, policy="float32"),
         dataclasses.replace(SWITCHED, is_healthy=False),
         dataclasses.replace(SWITCHED, after=GOOD),
-        dataclasses.replace(
-            SWITCHED,
-            after=dataclasses.replace(
-                TRAINED,
-                probes=(Probe(training(good_steps(), reference=COMPARED), Verdict.HEALTHY, ""),),
-            ),
-        ),
+        with_reference(COMPARED),
     ],
 )
 def test_nothing_is_said_of_a_comparison_that_was_made_or_means_nothing(mended: Mended) -> None:
