@@ -9,6 +9,8 @@ layer or model raises just so. Losses have such a `dtype` in Keras 3 only.
 ```python
 import keras
 
+keras.mixed_precision.set_global_policy("mixed_float16")
+
 
 class Scale(keras.layers.Layer):
     def __init__(self, factor, dtype="float32"):
@@ -23,6 +25,8 @@ class Scale(keras.layers.Layer):
 ## Fixed
 ```python
 import keras
+
+keras.mixed_precision.set_global_policy("mixed_float16")
 
 
 class Scale(keras.layers.Layer):
@@ -77,7 +81,7 @@ IN_OWN_CLASS = "Pass it on, `super().__init__(dtype=…)`, or keep it under anot
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
-    for write in writes(facts, OF_LAYERS):
+    for write in writes(facts, OF_LAYERS) if facts.shows_mixed_precision else ():
         if write.context.guarded or is_ruled_out(write.context):
             continue
         kinds = {_kind(option, write, facts.keras) for option in options(write.of)}

@@ -24,7 +24,7 @@ from mpdoctor.semantics.source.layers.numbers_first import is_compiled, numbers_
 from mpdoctor.semantics.source.numbers.losses_and_metrics import DATA, STEPS
 from mpdoctor.semantics.source.numbers.precision import Precision, precision_of
 from mpdoctor.semantics.source.programs.branches import exclude_each_other, is_for_float32
-from mpdoctor.semantics.source.programs.models import is_any_made_of_input
+from mpdoctor.semantics.source.programs.models import is_any_symbolic
 from mpdoctor.semantics.source.programs.running_functions import functions_around, method_around
 
 CASTING = ("cast", "astype", "convert_image_dtype", "convert_to_tensor", "constant", "asarray", "array", "TensorSpec")
@@ -61,7 +61,7 @@ def mismatches_in_functional_models(facts: SourceFacts) -> tuple[DtypeMismatch, 
 def _mismatches_in_functional_models(facts: SourceFacts) -> Iterator[DtypeMismatch]:
     precision = precision_of(facts)
     for event, operands in mixed_operands(facts):
-        if not is_any_made_of_input(facts, operands) or precision.runs_in_call(event.context):
+        if not is_any_symbolic(facts, operands) or precision.runs_in_call(event.context):
             continue
         pair = _half_and_wide(precision, event.context, operands)
         if pair is None or asks_for_dtype(event.context) or _is_without_policy(facts, event.context):

@@ -69,14 +69,30 @@ def _made_of_input(facts: SourceFacts) -> dict[Value, bool]:
     return {}
 
 
-def _is_made_of_input(value: Value, known: dict[Value, bool]) -> bool:
+def is_any_symbolic(facts: SourceFacts, values: tuple[Value, ...]) -> bool:
+    """Whether one of these is a tensor of a functional model without numbers yet: a keras.Input, or what layers and
+    operations make of one. What a whole functional model gives for an array is none."""
+    known = _symbolic(facts)
+    return any(_is_made_of_input(value, known, of_callees=False) for value in values)
+
+
+@lru_cache(maxsize=1)
+def _symbolic(facts: SourceFacts) -> dict[Value, bool]:
+    """Whether a value is a symbolic tensor, as far as that was asked."""
+    return {}
+
+
+def _is_made_of_input(value: Value, known: dict[Value, bool], of_callees: bool = True) -> bool:
+    """Whether a keras.Input is among what a value was made from; of calls the callee too, where `of_callees`."""
     waiting = [value]
     while waiting:
         made = waiting[-1]
+        callee = made.callee if isinstance(made, Call) and not of_callees else None
+        parts = [part for part in made.parts if part is not callee]
         if made not in known:  # its parts first
             known[made] = is_call_of(made, "keras.Input")
-            waiting += [part for part in made.parts if part not in known]
+            waiting += [part for part in parts if part not in known]
         else:
-            known[made] = known[made] or any(known[part] for part in made.parts)
+            known[made] = known[made] or any(known[part] for part in parts)
             waiting.pop()
     return known[value]
