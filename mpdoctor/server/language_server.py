@@ -18,6 +18,7 @@ from mpdoctor.finding import Finding
 from mpdoctor.project.regular_files import bytes_from_file
 from mpdoctor.server.actions import fixes, ignores, text_with_all_safe_fixes
 from mpdoctor.server.checking import Checked, bytes_from_text, checked
+from mpdoctor.server.initialized_once import InitializedOnce
 from mpdoctor.server.pages import page_of_findings
 from mpdoctor.server.positions import UTF32, Place, Span, whole
 from mpdoctor.server.sent import NAME, diagnostic, quick_fix, range_of, span_of
@@ -39,7 +40,8 @@ class Server(LanguageServer):
 
     def __init__(self) -> None:
         # whole texts: pygls counts a form feed and Unicode's separators as ends of lines, the protocol does not
-        super().__init__(NAME, __version__, text_document_sync_kind=lsp.TextDocumentSyncKind.Full)
+        full = lsp.TextDocumentSyncKind.Full
+        super().__init__(NAME, __version__, text_document_sync_kind=full, protocol_cls=InitializedOnce)
         self.waiting = Waiting()
         self._checks: dict[str, tuple[int, Checked]] = {}  # with the number of the question that was answered
         self._published: dict[str, Checked] = {}

@@ -273,6 +273,20 @@ def test_the_page_of_the_rule_is_shown_and_a_closed_text_has_no_diagnostics(proj
     with_editor(project, use)
 
 
+def test_a_second_initialize_is_refused_and_what_is_open_stays_open(project: Path) -> None:
+    async def use(train: Editor) -> None:
+        train.open(WRONG)
+        assert await train.codes() == ["MP301"]
+        with pytest.raises(Exception, match="sent before") as refused:
+            await train.client.initialize_async(lsp.InitializeParams(lsp.ClientCapabilities()))
+        assert refused.value.code == -32600  # type: ignore[attr-defined]
+        train.change(WRONG + "\n")
+        assert await train.codes() == ["MP301"]
+        assert await train.actions(3)
+
+    with_editor(project, use)
+
+
 def test_without_the_extra_it_says_what_to_install(tmp_path: Path) -> None:
     program = (
         "import sys, importlib.util as util\nfind = util.find_spec\n"
