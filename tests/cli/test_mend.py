@@ -140,3 +140,26 @@ def test_help_says_what_is_done_each_round(folder: Path) -> None:
     told = " ".join(mend("--help", cwd=folder).stdout.decode().split())
     assert "it does everything before its training call once per round" in told
     assert "--policy POLICY" in told
+
+
+IMPORT = "import tensorflow as tf\ntf.keras.mixed_precision.set_global_policy('mixed_float16')\n"
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        *(None, 1, "x", [1], {}, {"cell_type": "code"}, {"cell_type": 1, "source": IMPORT}),
+        *(
+            {"cell_type": "code", "source": source}
+            for source in (None, 5, {"a": 1}, [1, None], [[IMPORT]], [IMPORT, 3])
+        ),
+        *({"cell_type": "code", "source": IMPORT + wrong} for wrong in ("'\0'", "'\ud800'", "x = " + "(" * 5000)),
+    ],
+)
+def test_no_cell_of_a_notebook_breaks_it(folder: Path, cell: object) -> None:
+    cells = [{"cell_type": "code", "source": IMPORT}, cell]
+    (folder / "a.ipynb").write_text(json.dumps({"cells": cells, "metadata": None, "nbformat": "4"}))
+    done = mend("a.ipynb", "--python", "/bin/false", cwd=folder)
+    assert done.returncode in (1, 2)
+    assert b"Traceback" not in done.stdout + done.stderr
+    assert b"is not mended: 1 error remains" in done.stdout
