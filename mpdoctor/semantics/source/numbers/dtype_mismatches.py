@@ -23,7 +23,7 @@ from mpdoctor.semantics.source.layers.model_layers import half_policy_calls
 from mpdoctor.semantics.source.layers.numbers_first import is_compiled, numbers_before_tensors
 from mpdoctor.semantics.source.numbers.losses_and_metrics import DATA, STEPS
 from mpdoctor.semantics.source.numbers.precision import Precision, precision_of
-from mpdoctor.semantics.source.programs.branches import exclude_each_other, is_for_float32
+from mpdoctor.semantics.source.programs.branches import exclude_each_other, is_for_float32, is_ruled_out
 from mpdoctor.semantics.source.programs.models import is_any_symbolic
 from mpdoctor.semantics.source.programs.running_functions import functions_around, method_around
 
@@ -61,6 +61,8 @@ def mismatches_in_functional_models(facts: SourceFacts) -> tuple[DtypeMismatch, 
 def _mismatches_in_functional_models(facts: SourceFacts) -> Iterator[DtypeMismatch]:
     precision = precision_of(facts)
     for event, operands in mixed_operands(facts):
+        if event.context.guarded or is_ruled_out(event.context):
+            continue
         if not is_any_symbolic(facts, operands) or precision.runs_in_call(event.context):
             continue
         pair = _half_and_wide(precision, event.context, operands)
