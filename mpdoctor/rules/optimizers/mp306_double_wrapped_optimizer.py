@@ -3,7 +3,7 @@
 ## Why it matters
 Keras 3 accepts this silently and unscales twice: with SGD every update came out 32768 times too small (0.170
 became 5.2e-06 in Keras 3.15), so the loss stands still and no error is shown. Keras 2 raises `TypeError:
-LossScaleOptimizer cannot wrap another LossScaleOptimizer`.
+LossScaleOptimizer cannot wrap another LossScaleOptimizer` (TensorFlow 2.4: AttributeError).
 
 ## Flagged
 ```python
@@ -120,7 +120,7 @@ def _message(keras: Keras, scale: str) -> str:
             "A LossScaleOptimizer wraps another one: gradients are unscaled twice, so every applied gradient "
             f"is {scale} times too small at first, and no error shows it."
         )
-    return "A LossScaleOptimizer wraps another one; this line raises TypeError."
+    return "A LossScaleOptimizer wraps another one; this line raises an exception."
 
 
 def _message_in_a_loop(keras: Keras) -> str:
@@ -129,4 +129,4 @@ def _message_in_a_loop(keras: Keras) -> str:
             "Each round of the loop puts a LossScaleOptimizer around that of the round before: gradients are unscaled "
             "once more each time, and no error shows it."
         )
-    return "From the loop's second round on a LossScaleOptimizer wraps another one; this line raises TypeError."
+    return "From the loop's second round on a LossScaleOptimizer wraps another one; this line raises an exception."

@@ -44,7 +44,7 @@ REFUSED_IN_KERAS2 = ("loss_scale", "dynamic", "initial_scale", "dynamic_growth_s
 UNREAD_IN_KERAS2 = ("initial_loss_scale", "dynamic_scale", "increment_period")
 UNREAD_IN_KERAS3 = ("loss_scale", "dynamic", "initial_loss_scale", "increment_period")
 ASSIGNED = frozenset((*REFUSED_IN_KERAS2, *UNREAD_IN_KERAS2, *UNREAD_IN_KERAS3))
-HELP = "Give it where the wrapper is made: `LossScaleOptimizer({of}, {argument})`."
+HELP = "Give it where the wrapper is made: `LossScaleOptimizer(optimizer, {})`."
 FIXED_IN_KERAS3 = "For a fixed scale in Keras 3 give the optimizer inside a `loss_scale_factor`, and wrap nothing."
 ARGUMENTS = {  # the argument of the constructor that sets it, by what is assigned
     "dynamic": "dynamic=False, initial_scale=…",
@@ -75,4 +75,4 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 def _help(name: str, is_keras3: bool) -> str:
     if is_keras3 and name == "dynamic":
         return FIXED_IN_KERAS3
-    return HELP.format(of="optimizer", argument=ARGUMENTS.get(name, "initial_scale=…"))
+    return HELP.format(ARGUMENTS.get(name, "initial_scale=…"))
