@@ -92,8 +92,29 @@ def _keras_of_environment(
         {**_trained_in_cloud(paths, facts), **_asked_for_by_imported(paths, facts, nearer)} if asked_for is None else {}
     )
     others = {**guessed, **nearer, **declared}
+    if asked_for is None:
+        others = {**_keras_of_own_package(paths, facts, others), **others}
     started = _tf_keras_of_started(paths, facts, usual) if usual.is_keras3 else None
     return JudgedBy(started or usual, others, is_guessed=asked_for is None and started is None)
+
+
+def _keras_of_own_package(
+    paths: Sequence[str], facts: Mapping[str, SourceFacts], known: Mapping[str, Keras]
+) -> dict[str, Keras]:
+    """The Keras of files that nothing says one of, in a package most of whose files have one and the same, and none
+    another. `known`: the Kerases of files, by path. A script that sets TF_USE_LEGACY_KERAS=1 says it of what it imports,
+    and so of the rest of that package."""
+    packages: dict[tuple[str, str], list[str]] = {}
+    for path in paths:
+        if path in facts and facts[path].package:
+            parts = facts[path].package.split(".")
+            packages.setdefault((parts[0], str(Path(path).parents[len(parts) - 1])), []).append(path)
+    found: dict[str, Keras] = {}
+    for files in packages.values():
+        kerases = [known[path] for path in files if path in known]
+        if 2 * len(kerases) >= len(files) and len({(keras.package, keras.version) for keras in kerases}) == 1:
+            found.update((path, kerases[0]) for path in files if path not in known)
+    return found
 
 
 def _tf_keras_of_started(paths: Sequence[str], facts: Mapping[str, SourceFacts], usual: Keras) -> Keras | None:

@@ -265,6 +265,41 @@ def test_what_ran_is_judged_by_the_keras_that_ran(check: Check) -> None:
     assert done.targets[0].keras.package == "tf.keras"
 
 
+SAYS_TF_KERAS = """import os
+os.environ["TF_USE_LEGACY_KERAS"] = "1"
+import tensorflow as tf
+import pkg.used
+tf.keras.mixed_precision.set_global_policy("mixed_float16")
+"""
+SAYS_KERAS3 = "import keras\nimport pkg.used\nkeras.ops.ones(1)\n"
+OF_KERAS2 = """import tensorflow as tf
+def scaled(loss):
+    optimizer = tf.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.Adam())
+    return optimizer.get_scaled_loss(loss)
+"""
+
+
+@pytest.mark.parametrize(
+    "files, reported",
+    [
+        ({"train.py": SAYS_TF_KERAS}, []),
+        ({"train.py": SAYS_TF_KERAS, "again.py": SAYS_TF_KERAS}, []),
+        ({"train.py": PLAIN}, ["pkg/other.py"]),
+        ({"train.py": SAYS_TF_KERAS, "pkg/third.py": OF_KERAS2, "pkg/fourth.py": OF_KERAS2}, ["pkg/fourth.py"]),
+        ({"train.py": SAYS_TF_KERAS, "pkg/used.py": SAYS_KERAS3.replace("import pkg.used\n", "")}, ["pkg/other.py"]),
+    ],
+    ids=["script", "two-scripts", "nothing-says-one", "most-files-unknown", "two-kerases"],
+)
+def test_the_rest_of_a_package_is_judged_by_the_keras_of_most_of_its_files(
+    check: Check, files: dict[str, str], reported: list[str]
+) -> None:
+    package = {"pkg/__init__.py": "", "pkg/used.py": PLAIN, "pkg/other.py": OF_KERAS2}
+    done = check({**package, **files}, targets=(".",), static=True)
+    assert [(finding.code, finding.location.path) for finding in done.findings if finding.location] == [
+        ("MP407", str(Path(path))) for path in reported
+    ]
+
+
 # --- what if ----------------------------------------------------------------------------------------------------
 def test_a_program_without_mixed_precision_is_run_again_under_a_forced_policy(check: Check) -> None:
     done = check(PLAIN, run(float32_model()), WARNED)
