@@ -102,7 +102,7 @@ def _keras_of_own_package(
     paths: Sequence[str], facts: Mapping[str, SourceFacts], known: Mapping[str, Keras]
 ) -> dict[str, Keras]:
     """The Keras of files that nothing says one of, in a package most of whose files have one and the same, and none
-    another. `known`: the Kerases of files, by path. A script that sets TF_USE_LEGACY_KERAS=1 says it of what it imports,
+    another. `known`: the Kerases of files, by path. A script that sets TF_USE_LEGACY_KERAS=1 says it of all it imports,
     and so of the rest of that package."""
     packages: dict[tuple[str, str], list[str]] = {}
     for path in paths:
