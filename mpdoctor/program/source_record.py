@@ -81,7 +81,7 @@ class SourceRecord:
         several, and all of its events are guarded.
     makings
         Set where the events are left out: of the user's layers and models that are made, where the class is defined,
-        and whether each is given float32.
+        and whether it is given float32, or no policy is set (the words are those of `source_stage.made_layers`).
     policies_set
         Set where the events are left out: the names of the global policies that they set for certain, and None for one
         that is not known, or is set on some path only.
@@ -148,7 +148,7 @@ class SourceRecord:
     mixed_elsewhere: bool = False
     is_imported: bool = False
     is_guarded: bool = False
-    makings: tuple[tuple[Location, bool], ...] = ()
+    makings: tuple[tuple[Location, str], ...] = ()
     policies_set: tuple[str | None, ...] = ()
     policies_unknown: tuple[Location, ...] = ()
     policies_elsewhere: tuple[str | None, ...] = ()

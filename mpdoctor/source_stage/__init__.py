@@ -121,8 +121,7 @@ class SourceStage:
 
     def _keep_what_judging_needs(self, own: Collection[Path], with_imports: bool = False) -> None:
         facts = [self._facts[path] for path in own]
-        self.facts = {of_file.path: of_file for of_file in facts}
-        self._paths = {self._facts[path].path: path for path in own}
+        self.facts, self._paths = {file.path: file for file in facts}, {self._facts[path].path: path for path in own}
         self._imported = {path for of_file in facts for path in of_file.imports}
         together = set(own)
         self._imported |= {self._files[imported] for path in own for imported in self._imports_of(path) & together}
@@ -131,7 +130,8 @@ class SourceStage:
         self._saved_files = SavedFiles(facts, self._policies)
         mixed = set() if only_rewrites_graphs(facts) else self._mixed & together
         self._reached = {imported for path in mixed for imported in self._facts[path].imports}
-        self._float32_classes = float32_classes(self._facts[path] for path in own if path not in self._choosing)
+        decided = [self._facts[path] for path in own if path not in self._choosing]
+        self._float32_classes = float32_classes(decided, self._assume_mixed)
         self._backends: KerasBackends | None = None
 
     def judge(self, keras: Callable[[str], Keras], codes: frozenset[str], paths: Collection[str]) -> Judged:

@@ -227,6 +227,24 @@ def test_assume_mixed_walks_whatever_names_a_framework(tmp_path: Path) -> None:
     assert found_in(written(tmp_path, {"layer": LAYER}), assume_mixed=True) == [("layer.py", 6, "MP202")]
 
 
+@pytest.mark.parametrize(
+    ("making", "is_told"),
+    [
+        ("", True),
+        ("dtype='float32'", False),
+        ("dtype='mixed_float16'", True),
+    ],
+    ids=["by the policy", "in float32", "in float16"],
+)
+def test_assume_mixed_holds_for_what_scripts_make_without_a_policy(tmp_path: Path, making: str, is_told: bool) -> None:
+    layer = LAYER.replace(
+        "    def call", "    def __init__(self, **options):\n        super().__init__(**options)\n\n    def call"
+    )
+    train = f"import keras\nfrom layer import Scale\nkeras.Sequential([Scale({making})])\n"
+    directory = written(tmp_path, {"layer": layer, "train": train})
+    assert (("layer.py", 9, "MP202") in found_in(directory, assume_mixed=True)) is is_told
+
+
 MODEL = """
 import keras
 layers = [keras.Input((4,)), keras.layers.Dense(8), keras.layers.Dense(2, activation="softmax")]
