@@ -151,9 +151,19 @@ KEEPING = words(
     log10 sinc trunc nancumprod nancumsum nanpercentile nanprod nanquantile nanvar
     array_split hsplit vsplit dsplit diagflat take_along_axis get_item extract_sequences fold unfold
     adaptive_average_pool adaptive_max_pool average_pool batch_normalization layer_normalization rms_normalization
-    top_k
+    top_k permute_dimensions repeat_elements spatial_2d_padding spatial_3d_padding temporal_padding pool2d pool3d
     """
 )
+# Which values one of is given, or what one of these functions returns: the positions of those.
+CHOOSING = {
+    "tensorflow.cond": slice(1, 3),
+    "keras.ops.cond": slice(1, 3),
+    "keras.backend.switch": slice(1, 3),
+    "keras.backend.in_train_phase": slice(0, 2),
+    "keras.backend.in_test_phase": slice(0, 2),
+}
+# Functions that make a layer which joins what they are given, and call it (`keras.layers.add([a, b])`).
+MERGING = words("add subtract multiply average maximum minimum concatenate dot")
 # These give two tensors: the values, and their places, which are int32.
 TOP_K = ("tensorflow.math.top_k", "tensorflow.nn.top_k", "keras.ops.top_k", "keras.ops.math.top_k")
 

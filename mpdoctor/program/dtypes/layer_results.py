@@ -7,8 +7,9 @@ from mpdoctor.knowledge.dtypes.result_dtypes import INTEGER_LAYERS, UNCERTAIN_LA
 from mpdoctor.program.dtypes.dtype_names import AUTOCAST, VARIABLE, is_policy_in_force, policies_by_name
 from mpdoctor.program.dtypes.library_results import Dtypes
 from mpdoctor.program.events import Call
-from mpdoctor.program.user_definitions import ClassFacts, Defined, FunctionFacts
-from mpdoctor.program.values import Api, Attribute, Value, known, options
+from mpdoctor.program.instances import class_of
+from mpdoctor.program.user_definitions import ClassFacts, Defined, FunctionFacts, Parameter
+from mpdoctor.program.values import Api, Attribute, Collection, Item, Value, agreed, known, options
 
 _AROUND_A_LAYER = ("Bidirectional", "TimeDistributed")
 
@@ -30,7 +31,10 @@ def dtype_of_layer_output(dtypes: Dtypes, layer: Call, depth: int) -> str | None
         return _of_lambda_output(dtypes, layer, depth)
     if place == "keras.layers" and name in _AROUND_A_LAYER:
         return _of_output_of_both(dtypes, layer, depth)
-    if place != "keras.layers" or name in UNCERTAIN_LAYERS or name in INTEGER_LAYERS:
+    if place == "keras.layers" and name == "RNN":
+        return _of_output_of_cells(dtypes, layer, depth)
+    is_uncertain = name in UNCERTAIN_LAYERS and not (name == "UpSampling2D" and _keeps_pixels(layer))
+    if place != "keras.layers" or is_uncertain or name in INTEGER_LAYERS:
         return None
     given = layer.keyword("dtype")
     if given is None or known(given) is None:
@@ -54,37 +58,116 @@ def _of_output_of_both(dtypes: Dtypes, layer: Call, depth: int) -> str | None:
     return dtype_of_layer_output(dtypes, inner, depth)
 
 
+def _of_output_of_cells(dtypes: Dtypes, layer: Call, depth: int) -> str | None:
+    """The output dtype of an RNN layer around Keras' own cells, where neither it nor a cell has a dtype of its own."""
+    given = layer.argument(0, "cell")
+    cells = given.items if isinstance(given, Collection) and not given.open else (given,)
+    if layer.open or layer.keyword("dtype") is not None or not all(map(_is_layer_without_dtype, cells)):
+        return None
+    return agreed(dtype_of_layer_output(dtypes, cell, depth) for cell in cells if isinstance(cell, Call))
+
+
+def _is_layer_without_dtype(layer: Value | None) -> bool:
+    is_of_library = isinstance(layer, Call) and isinstance(layer.callee, Api)
+    return is_of_library and isinstance(layer, Call) and layer.keyword("dtype") is None
+
+
+def _keeps_pixels(layer: Call) -> bool:
+    """Whether an UpSampling2D repeats its pixels, which keeps their dtype. Keras 2 computes all other interpolations in
+    float32 and leaves it at that (TensorFlow 2.4 to 2.15, tf_keras; Keras 3.15 casts back)."""
+    given = layer.argument(2, "interpolation")
+    return not layer.open and (given is None or known(given) == "nearest")
+
+
 def dtype_of_inherited_call(dtypes: Dtypes, call: Call, depth: int) -> str | None:
     """The dtype of `super().call(inputs)` in a layer that is derived from one of Keras' own."""
     own = call.context.owner
-    bases = [public_name(base.name) for base in own.library_bases()] if own is not None else []
-    place, _, name = bases[0].rpartition(".") if len(bases) == 1 else ("", "", "")
-    if place != "keras.layers" or name in UNCERTAIN_LAYERS or name in INTEGER_LAYERS:
+    gives_floats = own is not None and _is_derived_from_certain_layer(own)
+    return AUTOCAST if gives_floats and dtypes.of(call.argument(0, "inputs"), depth) == AUTOCAST else None
+
+
+def _of_inherited_output(call: Call, own: ClassFacts) -> str | None:
+    """The dtype of what a class of the user's gives that leaves `call()` to the layer of Keras' it is derived from."""
+    layer = call.callee
+    if not isinstance(layer, Call) or layer.open or layer.keyword("dtype") is not None:
         return None
-    return AUTOCAST if dtypes.of(call.argument(0, "inputs"), depth) == AUTOCAST else None
+    given = own.base_argument("dtype")
+    follows = given is None or isinstance(given, Parameter)
+    return AUTOCAST if follows and _is_derived_from_certain_layer(own) else None
+
+
+def _is_derived_from_certain_layer(own: ClassFacts) -> bool:
+    """Whether it is derived from one layer of Keras' own whose output has its compute dtype."""
+    bases = [public_name(base.name) for base in own.library_bases()]
+    place, _, name = bases[0].rpartition(".") if len(bases) == 1 else ("", "", "")
+    return place == "keras.layers" and name not in UNCERTAIN_LAYERS and name not in INTEGER_LAYERS
 
 
 def _of_lambda_output(dtypes: Dtypes, layer: Call, depth: int) -> str | None:
-    """The dtype that the function of a Lambda layer returns for any input: nothing casts it afterwards."""
+    """The dtype that the function of a Lambda layer returns, since nothing casts it afterwards: for any input, or for
+    the input that the layer casts."""
     functions = [
         option.of if isinstance(option, Defined) else None for option in options(layer.argument(0, "function"))
     ]
-    returned = {dtypes.of_result(made, depth) for made in functions if isinstance(made, FunctionFacts)}
-    certain = returned.pop() if len(returned) == 1 and None not in functions else None
-    return None if certain in (AUTOCAST, VARIABLE) else certain
+    own = [made for made in functions if isinstance(made, FunctionFacts)]
+    if len(own) != len(functions):
+        return None
+    certain = agreed(dtypes.of_result(made, depth) for made in own)
+    if certain is not None:
+        return None if certain in (AUTOCAST, VARIABLE) else certain
+    casts_input = not layer.open and layer.keyword("dtype") is None
+    return agreed(dtypes.of_result_for_autocast(made, depth) for made in own) if casts_input else None
 
 
 def dtype_of_own_layer_output(dtypes: Dtypes, call: Call, own: ClassFacts, depth: int) -> str | None:
     """The dtype of what the `call()` of a layer of the user's returns, where the layer has the policy of the one around
     it. A weight is returned as it is, and read in the dtype of whoever computes with it."""
-    layer = call.callee
-    if not isinstance(layer, Call) or not own.is_layer:
-        return None
-    method = own.find_method("call")
-    if layer.open or layer.keyword("dtype") is not None or method is None or method.changed_by:
+    if own.find_method("call") is None:
+        return _of_inherited_output(call, own)
+    method = _call_of_layer_with_its_policy(call, own)
+    if method is None:
         return None
     returned = dtypes.returned(method) if dtypes.returned is not None else ()
+    if any(base.is_("keras.layers.Wrapper") for base in own.library_bases()) and all(
+        map(_is_of_layer_inside, returned)
+    ):
+        inside = call.callee.argument(0, "layer") if isinstance(call.callee, Call) else None
+        is_of_library = isinstance(inside, Call) and isinstance(inside.callee, Api)
+        return dtype_of_layer_output(dtypes, inside, depth) if is_of_library and isinstance(inside, Call) else None
     return dtypes.of_result(method, depth) if _runs_in_call(call) or not any(map(may_be_weight, returned)) else None
+
+
+def _is_of_layer_inside(value: Value) -> bool:
+    """Whether it is `self.layer(…)`, the output of the layer that Keras' class Wrapper keeps."""
+    return isinstance(value, Call) and isinstance(value.callee, Attribute) and value.callee.name == "layer"
+
+
+def dtype_of_output_part(dtypes: Dtypes, part: Item, depth: int) -> str | None:
+    """The dtype of one of several tensors that the `call()` of a layer of the user's returns, `outputs[0]` or
+    `outputs["mean"]`, where the layer has the policy of the one around it."""
+    call, index = part.of, known(part.index)
+    own = class_of(call.callee) if isinstance(call, Call) and isinstance(call.callee, Call) else None
+    if not isinstance(call, Call) or own is None or not isinstance(index, (int, str)):
+        return None
+    method = _call_of_layer_with_its_policy(call, own)
+    returned = dtypes.returned(method) if method is not None and dtypes.returned is not None else ()
+    parts = [
+        option.entry(index) if isinstance(option, Collection) else None
+        for value in returned
+        for option in options(value)
+    ]
+    if not all(parts) or any(may_be_weight(one) for one in parts if one is not None):
+        return None
+    return agreed(dtypes.of(one, depth + 1) for one in parts)
+
+
+def _call_of_layer_with_its_policy(call: Call, own: ClassFacts) -> FunctionFacts | None:
+    """The `call()` that this call of a layer runs, if nothing gives the layer a dtype or changes that method."""
+    layer = call.callee
+    method = own.find_method("call")
+    if not isinstance(layer, Call) or not own.is_layer or method is None or method.changed_by:
+        return None
+    return None if layer.open or layer.keyword("dtype") is not None else method
 
 
 def may_be_weight(value: Value) -> bool:

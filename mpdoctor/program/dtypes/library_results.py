@@ -10,6 +10,7 @@ from mpdoctor.knowledge.dtypes.result_dtypes import (
     ALWAYS_FLOAT32,
     BOOLEAN,
     BY_VALUE,
+    CHOOSING,
     DECLARING,
     DEFAULTS,
     FLOATS_OF_INTEGERS,
@@ -18,6 +19,7 @@ from mpdoctor.knowledge.dtypes.result_dtypes import (
     KEEPING,
     KEEPING_INTEGERS,
     KEEPS_DTYPE,
+    MERGING,
     PARTS_OF_COMPLEX,
     PROMOTING,
     REAL_OF,
@@ -60,6 +62,8 @@ class Dtypes(Protocol):
 
     def of_result(self, function: FunctionFacts, depth: int) -> str | None: ...
 
+    def of_result_for_autocast(self, function: FunctionFacts, depth: int) -> str | None: ...
+
 
 def dtype_of_library_call(dtypes: Dtypes, name: str, call: Call, depth: int) -> str | None:
     """The dtype of what a library's function gives, None where it is not certain. `name`: the function's public
@@ -75,7 +79,11 @@ def dtype_of_library_call(dtypes: Dtypes, name: str, call: Call, depth: int) -> 
         return dtypes.agreed(spread(call.args[0]), depth) if call.args else None
     if name in DECLARING:
         return _of_python_function(dtypes, call, depth)
+    if name in CHOOSING:
+        return _of_either_branch(dtypes, call, CHOOSING[name], depth)
     place, function = _place_and_function(name)
+    if place == "keras.layers" and function in MERGING:
+        return _of_merged(dtypes, call, depth)
     default = default_of(name)
     if place in _OF_TENSORS and function in ("cast", "saturate_cast"):
         return dtypes.named(call.argument(1, "dtype"), depth)
@@ -84,6 +92,24 @@ def dtype_of_library_call(dtypes: Dtypes, name: str, call: Call, depth: int) -> 
     if place == "tensorflow.signal" and function in FOURIER:
         return FOURIER[function].get(dtypes.of(call.argument(0), depth) or "")
     return _of_computed_tensor(dtypes, function, call, depth) if place in _OF_TENSORS else None
+
+
+def _of_either_branch(dtypes: Dtypes, call: Call, places: slice, depth: int) -> str | None:
+    """The dtype on which both branches of `tf.cond` agree: functions of the user's, or values."""
+    names = ("true_fn", "false_fn", "then_expression", "else_expression", "x", "alt")
+    branches = (*call.arguments(places), *(value for name, value in call.keywords if name in names))
+    choices = [choice for branch in branches for choice in options(branch)]
+    functions = [choice.of if isinstance(choice, Defined) else None for choice in choices]
+    return agreed(
+        dtypes.of_result(function, depth) if isinstance(function, FunctionFacts) else dtypes.of(choice, depth)
+        for function, choice in zip(functions, choices)
+    )
+
+
+def _of_merged(dtypes: Dtypes, call: Call, depth: int) -> str | None:
+    """AUTOCAST where a layer that joins tensors is given one that is, by the global policy: it casts all floats."""
+    parts = spread(call.args[0]) if call.args and call.keyword("dtype") is None and not call.open else ()
+    return AUTOCAST if any(dtypes.of(part, depth) == AUTOCAST for part in parts) else None
 
 
 def _of_python_function(dtypes: Dtypes, call: Call, depth: int) -> str | None:

@@ -13,6 +13,7 @@ from mpdoctor.program.dtypes.dtype_names import AUTOCAST, NAMES, VARIABLE, is_po
 from mpdoctor.program.dtypes.layer_results import (
     dtype_of_inherited_call,
     dtype_of_layer_output,
+    dtype_of_output_part,
     dtype_of_own_layer_output,
     dtype_of_weight,
     is_recurrent_of_keras,
@@ -209,10 +210,7 @@ class _Dtypes:
         if isinstance(value, Item) and isinstance(value.of, Collection):
             return self._of_any_element(value.of, depth) if value.index is None else None
         if isinstance(value, Item):
-            # of several inputs by name, `features["length"]`, some are integers, which nothing casts
-            is_certain = not isinstance(known(value.index), str)
-            is_place = known(value.index) != 0 and is_call_of(value.of, *TOP_K)
-            return self.of(value.of, depth) if is_certain and not is_place else None
+            return self._of_part(value, depth)
         if isinstance(value, Operation):
             if value.operator in COMPARISONS:
                 return "bool"
@@ -220,6 +218,13 @@ class _Dtypes:
         if isinstance(value, Attribute) and value.name in ("T", "mT", "real"):
             return self.of(value.of, depth)
         return None
+
+    def _of_part(self, part: Item, depth: int) -> str | None:
+        # of several inputs by name, `features["length"]`, some are integers, which nothing casts
+        is_certain = not isinstance(known(part.index), str)
+        is_place = known(part.index) != 0 and is_call_of(part.of, *TOP_K)
+        dtype = self.of(part.of, depth) if is_certain and not is_place else None
+        return dtype_of_output_part(self, part, depth) if dtype is None else dtype
 
     def _of_any_element(self, held: Collection, depth: int) -> str | None:
         """The dtype of whichever element of a list a loop has come to, where all have the same one."""
@@ -278,6 +283,8 @@ class _Dtypes:
             if _is_initializer(callee.callee.name):
                 given = call.argument(1, "dtype")
                 return "float32" if given is None and not call.open else self.named(given, depth)
+            if callee.callee.is_("keras.activations.get", "keras.activations.deserialize"):
+                return self.of(call.argument(0), depth)
             return dtype_of_layer_output(self, callee, depth)
         own = class_of(callee) if isinstance(callee, Call) else None
         if not isinstance(callee, Call) or own is None:
@@ -288,6 +295,16 @@ class _Dtypes:
         """The dtype of all that a function of the user's returns, where that is known and the same."""
         returned = () if self.returned is None else self.returned(function)
         return agreed(self.of(value, depth + 1) for value in returned)
+
+    def of_result_for_autocast(self, function: FunctionFacts, depth: int) -> str | None:
+        """The same for a tensor that a layer has cast as the function's first argument."""
+
+        def told(value: Value, dtype: str | None) -> str | None:
+            if isinstance(value, Parameter) and value.function is function and value.index == function.first_given:
+                return AUTOCAST
+            return self.told(value, dtype)
+
+        return _Dtypes(self.keras, told, returned=self.returned).of_result(function, depth)
 
 
 def _autocasts(owner: ClassFacts) -> bool:

@@ -23,7 +23,7 @@ MOST_SET_IN_TURN = 40  # of a loop that does nothing but set an attribute for ea
 
 def execute_for(state: State, node: ast.For | ast.AsyncFor) -> bool:
     iterable = iterated(state, evaluate(state, node.iter))
-    in_turn = elements_in_turn(iterable, state.place(node.target))
+    in_turn = elements_in_turn(iterable, state.place(node.target)) or _numbers_in_attributes(node, iterable)
     is_short = 0 < len(in_turn) <= MOST_CALLED_IN_TURN
     if (is_short and _calls_each(node, in_turn)) or (0 < len(in_turn) <= MOST_SET_IN_TURN and _sets_each(node)):
         return _execute_for_each(state, node, in_turn)
@@ -70,6 +70,18 @@ def _names_attribute(node: ast.AST) -> bool:
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name) or len(node.args) < 2:
         return False
     return node.func.id in ("setattr", "getattr") and not isinstance(node.args[1], ast.Constant)
+
+
+def _numbers_in_attributes(node: ast.For | ast.AsyncFor, iterable: Value) -> tuple[Value, ...]:
+    """The known numbers of `for i in range(3): setattr(self, f"conv{i}", …)`; () of a loop that names no attribute."""
+    if not isinstance(iterable, Call) or not is_api(iterable.callee, "builtins.range") or iterable.open:
+        return ()
+    numbers = [number for number in map(known, iterable.args) if isinstance(number, int)]
+    if not numbers or len(numbers) != len(iterable.args) or not _is_range_with_steps(numbers):
+        return ()
+    several = range(*numbers)[: MOST_CALLED_IN_TURN + 1]
+    names_attributes = any(map(_names_attribute, nodes_in(node.body)))
+    return tuple(Known(iterable.location, number) for number in several) if names_attributes else ()
 
 
 def _sets_each(node: ast.For | ast.AsyncFor) -> bool:

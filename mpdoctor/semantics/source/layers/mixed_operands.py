@@ -9,6 +9,7 @@ from typing import TypeGuard
 from mpdoctor.facts.half_dtypes import HALF
 from mpdoctor.knowledge.api_names import public_name
 from mpdoctor.knowledge.dtypes.result_dtypes import KEEPING
+from mpdoctor.knowledge.layer_kinds import PREPROCESSING, WEIGHTLESS
 from mpdoctor.program.context import Context
 from mpdoctor.program.dtypes.dtype_names import AUTOCAST
 from mpdoctor.program.dtypes.python_numbers import is_number
@@ -200,12 +201,22 @@ def _with_its_dtype(value: Value) -> tuple[Value | None, ...]:
     if isinstance(value, Call) and is_number(value):
         return ()
     if isinstance(value, Call) and isinstance(value.callee, Call) and value.args:
-        return value.callee, value.args[0]
+        return (value.callee,) if _has_weights(value.callee) else (value.callee, value.args[0])
+    if isinstance(value, Item):
+        return (value.of,)
     if isinstance(value, Call) and is_cast(value):
         return (value.argument(1, "dtype"),)
+    if isinstance(value, Call) and isinstance(value.callee, Api) and value.keyword("dtype") is not None:
+        return (value.keyword("dtype"),)
     if isinstance(value, Call) and isinstance(value.callee, Api) and value.method in KEEPING and value.args:
         return value.args[:1]
     return value.parts
+
+
+def _has_weights(layer: Call) -> bool:
+    """Whether it makes a layer of Keras' that computes with weights, and so gives its compute dtype for any input."""
+    place, _, name = public_name(layer.callee.name).rpartition(".") if isinstance(layer.callee, Api) else ("", "", "")
+    return place == "keras.layers" and name not in WEIGHTLESS | PREPROCESSING | {"TimeDistributed"}
 
 
 def _parameters_behind(value: Value) -> Iterator[Parameter]:
