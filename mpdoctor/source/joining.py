@@ -28,6 +28,20 @@ def without_none(value: Value) -> Value:
     return joined(rest) if rest and isinstance(value, Either) else value
 
 
+def callables_of(value: Value) -> Value:
+    """The value without what raises where it is called: None, numbers, and parameters that are a number by default."""
+    if not isinstance(value, Either):
+        return value
+    rest = [choice for choice in value.options if not _is_none_or_number(choice)]
+    return joined(rest) if 0 < len(rest) < len(value.options) else value
+
+
+def _is_none_or_number(value: Value) -> bool:
+    if isinstance(value, Parameter):  # which is given a function, perhaps, where it is None by default
+        return type(known(value.default)) in (bool, int, float)
+    return isinstance(value, Known) and (value.value is None or type(value.value) in (bool, int, float))
+
+
 def joined(values: Iterable[Value | None]) -> Value:
     """One value that may be each of these. Equal constants and names count once."""
     values = tuple(values)

@@ -46,7 +46,7 @@ from mpdoctor.source.interpreter.settings.own_dicts import keep_items
 from mpdoctor.source.interpreter.state.interpreter_state import State
 from mpdoctor.source.interpreter.state.recording import record_use
 from mpdoctor.source.interpreter.state.scopes import Closure, Keywords
-from mpdoctor.source.joining import joined, with_default, without_none
+from mpdoctor.source.joining import callables_of, joined, with_default
 
 _TRANSPARENT = frozenset(map(public_name, TRANSPARENT))
 _MAY_HOLD_FUNCTIONS = (Defined, Call, Collection, Either)
@@ -59,7 +59,7 @@ def evaluate_call(state: State, node: ast.Call, dropped: bool = False) -> Value:
         callee = evaluate_attribute(state, function, is_called=True)
     else:
         callee = evaluate(state, function)
-    callee = without_none(callee)  # calling None raises
+    callee = callables_of(callee)
     is_spread = ast.Starred in map(type, node.args)
     if is_spread and is_api(callee, "builtins.zip") and len(node.args) == 1:
         return _unzipped(state, node, callee)
