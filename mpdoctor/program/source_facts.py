@@ -18,6 +18,7 @@ no reason to report it twice (findings at one location are merged).
 from __future__ import annotations
 
 import dataclasses
+import re
 from functools import cached_property
 from typing import Iterator
 
@@ -38,10 +39,11 @@ from mpdoctor.program.policies_in_force import PoliciesInForce
 from mpdoctor.program.policy_settings import UNSURE, PolicyName
 from mpdoctor.program.source_record import FromOutside, SourceRecord
 from mpdoctor.program.user_definitions import ClassFacts, FunctionFacts
-from mpdoctor.program.values import Value
+from mpdoctor.program.values import Api, Attribute, Value, known
 
 # Answers of `SourceFacts` that hang on its events alone, whichever of its files is judged, and by which Keras.
-_OF_EVENTS = ("_call_index", "_returns_by_function", "_dtypes_by_keras")
+_OF_EVENTS = ("_call_index", "_returns_by_function", "_hands_on_dtypes", "_dtypes_by_keras")
+_SETS_DTYPE_KEY = re.compile(r"""\[["']dtype["']\]\s*=[^=]""")
 _OF_EVENTS_AND_TEXT = frozenset(("lines", "mixed_precision_signs", *_OF_EVENTS))
 
 
@@ -165,9 +167,18 @@ class SourceFacts(SourceRecord):
         if self.keras not in self._dtypes_by_keras:
             returned = self._returns_by_function
             self._dtypes_by_keras[self.keras] = ProgramDtypes(
-                self.keras, lambda function: [event.value for event in returned.get(id(function), ())]
+                self.keras,
+                lambda function: [event.value for event in returned.get(id(function), ())],
+                self._hands_on_dtypes,
             )
         return self._dtypes_by_keras[self.keras]
+
+    @cached_property
+    def _hands_on_dtypes(self) -> bool:
+        """Whether the `**options` of a call may hold a `dtype`: where a class or function of the user's own is given
+        one, or a dict (`options.setdefault("dtype", …)`, `options["dtype"] = …`)."""
+        texts = (self.text, *self.texts_beside.values())
+        return any(map(_SETS_DTYPE_KEY.search, texts)) or any(map(_gives_dtype, self.calls))
 
     @cached_property
     def _dtypes_by_keras(self) -> dict[Keras, ProgramDtypes]:
@@ -223,3 +234,12 @@ class SourceFacts(SourceRecord):
     def makings_of(self, own: ClassFacts) -> list[Call]:
         """The calls that make an instance of one of the user's own classes, or of a class below it."""
         return self._call_index.makings_of(own)
+
+
+def _gives_dtype(call: Call) -> bool:
+    """Whether a call of something else than a library gives a `dtype`, or one makes or changes a dict with that key."""
+    if isinstance(call.callee, Attribute):
+        changes_dict = call.callee.name in ("setdefault", "update", "pop", "get")
+        return changes_dict and (known(call.argument(0)) == "dtype" or call.keyword("dtype") is not None)
+    is_of_library = isinstance(call.callee, Api) and not call.callee.is_("builtins.dict")
+    return not is_of_library and call.keyword("dtype") is not None

@@ -38,7 +38,7 @@ def dtype_of_layer_output(dtypes: Dtypes, layer: Call, depth: int) -> str | None
         return None
     given = layer.keyword("dtype")
     if given is None or known(given) is None:
-        return None if layer.open else AUTOCAST
+        return None if layer.open and dtypes.hands_on_dtypes else AUTOCAST
     if all(map(is_policy_in_force, options(given))):
         return AUTOCAST
     policies = policies_by_name(given, lambda named: dtypes.named(named, depth + 1))
@@ -86,10 +86,10 @@ def dtype_of_inherited_call(dtypes: Dtypes, call: Call, depth: int) -> str | Non
     return AUTOCAST if gives_floats and dtypes.of(call.argument(0, "inputs"), depth) == AUTOCAST else None
 
 
-def _of_inherited_output(call: Call, own: ClassFacts) -> str | None:
+def _of_inherited_output(dtypes: Dtypes, call: Call, own: ClassFacts) -> str | None:
     """The dtype of what a class of the user's gives that leaves `call()` to the layer of Keras' it is derived from."""
     layer = call.callee
-    if not isinstance(layer, Call) or layer.open or layer.keyword("dtype") is not None:
+    if not isinstance(layer, Call) or _may_have_dtype(dtypes, layer):
         return None
     given = own.base_argument("dtype")
     follows = given is None or isinstance(given, Parameter)
@@ -123,8 +123,8 @@ def dtype_of_own_layer_output(dtypes: Dtypes, call: Call, own: ClassFacts, depth
     """The dtype of what the `call()` of a layer of the user's returns, where the layer has the policy of the one around
     it. A weight is returned as it is, and read in the dtype of whoever computes with it."""
     if own.find_method("call") is None:
-        return _of_inherited_output(call, own)
-    method = _call_of_layer_with_its_policy(call, own)
+        return _of_inherited_output(dtypes, call, own)
+    method = _call_of_layer_with_its_policy(dtypes, call, own)
     if method is None:
         return None
     returned = dtypes.returned(method) if dtypes.returned is not None else ()
@@ -149,7 +149,7 @@ def dtype_of_output_part(dtypes: Dtypes, part: Item, depth: int) -> str | None:
     own = class_of(call.callee) if isinstance(call, Call) and isinstance(call.callee, Call) else None
     if not isinstance(call, Call) or own is None or not isinstance(index, (int, str)):
         return None
-    method = _call_of_layer_with_its_policy(call, own)
+    method = _call_of_layer_with_its_policy(dtypes, call, own)
     returned = dtypes.returned(method) if method is not None and dtypes.returned is not None else ()
     parts = [
         option.entry(index) if isinstance(option, Collection) else None
@@ -161,13 +161,18 @@ def dtype_of_output_part(dtypes: Dtypes, part: Item, depth: int) -> str | None:
     return agreed(dtypes.of(one, depth + 1) for one in parts)
 
 
-def _call_of_layer_with_its_policy(call: Call, own: ClassFacts) -> FunctionFacts | None:
+def _call_of_layer_with_its_policy(dtypes: Dtypes, call: Call, own: ClassFacts) -> FunctionFacts | None:
     """The `call()` that this call of a layer runs, if nothing gives the layer a dtype or changes that method."""
     layer = call.callee
     method = own.find_method("call")
     if not isinstance(layer, Call) or not own.is_layer or method is None or method.changed_by:
         return None
-    return None if layer.open or layer.keyword("dtype") is not None else method
+    return None if _may_have_dtype(dtypes, layer) else method
+
+
+def _may_have_dtype(dtypes: Dtypes, layer: Call) -> bool:
+    """Whether the call that makes a layer may give it a dtype of its own."""
+    return layer.keyword("dtype") is not None or (layer.open and dtypes.hands_on_dtypes)
 
 
 def may_be_weight(value: Value) -> bool:

@@ -53,6 +53,8 @@ class Dtypes(Protocol):
     """Interface of what the functions here ask for the dtypes of their arguments."""
 
     returned: Returned | None
+    hands_on_dtypes: bool
+    """Whether the `**options` that a layer is made with may hold a `dtype`."""
 
     def named(self, value: Value | None, depth: int) -> str | None: ...
 

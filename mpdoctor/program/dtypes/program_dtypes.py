@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from mpdoctor.facts.versions import Keras
 from mpdoctor.program.context import Context
 from mpdoctor.program.dtypes.library_results import Returned
@@ -13,9 +15,8 @@ class ProgramDtypes:
     """Dtypes of one program's tensors under its Keras. Values compare by identity, so each has a cache entry of its
     own."""
 
-    def __init__(self, keras: Keras, returned: Returned | None = None) -> None:
-        self._keras = keras
-        self._returned = returned
+    def __init__(self, keras: Keras, returned: Returned, hands_on_dtypes: bool) -> None:
+        self._keras, self._returned, self._hands_on_dtypes = keras, returned, hands_on_dtypes
         self._dtypes: dict[Value, str | None] = {}
         self._dtypes_at_first: dict[Value, str | None] = {}
         self._rounds: dict[Value, int] = {}
@@ -26,7 +27,7 @@ class ProgramDtypes:
         if value is None:
             return None
         if value not in self._dtypes:
-            self._dtypes[value] = dtype_of(value, self._keras, self._dtypes, returned=self._returned)
+            self._dtypes[value] = self._dtype_of(value, self._dtypes)
         return self._dtypes[value]
 
     def at(self, value: Value | None, context: Context) -> str | None:
@@ -38,9 +39,11 @@ class ProgramDtypes:
         if len(context.branches) > self._fewest_branches_of_rounds(value):
             return None
         if value not in self._dtypes_at_first:
-            first = dtype_of(value, self._keras, self._dtypes_at_first, first_round=True, returned=self._returned)
-            self._dtypes_at_first[value] = first
+            self._dtypes_at_first[value] = self._dtype_of(value, self._dtypes_at_first, first_round=True)
         return self._dtypes_at_first[value]
+
+    def _dtype_of(self, value: Value, remembered: Mapping[Value, str | None], first_round: bool = False) -> str | None:
+        return dtype_of(value, self._keras, remembered, first_round, self._returned, self._hands_on_dtypes)
 
     def _fewest_branches_of_rounds(self, value: Value) -> int:
         """The smallest number of arms around any of the loop variables that a tensor was computed from; -1 where it was

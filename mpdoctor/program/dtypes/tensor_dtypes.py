@@ -64,6 +64,7 @@ def dtype_of(
     remembered: Mapping[Value, str | None] | None = None,
     first_round: bool = False,
     returned: Returned | None = None,
+    hands_on_dtypes: bool = True,
 ) -> str | None:
     """The dtype of a tensor (or array, see `is_array`): a name such as "float32", or AUTOCAST, or None if not
     certain.
@@ -71,8 +72,9 @@ def dtype_of(
     `keras` decides which parameters of a layer's `call()` are autocast: in Keras 2 the first only, in Keras 3
     every tensor. Without it only the first is. `remembered`: answers given before.
     `first_round`: what a name holds in a loop is what it held before it. `returned`: what a function of the user's
-    returns, for the layers that call one."""
-    return _Dtypes(keras, remembered=remembered, first_round=first_round, returned=returned).of(value, 0)
+    returns, for the layers that call one. `hands_on_dtypes`: whether the `**options` that a layer is made with may hold
+    a `dtype`."""
+    return _Dtypes(keras, None, remembered, first_round, returned, hands_on_dtypes).of(value, 0)
 
 
 def dtypes_with(keras: Keras | None, told: Told) -> Callable[[Value | None], str | None]:
@@ -111,9 +113,11 @@ class _Dtypes:
         remembered: Mapping[Value, str | None] | None = None,
         first_round: bool = False,
         returned: Returned | None = None,
+        hands_on_dtypes: bool = True,
     ) -> None:
         self.first_round = first_round
         self.returned = returned
+        self.hands_on_dtypes = hands_on_dtypes
         self.carried: dict[int, str] = {}
         self.keras = keras
         self.remembered = remembered if remembered is not None else {}
@@ -152,7 +156,7 @@ class _Dtypes:
             return self.carried.get(id(carried), dtype) == dtype
         if not carried.ends or len(self.carried) >= _MOST_CARRIED:
             return False
-        then = _Dtypes(self.keras, self.told, self.remembered, returned=self.returned)
+        then = self._like_this(self.told, self.remembered)
         then.carried = {**self.carried, id(carried): dtype}
         return all(then.of(end, depth + 1) == dtype for end in carried.ends)
 
@@ -304,7 +308,12 @@ class _Dtypes:
                 return AUTOCAST
             return self.told(value, dtype)
 
-        return _Dtypes(self.keras, told, returned=self.returned).of_result(function, depth)
+        return self._like_this(told).of_result(function, depth)
+
+    def _like_this(self, told: Told, remembered: Mapping[Value, str | None] | None = None) -> _Dtypes:
+        """Another question about the same program."""
+        returned, hands_on_dtypes = self.returned, self.hands_on_dtypes
+        return _Dtypes(self.keras, told, remembered, returned=returned, hands_on_dtypes=hands_on_dtypes)
 
 
 def _autocasts(owner: ClassFacts) -> bool:
