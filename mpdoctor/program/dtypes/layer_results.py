@@ -7,8 +7,8 @@ from mpdoctor.knowledge.dtypes.result_dtypes import INTEGER_LAYERS, UNCERTAIN_LA
 from mpdoctor.program.dtypes.dtype_names import AUTOCAST, VARIABLE, is_policy_in_force, policies_by_name
 from mpdoctor.program.dtypes.library_results import Dtypes
 from mpdoctor.program.events import Call
-from mpdoctor.program.user_definitions import ClassFacts, Defined, FunctionFacts
-from mpdoctor.program.values import Api, Attribute, Value, known, options
+from mpdoctor.program.user_definitions import ClassFacts, Defined, FunctionFacts, Parameter
+from mpdoctor.program.values import Api, Attribute, Item, Value, known, options
 
 _AROUND_A_LAYER = ("Bidirectional", "TimeDistributed")
 
@@ -37,6 +37,8 @@ def dtype_of_layer_output(dtypes: Dtypes, layer: Call, depth: int) -> str | None
         return None if layer.open else AUTOCAST
     if all(map(is_policy_in_force, options(given))):
         return AUTOCAST
+    if dtypes.named(given, depth + 1) == VARIABLE:
+        return VARIABLE  # `dtype=self.dtype`
     policies = policies_by_name(given, lambda named: dtypes.named(named, depth + 1))
     if len(policies) != 1:
         return None
@@ -72,6 +74,31 @@ def _of_lambda_output(dtypes: Dtypes, layer: Call, depth: int) -> str | None:
     returned = {dtypes.of_result(made, depth) for made in functions if isinstance(made, FunctionFacts)}
     certain = returned.pop() if len(returned) == 1 and None not in functions else None
     return None if certain in (AUTOCAST, VARIABLE) else certain
+
+
+def gives_its_input(dtypes: Dtypes, layer: Call) -> bool:
+    """Whether it is a Lambda layer of no dtype of its own whose function gives what it is given, or a part of that:
+    `Lambda(lambda x: x)`, `Lambda(lambda x: x[:, -1])`."""
+    is_lambda = isinstance(layer.callee, Api) and layer.callee.is_("keras.layers.Lambda")
+    if not is_lambda or layer.open or layer.keyword("dtype") is not None or dtypes.returned is None:
+        return False
+    functions = [
+        option.of if isinstance(option, Defined) else None for option in options(layer.argument(0, "function"))
+    ]
+    returned = [
+        (function, option)
+        for function in functions
+        if isinstance(function, FunctionFacts)
+        for value in dtypes.returned(function)
+        for option in options(value)
+    ]
+    return None not in functions and bool(returned) and all(_is_given_to(*pair) for pair in returned)
+
+
+def _is_given_to(function: FunctionFacts, value: Value) -> bool:
+    while isinstance(value, Item):
+        value = value.of
+    return isinstance(value, Parameter) and value.function is function and value.index == function.first_given
 
 
 def dtype_of_own_layer_output(dtypes: Dtypes, call: Call, own: ClassFacts, depth: int) -> str | None:

@@ -15,6 +15,7 @@ from mpdoctor.program.dtypes.layer_results import (
     dtype_of_layer_output,
     dtype_of_own_layer_output,
     dtype_of_weight,
+    gives_its_input,
     is_recurrent_of_keras,
 )
 from mpdoctor.program.dtypes.library_results import Returned, dtype_of_library_call
@@ -278,6 +279,8 @@ class _Dtypes:
             if _is_initializer(callee.callee.name):
                 given = call.argument(1, "dtype")
                 return "float32" if given is None and not call.open else self.named(given, depth)
+            if gives_its_input(self, callee):
+                return AUTOCAST if self.of(call.argument(0, "inputs"), depth) == AUTOCAST else None
             return dtype_of_layer_output(self, callee, depth)
         own = class_of(callee) if isinstance(callee, Call) else None
         if not isinstance(callee, Call) or own is None:
