@@ -87,7 +87,7 @@ from mpdoctor.semantics.source.optimizers.scaling import (
     holds_gradient,
     scaling_calls,
 )
-from mpdoctor.semantics.source.programs.branches import may_not_run
+from mpdoctor.semantics.source.programs.branches import contradicts_itself, may_not_run
 from mpdoctor.semantics.wording import receiver_text
 
 SEVERITY = Severity.WARNING
@@ -106,7 +106,7 @@ KEEPING = ("assign_add", "assign_sub", "assign")
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
     for call in facts.method_calls(*KEEPING):
-        if may_not_run(facts, call.context) or not _keeps_what_was(call):
+        if may_not_run(facts, call.context) or contradicts_itself(call.context) or not _keeps_what_was(call):
             continue
         for gradient in scaled_gradients_given(facts, call):
             apply = next(_applied_each_time(facts, gradient, call), None)
