@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 SILENT = SilentProgress()
 WORTH_A_PROCESS = 400_000  # bytes of source: fewer are walked before another process is up
 GROUP = 12_000_000  # bytes of source: of so much the workers hold some 600 MiB until it is judged
-MOST_TOGETHER = 40  # files of a program that is walked once more as one
+MOST_TOGETHER = 120  # files of a program that is walked once more as one
 OF_POLICIES = (b"mixed_", b"dtype_policy")  # in the text of whatever may set a policy
 
 JudgeAhead = Callable[["SourceStage", list[Path]], None]
@@ -200,12 +200,13 @@ class SourceStage:
 
     def _program_of(self, path: Path) -> tuple[str, ...]:
         """The given files that are to be judged together with this one, itself included: where a program begins, since
-        nothing imports it, and it shows mixed precision. What the others make is made under a policy that only this
-        one knows."""
-        if path not in self._outlines or path in self._imported_by_text:
+        it is a script or nothing imports it, and it shows mixed precision. What the others make is made under a policy
+        that only this one knows."""
+        begins = path not in self._imported_by_text or self._texts.is_script(path)
+        if path not in self._outlines or path not in self._mixed or not begins:
             return ()
         together = {path, *self._outlines.reached_from([path])}
-        if not 1 < len(together) <= MOST_TOGETHER or path not in self._mixed:
+        if not 1 < len(together) <= MOST_TOGETHER:
             return ()
         return tuple(sorted(self._files[path] for path in together & self._files.keys()))
 

@@ -7,6 +7,8 @@ from pathlib import Path
 
 from mpdoctor.project.asked_of_system import bytes_of
 
+_RUN = (b'__name__ == "__main__"', b"__name__ == '__main__'")
+
 
 class FileTexts:
     """The bytes of files, each read once."""
@@ -34,3 +36,7 @@ class FileTexts:
     def holding(self, paths: Iterable[Path], words: tuple[bytes, ...]) -> set[Path]:
         """Those of the files whose bytes hold one of these words."""
         return {path for path in paths if any(word in self.of(path) for word in words)}
+
+    def is_script(self, path: Path) -> bool:
+        """Whether the file does something where it is run by itself, besides what it does where it is imported."""
+        return bool(self.holding([path], _RUN))

@@ -41,6 +41,8 @@ def dtype_of_layer_output(dtypes: Dtypes, layer: Call, depth: int) -> str | None
         return None if layer.open and dtypes.hands_on_dtypes else AUTOCAST
     if all(map(is_policy_in_force, options(given))):
         return AUTOCAST
+    if dtypes.named(given, depth + 1) == VARIABLE:
+        return VARIABLE  # `dtype=self.dtype`
     policies = policies_by_name(given, lambda named: dtypes.named(named, depth + 1))
     if len(policies) != 1:
         return None
@@ -104,19 +106,25 @@ def _is_derived_from_certain_layer(own: ClassFacts) -> bool:
 
 
 def _of_lambda_output(dtypes: Dtypes, layer: Call, depth: int) -> str | None:
-    """The dtype that the function of a Lambda layer returns, since nothing casts it afterwards: for any input, or for
-    the input that the layer casts."""
-    functions = [
-        option.of if isinstance(option, Defined) else None for option in options(layer.argument(0, "function"))
-    ]
-    own = [made for made in functions if isinstance(made, FunctionFacts)]
-    if len(own) != len(functions):
-        return None
-    certain = agreed(dtypes.of_result(made, depth) for made in own)
-    if certain is not None:
-        return None if certain in (AUTOCAST, VARIABLE) else certain
-    casts_input = not layer.open and layer.keyword("dtype") is None
-    return agreed(dtypes.of_result_for_autocast(made, depth) for made in own) if casts_input else None
+    """The dtype that the function of a Lambda layer returns for any input: nothing casts it afterwards."""
+    functions = _functions_of_lambda(layer)
+    certain = agreed(dtypes.of_result(made, depth) for made in functions)
+    return None if certain in (AUTOCAST, VARIABLE) else certain
+
+
+def dtype_of_lambda_for_autocast(dtypes: Dtypes, layer: Call, depth: int) -> str | None:
+    """The dtype that the function of a Lambda layer returns for an input that the layer casts."""
+    certain = _of_lambda_output(dtypes, layer, depth)
+    if certain is not None or layer.open or layer.keyword("dtype") is not None:
+        return certain
+    return agreed(dtypes.of_result_for_autocast(made, depth) for made in _functions_of_lambda(layer))
+
+
+def _functions_of_lambda(layer: Call) -> list[FunctionFacts]:
+    """The functions of the user's that a Lambda layer may call; [] where one of another kind may be among them."""
+    given = options(layer.argument(0, "function"))
+    functions = [option.of for option in given if isinstance(option, Defined) and isinstance(option.of, FunctionFacts)]
+    return functions if len(functions) == len(given) else []
 
 
 def dtype_of_own_layer_output(dtypes: Dtypes, call: Call, own: ClassFacts, depth: int) -> str | None:

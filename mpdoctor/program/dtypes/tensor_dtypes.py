@@ -12,6 +12,7 @@ from mpdoctor.program.dtypes.array_dtypes import is_array
 from mpdoctor.program.dtypes.dtype_names import AUTOCAST, NAMES, VARIABLE, is_policy_in_force, policies_by_name
 from mpdoctor.program.dtypes.layer_results import (
     dtype_of_inherited_call,
+    dtype_of_lambda_for_autocast,
     dtype_of_layer_output,
     dtype_of_output_part,
     dtype_of_own_layer_output,
@@ -289,6 +290,8 @@ class _Dtypes:
                 return "float32" if given is None and not call.open else self.named(given, depth)
             if callee.callee.is_("keras.activations.get", "keras.activations.deserialize"):
                 return self.of(call.argument(0), depth)
+            if callee.callee.is_("keras.layers.Lambda") and self.of(call.argument(0, "inputs"), depth) == AUTOCAST:
+                return dtype_of_lambda_for_autocast(self, callee, depth)
             return dtype_of_layer_output(self, callee, depth)
         own = class_of(callee) if isinstance(callee, Call) else None
         if not isinstance(callee, Call) or own is None:

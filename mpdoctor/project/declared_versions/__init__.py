@@ -26,7 +26,7 @@ from mpdoctor.project.declared_versions.written_texts import text_from_expressio
 from mpdoctor.project.toml import table_from_toml
 
 _LOCKS = ("uv.lock", "poetry.lock", "pdm.lock")
-_CONDA = ("environment*.y*ml", "conda*.y*ml", "env.y*ml")
+_CONDA = ("environment*.y*ml", "conda*.y*ml", "env.y*ml", "*[-_]env.y*ml", "*[-_]environment.y*ml", "env[-_]*.y*ml")
 _REQUIREMENTS = ("requirements*.txt", "requirements*.in", "*[-_]requirements.txt", "constraints*.txt")
 _PACKAGING = (
     "pip_package",

@@ -83,7 +83,10 @@ from mpdoctor.semantics.source.layers.layer_variables import RAW, is_raw_variabl
 from mpdoctor.semantics.source.layers.mixed_operands import half_dtypes, is_half, may_raise, mixed_operands, origin
 from mpdoctor.semantics.source.layers.numbers_first import ALWAYS, COMMUTING, NumberFirst, numbers_before_half
 from mpdoctor.semantics.source.layers.parameters_left_out import taken_instead
-from mpdoctor.semantics.source.layers.weight_values import is_of_weights_without_autocast
+from mpdoctor.semantics.source.layers.weight_values import (
+    is_of_layer_in_dtype_of_weights,
+    is_of_weights_without_autocast,
+)
 from mpdoctor.semantics.source.numbers.dtype_mismatches import DtypeMismatch, mismatches_in_functional_models
 from mpdoctor.semantics.source.numbers.whole_numbers import is_product_of_sizes
 from mpdoctor.semantics.source.operand_words import expression_text, float32_side
@@ -227,7 +230,9 @@ def _first_wide(facts: SourceFacts, operands: tuple[Value, ...], context: Contex
 
 def _is_wide(facts: SourceFacts, operand: Value, context: Context) -> bool:
     is_float32 = facts.dtype_at(operand, context) == "float32" and not is_array(operand)
-    return is_float32 or is_of_weights_without_autocast(facts, operand, context)
+    if is_float32 or is_of_weights_without_autocast(facts, operand, context):
+        return True
+    return is_of_layer_in_dtype_of_weights(facts, operand, context)
 
 
 def _dtype_of_input(facts: SourceFacts, event: Call | Operation, operands: tuple[Value, ...]) -> str:

@@ -85,6 +85,7 @@ from mpdoctor.semantics.source.optimizers.gradients import (
     applied_gradients,
     calls_on_the_way,
     is_taken_in_the_other_arm,
+    is_without_tape,
     optimizer_scales,
     target,
 )
@@ -200,11 +201,12 @@ def _message(facts: SourceFacts, apply: Call, how: str, unscales: bool) -> str:
 
 def _help(facts: SourceFacts, apply: Call, gradient: Call, unscales: bool) -> str:
     of, loss = receiver_text(facts, apply), _name_of_loss(facts, gradient)
+    where = "Before that" if is_without_tape(gradient) else "Inside the tape"
     if facts.keras.is_keras3 or unscales:
         scale = "scale_loss" if facts.keras.is_keras3 else "get_scaled_loss"
-        return f"Inside the tape write `scaled_loss = {of}.{scale}({loss})`, and differentiate `scaled_loss`."
+        return f"{where} write `scaled_loss = {of}.{scale}({loss})`, and differentiate `scaled_loss`."
     return (
-        f"Inside the tape write `scaled_loss = {of}.get_scaled_loss({loss})`, differentiate `scaled_loss`, and then "
+        f"{where} write `scaled_loss = {of}.get_scaled_loss({loss})`, differentiate `scaled_loss`, and then "
         f"unscale: `gradients = {of}.get_unscaled_gradients(gradients)`."
     )
 

@@ -87,7 +87,7 @@ from mpdoctor.semantics.source.optimizers.scaling import (
     holds_gradient,
     scaling_calls,
 )
-from mpdoctor.semantics.source.programs.branches import may_not_run
+from mpdoctor.semantics.source.programs.branches import contradicts_itself, may_not_run
 from mpdoctor.semantics.wording import receiver_text
 
 SEVERITY = Severity.WARNING
@@ -106,7 +106,7 @@ KEEPING = ("assign_add", "assign_sub", "assign")
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
     for call in facts.method_calls(*KEEPING):
-        if may_not_run(facts, call.context) or not _keeps_what_was(call):
+        if may_not_run(facts, call.context) or contradicts_itself(call.context) or not _keeps_what_was(call):
             continue
         for gradient in scaled_gradients_given(facts, call):
             apply = next(_applied_each_time(facts, gradient, call), None)
@@ -210,20 +210,27 @@ def _applied_and_kept(facts: SourceFacts, gradient: Call, kept: Call) -> Iterato
             yield apply
 
 
+def _loops_around(call: Call) -> int:
+    return call.context.loops - call.context.comprehensions
+
+
 def _applied_each_time(facts: SourceFacts, gradient: Call, kept: Call) -> Iterator[Call]:
     """The calls of a LossScaleOptimizer that apply a gradient in the step in which it is kept, or another one, of other
     variables, with the same loss scale."""
     scalers = [scaling.receiver for scaling in scaling_calls(target(gradient)) if scaling.receiver is not None]
     for apply, applied in applied_gradients(facts):
-        if not applied_by_its_scaler(facts, apply, applied) or not _each_time(apply, kept):
+        if not applied_by_its_scaler(facts, apply, applied) or not _each_time(apply, kept, gradient):
             continue
         of, is_same = apply.receiver, applied is gradient
         if is_same or (of is not None and any(same_object(of, scaler) for scaler in scalers)):
             yield apply
 
 
-def _each_time(apply: Call, kept: Call) -> bool:
-    """Whether the gradients are applied in the same step in which they are kept, and not once in so many steps."""
+def _each_time(apply: Call, kept: Call, gradient: Call) -> bool:
+    """Whether the gradients are applied in the same step in which they are kept, and not once in so many steps, or
+    behind the loop that takes them of so many batches."""
+    if gradient.context.run == apply.context.run and _loops_around(gradient) > _loops_around(apply):
+        return False
     arms = {branch.statement: branch.taken for branch in kept.context.branches}
     return apply.context.run == kept.context.run and all(
         arms.get(branch.statement) is branch.taken for branch in apply.context.branches

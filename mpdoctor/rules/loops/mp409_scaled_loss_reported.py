@@ -63,6 +63,7 @@ from mpdoctor.program.user_definitions import Defined, FunctionFacts, Parameter
 from mpdoctor.program.values import Item, Value, known, options, walk
 from mpdoctor.semantics.source.optimizers.gradients import (
     factor_of,
+    gradient_calls,
     is_gradient_call,
     unscales,
     until_gradients,
@@ -84,7 +85,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     scaled = [call for call in facts.method_calls(*SCALING) if multiplies_loss(facts, call)]
     if not scaled:
         return
-    gradients = [call for call in facts.method_calls("gradient") if is_gradient_call(call)]
+    gradients = gradient_calls(facts)
     returns = _losses_returned(facts, scaled, gradients)
     logs = [(log, loss) for logged, log in _logged(facts) if (loss := _loss_logged(logged, log, scaled, gradients))]
     for returned, loss in returns.items():

@@ -25,7 +25,8 @@ print(optimizer.inner_optimizer.epsilon)
 
 ## Versions
 All. Which names are missing depends on the wrapper: Keras 3 has one, and Keras 2 has two, one for new
-optimizers and one for `optimizers.legacy.*`.
+optimizers and one for `optimizers.legacy.*`. None of them passes on what a class of your own adds, but for
+hyper-parameters of classic optimizers (`_set_hyper`; run in TensorFlow 2.4 to 2.21).
 
 ## Where users met it
 keras-team/keras#16218, tensorflow/models#9262, tensorflow/tensorflow#31578, tensorflow/tensorflow#29130,
@@ -50,6 +51,7 @@ from mpdoctor.semantics.source.edits.attributes import attribute_renamed, of_inn
 from mpdoctor.semantics.source.edits.expressions import safe_fix
 from mpdoctor.semantics.source.optimizers.attribute_access import reads, same_object, writes
 from mpdoctor.semantics.source.optimizers.conditional_wrappers import wrapped_on_condition
+from mpdoctor.semantics.source.optimizers.own_optimizers import is_of_own_optimizers, names_of_own_optimizers
 from mpdoctor.semantics.source.optimizers.wrappers import kinds_of_wrapper, lacks, wrapped
 from mpdoctor.semantics.wording import name_of_optimizer, text_at
 
@@ -88,15 +90,17 @@ INSTEAD_KERAS2 = {
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
-    for read in reads(facts, SOMEWHERE_MISSING):
+    for read in reads(facts, SOMEWHERE_MISSING | names_of_own_optimizers(facts)):
         if read.context.guarded or (facts.keras.is_keras3 and read.name in KERAS2_LOOP):
             continue
         of_wrapper = wrapped(facts, _but_none(read.of), read)
         inside = of_wrapper or _wrapped_on_condition(facts, read)
-        if not lacks(read.name, inside, facts.keras, read.is_called) or _was_written(facts, read):
+        is_own = is_of_own_optimizers(facts, read.name, inside)
+        is_missing = is_own or lacks(read.name, inside, facts.keras, read.is_called)
+        if not is_missing or _was_written(facts, read):
             continue
         of = text_at(facts, read.location).rpartition("." + read.name)[0] or "optimizer"
-        inherits = not lacks(read.name, inside, facts.keras)
+        inherits = not is_own and not lacks(read.name, inside, facts.keras)
         yield Finding(
             f"`{of}.{read.name}{'()' if inherits else ''}` raises AttributeError: {_whose(read.of)} "
             f"{_lacking(read.name, inside[0], inherits, facts.keras)}.",
@@ -166,10 +170,17 @@ def _but_none(value: Value) -> Value:
 
 
 def _was_written(facts: SourceFacts, read: Read) -> bool:
-    """Whether the program may have set this attribute on the wrapper before, which MP302 reports."""
+    """Whether the program may have set this attribute on the wrapper before, which MP302 reports. What an optimizer of
+    the user's sets on itself is not set on its wrapper."""
     return any(
-        same_object(write.of, read.of) and not _comes_first(read, write) for write in writes(facts, (read.name,))
+        same_object(write.of, read.of) and not _sets_its_own(write) and not _comes_first(read, write)
+        for write in writes(facts, (read.name,))
     )
+
+
+def _sets_its_own(write: Write) -> bool:
+    own = class_of(write.of)
+    return own is not None and write.context.owner in own.lineage()
 
 
 def _comes_first(read: Read, write: Write) -> bool:

@@ -24,7 +24,7 @@ from mpdoctor.source.modules import package_of
 from mpdoctor.source.names import LIBRARIES, api_from_name
 from mpdoctor.source.reading import Source
 
-MOST_MODULES = 60  # that one file may bring in
+MOST_MODULES = 120  # that one file may bring in
 _SAYS_GLOBAL = re.compile(r"^[ \t]+global\s+\w+\s*(?:,|#|;|\\|$)", re.M)
 
 

@@ -560,6 +560,8 @@ def test_exclude(tmp_path: Path) -> None:
         ("environment.yml", "dependencies:\n  - conda-forge::tensorflow=2.6.0=cuda112py38\n", "tf.keras", "2.6"),
         ("environment.yaml", "dependencies:\n- 'tensorflow>=2.8,<2.11'\n", "tf.keras", "2.10"),
         ("environment_gpu.yml", "dependencies:\n- pip:\n  - tensorflow==2.5.3 # old\n", "tf.keras", "2.5.3"),
+        ("train_env.yml", "dependencies:\n  - tensorflow=2.6.0=gpu_py37h1a511ff_0\n", "tf.keras", "2.6"),
+        ("env-gpu.yaml", "dependencies:\n  - tensorflow-gpu=2.4\n", "tf.keras", "2.4"),
         ("environment.yml", "dependencies:\n- tensorflow\n- keras-applications=1.0\n", None, None),
         ("Dockerfile", "FROM tensorflow/tensorflow:2.9.1-gpu\n", "tf.keras", "2.9.1"),
         ("Dockerfile", "FROM tensorflow/tensorflow:2.9-gpu-jupyter AS base\n", "tf.keras", "2.9"),

@@ -251,10 +251,7 @@ layers = [keras.Input((4,)), keras.layers.Dense(8), keras.layers.Dense(2, activa
 model = keras.Sequential(layers)
 """
 TRAINING = "model.compile('adam', 'mse')\nmodel.fit([1.0], [1.0])\n"
-PROGRAMS = {
-    "a layer that another one makes, under the policy of the script": {
-        "train": POLICY + "from models import Caller\nmodel = keras.Sequential([Caller()])\n" + TRAINING,
-        "models": """
+INSIDE = """
 import keras
 import tensorflow as tf
 
@@ -269,7 +266,11 @@ class Caller(keras.layers.Layer):
 
     def call(self, ids):
         return self.inner(keras.ops.ones((4, 8)))
-""",
+"""
+PROGRAMS = {
+    "a layer that another one makes, under the policy of the script": {
+        "train": POLICY + "from models import Caller\nmodel = keras.Sequential([Caller()])\n" + TRAINING,
+        "models": INSIDE,
     },
     "a model at the top level of what is imported after the policy": {
         "train": POLICY + "from models import model\n" + TRAINING,
@@ -295,6 +296,19 @@ class Caller(keras.layers.Layer):
         "    model = models.build()\n    model.compile('adam', 'mse')\n\nmain()\n",
         "models": MODEL.replace("\n", "\n    ").replace("\n    import keras", "import keras\ndef build():")
         + "return model\n",
+    },
+    "a script that runs as `__main__`, and that a test imports": {
+        "train": "import sys\nimport keras\nfrom models import Caller\n\ndef main():\n    if '--half' in sys.argv:\n"
+        "        keras.mixed_precision.set_global_policy('mixed_float16')\n    model = keras.Sequential([Caller()])\n"
+        "    model.compile('adam', 'mse')\n    model.fit([1.0], [1.0])\n\nif __name__ == '__main__':\n    main()\n",
+        "models": INSIDE,
+        "test_train": "import train\n\ndef test_main():\n    assert train.main\n",
+    },
+    "a program of many files": {
+        "train": POLICY + "import parts\nfrom models import Caller\nmodel = keras.Sequential([Caller()])\n" + TRAINING,
+        "models": INSIDE,
+        "parts/__init__": "".join(f"from . import part{number}\n" for number in range(80)),
+        **{f"parts/part{number}": "import numpy\n" for number in range(80)},
     },
 }
 

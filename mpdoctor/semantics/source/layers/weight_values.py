@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 
 from mpdoctor.facts.half_dtypes import HALF, MIXED
@@ -13,6 +14,7 @@ from mpdoctor.program.instances import class_of, is_call_of
 from mpdoctor.program.memoize import asked_once
 from mpdoctor.program.policy_settings import UNSURE
 from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.user_definitions import ClassFacts
 from mpdoctor.program.values import Api, Attribute, Collection, Item, Known, Value, known, options, walk
 from mpdoctor.semantics.source.layers.call_dtypes import policies_of_instances
 from mpdoctor.semantics.source.layers.layer_variables import is_weight, owner_of_weight
@@ -42,7 +44,24 @@ def is_of_weights_without_autocast(facts: SourceFacts, value: Value, context: Co
     if facts.dtype_at(value, context) != VARIABLE:
         return False
     weights = (part for part in walk(value) if isinstance(part, Call) and is_weight(part))
-    owners = [weight.context.owner or owner_of_weight(weight) for weight in weights]
+    return _keep_float32(facts, [weight.context.owner or owner_of_weight(weight) for weight in weights])
+
+
+def is_of_layer_in_dtype_of_weights(facts: SourceFacts, value: Value, context: Context) -> bool:
+    """Whether it is what a layer gives that another one makes with `dtype=self.dtype`: float32 under a mixed policy."""
+    if facts.dtype_at(value, context) != VARIABLE:
+        return False
+    layers = [
+        option.callee for option in options(value) if isinstance(option, Call) and isinstance(option.callee, Call)
+    ]
+    made_by = [
+        option.of for layer in layers for option in options(layer.keyword("dtype")) if isinstance(option, Attribute)
+    ]
+    return len(made_by) == len(layers) and _keep_float32(facts, [class_of(outer) for outer in made_by])
+
+
+def _keep_float32(facts: SourceFacts, owners: Sequence[ClassFacts | None]) -> bool:
+    """Whether the weights of all these layers are float32, and what they compute is not, in some run of the program."""
     return bool(owners) and all(
         owner is not None and any(policy in MIXED for policy in policies_of_instances(facts, owner)) for owner in owners
     )

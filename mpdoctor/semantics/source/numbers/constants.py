@@ -21,6 +21,7 @@ CASTS = (
 )
 MADE = (
     *CASTS,
+    "builtins.float",
     "tensorflow.constant",
     "tensorflow.convert_to_tensor",
     "keras.ops.convert_to_tensor",
@@ -72,6 +73,8 @@ def _number(value: Value, depth: int) -> float | None:
     if isinstance(value, Operation) and value.operator == "-" and len(value.operands) == 1:
         inner = _single_number(value.operands[0], depth)
         return None if inner is None else -inner
+    if isinstance(value, Operation) and value.operator in ("*", "/"):
+        return _product(value, depth)
     if isinstance(value, Api) and value.name in OF_PYTHON:
         return OF_PYTHON[value.name]
     if isinstance(value, Api):  # tf.float32.min
@@ -80,6 +83,14 @@ def _number(value: Value, depth: int) -> float | None:
     if isinstance(value, Attribute):
         return _limit(_dtype_described(value.of), value.name)
     return _number_from_call(value, depth) if isinstance(value, Call) else None
+
+
+def _product(value: Operation, depth: int) -> float | None:
+    """The number in `np.finfo(np.float32).min / 2` or `-0.7 * float(np.finfo(np.float32).max)`."""
+    numbers = [_single_number(operand, depth) for operand in value.operands]
+    if len(numbers) != 2 or numbers[0] is None or numbers[1] is None or (value.operator == "/" and numbers[1] == 0):
+        return None
+    return numbers[0] * numbers[1] if value.operator == "*" else numbers[0] / numbers[1]
 
 
 def _number_from_call(call: Call, depth: int) -> float | None:

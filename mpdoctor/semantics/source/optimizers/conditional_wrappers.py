@@ -3,7 +3,7 @@ never wrapped."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from mpdoctor.program.context import Branch
 from mpdoctor.program.events import Call, Event
@@ -27,7 +27,9 @@ def wrapped_on_condition(facts: SourceFacts, value: Value, event: Event) -> tupl
         return ()
     around = {branch.statement for branch in event.context.branches}
     arms = [branch for branch in wrappers[0].context.branches if branch.statement not in around]
-    is_used = arms and all(_may_be_taken(arm) and _is_compatible(arm, event) for arm in arms)
+    of_both = {(branch.statement, branch.taken) for branch in wrappers[0].context.branches}
+    asked = [branch for branch in event.context.branches if (branch.statement, branch.taken) not in of_both]
+    is_used = arms and all(_may_be_taken(arm) and _is_compatible(arm, asked) for arm in arms)
     return inside if is_used else ()
 
 
@@ -49,14 +51,11 @@ def _may_be_taken(arm: Branch) -> bool:
     return (certain is MISSING or bool(certain) is arm.taken) and any(True for _ in _subjects(arm.test))
 
 
-def _is_compatible(arm: Branch, event: Event) -> bool:
-    """Whether every `if` around an event that is about the same things as an arm certainly comes out as it does: an
-    `else` of it, and `if not mixed:`, use the bare optimizer alone."""
+def _is_compatible(arm: Branch, asked: Iterable[Branch]) -> bool:
+    """Whether each of these `if`s that is about the same things as an arm certainly comes out as it does: an `else` of
+    it, and `if not mixed:`, use the bare optimizer alone."""
     about = set(_subjects(arm.test))
-    return all(
-        about.isdisjoint(_subjects(branch.test)) or have_the_same_answer(arm, branch)
-        for branch in event.context.branches
-    )
+    return all(about.isdisjoint(_subjects(branch.test)) or have_the_same_answer(arm, branch) for branch in asked)
 
 
 def _subjects(test: Value) -> Iterator[str]:

@@ -28,7 +28,9 @@ from mpdoctor.semantics.source.programs.branches import exclude_each_other, may_
 from mpdoctor.semantics.source.programs.separate_questions import may_happen_together
 
 UNSCALING = "get_unscaled_gradients"
-GRADIENTS = ("gradient", "jacobian")  # methods of a tape: the gradients of a sum, and those of each example
+# Methods of a tape, the gradients of a sum and those of each example; and the function that takes them in a graph.
+GRADIENTS = ("gradient", "jacobian", "gradients")
+IN_GRAPHS = ("tensorflow.gradients", "tensorflow.compat.v1.gradients", "keras.backend.gradients")
 # Libraries whose calls hand gradients on at their own size, but for those that multiply.
 TRANSPARENT_ROOTS = ("builtins", "tensorflow", "keras", "tf_keras", "horovod", "numpy")
 KEEPING_NUMBERS = (
@@ -63,11 +65,24 @@ def given_to(apply: Call) -> Value | None:
     return apply.argument(0) or apply.keyword("grads_and_vars") or apply.keyword("grads")
 
 
+def gradient_calls(facts: SourceFacts) -> list[Call]:
+    """The calls that give the gradients of a sum."""
+    return [call for call in (*facts.method_calls("gradient"), *facts.calls_of(*IN_GRAPHS)) if is_gradient_call(call)]
+
+
 def is_gradient_call(value: Value) -> bool:
-    """Whether it is a `gradient(…)` or `jacobian(…)` of a GradientTape, or of what was made from one (Horovod's)."""
-    if not isinstance(value, Call) or value.method not in GRADIENTS or value.receiver is None:
+    """Whether it is a `gradient(…)` or `jacobian(…)` of a GradientTape, or of what was made from one (Horovod's); or
+    `tf.gradients(…)`."""
+    if not isinstance(value, Call) or value.method not in GRADIENTS:
         return False
+    if value.receiver is None or value.method == "gradients":
+        return is_api(value.callee, *IN_GRAPHS)
     return any(is_tape(part) for part in walk(value.receiver))
+
+
+def is_without_tape(gradient: Call) -> bool:
+    """Whether a call that gives gradients takes them in a graph, where the loss may be made anywhere before."""
+    return gradient.method == "gradients"
 
 
 def unscales(value: Value) -> TypeGuard[Call]:
@@ -112,13 +127,13 @@ def _receivers_at(facts: SourceFacts, call: Call) -> list[Value]:
 
 
 def target(gradient: Call) -> Value | None:
-    """The value that a tape differentiates."""
-    return gradient.argument(0, "target")
+    """The value that is differentiated."""
+    return gradient.argument(0, "target") or gradient.keyword("ys") or gradient.keyword("loss")
 
 
 def sources(gradient: Call) -> Value | None:
-    """The values, or the lists of weights, by which a tape differentiates."""
-    return gradient.argument(1, "sources")
+    """The values, or the lists of weights, by which it is differentiated."""
+    return gradient.argument(1, "sources") or gradient.keyword("xs") or gradient.keyword("variables")
 
 
 def _is_nothing(loss: Value | None) -> bool:

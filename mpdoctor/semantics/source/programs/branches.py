@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from mpdoctor.program.context import Branch, Context
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Parameter
-from mpdoctor.program.values import MISSING, Attribute, Unknown, Value, certainly_known, known, options
+from mpdoctor.program.values import MISSING, Attribute, Item, Unknown, Value, certainly_known, known, options
 from mpdoctor.semantics.source.optimizers.attribute_access import same_object
 
 FLOAT32 = ("float32", "fp32", "32")
+_OPPOSITE = {"==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
+_TURNED = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
 GIVEN_BY_KERAS = ("training", "mask")  # to a model's `call()`, beside its inputs
 
 
@@ -130,6 +132,53 @@ def _without_not(test: Value, taken: bool) -> tuple[Value, bool]:
 
 def _asks_the_same(one: Value, other: Value) -> bool:
     return not isinstance(one, Unknown) and same_object(one, other)
+
+
+def contradicts_itself(context: Context) -> bool:
+    """Whether an event stands where two tests cannot both be answered so: in `if steps > 1:` of what is called in
+    `if steps == 1:`."""
+    said = [bound for branch in context.branches for test, taken in _answered(branch) for bound in _bounds(test, taken)]
+    return any(
+        _is_same_place(one, other) and not _leaves_room(how, than, other_how, other_than)
+        for number, (one, how, than) in enumerate(said)
+        for other, other_how, other_than in said[:number]
+    )
+
+
+def _bounds(test: Value, taken: bool) -> Iterator[tuple[Value, str, float]]:
+    """What the test says of a value, how it stands to which number: `steps`, ">" and 1."""
+    if not isinstance(test, Operation) or test.operator not in _OPPOSITE or len(test.operands) != 2:
+        return
+    left, right = test.operands
+    operator = test.operator if taken else _OPPOSITE[test.operator]
+    for value, number, how in ((left, right, operator), (right, left, _TURNED.get(operator, operator))):
+        than = certainly_known(number)
+        if isinstance(than, int | float) and certainly_known(value) is MISSING:
+            yield value, how, than
+
+
+def _leaves_room(how: str, than: float, other_how: str, other_than: float) -> bool:
+    """Whether some number stands so to both."""
+    tried = (than, other_than, (than + other_than) / 2, min(than, other_than) - 1, max(than, other_than) + 1)
+    return any(_stands(number, how, than) and _stands(number, other_how, other_than) for number in tried)
+
+
+def _stands(number: float, how: str, than: float) -> bool:
+    if how in ("==", "!="):
+        return (number == than) is (how == "==")
+    is_beyond = number > than if how in (">", ">=") else number < than
+    return is_beyond or (number == than and how in (">=", "<="))
+
+
+def _is_same_place(one: Value, other: Value) -> bool:
+    """Whether two values are certainly read from one place, which nothing of the two changes: `config["steps"]`."""
+    while isinstance(one, Item) and isinstance(other, Item) and one is not other:
+        key = known(one.index)
+        if key is MISSING or key != known(other.index):
+            return False
+        one, other = one.of, other.of
+    choices, others = options(one), options(other)
+    return len(choices) == len(others) == 1 and _asks_the_same(one, other)
 
 
 def happen_together(one: Context, other: Context) -> bool:

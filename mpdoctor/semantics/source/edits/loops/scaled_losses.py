@@ -23,7 +23,7 @@ from mpdoctor.semantics.source.edits.loops.under_tapes import behind_last_under_
 from mpdoctor.semantics.source.edits.made.layers import called
 from mpdoctor.semantics.source.edits.names import keras_name, tensorflow
 from mpdoctor.semantics.source.edits.statements import line_behind, passed_on, statement_at
-from mpdoctor.semantics.source.optimizers.gradients import UNSCALING, is_tape, target
+from mpdoctor.semantics.source.optimizers.gradients import UNSCALING, is_tape, is_without_tape, target
 from mpdoctor.semantics.wording import receiver_text
 
 WRAPPER = "mixed_precision.LossScaleOptimizer"
@@ -116,6 +116,6 @@ def wrapped_where_made(facts: SourceFacts, apply: Call) -> list[Edit] | None:
 
 
 def _is_made_beside(gradient: Call, loss: Call | Operation) -> bool:
-    """Whether it is made under the tape, in the function that differentiates it."""
+    """Whether it is made under the tape, where one is needed, in the function that differentiates it."""
     under_tape = any(is_tape(part) for value in loss.context.withs for part in walk(value))
-    return under_tape and loss.context.function is gradient.context.function
+    return (under_tape or is_without_tape(gradient)) and loss.context.function is gradient.context.function
