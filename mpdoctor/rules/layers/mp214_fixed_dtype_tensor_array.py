@@ -183,7 +183,8 @@ def _dtype_of_values(array: Call, value: Value) -> str | None:
     parts = tuple(walk(value))
     is_input = any(isinstance(part, Parameter) and part.name == given for part in parts)
     is_whole = not any(isinstance(part, Item) for part in parts)
-    if is_input and is_whole and _is_passed_on(value, method, False, 0):
+    arrays = False
+    if is_input and is_whole and _is_passed_on(value, method, arrays, 0):
         return f"{given}.dtype"
     return f"{owner}.compute_dtype"
 
