@@ -214,7 +214,7 @@ def test_what_check_numerics_stopped_at_is_named(op: str, values: str, found: st
 def test_a_bare_optimizer_that_is_asked_for_what_a_wrapper_has(keras: str, words: str, is_wrapper_meant: bool) -> None:
     version = "3.15.1" if keras == "keras" else "2.21.0"
     ended = raised("AttributeError", words, "training", keras=Keras(keras, version, "2.21.0"))
-    assert ("Wrap the optimizer yourself" in said(ended)["MP901"].help) is is_wrapper_meant
+    assert ("Wrap the optimizer where it is made" in said(ended)["MP901"].help) is is_wrapper_meant
 
 
 @pytest.mark.parametrize(
