@@ -152,6 +152,12 @@ def on_the_way_back(
     return {"steps": steps, "gradient_culprit": dataclasses.replace(found, operation=broke)}
 
 
+def in_halves(scale: float) -> dict[str, Any]:
+    """A gradient that breaks in what the loss computes in float16, in a loop that no trial can repeat."""
+    facts = on_the_way_back("RealDiv", where="loss", without=None)
+    return {**facts, "gradient_culprit": dataclasses.replace(facts["gradient_culprit"], scale=scale)}
+
+
 def gradient_applied() -> dict[str, Any]:
     """Without a loss scale the gradient of step 2 is inf, and the loss from step 3 on."""
     steps = tuple(StepFacts(None, True, "dense/bias" if n else None, 1.0 if n < 2 else math.inf) for n in range(9))
@@ -1091,6 +1097,13 @@ TABLE: list[tuple[str, str, dict[str, Any], tuple[str, ...] | str]] = [
         {"steps": every_second_skip_at_a_doubled_scale(), "growth_interval": 2},
         ("20 of 50 steps were skipped after the loss scale had settled.", "Look for values far beyond the others"),
     ),
+    (
+        "MP905",
+        "in-a-loss-in-halves",
+        in_halves(0.5),
+        ("Line 6 computes in float16 here, and no loss scale is small enough", 'last layers `dtype="float32"`'),
+    ),
+    ("MP905", "in-a-loss-in-halves-at-some-scale", in_halves(4.0), ("Look for values far beyond the others",)),
     ("MP905", "diverging", diverging(on_the_way_back()), (STORY, "Lower the learning rate: 0.35 is too high")),
     (
         "MP905",
