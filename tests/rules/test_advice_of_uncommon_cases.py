@@ -49,6 +49,8 @@ FIXTURES = Path(__file__).parents[2] / "fixtures" / "rules"
 )
 def test_advice_fits_the_line(rule: str, fixture: str, advice: str, has_fix: bool) -> None:
     source = (FIXTURES / rule.lower() / f"{fixture}.py").read_text(encoding="utf-8")
-    findings = findings_in(facts_of(source, "tf_keras" if rule == "MP212" or fixture.endswith("keras2") else "3"))
+    findings = findings_in(
+        facts_of(source, "tf_keras" if rule == "MP212" or fixture.endswith(("keras2", "triplets")) else "3")
+    )
     about = [(finding.help, finding.fix is not None) for finding in findings if finding.code == rule]
     assert any(help.startswith(advice) and fixed is has_fix for help, fixed in about), about
