@@ -38,6 +38,7 @@ from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.loss_scale import LossScale, keras2
 from mpdoctor.rules.registry import findings_from_facts
+from mpdoctor.semantics.live.broken_operations import beside_float32
 from mpdoctor.semantics.live.not_measured import not_looked_in
 
 pytestmark = pytest.mark.fast
@@ -1622,3 +1623,10 @@ def test_weights_that_stand_still_are_told_by_their_cause(facts: dict[str, Any],
 def test_only_finite_logits_show_that_a_label_is_wrong(more: dict[str, Any]) -> None:
     (finding,) = said("MP907", **in_loss(LABELS, **{"dtype": "float32", "result": "nan", "in_float32": None, **more}))
     assert "label names no class" not in finding.message
+
+
+@pytest.mark.parametrize(("where", "ends"), [("loss", "where fit() is given them)"), ("layer", "before they are cast")])
+def test_in_a_loss_the_numbers_that_are_cast_are_labels_or_weights(where: Any, ends: str) -> None:
+    beside = beside_float32(operation("Cast", where=where))
+    assert beside is not None
+    assert beside.endswith(ends)
