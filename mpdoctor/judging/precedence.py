@@ -248,9 +248,13 @@ def _are_of_one_class(one: Finding, other: Finding) -> bool:
 
 
 def _with_sight(first: Finding, later: Finding) -> Finding:
-    """`first`, with `later` as evidence: it takes over what only `later` knows, and the worse severity."""
+    """`first`, with `later` as evidence: it takes over what only `later` knows, and the worse severity. What a training
+    has proved is better advice than what is known of the model alone."""
+    is_proved = first.stage == "model" and any(remedy.tried == "healed" for remedy in later.remedies)
     return dataclasses.replace(
         first,
+        help=later.help if is_proved else first.help,
+        remedies=first.remedies or (later.remedies if is_proved else ()),
         severity=_worse(first.severity, later.severity),
         model=first.model or later.model,
         layer=first.layer or later.layer,

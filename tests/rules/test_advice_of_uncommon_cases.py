@@ -25,12 +25,32 @@ FIXTURES = Path(__file__).parents[2] / "fixtures" / "rules"
             "Compute this in float32 (`tf.cast(…, tf.float32)`) and with 1e-6, since 1 - 1e-08 is 1.0 there too, or",
             False,
         ),
+        (
+            "MP502",
+            "flagged_entropy_of_probabilities",
+            "Write `tf.nn.log_softmax(logits)` in the place of `tf.mat",
+            False,
+        ),
+        (
+            "MP502",
+            "flagged_softmax_of_a_policy",
+            'Give `layers.Dense(2, activation="softmax")` (line 10) `dtype=',
+            True,
+        ),
+        (
+            "MP502",
+            "flagged_focal_loss_keras2",
+            'Give the model\'s last layer `dtype="float32"`, or cast `y_true`',
+            False,
+        ),
         ("MP504", "flagged_loss_of_the_model_itself", "Cast the predictions, `tf.cast(…, tf.float32)`, in `R", False),
         ("MP505", "flagged_joined_outside_of_a_loss", "Cast `boxes` first, `tf.cast(boxes, tf.float32)`: only", True),
     ],
 )
 def test_advice_fits_the_line(rule: str, fixture: str, advice: str, has_fix: bool) -> None:
     source = (FIXTURES / rule.lower() / f"{fixture}.py").read_text(encoding="utf-8")
-    findings = findings_in(facts_of(source, "tf_keras" if rule == "MP212" else "3"))
+    findings = findings_in(
+        facts_of(source, "tf_keras" if rule == "MP212" or fixture.endswith(("keras2", "triplets")) else "3")
+    )
     about = [(finding.help, finding.fix is not None) for finding in findings if finding.code == rule]
     assert any(help.startswith(advice) and fixed is has_fix for help, fixed in about), about

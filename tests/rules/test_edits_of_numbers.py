@@ -16,6 +16,23 @@ class Own(tf.keras.layers.Layer):
     def call(self, x):
         return x, {line}
 """
+ARRAY = """import tensorflow as tf
+
+tf.keras.mixed_precision.set_global_policy("mixed_float16")
+
+
+class Own(tf.keras.layers.Layer):
+    def __init__(self):
+        super().__init__()
+        self.embed = tf.keras.layers.Embedding(30, 8)
+
+    def call(self, inputs):
+        {taken}
+        steps = tf.TensorArray({dtype}, size=4)
+        for i in tf.range(4):
+            steps = steps.write(i, {value})
+        return steps.stack()
+"""
 
 
 @pytest.mark.parametrize(
@@ -34,3 +51,18 @@ class Own(tf.keras.layers.Layer):
 )
 def test_all_is_cast_that_needs_it_and_before_it_is_computed_with(line: str, wanted: str) -> None:
     assert in_rounds(LAYER.format(line=line), "3", unsafe=True) == LAYER.format(line=wanted)
+
+
+@pytest.mark.parametrize(
+    ("taken", "value", "dtype"),
+    [
+        ("x = inputs", "x * 0.5", "inputs.dtype"),
+        ("x, mask = inputs", "x * 0.5", "self.compute_dtype"),  # a tuple has no dtype
+        ("x = inputs[0]", "x * 0.5", "self.compute_dtype"),
+        ("x = self.embed(inputs)", "x[:, i]", "self.compute_dtype"),  # ids are of int32
+    ],
+)
+def test_an_array_gets_the_dtype_of_what_is_written(taken: str, value: str, dtype: str) -> None:
+    assert in_rounds(
+        ARRAY.format(taken=taken, value=value, dtype="tf.float32"), "tf_keras", unsafe=True
+    ) == ARRAY.format(taken=taken, value=value, dtype=dtype)

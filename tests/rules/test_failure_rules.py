@@ -34,6 +34,7 @@ WRAPPED = '"inner_optimizer" is already wrapped by a LossScaleOptimizer. An opti
 LACKS = "'LossScaleOptimizer' object has no attribute "
 TOP_K = "Input 'predictions' of 'InTopKV2' Op has type float16 that does not match expected type of float32."
 TOP_K_EAGERLY = "cannot compute InTopKV2 as input #0(zero-based) was expected to be a float tensor but is a half tensor"
+OF_ARRAY = "Expected list with element dtype half but got list with element dtype float for '{{node gradient_tape/while"
 NO_REPLICA = "apply_gradients() must be called in a replica context."
 NO_KERNEL = "Value for attr 'T' of half is not in the list of allowed values: double, complex64"
 INDEX = "Value passed to parameter 'indices' has DataType float16 not in list of allowed values: int16, int32, int64"
@@ -213,7 +214,7 @@ def test_what_check_numerics_stopped_at_is_named(op: str, values: str, found: st
 def test_a_bare_optimizer_that_is_asked_for_what_a_wrapper_has(keras: str, words: str, is_wrapper_meant: bool) -> None:
     version = "3.15.1" if keras == "keras" else "2.21.0"
     ended = raised("AttributeError", words, "training", keras=Keras(keras, version, "2.21.0"))
-    assert ("Wrap the optimizer yourself" in said(ended)["MP901"].help) is is_wrapper_meant
+    assert ("Wrap the optimizer where it is made" in said(ended)["MP901"].help) is is_wrapper_meant
 
 
 @pytest.mark.parametrize(
@@ -837,6 +838,18 @@ TABLE: list[tuple[str, FailureFacts, list[str], tuple[str, ...]]] = [
         ("exists only in Keras 2", "`optimizer.scale_loss(loss)`"),
     ),
     ("wrapped-twice", raised("ValueError", WRAPPED), ["MP307", "MP002"], ("Two LossScaleOptimizers", "for each")),
+    (
+        "gradient-of-a-tensor-array",
+        raised("ValueError", OF_ARRAY, "training", computes_in_half=True),
+        ["MP214", "MP901"],
+        ("TensorArray of float32 is given a float16 tensor", "`tf.TensorArray(self.compute_dtype, …)`"),
+    ),
+    (
+        "gradient-of-a-tensor-array-in-float32",
+        raised("ValueError", OF_ARRAY, "training"),
+        ["MP901"],
+        ("Fix this line",),
+    ),
     (
         "no-replica",
         raised("ValueError", NO_REPLICA, "training"),

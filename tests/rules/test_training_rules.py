@@ -38,6 +38,7 @@ from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.loss_scale import LossScale, keras2
 from mpdoctor.rules.registry import findings_from_facts
+from mpdoctor.semantics.live.broken_operations import beside_float32
 from mpdoctor.semantics.live.not_measured import not_looked_in
 
 pytestmark = pytest.mark.fast
@@ -150,6 +151,12 @@ def on_the_way_back(
     )
     broke = operation(name, where="gradient", **more)
     return {"steps": steps, "gradient_culprit": dataclasses.replace(found, operation=broke)}
+
+
+def in_halves(scale: float) -> dict[str, Any]:
+    """A gradient that breaks in what the loss computes in float16, in a loop that no trial can repeat."""
+    facts = on_the_way_back("RealDiv", where="loss", without=None)
+    return {**facts, "gradient_culprit": dataclasses.replace(facts["gradient_culprit"], scale=scale)}
 
 
 def gradient_applied() -> dict[str, Any]:
@@ -1091,6 +1098,13 @@ TABLE: list[tuple[str, str, dict[str, Any], tuple[str, ...] | str]] = [
         {"steps": every_second_skip_at_a_doubled_scale(), "growth_interval": 2},
         ("20 of 50 steps were skipped after the loss scale had settled.", "Look for values far beyond the others"),
     ),
+    (
+        "MP905",
+        "in-a-loss-in-halves",
+        in_halves(0.5),
+        ("Line 6 computes in float16 here, and no loss scale is small enough", 'last layers `dtype="float32"`'),
+    ),
+    ("MP905", "in-a-loss-in-halves-at-some-scale", in_halves(4.0), ("Look for values far beyond the others",)),
     ("MP905", "diverging", diverging(on_the_way_back()), (STORY, "Lower the learning rate: 0.35 is too high")),
     (
         "MP905",
@@ -1609,3 +1623,10 @@ def test_weights_that_stand_still_are_told_by_their_cause(facts: dict[str, Any],
 def test_only_finite_logits_show_that_a_label_is_wrong(more: dict[str, Any]) -> None:
     (finding,) = said("MP907", **in_loss(LABELS, **{"dtype": "float32", "result": "nan", "in_float32": None, **more}))
     assert "label names no class" not in finding.message
+
+
+@pytest.mark.parametrize(("where", "ends"), [("loss", "where fit() is given them)"), ("layer", "before they are cast")])
+def test_in_a_loss_the_numbers_that_are_cast_are_labels_or_weights(where: Any, ends: str) -> None:
+    beside = beside_float32(operation("Cast", where=where))
+    assert beside is not None
+    assert beside.endswith(ends)

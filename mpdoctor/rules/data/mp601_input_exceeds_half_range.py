@@ -52,16 +52,19 @@ from mpdoctor.facts.half_dtypes import FLOAT16_LIMIT
 from mpdoctor.facts.layer import LayerFacts
 from mpdoctor.facts.model import ArrayFacts, ModelFacts
 from mpdoctor.facts.training import TrainingFacts
-from mpdoctor.facts.written_numbers import magnitude_text
+from mpdoctor.facts.written_numbers import capitalized, magnitude_text
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.semantics.live.broken_operations import is_of_input
+from mpdoctor.semantics.live.second_training import remedies_to_report
+from mpdoctor.semantics.live.tried_remedies import after_trials
 
 SEVERITY = Severity.ERROR
 EXPLAINS = {"MP907": "model"}
-HELP = (
-    "Scale the data before the model gets it, or in a first layer that computes in float32: "
-    '`Rescaling(…, dtype="float32")`, `Normalization(dtype="float32")`.'
+SCALED = (
+    "scale the data before the model gets it, or in a first layer that computes in float32: "
+    '`Rescaling(…, dtype="float32")`, or a `Normalization(dtype="float32")` that is adapted to the data'
 )
+HELP = f"{capitalized(SCALED)}."
 
 
 def in_model(model: ModelFacts) -> Iterator[Finding]:
@@ -110,9 +113,10 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
         f"The input reaches {magnitude_text(operation.largest)} {training.moment(culprit.step)}, and `{layer}` "
         f"({culprit.overflow.layer_class}) casts it to float16, whose largest number is {FLOAT16_LIMIT}: it becomes "
         "inf.",
-        HELP,
+        after_trials(training, HELP, SCALED),
         training.model.call.location,
         model=training.model.id,
         layer=layer,
         evidence={"step": culprit.step + 1, "largest": operation.largest},
+        remedies=remedies_to_report(training),
     )

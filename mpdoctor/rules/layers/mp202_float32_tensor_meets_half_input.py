@@ -65,7 +65,11 @@ from mpdoctor.program.instances import is_call_of
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Parameter
 from mpdoctor.program.values import Api, Value, known
-from mpdoctor.semantics.live.errors.dtype_error_causes import has_a_reason_of_its_own, mismatch_in_call
+from mpdoctor.semantics.live.errors.dtype_error_causes import (
+    has_a_reason_of_its_own,
+    mismatch_in_call,
+    was_given_float32_states,
+)
 from mpdoctor.semantics.live.errors.error_texts import evidence_of, place_of_failure
 from mpdoctor.semantics.source.edits.expressions import argument_at, safe_fix
 from mpdoctor.semantics.source.edits.made.layers import location_of
@@ -217,7 +221,7 @@ def in_failure(failure: FailureFacts) -> Iterator[Finding]:
         else f"Make it in the input's dtype: `dtype={like}`, or `tf.cast(…, {like})`.",
         failure.location,
         layer=failure.layer,
-        evidence=evidence_of(failure),
+        evidence={**evidence_of(failure), **({"told_by": "MP212"} if was_given_float32_states(failure) else {})},
     )
 
 

@@ -61,7 +61,7 @@ from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.memoize import asked_once
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Defined, FunctionFacts, Parameter
-from mpdoctor.program.values import Api, Attribute, Collection, Item, Known, Value, is_api, options
+from mpdoctor.program.values import Api, Attribute, Collection, Item, Known, Value, is_api, options, walk
 from mpdoctor.semantics.live.errors.dtype_errors import array_of_another_dtype
 from mpdoctor.semantics.live.errors.error_texts import evidence_of, place_of_failure
 from mpdoctor.semantics.live.refusing_layers import refuses_half
@@ -74,6 +74,7 @@ from mpdoctor.semantics.wording import place_of
 SEVERITY = Severity.ERROR
 FIXES = ("safe",)
 FAILS_IN = ("model", "training")
+CONFIRMED_LIVE = True  # a gradient raises at the line that asks for it
 EXPLAINS = {"MP202": "line"}
 MAP = "tensorflow.map_fn"
 CALLING = {
@@ -83,7 +84,7 @@ CALLING = {
 }
 WRITING = {"write": 1, "scatter": 1, "unstack": 0, "split": 0}  # methods, and where the value stands
 RAISING_EAGERLY = ("write", "scatter")
-HELP = "Declare the dtype of the values, `inputs.dtype`, or cast the values to float32 first."
+HELP = "Declare the dtype of the values, `{}`, or cast the values to float32 first."
 LONGEST = 40
 
 
@@ -102,7 +103,8 @@ def in_failure(failure: FailureFacts) -> Iterator[Finding]:
         place = place_of_failure(failure)
         yield Finding(
             f"{f'In {place} a' if place else 'A'} TensorArray of float32 is given a {half} tensor.",
-            "Make it in the dtype of the values: `tf.TensorArray(inputs.dtype, …)`.",
+            "Make it in the dtype of the values: `tf.TensorArray(self.compute_dtype, …)`, or `values.dtype` where they "
+            "are at hand.",
             failure.location,
             layer=failure.layer,
             evidence=evidence_of(failure),
@@ -119,13 +121,14 @@ def _arrays(facts: SourceFacts) -> Iterator[Finding]:
         if dtype is None or array is None or dtype_named(array.argument(0, "dtype"), facts.keras) != "float32":
             continue
         place = write.location
+        declared = _dtype_of_values(array, value)
         yield Finding(
             f"This TensorArray is float32, but {dtype} values of the layer are written into it"
             + (f" ({place_of(facts, place, array.location)})" if place.line != array.location.line else "")
             + (": that raises." if write.method in RAISING_EAGERLY else ": that raises in a graph."),
-            HELP,
+            HELP.format(declared or "values.dtype"),
             array.location,
-            fix=_fix(facts, array, "dtype", 0),
+            fix=_fix(facts, array, "dtype", 0, declared),
             also_seen=(AlsoSeen("MP214", "source", "A 16-bit value is written here.", place.path, place.line),),
         )
 
@@ -150,23 +153,46 @@ def _function(facts: SourceFacts, call: Call) -> Iterator[Finding]:
     half = _half_dtype(facts, call, call.argument(1, "elems" if maps else "inp"))
     arrays = call.callee.is_("tensorflow.numpy_function")
     if half and _keeps_dtype(facts, call.argument(0, "fn" if maps else "func"), arrays):
+        method = _method_around(call)
+        dtype = f"{method.parameters[1]}.dtype" if method is not None else None
         yield Finding(
             f"`{call.method}` declares that its function returns float32, but the function returns {half}, the dtype "
             "of its input: this raises in a graph.",
-            HELP,
+            HELP.format(dtype or "inputs.dtype"),
             call.location,
-            fix=_fix(facts, call, CALLING[public_name(call.callee.name)], None if maps else 2),
+            fix=_fix(facts, call, CALLING[public_name(call.callee.name)], None if maps else 2, dtype),
         )
 
 
-def _fix(facts: SourceFacts, made: Call, name: str, position: int | None) -> Fix | None:
-    """The edit that declares the input's dtype, where the method has that input."""
+def _method_around(made: Call) -> FunctionFacts | None:
+    """The `call` of a layer in which this is made, None where that has no input."""
     function = made.context.function
     while function is not None and function.name != "call":
         function = function.enclosing
-    if function is None or len(function.parameters) < 2:
+    return function if function is not None and len(function.parameters) > 1 else None
+
+
+def _dtype_of_values(array: Call, value: Value) -> str | None:
+    """What names the dtype of a written value where the array is made: that of the method's input where this is a
+    tensor which the value was computed from step by step; else that of the layer. An input that is taken apart may be a
+    tuple, and the one of an Embedding is of int32."""
+    method = _method_around(array)
+    if method is None:
         return None
-    dtype = f"{function.parameters[1]}.dtype"
+    owner, given = method.parameters[:2]
+    parts = tuple(walk(value))
+    is_input = any(isinstance(part, Parameter) and part.name == given for part in parts)
+    is_whole = not any(isinstance(part, Item) for part in parts)
+    arrays = False
+    if is_input and is_whole and _is_passed_on(value, method, arrays, 0):
+        return f"{given}.dtype"
+    return f"{owner}.compute_dtype"
+
+
+def _fix(facts: SourceFacts, made: Call, name: str, position: int | None, dtype: str | None) -> Fix | None:
+    """The edit that declares this dtype."""
+    if dtype is None:
+        return None
     return safe_fix(f"Declare `{dtype}`", argument_replaced(facts, made.location, name, position, dtype))
 
 

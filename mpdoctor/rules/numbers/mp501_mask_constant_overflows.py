@@ -92,6 +92,7 @@ LIMIT_OF_MASKS = 1e6  # smaller positive factors are units: meters in kilometers
 HELP_FOR_ANY_FACTOR = (
     "Compute this product in float32: cast the other factor first, `tf.cast(x, tf.float32)`, and what it is added to."
 )
+FAR_BEYOND = "which is still far beyond the others"
 SMALL_ENOUGH = 10000.0  # a larger one could leave float16's range when a score of the same sign is added
 
 
@@ -155,11 +156,18 @@ def _help(facts: SourceFacts, event: Operation | Call, constant: Value, dtype: s
     if product is not None and len(large) == 1:
         large[0].value = SMALL_ENOUGH
         text = ast.unparse(product).replace(str(SMALL_ENOUGH), "1e4")
-        return f"Write `{text}`: {dtype} holds this number, and a softmax turns the masked scores into 0."
+        then = "and a softmax turns the masked scores into 0" if _takes_softmax(facts) else FAR_BEYOND
+        return f"Write `{text}`: {dtype} holds this number, {then}."
     sign = "-" if max(numbers_from_value(constant)) < 0 else ""
     text = text_at(facts, constant.location)
     place = f" in place of `{text}`" if text else ""
-    return f"Use {sign}1e4{place}: {dtype} holds this number, and a softmax turns scores 1e4 below the others into 0."
+    then = "and a softmax turns scores 1e4 below the others into 0" if _takes_softmax(facts) else FAR_BEYOND
+    return f"Use {sign}1e4{place}: {dtype} holds this number, {then}."
+
+
+def _takes_softmax(facts: SourceFacts) -> bool:
+    """Whether the program may take a softmax of what is masked: a minimum or an argmax does as well with a mask."""
+    return "softmax" in facts.text.lower() or "attention" in facts.text.lower()
 
 
 def _fix(facts: SourceFacts, event: Operation | Call, constant: Value, products: list[Location]) -> Fix | None:

@@ -63,15 +63,19 @@ from collections.abc import Iterator
 
 from mpdoctor.facts.half_dtypes import NO_RECIPROCAL, ROUNDED_TO_ZERO
 from mpdoctor.finding import AlsoSeen, Finding, Fix, Severity
-from mpdoctor.knowledge.api_names import public_name
-from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Api, Value, is_api, options, walk
+from mpdoctor.program.values import is_api, options
 from mpdoctor.semantics.source.edits.expressions import unsafe_fix, with_keyword
+from mpdoctor.semantics.source.edits.float32.guarded_logarithms import (
+    CAST_IT,
+    advice_on_softmax,
+    is_log_of_softmax,
+    softmax_in_float32,
+    way_to_keep_below_one,
+)
 from mpdoctor.semantics.source.edits.named_numbers import number_replaced
 from mpdoctor.semantics.source.function_names import functions_called
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
-from mpdoctor.semantics.source.layers.output_activations import activations_of
 from mpdoctor.semantics.source.numbers.constants import BELOW_ONE, ONE_IN_FLOAT32, numbers_from_value, written
 from mpdoctor.semantics.source.numbers.differentiated_values import divides_by_stopped, has_gradient, is_stopped_behind
 from mpdoctor.semantics.source.numbers.epsilon_guards import (
@@ -121,10 +125,6 @@ HELP = {
 NO_NAN = (
     "it returns 0 where the divisor is 0, with a gradient of 0. A larger epsilon does not help: the gradient divides "
     "by its square, and 1e-4 gives 1e8."
-)
-OF_SOFTMAX = (
-    "Compute the logarithm of the softmax in one step, from the logits: `tf.nn.log_softmax(logits)`. A float16 softmax "
-    "is 0 below 3e-8, and no epsilon restores that."
 )
 OF_QUOTIENT = (
     "Subtract logarithms, `log(p + 1e-4) - log(q + 1e-4)`: the gradient at 0 is then 1e4. For softmax outputs subtract "
@@ -211,7 +211,9 @@ def _fix(facts: SourceFacts, guard: Guard) -> Fix | None:
         places = [place, guard.user.location]
         numbers = [number] if number.location == above.location else [number, above]
         return unsafe_fix("Write 1e-3", *(number_replaced(facts, each, places, "1e-3") for each in numbers))
-    if guard.kind == DIVISOR or _is_log_of_softmax(facts, guard):
+    if is_log_of_softmax(facts, guard):
+        return softmax_in_float32(facts, guard)
+    if guard.kind == DIVISOR:
         return None
     enough = "1e-3" if guard.kind == RECIPROCAL_ROOT else "1e-4"
     return unsafe_fix(f"Write {enough}", number_replaced(facts, number, [place], enough))
@@ -227,23 +229,25 @@ def _bounds_that_vanish(facts: SourceFacts) -> Iterator[Finding]:
             continue
         if guard.kind in (LOG, DIVISOR):
             then = f"so `1 - p` can be 0 here: {WITHOUT_GUARD[guard.kind]}"
+            way = way_to_keep_below_one(facts, guard)
             instead = ", or use the loss that works on logits"
         elif has_gradient(guard.user) and not is_stopped_behind(facts, guard.user):
             then, instead = f"and the gradient of `{guard.kind}` at 1 is infinite", ""
+            way = CAST_IT
         else:
             continue
         too = f" and with 1e-6, since 1 - {written(distance)} is 1.0 there too" if distance <= ONE_IN_FLOAT32 else ""
         yield Finding(
             f"1 - {written(distance)} is 1.0 in {dtype}, {then}.",
-            f"Compute this in float32 (`tf.cast(…, tf.float32)`){too}{instead}.",
+            f"{way}{too}{instead}.",
             guard.guarded.location,
             also_seen=_used_at(guard),
         )
 
 
 def _help(facts: SourceFacts, guard: Guard) -> str:
-    if _is_log_of_softmax(facts, guard):
-        return OF_SOFTMAX
+    if is_log_of_softmax(facts, guard):
+        return advice_on_softmax(facts, guard)
     return _help_for_divisor(facts, guard) if guard.kind == DIVISOR else HELP[guard.kind]
 
 
@@ -264,16 +268,6 @@ def _help_for_divisor(facts: SourceFacts, guard: Guard) -> str:
 def _has_logarithm_taken(facts: SourceFacts, quotient: User) -> bool:
     logarithms = (call for call, name in functions_called(facts) if name == "log")
     return any(option is quotient for call in logarithms for option in options(call.argument(0, "x")))
-
-
-def _is_log_of_softmax(facts: SourceFacts, guard: Guard) -> bool:
-    return guard.kind == LOG and any(_is_softmax(facts, value) for value in walk(guard.guarded))
-
-
-def _is_softmax(facts: SourceFacts, value: Value) -> bool:
-    if isinstance(value, Call) and isinstance(value.callee, Api):
-        return public_name(value.callee.name).rpartition(".")[2] == "softmax"
-    return activations_of(facts, value) == {"softmax"}
 
 
 def _normalizing(facts: SourceFacts) -> Iterator[Finding]:

@@ -30,7 +30,8 @@ model.compile(optimizer=keras.mixed_precision.LossScaleOptimizer(keras.optimizer
 ```
 
 ## Versions
-All. In Keras 3 an optimizer with a `loss_scale_factor` scales the loss itself, and
+All. In Keras 2 a bare optimizer has no `get_scaled_loss` and no `get_unscaled_gradients`, and a loop that calls them
+raises. In Keras 3 an optimizer with a `loss_scale_factor` scales the loss itself, and
 `compile(auto_scale_loss=False)` adds no wrapper even under mixed_float16. bfloat16 needs no scaling.
 
 ## Where users met it
@@ -59,7 +60,7 @@ from mpdoctor.semantics.source.layers.float16_layers import (
     may_be_float16,
 )
 from mpdoctor.semantics.source.layers.model_layers import layers_of, trainings
-from mpdoctor.semantics.source.optimizers.bare_optimizers import is_left_bare
+from mpdoctor.semantics.source.optimizers.bare_optimizers import asked_as_wrapper, is_left_bare
 from mpdoctor.semantics.source.optimizers.functional_gradients import STATELESS_APPLY
 from mpdoctor.semantics.source.optimizers.gradients import (
     applied_gradients,
@@ -76,7 +77,7 @@ from mpdoctor.semantics.source.optimizers.unscaled_gradients import (
     unscaled_updates,
 )
 from mpdoctor.semantics.source.optimizers.wrappers import compiles_of, policies_of_model
-from mpdoctor.semantics.wording import listed, receiver_text
+from mpdoctor.semantics.wording import listed, place_of, receiver_text
 
 SEVERITY = Severity.WARNING
 EXPLAINS = {"MP906": "model", "MP908": "model"}
@@ -95,6 +96,8 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         return
     for compile_call, half, reason in _compiled_bare(facts):
         yield _not_wrapped(facts, compile_call, half, reason)
+    for call in asked_as_wrapper(facts):
+        yield _asked_as_wrapper(facts, call)
     for call, half in minimized_unscaled(facts):
         yield _in_a_loop(facts, call, half, unsafe_fix("Wrap the optimizer", wrapped_where_made(facts, call)))
     reported: set[Location] = set()
@@ -168,6 +171,20 @@ def _not_wrapped(facts: SourceFacts, compile_call: Call, half: list[str], reason
         "Drop `auto_scale_loss=False`, or scale the loss yourself." if _drops_scaling(compile_call) else WRAP_IT,
         compile_call.location,
         fix=_fix(facts, compile_call),
+    )
+
+
+def _asked_as_wrapper(facts: SourceFacts, call: Call) -> Finding:
+    name, wrapper = receiver_text(facts, call), keras_name(facts, "mixed_precision.LossScaleOptimizer")
+    made = [option for option in options(call.receiver) if isinstance(option, Call)]
+    place = f" ({place_of(facts, made[0].location, call.location)})" if len(made) == 1 else ""
+    return Finding(
+        f"`{name}` is no LossScaleOptimizer, and nothing else has `{call.method}`: this line raises. compile() wraps "
+        "an optimizer for fit(); for a loop of its own, a program wraps it by hand.",
+        f"Wrap it where it is made{place}: `{wrapper or 'LossScaleOptimizer'}(…)`.",
+        call.location,
+        severity=Severity.ERROR,
+        fix=unsafe_fix("Wrap the optimizer", wrapped_where_made(facts, call)),
     )
 
 

@@ -241,7 +241,10 @@ def beside_float32(operation: OperationFacts) -> str | None:
     if is_at_zero(operation):
         return _guard_at_zero(operation)
     if operation.name == "Cast":
-        return "scale these numbers down before they are cast"
+        which = (
+            " (labels, class weights or sample weights, where fit() is given them)" if operation.where == "loss" else ""
+        )
+        return f"scale these numbers down before they are cast{which}"
     return "average instead of summing" if operation.name in ADDING else ""
 
 

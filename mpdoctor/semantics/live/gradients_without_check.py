@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mpdoctor.facts.training import TrainingFacts
+from mpdoctor.facts.training import GradientCulpritFacts, TrainingFacts
 from mpdoctor.facts.written_numbers import capitalized
 from mpdoctor.semantics.live.tried_remedies import NOT_TRIED
 
@@ -40,3 +40,18 @@ def remedy_without_scale(layer: str) -> str:
         f"inf divided by its norm is no number. {NOT_TRIED}"
     )
     return capitalized(text)
+
+
+def remedy_in_half_loss(culprit: GradientCulpritFacts) -> str | None:
+    """The advice where a gradient leaves float16's range in what a loss computes in it, at a loss scale that is no
+    reason for it; None for others."""
+    operation = culprit.operation
+    if culprit.where != "loss" or operation is None or operation.dtype != "float16":
+        return None
+    if culprit.scale is None or culprit.scale > 1:
+        return None
+    place = f"line {operation.location.line}" if operation.location is not None else "the loss"
+    return (
+        f"{capitalized(place)} computes in float16 here, and no loss scale is small enough: give the model's last "
+        f'layers `dtype="float32"`, or cast their outputs to float32 before they get there. {NOT_TRIED}'
+    )

@@ -22,7 +22,11 @@ from mpdoctor.semantics.live.broken_operations import (
     remedy_from_operation,
     says_where_to_look,
 )
-from mpdoctor.semantics.live.gradients_without_check import remedy_without_scale, rule_of_foreign_scale
+from mpdoctor.semantics.live.gradients_without_check import (
+    remedy_in_half_loss,
+    remedy_without_scale,
+    rule_of_foreign_scale,
+)
 from mpdoctor.semantics.live.second_training import remedies_to_report
 from mpdoctor.semantics.live.tried_remedies import NOT_TRIED, after_trials
 from mpdoctor.semantics.live.weights_not_finite import remedy_of_weight
@@ -275,7 +279,7 @@ def remedy_from_gradient(training: TrainingFacts, culprit: GradientCulpritFacts)
         return after_trials(training, capitalized(text), beside)
     if culprit.scale is None and training.initial_scale is None:
         return remedy_without_scale(layer)
-    return (
+    return remedy_in_half_loss(culprit) or (
         "Look for values far beyond the others in the batches of these steps. Clip the gradients in the inner "
         "optimizer, `LossScaleOptimizer(Adam(global_clipnorm=1.0))`, standardise the targets, "
         f"{layer or 'or '}use a smaller learning rate. {NOT_TRIED}"

@@ -488,3 +488,16 @@ def test_no_real_defect_becomes_a_what_if(findings: list[Finding]) -> None:
     assert any(not finding.what_if for finding in merged_findings(real + [f for f in findings if f.what_if])) == bool(
         real
     )
+
+
+@pytest.mark.parametrize(
+    ("stage", "tried", "advice"),
+    [("model", "healed", "tried it"), ("model", "failed", "mend it"), ("source", "healed", "mend it")],
+)
+def test_what_a_training_proved_is_advised_before_what_the_model_alone_shows(
+    stage: str, tried: Any, advice: str
+) -> None:
+    remedies = (RemedyFacts("float32-layers", tried=tried, layers=("dense",)),)
+    both = [seen("MP601", stage=stage), seen("MP601", stage="training", help="tried it", remedies=remedies)]
+    (spoken,) = merged_findings(both)
+    assert spoken.help == advice

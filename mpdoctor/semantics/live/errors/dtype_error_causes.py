@@ -120,6 +120,14 @@ def changed_state(failure: FailureFacts) -> tuple[str, str] | None:
     return said[1], said[2]
 
 
+def was_given_float32_states(failure: FailureFacts) -> bool:
+    """Whether a cell of Keras 2, of the program's own, was called with states in float32: a tensor that meets its input
+    may be made of them."""
+    if failure.keras is None or failure.keras.is_keras3 or not failure.layer_is_recurrent:
+        return False
+    return any(dtype == "float32" for _, dtype in failure.layer_inputs[1:])
+
+
 def is_float32_state(failure: FailureFacts) -> bool:
     """Whether a recurrent layer of Keras 2, or a cell, met a state that came in float32."""
     if failure.keras is None or failure.keras.is_keras3 or not failure.layer_is_recurrent:

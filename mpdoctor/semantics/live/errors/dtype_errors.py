@@ -88,6 +88,7 @@ def array_of_another_dtype(failure: FailureFacts) -> str | None:
     said = failure.said_by_library if failure.computes_in_half else ""
     match = re.search(r"TensorArray dtype is float32 but Op is trying to write dtype (\w+)", said)
     match = match or re.search(r"Invalid data types; op elements (\w+) but list elements float\b", said)
+    match = match or re.search(r"Expected list with element dtype (\w+) but got list with element dtype float\b", said)
     dtype = _NAMES.get(match[1], match[1]) if match else ""
     return dtype if dtype in HALF else None
 

@@ -153,8 +153,8 @@ def _remedy_of_bare_optimizer(failure: FailureFacts) -> str | None:
     if asked is None or (asked["keras2"] and failure.keras is not None and failure.keras.is_keras3):
         return None
     return (
-        "Only a LossScaleOptimizer has this, and compile() makes one only for a model whose own policy is "
-        "mixed_float16. Wrap the optimizer yourself, `compile(optimizer=LossScaleOptimizer(…))`, or ask "
+        "Only a LossScaleOptimizer has this, and compile() makes one only for fit(), and only for a model whose own "
+        "policy is mixed_float16. Wrap the optimizer where it is made, `LossScaleOptimizer(optimizer)`, or ask "
         "`isinstance(optimizer, LossScaleOptimizer)` first if the program is to run in float32 as well."
     )
 

@@ -13,7 +13,7 @@ from mpdoctor.program.dtypes.layer_results import may_be_weight
 from mpdoctor.program.dtypes.library_results import tensors_met
 from mpdoctor.program.dtypes.tensor_dtypes import dtypes_with
 from mpdoctor.program.events import Call, Operation
-from mpdoctor.program.instances import class_of
+from mpdoctor.program.instances import class_of, is_instance_of
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import ClassFacts, FunctionFacts, Instance, Parameter
 from mpdoctor.program.values import Attribute, Item, Known, Value, agreed, options, walk
@@ -114,8 +114,13 @@ class Precision:
         """`model.compute_dtype` of a layer or model of Keras' own; it keeps the policy under which it was made."""
         return agreed(
             self.of_layer(made) if isinstance(made, Call) and layer_name(made) is not None else None
-            for made in options(named.of)
+            for of in options(named.of)
+            for made in (self._fitted() if _is_model_of_callback(of) else (of,))
         )
+
+    def _fitted(self) -> tuple[Value, ...]:
+        """Every model that is fitted in the program: what a callback has as its `model`."""
+        return tuple(model for call in self.facts.method_calls("fit") for model in options(call.receiver))
 
     def _of_call(self, call: Call, in_call: bool) -> str | None:
         """The dtype of the result of a function of TensorFlow, a loss, a layer or a model."""
@@ -208,3 +213,10 @@ def _owner(value: Value) -> ClassFacts | None:
     while isinstance(value, Attribute):
         value = value.of
     return class_of(value) if not isinstance(value, Item) else None
+
+
+def _is_model_of_callback(value: Value) -> bool:
+    """Whether it is `self.model` in a callback, which fit() sets."""
+    return (
+        isinstance(value, Attribute) and value.name == "model" and is_instance_of(value.of, "keras.callbacks.Callback")
+    )

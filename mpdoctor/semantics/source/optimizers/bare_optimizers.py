@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from mpdoctor.knowledge.api_names import kind_of_class
 from mpdoctor.program.events import Call
 from mpdoctor.program.instances import class_of
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Api, Collection, Known, Value, is_api, options
-from mpdoctor.semantics.source.optimizers.attribute_access import same_object, writes
+from mpdoctor.semantics.source.optimizers.attribute_access import receivers, same_object, writes
 from mpdoctor.semantics.source.optimizers.wrappers import WRAPPER
+from mpdoctor.semantics.wording import receiver_text
 
+OF_LOOP = ("get_scaled_loss", "get_unscaled_gradients")
 BY_NAME = ("keras.optimizers.get", "keras.optimizers.deserialize")
 
 
@@ -27,6 +31,28 @@ def is_left_bare(facts: SourceFacts, optimizer: Value | None, is_open: bool = Fa
         return False
     assigned = [write.of for write in writes(facts, ("loss_scale_factor",))] if optimizer is not None else []
     return optimizer is None or not any(same_object(of, optimizer) for of in assigned)
+
+
+def asked_as_wrapper(facts: SourceFacts) -> Iterator[Call]:
+    """The first call on each optimizer of Keras 2 that is certainly bare of what a LossScaleOptimizer alone has."""
+    asked: set[int] = set()
+    for call in () if facts.keras.is_keras3 else facts.method_calls(*OF_LOOP):
+        made = [option for each in receivers(facts, call) for option in options(each)]
+        if call.context.guarded or _belongs_to_model(facts, call) or _is_asked_about(call, made):
+            continue
+        if made and all(map(_is_one_bare, made)) and not asked & set(map(id, made)):
+            asked.update(map(id, made))
+            yield call
+
+
+def _belongs_to_model(facts: SourceFacts, call: Call) -> bool:
+    """Whether the optimizer is read from an object's `optimizer`: that of a model is what compile() put there."""
+    return receiver_text(facts, call).endswith(".optimizer")
+
+
+def _is_asked_about(call: Call, optimizers: list[Value]) -> bool:
+    """Whether the program asks for the optimizer before it comes here, or for a LossScaleOptimizer."""
+    return any(is_api(value, WRAPPER) or any(value is each for each in optimizers) for value in call.context.asked())
 
 
 def _is_one_bare(optimizer: Value) -> bool:

@@ -115,10 +115,13 @@ def _terms(value: Value | None) -> Iterator[Value]:
 
 
 def _is_of_model_losses(term: Value) -> bool:
-    """Whether it is `tf.add_n(model.losses)` or `0.1 * sum(self.losses)`; not what a function of the user's makes of
-    them."""
+    """Whether it is `tf.add_n(model.losses)`, `0.1 * sum(self.losses)`, one of them, or a list of all, each perhaps
+    cast; not what a function of the user's makes of them."""
     if isinstance(term, Attribute):
         return term.name == "losses"
+    if isinstance(term, (Item, Collection)):
+        parts = (term.of,) if isinstance(term, Item) else term.items
+        return bool(parts) and all(map(_is_of_model_losses, parts))
     if isinstance(term, Call):
         return isinstance(term.callee, Api) and any(map(_is_of_model_losses, term.arguments(slice(1))))
     return isinstance(term, Operation) and term.operator in ("*", "/") and any(map(_is_of_model_losses, term.operands))
