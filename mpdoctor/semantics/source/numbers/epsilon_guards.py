@@ -10,7 +10,7 @@ from typing import NamedTuple, TypeGuard
 from mpdoctor.facts.half_dtypes import NO_RECIPROCAL, ROUNDED_TO_ZERO
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Item, Known, Value, is_api, known, options
+from mpdoctor.program.values import Value, is_api, known, options
 from mpdoctor.semantics.source.function_names import function_named, functions_called
 from mpdoctor.semantics.source.numbers.constants import numbers_from_value
 from mpdoctor.semantics.source.numbers.opened_values import first_argument, opened
@@ -177,9 +177,6 @@ def _lost_in_cast(kind: str, cast: Value, user: User) -> Iterator[Guard]:
             yield guard._replace(guarded=cast)
 
 
-
-
-
 def _terms(value: Value) -> Iterator[Value]:
     """The terms of a sum, each once."""
     waiting, seen = [value], {id(value)}
@@ -209,7 +206,6 @@ def _bounds(value: Value, positions: dict[str, tuple[int, ...]]) -> Iterator[Val
             yield given
 
 
-
 def _factors(value: Value, depth: int = 0) -> Iterator[Value]:
     """The factors of a divisor that is a product: each of them is divided by."""
     for part in opened(value):
@@ -224,7 +220,6 @@ def _is_root(value: Value) -> bool:
     if isinstance(value, Operation):
         return value.operator == "**" and known(value.operands[1]) == 0.5
     return function_named(value) == "sqrt"
-
 
 
 def without_guard(divisor: ast.expr, guard: Guard) -> ast.expr:

@@ -1,5 +1,5 @@
-"""Sums that cannot be 0: of exponentials of which one at least is no small number, and of a softmax's probabilities, all
-of them or the largest ones, by which a mixture of experts divides the weights of those that it chose."""
+"""Sums that cannot be 0: of exponentials of which one at least is no small number, and of a softmax's probabilities,
+all of them or the largest ones, by which a mixture of experts divides the weights of those that it chose."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _is_below_its_largest(value: Value, along: Value | None) -> bool:
 
 
 def _adds_up_probabilities(value: Value) -> bool:
-    """Whether it is a sum over the last axis, or over all, of a softmax over the last axis, or of its largest numbers."""
+    """Whether it is a sum over the last axis, or over all, of a softmax over the last axis, or of its largest."""
     if not isinstance(value, Call) or function_named(value) not in _WHOLE_SUMS or not _is_over_last(value):
         return False
     added = list(_uncast(first_argument(value)))
