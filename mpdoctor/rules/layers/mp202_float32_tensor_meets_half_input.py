@@ -77,6 +77,7 @@ from mpdoctor.semantics.source.edits.met_operands import (
     with_elements,
 )
 from mpdoctor.semantics.source.edits.names import cast
+from mpdoctor.semantics.source.edits.updates import advice_for_update
 from mpdoctor.semantics.source.edits.uses import meets_float32_elsewhere
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
 from mpdoctor.semantics.source.layers.layer_variables import RAW, is_raw_variable_of_layer, is_weight
@@ -85,6 +86,7 @@ from mpdoctor.semantics.source.layers.numbers_first import ALWAYS, COMMUTING, Nu
 from mpdoctor.semantics.source.layers.parameters_left_out import taken_instead
 from mpdoctor.semantics.source.layers.weight_values import is_of_weights_without_autocast
 from mpdoctor.semantics.source.numbers.dtype_mismatches import DtypeMismatch, mismatches_in_functional_models
+from mpdoctor.semantics.source.numbers.moving_averages import updates_a_variable
 from mpdoctor.semantics.source.numbers.whole_numbers import is_product_of_sizes
 from mpdoctor.semantics.source.operand_words import expression_text, float32_side
 from mpdoctor.semantics.wording import text_at
@@ -177,12 +179,17 @@ def _finding(
     if isinstance(wide, Call) and is_weight(wide):  # of `add_weight(…, autocast=False)`
         side = "A weight that is made without autocast"
     is_count = is_product_of_sizes(wide)
+    if updates_a_variable(facts, event):
+        help, fix = advice_for_update(facts, event, [each for each in operands if is_half(facts, each, event.context)])
+    else:
+        help = HELP_FOR_COUNT if is_count else _help(wide, text, dtype or "inputs.dtype")
+        fix = _fix(facts, event, operands, dtype) if dtype and not is_count else None
     return Finding(
         f"{side} is float32 and is combined with the layer's 16-bit {_kind_of_half(facts, event, operands)}: this line "
         "raises under a mixed policy.",
-        HELP_FOR_COUNT if is_count else _help(wide, text, dtype or "inputs.dtype"),
+        help,
         event.location,
-        fix=_fix(facts, event, operands, dtype) if dtype and not is_count else None,
+        fix=fix,
     )
 
 
