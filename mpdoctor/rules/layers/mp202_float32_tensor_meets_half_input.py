@@ -64,7 +64,7 @@ from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.instances import is_call_of
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Parameter
-from mpdoctor.program.values import Api, Value, known
+from mpdoctor.program.values import Api, Value, known, walk
 from mpdoctor.semantics.live.errors.dtype_error_causes import has_a_reason_of_its_own, mismatch_in_call
 from mpdoctor.semantics.live.errors.error_texts import evidence_of, place_of_failure
 from mpdoctor.semantics.source.edits.expressions import argument_at, safe_fix
@@ -105,9 +105,10 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     if not facts.shows_mixed_precision:
         return
     meetings = list(_meetings(facts))
-    raising = {id(event) for event, *_ in meetings}
+    raising = {(id(event), event.context.function) for event, *_ in meetings}
     for event, operands, wide, name in meetings:
-        if id(wide) not in raising:  # nothing comes of a line that raises
+        here = event.context.function
+        if not any((id(part), here) in raising for part in walk(wide)):  # nothing comes of a line that raises
             yield _finding(facts, event, operands, wide, name)
     for met in numbers_before_half(facts):
         yield _finding_of_number(facts, met)
