@@ -15,6 +15,8 @@ FIXTURES = Path(__file__).parents[2] / "fixtures" / "rules"
 @pytest.mark.parametrize(
     ("rule", "fixture", "advice", "has_fix"),
     [
+        ("MP202", "flagged_codebook_average", 'Make the weight with `add_weight(…, dtype="float32", autocast=F', False),
+        ("MP202", "flagged_codebook_average", "Cast the 16-bit side to float32, `tf.cast(inputs, tf.float32)`", True),
         ("MP202", "flagged_number_of_positions", "Cast the other operand to float32", False),
         ("MP211", "flagged_length_that_is_known", "Count in integers and cast: `tf.cast(tf.range(…), …)`", False),
         ("MP211", "flagged_keras_ops", "Count in integers and cast: `ops.cast(ops.arange(…), …)`", False),

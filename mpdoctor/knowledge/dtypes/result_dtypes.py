@@ -78,7 +78,8 @@ VALUE_NAMES = ("value", "initial_value", "fill_value", "x", "object")
 # Calling what these make (`tf.random_normal_initializer()(shape)`) gives float32, unless a dtype is given.
 INITIALIZERS = ("keras.initializers.", "tensorflow.compat.v1.keras.initializers.")
 
-# The result is float32, whatever is given (measured in TensorFlow 2.4 and 2.21): the position of the `method`, of which
+# The result is float32, whatever is given (measured in TensorFlow 2.4 and 2.21; accuracies in 2.4, 2.10, 2.15, tf_keras
+# 2.21 and Keras 3.15, where they are Keras' floatx): the position of the `method`, of which
 # "nearest" alone keeps the dtype of what it is given, None where there is none.
 ALWAYS_FLOAT32: dict[str, int | None] = {
     "tensorflow.image.resize": 2,
@@ -90,6 +91,9 @@ ALWAYS_FLOAT32: dict[str, int | None] = {
     "tensorflow.compat.v1.image.resize_bilinear": None,
     "tensorflow.compat.v1.image.resize_bicubic": None,
     "tensorflow.compat.v1.image.crop_and_resize": None,
+    "keras.metrics.binary_accuracy": None,
+    "keras.metrics.categorical_accuracy": None,
+    "keras.metrics.sparse_categorical_accuracy": None,
 }
 # einops' functions move, copy or join elements: of one tensor, or of a list of tensors. Keras' resize keeps the dtype
 # in every interpolation, other than TensorFlow's (measured in Keras 3.15).

@@ -64,7 +64,7 @@ from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.instances import is_call_of
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Parameter
-from mpdoctor.program.values import Api, Value, known
+from mpdoctor.program.values import Api, Value, known, walk
 from mpdoctor.semantics.live.errors.dtype_error_causes import (
     has_a_reason_of_its_own,
     mismatch_in_call,
@@ -81,6 +81,7 @@ from mpdoctor.semantics.source.edits.met_operands import (
     with_elements,
 )
 from mpdoctor.semantics.source.edits.names import cast
+from mpdoctor.semantics.source.edits.updates import advice_for_update
 from mpdoctor.semantics.source.edits.uses import meets_float32_elsewhere
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
 from mpdoctor.semantics.source.layers.layer_variables import RAW, is_raw_variable_of_layer, is_weight
@@ -92,6 +93,7 @@ from mpdoctor.semantics.source.layers.weight_values import (
     is_of_weights_without_autocast,
 )
 from mpdoctor.semantics.source.numbers.dtype_mismatches import DtypeMismatch, mismatches_in_functional_models
+from mpdoctor.semantics.source.numbers.moving_averages import updates_a_variable
 from mpdoctor.semantics.source.numbers.whole_numbers import is_product_of_sizes
 from mpdoctor.semantics.source.operand_words import expression_text, float32_side
 from mpdoctor.semantics.wording import text_at
@@ -110,9 +112,10 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     if not facts.shows_mixed_precision:
         return
     meetings = list(_meetings(facts))
-    raising = {id(event) for event, *_ in meetings}
+    raising = {(id(event), event.context.function) for event, *_ in meetings}
     for event, operands, wide, name in meetings:
-        if id(wide) not in raising:  # nothing comes of a line that raises
+        here = event.context.function
+        if not any((id(part), here) in raising for part in walk(wide)):  # nothing comes of a line that raises
             yield _finding(facts, event, operands, wide, name)
     for met in numbers_before_half(facts):
         yield _finding_of_number(facts, met)
@@ -184,12 +187,17 @@ def _finding(
     if isinstance(wide, Call) and is_weight(wide):  # of `add_weight(…, autocast=False)`
         side = "A weight that is made without autocast"
     is_count = is_product_of_sizes(wide)
+    if updates_a_variable(facts, event):
+        help, fix = advice_for_update(facts, event, [each for each in operands if is_half(facts, each, event.context)])
+    else:
+        help = HELP_FOR_COUNT if is_count else _help(wide, text, dtype or "inputs.dtype")
+        fix = _fix(facts, event, operands, dtype) if dtype and not is_count else None
     return Finding(
         f"{side} is float32 and is combined with the layer's 16-bit {_kind_of_half(facts, event, operands)}: this line "
         "raises under a mixed policy.",
-        HELP_FOR_COUNT if is_count else _help(wide, text, dtype or "inputs.dtype"),
+        help,
         event.location,
-        fix=_fix(facts, event, operands, dtype) if dtype and not is_count else None,
+        fix=fix,
     )
 
 

@@ -10,9 +10,11 @@ from typing import NamedTuple, TypeGuard
 from mpdoctor.facts.half_dtypes import NO_RECIPROCAL, ROUNDED_TO_ZERO
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Item, Known, Value, is_api, known, options
+from mpdoctor.program.values import Value, is_api, known, options
 from mpdoctor.semantics.source.function_names import function_named, functions_called
 from mpdoctor.semantics.source.numbers.constants import numbers_from_value
+from mpdoctor.semantics.source.numbers.opened_values import first_argument, opened
+from mpdoctor.semantics.source.numbers.sums_away_from_zero import stays_away_from_zero
 
 DIVISOR, ROOT_DIVISOR, LOG, ROOT, RECIPROCAL_ROOT = "divisor", "divisor under a root", "log", "root", "reciprocal root"
 # Whose gradient at 1 is infinite.
@@ -23,9 +25,6 @@ _DIVIDING = ("divide", "truediv", "true_divide")
 _OF_ONE = {"reciprocal": DIVISOR, "log": LOG, "sqrt": ROOT, "rsqrt": RECIPROCAL_ROOT}  # functions of one argument
 _POWERS = ("pow", "power")
 _EXPONENTS = {0.5: ROOT, -0.5: RECIPROCAL_ROOT, -1: DIVISOR}
-_PASSING = ("reshape", "expand_dims", "squeeze", "identity", "stop_gradient", "transpose", "cast")
-_ADDING_UP = ("reduce_sum", "reduce_mean", "sum", "mean")
-_BETWEEN_MINUS_ONE_AND_ONE = ("tanh", "sigmoid", "softmax", "sin", "cos", "softsign")
 _LOWER = {"maximum": (0, 1), "clip_by_value": (1,), "clip": (1,)}
 _UPPER = {"minimum": (0, 1), "clip_by_value": (2,), "clip": (2,)}
 _NAMES = {1: ("clip_value_min", "min_value", "x_min"), 2: ("clip_value_max", "max_value", "x_max")}
@@ -75,9 +74,9 @@ class Guard(NamedTuple):
 def guards(facts: SourceFacts) -> Iterator[Guard]:
     """Every number that keeps a divisor, a root or a logarithm away from 0."""
     for use in _uses(facts):
-        for part in _factors(use.value) if use.kind == DIVISOR else _opened(use.value):
+        for part in _factors(use.value) if use.kind == DIVISOR else opened(use.value):
             if use.kind == DIVISOR and _is_root(part):
-                yield from _guards_in(ROOT_DIVISOR, _first(part), use.user)
+                yield from _guards_in(ROOT_DIVISOR, first_argument(part), use.user)
             yield from _guards_in(use.kind, part, use.user)
 
 
@@ -90,16 +89,16 @@ def upper_bounds(facts: SourceFacts) -> Iterator[Guard]:
     """Every number that keeps a value p below 1 for `log(1 - p)`, a division by `1 - p` or `acos(p)`."""
     for call, name in functions_called(facts):
         if name in INVERSE:
-            yield from _upper_bounds_of(_first(call), call.method, call)
+            yield from _upper_bounds_of(first_argument(call), call.method, call)
     for use in _uses(facts):
         if use.kind in (LOG, DIVISOR):
-            for part in _opened(use.value):
+            for part in opened(use.value):
                 if _is_taken_from_one(part):
                     yield from _upper_bounds_of(part.operands[1], use.kind, use.user)
 
 
 def _upper_bounds_of(value: Value | None, kind: str, user: User) -> Iterator[Guard]:
-    for clipped in _opened(value):
+    for clipped in opened(value):
         for number in _bounds(clipped, _UPPER):
             yield Guard(kind, BOUND, number, clipped, user)
 
@@ -134,7 +133,7 @@ def _use_in_call(call: Call, name: str) -> Use | None:
     if name in _DIVIDING:
         kind, value = DIVISOR, call.argument(1)
     else:
-        kind, value = _OF_ONE.get(name), _first(call) if name in _OF_ONE else None
+        kind, value = _OF_ONE.get(name), first_argument(call) if name in _OF_ONE else None
     return Use(kind, value, call) if kind is not None and value is not None else None
 
 
@@ -143,7 +142,7 @@ def same_added_above(number: Value, quotient: User) -> Value | None:
     1e-7)`. None where the dividend has no such term."""
     dividend = quotient.argument(0, "x") if isinstance(quotient, Call) else quotient.operands[0]
     numbers = set(numbers_from_value(number))
-    terms = (term for part in _opened(dividend) for term in _terms(part) if term is not part)
+    terms = (term for part in opened(dividend) for term in _terms(part) if term is not part)
     return next((term for term in terms if set(numbers_from_value(term)) == numbers), None)
 
 
@@ -155,15 +154,16 @@ def _kind_of_power(exponent: Value | None) -> str | None:
 
 def _guards_in(kind: str, value: Value | None, user: User) -> Iterator[Guard]:
     """The small numbers that keep a value away from 0: a lower bound of it, or a term that is added to it."""
-    for part in _opened(value):
+    for part in opened(value):
         if function_named(part) == "cast":
             yield from _lost_in_cast(kind, part, user)
         for number in _bounds(part, _LOWER):
-            yield Guard(kind, BOUND, number, part, user)
+            if not any(stays_away_from_zero(given) for given in _values_of(part) if given is not number):
+                yield Guard(kind, BOUND, number, part, user)
         terms = list(_terms(part))
         small = [term for term in terms if 0 < max(numbers_from_value(term), default=0) < LEAST_OF_NOTE]
         others = [term for term in terms if term not in small]
-        if len(small) != 1 or not others or any(map(_stays_away_from_zero, others)):
+        if len(small) != 1 or not others or any(map(stays_away_from_zero, others)):
             continue
         if not any(numbers_from_value(term) for term in others):
             yield Guard(kind, ADDED, small[0], part, user)
@@ -172,44 +172,9 @@ def _guards_in(kind: str, value: Value | None, user: User) -> Iterator[Guard]:
 def _lost_in_cast(kind: str, cast: Value, user: User) -> Iterator[Guard]:
     """The numbers that keep a value from 0 before it is cast, as in `tf.cast(tf.maximum(norm, 1e-12), x.dtype)`, and
     that float16 rounds to 0."""
-    for guard in _guards_in(kind, _first(cast), user):
+    for guard in _guards_in(kind, first_argument(cast), user):
         if max(numbers_from_value(guard.number)) <= ROUNDED_TO_ZERO:
             yield guard._replace(guarded=cast)
-
-
-def _stays_away_from_zero(value: Value) -> bool:
-    """Whether it is a sum or mean of exponentials of which one at least is no small number: of what lies between -1 and
-    1, or of what its own largest along that axis was taken from, as a softmax by hand does."""
-    for option in options(value):
-        is_sum = isinstance(option, Call) and function_named(option) in _ADDING_UP
-        along = option.argument(1, "axis") if isinstance(option, Call) and is_sum else None
-        inside = list(_opened(_first(option) if is_sum else option))
-        if not inside or not all(_is_exponential_of_note(part, is_sum, along) for part in inside):
-            return False
-    return bool(options(value))
-
-
-def _is_exponential_of_note(value: Value, is_summed: bool, along: Value | None) -> bool:
-    if function_named(value) != "exp":
-        return False
-    exponents = list(_opened(_first(value)))
-    return bool(exponents) and all(
-        function_named(exponent) in _BETWEEN_MINUS_ONE_AND_ONE or (is_summed and _is_below_its_largest(exponent, along))
-        for exponent in exponents
-    )
-
-
-def _is_below_its_largest(value: Value, along: Value | None) -> bool:
-    """Whether it is `x - tf.reduce_max(x, axis)`, with the axis that is added up along; None adds all up."""
-    if not isinstance(value, Operation) or value.operator != "-" or len(value.operands) != 2:
-        return False
-    numbers, largest = (list(_opened(operand)) for operand in value.operands)
-    taken = largest[0] if len(numbers) == len(largest) == 1 else None
-    if not isinstance(taken, Call) or function_named(taken) not in ("reduce_max", "max", "amax"):
-        return False
-    axis = known(taken.argument(1, "axis"))
-    is_same_axis = along is None or (isinstance(axis, int) and known(along) == axis)
-    return is_same_axis and any(option is numbers[0] for option in _opened(_first(taken)))
 
 
 def _terms(value: Value) -> Iterator[Value]:
@@ -241,20 +206,9 @@ def _bounds(value: Value, positions: dict[str, tuple[int, ...]]) -> Iterator[Val
             yield given
 
 
-def _opened(value: Value | None, depth: int = 0) -> Iterator[Value]:
-    """The values that a value may be, with reshapes and the like taken off."""
-    for option in options(value):
-        if depth < 6 and isinstance(option, Item):
-            yield from _opened(option.of, depth + 1)
-        elif depth < 6 and function_named(option) in _PASSING[:-1]:
-            yield from _opened(_first(option), depth + 1)
-        elif not isinstance(option, Known):
-            yield option
-
-
 def _factors(value: Value, depth: int = 0) -> Iterator[Value]:
     """The factors of a divisor that is a product: each of them is divided by."""
-    for part in _opened(value):
+    for part in opened(value):
         if isinstance(part, Operation) and part.operator == "*" and len(part.operands) == 2 and depth < MOST_FACTORS:
             for operand in part.operands:
                 yield from _factors(operand, depth + 1)
@@ -266,14 +220,6 @@ def _is_root(value: Value) -> bool:
     if isinstance(value, Operation):
         return value.operator == "**" and known(value.operands[1]) == 0.5
     return function_named(value) == "sqrt"
-
-
-def _first(value: Value) -> Value | None:
-    if isinstance(value, Operation):
-        return value.operands[0]
-    if not isinstance(value, Call):
-        return None
-    return value.argument(0, "x") or value.keyword("input_tensor") or value.keyword("tensor")
 
 
 def without_guard(divisor: ast.expr, guard: Guard) -> ast.expr:

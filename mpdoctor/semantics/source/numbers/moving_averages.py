@@ -1,17 +1,22 @@
-"""Moving averages that a variable keeps, `v = decay * v + (1 - decay) * x`, and how far one gets in 16 bits."""
+"""Moving averages that a variable keeps, `v = decay * v + (1 - decay) * x`, how far one gets in 16 bits, and what
+else of a program computes the next value of a variable from its last."""
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from typing import NamedTuple, TypeGuard
 
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Value, is_api, options
+from mpdoctor.semantics.source.function_names import function_named
 from mpdoctor.semantics.source.numbers.constants import CASTS, numbers_from_value
 
 _SAME = (*CASTS, "tensorflow.identity", "tensorflow.convert_to_tensor", "keras.ops.convert_to_tensor")
+_UPDATES = ("assign", "assign_add", "assign_sub")
+_REDUCING = ("reduce_sum", "reduce_mean", "sum", "mean")
 _READS = ("value", "read_value", "astype", "numpy")
 MOST_FACTORS = 16
 _NEAR = 1e-3  # as far as a written 1 - decay may be from it, relatively
@@ -26,7 +31,7 @@ class MovingAverage(NamedTuple):
 
 
 def moving_averages(facts: SourceFacts) -> Iterator[MovingAverage]:
-    for update in facts.method_calls("assign", "assign_add", "assign_sub"):
+    for update in facts.method_calls(*_UPDATES):
         value = update.argument(0)
         variable = update.receiver
         decay = _DECAYS[update.method](value, variable) if value is not None and variable is not None else None
@@ -43,6 +48,39 @@ def end_for_ones(decay: float, dtype: str) -> float:
     while average > before:
         average, before = rounded(rounded(old_part * average) + new_part), average
     return before
+
+
+def updates_a_variable(facts: SourceFacts, event: Call | Operation) -> bool:
+    """Whether it is a part of the sum from which a variable gets its next value, and in which its last one is, too."""
+    return id(event) in _parts_of_updates(facts)
+
+
+@lru_cache(maxsize=1)
+def _parts_of_updates(facts: SourceFacts) -> frozenset[int]:
+    """The ids of the events for which `updates_a_variable` holds."""
+    found: set[int] = set()
+    for update in facts.method_calls(*_UPDATES):
+        parts, variable = list(_parts_of_sum(update.argument(0))), update.receiver
+        if variable is not None and any(_reads(part, variable) for part in parts):
+            found.update(id(part) for part in parts)
+    return frozenset(found)
+
+
+def _parts_of_sum(value: Value | None) -> Iterator[Value]:
+    """The value and what it is computed from by the four operators, by sums and means, and by casts, each once."""
+    waiting: list[Value] = list(options(value))
+    seen = {id(option) for option in waiting}
+    for part in waiting:
+        yield part
+        operands: tuple[Value, ...] = ()
+        if isinstance(part, Operation) and part.operator in ("+", "-", "*", "/"):
+            operands = part.operands
+        elif isinstance(part, Call) and (is_api(part.callee, *_SAME) or function_named(part) in _REDUCING):
+            operands = part.arguments(slice(1))
+        for option in (option for operand in operands for option in options(operand)):
+            if id(option) not in seen:
+                seen.add(id(option))
+                waiting.append(option)
 
 
 def _decay_of_assigned(value: Value, variable: Value) -> float | None:

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import lru_cache
 
 from mpdoctor.program.command_line import without_command_line
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Defined, FunctionFacts, Parameter
-from mpdoctor.program.values import Attribute, Collection, Known, Value, options, walk
+from mpdoctor.program.values import Attribute, Collection, Known, Value, options
 from mpdoctor.semantics.source.numbers.constants import numbers_from_value
 from mpdoctor.semantics.source.optimizers.bare_optimizers import is_left_bare
 
+# Methods of a dataset, whose arguments are counts: `shuffle(batch_size * 128)`.
+_COUNTING = ("batch", "padded_batch", "prefetch", "repeat", "shard", "shuffle", "skip", "take", "window")
 SMALLEST_SCALE = 128  # a power of two from here on that multiplies a loss is a loss scale made by hand
 
 
 def may_be_scaled(loss: Value | None) -> bool:
     """Whether anything that this loss was made from may have scaled it."""
-    return loss is None or any(_scales(part) for part in walk(loss))
+    return loss is None or any(_scales(part) for part in _made_from(loss))
 
 
 def may_be_scaled_in(facts: SourceFacts, loss: Value | None) -> bool:
@@ -43,7 +46,7 @@ def _may_be_scaled_in(facts: SourceFacts, loss: Value) -> bool:
     included."""
     waiting, seen = [loss], set[int]()
     for item in waiting:
-        parts = list(walk(item))
+        parts = list(_made_from(item))
         bare = [part for part in parts if isinstance(part, Call) and scales_nothing(facts, part)]
         without = {id(value) for call in bare for value in (call, call.callee)}
         if any(_scales(part) and id(part) not in without for part in parts):
@@ -54,6 +57,19 @@ def _may_be_scaled_in(facts: SourceFacts, loss: Value) -> bool:
                 seen.add(id(function))
                 waiting.extend(returned.value for returned in facts.returns_of(function))
     return False
+
+
+def _made_from(loss: Value) -> Iterator[Value]:
+    """The loss and everything that it was made from, each once, without what a dataset is told to count."""
+    waiting, seen = [loss], {loss}
+    for value in waiting:
+        yield value
+        is_counting = isinstance(value, Call) and value.method in _COUNTING
+        receiver = value.receiver if is_counting and isinstance(value, Call) else None
+        for part in value.parts if receiver is None else (receiver,):
+            if part not in seen:
+                seen.add(part)
+                waiting.append(part)
 
 
 def scales_nothing(facts: SourceFacts, call: Call) -> bool:
@@ -83,7 +99,10 @@ def _scales(value: Value) -> bool:
 
 
 def _is_scale_by_hand(factors: tuple[Value, ...]) -> bool:
-    return any(scale_by_hand(factor) is not None for factor in factors)
+    """Whether one of these factors is a loss scale made by hand, and another one may be what it scales: a product of
+    numbers alone counts something, as `filters * 2` with 128 filters does on the way to a model's layers."""
+    others = [factor for factor in factors if scale_by_hand(factor) is None]
+    return len(others) < len(factors) and any(not numbers_from_value(other) for other in others)
 
 
 def _is_name_of_scaling(name: str) -> bool:

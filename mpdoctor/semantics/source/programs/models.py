@@ -44,6 +44,12 @@ def is_model(value: Value) -> bool:
     return kind_of_class(name) == "model" or value.callee.is_(*_GIVE_MODELS) or is_network(name)
 
 
+def is_of_keras_own_class(value: Value) -> bool:
+    """Whether it is made by `keras.Model(…)` or `keras.Sequential(…)`, and of no class of the program or of another
+    library."""
+    return is_call_of(value, "keras.Model", "keras.Sequential")
+
+
 def models_of_callback(facts: SourceFacts, value: Value) -> tuple[Value, ...]:
     """The models that `self.model` of a callback may be: those whose fit() is given such a callback; () for any other
     value."""

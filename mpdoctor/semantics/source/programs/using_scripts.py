@@ -8,7 +8,7 @@ from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Defined
 from mpdoctor.program.values import Value, options
-from mpdoctor.semantics.source.programs.models import is_built_on
+from mpdoctor.semantics.source.programs.models import is_built_on, is_of_keras_own_class
 from mpdoctor.semantics.source.programs.tests_without_training import is_in_test_without
 
 TAKING_LOSSES = (
@@ -39,9 +39,12 @@ def _is_handed_on(facts: SourceFacts, model: Value | None) -> bool:
 
 def is_for_training(compiling: Call) -> bool:
     """Whether a model is compiled with an optimizer or a loss, or with arguments that are not known. KerasHub's models
-    are also compiled with a sampler alone, to generate text."""
+    are also compiled with a sampler alone, to generate text. `compile()` of a model of Keras' own classes, which has no
+    loss then, is for predicting; other models may have one by default."""
     given = {name for name, _ in compiling.keywords}
-    return bool(compiling.args) or compiling.open or not given or bool(given & {"optimizer", "loss"})
+    if not (compiling.args or compiling.open or given):
+        return not all(map(is_of_keras_own_class, options(compiling.receiver)))
+    return bool(compiling.args) or compiling.open or bool(given & {"optimizer", "loss"})
 
 
 def trains_model(facts: SourceFacts, call: Call) -> bool:
