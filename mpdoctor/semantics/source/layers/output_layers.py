@@ -45,7 +45,9 @@ def output_layers(facts: SourceFacts, model: Call, depth: int = 0) -> list[Call]
     if original is not None:
         return output_layers(facts, original, depth + 1)
     if is_call_of(model, "keras.Sequential"):
-        last = last_of_sequential(facts, model)
+        last = last_of_sequential(facts, model, model.argument(0, "layers"))
+    elif _is_own_sequential(class_of(model)):
+        last = last_of_sequential(facts, model, _handed_to_base(facts, model, 0, "layers"))
     elif is_functional(model):
         last = layers_behind(_past_layers_that_hand_on(facts, model.argument(1, "outputs")))
     elif _is_application(model):
@@ -200,7 +202,7 @@ def _last_of_own_class(facts: SourceFacts, model: Call, calls: Iterable[Call]) -
     own = class_of(model)
     call = own.find_method("call") if own is not None and own.is_layer else None
     if own is not None and own.kind == "model" and call is None:
-        return layers_behind(_outputs_handed_to_base(facts, model))
+        return layers_behind(_handed_to_base(facts, model, 1, "outputs"))
     if own is None or call is None:
         return []
     others = [_place_inside(other) for other in facts.makings_of(own) if other is not model]
@@ -217,12 +219,24 @@ def _last_of_own_class(facts: SourceFacts, model: Call, calls: Iterable[Call]) -
     return list(dict.fromkeys(layers))
 
 
-def _outputs_handed_to_base(facts: SourceFacts, model: Call) -> Value | None:
-    """What a class without a `call()` gives Keras for its outputs, `super().__init__(inputs, outputs)`, where it makes
-    this model; None where that is not the only one."""
-    place = _place_inside(model)
-    handed = (call for call in facts.method_calls("__init__") if call.context.callers == place)
-    given = [outputs for call in handed if (outputs := call.argument(1, "outputs")) is not None]
+def _is_own_sequential(own: ClassFacts | None) -> bool:
+    """Whether a class of the program's own is a Sequential that calls its layers as Keras does."""
+    return (
+        own is not None
+        and own.find_method("call") is None
+        and [base.is_("keras.Sequential") for base in own.library_bases()] == [True]
+    )
+
+
+def _handed_to_base(facts: SourceFacts, model: Call, place: int, name: str) -> Value | None:
+    """An argument that a class without a `call()` gives Keras where it makes this model, the outputs of
+    `super().__init__(inputs, outputs)`; None where that is not the only one."""
+    own = class_of(model)
+    if own is not None and own.find_method("__init__") is None:
+        return model.argument(place, name)
+    callers = _place_inside(model)
+    handed = (call for call in facts.method_calls("__init__") if call.context.callers == callers)
+    given = [argument for call in handed if (argument := call.argument(place, name)) is not None]
     return given[0] if len(given) == 1 else None
 
 

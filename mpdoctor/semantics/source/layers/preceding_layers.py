@@ -60,17 +60,17 @@ def _before(tensor: Value | None) -> list[Call]:
     return []
 
 
-def last_of_sequential(facts: SourceFacts, model: Call) -> list[Call]:
+def last_of_sequential(facts: SourceFacts, model: Call, given: Value | None) -> list[Call]:
     """The last layer, where the program compiles the model; several where an `add` below an `if` or in a loop may be
-    the last."""
+    the last. `given`: the list of layers with which it is made."""
     if any(call.receiver is model for call in facts.method_calls("pop")):
         return []
     adding = [call for call in facts.method_calls("add") if model in options(call.receiver)]
     adding.sort(key=lambda call: -call.order)
     compiling = [call for call in facts.method_calls("compile") if model in options(call.receiver)]
     if not compiling or any(add.order > compiling[-1].order for add in adding):
-        return _last_at(model, adding, model.context)
-    last = [_last_at(model, _added_before(call, adding), call.context) for call in compiling]
+        return _last_at(model, given, adding, model.context)
+    last = [_last_at(model, given, _added_before(call, adding), call.context) for call in compiling]
     return list(dict.fromkeys(layer for layers in last for layer in layers)) if all(last) else []
 
 
@@ -80,7 +80,7 @@ def _added_before(compiling: Call, adding: list[Call]) -> list[Call]:
     return [add for add in before if not exclude_each_other(add.context, compiling.context)]
 
 
-def _last_at(model: Call, adding: list[Call], context: Context) -> list[Call]:
+def _last_at(model: Call, layers: Value | None, adding: list[Call], context: Context) -> list[Call]:
     """The layers that may be the last one in this context, of those that are added, the latest first. Of an `if` with
     several arms that add one, one arm was taken."""
     last: list[Call] = []
@@ -100,7 +100,6 @@ def _last_at(model: Call, adding: list[Call], context: Context) -> list[Call]:
         )
         if is_certain and isinstance(add.receiver, Call):
             return last
-    layers = model.argument(0, "layers")
     if layers is None:
         return [] if model.open else last
     given = _all_calls(_end_of_all(layers))
