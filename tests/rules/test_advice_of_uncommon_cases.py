@@ -18,6 +18,7 @@ FIXTURES = Path(__file__).parents[2] / "fixtures" / "rules"
         ("MP202", "flagged_codebook_average", 'Make the weight with `add_weight(…, dtype="float32", autocast=F', False),
         ("MP202", "flagged_codebook_average", "Cast the 16-bit side to float32, `tf.cast(inputs, tf.float32)`", True),
         ("MP202", "flagged_number_of_positions", "Cast the other operand to float32", False),
+        ("MP202", "flagged_sum_of_a_list", "Cast it to the input's dtype: `tf.cast(tf.math.sqrt(float(len(inp", False),
         ("MP211", "flagged_length_that_is_known", "Count in integers and cast: `tf.cast(tf.range(…), …)`", False),
         ("MP211", "flagged_keras_ops", "Count in integers and cast: `ops.cast(ops.arange(…), …)`", False),
         ("MP212", "flagged_named_states", "Make the state in the layer's dtype", False),
@@ -56,3 +57,9 @@ def test_advice_fits_the_line(rule: str, fixture: str, advice: str, has_fix: boo
     )
     about = [(finding.help, finding.fix is not None) for finding in findings if finding.code == rule]
     assert any(help.startswith(advice) and fixed is has_fix for help, fixed in about), about
+
+
+def test_the_dtype_of_a_list_is_not_advised() -> None:
+    source = (FIXTURES / "mp202" / "flagged_sum_of_a_list.py").read_text(encoding="utf-8")
+    (finding,) = (finding for finding in findings_in(facts_of(source, "3")) if finding.code == "MP202")
+    assert "sum(inputs).dtype" in finding.help

@@ -76,6 +76,7 @@ from mpdoctor.semantics.source.edits.made.layers import location_of
 from mpdoctor.semantics.source.edits.made.tensors import is_said_at, made_in
 from mpdoctor.semantics.source.edits.met_operands import (
     cast_where_it_meets,
+    dtype_of_expression,
     dtype_written,
     pairs_that_meet,
     with_elements,
@@ -158,7 +159,7 @@ def _finding_of_number(facts: SourceFacts, met: NumberFirst) -> Finding:
     )
     return Finding(
         f"{problem}: this line raises under a mixed policy.",
-        f"Cast it to the tensor's dtype: `tf.cast({text or '…'}, {dtype or 'inputs.dtype'})`.{further}",
+        f"Cast it to the tensor's dtype: `tf.cast({text or '…'}, {dtype or 'x.dtype'})`.{further}",
         call.location,
         fix=safe_fix(f"Cast to `{dtype}`", edit),
     )
@@ -190,7 +191,8 @@ def _finding(
     if updates_a_variable(facts, event):
         help, fix = advice_for_update(facts, event, [each for each in operands if is_half(facts, each, event.context)])
     else:
-        help = HELP_FOR_COUNT if is_count else _help(wide, text, dtype or "inputs.dtype")
+        said = dtype or dtype_of_expression(pairs_that_meet(facts, event), lambda v: is_half(facts, v, event.context))
+        help = HELP_FOR_COUNT if is_count else _help(wide, text, said or "x.dtype")
         fix = _fix(facts, event, operands, dtype) if dtype and not is_count else None
     return Finding(
         f"{side} is float32 and is combined with the layer's 16-bit {_kind_of_half(facts, event, operands)}: this line "

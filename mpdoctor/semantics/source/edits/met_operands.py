@@ -57,6 +57,14 @@ def dtype_written(pairs: list[Pair], is_half: IsHalf) -> str | None:
     return next((f"{name}.dtype" for name in names if name), None)
 
 
+def dtype_of_expression(pairs: list[Pair], is_half: IsHalf) -> str | None:
+    """`sum(inputs).dtype`: of the first 16-bit operand, as it is written. For advice, and for no edit, which would
+    compute the operand twice."""
+    nodes = (node for value, node in pairs if is_half(value))
+    written = ((ast.unparse(node), isinstance(node, ast.Call | ast.Name | ast.Subscript)) for node in nodes)
+    return next((f"{text}.dtype" if is_closed else f"({text}).dtype" for text, is_closed in written), None)
+
+
 def _name_of_half(value: Value, node: ast.expr, is_half: IsHalf) -> str:
     if not is_half(value):
         return ""
