@@ -1,7 +1,8 @@
-"""Dtypes of what layers give: of their outputs, and of the weights that they add."""
+"""Dtypes of what layers are given and give: of inputs, of outputs, and of the weights that they add."""
 
 from __future__ import annotations
 
+from mpdoctor.facts.versions import Keras
 from mpdoctor.knowledge.api_names import public_name
 from mpdoctor.knowledge.dtypes.result_dtypes import INTEGER_LAYERS, UNCERTAIN_LAYERS
 from mpdoctor.program.dtypes.dtype_names import AUTOCAST, VARIABLE, is_policy_in_force, policies_by_name
@@ -12,6 +13,38 @@ from mpdoctor.program.user_definitions import ClassFacts, Defined, FunctionFacts
 from mpdoctor.program.values import Api, Attribute, Collection, Item, Value, agreed, known, options
 
 _AROUND_A_LAYER = ("Bidirectional", "TimeDistributed")
+
+
+def dtype_of_parameter(value: Parameter, keras: Keras | None) -> str | None:
+    """AUTOCAST for an input of a layer's `call()` that Keras casts to the compute dtype, None for other parameters.
+    `keras` decides which inputs are cast, as in `dtype_of`."""
+    function = value.function
+    if function is None or function.name != "call" or function.owner is None:
+        return None
+    if keras is not None and not keras.autocasts:
+        return None
+    owner = function.owner
+    if not owner.is_layer or not _autocasts(owner):
+        return None
+    if function.changed_by:
+        return None  # a decorator of the user's own may cast what it is given
+    if value.index < 1 or value.name in ("training", "mask") or value.name.endswith("_mask"):
+        return None
+    is_first = value.index == 1
+    if not is_first and type(known(value.default)) in (bool, int, float):
+        return None  # a number where the caller gives nothing, as Keras itself does
+    return AUTOCAST if is_first or (keras is not None and keras.is_keras3) else None
+
+
+def _autocasts(owner: ClassFacts) -> bool:
+    """Whether a layer follows the global policy and casts its inputs, as far as its super().__init__(…) call
+    tells."""
+    given = owner.base_argument("dtype")
+    follows = given is None or known(given) is None or isinstance(given, Parameter)
+    holders = (owner, *owner.mixed_into.values())
+    set_later = (holder.attributes.get(name) for holder in holders for name in ("autocast", "_autocast"))
+    switches = [owner.base_argument("autocast"), *set_later]
+    return follows and not any(known(switch) is False for switch in switches)
 
 
 def dtype_of_weight(dtypes: Dtypes, call: Call, depth: int) -> str | None:

@@ -16,6 +16,7 @@ from mpdoctor.program.dtypes.layer_results import (
     dtype_of_layer_output,
     dtype_of_output_part,
     dtype_of_own_layer_output,
+    dtype_of_parameter,
     dtype_of_weight,
     is_recurrent_of_keras,
 )
@@ -23,7 +24,7 @@ from mpdoctor.program.dtypes.library_results import Returned, dtype_of_library_c
 from mpdoctor.program.dtypes.python_numbers import is_number, without_start
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.instances import class_of, is_call_of
-from mpdoctor.program.user_definitions import ClassFacts, FunctionFacts, Parameter
+from mpdoctor.program.user_definitions import FunctionFacts, Parameter
 from mpdoctor.program.values import (
     Api,
     Attribute,
@@ -211,7 +212,7 @@ class _Dtypes:
         if isinstance(value, Call):
             return self._of_call(value, depth)
         if isinstance(value, Parameter):
-            return self._of_parameter(value)
+            return dtype_of_parameter(value, self.keras)
         if isinstance(value, Item) and isinstance(value.of, Collection):
             return self._of_any_element(value.of, depth) if value.index is None else None
         if isinstance(value, Item):
@@ -250,24 +251,6 @@ class _Dtypes:
     def _may_be_autocast(self, value: Value, depth: int) -> bool:
         parts = list(islice(walk(value), _MOST_PARTS))
         return len(parts) == _MOST_PARTS or any(self.of(part, depth + 1) == AUTOCAST for part in parts)
-
-    def _of_parameter(self, value: Parameter) -> str | None:
-        function = value.function
-        if function is None or function.name != "call" or function.owner is None:
-            return None
-        if self.keras is not None and not self.keras.autocasts:
-            return None
-        owner = function.owner
-        if not owner.is_layer or not _autocasts(owner):
-            return None
-        if function.changed_by:
-            return None  # a decorator of the user's own may cast what it is given
-        if value.index < 1 or value.name in ("training", "mask") or value.name.endswith("_mask"):
-            return None
-        is_first = value.index == 1
-        if not is_first and type(known(value.default)) in (bool, int, float):
-            return None  # a number where the caller gives nothing, as Keras itself does
-        return AUTOCAST if is_first or (self.keras is not None and self.keras.is_keras3) else None
 
     def _of_call(self, call: Call, depth: int) -> str | None:
         callee = call.callee
@@ -317,17 +300,6 @@ class _Dtypes:
         """Another question about the same program."""
         returned, hands_on_dtypes = self.returned, self.hands_on_dtypes
         return _Dtypes(self.keras, told, remembered, returned=returned, hands_on_dtypes=hands_on_dtypes)
-
-
-def _autocasts(owner: ClassFacts) -> bool:
-    """Whether a layer follows the global policy and casts its inputs, as far as its super().__init__(…) call
-    tells."""
-    given = owner.base_argument("dtype")
-    follows = given is None or known(given) is None or isinstance(given, Parameter)
-    holders = (owner, *owner.mixed_into.values())
-    set_later = (holder.attributes.get(name) for holder in holders for name in ("autocast", "_autocast"))
-    switches = [owner.base_argument("autocast"), *set_later]
-    return follows and not any(known(switch) is False for switch in switches)
 
 
 def _is_initializer(name: str) -> bool:
