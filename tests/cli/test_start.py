@@ -48,9 +48,9 @@ def imported(arguments: list[str], directory: Path) -> list[str]:
     [
         (["--version"], 8),
         (["explain", "MP201"], 148),
-        (["rules"], 394),
-        (["check", "--static", "--output-format=concise", "mixed.py"], 494),
-        (["check", "--static", "--output-format=concise", "."], 513),
+        (["rules"], 400),
+        (["check", "--static", "--output-format=concise", "mixed.py"], 500),
+        (["check", "--static", "--output-format=concise", "."], 519),
         (["check", "--static", "--output-format=concise", "plain"], 202),
     ],
     ids=lambda given: " ".join(given) if isinstance(given, list) else str(given),
