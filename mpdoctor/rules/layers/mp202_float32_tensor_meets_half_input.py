@@ -64,7 +64,7 @@ from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.instances import is_call_of
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Parameter
-from mpdoctor.program.values import Api, Value, known, walk
+from mpdoctor.program.values import Api, Value, known, options, walk
 from mpdoctor.semantics.live.errors.dtype_error_causes import (
     has_a_reason_of_its_own,
     mismatch_in_call,
@@ -204,9 +204,12 @@ def _finding(
 
 
 def _kind_of_half(facts: SourceFacts, event: Call | Operation, operands: tuple[Value, ...]) -> str:
-    """ "weight" if all that is 16-bit there are weights of the layer, else "input"."""
-    halves = (operand for operand in operands if is_half(facts, operand, event.context))
-    return "weight" if all(is_weight(_looked_up_in(origin(half))) for half in halves) else "input"
+    """ "weight" if all that is 16-bit there are weights of the layer, "input" if one is what it is called with, or
+    "tensor"."""
+    halves = [origin(operand) for operand in operands if is_half(facts, operand, event.context)]
+    if all(is_weight(_looked_up_in(half)) for half in halves):
+        return "weight"
+    return "input" if any(isinstance(option, Parameter) for half in halves for option in options(half)) else "tensor"
 
 
 def _looked_up_in(value: Value) -> Value:
