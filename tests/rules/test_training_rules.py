@@ -130,6 +130,10 @@ def inner(flushed: int, apart: float = 0.2) -> dict[str, Any]:
     return {"inner_gradients": (InnerGradientFacts(Location("train.py", 31), 512, flushed, apart),)}
 
 
+LAYERS_RAISE = RemedyFacts("float32-layers", "not-tried", ("head",), (None,), reason="the step raises: TypeError.")
+LOSS_FAILED = RemedyFacts("float32-loss", "failed", reason="the step is not finite either")
+
+
 LABELS = "SparseSoftmaxCrossEntropyWithLogits"
 
 
@@ -1302,6 +1306,21 @@ TABLE: list[tuple[str, str, dict[str, Any], tuple[str, ...] | str]] = [
                 ("(Tried: at a loss scale of 4 the step is not finite either.)",),
             ),
         )
+    ),
+    (
+        "MP904",
+        "a-loss-tried-and-layers-that-raise",
+        {**broken("Exp"), "remedies": (LAYERS_RAISE, LOSS_FAILED)},
+        (
+            "A loss in float32 does not help (tried): the step is not finite either. Layers in float32 could not be "
+            "tried: the step raises: TypeError.",
+        ),
+    ),
+    (
+        "MP904",
+        "a-loss-and-layers-tried",
+        {**broken("Exp"), "remedies": (dataclasses.replace(LAYERS_RAISE, tried="failed"), LOSS_FAILED)},
+        ("`head` in float32 does not help (tried)", "A loss in float32 does not help either (tried)"),
     ),
     ("MP911", "a-dynamic-one", skipped(50), SILENT),
     ("MP902", "names-the-gradient", {**skipped(50, KERAS2), **_without_steps(on_the_way_back())}, ("`dense/bias`",)),

@@ -29,8 +29,10 @@ def after_trials(training: TrainingFacts, text: str, beside: str = "", *, in_lay
         if not in_layers:
             sentence = "; ".join(_reason_of_failure(training, remedy) for remedy in failed)
             return f"{text} That was not tried. Tried outside of the loss, without success: {sentence}."
-        sentence = " ".join(_failed(training, remedy) for remedy in failed)
-        return f"{sentence}{untried(beside)}"
+        sentence = " ".join(_failed(training, remedy, is_first=remedy is failed[0]) for remedy in failed)
+        raising = [remedy.reason for remedy in remedies if remedy.tried == "not-tried" and remedy.layers]
+        of_layers = "".join(f" Layers in float32 could not be tried: {reason.rstrip('.')}." for reason in raising)
+        return f"{sentence}{of_layers}{untried(beside)}"
     not_tried = next(iter(remedies), None)
     return f"{text} {NOT_TRIED}" if not_tried is None else f"{text} (Not tried: {not_tried.reason}.)"
 
@@ -112,9 +114,9 @@ def _without_a_line(training: TrainingFacts, healed: list[RemedyFacts]) -> str:
     )
 
 
-def _failed(training: TrainingFacts, remedy: RemedyFacts) -> str:
+def _failed(training: TrainingFacts, remedy: RemedyFacts, is_first: bool) -> str:
     if remedy.kind == "float32-loss":
-        return f"A loss in float32 does not help either (tried): {remedy.reason}."
+        return f"A loss in float32 does not help{'' if is_first else ' either'} (tried): {remedy.reason}."
     if _is_contradicted(training, remedy):
         return (
             f"{_all_named(training, remedy)} in float32 {'are' if len(remedy.layers) > 1 else 'is'} not enough "
