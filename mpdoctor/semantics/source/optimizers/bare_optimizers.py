@@ -46,8 +46,10 @@ def asked_as_wrapper(facts: SourceFacts) -> Iterator[Call]:
 
 
 def _belongs_to_model(facts: SourceFacts, call: Call) -> bool:
-    """Whether the optimizer is read from an object's `optimizer`: that of a model is what compile() put there."""
-    return receiver_text(facts, call).endswith(".optimizer")
+    """Whether it may be the `optimizer` of a model: one that the program's class made is not what compile() put there
+    later."""
+    is_of_object = receiver_text(facts, call).endswith(".optimizer")
+    return is_of_object and any(own.kind == "model" and "optimizer" in own.attributes for own in facts.classes)
 
 
 def _is_asked_about(call: Call, optimizers: list[Value]) -> bool:
