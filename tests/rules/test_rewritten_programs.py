@@ -252,6 +252,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
     """,
     "checked": """
         mp106/clean_wrapped_in_keras2_loop mp106/clean_wrapped_somewhere_keras2
+        mp401/flagged_losses_of_layers_cast_one_by_one
         mp405/clean_each_example_keras2
         mp402/clean_divided_in_other_ways mp402/clean_multiplied_by_a_weight mp402/clean_scaled_and_unscaled_twice
         mp402/flagged_scaled_twice mp402/flagged_scaled_twice_keras3
