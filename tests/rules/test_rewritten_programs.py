@@ -123,6 +123,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp115/flagged_given_by_function
     """,
     "methods_by_name": """
+        mp106/flagged_bare_in_keras2_loop
         mp110/flagged_handler_of_its_own mp110/flagged_pass_in_function mp201/flagged_list_of_layers
         mp301/flagged_inherited_method mp303/flagged_behind_a_flag mp303/flagged_callback
         mp303/flagged_classic mp303/flagged_compiled mp303/flagged_function mp410/flagged_class
@@ -162,6 +163,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp314/flagged_kept_under_another_name mp314/flagged_partly mp314/flagged_saved mp501/flagged_given_or_default
     """,
     "in_a_namespace": """
+        mp106/flagged_bare_in_keras2_loop
         mp106/flagged_jax mp115/flagged_never_set mp115/flagged_shown_as_text mp116/flagged_never_used
         mp309/flagged_policy_asked_by_its_name mp401/clean_switch_that_is_off mp401/flagged_jax
         mp602/flagged_filled_with_words
@@ -249,6 +251,8 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp311/flagged_updated_settings
     """,
     "checked": """
+        mp106/clean_wrapped_in_keras2_loop mp106/clean_wrapped_somewhere_keras2
+        mp401/flagged_losses_of_layers_cast_one_by_one
         mp405/clean_each_example_keras2
         mp402/clean_divided_in_other_ways mp402/clean_multiplied_by_a_weight mp402/clean_scaled_and_unscaled_twice
         mp402/flagged_scaled_twice mp402/flagged_scaled_twice_keras3

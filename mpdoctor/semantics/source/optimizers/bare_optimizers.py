@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from mpdoctor.knowledge.api_names import kind_of_class
 from mpdoctor.program.events import Call
 from mpdoctor.program.instances import class_of
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Api, Collection, Known, Value, is_api, options
+from mpdoctor.program.values import Api, Collection, Known, Value, is_api, known, options
 from mpdoctor.semantics.source.optimizers.attribute_access import receivers, same_object, writes
 from mpdoctor.semantics.source.optimizers.wrappers import WRAPPER
-from mpdoctor.semantics.wording import receiver_text
 
 OF_LOOP = ("get_scaled_loss", "get_unscaled_gradients")
 BY_NAME = ("keras.optimizers.get", "keras.optimizers.deserialize")
@@ -38,21 +38,28 @@ def asked_as_wrapper(facts: SourceFacts) -> Iterator[Call]:
     asked: set[int] = set()
     for call in () if facts.keras.is_keras3 else facts.method_calls(*OF_LOOP):
         made = [option for each in receivers(facts, call) for option in options(each)]
-        if call.context.guarded or _belongs_to_model(facts, call) or _is_asked_about(call, made):
+        if call.context.guarded or not _has_one_value(facts, call) or _is_perhaps_left_out(call):
             continue
         if made and all(map(_is_one_bare, made)) and not asked & set(map(id, made)):
             asked.update(map(id, made))
             yield call
 
 
-def _belongs_to_model(facts: SourceFacts, call: Call) -> bool:
-    """Whether the optimizer is read from an object's `optimizer`: that of a model is what compile() put there."""
-    return receiver_text(facts, call).endswith(".optimizer")
+def _has_one_value(facts: SourceFacts, call: Call) -> bool:
+    """Whether the optimizer is called by a name that its file gives a value in one place: another may wrap it, and what
+    stands in an attribute of a model is what compile() put there."""
+    lines, place = facts.lines_of(call.location.path), call.location
+    line = lines[place.line - 1][place.column - 1 :] if 0 < place.line <= len(lines) else ""
+    name = re.match(rf"(\w+)\.{call.method}\b", line)
+    if name is None:
+        return False
+    given = rf"^\s*(?:global .*)?\b{name[1]}\b[^=\n(]*=[^=]"
+    return len(re.findall(given, facts.text, re.MULTILINE)) == 1
 
 
-def _is_asked_about(call: Call, optimizers: list[Value]) -> bool:
-    """Whether the program asks for the optimizer before it comes here, or for a LossScaleOptimizer."""
-    return any(is_api(value, WRAPPER) or any(value is each for each in optimizers) for value in call.context.asked())
+def _is_perhaps_left_out(call: Call) -> bool:
+    """Whether an `if` stands around it, here or where its function is called, that may be one of loss scaling."""
+    return any(known(branch.test) is not True for branch in call.context.branches)
 
 
 def _is_one_bare(optimizer: Value) -> bool:
