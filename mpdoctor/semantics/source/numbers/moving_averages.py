@@ -61,9 +61,14 @@ def _parts_of_updates(facts: SourceFacts) -> frozenset[int]:
     found: set[int] = set()
     for update in facts.method_calls(*_UPDATES):
         parts, variable = list(_parts_of_sum(update.argument(0))), update.receiver
-        if variable is not None and any(_reads(part, variable) for part in parts):
+        if variable is not None and any(part is variable or _is_read_of(part, variable) for part in parts):
             found.update(id(part) for part in parts)
     return frozenset(found)
+
+
+def _is_read_of(value: Value, variable: Value) -> bool:
+    """Whether it is `variable.read_value()` or the like; the casts around it are parts of the sum."""
+    return isinstance(value, Call) and value.method in _READS and any(o is variable for o in options(value.receiver))
 
 
 def _parts_of_sum(value: Value | None) -> Iterator[Value]:
