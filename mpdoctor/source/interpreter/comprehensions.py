@@ -16,7 +16,7 @@ from mpdoctor.source.joining import tells_of_all
 
 Comprehension = ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp
 MOST_UNROLLED = 4  # elements of a comprehension that are followed one by one
-MOST_COPIED = 16  # entries of a dict that is copied by a comprehension which calls nothing
+MOST_COPIED = 16  # entries of a dict or list that is copied by a comprehension which calls nothing
 MOST_UNROLLING = 2  # comprehensions inside one another that are followed so
 
 
@@ -45,7 +45,7 @@ def _few_elements(node: Comprehension, iterable: Value) -> tuple[Value, ...] | N
         return None
     makes = node.value if isinstance(node, ast.DictComp) else node.elt
     calls = any(isinstance(inner, ast.Call) for inner in ast.walk(makes))
-    if not calls and not isinstance(node, ast.DictComp):
+    if not calls and not isinstance(node, ast.DictComp) and not isinstance(makes, ast.Name):
         return None
     if isinstance(iterable, Call) and is_api(iterable.callee, "builtins.range") and len(iterable.args) == 1:
         count = known(iterable.args[0])

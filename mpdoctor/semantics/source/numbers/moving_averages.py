@@ -60,13 +60,18 @@ def _parts_of_updates(facts: SourceFacts) -> frozenset[int]:
     """The ids of the events for which `updates_a_variable` holds."""
     found: set[int] = set()
     for update in facts.method_calls(*_UPDATES):
-        parts, variable = list(_parts_of_sum(update.argument(0))), update.receiver
-        if variable is not None and any(_reads(part, variable) for part in parts):
+        parts, variable = list(parts_of_sum(update.argument(0))), update.receiver
+        if variable is not None and any(part is variable or _is_read_of(part, variable) for part in parts):
             found.update(id(part) for part in parts)
     return frozenset(found)
 
 
-def _parts_of_sum(value: Value | None) -> Iterator[Value]:
+def _is_read_of(value: Value, variable: Value) -> bool:
+    """Whether it is `variable.read_value()` or the like; the casts around it are parts of the sum."""
+    return isinstance(value, Call) and value.method in _READS and any(o is variable for o in options(value.receiver))
+
+
+def parts_of_sum(value: Value | None) -> Iterator[Value]:
     """The value and what it is computed from by the four operators, by sums and means, and by casts, each once."""
     waiting: list[Value] = list(options(value))
     seen = {id(option) for option in waiting}
