@@ -40,7 +40,9 @@ if TYPE_CHECKING:
 SILENT = SilentProgress()
 WORTH_A_PROCESS = 400_000  # bytes of source: fewer are walked before another process is up
 GROUP = 12_000_000  # bytes of source: of so much the workers hold some 600 MiB until it is judged
-MOST_TOGETHER = 120  # files of a program that is walked once more as one
+MOST_TOGETHER = 40  # files of a program that is walked once more as one
+MOST_OF_FEW_TOGETHER = 120  # the same, among a FEW files: of many, such programs took twice as long as all the rest
+FEW = 250
 OF_POLICIES = (b"mixed_", b"dtype_policy")  # in the text of whatever may set a policy
 
 JudgeAhead = Callable[["SourceStage", list[Path]], None]
@@ -206,7 +208,7 @@ class SourceStage:
         if path not in self._outlines or path not in self._mixed or not begins:
             return ()
         together = {path, *self._outlines.reached_from([path])}
-        if not 1 < len(together) <= MOST_TOGETHER:
+        if not 1 < len(together) <= (MOST_TOGETHER if len(self._files) > FEW else MOST_OF_FEW_TOGETHER):
             return ()
         return tuple(sorted(self._files[path] for path in together & self._files.keys()))
 
