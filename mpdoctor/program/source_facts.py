@@ -178,7 +178,8 @@ class SourceFacts(SourceRecord):
         """Whether the `**options` of a call may hold a `dtype`: where a class or function of the user's own is given
         one, or a dict (`options.setdefault("dtype", …)`, `options["dtype"] = …`)."""
         texts = (self.text, *self.texts_beside.values())
-        return any(map(_SETS_DTYPE_KEY.search, texts)) or any(map(_gives_dtype, self.calls))
+        gives = (_gives_dtype(call) for call in self.calls if call.keywords or isinstance(call.callee, Attribute))
+        return any(map(_SETS_DTYPE_KEY.search, texts)) or any(gives)
 
     @cached_property
     def _dtypes_by_keras(self) -> dict[Keras, ProgramDtypes]:

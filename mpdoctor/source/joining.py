@@ -28,10 +28,8 @@ def without_none(value: Value) -> Value:
     return joined(rest) if rest and isinstance(value, Either) else value
 
 
-def callables_of(value: Value) -> Value:
+def callables_of(value: Either) -> Value:
     """The value without what raises where it is called: None, numbers, and parameters that are a number by default."""
-    if not isinstance(value, Either):
-        return value
     rest = [choice for choice in value.options if not _is_none_or_number(choice)]
     return joined(rest) if 0 < len(rest) < len(value.options) else value
 

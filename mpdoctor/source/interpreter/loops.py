@@ -79,9 +79,10 @@ def _numbers_in_attributes(node: ast.For | ast.AsyncFor, iterable: Value) -> tup
     numbers = [number for number in map(known, iterable.args) if isinstance(number, int)]
     if not numbers or len(numbers) != len(iterable.args) or not _is_range_with_steps(numbers):
         return ()
-    several = range(*numbers)[: MOST_CALLED_IN_TURN + 1]
-    names_attributes = any(map(_names_attribute, nodes_in(node.body)))
-    return tuple(Known(iterable.location, number) for number in several) if names_attributes else ()
+    several = range(*numbers)
+    if len(several) > MOST_CALLED_IN_TURN or not any(map(_names_attribute, nodes_in(node.body))):
+        return ()
+    return tuple(Known(iterable.location, number) for number in several)
 
 
 def _sets_each(node: ast.For | ast.AsyncFor) -> bool:

@@ -59,7 +59,8 @@ def evaluate_call(state: State, node: ast.Call, dropped: bool = False) -> Value:
         callee = evaluate_attribute(state, function, is_called=True)
     else:
         callee = evaluate(state, function)
-    callee = callables_of(callee)
+    if isinstance(callee, Either):
+        callee = callables_of(callee)
     is_spread = ast.Starred in map(type, node.args)
     if is_spread and is_api(callee, "builtins.zip") and len(node.args) == 1:
         return _unzipped(state, node, callee)
