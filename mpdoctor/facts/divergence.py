@@ -129,7 +129,9 @@ class DivergenceFacts:
         return self._is_compared(losses) and self._beyond_rounding(losses) > PART_OF_LOSS * self.level
 
     def _is_compared(self, losses: Sequence[float]) -> bool:
-        return len(self.steps) >= FEWEST_STEPS and all(map(math.isfinite, (*losses, *self.single)))
+        """Whether enough finite losses of both trainings stand side by side; a crafted file may lack the last ones."""
+        reaches_end = bool(losses[self.last_third]) and bool(self.single[self.last_third])
+        return len(self.steps) >= FEWEST_STEPS and reaches_end and all(map(math.isfinite, (*losses, *self.single)))
 
     def _beyond_rounding(self, losses: Sequence[float]) -> float:
         """The distance, where it is more than roundings of the loss itself explain; else 0."""
@@ -138,7 +140,7 @@ class DivergenceFacts:
         return distance if distance > ROUNDINGS * EPSILON.get(self.dtype, math.inf) * magnitude else 0.0
 
     def _is_beyond(self, control: Sequence[float], times: float) -> bool:
-        return bool(control) and self.distance > times * self.distance_of(control)
+        return bool(control[self.last_third]) and self.distance > times * self.distance_of(control)
 
     @property
     def healing(self) -> TriedLayer | None:

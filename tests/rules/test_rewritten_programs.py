@@ -26,6 +26,7 @@ FIXTURES = Path(__file__).parents[2] / "fixtures" / "rules"
 ABOUT_TEXT = ("mp001", "mp005")  # rules about what no rewrite leaves as it is
 PROGRAMS = [path for path in sorted(FIXTURES.glob("*/*.py")) if path.parent.name not in ABOUT_TEXT]
 NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
+    "named_arguments": "mp306/flagged_behind_other_questions",
     "configured": """
         mp309/flagged_policy_asked_by_its_name mp310/flagged_asked_of_the_settings
     """,
@@ -33,6 +34,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp409/flagged_beside_unscaled_gradients
     """,
     "in_a_class": """
+        mp302/clean_policy_that_a_setting_switches_off
         mp201/clean_counted_in_a_while
         mp115/flagged_never_set mp115/flagged_shown_as_text mp116/flagged_never_used
         mp306/flagged_factory_methods mp315/clean_only_evaluates mp415/flagged_method_named_run
@@ -163,6 +165,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp314/flagged_kept_under_another_name mp314/flagged_partly mp314/flagged_saved mp501/flagged_given_or_default
     """,
     "in_a_namespace": """
+        mp302/clean_policy_that_a_setting_switches_off
         mp106/flagged_bare_in_keras2_loop
         mp106/flagged_jax mp115/flagged_never_set mp115/flagged_shown_as_text mp116/flagged_never_used
         mp309/flagged_policy_asked_by_its_name mp401/clean_switch_that_is_off mp401/flagged_jax
@@ -182,6 +185,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp201/flagged_head_made_by_a_subclass
     """,
     "texts_of_the_command_line": """
+        mp302/flagged_policy_behind_a_setting
         mp119/flagged_cast mp119/flagged_inputs mp119/flagged_weights
         mp102/clean_refused_where_removed mp104/clean_asked_of_its_object mp104/flagged_asked_of_the_settings
         mp104/flagged_default_that_nobody_asks_about mp105/clean_island_on_purpose mp105/clean_set_back
@@ -229,6 +233,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp402/flagged_by_hand_in_a_class mp402/flagged_constant_tensor_by_hand mp402/flagged_factor_of_the_command_line
     """,
     "as_defaults": """
+        mp202/flagged_lambda_that_gives_its_input
         mp202/flagged_lists_in_products mp202/flagged_promoted_by_keras_ops
         mp202/flagged_all_makers mp202/flagged_carried_through_a_loop mp202/flagged_chain_of_layers
         mp202/flagged_constant_and_noise mp202/flagged_further_functions
@@ -251,6 +256,8 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp311/flagged_updated_settings
     """,
     "checked": """
+        mp401/clean_graph_gradients mp402/clean_graph_gradients mp402/flagged_graph_gradients
+        mp406/clean_behind_the_loop_of_batches mp406/clean_one_scale_in_a_step mp406/flagged_another_answer
         mp106/clean_wrapped_in_keras2_loop mp106/clean_wrapped_somewhere_keras2
         mp401/flagged_losses_of_layers_cast_one_by_one
         mp405/clean_each_example_keras2
