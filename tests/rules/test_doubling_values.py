@@ -43,6 +43,15 @@ v = tape.gradient(v, model.trainable_variables)
 ...
 opt.apply_gradients(zip(v, model.trainable_variables))
 """,
+    "losses beside": """\
+opt = keras.mixed_precision.LossScaleOptimizer(keras.optimizers.SGD())
+with tf.GradientTape() as tape:
+    v = sum(model.losses)
+    ...
+    loss = opt.get_scaled_loss(tf.reduce_mean(model(x))) + v
+g = opt.get_unscaled_gradients(tape.gradient(loss, model.trainable_variables))
+opt.apply_gradients(zip(g, model.trainable_variables))
+""",
     "penalty": """\
 v = model.trainable_variables
 ...

@@ -37,6 +37,8 @@ MULTIPLYING = ("tensorflow.multiply", "tensorflow.scalar_mul", "keras.ops.multip
 MAPPING = ("tensorflow.nest.map_structure", "keras.tree.map_structure", "builtins.map", "tree.map_structure")
 PASSING_ON = ("cast", "float", "numpy", "value", "read_value", "convert_to_tensor", "identity", "stop_gradient")
 
+MOST_NESTED = 20  # calls and operations around a model's losses or weights
+
 
 def scaling_calls(loss: Value | None) -> Iterator[Call]:
     """The `scale_loss` and `get_scaled_loss` calls whose results a tape differentiates, on any path."""
@@ -114,28 +116,33 @@ def _terms(value: Value | None) -> Iterator[Value]:
             yield choices[0]
 
 
-def _is_of_model_losses(term: Value) -> bool:
+@asked_once
+def _is_of_model_losses(term: Value, nested: int = MOST_NESTED) -> bool:
     """Whether it is `tf.add_n(model.losses)`, `0.1 * sum(self.losses)`, one of them, or a list of all, each perhaps
-    cast; not what a function of the user's makes of them."""
+    cast; not what a function of the user's makes of them. `nested`: how many calls and operations are looked into."""
     if isinstance(term, Attribute):
         return term.name == "losses"
+    if not nested:
+        return False
     if isinstance(term, (Item, Collection)):
         parts = (term.of,) if isinstance(term, Item) else term.items
-        return bool(parts) and all(map(_is_of_model_losses, parts))
+        return bool(parts) and all(_is_of_model_losses(part, nested - 1) for part in parts)
     if isinstance(term, Call):
-        return isinstance(term.callee, Api) and any(map(_is_of_model_losses, term.arguments(slice(1))))
-    return isinstance(term, Operation) and term.operator in ("*", "/") and any(map(_is_of_model_losses, term.operands))
+        given = term.arguments(slice(1))
+        return isinstance(term.callee, Api) and any(_is_of_model_losses(part, nested - 1) for part in given)
+    is_product = isinstance(term, Operation) and term.operator in ("*", "/")
+    return is_product and any(_is_of_model_losses(part, nested - 1) for part in term.parts)
 
 
 @asked_once
-def _is_of_weights(value: Value) -> bool:
+def _is_of_weights(value: Value, nested: int = MOST_NESTED) -> bool:
     """Whether it is `tf.add_n([tf.nn.l2_loss(w) for w in model.trainable_weights])` or `1e-4 * penalty`: nothing but
-    weights and numbers."""
+    weights and numbers. `nested`: how many calls and operations are looked into."""
     choices = options(value)
-    return bool(choices) and all(map(_is_one_of_weights, choices))
+    return nested > 0 and bool(choices) and all(_is_one_of_weights(choice, nested) for choice in choices)
 
 
-def _is_one_of_weights(value: Value) -> bool:
+def _is_one_of_weights(value: Value, nested: int) -> bool:
     while isinstance(value, Item):
         value = value.of
     if isinstance(value, Attribute):
@@ -147,7 +154,7 @@ def _is_one_of_weights(value: Value) -> bool:
     else:
         inner = value.given if isinstance(value, Call) and isinstance(value.callee, Api) else ()
     others = [part for part in inner if not isinstance(part, (Known, Api))]
-    return bool(others) and all(map(_is_of_weights, others))
+    return bool(others) and all(_is_of_weights(part, nested - 1) for part in others)
 
 
 def applied_by_its_scaler(facts: SourceFacts, apply: Call, gradient: Call) -> bool:
