@@ -69,6 +69,22 @@ GRADIENT_WITHOUT_HALF: dict[str, frozenset[str]] = dict.fromkeys(
     _names_below("tensorflow", "qr digamma") | _names_below("keras.ops", "qr"), frozenset(("float16",))
 )
 
+# Of sparse tensors alone, on every device (2.4, 2.15 and 2.21); a sparse tensor and a dense one are added in 16 bits.
+SPARSE_WITHOUT_HALF = ("tensorflow.sparse.add",)
+SPARSE_MAKERS = ("tensorflow.SparseTensor",)
+_DENSE_OF_SPARSE = _names_below(
+    "tensorflow.sparse",
+    "to_dense sparse_dense_matmul reduce_sum reduce_max segment_sum segment_mean segment_sqrt_n to_indicator",
+)
+
+
+def makes_sparse(name: str) -> bool:
+    """Whether a function gives a sparse tensor, whatever it is given. `name`: its public name."""
+    return name in SPARSE_MAKERS or (
+        name.startswith("tensorflow.sparse.") and name not in _DENSE_OF_SPARSE and name not in SPARSE_WITHOUT_HALF
+    )
+
+
 # They take float32 alone in this argument (its place and its name), whatever the dtype of the others.
 FLOAT32_ARGUMENTS: dict[str, tuple[int, str]] = {
     "tensorflow.image.crop_and_resize": (1, "boxes"),

@@ -22,6 +22,9 @@ DEFAULTS: dict[str, tuple[int | None, str]] = {
     "tensorflow.eye": (3, "float32"),
     "tensorflow.one_hot": (5, "float32"),
     "tensorflow.sequence_mask": (2, "bool"),
+    "tensorflow.SparseTensor": (None, "<second>"),
+    "tensorflow.sparse.SparseTensor": (None, "<second>"),
+    "tensorflow.sparse.eye": (2, "float32"),
     "tensorflow.confusion_matrix": (4, "int32"),
     "tensorflow.random.normal": (3, "float32"),
     "tensorflow.random.truncated_normal": (3, "float32"),
@@ -156,6 +159,7 @@ KEEPING = words(
     array_split hsplit vsplit dsplit diagflat take_along_axis get_item extract_sequences fold unfold
     adaptive_average_pool adaptive_max_pool average_pool batch_normalization layer_normalization rms_normalization
     top_k permute_dimensions repeat_elements spatial_2d_padding spatial_3d_padding temporal_padding pool2d pool3d
+    from_dense to_dense reorder retain
     """
 )
 # Which values one of is given, or what one of these functions returns: the positions of those.
@@ -182,6 +186,7 @@ JOINING: dict[str, slice] = {
     "minimum": slice(0, 2),
     "squared_difference": slice(0, 2),
     "matmul": slice(0, 2),
+    "sparse_dense_matmul": slice(0, 2),
     "pow": slice(0, 2),
     "power": slice(0, 2),
     "tensordot": slice(0, 2),

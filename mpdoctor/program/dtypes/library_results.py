@@ -43,7 +43,9 @@ _OF_TENSORS = ("tensorflow", "tensorflow.signal", "keras.ops")
 _REFUSING = tuple(f"tensorflow.{name}" for name in ("matmul", "linalg.matmul", "concat", "stack"))  # mixed dtypes
 # Modules whose functions treat dtypes as those of another one do.
 _ALIKE = {
-    **dict.fromkeys(("tensorflow.nn", "tensorflow.math", "tensorflow.linalg", "tensorflow.image"), "tensorflow"),
+    **dict.fromkeys(
+        ("tensorflow.nn", "tensorflow.math", "tensorflow.linalg", "tensorflow.image", "tensorflow.sparse"), "tensorflow"
+    ),
     **dict.fromkeys(("keras.activations", "operator"), "tensorflow"),
     **dict.fromkeys(("keras.backend", "keras.ops.numpy", "keras.random"), "keras.ops"),
 }

@@ -58,7 +58,9 @@ from mpdoctor.knowledge.missing_kernels import (
     GRADIENT_WITHOUT_HALF,
     ON_GPU_ONLY,
     RANGES,
+    SPARSE_WITHOUT_HALF,
     WITHOUT_HALF,
+    makes_sparse,
     operation_without_kernel,
 )
 from mpdoctor.program.dtypes.dtype_names import AUTOCAST
@@ -99,6 +101,8 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             yield from _range(facts, call)
         elif name in FLOAT32_ARGUMENTS and (half := _half_argument(facts, call, *FLOAT32_ARGUMENTS[name])) is not None:
             yield _finding_of_argument(facts, call, *FLOAT32_ARGUMENTS[name], half)
+        elif name in SPARSE_WITHOUT_HALF:
+            yield from _of_sparse(facts, call)
         elif lacking is not None and not asks_for_dtype(call.context):
             given = _input_dtypes(facts, call) if runs_in_layer(facts, call.context) else ()
             dtype = next((input_dtype for input_dtype in given if input_dtype in lacking), None)
@@ -141,6 +145,21 @@ def _finding(facts: SourceFacts, call: Call, name: str, dtype: str) -> Finding:
     )
 
 
+def _of_sparse(facts: SourceFacts, call: Call) -> Iterator[Finding]:
+    """The finding where two tensors, both of them made sparse, are added in 16 bits."""
+    given = call.arguments(slice(2)) if runs_in_layer(facts, call.context) else ()
+    if len(given) == 2 and all(map(_is_sparse, given)) and not asks_for_dtype(call.context):
+        dtype, *_ = [*half_dtypes(facts, given[0], call.context), ""]
+        if dtype in half_dtypes(facts, given[1], call.context):
+            words = f"`tf.sparse.add` adds no two sparse tensors in {dtype}, which these are: this line raises."
+            yield _cast_first(facts, call, words, "tf.sparse.")
+
+
+def _is_sparse(tensor: Value) -> bool:
+    """Whether it is made by a function that gives sparse tensors alone."""
+    return isinstance(tensor, Call) and isinstance(tensor.callee, Api) and makes_sparse(_short_name(tensor.callee.name))
+
+
 def _of_prediction(facts: SourceFacts, call: Call, lacking: frozenset[str]) -> Iterator[Finding]:
     """The finding where a function outside of the layers is given what a model answers."""
     precision = precision_of(facts)
@@ -154,15 +173,16 @@ def _of_prediction(facts: SourceFacts, call: Call, lacking: frozenset[str]) -> I
         )
 
 
-def _cast_first(facts: SourceFacts, call: Call, message: str) -> Finding:
+def _cast_first(facts: SourceFacts, call: Call, message: str, module: str = "") -> Finding:
     """A finding whose remedy is to cast what the operation is given to float32."""
     place = argument_at(facts, call.location, 0, *NAMES_OF_FIRST)
     text = "" if place is None else text_at(facts, place)
     cast = f"tf.cast({text or '…'}, tf.float32)"
     has_another = any(half_dtypes(facts, argument, call.context) for argument in call.arguments(slice(1, None)))
+    which, more = ("both ", ", …") if has_another else ("", "")
     return Finding(
         message,
-        f"Cast both first: `{call.method}({cast}, …)`." if has_another else f"Cast first: `{call.method}({cast})`.",
+        f"Cast {which}first: `{module}{call.method}({cast}{more})`.",
         call.location,
         fix=None if meets_others(facts, call) else safe_fix("Cast first", _each_cast(facts, call)),
     )

@@ -271,7 +271,7 @@ def test_signatures_are_as_written_down() -> None:
     import keras
     import tensorflow as tf
 
-    places = {"tensorflow": tf, "tensorflow.signal": tf.signal, "keras.ops": keras.ops}
+    places = {"tensorflow": tf, "tensorflow.signal": tf.signal, "tensorflow.sparse": tf.sparse, "keras.ops": keras.ops}
     places["keras.backend"] = tf.keras.backend
     for name, (position, _) in DEFAULTS.items():
         place, _, function = name.rpartition(".")

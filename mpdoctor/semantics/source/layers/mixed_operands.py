@@ -49,7 +49,8 @@ MEETING: dict[str, slice] = {
             "squared_difference divide_no_nan multiply_no_nan equal not_equal greater greater_equal less less_equal "
             "scalar_mul nn.bias_add nn.conv1d nn.conv2d nn.conv3d nn.depthwise_conv2d nn.convolution matvec cross "
             "xlogy xdivy set_diag nn.conv1d_transpose nn.conv2d_transpose nn.sigmoid_cross_entropy_with_logits "
-            "nn.weighted_cross_entropy_with_logits nn.log_poisson_loss",
+            "nn.weighted_cross_entropy_with_logits nn.log_poisson_loss searchsorted sparse.sparse_dense_matmul "
+            "sparse.add",
         ),
         (slice(1, 3), "where"),
         (slice(0, 3), "clip_by_value nn.separable_conv2d"),
@@ -65,7 +66,18 @@ MEETING: dict[str, slice] = {
     for name in names.split()
 } | {
     **dict.fromkeys(("tensorflow.image.ssim", "tensorflow.image.ssim_multiscale"), slice(0, 2)),
-    "keras.backend.binary_crossentropy": slice(0, 2),
+    **{
+        f"keras.backend.{name}": places
+        for places, names in (
+            (
+                slice(0, 2),
+                "dot batch_dot pow maximum minimum equal not_equal greater greater_equal less less_equal bias_add "
+                "conv1d conv2d conv3d depthwise_conv2d conv2d_transpose binary_crossentropy categorical_crossentropy",
+            ),
+            (slice(0, 3), "clip separable_conv2d"),
+        )
+        for name in names.split()
+    },
     **{
         f"keras.ops.{name}": slice(0, 2)
         for name in ["binary_crossentropy", "categorical_crossentropy", "conv", "depthwise_conv", "conv_transpose"]
@@ -77,7 +89,14 @@ MEETING: dict[str, slice] = {
 MEETING_IN_KERAS2 = MEETING | {"keras.losses.cosine_similarity": slice(0, 2)}
 # Operators, `concat` and `matmul` promote behind it in each of its modes (TensorFlow 2.21).
 PROMOTING = "tensorflow.experimental.numpy.experimental_enable_numpy_behavior"
-JOINING = {"tensorflow.concat": "values", "tensorflow.stack": "values", "tensorflow.add_n": "inputs"}
+JOINING = {
+    "tensorflow.concat": "values",
+    "tensorflow.stack": "values",
+    "tensorflow.add_n": "inputs",
+    "tensorflow.accumulate_n": "inputs",
+    "keras.backend.concatenate": "tensors",
+    "keras.backend.stack": "x",
+}
 MOST_SUMS = 3  # of lists inside one another that are looked into
 MixedOperands = tuple[Operation | Call, tuple[Value, ...]]
 # What passes a tensor on in its dtype and does nothing that a weight is for.

@@ -35,7 +35,10 @@ FIRST: dict[str, _Places] = {
     )
     for name in names.split()
 }
-FIRST |= {"keras.backend.maximum": ((0, 1),), "keras.backend.minimum": ((0, 1),)}
+FIRST |= {
+    f"keras.backend.{name}": ((0, 1),)
+    for name in ["pow", "maximum", "minimum", "equal", "not_equal", "greater", "greater_equal", "less", "less_equal"]
+}
 # These convert each operand by itself, eagerly as well (TensorFlow 2.4, 2.15 and 2.21).
 ALWAYS = frozenset(("matmul", "tensordot", "matvec"))
 COMMUTING = ("maximum", "minimum", "add", "multiply", "equal", "not_equal", "squared_difference")
