@@ -20,8 +20,11 @@ WITHOUT_HALF: dict[str, frozenset[str]] = dict.fromkeys(
         "rfft rfft2d rfft3d dct idct mdct inverse_mdct stft mfccs_from_log_mel_spectrograms",
     )
     | _names_below("tensorflow", "complex histogram_fixed_width betainc zeta polygamma nextafter")
+    | _names_below("tensorflow.math.special", "dawsn expint spence fresnel_cos fresnel_sin")
     | _names_below(
-        "tensorflow.nn", "fractional_max_pool fractional_avg_pool ctc_greedy_decoder ctc_beam_search_decoder"
+        "tensorflow.nn",
+        # (the last two subtract the logarithm of float32 counts: 2.4, 2.15 and 2.21)
+        "fractional_max_pool fractional_avg_pool ctc_greedy_decoder ctc_beam_search_decoder sampled_softmax_loss nce_loss",
     )
     | _names_below("tensorflow.compat.v1.nn", "ctc_greedy_decoder ctc_beam_search_decoder ctc_beam_search_decoder_v2")
     | _names_below("keras.backend", "ctc_decode")  # (`keras.ops.ctc_decode` casts to float32 itself)
@@ -85,7 +88,7 @@ def makes_sparse(name: str) -> bool:
     )
 
 
-# They take float32 alone in this argument (its place and its name), whatever the dtype of the others.
+# They take no 16 bits in this argument (its place and its name), whatever the dtype of the others.
 FLOAT32_ARGUMENTS: dict[str, tuple[int, str]] = {
     "tensorflow.image.crop_and_resize": (1, "boxes"),
     "tensorflow.image.draw_bounding_boxes": (1, "boxes"),
@@ -94,6 +97,12 @@ FLOAT32_ARGUMENTS: dict[str, tuple[int, str]] = {
     "tensorflow.nn.in_top_k": (1, "predictions"),
     "keras.ops.in_top_k": (1, "predictions"),
     "keras.backend.in_top_k": (0, "predictions"),
+    "tensorflow.bincount": (1, "weights"),
+}
+# The places of the elements that are not 0 are found in float16 on a GPU alone (bfloat16 has a kernel on both).
+BOOLEANS_ON_A_CPU: dict[str, tuple[int, str]] = {
+    "tensorflow.where": (0, "condition"),
+    "tensorflow.boolean_mask": (1, "mask"),
 }
 
 # A GPU has these for float16; a CPU has not.

@@ -54,7 +54,6 @@ from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.finding import Edit, Finding, Severity
 from mpdoctor.knowledge.api_names import public_name
 from mpdoctor.knowledge.missing_kernels import (
-    FLOAT32_ARGUMENTS,
     GRADIENT_WITHOUT_HALF,
     ON_GPU_ONLY,
     RANGES,
@@ -76,6 +75,7 @@ from mpdoctor.semantics.source.edits.uses import meets_others
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype, computes_in_half, runs_in_layer
 from mpdoctor.semantics.source.layers.layer_variables import is_weight
 from mpdoctor.semantics.source.layers.mixed_operands import half_dtypes, origin
+from mpdoctor.semantics.source.layers.refused_arguments import RefusedArgument, refused_argument
 from mpdoctor.semantics.source.numbers.differentiated_values import is_stopped_behind
 from mpdoctor.semantics.source.numbers.precision import precision_of
 from mpdoctor.semantics.source.numbers.tensor_shapes import SHAPES, sizes_named
@@ -99,8 +99,8 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         lacking = WITHOUT_HALF.get(name, frozenset(("float16",)) if name in ON_GPU_ONLY else None)
         if name in RANGES:
             yield from _range(facts, call)
-        elif name in FLOAT32_ARGUMENTS and (half := _half_argument(facts, call, *FLOAT32_ARGUMENTS[name])) is not None:
-            yield _finding_of_argument(facts, call, *FLOAT32_ARGUMENTS[name], half)
+        elif (refused := refused_argument(facts, call, name)) is not None:
+            yield _of_argument(facts, call, refused)
         elif name in SPARSE_WITHOUT_HALF:
             yield from _of_sparse(facts, call)
         elif lacking is not None and not asks_for_dtype(call.context):
@@ -145,6 +145,20 @@ def _finding(facts: SourceFacts, call: Call, name: str, dtype: str) -> Finding:
     )
 
 
+def _of_argument(facts: SourceFacts, call: Call, refused: RefusedArgument) -> Finding:
+    given = f"`{refused.text}`, which is {refused.dtype} under the mixed policy"
+    on_cpu = refused.dtype_to_give == "bool"
+    return Finding(
+        f"`{call.method}` looks for what is not 0 in {given}: a CPU has no kernel for that, and this line raises there."
+        if on_cpu
+        else f"`{call.method}` takes no 16 bits as its `{refused.name}`, and gets {given}: this line raises.",
+        f"Cast it: `tf.cast({refused.text}, tf.{refused.dtype_to_give})`.",
+        call.location,
+        severity=Severity.WARNING if on_cpu else None,
+        fix=safe_fix("Cast it", cast(facts, refused.place, refused.dtype_to_give) if refused.place else None),
+    )
+
+
 def _of_sparse(facts: SourceFacts, call: Call) -> Iterator[Finding]:
     """The finding where two tensors, both of them made sparse, are added in 16 bits."""
     given = call.arguments(slice(2)) if runs_in_layer(facts, call.context) else ()
@@ -185,26 +199,6 @@ def _cast_first(facts: SourceFacts, call: Call, message: str, module: str = "") 
         f"Cast {which}first: `{module}{call.method}({cast}{more})`.",
         call.location,
         fix=None if meets_others(facts, call) else safe_fix("Cast first", _each_cast(facts, call)),
-    )
-
-
-def _half_argument(facts: SourceFacts, call: Call, position: int, name: str) -> str | None:
-    """The 16-bit dtype of this argument of a call that runs in a layer; None if it has none."""
-    given = call.argument(position, name)
-    if given is None or not runs_in_layer(facts, call.context) or asks_for_dtype(call.context):
-        return None
-    return next(iter(half_dtypes(facts, given, call.context)), None)
-
-
-def _finding_of_argument(facts: SourceFacts, call: Call, position: int, name: str, dtype: str) -> Finding:
-    place = argument_at(facts, call.location, position, name)
-    text = ("" if place is None else text_at(facts, place)) or name
-    return Finding(
-        f"`{call.method}` takes its `{name}` in float32 alone, and `{text}` is {dtype} under the mixed policy: this "
-        "line raises.",
-        f"Cast it: `tf.cast({text}, tf.float32)`.",
-        call.location,
-        fix=None if place is None else safe_fix("Cast it", cast(facts, place)),
     )
 
 

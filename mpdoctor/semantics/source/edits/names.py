@@ -17,7 +17,7 @@ from mpdoctor.semantics.source.edits.statements import statement_at
 
 TENSORFLOW = "tensorflow"
 _OF_TENSORFLOW = re.compile(r"\btf\.([a-z]\w*(?:\.\w+)*)")
-_DTYPES = ("float32", "float16", "bfloat16", "int32", "int64")
+_DTYPES = ("float32", "float16", "bfloat16", "int32", "int64", "bool")
 NAMES_OF_FIRST = ("x", "input", "input_tensor", "tensor", "value", "loss")
 
 
