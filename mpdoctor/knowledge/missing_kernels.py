@@ -24,7 +24,8 @@ WITHOUT_HALF: dict[str, frozenset[str]] = dict.fromkeys(
     | _names_below(
         "tensorflow.nn",
         # (the last two subtract the logarithm of float32 counts: 2.4, 2.15 and 2.21)
-        "fractional_max_pool fractional_avg_pool ctc_greedy_decoder ctc_beam_search_decoder sampled_softmax_loss nce_loss",
+        "fractional_max_pool fractional_avg_pool ctc_greedy_decoder ctc_beam_search_decoder sampled_softmax_loss "
+        "nce_loss",
     )
     | _names_below("tensorflow.compat.v1.nn", "ctc_greedy_decoder ctc_beam_search_decoder ctc_beam_search_decoder_v2")
     | _names_below("keras.backend", "ctc_decode")  # (`keras.ops.ctc_decode` casts to float32 itself)
