@@ -213,29 +213,38 @@ class _Dtypes:
         if isinstance(callee, Api):
             return dtype_of_library_call(self, public_name(callee.name), call, depth)
         if isinstance(callee, Attribute):
-            if callee.name == "astype":
-                return self.named(call.argument(0, "dtype"), depth)
-            if callee.name == "add_weight":
-                return dtype_of_weight(self, call, depth)
-            if callee.name in ("read_value", "value", "copy"):
-                return self.of(callee.of, depth)
-            if callee.name == "call" and is_call_of(callee.of, "builtins.super"):
-                return dtype_of_inherited_call(self, call, depth)
-            if callee.name == "get_initial_state" and is_recurrent_of_keras(callee.of):
-                return self.named(call.argument(2, "dtype"), depth)
-        if isinstance(callee, Call) and isinstance(callee.callee, Api):
-            if _is_initializer(callee.callee.name):
-                given = call.argument(1, "dtype")
-                return "float32" if given is None and not call.open else self.named(given, depth)
-            if callee.callee.is_("keras.activations.get", "keras.activations.deserialize"):
-                return self.of(call.argument(0), depth)
-            if callee.callee.is_("keras.layers.Lambda") and self.of(call.argument(0, "inputs"), depth) == AUTOCAST:
-                return dtype_of_lambda_for_autocast(self, callee, depth)
-            return dtype_of_layer_output(self, callee, depth)
-        own = class_of(callee) if isinstance(callee, Call) else None
-        if not isinstance(callee, Call) or own is None:
+            return self._of_method_call(call, callee, depth)
+        if not isinstance(callee, Call):
             return None
-        return dtype_of_own_layer_output(self, call, own, depth)
+        if isinstance(callee.callee, Api):
+            return self._of_called_object(call, callee, callee.callee, depth)
+        own = class_of(callee)
+        return None if own is None else dtype_of_own_layer_output(self, call, own, depth)
+
+    def _of_method_call(self, call: Call, method: Attribute, depth: int) -> str | None:
+        if method.name == "astype":
+            return self.named(call.argument(0, "dtype"), depth)
+        if method.name == "add_weight":
+            return dtype_of_weight(self, call, depth)
+        if method.name in ("read_value", "value", "copy"):
+            return self.of(method.of, depth)
+        if method.name == "call" and is_call_of(method.of, "builtins.super"):
+            return dtype_of_inherited_call(self, call, depth)
+        if method.name == "get_initial_state" and is_recurrent_of_keras(method.of):
+            return self.named(call.argument(2, "dtype"), depth)
+        return None
+
+    def _of_called_object(self, call: Call, made: Call, maker: Api, depth: int) -> str | None:
+        """The dtype of what an object of a library's gives where it is called: a layer, an initializer, an activation.
+        `made`: the call of `maker` that made it."""
+        if _is_initializer(maker.name):
+            given = call.argument(1, "dtype")
+            return "float32" if given is None and not call.open else self.named(given, depth)
+        if maker.is_("keras.activations.get", "keras.activations.deserialize"):
+            return self.of(call.argument(0), depth)
+        if maker.is_("keras.layers.Lambda") and self.of(call.argument(0, "inputs"), depth) == AUTOCAST:
+            return dtype_of_lambda_for_autocast(self, made, depth)
+        return dtype_of_layer_output(self, made, depth)
 
     def of_result(self, function: FunctionFacts, depth: int) -> str | None:
         """The dtype of all that a function of the user's returns, where that is known and the same."""
