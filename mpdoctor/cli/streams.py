@@ -62,11 +62,10 @@ def has_color(wanted: Color) -> bool:
     return sys.stdout.isatty()
 
 
-def has_blocks(stream: TextIO | None = None) -> bool:
-    """Whether marks, lines and block characters can be written there."""
-    stream = stream or sys.stdout
+def has_blocks() -> bool:
+    """Whether marks, lines and block characters can be written to standard output."""
     try:
-        "✓✗│▁█░…→".encode(stream.encoding or "ascii")
+        "✓✗│▁█░…→".encode(sys.stdout.encoding or "ascii")
     except UnicodeEncodeError:
         return False
     return True
