@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import atexit
 import gc
+import os
 import signal
 import sys
 import traceback
@@ -27,6 +28,7 @@ INTERRUPTED = 128 + signal.SIGINT  # the exit status that a shell gives what Ctr
 def main(arguments: Sequence[str] | None = None) -> None:
     """Ends in SystemExit with the exit status of the contract, or by the signal that asked for the end."""
     gc.set_threshold(FEW_COLLECTIONS)
+    _open_closed_streams()
     atexit.register(gc.freeze)  # leaves Python's last collection nothing to go over: it was a quarter of a short check
     try:
         with raised_signals():
@@ -47,6 +49,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
             file=sys.stderr,
         )
         sys.exit(3)
+
+
+def _open_closed_streams() -> None:
+    """Have the null device behind each standard stream that whoever started us has closed (`>&-`): Python has None
+    there, and the next file that is opened would get the stream's number."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode, encoding="utf-8"))
 
 
 def _run(arguments: list[str]) -> None:

@@ -41,8 +41,6 @@ def write(text: str, stream: TextIO | None = None) -> None:
     """Write a report. A character that the stream can't encode is written as an escape; a reader that went
     away (`mpdoctor … | head`) ends the output and nothing else; a full disk ends with status 2."""
     stream = stream or sys.stdout
-    if stream is None:  # closed by whoever started us
-        return
     encoding = stream.encoding or "utf-8"
     try:
         stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
@@ -62,11 +60,10 @@ def has_color(wanted: Color) -> bool:
     return sys.stdout.isatty()
 
 
-def has_blocks(stream: TextIO | None = None) -> bool:
-    """Whether marks, lines and block characters can be written there."""
-    stream = stream or sys.stdout
+def has_blocks() -> bool:
+    """Whether marks, lines and block characters can be written to standard output."""
     try:
-        "✓✗│▁█░…→".encode(stream.encoding or "ascii")
+        "✓✗│▁█░…→".encode(sys.stdout.encoding or "ascii")
     except UnicodeEncodeError:
         return False
     return True

@@ -158,10 +158,8 @@ def _say_how_it_ended(session: Session, error: BaseException, seconds: float) ->
         )
         return
     during = _stage_of_error(session, error)
-    failure = failure_under_watch(
-        session,
-        error,
-        during,
+    failure = replace(
+        failure_under_watch(session, error, during),
         kind="unusable" if _is_unusable(error) else "raised",
         saw_model=bool(session.models()),
         seconds=seconds,
@@ -189,9 +187,8 @@ def _say_it_exited(session: Session, error: SystemExit) -> None:
     code = error.code if isinstance(error.code, int) else (0 if error.code is None else 1)
     if session.models():
         _look_at_untrained_models(session)
-    failure = failure_from_exception(
-        error,
-        "script",
+    failure = replace(
+        failure_from_exception(error, "script"),
         kind="exited",
         exit_code=code,
         saw_model=bool(session.models()),

@@ -7,7 +7,7 @@ import functools
 import os
 import traceback
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from mpdoctor.examiner.capture.layer_hooks import LayerHooks
 from mpdoctor.examiner.capture.live_models import live_models
@@ -262,12 +262,12 @@ class Session:
     def fail(self, failure: FailureFacts) -> None:
         self.events.send(Failure(failure))
 
-    def broke(self, error: BaseException) -> None:
+    def broke(self, error: BaseException) -> NoReturn:
         """The examiner itself broke: say so, and end."""
         self.events.send(Crashed("".join(traceback.format_exception(type(error), error, error.__traceback__))))
         os._exit(70)
 
-    def finish(self) -> None:
+    def finish(self) -> NoReturn:
         """Enough was seen: no `finally`, `atexit` or line after the training call runs."""
         if not self.events.speaks:
             self.events.wait_for_training()

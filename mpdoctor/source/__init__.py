@@ -53,19 +53,13 @@ def facts_from_file(path: Path, shown_as: str) -> SourceFacts:
 
 
 @without_garbage_collection()
-def facts_with_imports(
-    path: Path,
-    shown_as: str | None = None,
-    files: Files | None = None,
-    given: Mapping[Path, str] = MappingProxyType({}),
-) -> dict[Path, SourceFacts]:
+def facts_with_imports(path: Path, shown_as: str | None = None, files: Files | None = None) -> dict[Path, SourceFacts]:
     """A script's facts first, then those of the first-party files that it imports, also through others, by absolute
     path.
 
     The script's facts hold the events of running it, in whichever of the files they lie. An imported file's
-    hold those of its top level, and of the functions that the script never calls. `given`: how files are shown, by
-    absolute path; of the others it follows from the script."""
-    return program_with_imports(path, shown_as, files, given)[0]
+    hold those of its top level, and of the functions that the script never calls."""
+    return program_with_imports(path, shown_as, files)[0]
 
 
 @without_garbage_collection()
@@ -75,7 +69,8 @@ def program_with_imports(
     files: Files | None = None,
     given: Mapping[Path, str] = MappingProxyType({}),
 ) -> tuple[dict[Path, SourceFacts], SourceFacts]:
-    """Like `facts_with_imports`, together with the facts of all files as if they stood in the script's file."""
+    """Like `facts_with_imports`, together with the facts of all files as if they stood in the script's file. `given`:
+    how files are shown, by absolute path; of the others it follows from the script."""
     from mpdoctor.source.program import (
         execute_script,
         execute_the_rest,

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -20,17 +19,16 @@ from mpdoctor.finding import Crashed
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.source_record import FromOutside
 from mpdoctor.progress import Progress, SilentProgress
-from mpdoctor.project.asked_of_system import note_change
 from mpdoctor.source.import_graph import Outlines
 from mpdoctor.source_stage.file_texts import FileTexts
 from mpdoctor.source_stage.judged_files import Judged, crash_from_breakdown, distinct_findings
 from mpdoctor.source_stage.made_layers import float32_classes
 from mpdoctor.source_stage.pool import WorkerPool
 from mpdoctor.source_stage.process_count import most_processes
-from mpdoctor.source_stage.saved_files import SavedFiles, users_of_files
-from mpdoctor.source_stage.unchanged_files import IncrementalResults, look_from_cache, reads_the_same_settings
-from mpdoctor.source_stage.version_guards import guarded_files
-from mpdoctor.source_stage.worker import Method, Task, WorkerInput, only_rewrites_graphs, policies_by_importers
+from mpdoctor.source_stage.saved_files import SavedFiles
+from mpdoctor.source_stage.unchanged_files import IncrementalResults, look_from_cache
+from mpdoctor.source_stage.walked_files import WalkedFiles
+from mpdoctor.source_stage.worker import Task, WorkerInput, only_rewrites_graphs, policies_by_importers
 
 if TYPE_CHECKING:
     from mpdoctor.source.kept_sources import KeptSources
@@ -43,7 +41,6 @@ GROUP = 12_000_000  # bytes of source: of so much the workers hold some 600 MiB 
 MOST_TOGETHER = 40  # files of a program that is walked once more as one
 MOST_OF_FEW_TOGETHER = 120  # the same, among a FEW files: of many, such programs took twice as long as all the rest
 FEW = 250
-OF_POLICIES = (b"mixed_", b"dtype_policy")  # in the text of whatever may set a policy
 
 JudgeAhead = Callable[["SourceStage", list[Path]], None]
 """Files by absolute path, and with them all that they hang together with by imports."""
@@ -82,22 +79,21 @@ class SourceStage:
         judge_ahead: JudgeAhead | None = None,
         kept: KeptSources | None = None,
     ) -> None:
-        self._progress, self._with_imports, self._is_read = progress, with_imports, False
-        self._files, self._scripts = dict(files), frozenset(files) if with_imports else frozenset()
+        self._progress = progress
         self._assume_mixed = assume_mixed
-        self._facts: dict[Path, SourceFacts] = {}
-        self._walked: set[Path] = set()
+        self._files = dict(files)
+        self._scripts = frozenset(files) if with_imports else frozenset()
         self._judged_ahead: dict[tuple[Path, bytes], Judged] = {}
-        self._mixed: set[Path] = set()
-        self._choosing: set[Path] = set()
         self._crashes: set[Crashed] = set()
-        self._texts = texts = FileTexts(unsaved)
-        self._outlines = Outlines() if with_imports else _outlines(files, texts, cache)
+        self._texts = FileTexts(unsaved)
+        self._outlines = Outlines() if with_imports else _outlines(files, self._texts, cache)
         self.passed_over = self._outlines.passed_over
-        self._memory = IncrementalResults(None if with_imports else cache, self._outlines, files, texts)
+        self._memory = IncrementalResults(None if with_imports else cache, self._outlines, files, self._texts)
         self._workers = WorkerPool(self._processes(), WorkerInput(self._files, unsaved, self._outlines, kept))
+        self._seen = WalkedFiles(self._files, self._texts, self._outlines, self._memory, self._workers, progress)
+        self._is_read = False
         if with_imports:
-            self._do("walk_with_imports", files)
+            self._seen.walk_programs(files)
         else:
             self._walk_in_groups(judge_ahead)
         self._keep_what_judging_needs(self._files, with_imports)
@@ -114,7 +110,7 @@ class SourceStage:
         for group in groups:
             inside = set(group)
             own = [path for path in self._files if path in inside]  # in this order, as they are judged in the end
-            self._walk_what_matters(own)
+            self._seen.walk_what_matters(own, self._assume_mixed)
             if judge_ahead is not None and len(groups) > 1 and self._workers.is_at_work:
                 self._keep_what_judging_needs(own)
                 judge_ahead(self, own)
@@ -122,17 +118,19 @@ class SourceStage:
                 self._workers.start_anew()
 
     def _keep_what_judging_needs(self, own: Collection[Path], with_imports: bool = False) -> None:
-        facts = [self._facts[path] for path in own]
-        self.facts, self._paths = {file.path: file for file in facts}, {self._facts[path].path: path for path in own}
+        """Keep what the files that are judged now, `own`, say of each other."""
+        facts = [self._seen.facts[path] for path in own]
+        self.facts = {file.path: file for file in facts}
+        self._paths = {self._seen.facts[path].path: path for path in own}
         self._imported = {path for of_file in facts for path in of_file.imports}
         together = set(own)
-        self._imported |= {self._files[imported] for path in own for imported in self._imports_of(path) & together}
-        self._guarded = set() if with_imports else guarded_files(facts)
+        self._imported |= {self._files[imported] for path in own for imported in self._seen.imports_of(path) & together}
+        self._guarded = set() if with_imports else _guarded_files(facts)
         self._policies = policies_by_importers(facts)
         self._saved_files = SavedFiles(facts, self._policies)
-        mixed = set() if only_rewrites_graphs(facts) else self._mixed & together
-        self._reached = {imported for path in mixed for imported in self._facts[path].imports}
-        decided = [self._facts[path] for path in own if path not in self._choosing]
+        mixed = set() if only_rewrites_graphs(facts) else self._seen.mixed & together
+        self._reached = {imported for path in mixed for imported in self._seen.facts[path].imports}
+        decided = [self._seen.facts[path] for path in own if path not in self._seen.choosing]
         self._float32_classes = float32_classes(decided, self._assume_mixed)
         self._backends: KerasBackends | None = None
 
@@ -142,8 +140,9 @@ class SourceStage:
         findings = {path: judged for path, task in tasks.items() if (judged := self._judged_before(task)) is not None}
         new = {path: task for path, task in tasks.items() if path not in findings}
         unknown = [path for path in new if not self._workers.have_looked_at(path)]
-        list(self._workers.all_do("walk", [path for path in unknown if path in self._walked], self._size_of))
-        list(self._workers.all_do("read", [path for path in unknown if path not in self._walked], self._size_of))
+        walked, size_of = self._seen.walked, self._seen.size_of
+        list(self._workers.all_do("walk", [path for path in unknown if path in walked], size_of))
+        list(self._workers.all_do("read", [path for path in unknown if path not in walked], size_of))
         for path, judged in self._judging(new):
             self._memory.keep_findings(new[path], judged)
             findings[path] = judged
@@ -175,7 +174,7 @@ class SourceStage:
     def _other_backend(self, facts: SourceFacts) -> str:
         """The backend of Keras 3 other than TensorFlow that runs a file."""
         names_keras = "import keras" in facts.text or "from keras" in facts.text
-        if not (names_keras and (self._mixed or self._assume_mixed)):
+        if not (names_keras and (self._seen.mixed or self._assume_mixed)):
             return ""
         from mpdoctor.source_stage.keras_backends import KerasBackends
 
@@ -204,8 +203,8 @@ class SourceStage:
         """The given files that are to be judged together with this one, itself included: where a program begins, since
         it is a script or nothing imports it, and it shows mixed precision. What the others make is made under a policy
         that only this one knows."""
-        begins = path not in self._imported_by_text or self._texts.is_script(path)
-        if path not in self._outlines or path not in self._mixed or not begins:
+        begins = path not in self._seen.imported or self._texts.is_script(path)
+        if path not in self._outlines or path not in self._seen.mixed or not begins:
             return ()
         together = {path, *self._outlines.reached_from([path])}
         if not 1 < len(together) <= (MOST_TOGETHER if len(self._files) > FEW else MOST_OF_FEW_TOGETHER):
@@ -217,63 +216,6 @@ class SourceStage:
         return tuple(
             sorted(place for path in seen & self._float32_classes.keys() for place in self._float32_classes[path])
         )
-
-    @cached_property
-    def _imported_by_text(self) -> frozenset[Path]:
-        return frozenset().union(*(outline.imports for outline in self._outlines.values()))
-
-    def _walk_what_matters(self, files: Collection[Path]) -> None:
-        outlines = self._outlines
-        if self._assume_mixed:
-            self._do("walk", (path for path in files if outlines[path].may_speak or outlines[path].may_compute))
-        else:
-            self._do("walk", (path for path in files if outlines[path].may_speak))
-            # files whose caller may switch on mixed precision, without a word of TensorFlow
-            asked = self._imported_by_text.intersection(files) & self._walked - self._mixed
-            self._choosing |= self._texts.holding(asked, OF_POLICIES)
-            self._do("walk", outlines.importers_of(self._choosing))
-            mixed = self._mixed & set(files)
-            importers = outlines.importers_of(mixed)
-            self._do("walk", (p for p in importers if outlines[p].may_compute or outlines[p].imports & self._mixed))
-            mixed = self._mixed & set(files)
-            reached = outlines.reached_from(mixed)
-            self._do("walk", (p for p in reached if outlines[p].may_compute or outlines[p].imports & self._mixed))
-            users = outlines.importers_of(reached & self._walked)  # which may make its layers in float32
-            self._do("walk", (p for p in users if outlines[p].may_compute))
-            self._do("walk", self._users_of_saved_files(files))
-        self._do("read", files)
-
-    def _users_of_saved_files(self, files: Collection[Path]) -> Iterator[Path]:
-        """The files that may load or overwrite a model file which a program with mixed precision writes."""
-        writers = [self._facts[path] for path in self._mixed.intersection(files)]
-        shown = {path: self._files[path] for path in files if self._outlines[path].names_framework}
-        return users_of_files(writers, shown, self._texts)
-
-    def _do(self, method: Method, paths: Iterable[Path]) -> None:
-        """Walk or read these files of the run, except those that were already."""
-        wanted = set(paths) - self._facts.keys()
-        new = []
-        if method == "walk":
-            self._walked |= wanted
-        for path in [path for path in self._files if path in wanted]:
-            known = self._memory.recall(path, walked=method == "walk")
-            if known is not None:
-                self._keep_facts(path, *known)
-            else:
-                new.append(path)
-        for path, (facts, is_mixed) in self._workers.all_do(method, new, self._size_of):
-            self._keep_facts(path, facts, is_mixed)
-            self._memory.keep(path, facts, is_mixed, walked=method == "walk")
-            if not reads_the_same_settings(facts):  # asked by another process, and again by this one, which may record
-                note_change()
-            if not self._with_imports:  # how many files a program brings is known when they have been read
-                self._progress.steps(len(self._facts), len(self._files))
-
-    def _keep_facts(self, path: Path, facts: SourceFacts, is_mixed: bool) -> None:
-        self._files.setdefault(path, facts.path)
-        self._facts[path] = facts
-        if is_mixed:
-            self._mixed.add(path)
 
     def _crashes_in(self, paths: Iterable[str]) -> Iterator[Crashed]:
         """A crash for each of these files that mpdoctor broke on before it was judged, or while its imports were looked
@@ -290,14 +232,14 @@ class SourceStage:
         self._crashes.update(new)
         return [*new, *distinct_findings(said)]
 
-    def _imports_of(self, path: Path) -> frozenset[Path]:
-        return self._outlines[path].imports if path in self._outlines else frozenset()
-
-    def _size_of(self, path: Path) -> int:
-        return self._outlines[path].size if path in self._outlines else 1
-
 
 def _outlines(files: Mapping[Path, str], texts: FileTexts, cache: Cache | None) -> Outlines:
     from mpdoctor.source.prefilter import outlines_from_files  # one program is not looked at beforehand
 
     return outlines_from_files(files, texts.of, look_from_cache(cache, texts))
+
+
+def _guarded_files(project: list[SourceFacts]) -> set[str]:
+    from mpdoctor.source_stage.version_guards import guarded_files  # of one program nobody asks
+
+    return guarded_files(project)

@@ -15,16 +15,20 @@ from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 
-from mpdoctor.finding import Finding
+from mpdoctor.facts.location import Location
+from mpdoctor.facts.versions import Keras
+from mpdoctor.finding import AlsoSeen, Edit, Finding, Fix, Severity
+from mpdoctor.program.saved_file import SavedFile
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.project.json_rows import Row
+from mpdoctor.program.source_record import Problem
+from mpdoctor.project.json_rows import Row, Rows
 from mpdoctor.project.signed_files import Key, signed_bytes, write_signed
 from mpdoctor.project.users_cache import made_by, name_from_texts, remove_oldest, users_cache_place
 from mpdoctor.source.prefilter import Glance
-from mpdoctor.source_stage.cache_values import ROWS
 
 MOST_ASKED = 8  # of one file: by several Kerases, with several choices of rules
 SUFFIX = ".kept"  # of one working directory
+ROWS = Rows(AlsoSeen, Edit, Finding, Fix, Keras, Location, Problem, SavedFile, Severity, SourceFacts)  # as JSON
 
 
 @dataclass

@@ -280,6 +280,34 @@ def test_a_stream_of_ascii_gets_ascii(script: Path) -> None:
     assert done.stdout.isascii()
 
 
+@pytest.mark.skipif(os.name == "nt", reason="a shell of POSIX closes them")
+@pytest.mark.parametrize(
+    ("arguments", "closed", "status"),
+    [
+        ("check --static train.py", ">&-", 1),
+        ("check --static train.py", "2>&-", 1),
+        ("check --static train.py", "<&- >&- 2>&-", 1),
+        ("check --static missing.py", "2>&-", 2),
+        ("check -", "<&-", 0),
+        ("explain MP101", ">&-", 0),
+        ("env", ">&-", 0),
+    ],
+)
+def test_a_stream_that_was_closed_beforehand_changes_nothing(
+    script: Path, arguments: str, closed: str, status: int
+) -> None:
+    done = subprocess.run(
+        ["sh", "-c", f'exec "$0" -m mpdoctor {arguments} {closed}', sys.executable],
+        capture_output=True,
+        text=True,
+        cwd=script,
+        env={**os.environ, "PYTHONPATH": str(INSTALLED)},
+        timeout=300,
+    )
+    assert done.returncode == status, done.stdout + done.stderr
+    assert "missing.py" not in done.stdout, "what standard error was to say"
+
+
 @pytest.mark.skipif(os.name == "nt", reason="pseudo-terminals of POSIX")
 @pytest.mark.parametrize(("no_color", "colored"), [("", True), ("1", False)])
 def test_a_terminal_gets_color_and_no_color_takes_it_away(script: Path, no_color: str, colored: bool) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from typing import TYPE_CHECKING, Any, Iterator, NamedTuple, Optional, Tuple
+from typing import TYPE_CHECKING, Iterator, NamedTuple, Optional, Tuple
 
 from mpdoctor.examiner.keras.private_state import mask_of
 
@@ -41,8 +41,8 @@ class LayerCalls:
     """The signature of each layer's first call with real tensors; until there is one, of the first with symbolic."""
 
     def __init__(self) -> None:
-        self._calls: weakref.WeakKeyDictionary[Any, CallSignature] = weakref.WeakKeyDictionary()
-        self._batches: weakref.WeakKeyDictionary[Any, tuple[int, int]] = weakref.WeakKeyDictionary()
+        self._calls: weakref.WeakKeyDictionary[KerasLayer, CallSignature] = weakref.WeakKeyDictionary()
+        self._batches: weakref.WeakKeyDictionary[KerasLayer, tuple[int, int]] = weakref.WeakKeyDictionary()
 
     def of(self, layer: KerasLayer) -> CallSignature:
         return self._calls.get(layer, NO_CALL)
@@ -50,7 +50,7 @@ class LayerCalls:
     def all(self) -> Iterator[CallSignature]:
         return iter(list(self._calls.values()))
 
-    def batches(self) -> list[tuple[Any, int, int]]:
+    def batches(self) -> list[tuple[KerasLayer, int, int]]:
         """(layer, samples given, samples returned) of those whose last call with known sizes changed their number, an
         inner layer before those around it."""
         return [(layer, *sizes) for layer, sizes in list(self._batches.items()) if sizes[0] != sizes[1]]

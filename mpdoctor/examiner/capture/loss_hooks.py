@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import collections
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import tensorflow as tf
 
@@ -19,9 +19,9 @@ class _Scaled(NamedTuple):
     """A loss that was scaled: what came of it, the loss as it was, by which optimizer, and in which line of the
     user's."""
 
-    result: Any
-    loss: Any
-    optimizer: Any
+    result: object
+    loss: tf.Tensor
+    optimizer: KerasOptimizer
     at: Location | None
 
 
@@ -36,9 +36,9 @@ class Losses:
         self.scaled_at: Location | None = None  # the user's line that did so, None where Keras did
         self.scaled_before_at: Location | None = None  # where the loss that was scaled last had been scaled already
         # (loss, by which optimizer) of those that were scaled and not differentiated yet
-        self._waiting: collections.deque[tuple[Any, Any]] = collections.deque(maxlen=8)
+        self._waiting: collections.deque[tuple[tf.Tensor, KerasOptimizer]] = collections.deque(maxlen=8)
 
-    def scaled(self, loss: Any, result: object, optimizer: KerasOptimizer) -> None:
+    def scaled(self, loss: tf.Tensor, result: object, optimizer: KerasOptimizer) -> None:
         """`result` is this loss times the loss scale of this optimizer."""
         before = next((scaled for scaled in self._scaled if scaled.result is loss), None)
         if before is not None:
@@ -72,7 +72,7 @@ class Losses:
         return next(own, self._newest)
 
 
-def _whole(waiting: list[tuple[Any, Any]]) -> Any:
+def _whole(waiting: list[tuple[tf.Tensor, KerasOptimizer]]) -> tf.Tensor:
     """The loss of which these are the parts, where one optimizer scaled them all in one graph; else the newest."""
     newest, scaler = waiting[-1]
     graph = getattr(newest, "graph", None)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Iterator, NamedTuple
 
 from mpdoctor.examiner.capture.graph_rewrites import rewrites_graphs
 from mpdoctor.examiner.capture.layer_calls import dtype_name
@@ -43,14 +44,36 @@ def model_from_live(
 ) -> ModelFacts:
     """`model` is None for a loop over variables that belong to no model. `running`: False while the program is still
     about to choose its devices."""
-    known = {**_beside_the_model(session, keras, optimizer, running), "data": data, "call": call}
-    if model is None:
-        return ModelFacts(id="variables", name="variables", class_name="", policy="", **known)
+    loop = ModelFacts(
+        id="variables",
+        name="variables",
+        class_name="",
+        policy="",
+        keras=keras.facts,
+        optimizer=chain_from_optimizer(session, keras, optimizer),
+        global_policy=keras.global_policy(),
+        policy_set=session.policy_setters.policy_set,
+        global_policy_set_at=session.policy_setters.set_at(keras),
+        other_policies=session.policies_of_others(keras),
+        devices=session.devices() if running else (),
+        preparing_layers=session.watch.preparing_layers,
+        graphs_rewritten=rewrites_graphs(),
+        data=data,
+        call=call,
+    )
+    return loop if model is None else _with_model(loop, session, keras, model, optimizer)
+
+
+def _with_model(
+    loop: ModelFacts, session: Session, keras: KerasAdapter, model: KerasModel, optimizer: KerasOptimizer | None
+) -> ModelFacts:
+    """The facts of a loop over variables, with the model to which these belong."""
     before, set_at = session.watch.origins.policy_before(model) or ("", None)
     strategy = getattr(model, "distribute_strategy", None)
     strategy_name = type(strategy).__name__
     losses = keras.given_loss(model)
-    return ModelFacts(
+    return replace(
+        loop,
         id=model.name,
         name=model.name,
         class_name=type(model).__name__,
@@ -64,29 +87,26 @@ def model_from_live(
         policy_set_at=set_at,
         strategy="" if strategy is None or strategy_name.startswith("_Default") else strategy_name,
         replicas=1 if strategy is None else int(strategy.num_replicas_in_sync),
-        wrapped_by_compile=call.kind == "loop" and is_inside(keras, optimizer, getattr(model, "optimizer", None)),
+        wrapped_by_compile=loop.call.kind == "loop" and is_inside(keras, optimizer, getattr(model, "optimizer", None)),
         loss_is_of_keras=compute_in_predictions_dtype(losses),
         loss_takes_probabilities=take_probabilities(losses),
         casts_output=casts_prediction(model, losses),
         loads=tuple(session.loads.inside(keras, model)),
-        **known,
     )
 
 
-def _beside_the_model(
-    session: Session, keras: KerasAdapter, optimizer: KerasOptimizer | None, running: bool
-) -> dict[str, Any]:
-    return {
-        "keras": keras.facts,
-        "optimizer": chain_from_optimizer(session, keras, optimizer),
-        "global_policy": keras.global_policy(),
-        "policy_set": session.policy_setters.policy_set,
-        "global_policy_set_at": session.policy_setters.set_at(keras),
-        "other_policies": session.policies_of_others(keras),
-        "devices": session.devices() if running else (),
-        "preparing_layers": session.watch.preparing_layers,
-        "graphs_rewritten": rewrites_graphs(),
-    }
+class _Place(NamedTuple):
+    """Where in its model a layer stands.
+
+    is_output
+        Whether the output of the whole model comes from it.
+    ends_submodel
+        The same of a model inside.
+    """
+
+    path: str
+    is_output: bool
+    ends_submodel: bool
 
 
 def _layers(session: Session, keras: KerasAdapter, model: KerasModel) -> Iterator[LayerFacts]:
@@ -94,7 +114,7 @@ def _layers(session: Session, keras: KerasAdapter, model: KerasModel) -> Iterato
     ends: set[int] = set()
     seen = {id(model)}
 
-    def below(parent: Any, prefix: str) -> Iterator[LayerFacts]:
+    def below(parent: KerasLayer, prefix: str) -> Iterator[LayerFacts]:
         for layer in keras.parts(parent):
             if id(layer) in seen:
                 continue
@@ -102,7 +122,7 @@ def _layers(session: Session, keras: KerasAdapter, model: KerasModel) -> Iterato
             path = prefix + layer.name
             if isinstance(layer, keras.Model):
                 ends.update(id(end) for end in _output_layers(session, keras, layer))
-            place = {"path": path, "is_output": id(layer) in outputs, "ends_submodel": id(layer) in ends}
+            place = _Place(path, id(layer) in outputs, id(layer) in ends)
             if isinstance(layer, keras.Layer):
                 yield _layer(session, keras, layer, place)
                 yield from below(layer, path + "/")
@@ -112,11 +132,14 @@ def _layers(session: Session, keras: KerasAdapter, model: KerasModel) -> Iterato
     yield from below(model, "")
 
 
-def _layer(session: Session, keras: KerasAdapter, layer: KerasLayer, place: dict[str, Any]) -> LayerFacts:
+def _layer(session: Session, keras: KerasAdapter, layer: KerasLayer, place: _Place) -> LayerFacts:
     watch, own = session.watch, class_location(type(layer))
     called = watch.calls.of(layer)
     before, set_at = watch.origins.policy_before(layer) or ("", None)
     return LayerFacts(
+        path=place.path,
+        is_output=place.is_output,
+        ends_submodel=place.ends_submodel,
         class_name=type(layer).__name__,
         policy=_own_policy_name(layer),
         compute_dtype=str(layer.compute_dtype),
@@ -148,7 +171,6 @@ def _layer(session: Session, keras: KerasAdapter, layer: KerasLayer, place: dict
         activation_argument=watch.origins.activation_argument(layer),
         given_dtype=watch.origins.given_dtype(layer, before or _own_policy_name(layer)),
         before_policy=watch.origins.made_before_policy(layer),
-        **place,
     )
 
 
@@ -161,12 +183,15 @@ def _own_policy_name(layer: KerasLayer) -> str:
     return str(policy[layer.path].name if layer.path else policy.default_policy.name)
 
 
-def _operation(session: Session, keras: KerasAdapter, operation: KerasLayer, place: dict[str, Any]) -> LayerFacts:
+def _operation(session: Session, keras: KerasAdapter, operation: KerasLayer, place: _Place) -> LayerFacts:
     """A function that was called with Keras 3's symbolic tensors."""
     inputs, outputs = keras.tensors_of_operation(operation)
     dtypes = tuple(dtype_name(tensor) for tensor in outputs)
     floating = [dtype for dtype in dtypes if "float" in dtype]
     return LayerFacts(
+        path=place.path,
+        is_output=place.is_output,
+        ends_submodel=place.ends_submodel,
         class_name=type(operation).__name__,
         policy="",
         compute_dtype=floating[0] if floating else "",
@@ -178,11 +203,10 @@ def _operation(session: Session, keras: KerasAdapter, operation: KerasLayer, pla
         given_by=keras.makers_of(inputs),
         made_at=session.watch.origins.made_at(operation),
         made_by=session.watch.origins.made_by(operation),
-        **place,
     )
 
 
-def _output_layers(session: Session, keras: KerasAdapter, model: KerasModel) -> list[Any]:
+def _output_layers(session: Session, keras: KerasAdapter, model: KerasModel) -> list[KerasLayer]:
     """The layers that the model's outputs come from; through nested models, down to the layer that computes."""
     operations = keras.output_operations(model)
     if operations is None:

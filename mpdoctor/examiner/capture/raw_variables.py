@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Collection, Iterator
+from typing import TYPE_CHECKING, Collection, Iterator
 
 import tensorflow as tf
 
@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     from mpdoctor.examiner.keras.adapter import KerasLayer
 
 
-def raw_variables_from_layer(layer: KerasLayer, loss: Any, sources: Collection[int]) -> tuple[RawVariableFacts, ...]:
+def raw_variables_from_layer(
+    layer: KerasLayer, loss: tf.Tensor | None, sources: Collection[int]
+) -> tuple[RawVariableFacts, ...]:
     """`loss`: what was differentiated last, None where nothing was; those by which it was, the program trains itself.
     `sources`: their identities."""
     return tuple(
@@ -22,8 +24,10 @@ def raw_variables_from_layer(layer: KerasLayer, loss: Any, sources: Collection[i
     )
 
 
-def _reaches(variable: tf.Variable, loss: Any) -> bool | None:
-    graph = getattr(loss, "graph", None) if loss is not None and not hasattr(loss, "numpy") else None
+def _reaches(variable: tf.Variable, loss: tf.Tensor | None) -> bool | None:
+    if loss is None or hasattr(loss, "numpy"):
+        return None
+    graph = getattr(loss, "graph", None)
     if graph is None:
         return None
     handle = _handle_in(graph, variable.handle)

@@ -8,7 +8,7 @@ import os
 import re
 import traceback
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Iterator
+from typing import TYPE_CHECKING, Iterator
 
 from mpdoctor.examiner.capture.layer_calls import dtype_name, flat_tensors
 from mpdoctor.examiner.capture.layer_hooks import WHOLE, Arguments, FailedCall
@@ -32,11 +32,10 @@ if TYPE_CHECKING:
 _LONGEST_MESSAGE = 4000
 
 
-def failure_under_watch(session: Session, error: BaseException, during: During, **known: Any) -> FailureFacts:
-    """An exception that left the program, with the layer and the dtypes that were about. `known` are further fields of
-    FailureFacts."""
+def failure_under_watch(session: Session, error: BaseException, during: During) -> FailureFacts:
+    """An exception that left the program, with the layer and the dtypes that were about."""
     session.events.raised(error)
-    failure = failure_from_exception(error, during, **known)
+    failure = failure_from_exception(error, during)
     if session.keras is None:
         return failure
     from mpdoctor.examiner.failures.operands import (
@@ -100,12 +99,12 @@ def _batches(session: Session) -> Iterator[BatchFacts]:
         yield BatchFacts(layer.name, type(layer).__name__, given, returned, place)
 
 
-def failure_from_exception(error: BaseException, during: During, **known: Any) -> FailureFacts:
-    """`known` are further fields of FailureFacts: layer, saw_model, kind …"""
+def failure_from_exception(error: BaseException, during: During) -> FailureFacts:
+    """What the exception and its frames tell alone."""
     text = _text(error)
     frames = _frames(error, text)
     own = [frame for frame in frames if frame.own]
-    facts = FailureFacts(
+    return FailureFacts(
         kind="raised",
         during=during,
         exception=_raised_in_python(text) or type(error).__name__,
@@ -116,7 +115,6 @@ def failure_from_exception(error: BaseException, during: During, **known: Any) -
         missing_module_in="" if not own else folder_of_missing_module(error, own[-1].path),
         raised_by_program=bool(frames) and frames[-1].own and frames[-1].text.startswith(("raise", "assert")),
     )
-    return replace(facts, **known)
 
 
 def all_frames(error: BaseException) -> list[Frame]:

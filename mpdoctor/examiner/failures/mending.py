@@ -213,7 +213,7 @@ class Mender:
             self._parts.add(part)
             function = getattr(part, "fn", None)
             name = getattr(function, "__name__", "") or part.name
-            self._note(kind, name, type(part).__name__, self._failure(error, inside=kind))
+            self._note(kind, name, type(part).__name__, replace(self._failure(error), inside=kind))
             return result
 
     # --- steps ----------------------------------------------------------------------------------------------------
@@ -255,10 +255,10 @@ class Mender:
             self._note(mended.what, mended.name, mended.class_name, mended.failure)
 
     # --- the facts of what was mended -----------------------------------------------------------------------------
-    def _failure(self, error: Exception, **known: Any) -> FailureFacts:
+    def _failure(self, error: Exception) -> FailureFacts:
         session = self._session
         during: During = "training" if session.training is not None else "script"
-        failure = failure_under_watch(session, error, during, **known)
+        failure = failure_under_watch(session, error, during)
         return failure if failure.location is not None else replace(failure, location=own_location())
 
     def _note(self, kind: MendedPart, name: str, class_name: str, failure: FailureFacts) -> None:

@@ -3,18 +3,30 @@
 from __future__ import annotations
 
 import functools
-from typing import Any, Callable
+from typing import TYPE_CHECKING, Callable, Protocol, TypeVar, cast
+
+if TYPE_CHECKING:
+    from mpdoctor.examiner.session import Session
 
 
-def own_work(method: Callable[..., Any]) -> Callable[..., Any]:
+Method = TypeVar("Method", bound=Callable[..., object])
+
+
+class OfSession(Protocol):
+    """Interface of the objects whose methods are guarded."""
+
+    session: Session
+
+
+def own_work(method: Method) -> Method:
     """An exception in here is a defect of ours: it ends the process and is reported as such, and no `except` of the
     user's can take it for the training's."""
 
     @functools.wraps(method)
-    def guarded(self: Any, *args: object, **kwargs: object) -> Any:
+    def guarded(self: OfSession, *args: object, **kwargs: object) -> object:
         try:
             return method(self, *args, **kwargs)
         except Exception as error:
             self.session.broke(error)
 
-    return guarded
+    return cast("Method", guarded)

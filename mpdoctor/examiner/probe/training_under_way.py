@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from dataclasses import replace
-from typing import TYPE_CHECKING, Callable
+from typing import TYPE_CHECKING, Callable, NoReturn
 
 import tensorflow as tf
 
@@ -102,10 +102,9 @@ class TrainingUnderWay:
             return recorded.in_place_of(batch, training_call.model, self.keras)
         except DoesNotFit as reason:
             self._end_unusable(str(reason))
-            return batch
 
-    def _end_unusable(self, reason: str) -> None:
-        """Report that the recorded batch cannot be used, and end the process: never returns."""
+    def _end_unusable(self, reason: str) -> NoReturn:
+        """Report that the recorded batch cannot be used, and end the process."""
         self.session.events.send(TrainingStatus("skipped", "the recorded batch can't be trained on here"))
         self.session.fail(FailureFacts("unusable", "start", message=reason, saw_model=True))
         self.session.finish()
@@ -223,21 +222,22 @@ class TrainingUnderWay:
         return self._end is not None and self._end.begun
 
     @own_work
-    def _finish(self, error: Exception) -> None:
-        """End the process after the last step of a fit() was reported: never returns."""
+    def _finish(self, error: Exception) -> NoReturn:
+        """End the process after the last step of a fit() was reported."""
         assert self._end is not None
         self._end.failed(error)
         self.session.finish()
 
     @own_work
-    def failed(self, error: Exception) -> None:
+    def failed(self, error: Exception) -> NoReturn:
+        """Tell what was seen until the training raised this, and end the process."""
         failure = failure_of_fit(self.session, self.keras, error, "training")
         if failure.location is None:  # Keras raised by itself: the user's line is the one that called it
             failure = replace(failure, location=self.training_calls[-1].call.location)
         self.conclude("failed", failure)
 
     @own_work
-    def conclude(self, ended: str, failure: FailureFacts | None = None) -> None:
+    def conclude(self, ended: str, failure: FailureFacts | None = None) -> NoReturn:
         """Tell what was seen, of every optimizer, and end the process."""
         self._tell_end(ended, failure)
         self.session.finish()

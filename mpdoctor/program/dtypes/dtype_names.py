@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Callable
+from typing import TYPE_CHECKING, Callable
 
-from mpdoctor.knowledge.api_names import POLICY
+from mpdoctor.knowledge.api_names import POLICY, public_name
 from mpdoctor.program.events import Call
-from mpdoctor.program.values import Attribute, Known, Value, agreed, by_default, is_api, options
+from mpdoctor.program.instances import class_of
+from mpdoctor.program.values import Api, Attribute, Known, Value, agreed, by_default, is_api, options
+
+if TYPE_CHECKING:
+    from mpdoctor.program.dtypes.library_results import Dtypes
 
 AUTOCAST = "autocast"
 """The dtype of what Keras casts to a layer's compute dtype before `call()`, of a layer's weights inside
@@ -36,7 +40,9 @@ NAMES.update(
 """The dtype that each name means, of TensorFlow's and NumPy's and of Python's types."""
 
 GLOBAL_POLICY = ("keras.mixed_precision.global_policy", "keras.config.dtype_policy")
-_DEEPEST = 40
+_PLACES = ("tensorflow", "numpy", "builtins")
+_OF_A_DTYPE = ("name", "base_dtype", "as_numpy_dtype")
+DEEPEST = 40  # questions, each asked to answer the one before
 
 
 def policies_by_name(value: Value | None, named: Callable[[Value], str | None]) -> tuple[str, ...]:
@@ -56,7 +62,7 @@ def _policy_named(value: Value, named: Callable[[Value], str | None], depth: int
         inner = value.argument(0, "name")
     elif isinstance(value, Attribute) and value.name == "name":
         inner = value.of
-    if inner is not None and depth < _DEEPEST:
+    if inner is not None and depth < DEEPEST:
         return agreed(_policy_named(option, named, depth + 1) for option in options(inner))
     name = named(value)
     return None if name in (AUTOCAST, VARIABLE) else name
@@ -67,3 +73,49 @@ def is_policy_in_force(value: Value | None) -> bool:
     if isinstance(value, Call):
         return is_api(value.callee, *GLOBAL_POLICY)
     return isinstance(value, Attribute) and value.name in ("dtype_policy", "_dtype_policy")
+
+
+def dtype_named_by(dtypes: Dtypes, value: Value, depth: int) -> str | None:
+    """The dtype that one value denotes, and not one of several: see `dtype_named`."""
+    if isinstance(value, Known):
+        return NAMES.get(value.value) if isinstance(value.value, str) else None
+    if isinstance(value, Api):
+        place, _, name = public_name(value.name).rpartition(".")
+        if name in _OF_A_DTYPE:
+            place, _, name = public_name(place).rpartition(".")
+        return NAMES.get(name) if place in _PLACES else None
+    if isinstance(value, Call) and isinstance(value.callee, Api):
+        if value.callee.is_("keras.backend.floatx"):
+            return "float32"
+        if value.callee.is_("numpy.dtype", "tensorflow.as_dtype", "keras.backend.standardize_dtype"):
+            return dtypes.named(value.argument(0), depth)
+        if value.callee.is_("keras.backend.dtype", "keras.ops.dtype") and depth < DEEPEST:
+            return dtypes.of(value.argument(0), depth)
+    if isinstance(value, Attribute) and depth < DEEPEST:
+        return _named_by_attribute(dtypes, value, depth)
+    return None
+
+
+def _named_by_attribute(dtypes: Dtypes, value: Attribute, depth: int) -> str | None:
+    if value.name in _OF_A_DTYPE:
+        return dtypes.named(value.of, depth)
+    own = class_of(value.of)
+    is_layer = own is not None and own.is_layer
+    is_policy = is_policy_in_force(value.of)
+    if value.name in ("compute_dtype", "_compute_dtype", "_compute_dtype_object"):
+        return AUTOCAST if is_layer or is_policy else None
+    if value.name == "variable_dtype":
+        return VARIABLE if is_layer or is_policy else None
+    if value.name == "dtype":
+        return VARIABLE if is_layer else _named_by_tensor(dtypes, value.of, depth)
+    return None
+
+
+def _named_by_tensor(dtypes: Dtypes, tensor: Value, depth: int) -> str | None:
+    """What `x.dtype` names. Of a weight that a layer autocasts, TensorFlow up to 2.15 gives the dtype that it is
+    kept in, Keras 3 and tf_keras the one that it is read in (measured in 2.4, 2.10, 2.15 and 2.21)."""
+    dtype = dtypes.of(tensor, depth)
+    adds = isinstance(tensor, Call) and isinstance(tensor.callee, Attribute) and tensor.callee.name == "add_weight"
+    if dtype == AUTOCAST and adds and dtypes.keras is not None and dtypes.keras.package == "tf.keras":
+        return VARIABLE
+    return dtype

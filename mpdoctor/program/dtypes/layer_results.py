@@ -60,15 +60,20 @@ def dtype_of_layer_output(dtypes: Dtypes, layer: Call, depth: int) -> str | None
     """The dtype of what a layer of Keras' gives, None where it is not certain. `layer`: the call that makes it."""
     assert isinstance(layer.callee, Api)
     place, _, name = public_name(layer.callee.name).rpartition(".")
-    if place == "keras.layers" and name == "Lambda":
+    if place != "keras.layers":
+        return None
+    if name == "Lambda":
         return _of_lambda_output(dtypes, layer, depth)
-    if place == "keras.layers" and name in _AROUND_A_LAYER:
+    if name in _AROUND_A_LAYER:
         return _of_output_of_both(dtypes, layer, depth)
-    if place == "keras.layers" and name == "RNN":
+    if name == "RNN":
         return _of_output_of_cells(dtypes, layer, depth)
     is_uncertain = name in UNCERTAIN_LAYERS and not (name == "UpSampling2D" and _keeps_pixels(layer))
-    if place != "keras.layers" or is_uncertain or name in INTEGER_LAYERS:
-        return None
+    return None if is_uncertain or name in INTEGER_LAYERS else _compute_dtype(dtypes, layer, depth)
+
+
+def _compute_dtype(dtypes: Dtypes, layer: Call, depth: int) -> str | None:
+    """The dtype in which a layer computes, by the `dtype` that it is made with: a name, a policy or nothing."""
     given = layer.keyword("dtype")
     if given is None or known(given) is None:
         return None if layer.open and dtypes.hands_on_dtypes else AUTOCAST

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Callable, Iterable, Protocol, Sequence
 
+from mpdoctor.facts.versions import Keras
 from mpdoctor.knowledge.api_names import public_name
 from mpdoctor.knowledge.dtypes.result_dtypes import (
     ALWAYS_FLOAT32,
@@ -54,6 +55,7 @@ _ALIKE = {
 class Dtypes(Protocol):
     """Interface of what the functions here ask for the dtypes of their arguments."""
 
+    keras: Keras | None
     returned: Returned | None
     hands_on_dtypes: bool
     """Whether the `**options` that a layer is made with may hold a `dtype`."""
@@ -168,15 +170,22 @@ def _of_computed_tensor(dtypes: Dtypes, function: str, call: Call, depth: int) -
     if function in PARTS_OF_COMPLEX and (of := dtypes.of(call.argument(0), depth)) in REAL_OF:
         return REAL_OF[of]
     if function in KEEPING:
-        first = call.argument(0) or (call.keywords[0][1] if call.keywords else None)
-        elements = spread(first) if first is not None else ()
-        if first is not None and _are_floats(elements):
-            return "float32"
-        if function in FLOATS_OF_INTEGERS and _is_of_keras_ops(call) and _are_integers(dtypes, elements, depth):
-            return "float32"
-        is_list = bool(elements) and elements[0] is not first
-        return dtypes.agreed(elements, depth) if is_list else _of_single(dtypes, first, call, depth)
+        return _of_kept_dtype(dtypes, function, call, depth)
     return _of_joined(dtypes, function, call, depth) if function in JOINING else None
+
+
+def _of_kept_dtype(dtypes: Dtypes, function: str, call: Call, depth: int) -> str | None:
+    """The result dtype of a function that keeps the dtype of its first argument: a tensor, a list of them, numbers."""
+    first = call.argument(0) or (call.keywords[0][1] if call.keywords else None)
+    if first is None:
+        return _of_single(dtypes, None, call, depth)
+    elements = spread(first)
+    if _are_floats(elements):
+        return "float32"
+    if function in FLOATS_OF_INTEGERS and _is_of_keras_ops(call) and _are_integers(dtypes, elements, depth):
+        return "float32"
+    is_list = bool(elements) and elements[0] is not first
+    return dtypes.agreed(elements, depth) if is_list else _of_single(dtypes, first, call, depth)
 
 
 def _of_joined(dtypes: Dtypes, function: str, call: Call, depth: int) -> str | None:

@@ -9,7 +9,7 @@ from mpdoctor.facts.versions import Keras
 from mpdoctor.knowledge.api_names import public_name
 from mpdoctor.knowledge.dtypes.result_dtypes import COMPARISONS, INITIALIZERS, TOP_K
 from mpdoctor.program.dtypes.array_dtypes import is_array
-from mpdoctor.program.dtypes.dtype_names import AUTOCAST, NAMES, VARIABLE, is_policy_in_force, policies_by_name
+from mpdoctor.program.dtypes.dtype_names import AUTOCAST, DEEPEST, dtype_named_by, policies_by_name
 from mpdoctor.program.dtypes.layer_results import (
     dtype_of_inherited_call,
     dtype_of_lambda_for_autocast,
@@ -32,7 +32,6 @@ from mpdoctor.program.values import (
     Earlier,
     Either,
     Item,
-    Known,
     Value,
     agreed,
     by_default,
@@ -42,9 +41,6 @@ from mpdoctor.program.values import (
 )
 
 _ARITHMETIC = ("+", "-", "*", "/", "**", "@")
-_PLACES = ("tensorflow", "numpy", "builtins")
-_OF_A_DTYPE = ("name", "base_dtype", "as_numpy_dtype")
-_DEPTH = 40
 _MOST_PARTS = 50  # of a value that are looked at
 _NESTED = 3  # questions that a caller asks while it is asked: the stack has room for a thousand frames
 _MOST_CARRIED = 3  # names that a loop carries on, each depending on the next
@@ -127,11 +123,13 @@ class _Dtypes:
         self.answers: dict[Value, str | None] = {}
 
     def named(self, value: Value | None, depth: int) -> str | None:
-        return agreed(self.told(option, self._name_of(option, depth + 1)) for option in options(by_default(value)))
+        return agreed(
+            self.told(option, dtype_named_by(self, option, depth + 1)) for option in options(by_default(value))
+        )
 
     def of(self, value: Value | None, depth: int) -> str | None:
         value = by_default(value)
-        if value is None or depth > _DEPTH:
+        if value is None or depth > DEEPEST:
             return None
         if value in self.remembered:
             return self.remembered[value]
@@ -165,48 +163,6 @@ class _Dtypes:
     def agreed(self, values: Iterable[Value | None], depth: int) -> str | None:
         """The dtype of values that meet; Python numbers take the dtype of the others."""
         return agreed(self.of(value, depth) for value in values if not is_number(value) and not is_array(value))
-
-    def _name_of(self, value: Value, depth: int) -> str | None:
-        if isinstance(value, Known):
-            return NAMES.get(value.value) if isinstance(value.value, str) else None
-        if isinstance(value, Api):
-            place, _, name = public_name(value.name).rpartition(".")
-            if name in _OF_A_DTYPE:
-                place, _, name = public_name(place).rpartition(".")
-            return NAMES.get(name) if place in _PLACES else None
-        if isinstance(value, Call) and isinstance(value.callee, Api):
-            if value.callee.is_("keras.backend.floatx"):
-                return "float32"
-            if value.callee.is_("numpy.dtype", "tensorflow.as_dtype", "keras.backend.standardize_dtype"):
-                return self.named(value.argument(0), depth)
-            if value.callee.is_("keras.backend.dtype", "keras.ops.dtype") and depth < _DEPTH:
-                return self.of(value.argument(0), depth)
-        if isinstance(value, Attribute) and depth < _DEPTH:
-            return self._named_by_attribute(value, depth)
-        return None
-
-    def _named_by_attribute(self, value: Attribute, depth: int) -> str | None:
-        if value.name in _OF_A_DTYPE:
-            return self.named(value.of, depth)
-        own = class_of(value.of)
-        is_layer = own is not None and own.is_layer
-        is_policy = is_policy_in_force(value.of)
-        if value.name in ("compute_dtype", "_compute_dtype", "_compute_dtype_object"):
-            return AUTOCAST if is_layer or is_policy else None
-        if value.name == "variable_dtype":
-            return VARIABLE if is_layer or is_policy else None
-        if value.name == "dtype":
-            return VARIABLE if is_layer else self._named_by_tensor(value.of, depth)
-        return None
-
-    def _named_by_tensor(self, tensor: Value, depth: int) -> str | None:
-        """What `x.dtype` names. Of a weight that a layer autocasts, TensorFlow up to 2.15 gives the dtype that it is
-        kept in, Keras 3 and tf_keras the one that it is read in (measured in 2.4, 2.10, 2.15 and 2.21)."""
-        dtype = self.of(tensor, depth)
-        adds = isinstance(tensor, Call) and isinstance(tensor.callee, Attribute) and tensor.callee.name == "add_weight"
-        if dtype == AUTOCAST and adds and self.keras is not None and self.keras.package == "tf.keras":
-            return VARIABLE
-        return dtype
 
     def _of_uncached(self, value: Value, depth: int) -> str | None:
         if isinstance(value, Call):
@@ -257,29 +213,38 @@ class _Dtypes:
         if isinstance(callee, Api):
             return dtype_of_library_call(self, public_name(callee.name), call, depth)
         if isinstance(callee, Attribute):
-            if callee.name == "astype":
-                return self.named(call.argument(0, "dtype"), depth)
-            if callee.name == "add_weight":
-                return dtype_of_weight(self, call, depth)
-            if callee.name in ("read_value", "value", "copy"):
-                return self.of(callee.of, depth)
-            if callee.name == "call" and is_call_of(callee.of, "builtins.super"):
-                return dtype_of_inherited_call(self, call, depth)
-            if callee.name == "get_initial_state" and is_recurrent_of_keras(callee.of):
-                return self.named(call.argument(2, "dtype"), depth)
-        if isinstance(callee, Call) and isinstance(callee.callee, Api):
-            if _is_initializer(callee.callee.name):
-                given = call.argument(1, "dtype")
-                return "float32" if given is None and not call.open else self.named(given, depth)
-            if callee.callee.is_("keras.activations.get", "keras.activations.deserialize"):
-                return self.of(call.argument(0), depth)
-            if callee.callee.is_("keras.layers.Lambda") and self.of(call.argument(0, "inputs"), depth) == AUTOCAST:
-                return dtype_of_lambda_for_autocast(self, callee, depth)
-            return dtype_of_layer_output(self, callee, depth)
-        own = class_of(callee) if isinstance(callee, Call) else None
-        if not isinstance(callee, Call) or own is None:
+            return self._of_method_call(call, callee, depth)
+        if not isinstance(callee, Call):
             return None
-        return dtype_of_own_layer_output(self, call, own, depth)
+        if isinstance(callee.callee, Api):
+            return self._of_called_object(call, callee, callee.callee, depth)
+        own = class_of(callee)
+        return None if own is None else dtype_of_own_layer_output(self, call, own, depth)
+
+    def _of_method_call(self, call: Call, method: Attribute, depth: int) -> str | None:
+        if method.name == "astype":
+            return self.named(call.argument(0, "dtype"), depth)
+        if method.name == "add_weight":
+            return dtype_of_weight(self, call, depth)
+        if method.name in ("read_value", "value", "copy"):
+            return self.of(method.of, depth)
+        if method.name == "call" and is_call_of(method.of, "builtins.super"):
+            return dtype_of_inherited_call(self, call, depth)
+        if method.name == "get_initial_state" and is_recurrent_of_keras(method.of):
+            return self.named(call.argument(2, "dtype"), depth)
+        return None
+
+    def _of_called_object(self, call: Call, made: Call, maker: Api, depth: int) -> str | None:
+        """The dtype of what an object of a library's gives where it is called: a layer, an initializer, an activation.
+        `made`: the call of `maker` that made it."""
+        if _is_initializer(maker.name):
+            given = call.argument(1, "dtype")
+            return "float32" if given is None and not call.open else self.named(given, depth)
+        if maker.is_("keras.activations.get", "keras.activations.deserialize"):
+            return self.of(call.argument(0), depth)
+        if maker.is_("keras.layers.Lambda") and self.of(call.argument(0, "inputs"), depth) == AUTOCAST:
+            return dtype_of_lambda_for_autocast(self, made, depth)
+        return dtype_of_layer_output(self, made, depth)
 
     def of_result(self, function: FunctionFacts, depth: int) -> str | None:
         """The dtype of all that a function of the user's returns, where that is known and the same."""

@@ -27,8 +27,7 @@ from mpdoctor.rules.registry import all_rules
 from mpdoctor.source import prefilter
 from mpdoctor.source.prefilter import Glance, glance_from_text
 from mpdoctor.source_stage import SourceStage
-from mpdoctor.source_stage.cache import Cache, users_cache
-from mpdoctor.source_stage.cache_values import ROWS
+from mpdoctor.source_stage.cache import ROWS, Cache, users_cache
 from mpdoctor.source_stage.worker import Worker
 
 CODES = frozenset(rule.code for rule in all_rules())

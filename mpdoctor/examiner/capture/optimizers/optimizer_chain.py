@@ -22,12 +22,14 @@ def chain_from_optimizer(
     return tuple(_link(session, keras, link) for link in _chain(keras, optimizer))
 
 
-def is_inside(keras: KerasAdapter, optimizer: KerasOptimizer | None, around: Any) -> bool:
+def is_inside(keras: KerasAdapter, optimizer: KerasOptimizer | None, around: KerasOptimizer | None) -> bool:
     """Whether another optimizer is one of Keras' wrappers around this one."""
-    return keras.inner(around) is not None and around is not optimizer and holds(keras, around, optimizer)
+    if around is None or keras.inner(around) is None:
+        return False
+    return around is not optimizer and holds(keras, around, optimizer)
 
 
-def holds(keras: Any, outer: Any, optimizer: Any) -> bool:
+def holds(keras: KerasAdapter, outer: KerasOptimizer | None, optimizer: KerasOptimizer | None) -> bool:
     """Whether this optimizer is one of the chain that begins with the outer one."""
     return any(optimizer is link for link in _chain(keras, outer))
 
@@ -132,7 +134,7 @@ def _attributes(keras: KerasAdapter, wrapper: KerasOptimizer) -> Iterator[Attrib
             yield AttributeFacts(name, _read(wrapper, name), held)
 
 
-def _read(optimizer: KerasOptimizer, name: str) -> Any:
+def _read(optimizer: KerasOptimizer, name: str) -> str | None:
     """The attribute in the form in which it is shown; None where there is none, or where computing it raises."""
     try:
         return _shown(getattr(optimizer, name))
@@ -140,7 +142,7 @@ def _read(optimizer: KerasOptimizer, name: str) -> Any:
         return None
 
 
-def _shown(value: object) -> Any:
+def _shown(value: object) -> str:
     numpy = getattr(value, "numpy", None)
     text = repr(float(numpy())) if callable(numpy) and getattr(value, "shape", None) == () else repr(value)
     return text if len(text) <= 120 else text[:117] + "..."

@@ -129,7 +129,7 @@ class FitEnd:
             ask_for_configuration(self._keras, self._model, checkpoint)
         except Exception as error:
             name = f"{type(checkpoint).__name__}.on_epoch_end"
-            failure = failure_under_watch(self._session, error, "ending", saw_model=True, callback=name)
+            failure = replace(failure_under_watch(self._session, error, "ending"), saw_model=True, callback=name)
             return failure if failure.location else replace(failure, location=self._called_at)
         return None
 
@@ -149,7 +149,8 @@ def _put_back(callback: object, name: str, own: object) -> None:
 
 def failure_of_fit(session: Session, keras: KerasAdapter, error: BaseException, during: During) -> FailureFacts:
     """The failure, with the callback whose method raised."""
-    return failure_under_watch(session, error, during, saw_model=True, callback=callback_of_error(keras, error))
+    failure = failure_under_watch(session, error, during)
+    return replace(failure, saw_model=True, callback=callback_of_error(keras, error))
 
 
 def callback_of_error(keras: KerasAdapter, error: BaseException) -> str:

@@ -7,7 +7,7 @@ import inspect
 import os
 import threading
 import time
-from typing import TYPE_CHECKING, Any, Callable
+from typing import TYPE_CHECKING, Callable, NoReturn
 
 import tensorflow as tf
 
@@ -46,8 +46,8 @@ class TimedTraining(Training):
     _is_over = False
 
     # --- the three ways in ----------------------------------------------------------------------------------------
-    def run_fit(self, fit: Callable[..., object], args: tuple[object, ...], kwargs: dict[str, object]) -> object:
-        """Time steps of this fit(). Ends the process: never returns."""
+    def run_fit(self, fit: Callable[..., object], args: tuple[object, ...], kwargs: dict[str, object]) -> NoReturn:
+        """Time steps of this fit(), and end the process."""
         training_call = self.training_calls[0]
         try:
             (_, *given) = inspect.signature(fit).bind(training_call.model, *args, **kwargs).arguments.items()
@@ -61,7 +61,6 @@ class TimedTraining(Training):
         except Exception as error:
             self.failed(error)
         self.conclude("script")
-        raise AssertionError("the process has ended")
 
     @own_work
     def begin_on_batches(
@@ -156,8 +155,8 @@ class TimedTraining(Training):
 
     # --- the end --------------------------------------------------------------------------------------------------
     @own_work
-    def _timed(self, again: Callable[[], object] | None = None) -> None:
-        """Send what was timed, and end the process: never returns. `again` runs the last step once more; None where the
+    def _timed(self, again: Callable[[], object] | None = None) -> NoReturn:
+        """Send what was timed, and end the process. `again` runs the last step once more; None where the
         training is over."""
         self._is_over = True
         blocks = tuple(self._clock.blocks)
@@ -196,12 +195,12 @@ class TimedTraining(Training):
         except (tf.errors.OpError, OSError) as error:
             return None, first_line(error)
 
-    def _end_without(self, reason: str) -> None:
-        """Report why nothing was timed, and end the process: never returns."""
+    def _end_without(self, reason: str) -> NoReturn:
+        """Report why nothing was timed, and end the process."""
         self.session.events.send(NotTimed(reason))
         self.session.finish()
 
-    def conclude(self, ended: str, failure: FailureFacts | None = None) -> Any:
+    def conclude(self, ended: str, failure: FailureFacts | None = None) -> NoReturn:
         """The program's training ended before enough steps were timed, or raised."""
         if failure is not None:
             self.session.fail(failure)

@@ -206,33 +206,49 @@ def _remedy_of_dtype_in_text(failure: FailureFacts) -> str | None:
     return f'`{written[1]}` is a text here, such as "float16": write `tf.as_dtype({written[1]}).{refused[1]}`.'
 
 
+def _remedy_of_refused_result(failure: FailureFacts) -> str | None:
+    """The remedy where the result of a constraint cannot be assigned to its weight: it is 16-bit, and that float32."""
+    is_half = half_given_for_float32(failure) is not None
+    return "Return it in the weight's own dtype: `tf.cast(…, w.dtype)`." if is_half else None
+
+
+def _remedy_of_mismatch(failure: FailureFacts) -> str | None:
+    """The remedy for an operation that is given two dtypes."""
+    mismatch = mismatch_from_failure(failure)
+    if mismatch is None:
+        return None
+    return f"Two dtypes are combined: {mismatch.words}. Cast one to the other's: `tf.cast(value, other.dtype)`."
+
+
+def _known_remedy(failure: FailureFacts) -> str | None:
+    """The remedy that the table has for such an error. None for an error that the program raises itself, which says in
+    its own words what is wrong; unless it lacks a module or a file, as any program may."""
+    if failure.raised_by_program and failure.exception not in ("ImportError", "FileNotFoundError"):
+        return None
+    said = failure.said_by_library
+    known = (entry for entry in _KNOWN if re.search(entry[0], failure.exception) and re.search(entry[1], said))
+    return next((remedy for _, _, remedy in known), None)
+
+
 def remedy_from_failure(failure: FailureFacts) -> str | None:
     """The remedy for the error; None for an error of no known kind."""
-    said = failure.said_by_library
     if failure.part is not None and failure.part.result_refused:
-        is_half = half_given_for_float32(failure) is not None
-        return "Return it in the weight's own dtype: `tf.cast(…, w.dtype)`." if is_half else None
-    of_float32 = _remedy_of_float32_for_half(failure)
-    if of_float32 is not None:
-        return of_float32
-    mismatch = mismatch_from_failure(failure)
-    if mismatch is not None:
-        return f"Two dtypes are combined: {mismatch.words}. Cast one to the other's: `tf.cast(value, other.dtype)`."
-    if re.search(_OF_ANOTHER_TENSORFLOW, said):
+        return _remedy_of_refused_result(failure)
+    of_dtypes = _remedy_of_float32_for_half(failure) or _remedy_of_mismatch(failure)
+    if of_dtypes is not None:
+        return of_dtypes
+    if re.search(_OF_ANOTHER_TENSORFLOW, failure.said_by_library):
         return _keras_that_fits(failure.keras or Keras())
     certain = (
         package_of_project(failure)
         or remedy_of_missing_module(failure)
         or remedy_of_missing_name(failure)
         or _remedy_of_bare_optimizer(failure)
-        or _remedy_of_numpy_function(said)
+        or _remedy_of_numpy_function(failure.said_by_library)
         or _remedy_of_dtype_in_text(failure)
     )
     if certain is not None:
         return certain
     if failure.is_of_notebook and failure.exception == "FileNotFoundError":
         return "Put the file where the notebook looks for it: its cells run in its own folder."
-    if failure.raised_by_program and failure.exception not in ("ImportError", "FileNotFoundError"):
-        return None
-    known = (entry for entry in _KNOWN if re.search(entry[0], failure.exception) and re.search(entry[1], said))
-    return next((remedy for _, _, remedy in known), None)
+    return _known_remedy(failure)

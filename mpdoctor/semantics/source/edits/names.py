@@ -116,10 +116,10 @@ def _list_at(facts: SourceFacts, location: Location) -> ast.List | None:
     return listed if listed is not None and not any(isinstance(part, ast.Starred) for part in listed.elts) else None
 
 
-def cast_argument(facts: SourceFacts, call: Location, dtype: str = "float32", position: int = 0) -> list[Edit] | None:
-    """Like `cast`, for an argument of a call."""
+def cast_argument(facts: SourceFacts, call: Location, position: int = 0) -> list[Edit] | None:
+    """Like `cast` to float32, for an argument of a call."""
     given = argument_at(facts, call, position, *(NAMES_OF_FIRST if position == 0 else ()))
-    return cast(facts, given, dtype) if given is not None else None
+    return cast(facts, given, "float32") if given is not None else None
 
 
 def cast_around(facts: SourceFacts, dtype: str = "float32") -> tuple[str, str] | None:

@@ -13,15 +13,16 @@ MOST_CALLS = 5  # functions that return what another one gives back
 REDUCTIONS = ("tensorflow.distribute.ReduceOp.MEAN", "tensorflow.distribute.ReduceOp.SUM")
 
 
-def given_back(facts: SourceFacts, value: Value | None, deepest: int = MOST_CALLS) -> Iterator[Value]:
+def given_back(facts: SourceFacts, value: Value | None) -> Iterator[Value]:
     """The values that it may be. A call of a function of the user's, also by `strategy.run`, is what the function
     returns where it was walked on its own; what a method returns that another method of the same object has kept, is
     what that one was given. `strategy.reduce(…)` is what it reduces."""
-    return _given_back(facts, value, (), deepest)
+    return _given_back(facts, value, (), MOST_CALLS)
 
 
 def _given_back(facts: SourceFacts, value: Value | None, owners: tuple[Value, ...], deepest: int) -> Iterator[Value]:
-    """Like `given_back`; `owners` are the objects that a parameter's method may belong to."""
+    """Like `given_back`; `owners` are the objects that a parameter's method may belong to, `deepest` how many functions
+    are still looked into."""
     seen = set[int]()
     waiting = [(option, owners, deepest) for option in options(value)]
     for option, owners, left in waiting:
