@@ -172,7 +172,8 @@ def half_dtypes(facts: SourceFacts, value: Value, context: Context) -> tuple[str
         return (of_models,) if of_models is not None else _half_dtypes_in_lambda_layer(facts, value)
     if dtype != AUTOCAST:
         return ()
-    parameters = list(_parameters_behind(value))
+    behind = list(_tensors_behind(value))
+    parameters = [part for part in behind if isinstance(part, Parameter) and not is_number(part)]
     is_inside = (
         any(parameter.is_of_call for parameter in parameters)
         or runs_in_some_call(facts, context)
@@ -180,7 +181,14 @@ def half_dtypes(facts: SourceFacts, value: Value, context: Context) -> tuple[str
     )
     if not is_inside or not all(is_tensor(facts, parameter) for parameter in parameters):
         return ()
-    return tuple(dtype for dtype in HALF if computes_in_half(facts, value, context, only=dtype))
+    outside = [part for part in behind if isinstance(part, Call) and not part.context.function and _has_weights(part)]
+    policies = [policies_made_with(facts, layer, None) for layer in outside]  # those in force where the file runs
+    return tuple(
+        dtype
+        for dtype in HALF
+        if computes_in_half(facts, value, context, only=dtype)
+        and all(dtype in map(SIXTEEN_BITS.get, names) for names in policies)
+    )
 
 
 def _tensors_behind(value: Value) -> Iterator[Value]:
