@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable
 
+from mpdoctor.knowledge.api_names import is_layer_class
 from mpdoctor.program.events import Call
 from mpdoctor.program.user_definitions import ClassFacts, Defined, FunctionFacts, Instance
-from mpdoctor.program.values import Either, Value, is_api, options
+from mpdoctor.program.values import Api, Either, Value, is_api, options
 
 
 def is_call_of(value: Value | None, *names: str) -> bool:
@@ -29,6 +30,13 @@ def class_of(value: Value) -> ClassFacts | None:
         made = value.callee
         return made.of if isinstance(made, Defined) and isinstance(made.of, ClassFacts) else None
     return value.of if isinstance(value, Instance) else None
+
+
+def is_class_of_layers(value: Value | None) -> bool:
+    """Whether it is a class of layers or models, of a library or of the user's own, and not one of its objects."""
+    if isinstance(value, Api):
+        return is_layer_class(value.name)
+    return isinstance(value, Defined) and isinstance(value.of, ClassFacts) and value.of.is_layer
 
 
 def has_method(value: Value, function: FunctionFacts) -> bool:

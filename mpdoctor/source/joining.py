@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Iterable
 
 from mpdoctor.program.events import Call, Operation
+from mpdoctor.program.instances import is_class_of_layers
 from mpdoctor.program.user_definitions import Parameter
 from mpdoctor.program.values import Api, Earlier, Either, Item, Known, Unknown, Value, is_api, known, options
 
@@ -55,16 +56,22 @@ def joined(values: Iterable[Value | None]) -> Value:
 
 
 def joined_arms(values: list[Value]) -> Value:
-    """One value where arms of the program meet. A parameter that is None by default, and the number that stands in its
-    place then, are a parameter with this number as its default: `if epsilon is None: epsilon = 1e-7`."""
+    """One value where arms of the program meet. A parameter that is None by default, and the number or the class of
+    layers that stands in its place then, are a parameter with this as its default: `if epsilon is None: epsilon =
+    1e-7`."""
     if len(values) == 2 and any(type(value) is Parameter for value in values):
-        number, parameter = values if isinstance(values[1], Parameter) else reversed(values)
+        instead, parameter = values if isinstance(values[1], Parameter) else reversed(values)
         is_optional = isinstance(parameter, Parameter) and type(parameter.default) is Known
-        if is_optional and isinstance(number, Known) and type(number.value) in (int, float):
+        if is_optional and _may_be_default(instead):
             assert isinstance(parameter, Parameter)
             if known(parameter.default) is None:
-                return dataclasses.replace(parameter, default=number)
+                return dataclasses.replace(parameter, default=instead)
     return joined(values)
+
+
+def _may_be_default(value: Value) -> bool:
+    is_number = isinstance(value, Known) and type(value.value) in (int, float)
+    return is_number or is_class_of_layers(value)
 
 
 def with_default(default: Value, otherwise: Value) -> Value:

@@ -266,7 +266,8 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp211/clean_decoder_of_a_metric mp211/flagged_decoder_of_a_metric
         mp309/clean_policy_in_a_node mp504/clean_policy_in_a_node mp504/flagged_policy_in_a_node
         mp401/clean_another_option_decides mp505/clean_heads_for_counted_boxes mp505/clean_heads_of_both_dtypes
-        mp505/flagged_heads_for_counted_boxes
+        mp505/flagged_heads_for_counted_boxes mp505/flagged_computed_outputs mp505/clean_computed_outputs
+        mp505/flagged_computed_outputs_keras2
         mp104/flagged_default_that_nobody_asks_about mp105/flagged_loop mp106/clean_by_name
         mp106/clean_made_in_comprehensions mp106/clean_model_calls_itself
         mp106/clean_scale_loss_for_any_optimizer mp106/clean_two_steps_by_flag

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from mpdoctor.facts.location import Location
 from mpdoctor.program.events import Call
 from mpdoctor.program.instances import class_of
+from mpdoctor.program.user_definitions import Parameter
 from mpdoctor.program.values import (
     Api,
     Collection,
@@ -94,6 +95,9 @@ def item_of(of: Value, index: Value | None, location: Location) -> Value:
         return Item(location, of, index)
     if of.uniform:
         return (of.keys if of.kind == "dict" and index is None else of.items)[0]
+    if isinstance(index, Parameter) and of.open and isinstance(known(index.default), str):  # `globals()[name]`
+        entry = of.entry(known(index.default))
+        return entry or Item(location, of, index)
     if isinstance(index, Known):
         return _entry_of(of, index, location)
     is_one_of_several = isinstance(index, Either) and any(isinstance(option, Known) for option in index.options)

@@ -34,6 +34,7 @@ from mpdoctor.semantics.source.layers.weight_values import weight_holder
 from mpdoctor.semantics.source.numbers.precision import precision_of
 from mpdoctor.semantics.source.programs.backends import is_for_another_backend, runs_on_another_backend
 from mpdoctor.semantics.source.programs.models import is_any_made_of_input
+from mpdoctor.semantics.source.programs.running_functions import is_of_the_file
 
 OPERATORS = frozenset(("+", "-", "*", "/", "//", "**", "@", "%", "<", "<=", ">", ">=", "==", "!="))
 HANDED_ON = OPERATORS - frozenset(("<", "<=", ">", ">=", "==", "!="))
@@ -191,7 +192,8 @@ def half_dtypes(facts: SourceFacts, value: Value, context: Context) -> tuple[str
         return (of_models,) if of_models is not None else _half_dtypes_in_lambda_layer(facts, value)
     if dtype != AUTOCAST:
         return ()
-    parameters = list(_parameters_behind(value))
+    behind = list(_tensors_behind(value))
+    parameters = [part for part in behind if isinstance(part, Parameter) and not is_number(part)]
     is_inside = (
         any(parameter.is_of_call for parameter in parameters)
         or runs_in_some_call(facts, context)
@@ -199,7 +201,14 @@ def half_dtypes(facts: SourceFacts, value: Value, context: Context) -> tuple[str
     )
     if not is_inside or not all(is_tensor(facts, parameter) for parameter in parameters):
         return ()
-    return tuple(dtype for dtype in HALF if computes_in_half(facts, value, context, only=dtype))
+    made = [part for part in behind if isinstance(part, Call) and _has_weights(part)]
+    outside = [policies_made_with(facts, layer, None) for layer in made if is_of_the_file(facts, layer.context)]
+    return tuple(
+        dtype
+        for dtype in HALF
+        if computes_in_half(facts, value, context, only=dtype)
+        and all(dtype in map(SIXTEEN_BITS.get, names) for names in outside)
+    )
 
 
 def _tensors_behind(value: Value) -> Iterator[Value]:

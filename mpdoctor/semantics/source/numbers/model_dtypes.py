@@ -10,7 +10,7 @@ from mpdoctor.program.events import Call
 from mpdoctor.program.instances import class_of, is_call_of
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import ClassFacts, Defined, FunctionFacts, Instance
-from mpdoctor.program.values import Api, Collection, Item, Value, agreed, known, options
+from mpdoctor.program.values import Api, Collection, Item, Value, agreed, known, leaves, options
 from mpdoctor.semantics.source.layers.networks import networks_behind
 from mpdoctor.semantics.source.layers.output_layers import (
     answers_in_compute_dtype,
@@ -70,7 +70,10 @@ class ModelDtypes:
     def _of_last_layers(self, model: Call) -> str | None:
         if self.nested > MOST_NESTED:
             return None
-        return agreed(self._of_output(layer) for layer in output_layers(self.facts, model) if layer is not model)
+        layers = output_layers(self.facts, model)
+        if not layers and is_functional(model):
+            return agreed(map(self._in_call, leaves(model.argument(1, "outputs"))))
+        return agreed(self._of_output(layer) for layer in layers if layer is not model)
 
     def of_output(self, model: Value | None, name: object) -> str | None:
         """The dtype of one output of a model, by its number or its key, or in a functional model the name of the layer
@@ -103,9 +106,18 @@ class ModelDtypes:
         if type(place) not in (int, str) or self.nested > MOST_NESTED:
             return None
         if isinstance(made, Call) and is_functional(made):
-            return agreed(self._of_output(layer) for layer in layers_of_output(made, place))
+            layers = layers_of_output(made, place)
+            return agreed(map(self._of_output, layers)) if layers else self._of_computed_output(made, place)
         own = class_of(made) if isinstance(made, (Call, Instance)) else None
         return self._of_entry(own, place, in_call) if own is not None else None
+
+    def _of_computed_output(self, model: Call, place: object) -> str | None:
+        """The dtype of one output of a functional model that no layer is the last to make."""
+        outputs = [_entry(option, place) for option in options(model.argument(1, "outputs"))]
+        self.nested += 1
+        dtype = None if None in outputs else agreed(map(self._in_call, outputs))
+        self.nested -= 1
+        return dtype
 
     def _of_entry(self, own: ClassFacts, place: object, in_call: bool = False) -> str | None:
         """The dtype of one of the outputs that the `call()` of a model's class returns, by its number or its key."""

@@ -45,6 +45,13 @@ def functions_around(facts: SourceFacts, context: Context) -> list[FunctionFacts
     return known[context]
 
 
+def is_of_the_file(facts: SourceFacts, context: Context) -> bool:
+    """Whether code runs when the file does, and in no method of a class."""
+    if not context.reached or context.owner is not None:
+        return False
+    return all(function is None or function.owner is None for function in functions_around(facts, context))
+
+
 def functions_of_call(facts: SourceFacts, call: Call) -> set[int]:
     """The ids of the functions in which a call is made."""
     around = (call.context.function, *functions_around(facts, call.context))

@@ -17,6 +17,7 @@ from mpdoctor.source.constant_folding.texts import value_from_method
 from mpdoctor.source.interpreter.assignments import remember_keyword
 from mpdoctor.source.interpreter.attributes import Super, attribute_of, store_attribute
 from mpdoctor.source.interpreter.call_inlining import inline_call
+from mpdoctor.source.interpreter.calls.attribute_names import attribute_names
 from mpdoctor.source.interpreter.calls.base_arguments import remember_base_arguments_of
 from mpdoctor.source.interpreter.calls.container_calls import (
     added_up,
@@ -187,12 +188,12 @@ def _tree_of_settings(args: tuple[Value, ...], keywords: Keywords, location: Loc
 
 
 def _call_getattr(state: State, args: tuple[Value, ...], is_open: bool, location: Location) -> Value | None:
-    name = known(args[1]) if len(args) > 1 else MISSING
-    if not isinstance(name, str):
+    names = attribute_names(args[0], args[1]) if len(args) > 1 else ()
+    if not names:
         return None
-    values = [attribute_of(state, choice, name, location) for choice in options(args[0])]
-    if len(args) == 2 and not is_open:  # with a default the program is prepared, and reads nothing
-        record_read(state, args[0], name, location, location, is_called=False)
+    values = [attribute_of(state, choice, name, location) for name in names for choice in options(args[0])]
+    if len(args) == 2 and not is_open and len(names) == 1:  # with a default the program is prepared, and reads nothing
+        record_read(state, args[0], names[0], location, location, is_called=False)
         for value in values:
             if isinstance(value, Api) and isinstance(args[0], Api):
                 record_use(state, value, location, dotted=1)

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from mpdoctor.facts.location import Location
 from mpdoctor.program.events import Call
+from mpdoctor.program.instances import is_class_of_layers
 from mpdoctor.program.user_definitions import ClassFacts, Defined, FunctionFacts, Parameter
 from mpdoctor.program.values import Api, Attribute, Collection, Either, Value, is_api
 from mpdoctor.source.interpreter.state.interpreter_state import State
@@ -80,12 +81,15 @@ def really_called(callee: Value, site: CallSite) -> tuple[Value, CallSite]:
 
 
 def _is_hook(default: Value | None) -> bool:
-    """Whether a parameter's default is a function: of one that nobody is seen to give another one, it is what is called
-    where the parameter is."""
+    """Whether a parameter's default is a function, a layer or a class of layers: of one that nobody is seen to give
+    another one, it is what is called where the parameter is."""
     if isinstance(default, Call):
-        return is_api(default.callee, "functools.partial") and bool(default.args) and _is_hook(default.args[0])
-    is_function = isinstance(default, Defined) and isinstance(default.of, FunctionFacts)
-    return is_function or (isinstance(default, Api) and not default.name.rpartition(".")[2][:1].isupper())
+        is_partial = is_api(default.callee, "functools.partial")
+        return _is_hook(default.args[0]) if is_partial and default.args else is_class_of_layers(default.callee)
+    if isinstance(default, Defined) and isinstance(default.of, FunctionFacts):
+        return True
+    is_function = isinstance(default, Api) and not default.name.rpartition(".")[2][:1].isupper()
+    return is_function or is_class_of_layers(default)
 
 
 def inlinable_function(state: State, callee: Value, args: tuple[Value, ...], keywords: Keywords) -> Inlinable | None:
