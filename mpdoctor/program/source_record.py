@@ -38,6 +38,7 @@ class FromOutside(TypedDict, total=False):
     is_imported: bool
     is_guarded: bool
     policies_elsewhere: tuple[str | None, ...]
+    float16_elsewhere: tuple[str, ...]
     files_saved_elsewhere: tuple[SavedFile, ...]
     float32_classes: tuple[Location, ...]
     texts_beside: Mapping[str, str]
@@ -90,6 +91,9 @@ class SourceRecord:
         a file that it reads, say.
     policies_elsewhere
         `policies_set` of the first-party files that import this one, also through others.
+    float16_elsewhere
+        Of a whole program: those of its files, as shown, that other programs import and run under mixed_float16, or
+        under a policy that is not known.
     shows_16_bits, rewrites_graphs
         Set where the events are left out; see `mixed_precision_signs`.
     files_saved
@@ -152,6 +156,7 @@ class SourceRecord:
     policies_set: tuple[str | None, ...] = ()
     policies_unknown: tuple[Location, ...] = ()
     policies_elsewhere: tuple[str | None, ...] = ()
+    float16_elsewhere: tuple[str, ...] = ()
     shows_16_bits: bool = False
     rewrites_graphs: bool = False
     files_saved: tuple[SavedFile, ...] = ()

@@ -106,6 +106,8 @@ def _execute_the_rest(state: State, module: Module) -> None:
             module.closures.append(inherited)  # it has been executed by its id, which nothing else may have
             own.as_inherited[closure.facts.name], state.closures[id(inherited.facts)] = inherited.facts, inherited
             _begin_run(state, reached=id(own) in state.walk.instantiated)
+            for setting_up in _inherited_builds(state, inherited):
+                inline_uncalled(state, setting_up)
             inline_uncalled(state, inherited)
 
 
@@ -148,11 +150,17 @@ def _stage(closure: Closure) -> int:
     if closure.is_wrapper:
         return _WRAPS
     owner, name = closure.facts.owner, closure.facts.name
-    if name == "compile" and owner is not None and owner.kind == "model":
+    if _is_compile(closure):
         return _COMPILES
     if owner is not None:  # a method may set what others read, whoever calls it
         return _READS_OF_OTHERS if owner.whole is not owner and name not in SETTING_UP else _READS_ITS_OWN
     return _CALLED_BY_OTHERS if name in closure.module.source.names_called else _READS_ITS_OWN
+
+
+def _is_compile(closure: Closure) -> bool:
+    """Whether it is the `compile` of a model."""
+    owner = closure.facts.owner
+    return closure.facts.name == "compile" and owner is not None and owner.kind == "model"
 
 
 def _is_to_be_executed(state: State, closure: Closure) -> bool:
@@ -161,7 +169,7 @@ def _is_to_be_executed(state: State, closure: Closure) -> bool:
     if id(closure.facts) not in state.walk.executed:
         return True
     owner = closure.facts.owner
-    if owner is None or closure.facts.name not in SETTING_UP:
+    if owner is None or not (closure.facts.name in SETTING_UP or _is_compile(closure)):
         return False
     return id(owner) not in state.walk.set_up and id(owner) not in state.walk.made_for
 
@@ -184,12 +192,13 @@ def _inherited_builds(state: State, closure: Closure) -> Iterator[Closure]:
     """What sets up the attributes that a method reads, and is inherited from a class of another file, whose own
     functions may come later."""
     owner = closure.facts.owner
-    method = owner.find_method("build") if owner is not None else None
-    inherited = state.closures.get(id(method)) if method is not None and method.owner is not owner else None
-    if inherited is None or inherited.module is closure.module:
-        return
-    if id(inherited.facts) not in state.walk.executed:
-        yield inherited
+    methods = [owner.find_method(name) for name in ("build", "compile")] if owner is not None else []
+    for method in methods:
+        inherited = state.closures.get(id(method)) if method is not None and method.owner is not owner else None
+        if inherited is None or inherited.module is closure.module:
+            continue
+        if _is_to_be_executed(state, inherited):
+            yield inherited
 
 
 def _begin_run(state: State, reached: bool) -> None:

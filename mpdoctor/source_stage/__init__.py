@@ -41,6 +41,7 @@ GROUP = 12_000_000  # bytes of source: of so much the workers hold some 600 MiB 
 MOST_TOGETHER = 40  # files of a program that is walked once more as one
 MOST_OF_FEW_TOGETHER = 120  # the same, among a FEW files: of many, such programs took twice as long as all the rest
 FEW = 250
+FLOAT16 = ("mixed_float16", "float16", None)
 
 JudgeAhead = Callable[["SourceStage", list[Path]], None]
 """Files by absolute path, and with them all that they hang together with by imports."""
@@ -165,6 +166,7 @@ class SourceStage:
                 "mixed_elsewhere": shown_as in self._reached,
                 "policies_elsewhere": self._policies.get(shown_as, ()),
                 "other_backend": self._other_backend(self.facts[shown_as]),
+                "float16_elsewhere": self._float16_elsewhere(self.facts[shown_as]),
                 "files_saved_elsewhere": self._saved_files.written_beside(self.facts[shown_as]),
                 "float32_classes": self._float32_classes_seen_by(self.facts[shown_as]),
             }
@@ -210,6 +212,11 @@ class SourceStage:
         if not 1 < len(together) <= (MOST_TOGETHER if len(self._files) > FEW else MOST_OF_FEW_TOGETHER):
             return ()
         return tuple(sorted(self._files[path] for path in together & self._files.keys()))
+
+    def _float16_elsewhere(self, facts: SourceFacts) -> tuple[str, ...]:
+        """Those files that this one imports which may compute in float16 in another program."""
+        shared = (path for path in facts.imports if path in self._policies)
+        return tuple(sorted(p for p in shared if any(name in FLOAT16 for name in self._policies[p])))
 
     def _float32_classes_seen_by(self, facts: SourceFacts) -> tuple[Location, ...]:
         seen = {facts.path, *facts.imports} if self._float32_classes else set()

@@ -41,6 +41,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp701/clean_resumed_to_predict mp701/flagged_resumed_by_a_table
     """,
     "in_helpers": """
+        mp401/flagged_compiled_for_a_sibling
         mp201/flagged_heads_by_setattr mp413/clean_layers_made_in_build
         mp101/flagged_where_it_is_not_wrapped_yet mp102/flagged_except_that_ends
         mp105/flagged_in_a_method_of_a_library mp106/clean_float16_in_name mp107/clean_own_fit_that_nobody_calls
@@ -256,6 +257,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp311/flagged_updated_settings
     """,
     "checked": """
+        mp401/flagged_compiled_for_a_sibling mp401/clean_compiled_for_a_sibling
         mp401/clean_graph_gradients mp402/clean_graph_gradients mp402/flagged_graph_gradients
         mp406/clean_behind_the_loop_of_batches mp406/clean_one_scale_in_a_step mp406/flagged_another_answer
         mp106/clean_wrapped_in_keras2_loop mp106/clean_wrapped_somewhere_keras2

@@ -205,8 +205,23 @@ class _Dtypes:
         return None if value.operator == "/" and dtype is not None and "int" in dtype else dtype
 
     def _may_be_autocast(self, value: Value, depth: int) -> bool:
-        parts = list(islice(walk(value), _MOST_PARTS))
-        return len(parts) == _MOST_PARTS or any(self.of(part, depth + 1) == AUTOCAST for part in parts)
+        """Whether a tensor of an unknown dtype may have its dtype of what is autocast. Behind a part whose dtype is
+        known, that no longer matters, as with the shape of a `tf.random.normal`; behind what a layer that is not known
+        is given, it does."""
+        waiting, seen = [value], {value}
+        for part in waiting:
+            dtype = self.of(part, depth + 1)
+            if dtype == AUTOCAST or len(waiting) >= _MOST_PARTS:
+                return True
+            if dtype is None and isinstance(part, Call) and not isinstance(part.callee, Api):
+                behind = list(islice(walk(part), _MOST_PARTS))
+                if len(behind) == _MOST_PARTS or any(self.of(inner, depth + 1) == AUTOCAST for inner in behind):
+                    return True
+            elif dtype is None:
+                new = [inner for inner in part.parts if inner not in seen]
+                waiting += new
+                seen.update(new)
+        return False
 
     def _of_call(self, call: Call, depth: int) -> str | None:
         callee = call.callee

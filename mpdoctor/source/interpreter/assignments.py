@@ -8,6 +8,7 @@ from mpdoctor.facts.location import Location
 from mpdoctor.program.values import Collection, Item, Known, Unknown, Value, known, options
 from mpdoctor.source.interpreter.attributes import name_of_item, store_attribute
 from mpdoctor.source.interpreter.changed_containers import keep_item, put_back, put_back_everywhere, with_item
+from mpdoctor.source.interpreter.containers import item_of
 from mpdoctor.source.interpreter.dispatch import evaluate
 from mpdoctor.source.interpreter.state.interpreter_state import State
 from mpdoctor.source.interpreter.state.recording import record_write
@@ -72,7 +73,7 @@ def _unpack(state: State, targets: list[ast.expr], value: Value) -> None:
             elif isinstance(choice, Collection) and choice.uniform and choice.kind != "dict":
                 parts.append(choice if position == starred else choice.items[0])
             elif starred is None or position < starred:
-                parts.append(Item(location, choice, Known(location, position)))
+                parts.append(item_of(choice, Known(location, position), location))
             else:
                 parts.append(Item(location, choice, None))
         assign(state, target, joined(parts))

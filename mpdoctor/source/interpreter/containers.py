@@ -24,6 +24,7 @@ from mpdoctor.program.values import (
 from mpdoctor.source.interpreter.attributes import inlined_method, item_of_object
 from mpdoctor.source.interpreter.changed_containers import kept_item
 from mpdoctor.source.interpreter.dispatch import evaluate
+from mpdoctor.source.interpreter.split_tensors import parts_of_split
 from mpdoctor.source.interpreter.state.interpreter_state import State
 from mpdoctor.source.joining import joined
 
@@ -161,7 +162,7 @@ def _with_rests(state: State, nodes: Sequence[ast.expr]) -> tuple[tuple[Value, .
             items.append(evaluate(state, node))
             ending += 1
             continue
-        rest = contents_of(evaluate(state, node.value))
+        rest = parts_of_split(contents_of(evaluate(state, node.value)), state.place(node))
         is_seen = isinstance(rest, Collection) and rest.kind in ("list", "tuple")
         if isinstance(rest, Collection) and is_seen and len(items) + len(rest.items) <= MOST_SPREAD:
             items.extend(rest.items)

@@ -11,6 +11,7 @@ from mpdoctor.finding import Finding
 from mpdoctor.rules.registry import all_rules
 from mpdoctor.source_stage import SourceStage
 
+FIXTURES = Path(__file__).parents[3] / "fixtures"
 CODES = frozenset(rule.code for rule in all_rules())
 POLICY = 'import keras\nkeras.mixed_precision.set_global_policy("mixed_float16")\n'
 BUILD = """
@@ -235,3 +236,57 @@ def test_a_callback_of_an_imported_file_matters_to_the_programs_that_make_it(
     script = SCRIPT.replace("model.fit(", f"from mine.rates import *\nrate = {used}\nmodel.fit(")
     directory = written(tmp_path, DECLARED | {"scripts/train.py": script, "mine/rates.py": RATES}, "mine/")
     assert [code for name, code in told(directory, alone=True) if name == "rates.py"] == codes
+
+
+AGENT = """
+import keras
+import tensorflow as tf
+class Agent:
+    def __init__(self):
+        self.network = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1, dtype=None)])
+        self.optimizer = keras.mixed_precision.LossScaleOptimizer(keras.optimizers.SGD(0.1))
+    def train(self, states):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(tf.cast(self.network(states), tf.float32) ** 2)
+            scaled = self.optimizer.scale_loss(loss)
+        weights = self.network.trainable_variables
+        self.optimizer.apply_gradients(zip(tape.gradient(scaled, weights), weights))
+"""
+RUN = "import tensorflow as tf\nfrom mine.agents import Agent\nAgent().train(tf.ones((8, 4)))\n"
+SLOWLY = RUN + 'print("without mixed precision")\n'
+
+
+@pytest.mark.parametrize("policy", ["mixed_float16", "mixed_bfloat16", ""])
+def test_a_wrapper_of_a_library_has_something_to_do_in_one_of_its_programs(tmp_path: Path, policy: str) -> None:
+    """Where any of the programs that import its file sets mixed_float16, the others share a wrapper that is right."""
+    setting = f'import keras\nkeras.mixed_precision.set_global_policy("{policy}")\n' if policy else ""
+    texts = {"run.py": setting + RUN, "run_slowly.py": SLOWLY, "mine/agents.py": AGENT}
+    (tmp_path / "mine").mkdir()
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    stage = SourceStage({tmp_path / name: name for name in texts})
+    said = stage.judge(lambda path: Keras(), frozenset(("MP309",)), list(texts))
+    assert bool(said) == (policy != "mixed_float16")
+
+
+@pytest.mark.parametrize("name", ["flagged_compiled_for_a_sibling", "clean_compiled_for_a_sibling"])
+@pytest.mark.parametrize("is_script", [False, True], ids=["all files", "a script"])
+def test_compile_of_a_base_class_in_another_file_is_known_to_a_class_that_nobody_makes(
+    tmp_path: Path, name: str, is_script: bool
+) -> None:
+    text = (FIXTURES / "rules" / "mp401" / f"{name}.py").read_text(encoding="utf-8")
+    bases, rest = text.split("class SimCLR")
+    classes, run = rest.split("\nencoder = ")
+    head = "import tensorflow as tf\nfrom tensorflow import keras\n"
+    texts = {
+        "train.py": head + "from algorithms import SimCLR\n" + POLICY + "encoder = " + run,
+        "algorithms.py": head + "from models import ContrastiveModel, MomentumModel\nclass SimCLR" + classes,
+        "models.py": bases.replace('keras.mixed_precision.set_global_policy("mixed_float16")', ""),
+    }
+    for name, of_file in texts.items():
+        (tmp_path / name).write_text(of_file, encoding="utf-8")
+    given = ["train.py"] if is_script else list(texts)
+    stage = SourceStage({tmp_path / name: name for name in given}, with_imports=is_script)
+    said = stage.judge(lambda path: Keras("tf_keras"), frozenset(("MP401",)), list(stage.facts))
+    lines = [number for number, line in enumerate(texts["models.py"].splitlines(), 1) if "# expect: MP401" in line]
+    assert [item.location.line for item in said if isinstance(item, Finding) and item.location] == lines

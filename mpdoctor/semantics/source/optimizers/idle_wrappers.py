@@ -57,10 +57,11 @@ def idle_wrappers(facts: SourceFacts) -> Iterator[tuple[Call, str]]:
 
 def _is_certain(facts: SourceFacts, call: Call) -> bool:
     """Whether it may be reached, and no `if` around it asks for the policy: where none is ever set, others do not
-    matter. A test tries on purpose what is of no use."""
+    matter. A test tries on purpose what is of no use, and what several programs share has to do in one of them."""
     running = (call.context.function, *functions_around(facts, call.context))
+    is_shared = call.location.path in facts.float16_elsewhere
     is_certain = call.context.reached and not call.context.guarded and not any(map(is_test, running))
-    return is_certain and not any(map(_is_about_policies, call.context.asked()))
+    return is_certain and not is_shared and not any(map(_is_about_policies, call.context.asked()))
 
 
 def _is_about_policies(value: Value) -> bool:
