@@ -23,7 +23,7 @@ def divided_by_small(facts: SourceFacts) -> Iterator[tuple[Operation, Value, flo
     if not divisions or runs_eagerly(facts):
         return
     for operation, divisor in divisions:
-        if not _is_of_ones(operation.operands[0]) and _is_in_a_graph(facts, operation.context):
+        if not is_of_ones(operation.operands[0]) and _is_in_a_graph(facts, operation.context):
             yield operation, operation.operands[0], divisor
 
 
@@ -33,10 +33,11 @@ def _divisor(division: Operation) -> float | None:
     return numbers[0] if numbers and all(0 < abs(number) < NO_RECIPROCAL for number in numbers) else None
 
 
-def _is_of_ones(value: Value) -> bool:
-    """Whether it is a tensor of ones, or of minus ones: divided by a small number it is to be as large as a mask."""
+def is_of_ones(value: Value) -> bool:
+    """Whether it is a tensor of ones, or of minus ones: divided by a small number, or multiplied by a large one, it is
+    to be as large as a mask."""
     if isinstance(value, Operation) and len(value.operands) == 1:
-        return _is_of_ones(value.operands[0])
+        return is_of_ones(value.operands[0])
     return isinstance(value, Call) and value.method in ("ones", "ones_like")
 
 
