@@ -43,11 +43,13 @@ def divided_by_large(facts: SourceFacts) -> Iterator[Division]:
 @lru_cache(maxsize=1)
 def _divisions(facts: SourceFacts) -> tuple[Division, ...]:
     """The divisions by a number that is not 0; of several that it may be the one nearest to 1."""
-    in_operations = [(event, event.operands) for event in facts.operations if event.operator == "/"]
-    in_calls = [(call, call.arguments(slice(2))) for call, name in functions_called(facts) if name in DIVIDING]
+    divisions: list[tuple[Operation | Call, tuple[Value, ...]]] = [
+        (event, event.operands) for event in facts.operations if event.operator == "/"
+    ]
+    divisions += [(call, call.arguments(slice(2))) for call, name in functions_called(facts) if name in DIVIDING]
     return tuple(
         (event, operands[0], min(numbers, key=lambda number: max(abs(number), 1 / abs(number))))
-        for event, operands in (*in_operations, *in_calls)
+        for event, operands in divisions
         if len(operands) == 2 and (numbers := numbers_from_value(operands[1])) and 0 not in numbers
     )
 
