@@ -7,7 +7,9 @@ model never learns. Right are: a factor of -1e4; the whole computation in float3
 -1e9)`, where `mask` marks the scores to keep (a masked score becomes -inf, the others do not change). bfloat16
 holds -1e9, so under mixed_bfloat16 only `tf.float32.min` and the like are reported, which it rounds to -inf
 (TensorFlow 2.15 and 2.21). Whatever the other factor is, such a product is infinite or
-NaN in float16: it is also reported where it is added to 16-bit scores, `scores - visited * 1e30`.
+NaN in float16: it is also reported where it is added to 16-bit scores, `scores - visited * 1e30`, and where the other
+factor is a 16-bit value, `predictions * 1e5`. A sigmoid or a clip around it bounds the result, but its gradient is 0
+times infinity, NaN (TensorFlow 2.4, 2.15, 2.21).
 
 ## Flagged
 ```python
@@ -68,6 +70,7 @@ from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
 from mpdoctor.semantics.source.layers.later_inputs import given_further_out
 from mpdoctor.semantics.source.numbers.constants import CASTS, numbers_from_value
 from mpdoctor.semantics.source.numbers.precision import Precision, precision_of
+from mpdoctor.semantics.source.numbers.small_divisors import is_of_ones
 from mpdoctor.semantics.wording import expression_at, text_at
 
 SEVERITY = Severity.ERROR
@@ -89,9 +92,9 @@ COMBINING = ("maximum", "minimum", "multiply")
 ONES = ("ones", "ones_like")
 NAMES = ("mask", "padding")
 LIMIT_OF_MASKS = 1e6  # smaller positive factors are units: meters in kilometers, a price in thousands
-HELP_FOR_ANY_FACTOR = (
-    "Compute this product in float32: cast the other factor first, `tf.cast(x, tf.float32)`, and what it is added to."
-)
+HELP_FOR_ANY_FACTOR = "Compute this product in float32: cast the other factor first, `tf.cast(x, tf.float32)`, and "
+IF_ADDED = "what it is added to."
+IF_USED = "keep in float32 what is computed with it: a layer behind it that computes in 16 bits casts it back."
 FAR_BEYOND = "which is still far beyond the others"
 SMALL_ENOUGH = 10000.0  # a larger one could leave float16's range when a score of the same sign is added
 
@@ -100,17 +103,17 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     if not facts.shows_mixed_precision:
         return
     masks = list(_masks_that_overflow(facts))
-    products = [event.location for event, _, _, _ in masks]
-    for event, constant, is_mask, dtype in masks:
+    products = [event.location for event, *_ in masks]
+    for event, constant, is_mask, is_added, dtype in masks:
         consequence = (
             "and 0 times infinity is NaN: every row becomes NaN, masked or not."
             if is_mask
             else "and so is this product, or it is NaN where the other factor is 0."
         )
-        looks_so = is_mask or _is_limit_of_masks(constant)
+        looks_so = is_mask or (is_added and _is_limit_of_masks(constant))
         yield Finding(
             f"{_constant_as_written(facts, event, constant)} is infinite in {dtype}, {consequence}",
-            _help(facts, event, constant, dtype) if looks_so else HELP_FOR_ANY_FACTOR,
+            _help(facts, event, constant, dtype) if looks_so else _help_for_any_factor(is_added),
             event.location,
             fix=_fix(facts, event, constant, products) if looks_so else None,
         )
@@ -132,17 +135,30 @@ def _constant_as_written(facts: SourceFacts, event: Operation | Call, constant: 
     return f"`{name}`" if name else "This constant"
 
 
-def _masks_that_overflow(facts: SourceFacts) -> Iterator[tuple[Operation | Call, Value, bool, str]]:
-    """(product, its constant, whether its other factor certainly is a mask, dtype) of what is multiplied in 16 bits by
-    more than these hold: a mask, or what is then added to 16-bit scores."""
+def _help_for_any_factor(is_added: bool) -> str:
+    return HELP_FOR_ANY_FACTOR + (IF_ADDED if is_added else IF_USED)
+
+
+def _masks_that_overflow(facts: SourceFacts) -> Iterator[tuple[Operation | Call, Value, bool, bool, str]]:
+    """(product, its constant, whether its other factor certainly is a mask, whether it is added to 16-bit scores,
+    dtype) of what is multiplied in 16 bits by more than these hold: a mask, what is then added to 16-bit scores, or
+    another 16-bit value."""
     precision = precision_of(facts)
     for event, constant, other in _products_with_overflow(facts):
         dtype = None if asks_for_dtype(event.context) else _half_dtype(facts, precision, event, other)
         if dtype is None or not _overflows(constant, LARGEST[dtype]):
             continue
         is_mask = _is_mask(facts, other) or _is_named_mask(facts, event, other)
-        if is_mask or _dtype_of_sum(facts, precision, event) is not None:
-            yield event, constant, is_mask, dtype
+        is_added = _dtype_of_sum(facts, precision, event) is not None
+        if is_mask or is_added or _is_value_in_half(precision, event, constant, other):
+            yield event, constant, is_mask, is_added, dtype
+
+
+def _is_value_in_half(precision: Precision, event: Operation | Call, constant: Value, other: Value) -> bool:
+    """Whether a factor is computed in 16 bits; not a tensor of ones, which times a large number is to be as large as a
+    mask, and not beside a constant that is a float32 tensor, with which it does not meet."""
+    is_wide = precision.dtype(constant, event.context) in ("float32", "float64")
+    return not is_wide and not is_of_ones(other) and precision.half(other, event.context) is not None
 
 
 def _help(facts: SourceFacts, event: Operation | Call, constant: Value, dtype: str) -> str:

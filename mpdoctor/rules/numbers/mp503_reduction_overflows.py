@@ -17,6 +17,8 @@ shape, followed through layers that keep the positions.
 
 A division by a number below 1.53e-05 overflows, too, whatever is divided: a graph multiplies by the reciprocal, which
 is inf in float16. `x / 1e-6` is inf or NaN under `tf.function` and right in an eager call (TensorFlow 2.4 to 2.21).
+A divisor from 65520 on is itself inf there: `x / 1e5`, or a picture of 16 bits divided by 65535, is 0 everywhere, and
+so is its gradient (TensorFlow 2.4, 2.15, 2.21).
 
 ## Flagged
 ```python
@@ -80,7 +82,7 @@ from mpdoctor.semantics.source.layers.weight_values import is_made_of_weights
 from mpdoctor.semantics.source.numbers.constants import written
 from mpdoctor.semantics.source.numbers.precision import precision_of
 from mpdoctor.semantics.source.numbers.reductions import EXPONENTIAL, GRAM, NORM, SQUARE, SUM, reductions
-from mpdoctor.semantics.source.numbers.small_divisors import divided_by_small
+from mpdoctor.semantics.source.numbers.small_divisors import divided_by_large, divided_by_small
 from mpdoctor.semantics.source.numbers.value_counts import is_over_few, is_over_short_rows, large_means, large_pooling
 from mpdoctor.semantics.source.numbers.whole_numbers import is_whole
 from mpdoctor.semantics.source.programs.tests_without_training import is_in_test_without_training
@@ -112,6 +114,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     if facts.shows_mixed_precision:
         yield from _reductions(facts)
         yield from _small_divisors(facts)
+        yield from _large_divisors(facts)
         yield from _large_means(facts)
         yield from () if facts.keras.is_keras3 else _large_poolings(facts)
 
@@ -168,6 +171,18 @@ def _small_divisors(facts: SourceFacts) -> Iterator[Finding]:
             yield Finding(
                 f"A float16 value is divided by {written(number)}: a graph multiplies by the reciprocal of that, which "
                 "is inf in float16, and all results are inf or NaN.",
+                "Divide in float32: `tf.cast(x, tf.float32) / …`.",
+                division.location,
+            )
+
+
+def _large_divisors(facts: SourceFacts) -> Iterator[Finding]:
+    precision = precision_of(facts)
+    for division, value, number in divided_by_large(facts):
+        if not asks_for_dtype(division.context) and precision.dtype(value, division.context) == "float16":
+            yield Finding(
+                f"A float16 value is divided by {written(number)}, which is inf in float16: the result is 0 "
+                "everywhere, and so is its gradient.",
                 "Divide in float32: `tf.cast(x, tf.float32) / …`.",
                 division.location,
             )

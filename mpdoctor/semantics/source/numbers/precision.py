@@ -18,6 +18,7 @@ from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import ClassFacts, FunctionFacts, Instance, Parameter
 from mpdoctor.program.values import Attribute, Item, Known, Value, agreed, options, walk
 from mpdoctor.semantics.source.layers.call_dtypes import lambda_layers
+from mpdoctor.semantics.source.layers.later_inputs import given_in_calls
 from mpdoctor.semantics.source.layers.layer_dtypes import LayerDtypes, dtype_under, sixteen_bits_of
 from mpdoctor.semantics.source.layers.model_layers import layer_name
 from mpdoctor.semantics.source.layers.weight_values import is_kept_in_float32, weight_holder
@@ -33,6 +34,7 @@ from mpdoctor.semantics.source.numbers.model_dtypes import MOST_NESTED, ModelDty
 from mpdoctor.semantics.source.programs.running_functions import contexts_of_calls, runs_as_added_loss, surrounding
 
 MOST_PARTS = 30  # of a value that are looked at
+WHOLE = ("int8", "int16", "int32", "int64", "uint8", "uint16", "bool")
 ARITHMETIC = ("+", "-", "*", "/", "//", "**", "%", "@")
 
 
@@ -89,6 +91,8 @@ class Precision:
         )
 
     def _dtype_known_better(self, value: Value, dtype: str | None, in_call: bool) -> str | None:
+        if dtype is not None and (whole := self._of_whole_numbers(value)) is not None:
+            return whole
         if dtype in (AUTOCAST, VARIABLE):
             return self._under_policy(value, dtype, in_call)
         if dtype is not None:
@@ -196,6 +200,15 @@ class Precision:
         if dtype == VARIABLE or (isinstance(value, Call) and not in_call):
             return next((policy for policy in policies if policy in HALF), "float32")
         return sixteen_bits_of(policies)
+
+    def _of_whole_numbers(self, value: Value) -> str | None:
+        """The dtype of a parameter of `call()`, or of an element of one, that gets whole numbers wherever the program
+        is seen to call such a layer: no Keras casts these."""
+        parameter = value.of if isinstance(value, Item) else value
+        if not isinstance(parameter, Parameter) or not parameter.is_of_call:
+            return None
+        dtype = agreed(self.facts.dtype_of(handed) for handed in given_in_calls(self.facts, value))
+        return dtype if dtype in WHOLE else None
 
 
 @lru_cache(maxsize=1)
