@@ -8,7 +8,8 @@ unless its method is "nearest". NumPy arrays and Python numbers take the dtype o
 fine, but for a float, a list of floats or a float32 array that stands first in a function of TensorFlow: in a
 graph `tf.maximum(0.0, inputs)` and `tf.where(mask, -1e4, inputs)` make it float32, and raise; `tf.maximum(inputs,
 0.0)` does not. A function that is given floats alone, such as `tf.stack([0.5, 1.0])` or `tf.exp(2.0)`, returns float32
-(TensorFlow 2.10, 2.15 and 2.21). Between the layers of a functional model of Keras 2 no layer casts what an operation
+(TensorFlow 2.10, 2.15 and 2.21). In a graph the branches of `tf.cond` have to give one dtype, and `tf.while_loop` and
+`tf.scan` end with the dtype that they start with (TensorFlow 2.4 to 2.21). Between the layers of a functional model of Keras 2 no layer casts what an operation
 of TensorFlow is given: `tf.concat([fine, tf.image.resize(coarse, size)], axis=-1)` raises there as well.
 
 ## Flagged
@@ -85,6 +86,7 @@ from mpdoctor.semantics.source.edits.names import cast
 from mpdoctor.semantics.source.edits.updates import advice_for_update
 from mpdoctor.semantics.source.edits.uses import meets_float32_elsewhere
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
+from mpdoctor.semantics.source.layers.graph_branches import TwoDtypes, branches_in_two_dtypes
 from mpdoctor.semantics.source.layers.layer_variables import RAW, is_raw_variable_of_layer, is_weight
 from mpdoctor.semantics.source.layers.mixed_operands import half_dtypes, is_half, may_raise, mixed_operands, origin
 from mpdoctor.semantics.source.layers.numbers_first import ALWAYS, COMMUTING, NumberFirst, numbers_before_half
@@ -120,6 +122,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             yield _finding(facts, event, operands, wide, name)
     for met in numbers_before_half(facts):
         yield _finding_of_number(facts, met)
+    yield from (_finding_of_branches(facts, met) for met in branches_in_two_dtypes(facts))
     found = {event.location for event, *_ in meetings}
     for mismatch in mismatches_in_functional_models(facts):
         if mismatch.event.location not in found:
@@ -136,6 +139,22 @@ def _finding_in_functional_model(facts: SourceFacts, mismatch: DtypeMismatch) ->
         f"Cast it to the other's dtype: `tf.cast({text or '…'}, {dtype or 'x.dtype'})`.",
         mismatch.event.location,
         fix=safe_fix(f"Cast to `{dtype}`", cast_where_it_meets(facts, mismatch.wide, pairs, dtype)) if dtype else None,
+    )
+
+
+def _finding_of_branches(facts: SourceFacts, met: TwoDtypes) -> Finding:
+    """The finding for branches or a loop of a graph that give a tensor in two dtypes."""
+    text, name = expression_text(facts, met.wide), f"`{met.call.method}`"
+    written = f"`{text}`" if text else "a tensor made here"
+    problem = (
+        f"{name} starts with {written}, which is float32, and goes on with the layer's 16-bit tensor"
+        if met.is_loop
+        else f"One branch of {name} gives {written}, which is float32, and another one the layer's 16-bit tensor"
+    )
+    return Finding(
+        f"{problem}: a graph, which fit() builds, refuses two dtypes, and this line raises under a mixed policy.",
+        _help(met.wide, text, _dtype_of_input(facts, met.call, (met.half,)) or "x.dtype"),
+        met.call.location,
     )
 
 
