@@ -39,6 +39,7 @@ from mpdoctor.program.values import Api, Collection, Value, agreed, known, optio
 
 Returned = Callable[[FunctionFacts], Sequence[Value]]
 _WHOLE = frozenset(("int32", "int64", "bool"))
+MAPPING = ("tensorflow.map_fn", "tensorflow.vectorized_map")
 WIDE = ("float32", "float64", "int32", "int64", "bool")
 _OF_TENSORS = ("tensorflow", "tensorflow.signal", "keras.ops")
 _REFUSING = tuple(f"tensorflow.{name}" for name in ("matmul", "linalg.matmul", "concat", "stack"))  # mixed dtypes
@@ -87,6 +88,8 @@ def dtype_of_library_call(dtypes: Dtypes, name: str, call: Call, depth: int) -> 
         return _of_python_function(dtypes, call, depth)
     if name in CHOOSING:
         return _of_either_branch(dtypes, call, CHOOSING[name], depth)
+    if name in MAPPING:
+        return _of_mapped(dtypes, call, depth)
     place, function = _place_and_function(name)
     if place == "keras.layers" and function in MERGING:
         return _of_merged(dtypes, call, depth)
@@ -110,6 +113,23 @@ def _of_either_branch(dtypes: Dtypes, call: Call, places: slice, depth: int) -> 
         dtypes.of_result(function, depth) if isinstance(function, FunctionFacts) else dtypes.of(choice, depth)
         for function, choice in zip(functions, choices)
     )
+
+
+def _of_mapped(dtypes: Dtypes, call: Call, depth: int) -> str | None:
+    """The dtype of what `tf.map_fn` stacks: of what its function gives for a row of a tensor. None where it declares
+    another one, and raises."""
+    declared, rows = call.keyword("fn_output_signature") or call.keyword("dtype"), call.argument(1, "elems")
+    choices = [choice.of if isinstance(choice, Defined) else None for choice in options(call.argument(0, "fn"))]
+    is_autocast = dtypes.of(rows, depth) == AUTOCAST
+    given = agreed(
+        None
+        if not isinstance(choice, FunctionFacts)
+        else dtypes.of_result_for_autocast(choice, depth)
+        if is_autocast
+        else dtypes.of_result(choice, depth)
+        for choice in choices
+    )
+    return given if declared is None or dtypes.named(declared, depth) in (given, None) else None
 
 
 def _of_merged(dtypes: Dtypes, call: Call, depth: int) -> str | None:

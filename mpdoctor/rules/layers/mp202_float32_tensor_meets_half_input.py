@@ -8,8 +8,10 @@ unless its method is "nearest". NumPy arrays and Python numbers take the dtype o
 fine, but for a float, a list of floats or a float32 array that stands first in a function of TensorFlow: in a
 graph `tf.maximum(0.0, inputs)` and `tf.where(mask, -1e4, inputs)` make it float32, and raise; `tf.maximum(inputs,
 0.0)` does not. A function that is given floats alone, such as `tf.stack([0.5, 1.0])` or `tf.exp(2.0)`, returns float32
-(TensorFlow 2.10, 2.15 and 2.21). Between the layers of a functional model of Keras 2 no layer casts what an operation
-of TensorFlow is given: `tf.concat([fine, tf.image.resize(coarse, size)], axis=-1)` raises there as well.
+(TensorFlow 2.10, 2.15 and 2.21). In a graph the branches of `tf.cond` have to give one
+dtype, and `tf.while_loop` and `tf.scan` end with the dtype that they start with (TensorFlow 2.4 to 2.21). Between the
+layers of a functional model of Keras 2 no layer casts what an operation of TensorFlow is given:
+`tf.concat([fine, tf.image.resize(coarse, size)], axis=-1)` raises there as well.
 
 ## Flagged
 ```python
@@ -106,6 +108,9 @@ HELP_FOR_COUNT = (
     "Cast the other operand to float32, `tf.cast(…, tf.float32)`, and not this number: float16 ends at 65504, which is "
     "less than the pixels of a picture of 256×256."
 )
+BRANCHING = tuple(
+    f"tensorflow.{name}" for name in ("cond", "case", "switch_case", "while_loop", "scan", "foldl", "foldr")
+)
 LOOKUPS = ("gather", "embedding_lookup")
 
 
@@ -120,6 +125,10 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             yield _finding(facts, event, operands, wide, name)
     for met in numbers_before_half(facts):
         yield _finding_of_number(facts, met)
+    if any(True for _ in facts.calls_of(*BRANCHING)):
+        from mpdoctor.semantics.source.layers.graph_branches import branches_in_two_dtypes  # few programs have any
+
+        yield from (_finding_of_branches(facts, *met) for met in branches_in_two_dtypes(facts))
     found = {event.location for event, *_ in meetings}
     for mismatch in mismatches_in_functional_models(facts):
         if mismatch.event.location not in found:
@@ -136,6 +145,22 @@ def _finding_in_functional_model(facts: SourceFacts, mismatch: DtypeMismatch) ->
         f"Cast it to the other's dtype: `tf.cast({text or '…'}, {dtype or 'x.dtype'})`.",
         mismatch.event.location,
         fix=safe_fix(f"Cast to `{dtype}`", cast_where_it_meets(facts, mismatch.wide, pairs, dtype)) if dtype else None,
+    )
+
+
+def _finding_of_branches(facts: SourceFacts, call: Call, wide: Value, half: Value, is_loop: bool) -> Finding:
+    """The finding for branches or a loop of a graph that give a tensor in two dtypes."""
+    text = expression_text(facts, wide)
+    written = f"`{text}`" if text else "a tensor made here"
+    problem = (
+        f"`{call.method}` starts with {written}, which is float32, and goes on with the layer's 16-bit tensor"
+        if is_loop
+        else f"A branch of `{call.method}` gives {written}, which is float32, and another one the layer's 16-bit tensor"
+    )
+    return Finding(
+        f"{problem}: a graph, which fit() builds, refuses two dtypes, and this line raises under a mixed policy.",
+        _help(wide, text, _dtype_of_input(facts, call, (half,)) or "x.dtype"),
+        call.location,
     )
 
 

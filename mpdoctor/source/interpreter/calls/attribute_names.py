@@ -17,14 +17,12 @@ Parts = tuple["str | None", ...]
 
 
 def attribute_names(of: Value, name: Value) -> tuple[str, ...]:
-    """The names of `getattr(of, name)`: the one that is known, of a parameter the default, of several texts each; of
-    layers by their dimensions, `getattr(layers, f"Conv{n}D")`, those of one, two and three. () where none is known."""
+    """The names of `getattr(of, name)`, of a name that is not known: of a parameter the default, of several texts each;
+    of layers by their dimensions, `getattr(layers, f"Conv{n}D")`, those of one, two and three. () where none is
+    known."""
     if isinstance(name, Either) and name.default is None:
         texts = [option.value for option in name.options if isinstance(option, Known) and isinstance(option.value, str)]
         return tuple(dict.fromkeys(texts)) if len(texts) == len(name.options) else ()
-    text = known(name)
-    if isinstance(text, str):
-        return (text,)
     parts = _parts_of_text(name)
     unknown = [number for number, part in enumerate(parts) if part is None]
     if not unknown:

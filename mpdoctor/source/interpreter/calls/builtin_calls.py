@@ -17,7 +17,6 @@ from mpdoctor.source.constant_folding.texts import value_from_method
 from mpdoctor.source.interpreter.assignments import remember_keyword
 from mpdoctor.source.interpreter.attributes import Super, attribute_of, store_attribute
 from mpdoctor.source.interpreter.call_inlining import inline_call
-from mpdoctor.source.interpreter.calls.attribute_names import attribute_names
 from mpdoctor.source.interpreter.calls.base_arguments import remember_base_arguments_of
 from mpdoctor.source.interpreter.calls.container_calls import (
     added_up,
@@ -188,7 +187,13 @@ def _tree_of_settings(args: tuple[Value, ...], keywords: Keywords, location: Loc
 
 
 def _call_getattr(state: State, args: tuple[Value, ...], is_open: bool, location: Location) -> Value | None:
-    names = attribute_names(args[0], args[1]) if len(args) > 1 else ()
+    names: tuple[str, ...] = ()
+    if len(args) > 1 and isinstance(name := known(args[1]), str):
+        names = (name,)
+    elif len(args) > 1:
+        from mpdoctor.source.interpreter.calls.attribute_names import attribute_names  # few programs ask so
+
+        names = attribute_names(args[0], args[1])
     if not names:
         return None
     values = [attribute_of(state, choice, name, location) for name in names for choice in options(args[0])]

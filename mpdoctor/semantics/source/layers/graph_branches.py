@@ -1,0 +1,113 @@
+"""Branches and loops of a graph that give a tensor in two dtypes: `tf.cond`, `tf.while_loop` and their like."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from mpdoctor.knowledge.api_names import public_name
+from mpdoctor.program.dtypes.array_dtypes import is_array
+from mpdoctor.program.dtypes.python_numbers import is_number
+from mpdoctor.program.events import Call
+from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.user_definitions import Defined, FunctionFacts
+from mpdoctor.program.values import Api, Collection, Value, options
+from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
+from mpdoctor.semantics.source.layers.mixed_operands import is_half
+from mpdoctor.semantics.source.layers.numbers_first import runs_eagerly
+
+# Measured in TensorFlow 2.4, 2.10, 2.15 and 2.21: in a graph all raise, eagerly none.
+CONDITION = "tensorflow.cond"
+CASES = {"tensorflow.case": (0, "pred_fn_pairs"), "tensorflow.switch_case": (1, "branch_fns")}
+LOOP = "tensorflow.while_loop"
+CARRYING = ("tensorflow.scan", "tensorflow.foldl", "tensorflow.foldr")
+
+
+class TwoDtypes(NamedTuple):
+    """A call whose branches give float32 and 16 bits, or a loop that starts with float32 and goes on in 16 bits.
+
+    wide, half
+        The tensors.
+    is_loop
+        Whether it is a loop."""
+
+    call: Call
+    wide: Value
+    half: Value
+    is_loop: bool
+
+
+def branches_in_two_dtypes(facts: SourceFacts) -> Iterator[TwoDtypes]:
+    """The branches and loops of layers' `call()` that give a tensor in float32 and in 16 bits; none where the program
+    runs no graphs."""
+    calls = list(facts.calls_of(CONDITION, *CASES, LOOP, *CARRYING))
+    if not calls or runs_eagerly(facts):
+        return
+    for call in calls:
+        name = public_name(call.callee.name) if isinstance(call.callee, Api) else ""
+        is_loop = name == LOOP or name in CARRYING
+        if call.open or asks_for_dtype(call.context):
+            continue
+        for choices in _carried(facts, call, name) if is_loop else _alternatives(facts, call, name):
+            wide = next((given for given in choices if all(_is_wide(facts, call, value) for value in given)), ())
+            half = next((given for given in choices if all(is_half(facts, v, call.context) for v in given)), ())
+            if wide and half and (not is_loop or wide is choices[0]):
+                yield TwoDtypes(call, wide[0], half[0], is_loop)
+                break
+
+
+def _is_wide(facts: SourceFacts, call: Call, value: Value) -> bool:
+    return facts.dtype_at(value, call.context) == "float32" and not is_array(value) and not is_number(value)
+
+
+Given = list[tuple[Value, ...]]
+"""For each branch what it gives for one tensor: on each of its paths."""
+
+
+def _alternatives(facts: SourceFacts, call: Call, name: str) -> Iterator[Given]:
+    """For each tensor that the call gives, what each of its branches gives for it."""
+    functions = _branches(call, name)
+    results = [_results(facts, function) for function in functions]
+    if len(results) > 1 and all(results):
+        yield from _by_place(results)
+
+
+def _branches(call: Call, name: str) -> list[Value | None]:
+    if name == CONDITION:
+        return [call.argument(1, "true_fn"), call.argument(2, "false_fn")]
+    given = call.argument(*CASES[name])
+    held = given.items if isinstance(given, Collection) and not given.open else ()
+    pairs = [item.items[-1] if isinstance(item, Collection) and item.items else item for item in held]
+    default = call.argument(CASES[name][0] + 1, "default")
+    return [*pairs, *([default] if default is not None else [])]
+
+
+def _results(facts: SourceFacts, function: Value | None) -> tuple[Value, ...]:
+    """What a function of the user's own returns, on each path; () where that is not known."""
+    choices = options(function)
+    own = choices[0].of if len(choices) == 1 and isinstance(choices[0], Defined) else None
+    if not isinstance(own, FunctionFacts):
+        return ()
+    return tuple(value for event in facts.returns_of(own) for value in options(event.value))
+
+
+def _carried(facts: SourceFacts, call: Call, name: str) -> Iterator[Given]:
+    """For each variable of a loop, what it starts with and what the body makes of it."""
+    start = call.argument(2, "loop_vars" if name == LOOP else "initializer")
+    after = _results(facts, call.argument(1, "body") if name == LOOP else call.argument(0, "fn"))
+    if start is not None and after:
+        yield from _by_place([options(start), after])
+
+
+def _by_place(results: list[tuple[Value, ...]]) -> Iterator[Given]:
+    """The results tensor by tensor, where functions give several."""
+    values = [value for given in results for value in given]
+    if not any(isinstance(value, Collection) for value in values):
+        yield results
+        return
+    held = [value for value in values if isinstance(value, Collection) and value.kind != "dict" and not value.open]
+    count = len(held[0].items) if held else 0
+    if len(held) < len(values) or any(len(each.items) != count for each in held):
+        return
+    for place in range(count):
+        yield [tuple(v.items[place] for v in given if isinstance(v, Collection)) for given in results]
