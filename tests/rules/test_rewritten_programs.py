@@ -41,6 +41,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp701/clean_resumed_to_predict mp701/flagged_resumed_by_a_table
     """,
     "in_helpers": """
+        mp202/flagged_in_random_order
         mp401/flagged_run_in_each_arm
         mp401/flagged_compiled_for_a_sibling
         mp201/flagged_heads_by_setattr mp413/clean_layers_made_in_build
@@ -76,6 +77,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp505/flagged_a_term_of_the_loss
     """,
     "kept_in_self": """
+        mp202/flagged_in_random_order
         mp306/flagged_setting_asked_everywhere
         mp110/flagged_handler_of_its_own mp116/flagged_never_used mp201/flagged_chained_stages
         mp202/clean_carried_through_a_loop mp202/clean_dtype_in_a_named_dictionary
@@ -180,6 +182,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp406/flagged_variables_applied
     """,
     "by_next": """
+        mp202/flagged_in_random_order
         mp112/flagged_layers_in_keras2 mp113/clean_changed_config mp121/flagged_every_layer_of_a_model
         mp201/flagged_chained_stages mp201/flagged_product_of_settings mp306/flagged_in_turn
         mp504/flagged_losses_by_name
