@@ -41,6 +41,8 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp701/clean_resumed_to_predict mp701/flagged_resumed_by_a_table
     """,
     "in_helpers": """
+        mp202/flagged_in_random_order
+        mp401/flagged_run_in_each_arm
         mp401/flagged_compiled_for_a_sibling
         mp201/flagged_heads_by_setattr mp413/clean_layers_made_in_build
         mp101/flagged_where_it_is_not_wrapped_yet mp102/flagged_except_that_ends
@@ -71,9 +73,11 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp115/clean_held_for_others mp208/flagged_base_class mp411/flagged_unbuilt
     """,
     "in_parts": """
+        mp401/flagged_run_in_each_arm
         mp505/flagged_a_term_of_the_loss
     """,
     "kept_in_self": """
+        mp202/flagged_in_random_order
         mp306/flagged_setting_asked_everywhere
         mp110/flagged_handler_of_its_own mp116/flagged_never_used mp201/flagged_chained_stages
         mp202/clean_carried_through_a_loop mp202/clean_dtype_in_a_named_dictionary
@@ -138,6 +142,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp301/clean_asserted mp501/flagged_method_taken_from_a_function
     """,
     "starred": """
+        mp401/flagged_run_in_each_arm
         mp409/flagged_kept_in_a_dict
     """,
     "static_methods": """
@@ -152,6 +157,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp116/flagged_never_used mp211/flagged_decorated_call
     """,
     "by_options": """
+        mp401/flagged_run_in_each_arm
         mp204/flagged_metric_given_a_dtype
     """,
     "attributes_set_by_name": """
@@ -176,6 +182,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp406/flagged_variables_applied
     """,
     "by_next": """
+        mp202/flagged_in_random_order
         mp112/flagged_layers_in_keras2 mp113/clean_changed_config mp121/flagged_every_layer_of_a_model
         mp201/flagged_chained_stages mp201/flagged_product_of_settings mp306/flagged_in_turn
         mp504/flagged_losses_by_name
@@ -451,9 +458,11 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp110/flagged_handler_of_its_own mp201/flagged_chained_stages
     """,
     "functions_by_name": """
+        mp401/flagged_run_in_each_arm
         mp110/flagged_handler_of_its_own mp201/flagged_chained_stages mp409/flagged_beside_unscaled_gradients
     """,
     "as_callable_objects": """
+        mp401/flagged_run_in_each_arm
         mp106/flagged_jax mp110/flagged_handler_of_its_own mp118/flagged_executor mp118/flagged_option
         mp118/flagged_thread mp201/flagged_lambda_last mp201/flagged_run_by_fire mp202/flagged_lambda
         mp204/flagged_in_inner_functions mp207/flagged_in_helpers mp207/flagged_loss
@@ -471,6 +480,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp106/clean_float16_in_name mp211/flagged_decorated_call mp404/clean_entered_by_a_call
     """,
     "keywords_made_before": """
+        mp401/flagged_run_in_each_arm
         mp117/flagged_in_a_function mp204/flagged_metric_given_a_dtype mp310/flagged_asked_of_the_settings
         mp502/flagged_smoothed_overlap
     """,
@@ -482,6 +492,9 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
     """,
     "imported_late": """
         mp110/flagged_handler_of_its_own
+    """,
+    "with_conditional_expressions": """
+        mp401/flagged_run_in_each_arm
     """,
     "run_by_absl": """
         mp115/clean_held_for_others mp208/flagged_base_class mp411/flagged_unbuilt

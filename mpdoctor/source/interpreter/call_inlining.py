@@ -49,7 +49,7 @@ def inline_call(
     names = _bound_names(closure, args, keywords, is_open)
     context = state.context
     # The `try` of a decorator is about all functions that it may be given, and asks nothing about this one.
-    guarded = _is_behind_guard(state, closure) or (walk.guarded if closure.is_wrapped else context.guarded)
+    guarded = _is_behind_guard(state, closure) or (walk.guarded if closure.is_wrapped else _is_guarded(state, closure))
     hidden = {"swallowed": None, "runtime_swallowed": None} if closure.is_wrapped else {}
     state.context = context.but(
         function=closure.facts,
@@ -131,6 +131,13 @@ def _is_behind_guard(state: State, closure: Closure) -> bool:
     return closure.is_guarded or id(closure.facts) in chosen or id(closure.facts.owner) in chosen
 
 
+def _is_guarded(state: State, closure: Closure) -> bool:
+    """Whether a guard stands around the call that is not in hand for this function: one of which each arm runs it
+    decides nothing about it."""
+    names, outside = state.frame.in_each_arm
+    return outside.guarded if closure.facts.name in names else state.context.guarded
+
+
 def _inlining_depth(state: State) -> int:
     """How many functions are inlined into one another; of what nobody calls, those that stand in others do not
     count."""
@@ -159,7 +166,7 @@ def inline_uncalled(state: State, closure: Closure, keywords: Keywords = ()) -> 
     """Execute a function that nobody calls, or that a library will call: its parameters are `Parameter`s, but for
     `keywords`, which it has been given before."""
     context = state.context
-    guarded = context.guarded or _is_behind_guard(state, closure)
+    guarded = _is_guarded(state, closure) or _is_behind_guard(state, closure)
     state.context = context.but(function=closure.facts, owner=closure.facts.owner_around, guarded=guarded)
     names = _bound_names(closure, _receiver(state, closure), keywords, None)
     for name, default in defaults_of_command(closure.facts).items():

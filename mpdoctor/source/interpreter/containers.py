@@ -37,7 +37,7 @@ ITERATING = (
 _TOGETHER = ("builtins.zip", "itertools.product")  # an element of each
 _PASSING_ON = (
     *("builtins.reversed", "builtins.sorted", "builtins.iter", "builtins.list", "builtins.tuple"),
-    *("tqdm.tqdm", "tqdm.auto.tqdm"),
+    *("tqdm.tqdm", "tqdm.auto.tqdm", "random.sample", "random.choices"),
 )
 
 
@@ -265,6 +265,8 @@ def elements_in_turn(iterable: Value, location: Location, depth: int = MOST_NEST
     if not isinstance(iterable, Call) or iterable.open or not iterable.args or not depth:
         return ()
     name = iterable.callee.name if isinstance(iterable.callee, Api) else ""
+    if name == "random.sample":  # in an order that it may take
+        return elements_in_turn(iterable.args[0], location, depth - 1)
     if name not in ("builtins.zip", "builtins.enumerate", "builtins.reversed"):
         return ()
     several = [elements_in_turn(argument, location, depth - 1) for argument in iterable.args]

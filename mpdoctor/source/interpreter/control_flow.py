@@ -21,6 +21,7 @@ from mpdoctor.source.interpreter.questions import asked_otherwise, question_of_a
 from mpdoctor.source.interpreter.ruled_out import leave_out, names_of_several
 from mpdoctor.source.interpreter.state.interpreter_state import State
 from mpdoctor.source.interpreter.state.scopes import merged_names
+from mpdoctor.source.same_in_each_arm import handed_in_each_arm
 
 
 def execute_if(state: State, node: ast.If) -> bool:
@@ -35,6 +36,9 @@ def execute_if(state: State, node: ast.If) -> bool:
     otherwise, several = state.frame.otherwise, names_of_several(state, node.test)
     ends: list[dict[str, Value]] = []
     branches = []
+    in_each_arm = state.frame.in_each_arm
+    if question.asks:
+        state.frame.in_each_arm = handed_in_each_arm(node, (node.body, node.orelse)), outer
     for taken, body in ((True, node.body), (False, node.orelse)):
         asked = question_of_arm(state, node.test, test, taken)
         branch = Branch(id(node), taken, test, parts=parts[taken], question=asked)
@@ -48,6 +52,7 @@ def execute_if(state: State, node: ast.If) -> bool:
             ends.append(state.scope.names)
             branches.append(branch)
         state.context, state.frame.otherwise = outer, otherwise
+    state.frame.in_each_arm = in_each_arm
     if not ends:
         state.scope.names = before
         return False
@@ -89,8 +94,14 @@ def execute_try(state: State, node: TryNode) -> bool:
     before, outer = state.scope.names, state.context
     state.scope.names = dict(before)
     asks = any(is_guarding_handler(handler) for handler in node.handlers)
+    in_each_arm = state.frame.in_each_arm
     if asks:
         state.context = state.context.but(guarded=True)
+        arms = (
+            [*node.body, *node.orelse],
+            *(handler.body for handler in node.handlers if is_guarding_handler(handler)),
+        )
+        state.frame.in_each_arm = handed_in_each_arm(node, arms), outer
     if node.handlers:
         swallowed, at_runtime = hiding_handlers(state, node)
         inside = {"swallowed": swallowed} if asks else {}
@@ -114,6 +125,7 @@ def execute_try(state: State, node: TryNode) -> bool:
         if execute_block(state, handler.body):
             ends.append(state.scope.names | answers_of_imports(node, handler, after_body, state.scope.names))
         state.context = outer
+    state.frame.in_each_arm = in_each_arm
     state.scope.names = merged_names(ends) if ends else anywhere
     return execute_block(state, node.finalbody) and bool(ends)
 

@@ -20,6 +20,7 @@ from mpdoctor.semantics.source.layers.output_layers import (
 )
 
 MOST_NESTED = 8
+LAMBDA = "keras.layers.Lambda"
 
 
 class ModelDtypes:
@@ -108,6 +109,8 @@ class ModelDtypes:
         if isinstance(made, Call) and is_functional(made):
             layers = layers_of_output(made, place)
             return agreed(map(self._of_output, layers)) if layers else self._of_computed_output(made, place)
+        if isinstance(made, Call) and is_call_of(made, LAMBDA):
+            return self.of_lambda_layer(made, place)
         own = class_of(made) if isinstance(made, (Call, Instance)) else None
         return self._of_entry(own, place, in_call) if own is not None else None
 
@@ -136,17 +139,24 @@ class ModelDtypes:
         """The dtype of what the last layer of a model returns."""
         if class_of(layer) is not None:
             return self._of_one_model(layer)
-        if is_call_of(layer, "keras.layers.Lambda"):
+        if is_call_of(layer, LAMBDA):
             return self.of_lambda_layer(layer)
         name = public_name(layer.callee.name).rpartition(".") if isinstance(layer.callee, Api) else ("", "", "")
         is_sure = answers_in_compute_dtype(layer, self.facts.keras) or name[2] in ("TimeDistributed", "Bidirectional")
         return self.of_layer(layer) if is_sure or name[0].startswith("keras.applications") else None
 
-    def of_lambda_layer(self, layer: Call) -> str | None:
-        """The dtype that the layer's function returns, where that is one of the user's own."""
+    def of_lambda_layer(self, layer: Call, place: object = None) -> str | None:
+        """The dtype that the layer's function returns, where that is one of the user's own; with a `place` that of one
+        of several outputs."""
         functions = [option.of if isinstance(option, Defined) else None for option in options(layer.argument(0))]
-        returned = [self.facts.returns_of(of) if isinstance(of, FunctionFacts) else () for of in functions]
-        return agreed(self._in_call(event.value) for events in returned for event in events) if all(returned) else None
+        events = [tuple(self.facts.returns_of(of)) if isinstance(of, FunctionFacts) else () for of in functions]
+        if not all(events) or self.nested > MOST_NESTED:
+            return None
+        returned = [event.value for of_function in events for event in of_function]
+        self.nested += 1
+        dtype = agreed(self._in_call(value if place is None else _entry(value, place)) for value in returned)
+        self.nested -= 1
+        return dtype
 
 
 def _entry(value: Value, place: object) -> Value | None:

@@ -13,7 +13,7 @@ from mpdoctor.program.dtypes.layer_results import may_be_weight
 from mpdoctor.program.dtypes.library_results import tensors_met
 from mpdoctor.program.dtypes.tensor_dtypes import dtypes_with
 from mpdoctor.program.events import Call, Operation
-from mpdoctor.program.instances import class_of, is_instance_of
+from mpdoctor.program.instances import class_of, is_call_of, is_instance_of
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import ClassFacts, FunctionFacts, Instance, Parameter
 from mpdoctor.program.values import Attribute, Item, Known, Value, agreed, options, walk
@@ -30,7 +30,7 @@ from mpdoctor.semantics.source.numbers.losses_and_metrics import (
     is_of_the_data,
     loss_dtype,
 )
-from mpdoctor.semantics.source.numbers.model_dtypes import MOST_NESTED, ModelDtypes
+from mpdoctor.semantics.source.numbers.model_dtypes import LAMBDA, MOST_NESTED, ModelDtypes
 from mpdoctor.semantics.source.programs.running_functions import contexts_of_calls, runs_as_added_loss, surrounding
 
 MOST_PARTS = 30  # of a value that are looked at
@@ -132,6 +132,8 @@ class Precision:
         if met:
             return None if any(self._may_be_wide(part, in_call) for part in met) else self._of_meeting(met, in_call)
         of_loss = loss_dtype(call, self.facts, self._in_call if in_call else self._outside, self._returned)
+        if isinstance(call.callee, Call) and is_call_of(call.callee, LAMBDA):
+            return self.of_lambda_layer(call.callee)
         is_called = isinstance(call.callee, (Call, Instance)) and (in_call or not self._gives_weight(call.callee))
         return of_loss or (self.of_model(call.callee) if is_called else None)
 

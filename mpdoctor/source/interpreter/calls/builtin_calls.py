@@ -26,6 +26,7 @@ from mpdoctor.source.interpreter.calls.container_calls import (
     in_order,
     mapping_of,
     next_of,
+    one_of,
     queue_of,
     sequence_of,
     zipped,
@@ -56,6 +57,7 @@ _ON_CONTAINERS: dict[str, Callable[[tuple[Value, ...], Keywords, Location], Valu
     "collections.deque": queue_of,
     "collections.ChainMap": lambda args, keywords, location: mapping_of(args, location),
     "types.MappingProxyType": lambda args, keywords, location: mapping_of(args, location),
+    "random.choice": lambda args, keywords, location: one_of(args, location),
     "copy.copy": lambda args, keywords, location: copied(args),
     "copy.deepcopy": lambda args, keywords, location: copied(args),
 }

@@ -53,6 +53,14 @@ def next_of(args: tuple[Value, ...], location: Location) -> Value | None:
     return joined((element_of(held, location), *args[1:2])) if isinstance(held, Collection) else None
 
 
+def one_of(args: tuple[Value, ...], location: Location) -> Value | None:
+    """`random.choice(…)` of functions or layers: any of them. Which number or text it is says nothing."""
+    held = contents_of(args[0]) if len(args) == 1 else None
+    if not isinstance(held, Collection) or any(isinstance(item, Known) for item in held.items):
+        return None
+    return element_of(held, location)
+
+
 def in_order(args: tuple[Value, ...], keywords: Keywords, location: Location) -> Value | None:
     """`sorted(…)`: of texts or of numbers that are all known their order, else any."""
     given = contents_of(args[0]) if args else None

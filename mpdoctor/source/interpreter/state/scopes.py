@@ -189,7 +189,8 @@ class Frame:
     what the function itself puts into its `**keywords`; `at_yield` runs where it yields: the body of a `with`, of which
     the function is the context manager; `entered` is the context in which it began; `names` are its own when it has
     ended; `caller` is what called it, where the program is seen to; `otherwise` holds the attributes that have another
-    value in the arm in hand than this walk knows."""
+    value in the arm in hand than this walk knows; `in_each_arm` the names of what is run in each arm of the guard in
+    hand, and the context around that."""
 
     function: FunctionFacts | None = None
     entered: Context = field(default_factory=Context)
@@ -205,6 +206,7 @@ class Frame:
     names: dict[str, Value] = field(default_factory=dict)
     caller: Frame | None = None
     otherwise: frozenset[str] = frozenset()
+    in_each_arm: tuple[frozenset[str], Context] = (frozenset(), Context())
 
     def is_called_by(self, other: Frame) -> bool:
         """Whether the other one has called it, or what has called it."""

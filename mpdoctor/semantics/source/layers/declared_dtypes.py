@@ -1,0 +1,83 @@
+"""Calls of functions that do not cast: the dtype that they are told, or give of themselves, is float32, and a tensor
+that they are given is 16-bit. All raise.
+
+Measured in TensorFlow 2.4, 2.15 and 2.21, and `keras.random` in Keras 3.15, eagerly and in a graph. (`keras.ops` and
+`keras.random.uniform` cast.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from mpdoctor.knowledge.api_names import public_name
+from mpdoctor.program.dtypes.tensor_dtypes import dtype_named
+from mpdoctor.program.events import Call
+from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.values import Api, Value
+from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
+from mpdoctor.semantics.source.layers.mixed_operands import half_dtypes
+
+_Places = tuple[tuple[int, str], ...]
+# The places and names of the tensors, and the place of the dtype, which is float32 where it is not given.
+DRAWING: dict[str, tuple[_Places, int]] = {
+    **{
+        f"{module}.{name}": (((1, "mean"), (2, "stddev")), 3)
+        for module, names in (
+            ("tensorflow.random", ("normal", "truncated_normal")),
+            ("tensorflow", ("random_normal",)),
+            ("keras.backend", ("random_normal", "truncated_normal")),
+            ("keras.random", ("normal", "truncated_normal")),
+        )
+        for name in names
+    },
+    **{
+        f"tensorflow.random.{name}": (((2, "mean"), (3, "stddev")), 4)
+        for name in ("stateless_normal", "stateless_truncated_normal")
+    },
+    **dict.fromkeys(
+        ("tensorflow.random.uniform", "tensorflow.random_uniform"), (((1, "minval"), (2, "maxval")), 3)
+    ),
+    "keras.backend.random_uniform": (((1, "minval"), (2, "maxval")), 3),
+    "tensorflow.random.stateless_uniform": (((2, "minval"), (3, "maxval")), 4),
+    "keras.random.gamma": (((1, "alpha"),), 2),
+}
+# These take the dtype of the tensor where they are told none.
+CONVERTING = ("tensorflow.constant", "tensorflow.convert_to_tensor")
+
+
+class DeclaredFloat32(NamedTuple):
+    """A call that is told float32, or gives it, and a 16-bit tensor that it is given, by place and name.
+
+    dtype_at
+        Where the dtype stands among the arguments.
+    converts
+        Whether it does nothing but make a tensor of what it is given.
+    """
+
+    call: Call
+    place: int
+    name: str
+    dtype: str
+    dtype_at: int
+    converts: bool
+
+
+def declared_in_float32(facts: SourceFacts) -> Iterator[DeclaredFloat32]:
+    for call in facts.calls_of(*DRAWING, *CONVERTING):
+        name = public_name(call.callee.name) if isinstance(call.callee, Api) else ""
+        converts = name in CONVERTING
+        places, dtype_at = (((0, "value"),), 1) if converts else DRAWING[name]
+        declared = call.argument(dtype_at, "dtype")
+        if call.open or asks_for_dtype(call.context) or not _is_float32(facts, declared, unless_told=not converts):
+            continue
+        for place, parameter in places:
+            given = call.argument(place, parameter)
+            dtypes = half_dtypes(facts, given, call.context) if given is not None else ()
+            if dtypes:
+                yield DeclaredFloat32(call, place, parameter, dtypes[0], dtype_at, converts)
+                break
+
+
+def _is_float32(facts: SourceFacts, declared: Value | None, *, unless_told: bool) -> bool:
+    return unless_told if declared is None else dtype_named(declared, facts.keras) == "float32"
