@@ -50,6 +50,8 @@ class ModelDtypes:
     def _of_one_model(self, model: Value) -> str | None:
         own = class_of(model)
         dtype = self.of_class(own) if own is not None else None
+        if isinstance(model, Call) and is_call_of(model, "keras.layers.Lambda"):
+            return self._remembered(model, lambda: self.of_lambda_layer(model)) if self.nested <= MOST_NESTED else None
         if dtype is None and isinstance(model, Call):
             dtype = self._remembered(model, lambda: self._of_last_layers(model) or self._of_features(model))
         return dtype
@@ -133,7 +135,7 @@ class ModelDtypes:
     def of_lambda_layer(self, layer: Call) -> str | None:
         """The dtype that the layer's function returns, where that is one of the user's own."""
         functions = [option.of if isinstance(option, Defined) else None for option in options(layer.argument(0))]
-        returned = [self.facts.returns_of(of) if isinstance(of, FunctionFacts) else () for of in functions]
+        returned = [list(self.facts.returns_of(of)) if isinstance(of, FunctionFacts) else [] for of in functions]
         return agreed(self._in_call(event.value) for events in returned for event in events) if all(returned) else None
 
 
