@@ -204,9 +204,11 @@ class SourceStage:
     def _program_of(self, path: Path) -> tuple[str, ...]:
         """The given files that are to be judged together with this one, itself included: where a program begins, since
         it is a script or nothing imports it, and it shows mixed precision. What the others make is made under a policy
-        that only this one knows."""
+        that only this one knows. Where a policy is assumed, no file shows one: programs of a small directory are judged
+        so, as they are alone, and in large ones it takes several times as long."""
         begins = path not in self._seen.imported or self._texts.is_script(path)
-        if path not in self._outlines or path not in self._seen.mixed or not begins:
+        is_mixed = path in self._seen.mixed or (self._assume_mixed and len(self._files) <= MOST_TOGETHER)
+        if path not in self._outlines or not is_mixed or not begins:
             return ()
         together = {path, *self._outlines.reached_from([path])}
         if not 1 < len(together) <= (MOST_TOGETHER if len(self._files) > FEW else MOST_OF_FEW_TOGETHER):

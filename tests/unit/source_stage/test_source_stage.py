@@ -22,7 +22,7 @@ from mpdoctor.rules.registry import all_rules
 from mpdoctor.settings.options import Settings
 from mpdoctor.source.import_graph import Outline, Outlines
 from mpdoctor.source.prefilter import outlines_from_files
-from mpdoctor.source_stage import SourceStage, judged_files
+from mpdoctor.source_stage import MOST_TOGETHER, SourceStage, judged_files
 
 CODES = frozenset(rule.code for rule in all_rules())
 FIXTURES_WITH_FINDINGS = [path for path in FIXTURE_FILES if path.name.startswith("flagged")]
@@ -243,6 +243,29 @@ def test_assume_mixed_holds_for_what_scripts_make_without_a_policy(tmp_path: Pat
     train = f"import keras\nfrom layer import Scale\nkeras.Sequential([Scale({making})])\n"
     directory = written(tmp_path, {"layer": layer, "train": train})
     assert (("layer.py", 9, "MP202") in found_in(directory, assume_mixed=True)) is is_told
+
+
+def test_under_an_assumed_policy_a_small_directory_says_what_its_program_says_alone(tmp_path: Path) -> None:
+    """The division is told where the dtype of what the layer of another file returns is known."""
+    layer = LAYER.replace("        return ", "        return 2.0 * x\n        return ")
+    train = """
+import keras
+from layer import Scale
+class Norm(keras.layers.Layer):
+    def __init__(self):
+        super().__init__()
+        self.scale = Scale()
+
+    def call(self, x):
+        x = self.scale(x)
+        return x / (keras.ops.sum(x) + 1e-9)
+keras.Sequential([Norm(), keras.layers.Dense(1, dtype="float32")])
+"""
+    small = written(tmp_path / "small", {"layer": layer, "train": train})
+    assert ("train.py", 11, "MP502") in found_in(small, assume_mixed=True)
+    beside = {f"other_{number}": "import keras\n" for number in range(MOST_TOGETHER)}
+    large = written(tmp_path / "large", {"layer": layer, "train": train, **beside})
+    assert ("train.py", 11, "MP502") not in found_in(large, assume_mixed=True)
 
 
 MODEL = """

@@ -22,11 +22,11 @@ from mpdoctor.program.values import Api, Attribute, Collection, Item, Known, Val
 from mpdoctor.semantics.source.layers.call_dtypes import (
     builds_a_model,
     computes_in_half,
-    lambda_layers,
     policies_made_with,
     runs_in_some_call,
 )
 from mpdoctor.semantics.source.layers.casts import is_cast
+from mpdoctor.semantics.source.layers.lambda_inputs import lambda_layers_by_function
 from mpdoctor.semantics.source.layers.later_inputs import is_tensor
 from mpdoctor.semantics.source.layers.layer_variables import is_weight
 from mpdoctor.semantics.source.layers.output_layers import SIXTEEN_BITS
@@ -265,17 +265,18 @@ def _half_dtype_of_models(facts: SourceFacts, value: Value, context: Context) ->
 def _half_dtypes_in_lambda_layer(facts: SourceFacts, value: Value) -> tuple[str, ...]:
     """The 16-bit dtypes of a value computed from the input of a Lambda layer's function: that input is cast as every
     layer's is."""
-    layers = _lambda_layers(facts)
+    layers = lambda_layers_by_function(facts)
     if not layers:
         return ()
-    calling = [layers[id(part.function)] for part in walk(value) if _is_input_of_function(part, layers)]
+    inputs = [part for part in walk(value) if _is_input_of_function(part, layers)]
+    calling = [layer for part in inputs for layer in layers[id(part.function)]]
     if not calling or _dtypes_in_lambdas(facts)(value) != AUTOCAST:
         return ()
     dtypes = {SIXTEEN_BITS.get(policy) for layer in calling for policy in policies_made_with(facts, layer, None)}
     return tuple(dtype for dtype in HALF if dtypes == {dtype})
 
 
-def _is_input_of_function(value: Value, layers: Mapping[int, Call]) -> TypeGuard[Parameter]:
+def _is_input_of_function(value: Value, layers: Mapping[int, tuple[Call, ...]]) -> TypeGuard[Parameter]:
     """Whether it is the input that one of these Lambda layers gives its function."""
     if not isinstance(value, Parameter) or value.function is None:
         return False
@@ -283,13 +284,8 @@ def _is_input_of_function(value: Value, layers: Mapping[int, Call]) -> TypeGuard
 
 
 @lru_cache(maxsize=1)
-def _lambda_layers(facts: SourceFacts) -> dict[int, Call]:
-    return dict(lambda_layers(facts))
-
-
-@lru_cache(maxsize=1)
 def _dtypes_in_lambdas(facts: SourceFacts) -> Callable[[Value | None], str | None]:
-    layers = _lambda_layers(facts)
+    layers = lambda_layers_by_function(facts)
 
     def told(value: Value, dtype: str | None) -> str | None:
         return AUTOCAST if _is_input_of_function(value, layers) else dtype

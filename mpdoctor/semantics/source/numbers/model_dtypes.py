@@ -51,6 +51,8 @@ class ModelDtypes:
     def _of_one_model(self, model: Value) -> str | None:
         own = class_of(model)
         dtype = self.of_class(own) if own is not None else None
+        if isinstance(model, Call) and is_call_of(model, "keras.layers.Lambda"):
+            return self._remembered(model, lambda: self.of_lambda_layer(model)) if self.nested <= MOST_NESTED else None
         if dtype is None and isinstance(model, Call):
             dtype = self._remembered(model, lambda: self._of_last_layers(model) or self._of_features(model))
         return dtype

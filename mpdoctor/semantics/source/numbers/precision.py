@@ -17,7 +17,7 @@ from mpdoctor.program.instances import class_of, is_call_of, is_instance_of
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import ClassFacts, FunctionFacts, Instance, Parameter
 from mpdoctor.program.values import Attribute, Item, Known, Value, agreed, options, walk
-from mpdoctor.semantics.source.layers.call_dtypes import lambda_layers
+from mpdoctor.semantics.source.layers.lambda_inputs import WHOLE, lambda_layers_by_function
 from mpdoctor.semantics.source.layers.later_inputs import given_in_calls
 from mpdoctor.semantics.source.layers.layer_dtypes import LayerDtypes, dtype_under, sixteen_bits_of
 from mpdoctor.semantics.source.layers.model_layers import layer_name
@@ -34,7 +34,6 @@ from mpdoctor.semantics.source.numbers.model_dtypes import LAMBDA, MOST_NESTED, 
 from mpdoctor.semantics.source.programs.running_functions import contexts_of_calls, runs_as_added_loss, surrounding
 
 MOST_PARTS = 30  # of a value that are looked at
-WHOLE = ("int8", "int16", "int32", "int64", "uint8", "uint16", "bool")
 ARITHMETIC = ("+", "-", "*", "/", "//", "**", "%", "@")
 
 
@@ -51,7 +50,7 @@ class Precision:
         self._models = ModelDtypes(facts, self.of_layer, lambda value: self._in_call(value))
         self.of_model, self.of_output = self._models.of_model, self._models.of_output
         self.of_lambda_layer = self._models.of_lambda_layer
-        self._lambdas = dict(lambda_layers(facts))
+        self._lambdas = lambda_layers_by_function(facts)
         self._in_calls: dict[Context, bool] = {}
         self._calls_at = contexts_of_calls(facts)
         self.roles: Roles = {}
@@ -159,8 +158,8 @@ class Precision:
         own = function.owner
         if own is not None and own.kind == "model" and (function.name, value.name) == ("compute_loss", "y_pred"):
             return self._models.of_class(own)  # all Kerases hand it over as it is
-        layer = self._lambdas.get(id(function))
-        return self.of_layer(layer) if layer is not None and value.index == function.first_given else None
+        layers = self._lambdas.get(id(function), ()) if value.index == function.first_given else ()
+        return agreed(map(self.of_layer, layers))
 
     def _of_weight(self, holder: Value, in_call: bool) -> str | None:
         own = class_of(holder)
