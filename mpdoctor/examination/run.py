@@ -72,7 +72,9 @@ def environment_from_interpreter(python: Path, settings: Settings, progress: Pro
 
     Raises ExaminerCrashed."""
     with private_directory() as folder:
-        request = Request("environment", None, None, None, (), str(folder / "events.jsonl"))
+        request = Request(
+            kind="environment", path=None, module=None, factory=None, arguments=(), events=str(folder / "events.jsonl")
+        )
         seen = _run_examiner(Choice(python), request, settings, progress)
     if seen.crashed is not None:
         raise ExaminerCrashed(seen.crashed)
