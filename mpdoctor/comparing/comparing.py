@@ -19,13 +19,17 @@ Diagnose = Callable[[Settings, Progress], Diagnosis]
 Time = Callable[[Settings, Progress], ExaminationFacts]
 
 
+def _run_and_time(settings: Settings, progress: Progress) -> ExaminationFacts:
+    return examine(settings.targets[0], settings, progress, settings.policy, timed=True)
+
+
 def compare(
     settings: Settings,
     policies: Sequence[str],
     rounds: int,
     progress: Progress,
     diagnose: Diagnose = diagnose,
-    time: Time | None = None,
+    time: Time = _run_and_time,
 ) -> Compared:
     """A check under each policy, and then `rounds` times each policy timed in turn: what slows the machine for a while
     slows all of them. A policy whose training raises is not timed."""
@@ -37,7 +41,7 @@ def compare(
         for policy in policies:
             timing = None
             if not reasons[policy]:
-                timing, reasons[policy], crash = _timing_or_reason(under[policy], progress, time or _run_and_time)
+                timing, reasons[policy], crash = _timing_or_reason(under[policy], progress, time)
                 if crash is not None:
                     diagnoses[policy] = _with_crash(diagnoses[policy], crash)
             timings[policy].append(timing)
@@ -92,10 +96,6 @@ def _is_measured(timing: TimingFacts) -> bool:
     return bool(timing.blocks) and all(0 < number < math.inf for number in positive) and all(
         0 <= between <= took for took, between in timing.blocks
     )  # fmt: skip
-
-
-def _run_and_time(settings: Settings, progress: Progress) -> ExaminationFacts:
-    return examine(settings.targets[0], settings, progress, settings.policy, timed=True)
 
 
 def _with_crash(diagnosis: Diagnosis, crash: Crashed) -> Diagnosis:

@@ -72,7 +72,9 @@ def environment_from_interpreter(python: Path, settings: Settings, progress: Pro
 
     Raises ExaminerCrashed."""
     with private_directory() as folder:
-        request = Request("environment", None, None, None, (), str(folder / "events.jsonl"))
+        request = Request(
+            kind="environment", path=None, module=None, factory=None, arguments=(), events=str(folder / "events.jsonl")
+        )
         seen = _run_examiner(Choice(python), request, settings, progress)
     if seen.crashed is not None:
         raise ExaminerCrashed(seen.crashed)
@@ -130,20 +132,8 @@ def _run_examiner(chosen: Choice, request: Request, settings: Settings, progress
     shown = sys.stderr.buffer if settings.show_output else None
     process = ExaminerProcess(chosen.path, written, _environment(settings), kept.stderr, shown)
     seen = Seen()
-    allowed = settings.timeout  # seconds since the start, until the next thing is told
-    begun = 0
     try:
-        while not seen.outcome:
-            ended = process.has_ended()
-            _take_new(reader, seen, progress)
-            if seen.budgets > begun:  # what has a budget of its own has just begun
-                begun, allowed = seen.budgets, process.seconds + settings.budget + settings.timeout
-            if ended or seen.ended:
-                seen.outcome = "ended"
-            elif process.seconds > allowed:
-                seen.outcome = "timed-out"
-            elif not reader.is_behind:
-                time.sleep(POLL)
+        _follow(process, reader, seen, settings, progress)
     finally:
         process.end()
     seen.seconds = process.seconds
@@ -157,6 +147,23 @@ def _run_examiner(chosen: Choice, request: Request, settings: Settings, progress
     seen.last_words, seen.last_printed = process.last_words(), process.last_printed()
     reader.close()
     return seen
+
+
+def _follow(process: ExaminerProcess, reader: EventReader, seen: Seen, settings: Settings, progress: Progress) -> None:
+    """Take what the examiner tells, until it has ended or told nothing for too long: the outcome."""
+    allowed = settings.timeout  # seconds since the start, until the next thing is told
+    begun = 0
+    while not seen.outcome:
+        ended = process.has_ended()
+        _take_new(reader, seen, progress)
+        if seen.budgets > begun:  # what has a budget of its own has just begun
+            begun, allowed = seen.budgets, process.seconds + settings.budget + settings.timeout
+        if ended or seen.ended:
+            seen.outcome = "ended"
+        elif process.seconds > allowed:
+            seen.outcome = "timed-out"
+        elif not reader.is_behind:
+            time.sleep(POLL)
 
 
 def _keep_request(request: Request, kept: KeptRun) -> None:

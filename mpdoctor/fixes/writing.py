@@ -7,6 +7,7 @@ import stat
 import tempfile
 from pathlib import Path
 
+from mpdoctor.project.file_owners import extended_attributes
 from mpdoctor.project.regular_files import bytes_from_file
 
 
@@ -64,17 +65,9 @@ def _made_alike(new: str, old: Path, status: os.stat_result) -> bool:
     try:
         if hasattr(os, "chown") and os.stat(new).st_gid != status.st_gid:  # noqa: PTH116 - `new` is a str
             os.chown(new, -1, status.st_gid)
-        for name in _attributes(old):
+        for name in extended_attributes(old):
             os.setxattr(new, name, os.getxattr(old, name))
         Path(new).chmod(stat.S_IMODE(status.st_mode))  # last: a change of the group takes the set-id bits away
     except OSError:
         return False
     return True
-
-
-def _attributes(path: Path) -> list[str]:
-    """The names of a file's extended attributes; none where the system or the disk has no such thing."""
-    try:
-        return os.listxattr(path) if hasattr(os, "listxattr") else []
-    except OSError:
-        return []

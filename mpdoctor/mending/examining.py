@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from typing import Any
 
 from mpdoctor.diagnosis import diagnose_with_sources
 from mpdoctor.mending.rounds import Contents, Examine, Seen
@@ -18,9 +17,12 @@ def examiner_of_edits(settings: Settings, progress: Progress) -> Examine:
     is_run = not any(target.kind in SOURCE_ONLY for target in settings.targets)
 
     def examine(contents: Contents) -> Seen:
-        by_real_path = {os.path.realpath(path): content for path, content in contents.items()}
-        changes: dict[str, Any] = {"edited": by_real_path} if is_run else {"unsaved": {**settings.unsaved, **contents}}
-        return diagnose_with_sources(dataclasses.replace(settings, **changes), progress)
+        if is_run:
+            by_real_path = {os.path.realpath(path): content for path, content in contents.items()}
+            edited = dataclasses.replace(settings, edited=by_real_path)
+        else:
+            edited = dataclasses.replace(settings, unsaved={**settings.unsaved, **contents})
+        return diagnose_with_sources(edited, progress)
 
     return examine
 

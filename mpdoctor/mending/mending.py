@@ -52,16 +52,16 @@ def _mended_from_course(course: Course, draft: Draft, files: list[EditedFile], p
         NeededEdit(made[number].title, made[number].safe, made[number].code, changes[number]) for number in changes
     ]
     return Mended(
-        course.before.diagnosis,
-        course.after.diagnosis,
-        course.after.is_healthy and in_force,
-        course.rounds,
-        course.examinations,
-        tuple(sorted(edits, key=lambda needed: min((edit.location for edit in needed.edits), default=NOWHERE))),
-        diff_from_files(files),
-        tuple((proposal.code, proposal.title) for proposal in course.tried),
-        tuple(course.hindered),
-        policy,
-        in_force,
-        tuple(course.stopped),
+        before=course.before.diagnosis,
+        after=course.after.diagnosis,
+        is_healthy=course.after.is_healthy and in_force,
+        rounds=course.rounds,
+        examinations=course.examinations,
+        edits=tuple(sorted(edits, key=lambda needed: min((edit.location for edit in needed.edits), default=NOWHERE))),
+        patch=diff_from_files(files),
+        tried=tuple((proposal.code, proposal.title) for proposal in course.tried),
+        hindered=tuple(course.hindered),
+        policy=policy,
+        policy_in_force=in_force,
+        stopped=tuple(course.stopped),
     )

@@ -1,4 +1,5 @@
-"""Owners of files, and who else may change them. Where a system keeps neither (Windows), every file is one's own."""
+"""Owners of files, who else may change them, and extended attributes. Where a system keeps no owners (Windows), every
+file is one's own."""
 
 from __future__ import annotations
 
@@ -44,11 +45,12 @@ def _is_group_of_one(status: os.stat_result, path: Path) -> bool:
         return False
     if (user.pw_gid, user.pw_name) != (group.gr_gid, group.gr_name) or set(group.gr_mem) - {user.pw_name}:
         return False
-    return "system.posix_acl_access" not in _attributes(path)
+    return "system.posix_acl_access" not in extended_attributes(path)
 
 
-def _attributes(path: Path) -> list[str]:
+def extended_attributes(path: Path) -> list[str]:
+    """The names of a file's extended attributes; none where the system or the disk has no such thing."""
     try:
         return os.listxattr(path) if hasattr(os, "listxattr") else []
-    except OSError:  # a file system that has none
+    except OSError:
         return []

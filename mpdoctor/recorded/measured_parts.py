@@ -6,8 +6,8 @@ Whoever wrote the file, a line is taken as a whole, each field of its type and w
 from __future__ import annotations
 
 import dataclasses
-import math
 
+from mpdoctor.recorded.json_values import magnitude, shortened_text
 from mpdoctor.recorded.run_facts import MeasuredPart
 
 KINDS = {"layers": "layer", "gradients": "gradient"}
@@ -68,39 +68,27 @@ def _parts(rows: object, kind: str, step: int) -> list[MeasuredPart] | None:
 
 
 def _part(row: object, kind: str, step: int) -> MeasuredPart | None:
-    """[name, dtype, largest, and the shares that are not finite, 0 and subnormal]"""
+    """The part that a row tells of: [name, dtype, largest, and the shares that are not finite, 0 and subnormal]; None
+    for a row that is none."""
     if not isinstance(row, list) or len(row) != 6:
         return None
     name, dtype, *told = row
-    numbers = [_number(value) for value in told]
+    numbers = [magnitude(value) for value in told]
     if not isinstance(name, str) or not isinstance(dtype, str) or None in numbers:
         return None
     largest, not_finite, zero, subnormal = [number for number in numbers if number is not None]
     if max(not_finite, zero, subnormal) > 1:
         return None
     return MeasuredPart(
-        _text(name, LONGEST_NAME),
-        kind,
-        _text(dtype, LONGEST_DTYPE),
-        largest,
-        largest,
-        largest,
-        step,
-        zero,
-        subnormal,
-        not_finite,
-        step if not_finite else 0,
+        name=shortened_text(name, LONGEST_NAME),
+        kind=kind,
+        dtype=shortened_text(dtype, LONGEST_DTYPE),
+        first=largest,
+        last=largest,
+        largest=largest,
+        largest_step=step,
+        zero=zero,
+        subnormal=subnormal,
+        not_finite=not_finite,
+        not_finite_step=step if not_finite else 0,
     )
-
-
-def _number(value: object) -> float | None:
-    """Finite, and at least 0."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    number = float(value)
-    return number if 0 <= number < math.inf else None
-
-
-def _text(text: str, longest: int) -> str:
-    """JSON may hold half of a pair of surrogates."""
-    return text[:longest].encode("utf-8", "replace").decode("utf-8")

@@ -6,13 +6,13 @@ from __future__ import annotations
 import dataclasses
 import errno
 import json
-import math
 import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from mpdoctor.facts.frozen import dataclass
+from mpdoctor.recorded.json_values import magnitude_or_inf, shortened_text, whole_number
 from mpdoctor.recorded.measured_parts import MeasuredParts
 from mpdoctor.recorded.run_facts import RunEvent, RunSeries, StepsRow
 
@@ -20,6 +20,9 @@ VERSION = 1
 LARGEST = 16 << 20  # bytes of a file; ten million steps take 4 MB
 LONGEST_LINE = 1 << 16
 LONGEST_TEXT = 2000
+LONGEST_NAME = 100  # of several in a list
+MOST_TEXTS = 8  # in a list
+LONGEST_VERSION = 40
 MOST_STEPS = 1 << 50
 MOST_SERIES = 64
 MOST_WORKERS = 256
@@ -144,19 +147,19 @@ class _Reading:
             known.step = max(step, known.step)
             return True
         start = RunSeries(
-            "",
-            number,
-            row.text("model"),
-            row.texts("optimizer"),
-            row.text("keras")[:40],
-            row.text("tensorflow")[:40],
-            scale,
-            row.told.get("dynamic") is not False,
-            row.whole("worker") or 0,
-            row.whole("every") or 1,
-            (),
-            row.whole("growth_interval"),
-            row.number("floor"),
+            file="",
+            number=number,
+            model=row.text("model"),
+            optimizer=row.texts("optimizer"),
+            keras=row.text("keras")[:LONGEST_VERSION],
+            tensorflow=row.text("tensorflow")[:LONGEST_VERSION],
+            initial_scale=scale,
+            is_dynamic=row.told.get("dynamic") is not False,
+            worker=row.whole("worker") or 0,
+            every=row.whole("every") or 1,
+            rows=(),
+            growth_interval=row.whole("growth_interval"),
+            floor=row.number("floor"),
         )
         self.series[number] = _Series(start, step)
         return True
@@ -166,10 +169,8 @@ class _Reading:
         one."""
         if len(row) not in (4, 6):
             return False
-        (number, last, skipped), scales = (
-            (_whole_number(value) for value in row[:3]),
-            [_scale(value) for value in row[3:]],
-        )
+        number, last, skipped = (whole_number(value, MOST_STEPS) for value in row[:3])
+        scales = [magnitude_or_inf(value) for value in row[3:]]
         series = self.series.get(-1 if number is None else number)
         if series is None or last is None or skipped is None or None in scales:
             return False
@@ -214,35 +215,19 @@ class _Fields:
     told: dict[str, Any]
 
     def whole(self, name: str) -> int | None:
-        return _whole_number(self.told.get(name))
+        return whole_number(self.told.get(name), MOST_STEPS)
 
     def number(self, name: str) -> float | None:
-        return _scale(self.told.get(name))
+        return magnitude_or_inf(self.told.get(name))
 
     def text(self, name: str) -> str:
         value = self.told.get(name)
-        return _encodable(value[:LONGEST_TEXT]) if isinstance(value, str) else ""
+        return shortened_text(value, LONGEST_TEXT) if isinstance(value, str) else ""
 
     def texts(self, name: str) -> tuple[str, ...]:
         values = self.told.get(name)
-        return tuple(_encodable(v[:100]) for v in values[:8] if isinstance(v, str)) if isinstance(values, list) else ()
-
-
-def _encodable(text: str) -> str:
-    """JSON may hold half of a pair of surrogates."""
-    return text.encode("utf-8", "replace").decode("utf-8")
-
-
-def _whole_number(value: object) -> int | None:
-    """The value if it is a whole number from 0 to the largest step number, else None."""
-    return value if type(value) is int and 0 <= value <= MOST_STEPS else None
-
-
-def _scale(value: object) -> float | None:
-    """A number that is at least 0, or inf."""
-    if value == "inf":
-        return math.inf
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    number = float(value)
-    return number if 0 <= number < math.inf else None
+        return (
+            tuple(shortened_text(v, LONGEST_NAME) for v in values[:MOST_TEXTS] if isinstance(v, str))
+            if isinstance(values, list)
+            else ()
+        )

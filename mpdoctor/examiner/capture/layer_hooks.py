@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import weakref
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, NamedTuple, Protocol, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, NamedTuple, Protocol, Tuple, TypeVar
 
 from mpdoctor.examiner.capture.layer_calls import LayerCalls, dtype_name, flat_tensors, is_symbolic
 from mpdoctor.examiner.capture.origins import Origins
@@ -45,18 +45,22 @@ class FailedCall(NamedTuple):
     float32_way: str | None = None
 
 
-class CallObserver(Protocol):
-    """Interface of what observes each call of a layer, from its beginning to its end."""
+Call = TypeVar("Call")
+
+
+class CallObserver(Protocol[Call]):
+    """Interface of what observes each call of a layer, from its beginning to its end. `Call`: what it knows a call
+    by."""
 
     def enter(
         self, layer: KerasLayer, args: tuple[object, ...], kwargs: dict[str, object]
-    ) -> tuple[Any, tuple[object, ...], dict[str, object]]:
+    ) -> tuple[Call, tuple[object, ...], dict[str, object]]:
         """The observer's name for the call, and the arguments for the layer."""
 
-    def leave(self, call: Any, outputs: object) -> object:
+    def leave(self, call: Call, outputs: object) -> object:
         """What the layer's caller gets."""
 
-    def abandon(self, call: Any) -> None:
+    def abandon(self, call: Call) -> None:
         """The layer of this call raised."""
 
 
@@ -91,7 +95,7 @@ class LayerHooks:
     def __init__(self) -> None:
         self.stack: list[KerasLayer] = []
         self.origins = Origins()
-        self.observer: CallObserver | None = None
+        self.observer: CallObserver[Any] | None = None
         self.after_outermost: list[Callable[[KerasLayer, tuple[object, ...], dict[str, object], object], None]] = []
         self.mender: CallMender | None = None
         self.try_float32: Callable[..., str | None] | None = None

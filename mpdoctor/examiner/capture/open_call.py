@@ -44,3 +44,20 @@ class OpenCalls(Generic[Call]):
         """Forget the call, and those inside it that raised."""
         while self._calls and self._calls.pop() is not call:
             pass
+
+
+class OpenCallsObserver:
+    """Base of observers that note nothing of a call before it ends."""
+
+    def __init__(self) -> None:
+        self._open = OpenCalls[OpenCall]()
+
+    def enter(
+        self, layer: KerasLayer, args: tuple[object, ...], kwargs: dict[str, object]
+    ) -> tuple[OpenCall, tuple[object, ...], dict[str, object]]:
+        call = OpenCall(layer, self._open.innermost)
+        self._open.begin(call)
+        return call, args, kwargs
+
+    def abandon(self, call: OpenCall) -> None:
+        self._open.end(call)

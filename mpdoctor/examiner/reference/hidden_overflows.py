@@ -65,13 +65,13 @@ def _tried(
         return None
     chosen, is_healed = _with_those_behind(session, observed, runner, kept, [seen], overflows.found)
     return HiddenOverflowFacts(
-        seen.path,
-        type(seen.layer).__name__,
-        seen.operation,
-        half.apart,
-        tuple(overflow.path for overflow in chosen),
-        tuple(session.watch.origins.made_at(overflow.layer) for overflow in chosen),
-        is_healed,
+        layer=seen.path,
+        class_name=type(seen.layer).__name__,
+        operation=seen.operation,
+        apart=half.apart,
+        layers=tuple(overflow.path for overflow in chosen),
+        locations=tuple(session.watch.origins.made_at(overflow.layer) for overflow in chosen),
+        is_healed=is_healed,
     )
 
 

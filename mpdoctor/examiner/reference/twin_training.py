@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Callable, Dict, List, NamedTuple
 import tensorflow as tf
 
 from mpdoctor.examiner.capture.layer_calls import dtype_name, flat_tensors
-from mpdoctor.examiner.capture.open_call import OpenCall, OpenCalls
+from mpdoctor.examiner.capture.open_call import OpenCall, OpenCallsObserver
 from mpdoctor.examiner.exceptions import first_line
 from mpdoctor.examiner.reference.same_draws import same_draws, seed_put_back
 from mpdoctor.examiner.replay.marked_tensors import mapped
@@ -39,15 +39,15 @@ class Rounding(enum.Enum):
     THROUGHOUT = "throughout"
 
 
-class CalledLayers:
+class CalledLayers(OpenCallsObserver):
     """Notes the layers that are called while it is entered, and the dtypes that they put out, by path. What those in
     `to_round` put out in float32 is rounded to `half`, and so is the gradient that arrives there."""
 
     def __init__(self, watch: LayerHooks, to_round: Iterable[str] = (), half: str = "") -> None:
+        super().__init__()
         self._watch, self._to_round, self._half = watch, frozenset(to_round), half
         self.layers: dict[str, KerasLayer] = {}  # in the order in which they returned
         self.dtypes: dict[str, set[str]] = {}
-        self._open = OpenCalls[OpenCall]()
 
     def __enter__(self) -> CalledLayers:
         self._watch.observer = self
@@ -57,13 +57,6 @@ class CalledLayers:
         self._watch.observer = None
 
     # --- called by LayerHooks -------------------------------------------------------------------------------------
-    def enter(
-        self, layer: KerasLayer, args: tuple[object, ...], kwargs: dict[str, object]
-    ) -> tuple[OpenCall, tuple[object, ...], dict[str, object]]:
-        call = OpenCall(layer, self._open.innermost)
-        self._open.begin(call)
-        return call, args, kwargs
-
     def leave(self, call: OpenCall, outputs: object) -> object:
         self.abandon(call)
         self.layers.setdefault(call.path, call.layer)
@@ -73,9 +66,6 @@ class CalledLayers:
     def _rounded(self, value: object) -> object:
         is_single = isinstance(value, tf.Tensor) and value.dtype == tf.float32
         return rounded(value, self._half) if is_single else value
-
-    def abandon(self, call: OpenCall) -> None:
-        self._open.end(call)
 
     @property
     def in_half(self) -> list[str]:

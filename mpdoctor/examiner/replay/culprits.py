@@ -107,17 +107,29 @@ def _layer(keras: KerasAdapter, observer: StepObserver, watch: LayerHooks, root:
     if overflow is None:  # it raised, or put out no numbers
         place = watch.origins.made_at(call.layer) or class_location(type(call.layer))
         name = type(call.layer).__name__
-        overflow = TensorFacts(call.path, name, root.facts.dtype, (), 0.0, 0.0, 0.0, 0.0, 1.0, place, call.number)
+        overflow = TensorFacts(
+            layer=call.path,
+            layer_class=name,
+            dtype=root.facts.dtype,
+            shape=(),
+            largest=0.0,
+            smallest=0.0,
+            near_limit=0.0,
+            subnormal=0.0,
+            nonfinite=1.0,
+            location=place,
+            call=call.number,
+        )
     before = [frame for frame in observer.frames[: _place(observer.frames, overflow)] if not frame.nonfinite]
     calls = sum(other.layer is call.layer for other in observer.calls)
     return CulpritFacts(
-        step,
-        overflow,
-        tuple(_distinct(before)[-FRAMES:]),
-        not root.sources or bool(root.facts.given),
-        calls,
-        root.facts,
-        keras.is_plain_function(call.layer),
+        step=step,
+        overflow=overflow,
+        frames=tuple(_distinct(before)[-FRAMES:]),
+        inputs_finite=not root.sources or bool(root.facts.given),
+        calls=calls,
+        operation=root.facts,
+        is_function=keras.is_plain_function(call.layer),
     )
 
 

@@ -92,15 +92,15 @@ class OverflowWatch:
         floats = [array_from_tensor(tensor) for tensor in inputs if is_floating(tensor)]
         smallest, largest, holds_zero = range_of_finite(floats)
         operation = OperationFacts(
-            name,
-            "layer",
-            "float16",
-            "inf",
-            largest,
-            smallest,
-            holds_zero,
-            max((values.size for values in floats), default=1),
-            in_float32,
+            name=name,
+            where="layer",
+            dtype="float16",
+            result="inf",
+            largest=largest,
+            smallest=smallest,
+            holds_zero=holds_zero,
+            elements=max((values.size for values in floats), default=1),
+            in_float32=in_float32,
             location=place,
         )
         self._keep(layer, operation)
@@ -118,7 +118,17 @@ class OverflowWatch:
             dtype = angles.dtype.name
             self._keep(
                 layer,
-                OperationFacts(name, "layer", dtype, "", largest, smallest, holds_zero, sizes.size, location=place),
+                OperationFacts(
+                    name=name,
+                    where="layer",
+                    dtype=dtype,
+                    result="",
+                    largest=largest,
+                    smallest=smallest,
+                    holds_zero=holds_zero,
+                    elements=sizes.size,
+                    location=place,
+                ),
             )
 
     def _keep(self, layer: KerasLayer, operation: OperationFacts) -> None:

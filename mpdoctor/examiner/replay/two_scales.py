@@ -168,15 +168,17 @@ class GradientCatcher:
         """What was caught in the step since the last call."""
         taped = [(loss, norms) for loss, norms in self._taped if set(norms) & set(self._arrived)]
         passage = Passage(
-            self._arrived,
-            self._applied,
-            {path: norm for _, norms in taped for path, norm in norms.items()},
-            sum(loss for loss, _ in taped) if taped else math.nan,
-            self._unscaled_calls,
-            self._loss_dtype,
-            self._too_large,
-            {path: float(tf.norm(_dense_values(total))) for path, times, total in self._sums.values() if times > 1},
-            self._factors.take(),
+            arrived=self._arrived,
+            applied=self._applied,
+            taped={path: norm for _, norms in taped for path, norm in norms.items()},
+            loss=sum(loss for loss, _ in taped) if taped else math.nan,
+            unscaled_calls=self._unscaled_calls,
+            loss_dtype=self._loss_dtype,
+            too_large=self._too_large,
+            added_up={
+                path: float(tf.norm(_dense_values(total))) for path, times, total in self._sums.values() if times > 1
+            },
+            factors=self._factors.take(),
         )
         self._clear()
         return passage

@@ -256,17 +256,17 @@ class RemedyTrials:
     ) -> RemedyFacts:
         units = [self._units[place] for place in chosen]
         return RemedyFacts(
-            kind,
-            tried,
-            tuple(unit.path for unit in units),
-            tuple(unit.location for unit in units),
-            tuple(unit.path for unit in units if unit.holds_given_layers),
-            reason,
-            tuple(self._units[place].path for place in not_enough),
-            tuple(self._units[place].path for place in needed),
-            len(self._cases),
-            self._trials,
-            time.monotonic() - self._began,
+            kind=kind,
+            tried=tried,
+            layers=tuple(unit.path for unit in units),
+            locations=tuple(unit.location for unit in units),
+            with_parts=tuple(unit.path for unit in units if unit.holds_given_layers),
+            reason=reason,
+            not_enough=tuple(self._units[place].path for place in not_enough),
+            needed=tuple(self._units[place].path for place in needed),
+            batches=len(self._cases),
+            trials=self._trials,
+            seconds=time.monotonic() - self._began,
         )
 
     def _not_tried(self, reason: str) -> RemedyFacts:

@@ -26,13 +26,13 @@ def _moved_output(before: OutputFacts, after: OutputFacts) -> MovedOutput:
     absolute = max((abs(old - new) for old, new in finite), default=0.0)
     largest = max((abs(old) for old, _ in finite), default=0.0)
     return MovedOutput(
-        before.name,
-        before.dtype,
-        after.dtype,
-        absolute,
-        absolute / largest if largest else 0.0 if not absolute else math.inf,
-        len(finite),
-        len(before.values),
-        sum(not math.isfinite(value) for value in before.values),
-        sum(not math.isfinite(value) for value in after.values),
+        name=before.name,
+        dtype_before=before.dtype,
+        dtype_after=after.dtype,
+        absolute=absolute,
+        relative=absolute / largest if largest else 0.0 if not absolute else math.inf,
+        compared=len(finite),
+        numbers=len(before.values),
+        not_finite_before=sum(not math.isfinite(value) for value in before.values),
+        not_finite_after=sum(not math.isfinite(value) for value in after.values),
     )

@@ -30,19 +30,15 @@ def paragraph_from_graph(graph: SavedGraphFacts, look: Style) -> Paragraph:
         Text.assemble(("Graph", "bold"), f" of {look.name(graph.path, 50)}: inspected, not run", overflow="fold"),
         indented(Text(look.dot.join(filter(None, [count(graph.nodes, "operation"), saved_by])), style="dim")),
         *_signatures(graph.signatures, look),
-        _line("variables", _variables(graph, look)),
+        line("variables", _variables(graph, look)),
     ]
     for label, names in (("allow list", EVER_ALLOWED), ("deny list", EVER_DENIED)):
         for number, text in enumerate(_ops(graph, names, look)):
-            lines.append(_line("" if number else label, text))
+            lines.append(line("" if number else label, text))
     if graph.casts:
         casts = (f"{look.name(c.source, 12)} {look.arrow} {look.name(c.target, 12)} {c.count}" for c in graph.casts)
-        lines.append(_line("casts", ", ".join(casts)))
+        lines.append(line("casts", ", ".join(casts)))
     return lines
-
-
-def _line(label: str, text: str) -> RenderableType:
-    return line(label, Text(text, overflow="fold"))
 
 
 def _signatures(signatures: tuple[SignatureFacts, ...], look: Style) -> Iterable[RenderableType]:
@@ -52,12 +48,12 @@ def _signatures(signatures: tuple[SignatureFacts, ...], look: Style) -> Iterable
         takes, gives = (_tensors(tensors, look) for tensors in (signature.inputs, signature.outputs))
         by_text.setdefault(f"{takes} {look.arrow} {gives}", []).append(look.name(signature.name, 30))
     if not by_text:
-        yield _line("signatures", "none: its functions were inspected")
+        yield line("signatures", "none: its functions were inspected")
     for text, names in list(by_text.items())[:MOST_SIGNATURES]:
-        yield _line("signature" if len(names) == 1 else "signatures", f"{', '.join(names)}: {text}")
+        yield line("signature" if len(names) == 1 else "signatures", f"{', '.join(names)}: {text}")
     left = len(by_text) - MOST_SIGNATURES
     if left > 0:
-        yield _line("", f"{look.more} {count(left, 'more signature')}")
+        yield line("", f"{look.more} {count(left, 'more signature')}")
 
 
 def _tensors(tensors: tuple[TensorSpecFacts, ...], look: Style) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from rich.console import RenderableType
 from rich.text import Text
 
 from mpdoctor.facts.half_dtypes import FLOAT16_LIMIT
@@ -33,7 +32,7 @@ def paragraph_from_run(run: RecordedRun, look: Style) -> Paragraph:
     lines: Paragraph = [labelled(name, verdict, style="bold", by=0)]
     lines.append(indented(Text(look.dot.join(_circumstances(series, look)), style="dim", overflow="fold")))
     lines += _course(series, look)
-    lines += [_line("skipped", f"{series.skipped:,} of {count(series.steps, 'step')}")]
+    lines += [line("skipped", f"{series.skipped:,} of {count(series.steps, 'step')}")]
     lines += _lines_on_measurements(series, look)
     lines += _events(series, look)
     return lines
@@ -64,7 +63,7 @@ def _course(series: RunSeries, look: Style) -> Paragraph:
     low, high = min(row.low for row in series.rows), max(row.high for row in series.rows)
     first, last = series.initial_scale, series.rows[-1].scale
     if low == high == first:
-        return [_line("loss scale", f"{number_text(last)} throughout")]
+        return [line("loss scale", f"{number_text(last)} throughout")]
     course = f"{number_text(first)} {look.arrow} {number_text(last)}"
     if low < min(first, last) or high > max(first, last):
         course += f", from {number_text(low)} to {number_text(high)} on the way"
@@ -72,7 +71,7 @@ def _course(series: RunSeries, look: Style) -> Paragraph:
     bad = [column.skipped > MARKED_FROM * column.steps for column in columns]
     scales = [column.scale for column in columns]
     marks = [line("", marks_under(bad, look))] if any(bad) else []
-    return [_line("loss scale", course), *lines_from_scales(scales, bad, look), *marks]
+    return [line("loss scale", course), *lines_from_scales(scales, bad, look), *marks]
 
 
 def columns_from_rows(rows: tuple[StepsRow, ...], widest: int) -> list[StepsRow]:
@@ -164,7 +163,7 @@ def _events(series: RunSeries, look: Style) -> Paragraph:
         for number, event in enumerate(shown[:MOST_EVENTS])
     ]
     left = len(shown) - MOST_EVENTS
-    return lines + ([_line("", f"{look.more} and {count(left, 'more event')}")] if left > 0 else [])
+    return lines + ([line("", f"{look.more} and {count(left, 'more event')}")] if left > 0 else [])
 
 
 def _event(event: RunEvent, series: RunSeries) -> str:
@@ -179,7 +178,3 @@ def _event(event: RunEvent, series: RunSeries) -> str:
     kept = f" The batch is kept in {event.kept}." if event.kept else ""
     why_not = f" The batch was not replayed: {event.not_replayed}" if event.not_replayed else ""
     return f"{place}: {said or event.text or event.kind}{kept}{why_not}"
-
-
-def _line(label: str, text: str) -> RenderableType:
-    return line(label, Text(text, overflow="fold"))

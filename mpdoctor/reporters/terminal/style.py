@@ -75,6 +75,6 @@ def labelled(
     return indented(Constrain(grid, most), by)
 
 
-def line(label: str, content: Text) -> Padding:
-    """A label in its column, and what it says."""
-    return labelled(label, content, wide=LABEL)
+def line(label: str, content: Text | str) -> Padding:
+    """A label in its column, and what it says; a plain text is folded where it is too long."""
+    return labelled(label, Text(content, overflow="fold") if isinstance(content, str) else content, wide=LABEL)

@@ -36,15 +36,15 @@ def paragraph_from_probe(probe: Probe, look: Style, *, short: bool) -> Paragraph
     lines: Paragraph = [] if short and probe.verdict in GOOD else [_heading(probe, look)]
     lines.append(indented(Text(circumstances(training, look, without_steps=not lines), style="dim", overflow="fold")))
     if training.data == "synthetic":
-        lines.append(line("made up", Text(made_up(training, look), overflow="fold")))
+        lines.append(line("made up", made_up(training, look)))
     lines += _loss_scale(probe, look)
-    lines += [line("replica", Text(text, overflow="fold")) for text in failing_replicas(training, look)]
+    lines += [line("replica", text) for text in failing_replicas(training, look)]
     lines += _loss(training, look)
     grew = magnitudes(training, look)
     if grew:
         label, text = grew
-        lines.append(line(label, Text(text, overflow="fold")))
-    lines += [line(label, Text(text, overflow="fold")) for label, text in lines_from_reference(training, look)]
+        lines.append(line(label, text))
+    lines += [line(label, text) for label, text in lines_from_reference(training, look)]
     lines += _second_training(probe, look)
     if probe.advice:
         lines.append(indented(look.prose(probe.advice, style="italic")))
@@ -58,7 +58,7 @@ def _second_training(probe: Probe, look: Style) -> Paragraph:
     if second is None:
         return []
     if probe.second is None:
-        return [line("once more", Text(why_not_tried(second, look), overflow="fold"))]
+        return [line("once more", why_not_tried(second, look))]
     table = Table.grid(padding=(0, 3, 0, 0))
     for _ in range(3):
         table.add_column(overflow="fold")
@@ -66,7 +66,7 @@ def _second_training(probe: Probe, look: Style) -> Paragraph:
     for row in compared(probe, look):
         table.add_row(Text(row.what, style="dim"), row.before, row.after)
     return [
-        line("once more", Text(what_was_changed(second, look), overflow="fold")),
+        line("once more", what_was_changed(second, look)),
         Padding(table, (0, 0, 0, LABEL + 2)),
     ]
 
@@ -116,7 +116,7 @@ def _moving_scale(probe: Probe, look: Style, scales: list[float | None], known: 
 
 
 def _skips(skipped: str, label: str = "skipped") -> Paragraph:
-    return [line(label, Text(skipped, overflow="fold"))] if skipped else []
+    return [line(label, skipped)] if skipped else []
 
 
 def _plot(training: TrainingFacts, look: Style) -> Paragraph:

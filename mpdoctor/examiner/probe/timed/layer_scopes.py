@@ -7,11 +7,10 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from mpdoctor.examiner.capture.layer_calls import flat_tensors, is_symbolic
-from mpdoctor.examiner.capture.open_call import OpenCall, OpenCalls
+from mpdoctor.examiner.capture.open_call import OpenCall, OpenCallsObserver
 
 if TYPE_CHECKING:
     from mpdoctor.examiner.capture.layer_hooks import LayerHooks
-    from mpdoctor.examiner.keras.adapter import KerasLayer
 
 
 class ScopedLayer(NamedTuple):
@@ -21,14 +20,14 @@ class ScopedLayer(NamedTuple):
     dtype: str
 
 
-class LayerScopes:
+class LayerScopes(OpenCallsObserver):
     """Watches the calls of layers, of which there are some while a step is traced and none in a compiled step. Models
     are left out: what they compute themselves is no layer's."""
 
     def __init__(self) -> None:
+        super().__init__()
         self._models: tuple[type, ...] = ()
         self._of: dict[str, ScopedLayer] = {}
-        self._open = OpenCalls[OpenCall]()
         self.layer_of = functools.lru_cache(maxsize=None)(self._layer_of)
 
     def install(self, watch: LayerHooks, model_class: type) -> None:
@@ -37,13 +36,6 @@ class LayerScopes:
         watch.observer = self
 
     # --- called by LayerHooks -------------------------------------------------------------------------------------
-    def enter(
-        self, layer: KerasLayer, args: tuple[object, ...], kwargs: dict[str, object]
-    ) -> tuple[OpenCall, tuple[object, ...], dict[str, object]]:
-        call = OpenCall(layer, self._open.innermost)
-        self._open.begin(call)
-        return call, args, kwargs
-
     def leave(self, call: OpenCall, outputs: object) -> object:
         self.abandon(call)
         if not isinstance(call.layer, self._models):
@@ -52,9 +44,6 @@ class LayerScopes:
             for scope in filter(None, (scope_of(call.layer.name, name) for name in names)):
                 self._of[scope] = ScopedLayer(call.path, str(call.layer.compute_dtype))
         return outputs
-
-    def abandon(self, call: OpenCall) -> None:
-        self._open.end(call)
 
     # --- afterwards -----------------------------------------------------------------------------------------------
     def _layer_of(self, operation: str) -> ScopedLayer | None:
