@@ -72,7 +72,8 @@ class Call(Value):
         `argument`, and never `args[0]`: a call may have no arguments."""
         if not self.keywords:
             return self.args[positions]
-        asked = range(len(self.args) + len(self.keywords))[positions]
+        last = len(self.args) + len(self.keywords) if positions.stop is None else positions.stop
+        asked = range(last)[positions]  # an argument that is given by name may stand behind ones that are left out
         return tuple(value for value in map(self.argument, asked) if value is not None)
 
     def _given_by_name(self, position: int) -> Value | None:

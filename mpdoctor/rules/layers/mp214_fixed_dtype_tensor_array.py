@@ -1,9 +1,10 @@
-"""A TensorArray or the result of a Python function is declared float32 but gets the layer's 16-bit values.
+"""A tensor, a TensorArray or the result of a Python function is declared float32 but gets the layer's 16-bit values.
 
 ## Why it matters
 TensorFlow refuses values that differ from the declared dtype: `TensorArray dtype is float32 but Op is trying to
 write dtype float16`, and in a graph `0-th value returned by … is half, but expects float` (Keras 3.15, tf_keras
-2.21, TensorFlow 2.15 and 2.10).
+2.21, TensorFlow 2.15 and 2.10). `tf.random.normal(shape, mean=x)` draws in float32 unless it is told a dtype, and
+raises for a float16 mean; `tf.convert_to_tensor(x, tf.float32)` does not cast (TensorFlow 2.4, 2.15 and 2.21).
 
 ## Flagged
 ```python
@@ -68,6 +69,7 @@ from mpdoctor.semantics.live.refusing_layers import refuses_half
 from mpdoctor.semantics.source.edits.expressions import argument_replaced, safe_fix
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype, runs_in_layer
 from mpdoctor.semantics.source.layers.casts import is_cast
+from mpdoctor.semantics.source.layers.declared_dtypes import DeclaredFloat32, declared_in_float32, edit_of_draw
 from mpdoctor.semantics.source.layers.mixed_operands import half_dtypes
 from mpdoctor.semantics.wording import place_of
 
@@ -92,6 +94,8 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     if not facts.shows_mixed_precision:
         return
     yield from _arrays(facts)
+    for declared in declared_in_float32(facts):
+        yield _of_declared(facts, declared)
     for call in facts.calls_of(*CALLING):
         if runs_in_layer(facts, call.context) and not asks_for_dtype(call.context):
             yield from _function(facts, call)
@@ -131,6 +135,22 @@ def _arrays(facts: SourceFacts) -> Iterator[Finding]:
             fix=_fix(facts, array, "dtype", 0, declared),
             also_seen=(AlsoSeen("MP214", "source", "A 16-bit value is written here.", place.path, place.line),),
         )
+
+
+def _of_declared(facts: SourceFacts, declared: DeclaredFloat32) -> Finding:
+    """The finding for a function that is told float32, or gives it, and does not cast the 16-bit tensor it is given."""
+    call, text = declared.call, declared.text
+    given = f"`{text or 'what it is given'}`" if declared.converts else f"its `{declared.name}`"
+    return Finding(
+        f"`{call.method}` gives float32 and casts nothing, and {given} is {declared.dtype} here: this line raises.",
+        f"Cast it: `tf.cast({text or '…'}, tf.float32)`."
+        if declared.converts
+        else f"Draw in its dtype: `dtype={declared.dtype_to_give}`.",
+        call.location,
+        fix=None
+        if declared.converts
+        else safe_fix(f"Draw in `{declared.dtype_to_give}`", edit_of_draw(facts, declared)),
+    )
 
 
 def _array_behind(array: Value | None) -> Call | None:

@@ -10,13 +10,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from mpdoctor.finding import Edit
 from mpdoctor.knowledge.api_names import public_name
 from mpdoctor.program.dtypes.tensor_dtypes import dtype_named
 from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Api, Value
+from mpdoctor.semantics.source.edits.expressions import argument_at, argument_replaced, with_keyword
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
 from mpdoctor.semantics.source.layers.mixed_operands import half_dtypes
+from mpdoctor.semantics.wording import text_at
 
 _Places = tuple[tuple[int, str], ...]
 # The places and names of the tensors, and the place of the dtype, which is float32 where it is not given.
@@ -35,9 +38,7 @@ DRAWING: dict[str, tuple[_Places, int]] = {
         f"tensorflow.random.{name}": (((2, "mean"), (3, "stddev")), 4)
         for name in ("stateless_normal", "stateless_truncated_normal")
     },
-    **dict.fromkeys(
-        ("tensorflow.random.uniform", "tensorflow.random_uniform"), (((1, "minval"), (2, "maxval")), 3)
-    ),
+    **dict.fromkeys(("tensorflow.random.uniform", "tensorflow.random_uniform"), (((1, "minval"), (2, "maxval")), 3)),
     "keras.backend.random_uniform": (((1, "minval"), (2, "maxval")), 3),
     "tensorflow.random.stateless_uniform": (((2, "minval"), (3, "maxval")), 4),
     "keras.random.gamma": (((1, "alpha"),), 2),
@@ -47,8 +48,14 @@ CONVERTING = ("tensorflow.constant", "tensorflow.convert_to_tensor")
 
 
 class DeclaredFloat32(NamedTuple):
-    """A call that is told float32, or gives it, and a 16-bit tensor that it is given, by place and name.
+    """A call that is told float32, or gives it, and a 16-bit tensor that it is given.
 
+    name
+        The parameter for which the tensor is given.
+    text
+        How the tensor is written; "" without a text.
+    dtype_to_give
+        What names the tensor's dtype there.
     dtype_at
         Where the dtype stands among the arguments.
     converts
@@ -56,9 +63,10 @@ class DeclaredFloat32(NamedTuple):
     """
 
     call: Call
-    place: int
     name: str
+    text: str
     dtype: str
+    dtype_to_give: str
     dtype_at: int
     converts: bool
 
@@ -75,9 +83,31 @@ def declared_in_float32(facts: SourceFacts) -> Iterator[DeclaredFloat32]:
             given = call.argument(place, parameter)
             dtypes = half_dtypes(facts, given, call.context) if given is not None else ()
             if dtypes:
-                yield DeclaredFloat32(call, place, parameter, dtypes[0], dtype_at, converts)
+                at = argument_at(facts, call.location, place, parameter)
+                text = text_at(facts, at) if at is not None else ""
+                naming = _dtype_to_give(call, text, parameter)
+                yield DeclaredFloat32(call, parameter, text, dtypes[0], naming, dtype_at, converts)
                 break
 
 
 def _is_float32(facts: SourceFacts, declared: Value | None, *, unless_told: bool) -> bool:
     return unless_told if declared is None else dtype_named(declared, facts.keras) == "float32"
+
+
+def _dtype_to_give(call: Call, text: str, parameter: str) -> str:
+    """`mean.dtype` for a tensor that has a name, else the dtype in which the layer around computes."""
+    function = call.context.function
+    is_named = text.replace(".", "").replace("_", "").isalnum()
+    in_layer = function is not None and function.owner is not None and function.owner.is_layer
+    if function is not None and in_layer and function.self_name and not is_named:
+        return f"{function.self_name}.compute_dtype"
+    return f"{text if is_named else parameter}.dtype"
+
+
+def edit_of_draw(facts: SourceFacts, declared: DeclaredFloat32) -> Edit | None:
+    """The edit that gives the dtype; None where nothing there names it."""
+    if not declared.text or declared.dtype_to_give == f"{declared.name}.dtype" != f"{declared.text}.dtype":
+        return None
+    place, dtype = declared.call.location, declared.dtype_to_give
+    replaced = argument_replaced(facts, place, "dtype", declared.dtype_at, dtype)
+    return replaced or with_keyword(facts, place, "dtype", dtype)

@@ -51,8 +51,12 @@ MEETING: dict[str, slice] = {
             "scalar_mul nn.bias_add nn.conv1d nn.conv2d nn.conv3d nn.depthwise_conv2d nn.convolution matvec cross "
             "xlogy xdivy set_diag nn.conv1d_transpose nn.conv2d_transpose nn.sigmoid_cross_entropy_with_logits "
             "nn.weighted_cross_entropy_with_logits nn.log_poisson_loss searchsorted sparse.sparse_dense_matmul "
-            "sparse.add",
+            "sparse.add nn.dropout nn.leaky_relu linspace debugging.assert_near debugging.assert_equal "
+            "debugging.assert_none_equal debugging.assert_less debugging.assert_less_equal debugging.assert_greater "
+            "debugging.assert_greater_equal",
         ),
+        (slice(0, 3, 2), "l2_normalize nn.l2_normalize"),
+        (slice(0, 4, 3), "pad"),
         (slice(1, 3), "where"),
         (slice(0, 3), "clip_by_value nn.separable_conv2d"),
         (slice(1, 5), "nn.batch_normalization"),  # what they give is cast to the first argument's dtype
@@ -90,13 +94,21 @@ MEETING: dict[str, slice] = {
 MEETING_IN_KERAS2 = MEETING | {"keras.losses.cosine_similarity": slice(0, 2)}
 # Operators, `concat` and `matmul` promote behind it in each of its modes (TensorFlow 2.21).
 PROMOTING = "tensorflow.experimental.numpy.experimental_enable_numpy_behavior"
-JOINING = {
-    "tensorflow.concat": "values",
-    "tensorflow.stack": "values",
-    "tensorflow.add_n": "inputs",
-    "tensorflow.accumulate_n": "inputs",
-    "keras.backend.concatenate": "tensors",
-    "keras.backend.stack": "x",
+# Functions that join the tensors of a list, and where the list stands.
+JOINING: dict[str, tuple[int, str]] = {
+    "tensorflow.concat": (0, "values"),
+    "tensorflow.stack": (0, "values"),
+    "tensorflow.add_n": (0, "inputs"),
+    "tensorflow.accumulate_n": (0, "inputs"),
+    "tensorflow.dynamic_stitch": (1, "data"),
+    "tensorflow.convert_to_tensor": (0, "value"),
+    **{
+        f"tensorflow.reduce_{name}": (0, "input_tensor")
+        for name in ("sum", "mean", "max", "min", "prod", "logsumexp", "variance", "std")
+    },
+    "keras.backend.concatenate": (0, "tensors"),
+    "keras.backend.stack": (0, "x"),
+    "builtins.sum": (0, "iterable"),
 }
 MOST_SUMS = 3  # of lists inside one another that are looked into
 MixedOperands = tuple[Operation | Call, tuple[Value, ...]]
@@ -139,7 +151,7 @@ def _mixed_operands(facts: SourceFacts) -> Iterator[MixedOperands]:
         if name in meeting:
             yield call, tuple(argument for argument in call.arguments(meeting[name]) if not isinstance(argument, Known))
         elif name in JOINING:
-            joined = _joined(call.argument(0, JOINING[name]))
+            joined = _joined(call.argument(*JOINING[name]))
             if joined:
                 yield call, joined
 

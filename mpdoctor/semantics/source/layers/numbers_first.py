@@ -30,7 +30,7 @@ FIRST: dict[str, _Places] = {
             "multiply_no_nan atan2 equal not_equal greater greater_equal less less_equal",
         ),
         (((1, 2),), "where"),
-        (((0, 1),), "matmul"),
+        (((0, 1),), "matmul linspace"),
         (((0, 1), (1, 0)), "tensordot matvec"),
     )
     for name in names.split()
@@ -40,7 +40,7 @@ FIRST |= {
     for name in ["pow", "maximum", "minimum", "equal", "not_equal", "greater", "greater_equal", "less", "less_equal"]
 }
 # These convert each operand by itself, eagerly as well (TensorFlow 2.4, 2.15 and 2.21).
-ALWAYS = frozenset(("matmul", "tensordot", "matvec"))
+ALWAYS = frozenset(("matmul", "tensordot", "matvec", "linspace"))
 COMMUTING = ("maximum", "minimum", "add", "multiply", "equal", "not_equal", "squared_difference")
 EAGERLY = (
     "tensorflow.config.run_functions_eagerly",
