@@ -22,6 +22,7 @@ from mpdoctor.semantics.source.programs.models import is_model
 
 SINGLE = ("kernel", "bias", "embeddings", "gamma", "beta", "recurrent_kernel", "depthwise_kernel", "pointwise_kernel")
 DEEPEST = 20
+WRAPPER = "keras.layers.Wrapper"  # keeps the layer that it is given, as `layer`
 REGULARIZING = "keras.layers.ActivityRegularization"
 OF_WEIGHTS = ("kernel_regularizer", "bias_regularizer", "embeddings_regularizer", "recurrent_regularizer")
 OTHERS_ADD = ("activity_regularizer", "regularizer")  # the second may be of add_weight, or of the user's own layer
@@ -36,6 +37,12 @@ def weight_holder(value: Value) -> Value | None:
         if isinstance(value, Attribute) and value.name in WEIGHT_LISTS:
             return value.of if _is_layer(value.of) else None
     return None
+
+
+def wrapper_around(layer: Value) -> ClassFacts | None:
+    """The class of the user's, derived from Keras' Wrapper, that keeps this layer as its `layer`."""
+    own = class_of(layer.of) if isinstance(layer, Attribute) and layer.name == "layer" else None
+    return own if own is not None and any(base.is_(WRAPPER) for base in own.library_bases()) else None
 
 
 def is_of_weights_without_autocast(facts: SourceFacts, value: Value, context: Context) -> bool:
@@ -130,4 +137,6 @@ def _is_layer(value: Value) -> bool:
     own = class_of(value)
     if own is not None:
         return own.is_layer
+    if wrapper_around(value) is not None:
+        return True
     return isinstance(value, Call) and isinstance(value.callee, Api) and value.callee.name.startswith("keras.layers.")

@@ -21,7 +21,7 @@ from mpdoctor.semantics.source.layers.lambda_inputs import WHOLE, lambda_layers_
 from mpdoctor.semantics.source.layers.later_inputs import given_in_calls
 from mpdoctor.semantics.source.layers.layer_dtypes import LayerDtypes, dtype_under, sixteen_bits_of
 from mpdoctor.semantics.source.layers.model_layers import layer_name
-from mpdoctor.semantics.source.layers.weight_values import is_kept_in_float32, weight_holder
+from mpdoctor.semantics.source.layers.weight_values import is_kept_in_float32, weight_holder, wrapper_around
 from mpdoctor.semantics.source.numbers.losses_and_metrics import (
     DATA,
     Roles,
@@ -162,10 +162,18 @@ class Precision:
         return agreed(map(self.of_layer, layers))
 
     def _of_weight(self, holder: Value, in_call: bool) -> str | None:
-        own = class_of(holder)
+        own, wrapper = class_of(holder), wrapper_around(holder)
         dtype = self.of_layer(holder) if isinstance(holder, Call) and own is None else None
         dtype = sixteen_bits_of(self._layers.policies_of(own)) if own is not None else dtype
+        dtype = self._of_wrapped_layers(wrapper) if wrapper is not None else dtype
         return dtype if in_call or dtype not in HALF else "float32"
+
+    def _of_wrapped_layers(self, wrapper: ClassFacts) -> str | None:
+        """The dtype in which the layers compute that a wrapper is given; its own where the program makes none."""
+        given = [call.argument(0, "layer") for call in self.facts.makings_of(wrapper)]
+        if not given:
+            return sixteen_bits_of(self._layers.policies_of(wrapper))
+        return agreed(self.of_layer(layer) if isinstance(layer, Call) else None for layer in given)
 
     def _of_meeting(self, met: Sequence[Value], in_call: bool) -> str | None:
         """The dtype of an operation's result: a tensor combined with a 16-bit one is 16-bit too, or the line raises;
