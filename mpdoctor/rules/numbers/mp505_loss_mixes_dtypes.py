@@ -89,13 +89,13 @@ from mpdoctor.semantics.source.edits.made.layers import location_of
 from mpdoctor.semantics.source.edits.names import NAMES_OF_FIRST, cast
 from mpdoctor.semantics.source.edits.nodes_by_place import nodes_at
 from mpdoctor.semantics.source.edits.statements import statement_at
-from mpdoctor.semantics.source.layers.mixed_operands import JOINING
 from mpdoctor.semantics.source.numbers.dtype_mismatches import DtypeMismatch, dtype_mismatches
 from mpdoctor.semantics.source.numbers.losses_and_metrics import DATA
 from mpdoctor.semantics.source.numbers.precision import precision_of
 from mpdoctor.semantics.wording import expression_at, listed, quoted, text_at
 
 SEVERITY = Severity.ERROR
+JOINS = ("tensorflow.concat", "tensorflow.stack", "tensorflow.add_n", "keras.backend.concatenate")
 FIXES = ("safe",)
 FAILS_IN = ("model", "training")
 EXPLAINS = {"MP202": "line", "MP504": "line"}
@@ -206,7 +206,7 @@ def in_failure(failure: FailureFacts) -> Iterator[Finding]:
 
 def _is_join(mismatch: DtypeMismatch) -> bool:
     """Whether tensors are joined, not computed with: decoded boxes, or the batches of a loop, are no loss."""
-    return isinstance(mismatch.event, Call) and is_api(mismatch.event.callee, *JOINING)
+    return isinstance(mismatch.event, Call) and is_api(mismatch.event.callee, *JOINS)
 
 
 def _help_for_join(name: str | None) -> str:
