@@ -49,7 +49,9 @@ class Precision:
         self._models = ModelDtypes(facts, self.of_layer, lambda value: self._in_call(value))
         self.of_model, self.of_output = self._models.of_model, self._models.of_output
         self.of_lambda_layer = self._models.of_lambda_layer
-        self._lambdas = dict(lambda_layers(facts))
+        self._lambdas: dict[int, list[Call]] = {}
+        for function, layer in lambda_layers(facts):
+            self._lambdas.setdefault(function, []).append(layer)
         self._in_calls: dict[Context, bool] = {}
         self._calls_at = contexts_of_calls(facts)
         self.roles: Roles = {}
@@ -155,8 +157,8 @@ class Precision:
         own = function.owner
         if own is not None and own.kind == "model" and (function.name, value.name) == ("compute_loss", "y_pred"):
             return self._models.of_class(own)  # all Kerases hand it over as it is
-        layer = self._lambdas.get(id(function))
-        return self.of_layer(layer) if layer is not None and value.index == function.first_given else None
+        layers = self._lambdas.get(id(function), ()) if value.index == function.first_given else ()
+        return agreed(map(self.of_layer, layers))
 
     def _of_weight(self, holder: Value, in_call: bool) -> str | None:
         own = class_of(holder)
