@@ -130,6 +130,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp115/flagged_given_by_function
     """,
     "methods_by_name": """
+        mp411/flagged_optimizer_of_a_model_made_elsewhere
         mp106/flagged_bare_in_keras2_loop
         mp110/flagged_handler_of_its_own mp110/flagged_pass_in_function mp201/flagged_list_of_layers
         mp301/flagged_inherited_method mp303/flagged_behind_a_flag mp303/flagged_callback
@@ -264,6 +265,8 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp311/flagged_updated_settings
     """,
     "checked": """
+        mp411/clean_optimizer_of_a_model_made_elsewhere
+        mp411/flagged_optimizer_of_a_model_made_elsewhere
         mp401/flagged_compiled_for_a_sibling mp401/clean_compiled_for_a_sibling
         mp401/clean_graph_gradients mp402/clean_graph_gradients mp402/flagged_graph_gradients
         mp406/clean_behind_the_loop_of_batches mp406/clean_one_scale_in_a_step mp406/flagged_another_answer
@@ -462,6 +465,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp110/flagged_handler_of_its_own mp201/flagged_chained_stages mp409/flagged_beside_unscaled_gradients
     """,
     "as_callable_objects": """
+        mp202/flagged_output_of_a_lambda_layer
         mp401/flagged_run_in_each_arm
         mp106/flagged_jax mp110/flagged_handler_of_its_own mp118/flagged_executor mp118/flagged_option
         mp118/flagged_thread mp201/flagged_lambda_last mp201/flagged_run_by_fire mp202/flagged_lambda

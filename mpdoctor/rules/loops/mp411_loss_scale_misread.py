@@ -48,7 +48,7 @@ from mpdoctor.program.user_definitions import Instance
 from mpdoctor.program.values import Api, Attribute, Collection, is_api, options, walk
 from mpdoctor.semantics.source.edits.attributes import attribute_renamed
 from mpdoctor.semantics.source.edits.expressions import argument_at, call_of, put_around, replaced, safe_fix, text_of
-from mpdoctor.semantics.source.optimizers.attribute_access import reads
+from mpdoctor.semantics.source.optimizers.attribute_access import reads, scales_in_keras2
 from mpdoctor.semantics.source.optimizers.scaling import scales
 from mpdoctor.semantics.source.optimizers.wrappers import WRAPPER, wrapped
 from mpdoctor.semantics.source.programs.backends import may_run_on_another_backend
@@ -103,7 +103,9 @@ def in_failure(failure: FailureFacts) -> Iterator[Finding]:
 
 def _called(facts: SourceFacts) -> Iterator[Finding]:
     for read in reads(facts, NUMBERS):
-        if read.context.guarded or not read.is_called or not wrapped(facts, read.of, read):
+        if read.context.guarded or not read.is_called:
+            continue
+        if not wrapped(facts, read.of, read) and not scales_in_keras2(facts, read.of):
             continue
         of = _of(facts, read)
         right = "dynamic_scale" if facts.keras.is_keras3 and read.name == "loss_scale" else read.name

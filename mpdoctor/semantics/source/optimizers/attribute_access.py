@@ -42,3 +42,13 @@ def _same(one: Value, other: Value) -> bool:
         return one.name == other.name and same_object(one.of, other.of)
     mine, theirs = class_of(one), class_of(other)
     return mine is not None and mine is theirs and (isinstance(one, Instance) or isinstance(other, Instance))
+
+
+def scales_in_keras2(facts: SourceFacts, optimizer: Value) -> bool:
+    """Whether the program scales with the same object, and it is none of its own classes: only a LossScaleOptimizer of
+    Keras 2 can. Not so up to TensorFlow 2.8, where the experimental one, which has other attributes, can as well."""
+    is_old = facts.keras.package == "tf.keras" and facts.keras.release < (2, 9)
+    if facts.keras.is_keras3 or is_old or any(class_of(option) is not None for option in options(optimizer)):
+        return False
+    scaling = facts.method_calls("get_scaled_loss", "get_unscaled_gradients")
+    return any(call.receiver is not None and same_object(call.receiver, optimizer) for call in scaling)
