@@ -76,6 +76,12 @@ class Earlier(Unknown):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
+class Others(Unknown):
+    """Further values of an Either that has too many: made by the expression that made the others, of the same class and
+    with the same arguments but for numbers and names."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class Part(Unknown):
     """Which elements `of[start:stop]` takes: the index of an Item that is no single element. Its bounds are known."""
 

@@ -7,13 +7,27 @@ from collections.abc import Iterable
 
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.instances import is_class_of_layers
-from mpdoctor.program.user_definitions import Parameter
-from mpdoctor.program.values import Api, Earlier, Either, Item, Known, Unknown, Value, is_api, known, options
+from mpdoctor.program.user_definitions import Defined, Parameter
+from mpdoctor.program.values import (
+    Api,
+    Collection,
+    Earlier,
+    Either,
+    Item,
+    Known,
+    Others,
+    Unknown,
+    Value,
+    is_api,
+    known,
+    options,
+)
 
 MOST_OPTIONS = 8
 _EQUAL = (Known, Api, Unknown)  # of which two may tell the same
 _GIVING_NUMBERS = ("builtins.len", "builtins.int", "builtins.float", "builtins.round")
 _ARITHMETIC = ("+", "-", "*", "/", "//", "%", "**")
+DEEPEST = 6  # of arguments in arguments
 MOST_PARTS = 200  # of a comprehension's element that are looked at
 
 
@@ -51,7 +65,8 @@ def joined(values: Iterable[Value | None]) -> Value:
         return Unknown()
     first, *others = distinct
     if len(others) >= MOST_OPTIONS:
-        return Either(first.location, (*distinct[: MOST_OPTIONS - 1], Unknown()))
+        rest = Others() if _are_made_alike(first, values) else Unknown()
+        return Either(first.location, (*distinct[: MOST_OPTIONS - 1], rest))
     return Either(first.location, tuple(distinct)) if others else first
 
 
@@ -158,3 +173,65 @@ def _is_a_number(value: Value) -> bool:
     if isinstance(value, Call):
         return is_api(value.callee, *_GIVING_NUMBERS)
     return isinstance(known(value), (int, float))
+
+
+def _are_made_alike(first: Value, values: Iterable[Value | None]) -> bool:
+    """Whether one expression has made all of these, of one class and with the same arguments but for numbers and
+    names: their dtypes are the same."""
+    for value in values:
+        choices = value.options if isinstance(value, Either) else (value,)
+        of_all = choices[:1] if type(choices[-1]) is Others else choices
+        for choice in of_all:
+            if type(choice) is not Call or choice.location != first.location or not _is_like(first, choice):
+                return False
+    return True
+
+
+def _is_like(one: Value, other: Value, depth: int = 0) -> bool:
+    if one is other or isinstance(one, Others) or isinstance(other, Others):
+        return True
+    if type(one) is not type(other) or depth > DEEPEST:
+        return False
+    if isinstance(one, Known) and isinstance(other, Known):
+        is_text = isinstance(one.value, str) or isinstance(other.value, str)
+        return not is_text or bool(one.value == other.value)
+    if isinstance(one, Api) and isinstance(other, Api):
+        return one.spelled == other.spelled
+    if isinstance(one, Defined) and isinstance(other, Defined):
+        return one.of is other.of
+    if isinstance(one, Collection) and isinstance(other, Collection):
+        return one.kind == other.kind and one.open == other.open and _are_like(one.items, other.items, depth)
+    if isinstance(one, Call) and isinstance(other, Call) and one.location == other.location:
+        return _is_like(one.callee, other.callee, depth + 1) and _is_given_alike(one, other, depth)
+    return False
+
+
+def _is_given_alike(one: Call, other: Call, depth: int) -> bool:
+    """Whether nothing that they are given lets the dtypes of their results differ."""
+    if isinstance(one.callee, Call):
+        return True  # what layers that are made alike give
+    if one.open != other.open or len(one.args) != len(other.args):
+        return False
+    keywords = [dict(call.keywords) for call in (one, other)]
+    if list(keywords[0]) != list(keywords[1]):
+        return False
+    given = (*zip(one.args, other.args, strict=True), *zip(keywords[0].values(), keywords[1].values(), strict=True))
+    names = (*[""] * len(one.args), *keywords[0])
+    of_layer = isinstance(one.callee, Api) and one.callee.name.startswith("keras.layers.")
+    return all(
+        name == "name"
+        or (of_layer and name != "dtype" and not _may_decide(some) and not _may_decide(another))
+        or _is_like(some, another, depth + 1)
+        for name, (some, another) in zip(names, given, strict=True)
+    )
+
+
+def _may_decide(argument: Value) -> bool:
+    """Whether an argument of a layer, other than its dtype, may decide the dtype of what it gives: a layer inside."""
+    return any(isinstance(option, (Call, Collection, Defined)) for option in options(argument))
+
+
+def _are_like(some: tuple[Value, ...], others: tuple[Value, ...], depth: int) -> bool:
+    return len(some) == len(others) and all(
+        _is_like(one, other, depth + 1) for one, other in zip(some, others, strict=True)
+    )

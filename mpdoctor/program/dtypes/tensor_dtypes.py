@@ -32,6 +32,7 @@ from mpdoctor.program.values import (
     Earlier,
     Either,
     Item,
+    Others,
     Value,
     agreed,
     by_default,
@@ -101,6 +102,10 @@ def policies_named(value: Value | None) -> tuple[str, ...]:
     return policies_by_name(value, dtype_named)
 
 
+def _is_made_alike(option: Value) -> bool:
+    return isinstance(option.callee if isinstance(option, Call) else option, Others)
+
+
 class _Dtypes:
     """One question: remembers what it was asked on the way, because values are shared."""
 
@@ -143,7 +148,9 @@ class _Dtypes:
         return None if isinstance(value, Earlier) else self.told(value, self._of_uncached(value, depth + 1))
 
     def _agreed_options(self, several: tuple[Value, ...], depth: int) -> str | None:
-        """The dtype that each of several values has: what a loop carries on is one of them where it keeps it."""
+        """The dtype that each of several values has: what a loop carries on is one of them where it keeps it.
+        Others that are made alike, or by layers that are, have the same."""
+        several = tuple(option for option in several if not _is_made_alike(option)) or several
         earlier = [option for option in several if isinstance(option, Earlier)]
         others = [option for option in several if not isinstance(option, Earlier)]
         dtype = agreed(self._of_one(option, depth) for option in without_start(others))

@@ -27,8 +27,7 @@ from mpdoctor.semantics.source.layers.call_dtypes import (
     runs_in_some_call,
 )
 from mpdoctor.semantics.source.layers.casts import is_cast
-from mpdoctor.semantics.source.layers.lambda_inputs import lambda_layers_by_function
-from mpdoctor.semantics.source.layers.later_inputs import is_tensor
+from mpdoctor.semantics.source.layers.later_inputs import is_tensor, lambda_layers_by_function
 from mpdoctor.semantics.source.layers.layer_variables import is_weight
 from mpdoctor.semantics.source.layers.output_layers import SIXTEEN_BITS
 from mpdoctor.semantics.source.layers.weight_values import weight_holder

@@ -17,8 +17,7 @@ from mpdoctor.program.instances import class_of, is_call_of, is_instance_of
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import ClassFacts, FunctionFacts, Instance, Parameter
 from mpdoctor.program.values import Attribute, Item, Known, Value, agreed, options, walk
-from mpdoctor.semantics.source.layers.lambda_inputs import WHOLE, lambda_layers_by_function
-from mpdoctor.semantics.source.layers.later_inputs import given_in_calls
+from mpdoctor.semantics.source.layers.later_inputs import WHOLE, given_in_calls, lambda_layers_by_function
 from mpdoctor.semantics.source.layers.layer_dtypes import LayerDtypes, dtype_under, sixteen_bits_of
 from mpdoctor.semantics.source.layers.model_layers import layer_name
 from mpdoctor.semantics.source.layers.weight_values import is_kept_in_float32, weight_holder, wrapper_around
