@@ -39,8 +39,7 @@ def name_of_item(of: Value, index: Value | None) -> str | None:
     own = class_of(of)
     if own is None or not isinstance(index, Known) or not isinstance(index.value, (str, int)):
         return None
-    is_dict = any(base.is_("builtins.dict", "collections.UserDict") for base in own.library_bases())
-    return f"[{index.value!r}]" if is_dict else None
+    return f"[{index.value!r}]" if is_dict_class(own) else None
 
 
 def item_as_attribute(state: State, own: ClassFacts, of: Value, name: str) -> Value | None:
