@@ -10,6 +10,7 @@ import dataclasses
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from mpdoctor.facts.versions import LEGACY_KERAS, Keras
 from mpdoctor.finding import Crashed, Finding
@@ -38,14 +39,26 @@ BECAUSE = "the project asks for no certain one, and this uses names that Keras 3
 Judge = Callable[[Callable[[str], Keras], frozenset[str], Sequence[str]], list[Finding | Crashed]]
 
 
+class JudgedSource(NamedTuple):
+    """What rules find in the source of a target.
+
+    keras
+        The Keras that the findings are judged by.
+    gone
+        Findings of the guessed Keras in files that are plainly written for an older one: uses of names that the guessed
+        one no longer has.
+    """
+
+    findings: list[Finding | Crashed]
+    keras: JudgedBy
+    gone: list[Finding]
+
+
 def findings_of_source(
     judge: Judge, facts: Mapping[str, SourceFacts], paths: tuple[str, ...], keras: JudgedBy, settings: Settings
-) -> tuple[list[Finding | Crashed], JudgedBy, list[Finding]]:
-    """(findings in the source, the Keras that they are judged by, findings of the guessed Keras).
-
-    Files that are plainly written for an older Keras than was guessed are judged again by that one. The third value
-    are the uses of names in these files that the guessed Keras no longer has. The Keras does not depend on which rules
-    are chosen.
+) -> JudgedSource:
+    """The findings in the source. Files that are plainly written for an older Keras than was guessed are judged again
+    by that one. The Keras does not depend on which rules are chosen.
 
     `judge` judges the files at these paths: by the Keras of each, with the rules of these codes."""
     codes = chosen_codes(settings)
@@ -53,13 +66,14 @@ def findings_of_source(
     older = older_keras_of_files(keras, judged, facts, paths)
     chosen = [item for item in judged if isinstance(item, Crashed) or item.code in codes]
     if not older:
-        return chosen, keras, []
+        return JudgedSource(chosen, keras, [])
     all_are_older = len(older) == len(paths)
     by = JudgedBy(next(iter(older.values())) if all_are_older else keras.usual, {**keras.others, **older})
     again = [_without_removed_names(item, older) for item in judge(by.of, codes, tuple(older))]
     in_older = [item for item in chosen if isinstance(item, Finding) and _path_of(item) in older]
     rest = [item for item in chosen if isinstance(item, Crashed) or _path_of(item) not in older]
-    return [*rest, *again], by, _only_in_guessed_keras(merged_findings(in_older), again, facts, tuple(older))
+    gone = _only_in_guessed_keras(merged_findings(in_older), again, facts, tuple(older))
+    return JudgedSource([*rest, *again], by, gone)
 
 
 def _without_removed_names(item: Finding | Crashed, older: Mapping[str, Keras]) -> Finding | Crashed:
