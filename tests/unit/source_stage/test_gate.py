@@ -517,6 +517,7 @@ def test_exclude(tmp_path: Path) -> None:
         ("pyproject.toml", '[project.optional-dependencies]\ntf = ["keras>=3.5"]', "keras", None),
         ("pyproject.toml", '[dependency-groups]\ndev = ["tensorflow==2.18.0"]', "keras", None),
         ("pyproject.toml", '[tool.poetry.dependencies]\ntensorflow = "~2.15"', "tf.keras", "2.15"),
+        ("pyproject.toml", '[tool.poetry.dependencies]\ntensorflow = "~2"', None, None),
         ("pyproject.toml", '[tool.poetry.dependencies]\ntensorflow = "2.12.*"', "tf.keras", "2.12"),
         (
             "pyproject.toml",
