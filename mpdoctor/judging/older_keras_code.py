@@ -114,7 +114,7 @@ def _wanting_tf_keras(facts: Mapping[str, SourceFacts], paths: Sequence[str]) ->
 
 
 def _wants_tf_keras(program: Sequence[str], facts: Mapping[str, SourceFacts]) -> bool:
-    from mpdoctor.project.keras_pins import asks_for_tf_keras
+    from mpdoctor.project.keras_of_project import asks_for_tf_keras
 
     folders = {Path(path).parent for path in program}
     return any(LEGACY_KERAS in facts[path].text for path in program) or any(map(asks_for_tf_keras, folders))

@@ -49,7 +49,7 @@ def _what_is_gone(count: int, named: str) -> str:
 def _why_guessed(gone: Sequence[Finding], guessed: JudgedBy) -> str:
     """A sentence: what the project says of its TensorFlow, which is not enough, and by which Keras the files were
     judged therefore."""
-    from mpdoctor.project.keras_pins import ranges_around, release_in_prose_around
+    from mpdoctor.project.keras_of_project import ranges_around, release_in_prose_around
 
     files = list(dict.fromkeys(finding.location.path for finding in gone if finding.location is not None))
     folders = dict.fromkeys(Path(path).parent for path in files)

@@ -20,7 +20,7 @@ from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import Severity
 from mpdoctor.progress import SilentProgress
 from mpdoctor.project.files import PathPatterns, files_below
-from mpdoctor.project.keras_pins import keras_from_project
+from mpdoctor.project.keras_of_project import keras_from_project
 from mpdoctor.project.targets import target_from_text
 from mpdoctor.settings.options import Settings
 from mpdoctor.settings.pyproject import ConfigurationError, configuration_above
