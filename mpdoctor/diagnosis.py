@@ -23,7 +23,7 @@ from mpdoctor.facts.examination import ExaminationFacts
 from mpdoctor.facts.frozen import dataclass
 from mpdoctor.finding import Crashed, Diagnosis, Finding, Probe, Skipped, Stage, TargetReport
 from mpdoctor.judging.keras_version import JudgedBy, keras_of_target
-from mpdoctor.judging.older_keras_code import findings_of_source, in_one_finding
+from mpdoctor.judging.older_keras_code import findings_of_source
 from mpdoctor.judging.outcome import (
     brings_nothing,
     exit_code,
@@ -148,7 +148,7 @@ def _examine(
     judged = _judge(target, stage, paths, keras, runs, settings)
     all_findings = without_needless(merged_findings(with_what_if_marked(judged.findings), _ties(target, stage)), runs)
     left = suppressions.left_of(f for f in all_findings if settings.chooses(f.code, f.name))
-    left += in_one_finding(suppressions.left_of(judged.gone), stage.facts, keras)
+    left += _in_one_finding(suppressions.left_of(judged.gone), stage.facts, keras)
     shown_run = run_to_show(runs)
     last = shown_run or ExaminationFacts()
     return _Examined(
@@ -171,6 +171,14 @@ def _examine(
         environment=last.environment,
         brought_nothing=brings_nothing(target, sources, all_findings, bool(last.models or last.graphs)),
     )
+
+
+def _in_one_finding(gone: list[Finding], facts: Mapping[str, SourceFacts], guessed: JudgedBy) -> list[Finding]:
+    if not gone:  # as in nearly all programs
+        return []
+    from mpdoctor.judging.removed_names import in_one_finding
+
+    return [in_one_finding(gone, facts, guessed)]
 
 
 def _probe(training: TrainingFacts, run: ExaminationFacts) -> Probe:

@@ -131,7 +131,7 @@ def _tf_keras_of_started(paths: Sequence[str], facts: Mapping[str, SourceFacts],
 
 def _trained_in_cloud(paths: Sequence[str], facts: Mapping[str, SourceFacts]) -> dict[str, Keras]:
     """The files that others of a directory have a cloud train, with a TensorFlow that they name."""
-    from mpdoctor.project.keras_pins import keras_from_estimators
+    from mpdoctor.project.keras_of_project import keras_from_estimators
 
     return keras_from_estimators({path: facts[path].text for path in paths if path in facts})
 
@@ -140,7 +140,7 @@ def _asked_for_nearer(paths: Sequence[str], usual: Keras) -> dict[str, Keras]:
     """The files of a directory in whose own folders a project asks for another Keras, and notebooks that install it."""
     if _environment_says_tf_keras():
         return {}
-    from mpdoctor.project.keras_pins import KerasOfFolders, keras_from_file
+    from mpdoctor.project.keras_of_project import KerasOfFolders, keras_from_file
 
     known = KerasOfFolders()
     of_places: dict[str, Keras | None] = {}  # of each folder, and of each notebook
@@ -192,7 +192,7 @@ def _declared_by(source: SourceFacts) -> Keras | None:
         return Keras(source.declared_keras, because=f"{source.path} says so")
     if not all(word in source.text for word in _OF_ASSERTIONS):
         return None
-    from mpdoctor.project.keras_pins import keras_from_assertions
+    from mpdoctor.project.keras_of_project import keras_from_assertions
 
     return keras_from_assertions(source.text, Path(source.path))
 
@@ -203,7 +203,7 @@ def _asked_for_around(target: Target) -> Keras | None:
         return Keras(
             "tf_keras", release_beside("tf_keras"), release_beside("tensorflow"), "TF_USE_LEGACY_KERAS=1 is set"
         )
-    from mpdoctor.project.keras_pins import keras_from_file, keras_from_project
+    from mpdoctor.project.keras_of_project import keras_from_file, keras_from_project
 
     place = target.path or Path()
     return keras_from_project(place) if target.kind == "directory" else keras_from_file(place)

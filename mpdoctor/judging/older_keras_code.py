@@ -10,17 +10,16 @@ import dataclasses
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
-from mpdoctor.facts.location import Location, location_in_cell
 from mpdoctor.facts.versions import LEGACY_KERAS, Keras
-from mpdoctor.finding import AlsoSeen, Crashed, Finding
+from mpdoctor.finding import Crashed, Finding
 from mpdoctor.judging.keras_version import JudgedBy
 from mpdoctor.judging.precedence import merged_findings
 from mpdoctor.judging.what_if import chosen_codes
 from mpdoctor.knowledge.keras_modules import last_tensorflow_with, may_import_keras_2
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.source_record import Problem
-from mpdoctor.semantics.wording import listed
 from mpdoctor.settings.options import Settings
 from mpdoctor.source.existence_checks import LOOP_METHODS
 from mpdoctor.source.keras2_signs import module_of_sign, sign_of_import
@@ -29,26 +28,37 @@ from mpdoctor.source.reading import tree_from_text
 # The rules that speak of what Keras 3 no longer has. MP310, of an argument, proves nothing by itself.
 GONE = ("MP102", "MP407", "MP310")
 _PROVING = ("MP102", "MP407")
-_LAST_KERAS_2 = (2, 15)
+LAST_KERAS_2 = (2, 15)
 # `with amp.scale_loss(loss, optimizer):` is apex, which is PyTorch's.
 _KERAS3_ONLY = re.compile(r"^(?!\s*with\b).*\bscale_loss\(|\bloss_scale_factor\b", re.MULTILINE)
 _MODULES_OF_KERAS3 = re.compile(r"\bkeras\.(?:ops|config|random|distribution|tree)\b|\bfrom\s+keras\s+import\s+ops\b")
 _PACKAGE = re.compile(r"^\s*(?:import|from)\s+keras\b", re.MULTILINE)
 BECAUSE = "the project asks for no certain one, and this uses names that Keras 3 has removed"
-_PLACES_NAMED = 3
 
 
 Judge = Callable[[Callable[[str], Keras], frozenset[str], Sequence[str]], list[Finding | Crashed]]
 
 
+class JudgedSource(NamedTuple):
+    """What rules find in the source of a target.
+
+    keras
+        The Keras that the findings are judged by.
+    gone
+        Findings of the guessed Keras in files that are plainly written for an older one: uses of names that the guessed
+        one no longer has.
+    """
+
+    findings: list[Finding | Crashed]
+    keras: JudgedBy
+    gone: list[Finding]
+
+
 def findings_of_source(
     judge: Judge, facts: Mapping[str, SourceFacts], paths: tuple[str, ...], keras: JudgedBy, settings: Settings
-) -> tuple[list[Finding | Crashed], JudgedBy, list[Finding]]:
-    """(findings in the source, the Keras that they are judged by, findings of the guessed Keras).
-
-    Files that are plainly written for an older Keras than was guessed are judged again by that one. The third value
-    are the uses of names in these files that the guessed Keras no longer has. The Keras does not depend on which rules
-    are chosen.
+) -> JudgedSource:
+    """The findings in the source. Files that are plainly written for an older Keras than was guessed are judged again
+    by that one. The Keras does not depend on which rules are chosen.
 
     `judge` judges the files at these paths: by the Keras of each, with the rules of these codes."""
     codes = chosen_codes(settings)
@@ -56,13 +66,14 @@ def findings_of_source(
     older = older_keras_of_files(keras, judged, facts, paths)
     chosen = [item for item in judged if isinstance(item, Crashed) or item.code in codes]
     if not older:
-        return chosen, keras, []
+        return JudgedSource(chosen, keras, [])
     all_are_older = len(older) == len(paths)
     by = JudgedBy(next(iter(older.values())) if all_are_older else keras.usual, {**keras.others, **older})
     again = [_without_removed_names(item, older) for item in judge(by.of, codes, tuple(older))]
     in_older = [item for item in chosen if isinstance(item, Finding) and _path_of(item) in older]
     rest = [item for item in chosen if isinstance(item, Crashed) or _path_of(item) not in older]
-    return [*rest, *again], by, _only_in_guessed_keras(merged_findings(in_older), again, facts, tuple(older))
+    gone = _only_in_guessed_keras(merged_findings(in_older), again, facts, tuple(older))
+    return JudgedSource([*rest, *again], by, gone)
 
 
 def _without_removed_names(item: Finding | Crashed, older: Mapping[str, Keras]) -> Finding | Crashed:
@@ -103,7 +114,7 @@ def _wanting_tf_keras(facts: Mapping[str, SourceFacts], paths: Sequence[str]) ->
 
 
 def _wants_tf_keras(program: Sequence[str], facts: Mapping[str, SourceFacts]) -> bool:
-    from mpdoctor.project.keras_pins import asks_for_tf_keras
+    from mpdoctor.project.keras_of_project import asks_for_tf_keras
 
     folders = {Path(path).parent for path in program}
     return any(LEGACY_KERAS in facts[path].text for path in program) or any(map(asks_for_tf_keras, folders))
@@ -112,7 +123,7 @@ def _wants_tf_keras(program: Sequence[str], facts: Mapping[str, SourceFacts]) ->
 def _is_in_tf_keras(finding: Finding, wanting: frozenset[str]) -> bool:
     """Whether it runs where such a program says that it is run. What went before Keras 3 is not in tf_keras either."""
     is_wanted = finding.location is not None and finding.location.path in wanting
-    return is_wanted and _last_release(finding) == _LAST_KERAS_2
+    return is_wanted and last_release(finding) == LAST_KERAS_2
 
 
 def older_keras_of_files(
@@ -144,7 +155,7 @@ def _keras_with_removed_names(
     kerases: dict[str, Keras] = {}
     for program in _programs(paths, facts):
         own = [finding for finding in gone if finding.location is not None and finding.location.path in program]
-        last = min(map(_last_release, own), default=_LAST_KERAS_2)
+        last = min(map(last_release, own), default=LAST_KERAS_2)
         if own and not _may_be_of_keras3([facts[path] for path in program], last):
             imported = min(_last_by_sign(facts[path]) for path in program)
             kerases |= dict.fromkeys(program, _keras_2_of_release(min(last, imported), BECAUSE))
@@ -176,7 +187,7 @@ def _may_be_of_keras3(program: Sequence[SourceFacts], last: tuple[int, ...]) -> 
     if any(_KERAS3_ONLY.search(file.text) for file in program):
         return True
     is_package = any(_PACKAGE.search(file.text) for file in program)
-    return last == _LAST_KERAS_2 and is_package and not any(map(_sign_of_keras2, program))
+    return last == LAST_KERAS_2 and is_package and not any(map(_sign_of_keras2, program))
 
 
 def _sign_of_keras2(file: SourceFacts) -> str:
@@ -186,62 +197,6 @@ def _sign_of_keras2(file: SourceFacts) -> str:
         return file.sign_of_keras2
     tree = tree_from_text(file.text, file.path)
     return "" if isinstance(tree, Problem) else sign_of_import(tree)
-
-
-def in_one_finding(gone: Sequence[Finding], facts: Mapping[str, SourceFacts], guessed: JudgedBy) -> list[Finding]:
-    """One finding for all lines that Keras 3 no longer runs, at the first of them; the others are seen beside it.
-    `guessed.usual`: the Keras 3 that nothing asks for."""
-    if not gone:
-        return []
-    gone = sorted(gone, key=lambda finding: finding.location or Location("", 0))
-    named = [f"{_quoted_name(finding)} ({_place_in_words(finding, facts)})" for finding in gone[:_PLACES_NAMED]]
-    named += [f"{len(gone) - len(named)} more"] if len(gone) > len(named) else []
-    speaker = next((finding for finding in gone if finding.code == "MP102"), gone[0])
-    release = min(map(_last_release, gone))
-    return [
-        dataclasses.replace(
-            gone[0],
-            code=speaker.code,
-            name=speaker.name,
-            message=f"{_what_is_gone(len(gone), listed(named))}. {_why_guessed(gone, guessed)}.",
-            help=_help(release),
-            evidence={"lines": len(gone), "written_for": f"tensorflow<{_next_release(release)}"},
-            fix=None,  # of one line of many, and for the Keras that the help keeps away from
-            also_seen=(
-                *gone[0].also_seen,
-                *(also for finding in gone[1:] for also in (_sight_from_finding(finding), *finding.also_seen)),
-            ),
-        )
-    ]
-
-
-def _what_is_gone(count: int, named: str) -> str:
-    if count == 1:
-        return f"This line does not work in Keras 3, which has removed {named}"
-    return f"{count} lines use names that Keras 3 has removed, and do not work there: {named}"
-
-
-def _why_guessed(gone: Sequence[Finding], guessed: JudgedBy) -> str:
-    """A sentence: what the project says of its TensorFlow, which is not enough, and by which Keras the files were
-    judged therefore."""
-    from mpdoctor.project.keras_pins import ranges_around, release_in_prose_around
-
-    files = list(dict.fromkeys(finding.location.path for finding in gone if finding.location is not None))
-    folders = dict.fromkeys(Path(path).parent for path in files)
-    ranges = list(dict.fromkeys(sentence for folder in folders for sentence in ranges_around(folder)))
-    in_prose = None if ranges else next(filter(None, map(release_in_prose_around, folders)), None)
-    said = "The project does not say which TensorFlow it needs"
-    if ranges:
-        said = f"{listed(ranges)}, which {'allows' if len(ranges) == 1 else 'allow'} Keras 3 as well"
-    elif in_prose is not None:
-        said = f"{in_prose[0]} speaks of `{in_prose[1]}`, which no installer reads"
-    elif guessed.others:  # the project says it of those
-        these = "this file needs" if len(files) == 1 else f"these {len(files)} files need"
-        said = f"Nothing says which TensorFlow {these}"
-    keras = guessed.usual
-    return f"{said}, and " + (
-        f"{keras} is {keras.because}" if keras.version else "TensorFlow 2.16 and later bring Keras 3"
-    )
 
 
 def is_gone(finding: Finding) -> bool:
@@ -260,40 +215,10 @@ def _programs(paths: Sequence[str], facts: Mapping[str, SourceFacts]) -> list[li
     return list({id(program): program for program in of.values()}.values())
 
 
-def _last_release(finding: Finding) -> tuple[int, ...]:
+def last_release(finding: Finding) -> tuple[int, ...]:
     """The last TensorFlow that has what the line uses."""
     since = re.fullmatch(r"TensorFlow (\d+)\.(\d+)", str(finding.evidence.get("gone_since", "")))
     if since is None:
-        return _LAST_KERAS_2
+        return LAST_KERAS_2
     major, minor = int(since[1]), int(since[2])
     return (major, minor - 1) if minor else (1, 15)
-
-
-def _next_release(release: tuple[int, ...]) -> str:
-    return "2" if release[0] == 1 else f"{release[0]}.{release[1] + 1}"
-
-
-def _help(release: tuple[int, ...]) -> str:
-    """The help text. tf_keras still has what Keras 3 removed, but not what was removed earlier (2.21)."""
-    pin = f"Pin the TensorFlow that it was written for: `tensorflow<{_next_release(release)}` in requirements.txt"
-    legacy = ", or install tf_keras and set TF_USE_LEGACY_KERAS=1" if release == _LAST_KERAS_2 else ""
-    return f"{pin}{legacy}. To move it to Keras 3, check with `--keras 3`: it reports each line, with its replacement."
-
-
-def _quoted_name(finding: Finding) -> str:
-    name = re.search(r"`[^`]+`", finding.message)
-    return name[0] if name else finding.name
-
-
-def _place_in_words(finding: Finding, facts: Mapping[str, SourceFacts]) -> str:
-    if finding.location is None:
-        return finding.target
-    here = location_in_cell(finding.location, facts[finding.location.path].cells)
-    cell = [f"cell {here.cell}"] if here.cell else []
-    return ", ".join((here.path, *cell, f"line {here.line}"))
-
-
-def _sight_from_finding(finding: Finding) -> AlsoSeen:
-    place = finding.location
-    text = f"{finding.message} {finding.help}"
-    return AlsoSeen(finding.code, finding.stage, text, place.path if place else None, place.line if place else None)

@@ -28,10 +28,7 @@ from mpdoctor.project.toml import table_from_toml
 _LOCKS = ("uv.lock", "poetry.lock", "pdm.lock")
 _CONDA = ("environment*.y*ml", "conda*.y*ml", "env.y*ml", "*[-_]env.y*ml", "*[-_]environment.y*ml", "env[-_]*.y*ml")
 _REQUIREMENTS = ("requirements*.txt", "requirements*.in", "*[-_]requirements.txt", "constraints*.txt")
-_PACKAGING = (
-    "pip_package",
-    "python_package",
-)  # where a Bazel build keeps what it makes the wheel with, mostly in tools/
+_PACKAGING = ("pip_package", "python_package")  # where a Bazel build keeps what makes its wheel, mostly in tools/
 # In small letters, with the folders that are looked into.
 _READ = (
     *(*_LOCKS, *_CONDA, *map(str.lower, IMAGES), *_REQUIREMENTS, "requirements", "docker"),
@@ -121,7 +118,8 @@ def _pins_from_pyproject(path: Path) -> Iterator[Pin]:
 
 
 def _specifier_from_poetry(version: str) -> str:
-    """`^2.15` allows everything before 3, `~2.15` before 2.16, `2.15` that release alone, `2.15.*` all of them."""
+    """`^2.15` and `~2` allow everything before 3, `~2.15` before 2.16, `2.15` that release alone, `2.15.*` all of
+    them."""
     parts = []
     for part in version.split(","):
         caret = re.fullmatch(r"\s*([\^~]?)\s*(\d+)(?:\.(\d+))?(\.[\w.]+)?\s*", part)
@@ -132,7 +130,8 @@ def _specifier_from_poetry(version: str) -> str:
             parts.append(part.strip())
             continue
         sign, major, minor, rest = caret[1], caret[2], caret[3] or "0", caret[4] or ""
-        end = {"^": f"{int(major) + 1}", "~": f"{major}.{int(minor) + 1}"}.get(sign)
+        next_major, next_minor = f"{int(major) + 1}", f"{major}.{int(minor) + 1}"
+        end = {"^": next_major, "~": next_minor if caret[3] else next_major}.get(sign)
         parts.append(f">={major}.{minor}{rest},<{end}" if end else f"=={part.strip()}")
     return ",".join(part for part in parts if part != "*")
 
@@ -196,9 +195,7 @@ def _pins_from_pipfile(path: Path) -> Iterator[Pin]:
         for name, wanted in _table(data, group).items():
             version = wanted.get("version") if isinstance(wanted, dict) else wanted
             if isinstance(version, str):
-                yield from pins_from_requirement(
-                    f"{name}{version.replace('*', '') if version == '*' else version}", path
-                )
+                yield from pins_from_requirement(name if version == "*" else f"{name}{version}", path)
 
 
 def _pins_from_metadata(path: Path) -> Iterator[Pin]:

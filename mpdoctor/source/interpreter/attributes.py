@@ -18,7 +18,7 @@ from mpdoctor.source.interpreter.imports import name_in_module
 from mpdoctor.source.interpreter.name_lookup import find, library_name
 from mpdoctor.source.interpreter.settings.command_line import argument_written, default_of_argument, default_of_flag
 from mpdoctor.source.interpreter.settings.data_classes import is_enumeration, is_enumeration_member
-from mpdoctor.source.interpreter.settings.own_dicts import item_as_attribute
+from mpdoctor.source.interpreter.settings.own_dicts import item_as_attribute, name_of_item
 from mpdoctor.source.interpreter.settings.trees import is_empty_tree, kept_by_name, setting_of_tree
 from mpdoctor.source.interpreter.state.interpreter_state import State
 from mpdoctor.source.interpreter.state.recording import record_read, record_use
@@ -193,15 +193,6 @@ def _bound_method(
     if closure.is_property and bound is not None:
         return inline_call(state, closure, (bound,), (), is_open=False, location=location)
     return Defined(location, facts, bound)
-
-
-def name_of_item(of: Value, index: Value | None) -> str | None:
-    """Under which name an object of the user's own class of dicts keeps an item: `registry["adam"]`."""
-    own = class_of(of)
-    if own is None or not isinstance(index, Known) or not isinstance(index.value, (str, int)):
-        return None
-    is_dict = any(base.is_("builtins.dict", "collections.UserDict") for base in own.library_bases())
-    return f"[{index.value!r}]" if is_dict else None
 
 
 def item_of_object(state: State, of: Value, index: Value, location: Location) -> Value | None:

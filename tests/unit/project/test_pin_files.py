@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mpdoctor.project.declared_versions import may_hold_pins
-from mpdoctor.project.keras_pins import keras_from_project
+from mpdoctor.project.keras_of_project import keras_from_project
 
 PINNED = {
     "uv.lock": '[[package]]\nname = "tensorflow"\nversion = "2.10.0"\n',

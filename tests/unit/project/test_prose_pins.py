@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mpdoctor.project.keras_pins import KerasOfFolders, keras_from_file, keras_from_project
+from mpdoctor.project.keras_of_project import KerasOfFolders, keras_from_file, keras_from_project
 
 INSTALLS_2_2 = "pip3 install --user tensorflow-gpu==2.2.0\n"
 

@@ -102,6 +102,10 @@ VALUES = [
         "1",
     ),
     ("class D(dict):\n  __getattr__ = dict.__getitem__\nx = D(a=1).b", "…"),
+    *(
+        (f"import collections\nclass D({base}): pass\nd = D()\nd['a'] = 1\nx = d['a']", "1")
+        for base in ("dict", "collections.UserDict", "collections.OrderedDict")
+    ),
     ("class D(dict):\n  def __getattr__(self, name): return 'other'\nx = D(a=1).a", "'other'"),
     ("class D:\n  def __init__(self, **k): self.__dict__.update(k)\nx = D(a=1).a", "1"),
     ("class D:\n  def __init__(self, **k):\n    for n, v in k.items(): setattr(self, n, v)\nx = D(a=1).a", "1"),

@@ -20,7 +20,7 @@ from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import Severity
 from mpdoctor.progress import SilentProgress
 from mpdoctor.project.files import PathPatterns, files_below
-from mpdoctor.project.keras_pins import keras_from_project
+from mpdoctor.project.keras_of_project import keras_from_project
 from mpdoctor.project.targets import target_from_text
 from mpdoctor.settings.options import Settings
 from mpdoctor.settings.pyproject import ConfigurationError, configuration_above
@@ -517,6 +517,7 @@ def test_exclude(tmp_path: Path) -> None:
         ("pyproject.toml", '[project.optional-dependencies]\ntf = ["keras>=3.5"]', "keras", None),
         ("pyproject.toml", '[dependency-groups]\ndev = ["tensorflow==2.18.0"]', "keras", None),
         ("pyproject.toml", '[tool.poetry.dependencies]\ntensorflow = "~2.15"', "tf.keras", "2.15"),
+        ("pyproject.toml", '[tool.poetry.dependencies]\ntensorflow = "~2"', None, None),
         ("pyproject.toml", '[tool.poetry.dependencies]\ntensorflow = "2.12.*"', "tf.keras", "2.12"),
         (
             "pyproject.toml",

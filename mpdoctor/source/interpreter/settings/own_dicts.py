@@ -5,7 +5,7 @@ from __future__ import annotations
 from mpdoctor.program.events import Call
 from mpdoctor.program.instances import class_of
 from mpdoctor.program.user_definitions import ClassFacts
-from mpdoctor.program.values import Api, Attribute, Collection, Value, known
+from mpdoctor.program.values import Api, Attribute, Collection, Known, Value, known
 from mpdoctor.source.interpreter.state.interpreter_state import State
 from mpdoctor.source.interpreter.state.scopes import Keywords
 
@@ -32,6 +32,14 @@ def keep_attributes(state: State, updated: Value, call: Call) -> None:
     is_own = isinstance(updated, Attribute) and updated.name == "__dict__" and class_of(updated.of) is not None
     if is_own and isinstance(updated, Attribute) and call.method == "update":
         _set_attributes(state, updated.of, _items_by_name(call.args, call.keywords))
+
+
+def name_of_item(of: Value, index: Value | None) -> str | None:
+    """Under which name an object of the user's own class of dicts keeps an item: `registry["adam"]`."""
+    own = class_of(of)
+    if own is None or not isinstance(index, Known) or not isinstance(index.value, (str, int)):
+        return None
+    return f"[{index.value!r}]" if is_dict_class(own) else None
 
 
 def item_as_attribute(state: State, own: ClassFacts, of: Value, name: str) -> Value | None:
