@@ -206,6 +206,10 @@ class SourceFacts(SourceRecord):
         """The `return`s of a function, each once for every time that the function was followed."""
         return iter(self._returns_by_function.get(id(function), ()))
 
+    def values_returned(self, function: FunctionFacts) -> list[Value]:
+        """What the `return`s of a function give, each once for every time that the function was followed."""
+        return [event.value for event in self.returns_of(function)]
+
     def calls_of(self, *names: str) -> Iterator[Call]:
         """Calls of a library's functions or classes, synonyms included: `calls_of("keras.layers.Dense")`."""
         return self._call_index.by_names(names)

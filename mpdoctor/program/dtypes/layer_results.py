@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from mpdoctor.facts.half_dtypes import HALF
 from mpdoctor.facts.versions import Keras
 from mpdoctor.knowledge.api_names import public_name
 from mpdoctor.knowledge.dtypes.result_dtypes import INTEGER_LAYERS, UNCERTAIN_LAYERS
 from mpdoctor.program.dtypes.dtype_names import AUTOCAST, VARIABLE, is_policy_in_force, policies_by_name
-from mpdoctor.program.dtypes.library_results import Dtypes
+from mpdoctor.program.dtypes.library_results import Dtypes, Returned
 from mpdoctor.program.events import Call
-from mpdoctor.program.instances import class_of
+from mpdoctor.program.instances import class_of, is_call_of
 from mpdoctor.program.user_definitions import ClassFacts, Defined, FunctionFacts, Parameter
 from mpdoctor.program.values import Api, Attribute, Collection, Item, Value, agreed, known, options
 
@@ -123,7 +124,7 @@ def dtype_of_inherited_call(dtypes: Dtypes, call: Call, depth: int) -> str | Non
     """The dtype of `super().call(inputs)` in a layer that is derived from one of Keras' own."""
     own = call.context.owner
     gives_floats = own is not None and _is_derived_from_certain_layer(own)
-    return AUTOCAST if gives_floats and dtypes.of(call.argument(0, "inputs"), depth) == AUTOCAST else None
+    return AUTOCAST if gives_floats and dtypes.of(call.argument(0, "inputs"), depth) in (AUTOCAST, *HALF) else None
 
 
 def _of_inherited_output(dtypes: Dtypes, call: Call, own: ClassFacts) -> str | None:
@@ -238,3 +239,35 @@ def is_recurrent_of_keras(cell: Value) -> bool:
     """Whether it is a recurrent layer of Keras' own, or the cell of one: it makes its states in the dtype asked for."""
     made = cell.of if isinstance(cell, Attribute) and cell.name == "cell" else cell
     return isinstance(made, Call) and isinstance(made.callee, Api) and "keras.layers." in public_name(made.callee.name)
+
+
+def gives_what_its_base_gives(layer: Call, returned: Returned) -> bool:
+    """Whether it makes a layer of the program's own class whose output is that of Keras' layer from which the class is
+    derived, as `class Head(Dense)` without a `call()` or with one that returns `super().call(…)`, in that layer's
+    compute dtype; its class gives it no dtype. `returned`: what a function of the user's returns."""
+    own = class_of(layer)
+    if own is None or own.kind != "layer" or own.find_method("__call__") is not None:
+        return False
+    if not _is_derived_from_layer_with_compute_dtype(own):
+        return False
+    given = own.base_argument("dtype")
+    if given is not None and known(given) is not None and not isinstance(given, Parameter):
+        return False
+    method = own.find_method("call")
+    if method is None:
+        return True
+    results = returned(method)
+    return bool(results) and not method.changed_by and all(map(is_inherited_output, results))
+
+
+def is_inherited_output(value: Value) -> bool:
+    """Whether it is `super().call(…)`."""
+    callee = value.callee if isinstance(value, Call) else None
+    return isinstance(callee, Attribute) and callee.name == "call" and is_call_of(callee.of, "builtins.super")
+
+
+def _is_derived_from_layer_with_compute_dtype(own: ClassFacts) -> bool:
+    from mpdoctor.knowledge.layer_kinds import OUTPUT_IN_COMPUTE_DTYPE  # of few models such a layer is the last
+
+    bases = [public_name(base.name).rpartition(".") for base in own.library_bases()]
+    return len(bases) == 1 and bases[0][0] == "keras.layers" and bases[0][2] in OUTPUT_IN_COMPUTE_DTYPE

@@ -119,11 +119,23 @@ def _findings_of_layer(facts: SourceFacts, layer: Call, cast_by_program: bool) -
     activations = activations_of_outputs(facts, layer)
     if cast_by_program and activations <= set(KEEPING_DIGITS):
         return
-    if dtype is not None and isinstance(layer.callee, Api):
+    own = class_of(layer)
+    if dtype is not None and own is not None:
+        yield Finding(
+            _message(own.name, dtype), _help_for_derived(own), layer.location, evidence=_class_as_evidence(own)
+        )
+    elif dtype is not None and isinstance(layer.callee, Api):
         name = public_name(layer.callee.name).rpartition(".")[2]
         fix = unsafe_fix('Give it dtype="float32"', output_in_float32(facts, layer))
         evidence = _evidence_of(*activations)
         yield Finding(_message(name, dtype), _help(name, layer), layer.location, evidence=evidence, fix=fix)
+
+
+def _help_for_derived(own: ClassFacts) -> str:
+    init = own.find_method("__init__")
+    takes_dtype = init is None or any(name == "dtype" or name.startswith("**") for name in init.parameters)
+    further = "" if takes_dtype else f", which `{own.name}.__init__` has to hand on to `super().__init__(…)`"
+    return f'Give the last layer `dtype="float32"`{further}.'
 
 
 def _dtype_of_lambda_layer(facts: SourceFacts, layer: Call) -> str | None:

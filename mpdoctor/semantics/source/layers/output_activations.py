@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mpdoctor.knowledge.api_names import public_name
+from mpdoctor.program.dtypes.layer_results import gives_what_its_base_gives
 from mpdoctor.program.events import Call
 from mpdoctor.program.instances import class_of, is_call_of
 from mpdoctor.program.source_facts import SourceFacts
@@ -37,7 +38,11 @@ def _activations_of_one(facts: SourceFacts, value: Value, depth: int, in_graph: 
 def _activations_of_model(facts: SourceFacts, model: Value, depth: int, in_graph: bool) -> set[str]:
     own = class_of(model)
     call = own.find_method("call") if own is not None else None
-    if depth > MOST_NESTED or (own is not None and call is None):
+    if depth > MOST_NESTED:
+        return {""}
+    if own is not None and isinstance(model, Call) and gives_what_its_base_gives(model, facts.values_returned):
+        return {activation_given(model) or _activation_named(own.base_argument("activation"))}
+    if own is not None and call is None:
         return {""}
     if call is not None:
         returned = (event.value for event in facts.returns_of(call))
@@ -55,7 +60,10 @@ def activation_given(layer: Call) -> str:
     name = public_name(layer.callee.name).rpartition(".")[2] if isinstance(layer.callee, Api) else ""
     if name == "Softmax":
         return "softmax"
-    given = layer.argument(0, "activation") if name == "Activation" else layer.keyword("activation")
+    return _activation_named(layer.argument(0, "activation") if name == "Activation" else layer.keyword("activation"))
+
+
+def _activation_named(given: Value | None) -> str:
     named = known(given)
     if isinstance(named, str):
         return named

@@ -10,6 +10,7 @@ from mpdoctor.facts.model import ModelFacts
 from mpdoctor.facts.versions import Keras
 from mpdoctor.knowledge.api_names import is_network, public_name
 from mpdoctor.knowledge.layer_kinds import HANDING_ON, OUTPUT_IN_COMPUTE_DTYPE
+from mpdoctor.program.dtypes.layer_results import gives_what_its_base_gives
 from mpdoctor.program.dtypes.tensor_dtypes import policies_named
 from mpdoctor.program.events import Call
 from mpdoctor.program.instances import class_of, is_call_of
@@ -148,10 +149,11 @@ def sixteen_bit_output(facts: SourceFacts, layer: Call) -> str | None:
         if layer.open or layer.keyword("dtype") is not None or not isinstance(inner, Call):
             return None
         layer = inner
-    if not isinstance(layer.callee, Api) or layer.open:
+    if layer.open or not (isinstance(layer.callee, Api) or gives_what_its_base_gives(layer, facts.values_returned)):
         return None
     given = layer.keyword("dtype")
-    if not _is_application(layer) and not answers_in_compute_dtype(layer, facts.keras):
+    is_certain = _is_application(layer) or answers_in_compute_dtype(layer, facts.keras)
+    if not is_certain and isinstance(layer.callee, Api):
         return None
     if given is not None and known(given) is not None:
         return _sixteen_bits(policies_named(given))
@@ -205,7 +207,8 @@ def _last_of_own_class(facts: SourceFacts, model: Call, calls: Iterable[Call]) -
         return layers_behind(_handed_to_base(facts, model, 1, "outputs"))
     if own is None or call is None:
         return []
-    others = [_place_inside(other) for other in facts.makings_of(own) if other is not model]
+    places = {_place_inside(other) for other in facts.makings_of(own) if other is not model}
+    others = places - {_place_inside(model)}  # of those that one line makes in a loop, all are alike
     own_calls = [other for other in calls if other.callee is model]
     layers: list[Call] = []
     for returned in facts.returns_of(call):

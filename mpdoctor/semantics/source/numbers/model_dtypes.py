@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from mpdoctor.knowledge.api_names import public_name
-from mpdoctor.program.dtypes.layer_results import may_be_weight
+from mpdoctor.program.dtypes.layer_results import gives_what_its_base_gives, may_be_weight
 from mpdoctor.program.events import Call
 from mpdoctor.program.instances import class_of, is_call_of
 from mpdoctor.program.source_facts import SourceFacts
@@ -95,7 +95,12 @@ class ModelDtypes:
         if self.nested > MOST_NESTED:
             return None
         if call is None:
-            return agreed(self._of_last_layers(made) for made in self.facts.makings_of(own))
+            makings = self.facts.makings_of(own)
+            if own.kind == "layer" and all(
+                gives_what_its_base_gives(made, self.facts.values_returned) for made in makings
+            ):
+                return agreed(map(self.of_layer, makings))
+            return agreed(map(self._of_last_layers, makings))
         return agreed(self._in_call(event.value) for event in self.facts.returns_of(call))
 
     def of_one_output(self, item: Item, in_call: bool) -> str | None:

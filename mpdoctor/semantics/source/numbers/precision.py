@@ -9,7 +9,7 @@ from itertools import islice
 from mpdoctor.facts.half_dtypes import HALF
 from mpdoctor.program.context import Context
 from mpdoctor.program.dtypes.dtype_names import AUTOCAST, VARIABLE, is_policy_in_force
-from mpdoctor.program.dtypes.layer_results import may_be_weight
+from mpdoctor.program.dtypes.layer_results import is_inherited_output, may_be_weight
 from mpdoctor.program.dtypes.library_results import tensors_met
 from mpdoctor.program.dtypes.tensor_dtypes import dtypes_with
 from mpdoctor.program.events import Call, Operation
@@ -229,6 +229,8 @@ def _owner(value: Value) -> ClassFacts | None:
     """The layer's class whose input, weight or policy it is."""
     if isinstance(value, Parameter):
         return value.function.owner if value.function is not None else None
+    if is_inherited_output(value) and isinstance(value, Call):
+        return value.context.owner
     if isinstance(value, Call):
         return class_of(value.receiver) if isinstance(value.callee, Attribute) and value.receiver else None
     while isinstance(value, Attribute):
