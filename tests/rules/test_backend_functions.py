@@ -1,5 +1,5 @@
-"""Functions of the Keras backend and of TensorFlow that meet a 16-bit and a float32 tensor in a `call()` (MP202), or that
-are told float32 and do not cast (MP214).
+"""Functions of the Keras backend and of TensorFlow that meet a 16-bit and a float32 tensor in a `call()` (MP202), or
+that are told float32 and do not cast (MP214).
 
 Each of RAISING raised, and each of FINE ran, in TensorFlow 2.4 and 2.15, with tf_keras 2.21 and with Keras 3.15 (where
 `tf.keras.backend` has them), eagerly and in a graph; those of NUMBER_FIRST in a graph.
