@@ -266,6 +266,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp311/flagged_updated_settings
     """,
     "checked": """
+        mp401/clean_policy_gradient
         mp411/clean_optimizer_of_a_model_made_elsewhere
         mp411/flagged_optimizer_of_a_model_made_elsewhere
         mp401/flagged_compiled_for_a_sibling mp401/clean_compiled_for_a_sibling
