@@ -195,6 +195,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp201/flagged_head_made_by_a_subclass
     """,
     "texts_of_the_command_line": """
+        mp104/flagged_failure_is_hidden
         mp302/flagged_policy_behind_a_setting
         mp119/flagged_cast mp119/flagged_inputs mp119/flagged_weights
         mp102/clean_refused_where_removed mp104/clean_asked_of_its_object mp104/flagged_asked_of_the_settings
@@ -266,6 +267,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp311/flagged_updated_settings
     """,
     "checked": """
+        mp401/clean_policy_gradient
         mp411/clean_optimizer_of_a_model_made_elsewhere
         mp411/flagged_optimizer_of_a_model_made_elsewhere
         mp401/flagged_compiled_for_a_sibling mp401/clean_compiled_for_a_sibling
@@ -395,6 +397,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp107/clean_replaced_at_once mp405/flagged_asked_by_hasattr
     """,
     "from_absl": """
+        mp104/flagged_failure_is_hidden
         mp119/flagged_cast mp119/flagged_inputs mp119/flagged_weights mp405/flagged_each_example_keras2
         mp202/flagged_promoted_by_keras_ops
         mp102/clean_refused_where_removed mp104/clean_asked_of_its_object mp104/flagged_asked_of_the_settings
@@ -431,6 +434,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp704/flagged_concrete_functions
     """,
     "arguments_of_fire": """
+        mp104/flagged_failure_is_hidden
         mp119/flagged_inputs
         mp104/clean_asked_of_its_object mp104/flagged_asked_of_the_settings mp105/clean_island_on_purpose
         mp106/flagged_auto_scale_loss mp106/flagged_model_calls_itself mp106/flagged_policy_put_back

@@ -70,7 +70,8 @@ from mpdoctor.facts.written_numbers import capitalized
 from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Value, options, walk
+from mpdoctor.program.user_definitions import Parameter
+from mpdoctor.program.values import Unknown, Value, options, walk
 from mpdoctor.semantics.live.fixed_scales import fixed_factor
 from mpdoctor.semantics.source.edits.expressions import argument_at, put_around, text_of, unsafe_fix
 from mpdoctor.semantics.source.edits.loops.scaled_losses import loss_scaled
@@ -108,7 +109,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         how = optimizer_scales(facts, apply)
         if how is not None:
             yield from _parts(facts, apply, gradient)
-        if how is None or may_be_scaled_in(facts, target(gradient)) or _may_scale_elsewhere(apply, gradient):
+        if how is None or may_be_scaled_in(facts, target(gradient)) or _may_scale_elsewhere(facts, apply, gradient):
             continue
         is_divided = divided_by_its_scale(facts, apply, gradient)
         is_resized = not is_divided and unscaled_on_the_way(facts, apply, gradient)
@@ -165,16 +166,23 @@ def _parts(facts: SourceFacts, apply: Call, gradient: Call) -> Iterator[Finding]
 
 
 def _fix(facts: SourceFacts, apply: Call, gradient: Call, unscales: bool) -> Fix | None:
+    if gradient.argument(2, "output_gradients") is not None:
+        return None
     title = "Scale the loss" if facts.keras.is_keras3 or unscales else "Scale the loss, unscale the gradients"
     return unsafe_fix(title, loss_scaled(facts, apply, gradient, unscales))
 
 
-def _may_scale_elsewhere(apply: Call, gradient: Call) -> bool:
-    """Whether the loss may be scaled where the source does not show it: through `output_gradients` of the tape, or in
-    code that was given the optimizer and is not followed."""
-    if gradient.argument(2, "output_gradients") is not None:
+def _may_scale_elsewhere(facts: SourceFacts, apply: Call, gradient: Call) -> bool:
+    """Whether the loss may be scaled where the source does not show it: through `output_gradients` of the tape that are
+    given from outside, or in code that was given the optimizer and is not followed."""
+    factors = gradient.argument(2, "output_gradients")
+    if factors is not None and (may_be_scaled_in(facts, factors) or any(map(_is_from_outside, walk(factors)))):
         return True
     return _is_given_optimizer(apply, target(gradient))
+
+
+def _is_from_outside(value: Value) -> bool:
+    return isinstance(value, Parameter) or type(value) is Unknown
 
 
 def _is_given_optimizer(apply: Call, loss: Value | None) -> bool:
@@ -202,6 +210,8 @@ def _message(facts: SourceFacts, apply: Call, how: str, unscales: bool) -> str:
 def _help(facts: SourceFacts, apply: Call, gradient: Call, unscales: bool) -> str:
     of, loss = receiver_text(facts, apply), _name_of_loss(facts, gradient)
     where = "Before that" if is_without_tape(gradient) else "Inside the tape"
+    if gradient.argument(2, "output_gradients") is not None:
+        where, loss = f"{where} multiply by the `output_gradients` and add up, `loss = tf.reduce_sum(…)`;", "loss"
     if facts.keras.is_keras3 or unscales:
         scale = "scale_loss" if facts.keras.is_keras3 else "get_scaled_loss"
         return f"{where} write `scaled_loss = {of}.{scale}({loss})`, and differentiate `scaled_loss`."

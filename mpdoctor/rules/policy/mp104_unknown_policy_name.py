@@ -36,6 +36,7 @@ from collections.abc import Iterator
 
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.half_dtypes import HALF, MIXED
+from mpdoctor.facts.versions import Keras
 from mpdoctor.finding import Finding, Severity
 from mpdoctor.knowledge.api_names import POLICY, is_layer_class
 from mpdoctor.knowledge.policy_names import is_floatx, is_policy_name, meant_by
@@ -51,6 +52,7 @@ from mpdoctor.semantics.source.edits.expressions import literal_replaced, replac
 from mpdoctor.semantics.source.edits.policies import policy_instead
 from mpdoctor.semantics.source.programs.asked_settings import asked_about, is_own_name
 from mpdoctor.semantics.source.programs.branches import is_ruled_out
+from mpdoctor.semantics.wording import place_of
 
 SEVERITY = Severity.ERROR
 FIXES = ("safe",)
@@ -72,9 +74,13 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         name = known(given)
         if isinstance(name, str) and not is_policy_name(name, facts.keras) and (name or not to_layer):
             meant = meant_by(name)
+            if call.context.guarded and (to_layer or _is_known_elsewhere(name)):
+                continue
             fix = safe_fix(f'Write "{meant}"', literal_replaced(facts, given.location, meant))
-            yield Finding(_message(name, facts), f'Write `"{meant}"`.', call.location, fix=fix)
-        elif not to_layer and _is_dtype(given):
+            is_hidden = call.context.guarded  # what the right name leaves there is MP110
+            help = f'Write `"{meant}"`' + (", and outside of the `try`." if is_hidden else ".")
+            yield Finding(_message(name, facts, call), help, call.location, fix=None if is_hidden else fix)
+        elif not to_layer and _is_dtype(given) and not call.context.guarded:
             named = dtype_named(given)
             better = f"mixed_{named}" if named in HALF else named
             yield Finding(
@@ -119,7 +125,8 @@ def _help_for_floatx(meant: str) -> str:
 def _policies_given(facts: SourceFacts) -> Iterator[tuple[Call, Value, bool]]:
     """Each call that is given a policy name, with the value, and whether it is the `dtype` of a layer."""
     for call, dtype in _calls_that_name(facts):
-        if isinstance(call.callee, Api) and not call.context.guarded and not is_ruled_out(call.context):
+        is_tried = call.context.guarded and call.context.swallowed is None
+        if isinstance(call.callee, Api) and not is_tried and not is_ruled_out(call.context):
             to_layer = dtype is not None and _makes_a_layer(call.callee)
             named = dtype if to_layer else _policy_given(facts, call)
             choices = (*options(named), *_behind_an_option(call, named))
@@ -205,9 +212,16 @@ def _is_dtype(value: Value) -> bool:
     return isinstance(value, Api) and not is_name and dtype_named(value) is not None
 
 
-def _message(name: str, facts: SourceFacts) -> str:
+def _is_known_elsewhere(name: str) -> bool:
+    """Whether some Keras takes this name: a program may try it."""
+    return any(is_policy_name(name, keras) for keras in (Keras("tf_keras"), Keras("keras")))
+
+
+def _message(name: str, facts: SourceFacts, call: Call) -> str:
     more = " (Keras 2 took it)" if facts.keras.is_keras3 and name in ("half", "float", "double") else ""
-    return f'"{name}" is no dtype policy of {facts.keras}{more}: this line raises.'
+    hides = call.context.swallowed if call.context.guarded else None
+    then = f", and `except` ({place_of(facts, hides, call.location)}) hides that" if hides is not None else ""
+    return f'"{name}" is no dtype policy of {facts.keras}{more}: this line raises{then}.'
 
 
 def in_failure(failure: FailureFacts) -> Iterator[Finding]:
