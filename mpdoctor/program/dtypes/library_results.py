@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Callable, Iterable, Protocol, Sequence
 
+from mpdoctor.facts.versions import Keras
 from mpdoctor.knowledge.api_names import public_name
 from mpdoctor.knowledge.dtypes.result_dtypes import (
     ALWAYS_FLOAT32,
@@ -52,6 +53,7 @@ _ALIKE = {
 class Dtypes(Protocol):
     """Interface of what the functions here ask for the dtypes of their arguments."""
 
+    keras: Keras | None
     returned: Returned | None
     hands_on_dtypes: bool
     """Whether the `**options` that a layer is made with may hold a `dtype`."""
