@@ -42,6 +42,7 @@ MOST_TOGETHER = 40  # files of a program that is walked once more as one
 MOST_OF_FEW_TOGETHER = 120  # the same, among a FEW files: of many, such programs took twice as long as all the rest
 FEW = 250
 FLOAT16 = ("mixed_float16", "float16", None)
+MOST_UNDER_ASSUMED_POLICY = 8  # files of a program in a large directory: larger ones take several times as long
 
 JudgeAhead = Callable[["SourceStage", list[Path]], None]
 """Files by absolute path, and with them all that they hang together with by imports."""
@@ -204,16 +205,22 @@ class SourceStage:
     def _program_of(self, path: Path) -> tuple[str, ...]:
         """The given files that are to be judged together with this one, itself included: where a program begins, since
         it is a script or nothing imports it, and it shows mixed precision. What the others make is made under a policy
-        that only this one knows. Where a policy is assumed, no file shows one: programs of a small directory are judged
-        so, as they are alone, and in large ones it takes several times as long."""
+        that only this one knows."""
         begins = path not in self._seen.imported or self._texts.is_script(path)
-        is_mixed = path in self._seen.mixed or (self._assume_mixed and len(self._files) <= MOST_TOGETHER)
-        if path not in self._outlines or not is_mixed or not begins:
-            return ()
-        together = {path, *self._outlines.reached_from([path])}
-        if not 1 < len(together) <= (MOST_TOGETHER if len(self._files) > FEW else MOST_OF_FEW_TOGETHER):
+        most = self._most_together(path) if path in self._outlines and begins else 0
+        together = {path, *self._outlines.reached_from([path])} if most else set()
+        if not 1 < len(together) <= most:
             return ()
         return tuple(sorted(self._files[path] for path in together & self._files.keys()))
+
+    def _most_together(self, path: Path) -> int:
+        """How many files a program that begins with this one may have, to be judged as one; 0 for none. Where a policy
+        is assumed no file shows one: all programs of a small directory are judged so, and small ones of a large one."""
+        if path in self._seen.mixed:
+            return MOST_TOGETHER if len(self._files) > FEW else MOST_OF_FEW_TOGETHER
+        if not self._assume_mixed:
+            return 0
+        return MOST_TOGETHER if len(self._files) <= MOST_TOGETHER else MOST_UNDER_ASSUMED_POLICY
 
     def _float16_elsewhere(self, facts: SourceFacts) -> tuple[str, ...]:
         """Those files that this one imports which may compute in float16 in another program."""

@@ -122,9 +122,17 @@ def _keeps_pixels(layer: Call) -> bool:
 
 def dtype_of_inherited_call(dtypes: Dtypes, call: Call, depth: int) -> str | None:
     """The dtype of `super().call(inputs)` in a layer that is derived from one of Keras' own."""
-    own = call.context.owner
+    own, given = call.context.owner, call.argument(0, "inputs")
     gives_floats = own is not None and _is_derived_from_certain_layer(own)
-    return AUTOCAST if gives_floats and dtypes.of(call.argument(0, "inputs"), depth) in (AUTOCAST, *HALF) else None
+    is_cast = _is_autocast(given, dtypes.keras) or dtypes.of(given, depth) in (AUTOCAST, *HALF)
+    return AUTOCAST if gives_floats and is_cast else None
+
+
+def _is_autocast(given: Value | None, keras: Keras | None) -> bool:
+    parameters = options(given)
+    return bool(parameters) and all(
+        isinstance(option, Parameter) and dtype_of_parameter(option, keras) == AUTOCAST for option in parameters
+    )
 
 
 def _of_inherited_output(dtypes: Dtypes, call: Call, own: ClassFacts) -> str | None:

@@ -245,7 +245,7 @@ def test_assume_mixed_holds_for_what_scripts_make_without_a_policy(tmp_path: Pat
     assert (("layer.py", 9, "MP202") in found_in(directory, assume_mixed=True)) is is_told
 
 
-def test_under_an_assumed_policy_a_small_directory_says_what_its_program_says_alone(tmp_path: Path) -> None:
+def test_under_an_assumed_policy_small_programs_and_directories_say_what_a_program_says_alone(tmp_path: Path) -> None:
     """The division is told where the dtype of what the layer of another file returns is known."""
     layer = LAYER.replace("        return ", "        return 2.0 * x\n        return ")
     train = """
@@ -265,7 +265,10 @@ keras.Sequential([Norm(), keras.layers.Dense(1, dtype="float32")])
     assert ("train.py", 11, "MP502") in found_in(small, assume_mixed=True)
     beside = {f"other_{number}": "import keras\n" for number in range(MOST_TOGETHER)}
     large = written(tmp_path / "large", {"layer": layer, "train": train, **beside})
-    assert ("train.py", 11, "MP502") not in found_in(large, assume_mixed=True)
+    assert ("train.py", 11, "MP502") in found_in(large, assume_mixed=True)
+    program = {"layer": layer, "train": "".join(f"import {name}\n" for name in beside) + train}
+    both_large = written(tmp_path / "both_large", {**program, **beside})
+    assert "MP502" not in [code for _, _, code in found_in(both_large, assume_mixed=True)]
 
 
 MODEL = """

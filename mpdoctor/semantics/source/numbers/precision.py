@@ -17,7 +17,13 @@ from mpdoctor.program.instances import class_of, is_call_of, is_instance_of
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import ClassFacts, FunctionFacts, Instance, Parameter
 from mpdoctor.program.values import Attribute, Item, Known, Value, agreed, options, walk
-from mpdoctor.semantics.source.layers.later_inputs import WHOLE, given_in_calls, lambda_layers_by_function
+from mpdoctor.semantics.source.layers.later_inputs import (
+    WHOLE,
+    given_further_out,
+    given_in_calls,
+    is_later_input,
+    lambda_layers_by_function,
+)
 from mpdoctor.semantics.source.layers.layer_dtypes import LayerDtypes, dtype_under, sixteen_bits_of
 from mpdoctor.semantics.source.layers.model_layers import layer_name
 from mpdoctor.semantics.source.layers.weight_values import is_kept_in_float32, weight_holder, wrapper_around
@@ -154,11 +160,23 @@ class Precision:
         if id(function) in self.roles:
             role = self.roles[id(function)]
             return {0: role.label, 1: role.prediction}.get(value.index - function.first_given)
+        if is_later_input(value):
+            return self._of_later_input(value)
         own = function.owner
         if own is not None and own.kind == "model" and (function.name, value.name) == ("compute_loss", "y_pred"):
             return self._models.of_class(own)  # all Kerases hand it over as it is
         layers = self._lambdas.get(id(function), ()) if value.index == function.first_given else ()
         return agreed(map(self.of_layer, layers))
+
+    def _of_later_input(self, value: Parameter) -> str | None:
+        """The 16-bit dtype of an input that no Keras casts, where it has that wherever such a layer is called."""
+        if self._models.nested > MOST_NESTED:
+            return None
+        self._models.nested += 1
+        handed = given_further_out(self.facts, value)
+        dtype = agreed(self.dtype(tensor, call.context) for call, tensor in handed)
+        self._models.nested -= 1
+        return dtype if dtype in HALF else None
 
     def _of_weight(self, holder: Value, in_call: bool) -> str | None:
         own, wrapper = class_of(holder), wrapper_around(holder)
