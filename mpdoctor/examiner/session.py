@@ -6,8 +6,9 @@ from __future__ import annotations
 import functools
 import os
 import traceback
+from contextlib import contextmanager
 from types import ModuleType
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Iterator, NoReturn
 
 from mpdoctor.examiner.capture.layer_hooks import LayerHooks
 from mpdoctor.examiner.capture.live_models import live_models
@@ -211,14 +212,12 @@ class Session:
     def tell_models(self) -> bool:
         """Send the facts of every live model, of a program that does not train one. False where there is none."""
         models = self.models()
-        try:
+        with self.own_work():
             for keras, model in models:
                 from mpdoctor.examiner.capture.trace import trace_outputs  # it needs TensorFlow
 
                 trace_outputs(self.watch, keras, model)
                 self.events.model_seen(self.untrained(keras, model))
-        except Exception as error:
-            self.broke(error)
         return bool(models)
 
     def untrained(self, keras: KerasAdapter, model: KerasModel, running: bool = True) -> ModelFacts:
@@ -230,14 +229,12 @@ class Session:
 
     def tell_predictions(self) -> None:
         """Report what the program computed with models that it does not train."""
-        try:
+        with self.own_work():
             now = [] if self.training is None else [entry.model for entry in self.training.training_calls]
             trained = [*self.trained_models, *now] if self.has_trained else None
             for facts in [] if self._predictions is None else self.predictions.facts(trained):
                 self.events.model_seen(facts.model)
                 self.events.training(facts)
-        except Exception as error:
-            self.broke(error)
 
     # --- what a model's facts need beside the model -------------------------------------------------------------
     def devices(self) -> tuple[DeviceFacts, ...]:
@@ -262,6 +259,15 @@ class Session:
     def fail(self, failure: FailureFacts) -> None:
         self.events.send(Failure(failure))
 
+    @contextmanager
+    def own_work(self) -> Iterator[None]:
+        """While this context is active, an exception is a defect of mpdoctor's: it ends the process, and no `except` of
+        the user's can take it for one of the program's."""
+        try:
+            yield
+        except Exception as error:
+            self.broke(error)
+
     def broke(self, error: BaseException) -> NoReturn:
         """The examiner itself broke: say so, and end."""
         self.events.send(Crashed("".join(traceback.format_exception(type(error), error, error.__traceback__))))
@@ -275,10 +281,8 @@ class Session:
         if self.keras is not None:
             self.events.send(KerasUsed(self.keras.facts))
         self.tell_predictions()
-        try:
+        with self.own_work():
             self.environment.report_at_end()
-        except Exception as error:
-            self.broke(error)
         self.events.send(FilesWritten(tuple(sorted(set(self.files_written))[:50])))
         self.events.end()
         os._exit(0)

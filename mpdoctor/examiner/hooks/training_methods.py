@@ -47,10 +47,8 @@ class TrainingMethods:
         """Report at once what the program compiles: a process that dies or hangs later cannot."""
         result = original(model, *args, **kwargs)
         if self._session.training is None:
-            try:
+            with self._session.own_work():
                 self._session.events.model_built(self._session.untrained(keras, model, running=False))
-            except Exception as error:
-                self._session.broke(error)
         return result
 
     def _fit(

@@ -19,8 +19,7 @@ class OfSession(Protocol):
 
 
 def own_work(method: Method) -> Method:
-    """An exception in here is a defect of ours: it ends the process and is reported as such, and no `except` of the
-    user's can take it for the training's."""
+    """The method, as own work of its session: see `Session.own_work`."""
 
     @functools.wraps(method)
     def guarded(self: OfSession, *args: object, **kwargs: object) -> object:

@@ -87,7 +87,7 @@ def _computed(model: KerasModel, given: Any, samples: int) -> list[Computed]:
     call = tf.function(lambda inputs: model(inputs, training=True), autograph=False)
     try:
         graph = call.get_concrete_function(given).graph.as_graph_def(add_shapes=True)
-    except Exception:
+    except Exception:  # of whatever the model computes, which raises again where it is trained
         return []
     nodes = [*graph.node, *(node for function in graph.library.function for node in function.node_def)]
     return list(_numbers(nodes, samples))

@@ -1,4 +1,4 @@
-"""A saved diagnosis read back: what `reporters/json.py` wrote as a Diagnosis again, for every reporter.
+"""A saved diagnosis read back: what `reporters/json` wrote as a Diagnosis again, for every reporter.
 
 Fields that a newer mpdoctor added are passed over, and those that an older one did not know have their defaults.
 What only rules look at is not saved.

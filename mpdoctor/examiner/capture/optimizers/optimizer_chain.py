@@ -138,7 +138,7 @@ def _read(optimizer: KerasOptimizer, name: str) -> str | None:
     """The attribute in the form in which it is shown; None where there is none, or where computing it raises."""
     try:
         return _shown(getattr(optimizer, name))
-    except Exception:
+    except Exception:  # a property of the user's, or a schedule that cannot be shown
         return None
 
 

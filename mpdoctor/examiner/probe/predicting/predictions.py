@@ -8,8 +8,7 @@ from __future__ import annotations
 import functools
 import inspect
 import sys
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator, NamedTuple
+from typing import TYPE_CHECKING, Any, Callable, Iterable, NamedTuple
 
 from mpdoctor.examiner.capture import data as data_facts
 from mpdoctor.examiner.capture.layer_calls import flat_tensors
@@ -111,7 +110,7 @@ class Predictions:
         arguments: dict[str, Any],
         result: object,
     ) -> None:
-        with self._own_work():
+        with self._session.own_work():
             arrays = data_facts.arrays_from_arguments(arguments)
             step = model.predict_step if name.startswith("predict") else model.test_step
             self._note(
@@ -156,19 +155,11 @@ class Predictions:
         given: tuple[tuple[object, ...], dict[str, Any]],
         tensors: list[tf.Tensor],
     ) -> None:
-        with self._own_work():
+        with self._session.own_work():
             arrays = data_facts.arrays_from_batch(tuple(flat_tensors([*given[0], *given[1].values()]))[:1])
             self._note(
                 Seen(keras, model, "call", own_location(), arrays, *count_nonfinite(tensors)), lambda row: [again]
             )
-
-    @contextmanager
-    def _own_work(self) -> Iterator[None]:
-        """An exception in here is a defect of ours, and no `except` of the user's can take it for the program's."""
-        try:
-            yield
-        except Exception as error:
-            self._session.broke(error)
 
     # --- a closer look ----------------------------------------------------------------------------------------------
     def _note(self, seen: Seen, repeats: Callable[[int], Iterable[Callable[[], object]]], row: int = 0) -> None:
