@@ -19,6 +19,7 @@ FIXTURES = Path(__file__).parents[2] / "fixtures" / "rules"
         ("MP202", "flagged_codebook_average", "Cast the 16-bit side to float32, `tf.cast(inputs, tf.float32)`", True),
         ("MP202", "flagged_number_of_positions", "Cast the other operand to float32", False),
         ("MP202", "flagged_sum_of_a_list", "Cast it to the input's dtype: `tf.cast(tf.math.sqrt(float(len(inp", False),
+        ("MP202", "flagged_weight_decay", "Cast the weights to float32 before they are squared", False),
         ("MP211", "flagged_length_that_is_known", "Count in integers and cast: `tf.cast(tf.range(…), …)`", False),
         ("MP211", "flagged_keras_ops", "Count in integers and cast: `ops.cast(ops.arange(…), …)`", False),
         ("MP212", "flagged_named_states", "Make the state in the layer's dtype", False),

@@ -160,6 +160,8 @@ KEEPING = words(
     adaptive_average_pool adaptive_max_pool average_pool batch_normalization layer_normalization rms_normalization
     top_k permute_dimensions repeat_elements spatial_2d_padding spatial_3d_padding temporal_padding pool2d pool3d
     from_dense to_dense reorder retain
+    pool bessel_i0 bessel_i0e bessel_i1 bessel_i1e shuffle stateless_shuffle check_numerics
+    random_shuffle
     """
 )
 # Which values one of is given, or what one of these functions returns: the positions of those.

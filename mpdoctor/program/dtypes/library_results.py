@@ -40,6 +40,7 @@ from mpdoctor.program.values import Api, Collection, Value, agreed, known, optio
 Returned = Callable[[FunctionFacts], Sequence[Value]]
 _WHOLE = frozenset(("int32", "int64", "bool"))
 MAPPING = ("tensorflow.map_fn", "tensorflow.vectorized_map")
+CARRYING = ("tensorflow.scan", "tensorflow.foldl", "tensorflow.foldr")
 WIDE = ("float32", "float64", "int32", "int64", "bool")
 _OF_TENSORS = ("tensorflow", "tensorflow.signal", "keras.ops")
 _REFUSING = tuple(f"tensorflow.{name}" for name in ("matmul", "linalg.matmul", "concat", "stack"))  # mixed dtypes
@@ -48,6 +49,7 @@ _ALIKE = {
     **dict.fromkeys(
         ("tensorflow.nn", "tensorflow.math", "tensorflow.linalg", "tensorflow.image", "tensorflow.sparse"), "tensorflow"
     ),
+    **dict.fromkeys(("tensorflow.random", "tensorflow.random.experimental", "tensorflow.debugging"), "tensorflow"),
     **dict.fromkeys(("keras.activations", "operator"), "tensorflow"),
     **dict.fromkeys(("keras.backend", "keras.ops.numpy", "keras.random"), "keras.ops"),
 }
@@ -82,6 +84,10 @@ def dtype_of_library_call(dtypes: Dtypes, name: str, call: Call, depth: int) -> 
         return _of_resized(dtypes, call, ALWAYS_FLOAT32[name], depth)
     if name == "builtins.sum":
         return dtypes.agreed(spread(call.args[0]), depth) if len(call.args) == 1 else None
+    if name == "builtins.abs":
+        return dtypes.of(call.argument(0), depth)
+    if name in CARRYING:
+        return _of_functions(dtypes, call.argument(0, "fn"), depth)
     if name in REARRANGING:
         return dtypes.agreed(spread(call.args[0]), depth) if call.args else None
     if name in DECLARING:
@@ -119,17 +125,23 @@ def _of_mapped(dtypes: Dtypes, call: Call, depth: int) -> str | None:
     """The dtype of what `tf.map_fn` stacks: of what its function gives for a row of a tensor. None where it declares
     another one, and raises."""
     declared, rows = call.keyword("fn_output_signature") or call.keyword("dtype"), call.argument(1, "elems")
-    choices = [choice.of if isinstance(choice, Defined) else None for choice in options(call.argument(0, "fn"))]
-    is_autocast = dtypes.of(rows, depth) == AUTOCAST
-    given = agreed(
-        None
-        if not isinstance(choice, FunctionFacts)
-        else dtypes.of_result_for_autocast(choice, depth)
-        if is_autocast
-        else dtypes.of_result(choice, depth)
-        for choice in choices
-    )
+    functions = call.argument(0, "fn")
+    if dtypes.of(rows, depth) == AUTOCAST:
+        given = agreed(
+            dtypes.of_result_for_autocast(choice.of, depth)
+            if isinstance(choice, Defined) and isinstance(choice.of, FunctionFacts)
+            else None
+            for choice in options(functions)
+        )
+    else:
+        given = _of_functions(dtypes, functions, depth)
     return given if declared is None or dtypes.named(declared, depth) in (given, None) else None
+
+
+def _of_functions(dtypes: Dtypes, given: Value | None, depth: int) -> str | None:
+    """The dtype of what the user's functions return that a library's function is given."""
+    choices = [choice.of if isinstance(choice, Defined) else None for choice in options(given)]
+    return agreed(dtypes.of_result(choice, depth) if isinstance(choice, FunctionFacts) else None for choice in choices)
 
 
 def _of_merged(dtypes: Dtypes, call: Call, depth: int) -> str | None:

@@ -186,6 +186,8 @@ class _Dtypes:
             return self._of_operation(value, depth)
         if isinstance(value, Attribute) and value.name in ("T", "mT", "real"):
             return self.of(value.of, depth)
+        if isinstance(value, Attribute) and value.name == "values" and is_call_of(value.of, *TOP_K):
+            return self.of(value.of, depth)
         return None
 
     def _of_part(self, part: Item, depth: int) -> str | None:

@@ -88,10 +88,17 @@ from mpdoctor.semantics.source.edits.updates import advice_for_update
 from mpdoctor.semantics.source.edits.uses import meets_float32_elsewhere
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
 from mpdoctor.semantics.source.layers.layer_variables import RAW, is_raw_variable_of_layer, is_weight
-from mpdoctor.semantics.source.layers.mixed_operands import half_dtypes, is_half, may_raise, mixed_operands, origin
+from mpdoctor.semantics.source.layers.mixed_operands import (
+    half_dtypes,
+    is_half,
+    may_raise,
+    mixed_operands,
+    origin,
+)
 from mpdoctor.semantics.source.layers.numbers_first import ALWAYS, COMMUTING, NumberFirst, numbers_before_half
 from mpdoctor.semantics.source.layers.parameters_left_out import taken_instead
 from mpdoctor.semantics.source.layers.weight_values import (
+    is_made_of_weights,
     is_of_layer_in_dtype_of_weights,
     is_of_weights_without_autocast,
 )
@@ -111,6 +118,11 @@ HELP_FOR_COUNT = (
 BRANCHING = tuple(
     f"tensorflow.{name}" for name in ("cond", "case", "switch_case", "while_loop", "scan", "foldl", "foldr")
 )
+HELP_FOR_DECAY = (
+    "Cast the weights to float32 before they are squared, `tf.cast(…, tf.float32)`: their sum of squares may be beyond "
+    "float16's 65504."
+)
+SUMS_OF_WEIGHTS = ("l2_loss", "reduce_sum", "norm")
 LOOKUPS = ("gather", "embedding_lookup")
 
 
@@ -217,8 +229,9 @@ def _finding(
         help, fix = advice_for_update(facts, event, [each for each in operands if is_half(facts, each, event.context)])
     else:
         said = dtype or dtype_of_expression(pairs_that_meet(facts, event), lambda v: is_half(facts, v, event.context))
-        help = HELP_FOR_COUNT if is_count else _help(wide, text, said or "x.dtype")
-        fix = _fix(facts, event, operands, dtype) if dtype and not is_count else None
+        is_decay = any(map(_is_weight_decay, operands))
+        help = HELP_FOR_COUNT if is_count else HELP_FOR_DECAY if is_decay else _help(wide, text, said or "x.dtype")
+        fix = _fix(facts, event, operands, dtype) if dtype and not is_count and not is_decay else None
     return Finding(
         f"{side} is float32 and is combined with the layer's 16-bit {_kind_of_half(facts, event, operands)}: this line "
         "raises under a mixed policy.",
@@ -226,6 +239,14 @@ def _finding(
         event.location,
         fix=fix,
     )
+
+
+def _is_weight_decay(value: Value) -> bool:
+    """Whether it is a sum of squared weights, which is too large for 16 bits (MP510)."""
+    parts = value.operands if isinstance(value, Operation) and value.operator in ("*", "/") else (value,)
+    sums = [part for part in parts if isinstance(part, Call) and isinstance(part.callee, Api)]
+    summed = [part.argument(0) for part in sums if part.method in SUMS_OF_WEIGHTS]
+    return any(weights is not None and is_made_of_weights(weights) for weights in summed)
 
 
 def _kind_of_half(facts: SourceFacts, event: Call | Operation, operands: tuple[Value, ...]) -> str:

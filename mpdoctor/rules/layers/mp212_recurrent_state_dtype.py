@@ -41,12 +41,13 @@ keras-team/keras#20605.
 from __future__ import annotations
 
 import ast
+import dataclasses
 import re
 from collections.abc import Iterable, Iterator
 
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.facts.location import Location
-from mpdoctor.finding import Finding, Fix, Severity
+from mpdoctor.finding import AlsoSeen, Finding, Fix, Severity
 from mpdoctor.program.context import Context
 from mpdoctor.program.dtypes.array_dtypes import is_array
 from mpdoctor.program.events import Call, Operation, Return
@@ -90,7 +91,8 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 
 
 def _states_handed_over(facts: SourceFacts) -> Iterator[Finding]:
-    """Calls of a 16-bit recurrent layer, or of a cell, with a float32 state."""
+    """Calls of a 16-bit recurrent layer, or of a cell, with a float32 state: one for each layer and state."""
+    told: dict[tuple[Location, int], dict[Location, Finding]] = {}
     for call in facts.calls:
         layer = call.callee
         if isinstance(layer, Call) and is_call_of(layer, *RECURRENT, *CELLS) and half_dtype_of_layer(facts, layer):
@@ -98,7 +100,23 @@ def _states_handed_over(facts: SourceFacts) -> Iterator[Finding]:
             state = _first_float32(facts, (part for handed in given for part in _spread(handed)))
             if state is not None and not asks_for_dtype(call.context):
                 of, fix = callee_text(facts, call.location), _cast_where_called(facts, call)
-                yield _finding(facts, state, layer.method, of, call.location, fix)
+                finding = _finding(facts, state, layer.method, of, call.location, fix)
+                told.setdefault((state.location, id(layer)), {}).setdefault(call.location, finding)
+    yield from (_with_other_calls(list(findings.values())) for findings in told.values())
+
+
+def _with_other_calls(findings: list[Finding]) -> Finding:
+    """The first of the findings about one state that a layer is called with, with the places of the others and with the
+    edits of all."""
+    first, *others = findings
+    if not others:
+        return first
+    fixes = [finding.fix for finding in findings]
+    edits = [list(fix.edits) for fix in fixes if fix is not None]
+    places = [finding.location for finding in others if finding.location is not None]
+    sights = [AlsoSeen("MP212", "source", "The layer gets it here, too.", place.path, place.line) for place in places]
+    fix = safe_fix(first.fix.title, *edits) if first.fix is not None and len(edits) == len(fixes) else None
+    return dataclasses.replace(first, fix=fix, also_seen=tuple(sights))
 
 
 def _states_of_cells(facts: SourceFacts) -> Iterator[Finding]:
