@@ -45,12 +45,11 @@ from functools import lru_cache
 
 from mpdoctor.facts.location import Location
 from mpdoctor.finding import Finding, Severity
-from mpdoctor.knowledge.policy_names import is_policy_name, meant_by
 from mpdoctor.program.events import Call
 from mpdoctor.program.instances import is_call_of
 from mpdoctor.program.policy_settings import SET_POLICY
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Api, known, options
+from mpdoctor.program.values import Api, options
 from mpdoctor.semantics.source.layers.model_layers import TRAINING, half_policy_calls, layer_name, policies_set
 from mpdoctor.semantics.wording import place_of
 
@@ -79,7 +78,7 @@ ABOUT_IMPORTS = ("builtins.ImportError", "builtins.ModuleNotFoundError")
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
     reported: set[Location] = set()
-    for call in (*half_policy_calls(facts), *_calls_with_other_policies(facts)):
+    for call in (*half_policy_calls(facts), *_calls_with_unknown_policies(facts)):
         device = _device_call_before(facts, call)
         use = None if device is None else _use_of_devices_before(facts, device)
         if device is not None and use is not None and not _is_whole_program(facts, call):
@@ -92,14 +91,11 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
                 continue  # another arm sets it, and the same change helps
             reported |= {place} if place is not None else set()
             where = f" ({place_of(facts, place, call.location)})" if place is not None else ""
-            wrong = _wrong_name(facts, call)
-            fails = f'"{wrong}" is no dtype policy: this line raises' if wrong else "If setting the policy fails"
-            set_it = f'Write `"{meant_by(wrong)}"`, and set the policy' if wrong else "Set the policy"
             yield Finding(
-                f"{fails}, `{hidden_by}`{where} hides it, and the whole training runs in float32.",
-                f"{set_it} outside the `try`, or raise again in the `except`."
+                f"If setting the policy fails, `{hidden_by}`{where} hides it, and the whole training runs in float32.",
+                "Set the policy outside the `try`, or raise again in the `except`."
                 if hidden_by == "except"
-                else f"{set_it} outside `{hidden_by}`.",
+                else f"Set the policy outside `{hidden_by}`.",
                 call.location,
             )
 
@@ -140,19 +136,11 @@ def _skipped_with(facts: SourceFacts, policy: Call, device: Call, use: Call) -> 
     )
 
 
-def _calls_with_other_policies(facts: SourceFacts) -> Iterator[Call]:
-    """The calls that set a policy which the program is given from outside, as a wrong name is hidden, too; and those
-    that name one which no Keras has."""
+def _calls_with_unknown_policies(facts: SourceFacts) -> Iterator[Call]:
+    """The calls that set a policy which the program is given from outside: a wrong name is hidden, too."""
     for call in facts.policy_calls:
-        is_unknown = not policies_set(call) or bool(_wrong_name(facts, call))
-        if is_unknown and isinstance(call.callee, Api) and call.callee.is_(SET_POLICY):
+        if not policies_set(call) and isinstance(call.callee, Api) and call.callee.is_(SET_POLICY):
             yield call
-
-
-def _wrong_name(facts: SourceFacts, call: Call) -> str:
-    """The name of no policy that the call sets; "" where it sets one that exists, or is not known to set it."""
-    name = known(call.argument(0))
-    return name if isinstance(name, str) and name and not is_policy_name(name, facts.keras) else ""
 
 
 def _suppressing(call: Call) -> str:
