@@ -15,7 +15,7 @@ from mpdoctor.program.memoize import asked_once
 from mpdoctor.program.policy_settings import UNSURE
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import ClassFacts
-from mpdoctor.program.values import Api, Attribute, Collection, Item, Known, Value, known, options, walk
+from mpdoctor.program.values import Api, Attribute, Collection, Either, Item, Known, Value, agreed, known, options, walk
 from mpdoctor.semantics.source.layers.call_dtypes import policies_of_instances
 from mpdoctor.semantics.source.layers.layer_variables import is_weight, owner_of_weight
 from mpdoctor.semantics.source.programs.models import is_model
@@ -40,7 +40,12 @@ def weight_holder(value: Value) -> Value | None:
 
 
 def wrapper_around(layer: Value) -> ClassFacts | None:
-    """The class of the user's, derived from Keras' Wrapper, that keeps this layer as its `layer`."""
+    """The class of the user's, derived from Keras' Wrapper, that keeps this layer as its `layer`, or as the `cell` of
+    that."""
+    if isinstance(layer, Either):
+        return agreed(map(wrapper_around, layer.options))
+    if isinstance(layer, Attribute) and layer.name == "cell":
+        return wrapper_around(layer.of)
     own = class_of(layer.of) if isinstance(layer, Attribute) and layer.name == "layer" else None
     return own if own is not None and any(base.is_(WRAPPER) for base in own.library_bases()) else None
 
