@@ -66,7 +66,7 @@ from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.instances import is_call_of
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Parameter
-from mpdoctor.program.values import Api, Value, known, options
+from mpdoctor.program.values import Api, Value, known
 from mpdoctor.semantics.live.errors.dtype_error_causes import (
     has_a_reason_of_its_own,
     mismatch_in_call,
@@ -105,7 +105,7 @@ from mpdoctor.semantics.source.layers.weight_values import (
 from mpdoctor.semantics.source.numbers.dtype_mismatches import DtypeMismatch, mismatches_in_functional_models
 from mpdoctor.semantics.source.numbers.moving_averages import parts_of_sum, updates_a_variable
 from mpdoctor.semantics.source.numbers.whole_numbers import is_product_of_sizes
-from mpdoctor.semantics.source.operand_words import expression_text, float32_side
+from mpdoctor.semantics.source.operand_words import expression_text, float32_side, kind_of_half
 from mpdoctor.semantics.wording import text_at
 
 SEVERITY = Severity.ERROR
@@ -123,7 +123,6 @@ HELP_FOR_DECAY = (
     "float16's 65504."
 )
 SUMS_OF_WEIGHTS = ("l2_loss", "reduce_sum", "norm")
-LOOKUPS = ("gather", "embedding_lookup")
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
@@ -233,7 +232,7 @@ def _finding(
         help = HELP_FOR_COUNT if is_count else HELP_FOR_DECAY if is_decay else _help(wide, text, said or "x.dtype")
         fix = _fix(facts, event, operands, dtype) if dtype and not is_count and not is_decay else None
     return Finding(
-        f"{side} is float32 and is combined with the layer's 16-bit {_kind_of_half(facts, event, operands)}: this line "
+        f"{side} is float32 and is combined with the layer's 16-bit {kind_of_half(facts, event, operands)}: this line "
         "raises under a mixed policy.",
         help,
         event.location,
@@ -247,22 +246,6 @@ def _is_weight_decay(value: Value) -> bool:
     sums = [part for part in parts if isinstance(part, Call) and isinstance(part.callee, Api)]
     summed = [part.argument(0) for part in sums if part.method in SUMS_OF_WEIGHTS]
     return any(weights is not None and is_made_of_weights(weights) for weights in summed)
-
-
-def _kind_of_half(facts: SourceFacts, event: Call | Operation, operands: tuple[Value, ...]) -> str:
-    """ "weight" if all that is 16-bit there are weights of the layer, "input" if one is what it is called with, or
-    "tensor"."""
-    halves = [origin(operand) for operand in operands if is_half(facts, operand, event.context)]
-    if all(is_weight(_looked_up_in(half)) for half in halves):
-        return "weight"
-    return "input" if any(isinstance(option, Parameter) for half in halves for option in options(half)) else "tensor"
-
-
-def _looked_up_in(value: Value) -> Value:
-    """The table of which these are rows: `self.table` of `tf.gather(self.table, ids)`; else the value itself."""
-    is_lookup = isinstance(value, Call) and isinstance(value.callee, Api) and value.method in LOOKUPS
-    table = value.argument(0, "params") if is_lookup and isinstance(value, Call) else None
-    return value if table is None else origin(table)
 
 
 def in_failure(failure: FailureFacts) -> Iterator[Finding]:

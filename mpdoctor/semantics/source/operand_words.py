@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Value
+from mpdoctor.program.user_definitions import Parameter
+from mpdoctor.program.values import Api, Value, options
 from mpdoctor.semantics.source.edits.made.layers import location_of
 from mpdoctor.semantics.source.edits.met_operands import pairs_that_meet, with_elements
+from mpdoctor.semantics.source.layers.layer_variables import is_weight
+from mpdoctor.semantics.source.layers.mixed_operands import is_half, origin
 from mpdoctor.semantics.wording import expression_at, place_of, quoted, text_at
+
+LOOKUPS = ("gather", "embedding_lookup")
 
 
 def float32_side(facts: SourceFacts, event: Call | Operation, wide: Value) -> str:
@@ -24,6 +29,22 @@ def float32_side(facts: SourceFacts, event: Call | Operation, wide: Value) -> st
 def expression_text(facts: SourceFacts, wide: Value) -> str:
     """How it is written where it was made; "" for what is no expression, `noise /= keep`, or not at hand."""
     return text_at(facts, wide.location) if expression_at(facts, wide.location) is not None else ""
+
+
+def kind_of_half(facts: SourceFacts, event: Call | Operation, operands: tuple[Value, ...]) -> str:
+    """ "weight" if all that is 16-bit there are weights of the layer, "input" if one is what it is called with, or
+    "tensor"."""
+    halves = [origin(operand) for operand in operands if is_half(facts, operand, event.context)]
+    if all(is_weight(_looked_up_in(half)) for half in halves):
+        return "weight"
+    return "input" if any(isinstance(option, Parameter) for half in halves for option in options(half)) else "tensor"
+
+
+def _looked_up_in(value: Value) -> Value:
+    """The table of which these are rows: `self.table` of `tf.gather(self.table, ids)`; else the value itself."""
+    is_lookup = isinstance(value, Call) and isinstance(value.callee, Api) and value.method in LOOKUPS
+    table = value.argument(0, "params") if is_lookup and isinstance(value, Call) else None
+    return value if table is None else origin(table)
 
 
 def _as_it_meets(facts: SourceFacts, event: Call | Operation, wide: Value) -> str:
