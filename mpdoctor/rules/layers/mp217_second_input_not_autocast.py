@@ -82,6 +82,7 @@ from mpdoctor.semantics.source.layers.mixed_operands import (
     without_numbers,
 )
 from mpdoctor.semantics.source.layers.output_layers import SIXTEEN_BITS
+from mpdoctor.semantics.source.numbers.precision import precision_of
 from mpdoctor.semantics.wording import listed, place_of
 
 SEVERITY = Severity.ERROR
@@ -133,12 +134,17 @@ def _wide_inputs(
     event, operands = met
     for value in operands:
         second = _second_input(value)
-        if second is None or not any(
-            is_half(facts, operand, event.context) for operand in operands if operand is not value
-        ):
+        others = [operand for operand in operands if operand is not value]
+        if second is None or not others:
             continue
-        sites = (call for call, own in given if _is_float32(facts, given_to(call, own, second)))
-        yield from ((second, site.location) for site in sites)
+        is_half_here = any(is_half(facts, operand, event.context) for operand in others)
+        further = [] if is_half_here else [later for later in map(_second_input, others) if later is not None]
+        for call, own in given if is_half_here or further else ():
+            if _is_float32(facts, given_to(call, own, second)) and (
+                is_half_here
+                or any(_is_given_half(facts, given, call, given_to(call, own, later), MOST_LAYERS) for later in further)
+            ):
+                yield second, call.location
 
 
 def in_failure(failure: FailureFacts) -> Iterator[Finding]:
@@ -211,6 +217,21 @@ def _second_input(value: Value) -> Parameter | None:
             break
         source = origin(without_numbers(source.argument(0) or source))
     return source if isinstance(source, Parameter) and is_later_input(source) else None
+
+
+def _is_given_half(
+    facts: SourceFacts, given: Sequence[tuple[Call, ClassFacts]], call: Call, value: Value | None, layers: int
+) -> bool:
+    """Whether a layer's call hands over a 16-bit tensor: the output of another layer, or a later input of the layer
+    around it, which is always called with one."""
+    if value is None:
+        return False
+    if is_half(facts, value, call.context) or precision_of(facts).half(value, call.context) is not None:
+        return True
+    outer = _second_input(value) if layers else None
+    around = [(further, given_to(further, own, outer)) for further, own in given] if outer is not None else []
+    handed = [(further, tensor) for further, tensor in around if tensor is not None]
+    return bool(handed) and all(_is_given_half(facts, given, further, tensor, layers - 1) for further, tensor in handed)
 
 
 def _is_float32(facts: SourceFacts, value: Value | None, layers: int = MOST_LAYERS) -> bool:
