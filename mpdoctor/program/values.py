@@ -77,8 +77,8 @@ class Earlier(Unknown):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Others(Unknown):
-    """Further values of an Either that has too many: made by the expression that made the others, of the same class and
-    with the same arguments but for numbers and names."""
+    """Further values of an Either that has too many: each is made as one of those before it is, by the same expression,
+    of the same class and with the same arguments but for numbers and names."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -65,8 +65,8 @@ def joined(values: Iterable[Value | None]) -> Value:
         return Unknown()
     first, *others = distinct
     if len(others) >= MOST_OPTIONS:
-        rest = Others() if _are_made_alike(first, values) else Unknown()
-        return Either(first.location, (*distinct[: MOST_OPTIONS - 1], rest))
+        kept = distinct[: MOST_OPTIONS - 1]
+        return Either(first.location, (*kept, Others() if _are_like_these(values, kept) else Unknown()))
     return Either(first.location, tuple(distinct)) if others else first
 
 
@@ -175,14 +175,17 @@ def _is_a_number(value: Value) -> bool:
     return isinstance(known(value), (int, float))
 
 
-def _are_made_alike(first: Value, values: Iterable[Value | None]) -> bool:
-    """Whether one expression has made all of these, of one class and with the same arguments but for numbers and
-    names: their dtypes are the same."""
-    for value in values:
-        choices = value.options if isinstance(value, Either) else (value,)
-        of_all = choices[:1] if type(choices[-1]) is Others else choices
-        for choice in of_all:
-            if type(choice) is not Call or choice.location != first.location or not _is_like(first, choice):
+def _are_like_these(values: Iterable[Value | None], kept: list[Value]) -> bool:
+    """Whether each further one of several values is made as one of these is: by one expression, of one class and with
+    the same arguments but for numbers and names. Their dtypes are the same."""
+    calls = [value for value in kept if type(value) is Call]
+    for value in values if calls else (None,):
+        for choice in value.options if isinstance(value, Either) else (value,):
+            if choice in kept or type(choice) is Others:
+                continue
+            if type(choice) is not Call:
+                return False
+            if not any(call.location == choice.location and _is_like(call, choice) for call in calls):
                 return False
     return True
 

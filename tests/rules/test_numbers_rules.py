@@ -171,6 +171,35 @@ def test_the_advice_leaves_out_the_epsilon_that_does_not_help(divisor: str) -> N
     ]
 
 
+@pytest.mark.parametrize(
+    ("quotient", "advice"),
+    [
+        ("1.0 / (norm + 1e-6)", "Write `tf.math.reciprocal_no_nan(norm)`"),
+        ("2.5 / tf.maximum(norm, 1e-9)", "Write `2.5 * tf.math.reciprocal_no_nan(norm)`"),
+        ("x / (norm + 1e-6)", "Write `tf.math.divide_no_nan(x, norm)`"),
+    ],
+)
+def test_a_number_is_divided_by_another_function(quotient: str, advice: str) -> None:
+    """divide_no_nan(1.0, norm) makes float32 of the number, and raises up to TensorFlow 2.10."""
+    findings = findings_in(facts_of(MIXED + GUARDED.format(quotient)))
+    assert [finding.help.partition(":")[0] for finding in findings if finding.code == "MP502"] == [advice]
+
+
+@pytest.mark.parametrize(
+    ("returned", "is_told"),
+    [
+        ("x * tf.reduce_sum(x, axis=[1, 2], keepdims=True)", True),
+        ("x / tf.norm(x)", True),
+        ("tf.reduce_sum(x, axis=[1, 2]) * 0.5", False),
+        ("tf.cast(tf.reduce_sum(x, axis=[1, 2]), tf.float32) * tf.ones([4])", False),
+    ],
+)
+def test_a_sum_in_float32_meets_no_float16(returned: str, is_told: bool) -> None:
+    findings = findings_in(facts_of(MIXED + GUARDED.format(returned)))
+    (advice,) = [finding.help for finding in findings if finding.code == "MP503"]
+    assert ("Cast what it is combined with as well" in advice) is is_told
+
+
 OPTION = "import argparse\np = argparse.ArgumentParser()\np.add_argument('--eps', type=float, default=1e-12)\n"
 
 

@@ -168,7 +168,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp121/flagged_model_class_and_loss mp121/flagged_own_layer
     """,  # where the class has the property itself, the assignment is right
     "attributes_in_a_dict": """
-        mp502/flagged_called_many_times mp502/flagged_made_many_times
+        mp502/flagged_made_many_times
         mp121/flagged_model_class_and_loss mp201/flagged_activation_by_name
         mp106/flagged_set_by_its_own_compile mp202/clean_float32_base mp314/flagged_hyper_parameter mp314/flagged_item
         mp314/flagged_kept_under_another_name mp314/flagged_partly mp314/flagged_saved mp501/flagged_given_or_default

@@ -63,6 +63,7 @@ from collections.abc import Iterator
 
 from mpdoctor.facts.half_dtypes import NO_RECIPROCAL, ROUNDED_TO_ZERO
 from mpdoctor.finding import AlsoSeen, Finding, Fix, Severity
+from mpdoctor.program.events import Operation
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import is_api, options
 from mpdoctor.semantics.source.edits.expressions import unsafe_fix, with_keyword
@@ -74,6 +75,7 @@ from mpdoctor.semantics.source.edits.float32.guarded_logarithms import (
     way_to_keep_below_one,
 )
 from mpdoctor.semantics.source.edits.named_numbers import number_replaced
+from mpdoctor.semantics.source.edits.names import tensorflow
 from mpdoctor.semantics.source.function_names import functions_called
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
 from mpdoctor.semantics.source.numbers.constants import BELOW_ONE, ONE_IN_FLOAT32, numbers_from_value, written
@@ -262,7 +264,14 @@ def _help_for_divisor(facts: SourceFacts, guard: Guard) -> str:
         return f"Divide with `tf.math.divide_no_nan`, and leave out the {largest}: {NO_NAN}"
     above, below = ast.unparse(quotient.left), ast.unparse(without_guard(quotient.right, guard))
     place = "ops" if "ops." in f"{above} {below}" else "tf.math"
+    if place == "tf.math" and tensorflow(facts) and _is_number_divided(guard.user):
+        times = "" if above in ("1", "1.0") else f"{above} * "
+        return f"Write `{times}tf.math.reciprocal_no_nan({below})`: {NO_NAN}"  # up to 2.10 the other refuses a number
     return f"Write `{place}.divide_no_nan({above}, {below})`: {NO_NAN}"
+
+
+def _is_number_divided(quotient: User) -> bool:
+    return isinstance(quotient, Operation) and bool(numbers_from_value(quotient.operands[0]))
 
 
 def _has_logarithm_taken(facts: SourceFacts, quotient: User) -> bool:

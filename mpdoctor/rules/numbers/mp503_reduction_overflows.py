@@ -66,6 +66,7 @@ from mpdoctor.program.context import Context
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Defined, FunctionFacts
+from mpdoctor.program.values import options
 from mpdoctor.semantics.live.broken_operations import ADDING, SUMS, broke, is_overflow
 from mpdoctor.semantics.live.hidden_overflows import finding_of_hidden_overflow
 from mpdoctor.semantics.live.second_training import remedies_to_report
@@ -80,7 +81,7 @@ from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
 from mpdoctor.semantics.source.layers.layer_policies import half_dtype_of_layer
 from mpdoctor.semantics.source.layers.weight_values import is_made_of_weights
 from mpdoctor.semantics.source.numbers.constants import written
-from mpdoctor.semantics.source.numbers.precision import precision_of
+from mpdoctor.semantics.source.numbers.precision import ARITHMETIC, precision_of
 from mpdoctor.semantics.source.numbers.reductions import EXPONENTIAL, GRAM, NORM, SQUARE, SUM, reductions
 from mpdoctor.semantics.source.numbers.small_divisors import divided_by_large, divided_by_small
 from mpdoctor.semantics.source.numbers.value_counts import is_over_few, is_over_short_rows, large_means, large_pooling
@@ -109,6 +110,8 @@ HELP = {
     GRAM: "Cast first: `tf.cast(x, tf.float32)`, or divide by the number of positions before the product.",
 }
 
+ALSO_CAST = " Cast what it is combined with as well: float16 and float32 do not mix."
+
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
     if facts.shows_mixed_precision:
@@ -131,7 +134,19 @@ def _reductions(facts: SourceFacts) -> Iterator[Finding]:
         summed = event if kind == SUM and isinstance(event, Call) else value  # a list of tensors has no dtype itself
         if precision.dtype(summed, event.context) == "float16" and not _is_of_small_data(facts, event.context):
             advice = HELP[NORM if _is_einsum(event) and kind == SUM else kind]
+            advice += ALSO_CAST if kind in (SUM, NORM) and _meets_half(facts, event) else ""
             yield Finding(MESSAGES[kind], advice, event.location, fix=_fix(facts, event, kind))
+
+
+def _meets_half(facts: SourceFacts, event: Call | Operation) -> bool:
+    """Whether it is an operand of an operation with a float16 value, which a sum in float32 cannot meet."""
+    precision = precision_of(facts)
+    for operation in facts.operations:
+        if operation.operator in ARITHMETIC and any(event in options(operand) for operand in operation.operands):
+            others = (operand for operand in operation.operands if event not in options(operand))
+            if any(precision.half(other, operation.context) is not None for other in others):
+                return True
+    return False
 
 
 def _is_of_small_data(facts: SourceFacts, context: Context) -> bool:
