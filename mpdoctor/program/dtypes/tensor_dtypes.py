@@ -24,7 +24,7 @@ from mpdoctor.program.dtypes.library_results import Returned, dtype_of_library_c
 from mpdoctor.program.dtypes.python_numbers import is_number, without_start
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.instances import class_of, is_call_of
-from mpdoctor.program.user_definitions import FunctionFacts, Parameter
+from mpdoctor.program.user_definitions import Defined, FunctionFacts, Parameter
 from mpdoctor.program.values import (
     Api,
     Attribute,
@@ -266,6 +266,8 @@ class _Dtypes:
             return "float32" if given is None and not call.open else self.named(given, depth)
         if maker.is_("keras.activations.get", "keras.activations.deserialize"):
             return self.of(call.argument(0), depth)
+        if maker.is_("tensorflow.custom_gradient"):
+            return self._of_result_with_gradient(made.argument(0, "f"), call.argument(0), depth)
         if maker.is_("keras.layers.Lambda") and self.of(call.argument(0, "inputs"), depth) == AUTOCAST:
             return dtype_of_lambda_for_autocast(self, made, depth)
         return dtype_of_layer_output(self, made, depth)
@@ -275,15 +277,32 @@ class _Dtypes:
         returned = () if self.returned is None else self.returned(function)
         return agreed(self.of(value, depth + 1) for value in returned)
 
+    def _of_result_with_gradient(self, given: Value | None, argument: Value | None, depth: int) -> str | None:
+        """The dtype of the first thing that a function returns, behind which stands the one that computes its gradient:
+        where it is the same for any argument, or where the first argument is autocast."""
+        function = given.of if isinstance(given, Defined) else None
+        if not isinstance(function, FunctionFacts) or self.returned is None:
+            return None
+        returned = [option for value in self.returned(function) for option in options(value)]
+        results = [option.entry(0) if isinstance(option, Collection) else None for option in returned]
+        if None in results:
+            return None
+        dtypes = self._with_autocast(function) if self.of(argument, depth) == AUTOCAST else self
+        return agreed(dtypes.of(result, depth + 1) for result in results)
+
     def of_result_for_autocast(self, function: FunctionFacts, depth: int) -> str | None:
         """The same for a tensor that a layer has cast as the function's first argument."""
+        return self._with_autocast(function).of_result(function, depth)
+
+    def _with_autocast(self, function: FunctionFacts) -> _Dtypes:
+        """Another question, in which the function's first parameter is autocast."""
 
         def told(value: Value, dtype: str | None) -> str | None:
             if isinstance(value, Parameter) and value.function is function and value.index == function.first_given:
                 return AUTOCAST
             return self.told(value, dtype)
 
-        return self._like_this(told).of_result(function, depth)
+        return self._like_this(told)
 
     def _like_this(self, told: Told, remembered: Mapping[Value, str | None] | None = None) -> _Dtypes:
         """Another question about the same program."""

@@ -35,7 +35,8 @@ class RefusedArgument(NamedTuple):
 
 
 def refused_argument(facts: SourceFacts, call: Call, function: str) -> RefusedArgument | None:
-    """None if the call is given none, or runs in no layer. `function`: the public name of what is called."""
+    """The argument of this call that is refused; None if it is given none, or runs in no layer. `function`: the public
+    name of what is called."""
     position, name = FLOAT32_ARGUMENTS.get(function) or BOOLEANS_ON_A_CPU.get(function) or (0, "")
     given = call.argument(position, name) if name else None
     if given is None or not runs_in_layer(facts, call.context) or asks_for_dtype(call.context):
