@@ -69,8 +69,6 @@ SEVERITY = Severity.WARNING
 FIXES = ("unsafe",)
 CONFIRMED_LIVE = True
 WERE_THEY_LABELS = ", and labels would lose digits for nothing"
-FROM_GENERATOR = "tensorflow.data.Dataset.from_generator"
-SPEC = "tensorflow.TensorSpec"
 PAIR = ("features", "labels")
 CASTS = (
     "tensorflow.cast",
@@ -97,12 +95,8 @@ def _casts(facts: SourceFacts, fed: FedValue) -> Iterator[Finding]:
     is_both = ".data." in _name(value) or has_labels_inside
     widened = widened_by_maps(facts, value)
     made_by_hand = [("" if is_both else role, made) for made in behind(value) if id(made) not in widened]
-    cast = [
-        (role_of_part, made, _cast_to_half(made, facts.policies_at(call) if role_of_part == "labels" else ()))
-        for role_of_part, made in (*made_by_hand, *_returned_by_maps(facts, value))
-    ]
-    declared = [found for _, made in made_by_hand for found in _declared_of_generator(made)]
-    for role_of_part, made, dtype in (*cast, *declared):
+    for role_of_part, made in (*made_by_hand, *_returned_by_maps(facts, value)):
+        dtype = _cast_to_half(made, facts.policies_at(call) if role_of_part == "labels" else ())
         if dtype is not None:
             given = f"The {role_of_part} are" if role_of_part else "The data is"
             needless = _needless([role_of_part]) if role_of_part else _needless(["features"]) + WERE_THEY_LABELS
@@ -172,20 +166,6 @@ def _cast_to_half(value: Value, policies: tuple[object, ...]) -> str | None:
     else:
         return None
     return dtype if dtype in HALF else None
-
-
-def _declared_of_generator(made: Value) -> Iterator[tuple[str, Value, str | None]]:
-    """For each tensor that `Dataset.from_generator` declares: whether it is of the features or the labels, the call,
-    and the dtype, to which TensorFlow casts what the generator yields."""
-    if not isinstance(made, Call) or not is_api(made.callee, FROM_GENERATOR):
-        return
-    declared = made.argument(1, "output_types") or made.argument(4, "output_signature")
-    is_pair = isinstance(declared, Collection) and declared.kind == "tuple" and len(declared.items) == len(PAIR)
-    items = declared.items if isinstance(declared, Collection) and is_pair else (declared,)
-    for role, item in zip(PAIR if is_pair else ("",), items, strict=True):
-        spec = item.argument(1, "dtype") if isinstance(item, Call) and is_api(item.callee, SPEC) else item
-        dtype = dtype_named(spec)
-        yield role, made, dtype if dtype in HALF else None
 
 
 def _named(value: Value | None, policies: tuple[object, ...]) -> str | None:
