@@ -496,9 +496,6 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp117/flagged_in_a_function mp204/flagged_metric_given_a_dtype mp310/flagged_asked_of_the_settings
         mp502/flagged_smoothed_overlap
     """,
-    "by_generators": """
-        mp504/clean_keras3_compiled mp505/flagged_callable_objects
-    """,
     "negated": """
         mp110/flagged_two_arms_of_one_try
     """,

@@ -216,8 +216,9 @@ def test_after_any_edits_it_finds_what_a_first_check_finds(train: Path) -> None:
     seed = random.randrange(2**32)
     print(f"seed {seed}")  # to see it again
     rng, kept = random.Random(seed), KeptSources(20_000)
+    found = sum(found_in_round(rng, kept, train.parent / f"round{number}") for number in range(4))
     # of a few rounds all files may be half typed from the first edit to the last, and then nothing is found
-    assert sum(found_in_round(rng, kept, train.parent / f"round{number}") for number in range(4))
+    assert found or any(found_in_round(rng, kept, train.parent / f"round{number}") for number in range(4, 20))
 
 
 def found_in_round(rng: random.Random, kept: KeptSources, directory: Path) -> int:
