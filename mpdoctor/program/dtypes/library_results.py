@@ -73,6 +73,8 @@ class Dtypes(Protocol):
 
     def of_result_for_autocast(self, function: FunctionFacts, depth: int) -> str | None: ...
 
+    def with_autocast(self, function: FunctionFacts) -> Dtypes: ...
+
 
 def dtype_of_library_call(dtypes: Dtypes, name: str, call: Call, depth: int) -> str | None:
     """The dtype of what a library's function gives, None where it is not certain. `name`: the function's public

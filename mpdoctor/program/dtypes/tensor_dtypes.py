@@ -7,24 +7,20 @@ from typing import Callable, Iterable, Mapping, Optional
 
 from mpdoctor.facts.versions import Keras
 from mpdoctor.knowledge.api_names import public_name
-from mpdoctor.knowledge.dtypes.result_dtypes import COMPARISONS, INITIALIZERS, TOP_K
+from mpdoctor.knowledge.dtypes.result_dtypes import COMPARISONS, TOP_K
 from mpdoctor.program.dtypes.array_dtypes import is_array
 from mpdoctor.program.dtypes.dtype_names import AUTOCAST, DEEPEST, dtype_named_by, policies_by_name
 from mpdoctor.program.dtypes.layer_results import (
-    dtype_of_inherited_call,
-    dtype_of_lambda_for_autocast,
-    dtype_of_layer_output,
     dtype_of_output_part,
     dtype_of_own_layer_output,
     dtype_of_parameter,
-    dtype_of_weight,
-    is_recurrent_of_keras,
 )
 from mpdoctor.program.dtypes.library_results import Returned, dtype_of_library_call
+from mpdoctor.program.dtypes.object_results import dtype_of_called_object, dtype_of_method_call
 from mpdoctor.program.dtypes.python_numbers import is_number, without_start
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.instances import class_of, is_call_of
-from mpdoctor.program.user_definitions import Defined, FunctionFacts, Parameter
+from mpdoctor.program.user_definitions import FunctionFacts, Parameter
 from mpdoctor.program.values import (
     Api,
     Attribute,
@@ -237,64 +233,24 @@ class _Dtypes:
         if isinstance(callee, Api):
             return dtype_of_library_call(self, public_name(callee.name), call, depth)
         if isinstance(callee, Attribute):
-            return self._of_method_call(call, callee, depth)
+            return dtype_of_method_call(self, call, callee, depth)
         if not isinstance(callee, Call):
             return None
         if isinstance(callee.callee, Api):
-            return self._of_called_object(call, callee, callee.callee, depth)
+            return dtype_of_called_object(self, call, callee, callee.callee, depth)
         own = class_of(callee)
         return None if own is None else dtype_of_own_layer_output(self, call, own, depth)
-
-    def _of_method_call(self, call: Call, method: Attribute, depth: int) -> str | None:
-        if method.name == "astype":
-            return self.named(call.argument(0, "dtype"), depth)
-        if method.name == "add_weight":
-            return dtype_of_weight(self, call, depth)
-        if method.name in ("read_value", "value", "copy"):
-            return self.of(method.of, depth)
-        if method.name == "call" and is_call_of(method.of, "builtins.super"):
-            return dtype_of_inherited_call(self, call, depth)
-        if method.name == "get_initial_state" and is_recurrent_of_keras(method.of):
-            return self.named(call.argument(2, "dtype"), depth)
-        return None
-
-    def _of_called_object(self, call: Call, made: Call, maker: Api, depth: int) -> str | None:
-        """The dtype of what an object of a library's gives where it is called: a layer, an initializer, an activation.
-        `made`: the call of `maker` that made it."""
-        if _is_initializer(maker.name):
-            given = call.argument(1, "dtype")
-            return "float32" if given is None and not call.open else self.named(given, depth)
-        if maker.is_("keras.activations.get", "keras.activations.deserialize"):
-            return self.of(call.argument(0), depth)
-        if maker.is_("tensorflow.custom_gradient"):
-            return self._of_result_with_gradient(made.argument(0, "f"), call.argument(0), depth)
-        if maker.is_("keras.layers.Lambda") and self.of(call.argument(0, "inputs"), depth) == AUTOCAST:
-            return dtype_of_lambda_for_autocast(self, made, depth)
-        return dtype_of_layer_output(self, made, depth)
 
     def of_result(self, function: FunctionFacts, depth: int) -> str | None:
         """The dtype of all that a function of the user's returns, where that is known and the same."""
         returned = () if self.returned is None else self.returned(function)
         return agreed(self.of(value, depth + 1) for value in returned)
 
-    def _of_result_with_gradient(self, given: Value | None, argument: Value | None, depth: int) -> str | None:
-        """The dtype of the first thing that a function returns, behind which stands the one that computes its gradient:
-        where it is the same for any argument, or where the first argument is autocast."""
-        function = given.of if isinstance(given, Defined) else None
-        if not isinstance(function, FunctionFacts) or self.returned is None:
-            return None
-        returned = [option for value in self.returned(function) for option in options(value)]
-        results = [option.entry(0) if isinstance(option, Collection) else None for option in returned]
-        if None in results:
-            return None
-        dtypes = self._with_autocast(function) if self.of(argument, depth) == AUTOCAST else self
-        return agreed(dtypes.of(result, depth + 1) for result in results)
-
     def of_result_for_autocast(self, function: FunctionFacts, depth: int) -> str | None:
         """The same for a tensor that a layer has cast as the function's first argument."""
-        return self._with_autocast(function).of_result(function, depth)
+        return self.with_autocast(function).of_result(function, depth)
 
-    def _with_autocast(self, function: FunctionFacts) -> _Dtypes:
+    def with_autocast(self, function: FunctionFacts) -> _Dtypes:
         """Another question, in which the function's first parameter is autocast."""
 
         def told(value: Value, dtype: str | None) -> str | None:
@@ -308,10 +264,3 @@ class _Dtypes:
         """Another question about the same program."""
         returned, hands_on_dtypes = self.returned, self.hands_on_dtypes
         return _Dtypes(self.keras, told, remembered, returned=returned, hands_on_dtypes=hands_on_dtypes)
-
-
-def _is_initializer(name: str) -> bool:
-    """Whether it is the name of an initializer: keras.initializers.Zeros, tf.random_normal_initializer,
-    tf.initializers.GlorotUniform."""
-    name = public_name(name)
-    return name.startswith(INITIALIZERS) or (name.startswith("tensorflow.") and name.endswith("_initializer"))

@@ -1,0 +1,69 @@
+"""Which dtype methods give, and objects of a library's that are called: layers, initializers, activations."""
+
+from __future__ import annotations
+
+from mpdoctor.knowledge.api_names import public_name
+from mpdoctor.knowledge.dtypes.result_dtypes import INITIALIZERS
+from mpdoctor.program.dtypes.dtype_names import AUTOCAST
+from mpdoctor.program.dtypes.layer_results import (
+    dtype_of_inherited_call,
+    dtype_of_lambda_for_autocast,
+    dtype_of_layer_output,
+    dtype_of_weight,
+    is_recurrent_of_keras,
+)
+from mpdoctor.program.dtypes.library_results import Dtypes
+from mpdoctor.program.events import Call
+from mpdoctor.program.instances import is_call_of
+from mpdoctor.program.user_definitions import Defined, FunctionFacts
+from mpdoctor.program.values import Api, Attribute, Collection, Value, agreed, options
+
+
+def dtype_of_method_call(dtypes: Dtypes, call: Call, method: Attribute, depth: int) -> str | None:
+    """The dtype of what a method gives, of an array, a variable or a layer; None for other methods."""
+    if method.name == "astype":
+        return dtypes.named(call.argument(0, "dtype"), depth)
+    if method.name == "add_weight":
+        return dtype_of_weight(dtypes, call, depth)
+    if method.name in ("read_value", "value", "copy"):
+        return dtypes.of(method.of, depth)
+    if method.name == "call" and is_call_of(method.of, "builtins.super"):
+        return dtype_of_inherited_call(dtypes, call, depth)
+    if method.name == "get_initial_state" and is_recurrent_of_keras(method.of):
+        return dtypes.named(call.argument(2, "dtype"), depth)
+    return None
+
+
+def dtype_of_called_object(dtypes: Dtypes, call: Call, made: Call, maker: Api, depth: int) -> str | None:
+    """The dtype of what an object of a library's gives where it is called. `made`: the call of `maker` that made it."""
+    if _is_initializer(maker.name):
+        given = call.argument(1, "dtype")
+        return "float32" if given is None and not call.open else dtypes.named(given, depth)
+    if maker.is_("keras.activations.get", "keras.activations.deserialize"):
+        return dtypes.of(call.argument(0), depth)
+    if maker.is_("tensorflow.custom_gradient"):
+        return _of_result_with_gradient(dtypes, made.argument(0, "f"), call.argument(0), depth)
+    if maker.is_("keras.layers.Lambda") and dtypes.of(call.argument(0, "inputs"), depth) == AUTOCAST:
+        return dtype_of_lambda_for_autocast(dtypes, made, depth)
+    return dtype_of_layer_output(dtypes, made, depth)
+
+
+def _of_result_with_gradient(dtypes: Dtypes, given: Value | None, argument: Value | None, depth: int) -> str | None:
+    """The dtype of the first thing that a function returns, behind which stands the one that computes its gradient:
+    where it is the same for any argument, or where the first argument is autocast."""
+    function = given.of if isinstance(given, Defined) else None
+    if not isinstance(function, FunctionFacts) or dtypes.returned is None:
+        return None
+    returned = [option for value in dtypes.returned(function) for option in options(value)]
+    results = [option.entry(0) if isinstance(option, Collection) else None for option in returned]
+    if None in results:
+        return None
+    asked = dtypes.with_autocast(function) if dtypes.of(argument, depth) == AUTOCAST else dtypes
+    return agreed(asked.of(result, depth + 1) for result in results)
+
+
+def _is_initializer(name: str) -> bool:
+    """Whether it is the name of an initializer: keras.initializers.Zeros, tf.random_normal_initializer,
+    tf.initializers.GlorotUniform."""
+    name = public_name(name)
+    return name.startswith(INITIALIZERS) or (name.startswith("tensorflow.") and name.endswith("_initializer"))
