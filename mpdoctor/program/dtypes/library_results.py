@@ -18,7 +18,6 @@ from mpdoctor.knowledge.dtypes.result_dtypes import (
     FOURIER,
     JOINING,
     KEEPING,
-    KEEPING_INTEGERS,
     KEEPS_DTYPE,
     MERGING,
     PARTS_OF_COMPLEX,
@@ -26,19 +25,18 @@ from mpdoctor.knowledge.dtypes.result_dtypes import (
     REAL_OF,
     REARRANGING,
     SHAPES,
-    TAKING_FLOATS_FOR_FLOAT32,
     VALUE_NAMES,
 )
 from mpdoctor.program.command_line import without_command_line
 from mpdoctor.program.dtypes.array_dtypes import dtype_of_array
 from mpdoctor.program.dtypes.dtype_names import AUTOCAST
-from mpdoctor.program.dtypes.python_numbers import is_number, kind_of_number, leaves, spread
+from mpdoctor.program.dtypes.promotion import WHOLE, promoted
+from mpdoctor.program.dtypes.python_numbers import are_floats, kind_of_number, leaves, spread
 from mpdoctor.program.events import Call
 from mpdoctor.program.user_definitions import Defined, FunctionFacts, Parameter
-from mpdoctor.program.values import Api, Collection, Value, agreed, known, options
+from mpdoctor.program.values import Api, Value, agreed, known, options
 
 Returned = Callable[[FunctionFacts], Sequence[Value]]
-_WHOLE = frozenset(("int32", "int64", "bool"))
 MAPPING = ("tensorflow.map_fn", "tensorflow.vectorized_map")
 CARRYING = ("tensorflow.scan", "tensorflow.foldl", "tensorflow.foldr")
 WIDE = ("float32", "float64", "int32", "int64", "bool")
@@ -214,7 +212,7 @@ def _of_kept_dtype(dtypes: Dtypes, function: str, call: Call, depth: int) -> str
     if first is None:
         return _of_single(dtypes, None, call, depth)
     elements = spread(first)
-    if _are_floats(elements):
+    if are_floats(elements):
         return "float32"
     if function in FLOATS_OF_INTEGERS and _is_of_keras_ops(call) and _are_integers(dtypes, elements, depth):
         return "float32"
@@ -227,11 +225,11 @@ def _of_joined(dtypes: Dtypes, function: str, call: Call, depth: int) -> str | N
     arguments = call.arguments(JOINING[function])
     joined = [part for argument in arguments for part in spread(argument)]
     name = public_name(call.callee.name) if isinstance(call.callee, Api) else ""
-    if _are_floats(joined):
+    if are_floats(joined):
         return None if name.startswith("operator.") else "float32"
     if function in PROMOTING and _is_of_keras_ops(call):
         is_of_list = JOINING[function] == slice(0, 1)
-        return _promoted(dtypes, function, joined if is_of_list else arguments, depth)
+        return promoted(dtypes, function, joined if is_of_list else arguments, depth)
     dtype = dtypes.agreed(joined, depth)
     is_known_by_others = dtype is None and name in _REFUSING and _knows_autocast(dtypes, joined, depth)
     return AUTOCAST if is_known_by_others else dtype
@@ -241,47 +239,12 @@ def _is_of_keras_ops(call: Call) -> bool:
     return isinstance(call.callee, Api) and public_name(call.callee.name).startswith("keras.ops.")
 
 
-def _promoted(dtypes: Dtypes, function: str, given: Sequence[Value], depth: int) -> str | None:
-    """The dtype to which a function of keras.ops promotes what it is given; None if that of a part is not known."""
-    found = {_dtype_that_counts(dtypes, function, value, depth) for value in given} - {""}
-    floats = found - _WHOLE
-    if None in found or "float64" in found:
-        return None
-    if "float32" in floats or {"float16", "bfloat16"} <= floats:
-        return "float32"
-    if not floats and any(map(_are_floats, zip(given))):
-        return "float32"
-    return agreed(floats or found) if floats or function in KEEPING_INTEGERS else None
-
-
-def _dtype_that_counts(dtypes: Dtypes, function: str, value: Value, depth: int) -> str | None:
-    """The dtype that one argument of such a function has there; "" of a number, which takes that of the others."""
-    if isinstance(value, Collection):
-        parts = spread(value)
-        return "float32" if _are_floats(parts) else None if _may_be_floats(parts) else dtypes.agreed(parts, depth)
-    if is_number(value):
-        return "float32" if function in TAKING_FLOATS_FOR_FLOAT32 and _are_floats((value,)) else ""
-    return dtypes.of(value, depth) or dtype_of_array(value, lambda named: dtypes.named(named, depth + 1))
-
-
 def _are_integers(dtypes: Dtypes, values: Sequence[Value], depth: int) -> bool:
     """Whether they are Python's integers, or integer tensors."""
     return bool(values) and all(
-        {kind_of_number(leaf) for leaf in leaves(value)} == {"int"} or dtypes.of(value, depth) in _WHOLE
+        {kind_of_number(leaf) for leaf in leaves(value)} == {"int"} or dtypes.of(value, depth) in WHOLE
         for value in values
     )
-
-
-def _are_floats(values: Sequence[Value]) -> bool:
-    """Whether they are Python numbers, alone or in lists, and some of them floats: TensorFlow makes them float32."""
-    kinds = {kind_of_number(leaf) for value in values for leaf in leaves(value)}
-    return "float" in kinds and kinds <= {"float", "int"}
-
-
-def _may_be_floats(values: Sequence[Value]) -> bool:
-    """Whether they are Python numbers, and not all of them certainly whole."""
-    numbers = [leaf for value in values for leaf in leaves(value)]
-    return all(map(is_number, numbers)) and not {kind_of_number(number) for number in numbers} <= {"int", "bool"}
 
 
 def _knows_autocast(dtypes: Dtypes, joined: Sequence[Value], depth: int) -> bool:

@@ -161,3 +161,15 @@ def without_start(choices: Sequence[Value]) -> Sequence[Value]:
 
 def _is_carried(operand: Value) -> bool:
     return any(isinstance(option, Earlier) for option in options(operand))
+
+
+def are_floats(values: Sequence[Value]) -> bool:
+    """Whether they are Python numbers, alone or in lists, and some of them floats: TensorFlow makes them float32."""
+    kinds = {kind_of_number(leaf) for value in values for leaf in leaves(value)}
+    return "float" in kinds and kinds <= {"float", "int"}
+
+
+def may_be_floats(values: Sequence[Value]) -> bool:
+    """Whether they are Python numbers, and not all of them certainly whole."""
+    numbers = [leaf for value in values for leaf in leaves(value)]
+    return all(map(is_number, numbers)) and not {kind_of_number(number) for number in numbers} <= {"int", "bool"}
