@@ -59,8 +59,6 @@ from mpdoctor.facts.half_dtypes import FLOAT16_LIMIT
 from mpdoctor.finding import Edit, Finding, Fix, Severity
 from mpdoctor.knowledge.api_names import public_name
 from mpdoctor.knowledge.dtypes.result_dtypes import ALWAYS_FLOAT32
-from mpdoctor.program.context import Context
-from mpdoctor.program.dtypes.array_dtypes import is_array
 from mpdoctor.program.dtypes.library_results import default_of
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.instances import is_call_of
@@ -86,21 +84,15 @@ from mpdoctor.semantics.source.edits.met_operands import (
 from mpdoctor.semantics.source.edits.names import cast
 from mpdoctor.semantics.source.edits.updates import advice_for_update
 from mpdoctor.semantics.source.edits.uses import meets_float32_elsewhere
-from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
-from mpdoctor.semantics.source.layers.layer_variables import RAW, is_raw_variable_of_layer, is_weight
+from mpdoctor.semantics.source.layers.float32_meetings import float32_meetings, is_wide
+from mpdoctor.semantics.source.layers.layer_variables import RAW, is_weight
 from mpdoctor.semantics.source.layers.mixed_operands import (
     half_dtypes,
     is_half,
-    may_raise,
-    mixed_operands,
-    origin,
 )
 from mpdoctor.semantics.source.layers.numbers_first import ALWAYS, COMMUTING, NumberFirst, numbers_before_half
-from mpdoctor.semantics.source.layers.parameters_left_out import taken_instead
 from mpdoctor.semantics.source.layers.weight_values import (
     is_made_of_weights,
-    is_of_layer_in_dtype_of_weights,
-    is_of_weights_without_autocast,
 )
 from mpdoctor.semantics.source.numbers.dtype_mismatches import DtypeMismatch, mismatches_in_functional_models
 from mpdoctor.semantics.source.numbers.moving_averages import parts_of_sum, updates_a_variable
@@ -128,7 +120,7 @@ SUMS_OF_WEIGHTS = ("l2_loss", "reduce_sum", "norm")
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
     if not facts.shows_mixed_precision:
         return
-    meetings = list(_meetings(facts))
+    meetings = list(float32_meetings(facts))
     raising = {(id(event), event.context.function) for event, *_ in meetings}
     for event, operands, wide, name in meetings:
         here = event.context.function
@@ -201,19 +193,6 @@ def _finding_of_number(facts: SourceFacts, met: NumberFirst) -> Finding:
     )
 
 
-def _meetings(facts: SourceFacts) -> Iterator[tuple[Call | Operation, tuple[Value, ...], Value, str]]:
-    """What combines a float32 tensor with a 16-bit one, all that it combines, that tensor, and the name of the argument
-    in whose place it stands where that is not given, else ""."""
-    for event, met in mixed_operands(facts):
-        instead = [taken_instead(facts, operand) for operand in met]
-        operands = tuple(taken[1] if taken else operand for taken, operand in zip(instead, met, strict=True))
-        wide = _first_wide(facts, operands, event.context)
-        if wide is None or not may_raise(facts, (event, operands)) or asks_for_dtype(event.context):
-            continue
-        if any(is_half(facts, operand, event.context) for operand in operands):
-            yield event, operands, wide, next((taken[0] for taken in instead if taken and taken[1] is wide), "")
-
-
 def _finding(
     facts: SourceFacts, event: Call | Operation, operands: tuple[Value, ...], wide: Value, name: str
 ) -> Finding:
@@ -267,20 +246,6 @@ def in_failure(failure: FailureFacts) -> Iterator[Finding]:
     )
 
 
-def _first_wide(facts: SourceFacts, operands: tuple[Value, ...], context: Context) -> Value | None:
-    """The first of these tensors that was made in float32; None where one is a raw variable of the layer, which MP203
-    reports."""
-    wide = [operand for operand in operands if _is_wide(facts, operand, context)]
-    return wide[0] if wide and not any(is_raw_variable_of_layer(facts, origin(operand)) for operand in wide) else None
-
-
-def _is_wide(facts: SourceFacts, operand: Value, context: Context) -> bool:
-    is_float32 = facts.dtype_at(operand, context) == "float32" and not is_array(operand)
-    if is_float32 or is_of_weights_without_autocast(facts, operand, context):
-        return True
-    return is_of_layer_in_dtype_of_weights(facts, operand, context)
-
-
 def _dtype_of_input(facts: SourceFacts, event: Call | Operation, operands: tuple[Value, ...]) -> str:
     """An expression for the input's dtype on this line: of the parameter that meets the tensor, else of the layer (its
     inputs may be a list or a dict), else of a name on the line; "" where there is none."""
@@ -305,7 +270,7 @@ def _fix(facts: SourceFacts, event: Call | Operation, operands: tuple[Value, ...
     function, name = event.context.function, dtype.partition(".")[0]
     if function is None or (name not in function.parameters and dtype.endswith(".compute_dtype")):
         return None
-    wide = [operand for operand in operands if _is_wide(facts, operand, event.context)]
+    wide = [operand for operand in operands if is_wide(facts, operand, event.context)]
     pairs = pairs_that_meet(facts, event)
     casts = [
         _cast(facts, event, operand, dtype) or cast_where_it_meets(facts, operand, pairs, dtype) for operand in wide

@@ -55,20 +55,18 @@ from functools import lru_cache
 from mpdoctor.facts.half_dtypes import FLOAT16_LIMIT, LARGEST
 from mpdoctor.facts.location import Location
 from mpdoctor.finding import Edit, Finding, Fix, Severity
-from mpdoctor.knowledge.api_names import public_name
 from mpdoctor.program.events import Call, Operation
-from mpdoctor.program.memoize import asked_once
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.user_definitions import Parameter
-from mpdoctor.program.values import Api, Attribute, Item, Value, agreed, known, options
+from mpdoctor.program.values import Value, agreed
 from mpdoctor.semantics.source.edits.expressions import replaced, safe_fix
 from mpdoctor.semantics.source.edits.made.layers import location_of
 from mpdoctor.semantics.source.edits.met_operands import pairs_that_meet
 from mpdoctor.semantics.source.edits.named_numbers import number_replaced
-from mpdoctor.semantics.source.function_names import function_named, functions_called
+from mpdoctor.semantics.source.function_names import functions_called
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
 from mpdoctor.semantics.source.layers.later_inputs import given_further_out
-from mpdoctor.semantics.source.numbers.constants import CASTS, numbers_from_value
+from mpdoctor.semantics.source.numbers.constants import numbers_from_value
+from mpdoctor.semantics.source.numbers.masks import is_mask, is_named_mask
 from mpdoctor.semantics.source.numbers.precision import Precision, precision_of
 from mpdoctor.semantics.source.numbers.small_divisors import is_of_ones
 from mpdoctor.semantics.wording import expression_at, text_at
@@ -76,21 +74,6 @@ from mpdoctor.semantics.wording import expression_at, text_at
 SEVERITY = Severity.ERROR
 FIXES = ("safe",)
 EXPLAINS = {"MP904": "line", "MP907": "line"}
-RESHAPING = (
-    "expand_dims",
-    "reshape",
-    "identity",
-    "squeeze",
-    "repeat",
-    "tile",
-    "broadcast_to",
-    "transpose",
-    "stop_gradient",
-)
-MASKS = ("sequence_mask", "logical_not", "logical_and", "logical_or", "band_part", "tril", "triu", "tri")
-COMBINING = ("maximum", "minimum", "multiply")
-ONES = ("ones", "ones_like")
-NAMES = ("mask", "padding")
 LIMIT_OF_MASKS = 1e6  # smaller positive factors are units: meters in kilometers, a price in thousands
 HELP_FOR_ANY_FACTOR = "Compute this product in float32: cast the other factor first, `tf.cast(x, tf.float32)`, and "
 IF_ADDED = "what it is added to."
@@ -148,7 +131,7 @@ def _masks_that_overflow(facts: SourceFacts) -> Iterator[tuple[Operation | Call,
         dtype = None if asks_for_dtype(event.context) else _half_dtype(facts, precision, event, other)
         if dtype is None or not _overflows(constant, LARGEST[dtype]):
             continue
-        is_mask = _is_mask(facts, other) or _is_named_mask(facts, event, other)
+        is_mask = is_mask(facts, other) or is_named_mask(facts, event, other)
         is_added = _dtype_of_sum(facts, precision, event) is not None
         if is_mask or is_added or _is_value_in_half(precision, event, constant, other):
             yield event, constant, is_mask, is_added, dtype
@@ -226,60 +209,6 @@ def _overflows(value: Value, largest: float = FLOAT16_LIMIT) -> bool:
     """Whether it is larger on every path than what a dtype holds; not an infinity, which is one in float32 as well."""
     numbers = numbers_from_value(value)
     return bool(numbers) and largest < min(map(abs, numbers)) < float("inf")
-
-
-def _is_mask(facts: SourceFacts, value: Value, depth: int = 0) -> bool:
-    """Whether it certainly holds zeros and ones."""
-    return (
-        depth < 12 and bool(options(value)) and all(_is_one_mask(facts, option, depth + 1) for option in options(value))
-    )
-
-
-@asked_once
-def _is_one_mask(facts: SourceFacts, value: Value, depth: int) -> bool:
-    """Whether it is computed like a mask: 1 - x, x - 1, a condition that was cast, or another shape of such a value."""
-    if isinstance(value, Operation) and len(value.operands) == 2:
-        left, right = value.operands
-        if value.operator == "-":
-            return _is_one(left) or _is_one(right)
-        return value.operator == "*" and _is_mask(facts, left, depth) and _is_mask(facts, right, depth)
-    if isinstance(value, Item):
-        return _is_mask(facts, value.of, depth)
-    if isinstance(value, Call) and isinstance(value.callee, Api):
-        return _gives_mask(facts, value, value.callee, depth)
-    return False
-
-
-def _gives_mask(facts: SourceFacts, call: Call, function: Api, depth: int) -> bool:
-    name = public_name(function.name).rpartition(".")[2]
-    if name in MASKS:
-        return True
-    first = call.argument(0, "x") or call.keyword("input") or call.keyword("tensor")
-    if first is None:
-        return False
-    if function.is_(*CASTS):
-        return facts.dtype_of(first) == "bool" or _is_mask(facts, first, depth)
-    both = call.arguments(slice(2))
-    if name == "subtract" and len(both) == 2:
-        return any(map(_is_one, both))
-    if name in COMBINING and len(both) == 2:
-        return all(_is_mask(facts, side, depth) for side in both)
-    return name in RESHAPING and _is_mask(facts, first, depth)
-
-
-def _is_one(value: Value) -> bool:
-    if isinstance(value, Call) and function_named(value) in ONES:
-        return True
-    return known(value) in (1, 1.0) or numbers_from_value(value) == (1.0,)
-
-
-def _is_named_mask(facts: SourceFacts, event: Operation | Call, value: Value) -> bool:
-    """Whether the program calls it a mask: `mask * -1e9`, with mask a parameter or a part of the inputs."""
-    if isinstance(value, Call) and isinstance(value.callee, Api) and value.callee.is_(*CASTS):
-        return any(_is_named_mask(facts, event, option) for option in options(value.argument(0, "x")))
-    if isinstance(value, Parameter) or (isinstance(value, Attribute) and not isinstance(value.of, Api)):
-        return any(name in value.name.lower() for name in NAMES)
-    return isinstance(value, Item) and "mask" in text_at(facts, event.location).lower()
 
 
 def _half_dtype(facts: SourceFacts, precision: Precision, event: Operation | Call, mask: Value) -> str | None:

@@ -1,0 +1,47 @@
+"""Where a float32 tensor that the program makes is combined with a 16-bit one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mpdoctor.program.context import Context
+from mpdoctor.program.dtypes.array_dtypes import is_array
+from mpdoctor.program.events import Call, Operation
+from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.values import Value
+from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
+from mpdoctor.semantics.source.layers.layer_variables import is_raw_variable_of_layer
+from mpdoctor.semantics.source.layers.mixed_operands import is_half, may_raise, mixed_operands, origin
+from mpdoctor.semantics.source.layers.parameters_left_out import taken_instead
+from mpdoctor.semantics.source.layers.weight_values import (
+    is_of_layer_in_dtype_of_weights,
+    is_of_weights_without_autocast,
+)
+
+
+def float32_meetings(facts: SourceFacts) -> Iterator[tuple[Call | Operation, tuple[Value, ...], Value, str]]:
+    """What combines a float32 tensor with a 16-bit one, all that it combines, that tensor, and the name of the argument
+    in whose place it stands where that is not given, else ""."""
+    for event, met in mixed_operands(facts):
+        instead = [taken_instead(facts, operand) for operand in met]
+        operands = tuple(taken[1] if taken else operand for taken, operand in zip(instead, met, strict=True))
+        wide = _first_wide(facts, operands, event.context)
+        if wide is None or not may_raise(facts, (event, operands)) or asks_for_dtype(event.context):
+            continue
+        if any(is_half(facts, operand, event.context) for operand in operands):
+            yield event, operands, wide, next((taken[0] for taken in instead if taken and taken[1] is wide), "")
+
+
+def _first_wide(facts: SourceFacts, operands: tuple[Value, ...], context: Context) -> Value | None:
+    """The first of these tensors that was made in float32; None where one is a raw variable of the layer, which MP203
+    reports."""
+    wide = [operand for operand in operands if is_wide(facts, operand, context)]
+    return wide[0] if wide and not any(is_raw_variable_of_layer(facts, origin(operand)) for operand in wide) else None
+
+
+def is_wide(facts: SourceFacts, operand: Value, context: Context) -> bool:
+    """Whether it is a float32 tensor, and no array, which takes the dtype of what it meets."""
+    is_float32 = facts.dtype_at(operand, context) == "float32" and not is_array(operand)
+    if is_float32 or is_of_weights_without_autocast(facts, operand, context):
+        return True
+    return is_of_layer_in_dtype_of_weights(facts, operand, context)
