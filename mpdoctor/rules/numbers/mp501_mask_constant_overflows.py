@@ -87,13 +87,13 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         return
     masks = list(_masks_that_overflow(facts))
     products = [event.location for event, *_ in masks]
-    for event, constant, is_mask, is_added, dtype in masks:
+    for event, constant, masks_out, is_added, dtype in masks:
         consequence = (
             "and 0 times infinity is NaN: every row becomes NaN, masked or not."
-            if is_mask
+            if masks_out
             else "and so is this product, or it is NaN where the other factor is 0."
         )
-        looks_so = is_mask or (is_added and _is_limit_of_masks(constant))
+        looks_so = masks_out or (is_added and _is_limit_of_masks(constant))
         yield Finding(
             f"{_constant_as_written(facts, event, constant)} is infinite in {dtype}, {consequence}",
             _help(facts, event, constant, dtype) if looks_so else _help_for_any_factor(is_added),
@@ -131,10 +131,10 @@ def _masks_that_overflow(facts: SourceFacts) -> Iterator[tuple[Operation | Call,
         dtype = None if asks_for_dtype(event.context) else _half_dtype(facts, precision, event, other)
         if dtype is None or not _overflows(constant, LARGEST[dtype]):
             continue
-        is_mask = is_mask(facts, other) or is_named_mask(facts, event, other)
+        masks_out = is_mask(facts, other) or is_named_mask(facts, event, other)
         is_added = _dtype_of_sum(facts, precision, event) is not None
-        if is_mask or is_added or _is_value_in_half(precision, event, constant, other):
-            yield event, constant, is_mask, is_added, dtype
+        if masks_out or is_added or _is_value_in_half(precision, event, constant, other):
+            yield event, constant, masks_out, is_added, dtype
 
 
 def _is_value_in_half(precision: Precision, event: Operation | Call, constant: Value, other: Value) -> bool:
