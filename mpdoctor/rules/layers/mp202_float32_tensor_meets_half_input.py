@@ -92,7 +92,7 @@ from mpdoctor.semantics.source.layers.mixed_operands import (
 )
 from mpdoctor.semantics.source.layers.numbers_first import ALWAYS, COMMUTING, NumberFirst, numbers_before_half
 from mpdoctor.semantics.source.layers.weight_values import (
-    is_made_of_weights,
+    is_weight_decay,
 )
 from mpdoctor.semantics.source.numbers.dtype_mismatches import DtypeMismatch, mismatches_in_functional_models
 from mpdoctor.semantics.source.numbers.moving_averages import parts_of_sum, updates_a_variable
@@ -114,7 +114,6 @@ HELP_FOR_DECAY = (
     "Cast the weights to float32 before they are squared, `tf.cast(…, tf.float32)`: their sum of squares may be beyond "
     "float16's 65504."
 )
-SUMS_OF_WEIGHTS = ("l2_loss", "reduce_sum", "norm")
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
@@ -207,7 +206,7 @@ def _finding(
         help, fix = advice_for_update(facts, event, [each for each in operands if is_half(facts, each, event.context)])
     else:
         said = dtype or dtype_of_expression(pairs_that_meet(facts, event), lambda v: is_half(facts, v, event.context))
-        is_decay = any(map(_is_weight_decay, operands))
+        is_decay = any(map(is_weight_decay, operands))
         help = HELP_FOR_COUNT if is_count else HELP_FOR_DECAY if is_decay else _help(wide, text, said or "x.dtype")
         fix = _fix(facts, event, operands, dtype) if dtype and not is_count and not is_decay else None
     return Finding(
@@ -217,14 +216,6 @@ def _finding(
         event.location,
         fix=fix,
     )
-
-
-def _is_weight_decay(value: Value) -> bool:
-    """Whether it is a sum of squared weights, which is too large for 16 bits (MP510)."""
-    parts = value.operands if isinstance(value, Operation) and value.operator in ("*", "/") else (value,)
-    sums = [part for part in parts if isinstance(part, Call) and isinstance(part.callee, Api)]
-    summed = [part.argument(0) for part in sums if part.method in SUMS_OF_WEIGHTS]
-    return any(weights is not None and is_made_of_weights(weights) for weights in summed)
 
 
 def in_failure(failure: FailureFacts) -> Iterator[Finding]:

@@ -22,6 +22,7 @@ from mpdoctor.semantics.source.programs.models import is_model
 
 SINGLE = ("kernel", "bias", "embeddings", "gamma", "beta", "recurrent_kernel", "depthwise_kernel", "pointwise_kernel")
 DEEPEST = 20
+SUMS_OF_WEIGHTS = ("l2_loss", "reduce_sum", "norm")
 WRAPPER = "keras.layers.Wrapper"  # keeps the layer that it is given, as `layer`
 REGULARIZING = "keras.layers.ActivityRegularization"
 OF_WEIGHTS = ("kernel_regularizer", "bias_regularizer", "embeddings_regularizer", "recurrent_regularizer")
@@ -136,6 +137,14 @@ def _is_one_of_weights(value: Value, depth: int) -> bool:
         inner = value.items
     others = [part for part in inner if not isinstance(part, (Known, Api))]
     return bool(others) and all(is_made_of_weights(other, depth + 1) for other in others)
+
+
+def is_weight_decay(value: Value) -> bool:
+    """Whether it is a sum of squared weights, which is too large for 16 bits (MP510)."""
+    parts = value.operands if isinstance(value, Operation) and value.operator in ("*", "/") else (value,)
+    sums = [part for part in parts if isinstance(part, Call) and isinstance(part.callee, Api)]
+    summed = [part.argument(0) for part in sums if part.method in SUMS_OF_WEIGHTS]
+    return any(weights is not None and is_made_of_weights(weights) for weights in summed)
 
 
 def _is_layer(value: Value) -> bool:
