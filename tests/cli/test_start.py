@@ -47,11 +47,11 @@ def imported(arguments: list[str], directory: Path) -> list[str]:
     ("arguments", "most"),
     [
         (["--version"], 8),
-        (["explain", "MP201"], 148),
-        (["rules"], 400),
-        (["check", "--static", "--output-format=concise", "mixed.py"], 500),
-        (["check", "--static", "--output-format=concise", "."], 519),
-        (["check", "--static", "--output-format=concise", "plain"], 202),
+        (["explain", "MP201"], 151),
+        (["rules"], 408),
+        (["check", "--static", "--output-format=concise", "mixed.py"], 510),
+        (["check", "--static", "--output-format=concise", "."], 529),
+        (["check", "--static", "--output-format=concise", "plain"], 204),
     ],
     ids=lambda given: " ".join(given) if isinstance(given, list) else str(given),
 )
