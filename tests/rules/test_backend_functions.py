@@ -102,6 +102,7 @@ FINE = (
     "tf.convert_to_tensor(f, tf.float32)",
     "tf.convert_to_tensor(x)",
     "tf.convert_to_tensor(x, dtype=x.dtype)",
+    "tf.cast(x, tf.float32) if tf.is_tensor(x) else tf.convert_to_tensor(x, tf.float32)",
     "tf.convert_to_tensor(x, dtype_hint=tf.float32)",
     "tf.nn.dropout(x, rate=0.5)",
     "tf.nn.leaky_relu(x, alpha=0.2)",

@@ -134,18 +134,15 @@ def _arrays(facts: SourceFacts) -> Iterator[Finding]:
 
 def _of_declared(facts: SourceFacts, declared: DeclaredFloat32) -> Finding:
     """The finding for a function that is told float32, or gives it, and does not cast the 16-bit tensor it is given."""
-    call, text = declared.call, declared.text
-    given = f"`{text or 'what it is given'}`" if declared.converts else f"its `{declared.name}`"
-    return Finding(
-        f"`{call.method}` gives float32 and casts nothing, and {given} is {declared.dtype} here: this line raises.",
-        f"Cast it: `tf.cast({text or '…'}, tf.float32)`."
-        if declared.converts
-        else f"Draw in its dtype: `dtype={declared.dtype_to_give}`.",
-        call.location,
-        fix=None
-        if declared.converts
-        else safe_fix(f"Draw in `{declared.dtype_to_give}`", edit_of_draw(facts, declared)),
-    )
+    at, dtype = declared.call.location, declared.dtype
+    function = f"`{declared.call.method}` gives float32 and casts nothing, and"
+    if declared.converts:
+        given = f"`{declared.text}`" if declared.text else "what it is given"
+        message = f"{function} {given} is {dtype} here: this line raises."
+        return Finding(message, f"Cast it: `tf.cast({declared.text or '…'}, tf.float32)`.", at)
+    draw = f"Draw in its dtype: `dtype={declared.dtype_to_give}`"
+    message = f"{function} its `{declared.name}` is {dtype} here: this line raises."
+    return Finding(message, f"{draw}.", at, fix=safe_fix(draw, edit_of_draw(facts, declared)))
 
 
 def _array_behind(array: Value | None) -> Call | None:

@@ -77,6 +77,8 @@ def declared_in_float32(facts: SourceFacts) -> Iterator[DeclaredFloat32]:
         converts = name in CONVERTING
         places, dtype_at = (((0, "value"),), 1) if converts else DRAWING[name]
         declared = call.argument(dtype_at, "dtype")
+        if converts and call.context.branches:  # a question about what it is given, `isinstance(x, tf.Tensor)`
+            continue
         if call.open or asks_for_dtype(call.context) or not _is_float32(facts, declared, unless_told=not converts):
             continue
         for place, parameter in places:

@@ -6,12 +6,28 @@ from typing import NamedTuple
 
 from mpdoctor.facts.location import Location
 from mpdoctor.knowledge.missing_kernels import BOOLEANS_ON_A_CPU, FLOAT32_ARGUMENTS
-from mpdoctor.program.events import Call
+from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.program.values import Item, Value, options
 from mpdoctor.semantics.source.edits.expressions import argument_at
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype, runs_in_layer
 from mpdoctor.semantics.source.layers.mixed_operands import half_dtypes
 from mpdoctor.semantics.wording import text_at
+
+RESHAPING = (
+    "expand_dims",
+    "reshape",
+    "squeeze",
+    "transpose",
+    "tile",
+    "repeat",
+    "gather",
+    "slice",
+    "stop_gradient",
+    "identity",
+    "broadcast_to",
+    "boolean_mask",
+)
 
 
 class RefusedArgument(NamedTuple):
@@ -45,9 +61,21 @@ def refused_argument(facts: SourceFacts, call: Call, function: str) -> RefusedAr
         return None
     found = half_dtypes(facts, given, call.context)
     on_cpu = function in BOOLEANS_ON_A_CPU
+    if on_cpu and not _is_computed(given):
+        return None  # an input of the layer may be of booleans or of whole numbers, which nothing casts
     refused = [dtype for dtype in found if dtype == "float16" or not on_cpu]
     if not refused:
         return None
     place = argument_at(facts, call.location, position, name)
     text = ("" if place is None else text_at(facts, place)) or name
     return RefusedArgument(name, text, place, refused[0], "bool" if on_cpu else "float32")
+
+
+def _is_computed(given: Value) -> bool:
+    """Whether it is more than an input, or a part of one, in whatever shape."""
+    for option in options(given):
+        while isinstance(option, Item) or (isinstance(option, Call) and option.method in RESHAPING and option.args):
+            option = option.of if isinstance(option, Item) else option.args[0]
+        if not isinstance(option, (Call, Operation)):
+            return False
+    return True
