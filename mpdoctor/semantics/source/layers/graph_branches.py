@@ -16,7 +16,7 @@ from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
 from mpdoctor.semantics.source.layers.mixed_operands import is_half
 from mpdoctor.semantics.source.layers.numbers_first import runs_eagerly
 
-# Measured in TensorFlow 2.4, 2.10, 2.15 and 2.21: in a graph all raise, eagerly none.
+# Measured in TensorFlow 2.4, 2.15 and 2.21: in a graph all raise; eagerly `tf.scan` does, and nothing is said there.
 CONDITION = "tensorflow.cond"
 CASES = {"tensorflow.case": (0, "pred_fn_pairs"), "tensorflow.switch_case": (1, "branch_fns")}
 LOOP = "tensorflow.while_loop"
