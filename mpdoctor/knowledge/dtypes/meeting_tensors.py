@@ -4,7 +4,7 @@ from __future__ import annotations
 
 # Positions of the arguments that meet. Measured in TensorFlow 2.10, 2.15 and 2.21, eagerly and in a graph: all raise.
 # Most of keras.ops promote instead (MP218); those below do not (Keras 3.15).
-MEETING: dict[str, slice] = {
+_OF_TENSORFLOW = {
     "tensorflow." + name: places
     for places, names in (
         (
@@ -32,7 +32,9 @@ MEETING: dict[str, slice] = {
         ),
     )
     for name in names.split()
-} | {
+}
+MEETING: dict[str, slice] = {
+    **_OF_TENSORFLOW,
     **dict.fromkeys(("tensorflow.image.ssim", "tensorflow.image.ssim_multiscale"), slice(0, 2)),
     **{
         f"keras.backend.{name}": places
@@ -54,7 +56,7 @@ MEETING: dict[str, slice] = {
     **dict.fromkeys(("keras.ops.slice_update", "keras.ops.scatter_update"), slice(0, 3, 2)),
 }
 # Of Keras 2's losses this one alone does not cast the labels (TensorFlow 2.4, 2.10 and 2.15).
-MEETING_IN_KERAS2 = MEETING | {"keras.losses.cosine_similarity": slice(0, 2)}
+MEETING_IN_KERAS2 = {**MEETING, "keras.losses.cosine_similarity": slice(0, 2)}
 # Functions that join the tensors of a list, and where the list stands.
 JOINING: dict[str, tuple[int, str]] = {
     "tensorflow.concat": (0, "values"),
