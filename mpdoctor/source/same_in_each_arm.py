@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
+from itertools import chain, islice
 
 Arm = Sequence[ast.stmt]
+MOST_NODES = 300  # of an arm: in a chain of `elif` each one holds all that follow it
 
 
 def handed_in_each_arm(node: ast.stmt, arms: Sequence[Arm]) -> frozenset[str]:
@@ -22,15 +24,16 @@ def handed_in_each_arm(node: ast.stmt, arms: Sequence[Arm]) -> frozenset[str]:
 
 
 def _handed_on(arm: Arm) -> set[tuple[str, frozenset[str]]]:
-    """The name of each function that is an argument in this arm, or is called, with all that is given beside it."""
+    """The name of each function that is an argument in this arm, or is called, with all that is given beside it; none
+    of a long arm."""
     handed: set[tuple[str, frozenset[str]]] = set()
-    for statement in arm:
-        for call in ast.walk(statement):
-            if isinstance(call, ast.Call):
-                given = [*call.args, *(keyword.value for keyword in call.keywords)]
-                beside = frozenset(map(ast.dump, given))
-                handed.update((name, beside) for name in map(_name_of, given) if name)
-                handed.add((_name_of(call.func), frozenset((*beside, "called"))))
+    nodes = list(islice(chain.from_iterable(map(ast.walk, arm)), MOST_NODES + 1))
+    for call in nodes if len(nodes) <= MOST_NODES else ():
+        if isinstance(call, ast.Call):
+            given = [*call.args, *(keyword.value for keyword in call.keywords)]
+            beside = frozenset(map(ast.dump, given))
+            handed.update((name, beside) for name in map(_name_of, given) if name)
+            handed.add((_name_of(call.func), frozenset((*beside, "called"))))
     return handed
 
 

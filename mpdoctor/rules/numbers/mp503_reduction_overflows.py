@@ -196,8 +196,8 @@ def _large_divisors(facts: SourceFacts) -> Iterator[Finding]:
     for division, value, number in divided_by_large(facts):
         if not asks_for_dtype(division.context) and precision.dtype(value, division.context) == "float16":
             yield Finding(
-                f"A float16 value is divided by {written(number)}, which is inf in float16: the result is 0 "
-                "everywhere, and so is its gradient.",
+                f"A float16 value is divided by {written(number)}, which is inf in float16: every finite value becomes "
+                "0, and so does its gradient.",
                 "Divide in float32: `tf.cast(x, tf.float32) / …`.",
                 division.location,
             )
