@@ -230,10 +230,14 @@ def _may_have_dtype(dtypes: Dtypes, layer: Call) -> bool:
     return layer.keyword("dtype") is not None or (layer.open and dtypes.hands_on_dtypes)
 
 
+def is_weight(value: Value) -> bool:
+    """Whether it is what add_weight gave: Keras casts it inside `call()`."""
+    return isinstance(value, Call) and isinstance(value.callee, Attribute) and value.callee.name == "add_weight"
+
+
 def may_be_weight(value: Value) -> bool:
     """Whether it is what `add_weight` gave, on some path."""
-    callees = (option.callee for option in options(value) if isinstance(option, Call))
-    return any(isinstance(callee, Attribute) and callee.name == "add_weight" for callee in callees)
+    return any(map(is_weight, options(value)))
 
 
 def _runs_in_call(call: Call) -> bool:

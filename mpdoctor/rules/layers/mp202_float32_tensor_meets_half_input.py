@@ -59,6 +59,7 @@ from mpdoctor.facts.half_dtypes import FLOAT16_LIMIT
 from mpdoctor.finding import Edit, Finding, Fix, Severity
 from mpdoctor.knowledge.api_names import public_name
 from mpdoctor.knowledge.dtypes.result_dtypes import ALWAYS_FLOAT32
+from mpdoctor.program.dtypes.layer_results import is_weight
 from mpdoctor.program.dtypes.library_results import default_of
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.instances import is_call_of
@@ -85,7 +86,7 @@ from mpdoctor.semantics.source.edits.names import cast
 from mpdoctor.semantics.source.edits.updates import advice_for_update
 from mpdoctor.semantics.source.edits.uses import meets_float32_elsewhere
 from mpdoctor.semantics.source.layers.float32_meetings import float32_meetings, is_wide
-from mpdoctor.semantics.source.layers.layer_variables import RAW, is_weight
+from mpdoctor.semantics.source.layers.layer_variables import RAW
 from mpdoctor.semantics.source.layers.mixed_operands import (
     half_dtypes,
     is_half,

@@ -58,6 +58,7 @@ from collections.abc import Iterator
 
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.finding import Finding, Severity
+from mpdoctor.program.dtypes.layer_results import is_weight
 from mpdoctor.program.events import Call
 from mpdoctor.program.instances import is_call_of
 from mpdoctor.program.source_facts import SourceFacts
@@ -70,7 +71,6 @@ from mpdoctor.semantics.source.layers.layer_variables import (
     ASSIGNING,
     is_raw_variable_of_layer,
     is_stored_as_computed,
-    is_weight,
 )
 from mpdoctor.semantics.source.layers.mixed_operands import is_half
 from mpdoctor.semantics.wording import text_at

@@ -63,6 +63,7 @@ from mpdoctor.knowledge.missing_kernels import (
     operation_without_kernel,
 )
 from mpdoctor.program.dtypes.dtype_names import AUTOCAST
+from mpdoctor.program.dtypes.layer_results import is_weight
 from mpdoctor.program.dtypes.tensor_dtypes import dtype_named
 from mpdoctor.program.events import Call
 from mpdoctor.program.instances import is_call_of
@@ -73,7 +74,6 @@ from mpdoctor.semantics.source.edits.expressions import argument_at, safe_fix
 from mpdoctor.semantics.source.edits.names import NAMES_OF_FIRST, cast, cast_argument
 from mpdoctor.semantics.source.edits.uses import meets_others
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype, computes_in_half, runs_in_layer
-from mpdoctor.semantics.source.layers.layer_variables import is_weight
 from mpdoctor.semantics.source.layers.mixed_operands import half_dtypes, origin
 from mpdoctor.semantics.source.layers.refused_arguments import RefusedArgument, refused_argument
 from mpdoctor.semantics.source.numbers.differentiated_values import is_stopped_behind

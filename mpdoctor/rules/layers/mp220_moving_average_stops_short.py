@@ -57,10 +57,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mpdoctor.finding import Finding, Severity
+from mpdoctor.program.dtypes.layer_results import is_weight
 from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
-from mpdoctor.semantics.source.layers.layer_variables import is_stored_as_computed, is_weight
+from mpdoctor.semantics.source.layers.layer_variables import is_stored_as_computed
 from mpdoctor.semantics.source.numbers.moving_averages import MovingAverage, end_for_ones, moving_averages
 from mpdoctor.semantics.source.numbers.precision import precision_of
 

@@ -80,6 +80,7 @@ from mpdoctor.facts.location import Location
 from mpdoctor.facts.written_numbers import capitalized
 from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.knowledge.metrics_of_float32 import REFUSES, SCORES, TOP_K, Refusing
+from mpdoctor.program.dtypes.layer_results import is_weight
 from mpdoctor.program.dtypes.tensor_dtypes import dtype_named
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.instances import class_of, is_instance_of
@@ -91,7 +92,7 @@ from mpdoctor.semantics.live.errors.error_texts import evidence_of
 from mpdoctor.semantics.live.errors.failing_parts import place_of_part
 from mpdoctor.semantics.source.edits.expressions import holds, name_at, safe_fix
 from mpdoctor.semantics.source.edits.names import cast, cast_argument
-from mpdoctor.semantics.source.layers.layer_variables import ASSIGNING, is_weight
+from mpdoctor.semantics.source.layers.layer_variables import ASSIGNING
 from mpdoctor.semantics.source.numbers.dtype_mismatches import DtypeMismatch, dtype_mismatches
 from mpdoctor.semantics.source.numbers.losses_and_metrics import compiled, outputs_named
 from mpdoctor.semantics.source.numbers.precision import precision_of

@@ -69,11 +69,6 @@ def may_be_trained(weight: Call) -> bool:
     return known(weight.keyword("trainable")) is not False
 
 
-def is_weight(value: Value) -> bool:
-    """Whether it is what add_weight gave: Keras casts it inside `call()`."""
-    return isinstance(value, Call) and isinstance(value.callee, Attribute) and value.callee.name == "add_weight"
-
-
 def layer_with_weights(call: Call, asked: set[ClassFacts] | None = None) -> str | None:
     """The class of the layer or model with weights that a call makes; None for any other call."""
     own = class_of(call)

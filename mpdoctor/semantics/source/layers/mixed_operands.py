@@ -13,6 +13,7 @@ from mpdoctor.knowledge.dtypes.result_dtypes import KEEPING
 from mpdoctor.knowledge.layer_kinds import PREPROCESSING, WEIGHTLESS
 from mpdoctor.program.context import Context
 from mpdoctor.program.dtypes.dtype_names import AUTOCAST
+from mpdoctor.program.dtypes.layer_results import is_weight
 from mpdoctor.program.dtypes.python_numbers import is_number
 from mpdoctor.program.dtypes.tensor_dtypes import dtypes_with
 from mpdoctor.program.events import Call, Operation
@@ -28,7 +29,6 @@ from mpdoctor.semantics.source.layers.call_dtypes import (
 )
 from mpdoctor.semantics.source.layers.casts import is_cast
 from mpdoctor.semantics.source.layers.later_inputs import is_tensor, lambda_layers_by_function
-from mpdoctor.semantics.source.layers.layer_variables import is_weight
 from mpdoctor.semantics.source.layers.output_layers import SIXTEEN_BITS
 from mpdoctor.semantics.source.layers.weight_values import weight_holder
 from mpdoctor.semantics.source.numbers.precision import precision_of

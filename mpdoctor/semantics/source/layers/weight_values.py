@@ -9,6 +9,7 @@ from mpdoctor.facts.half_dtypes import HALF, MIXED
 from mpdoctor.knowledge.layer_kinds import WEIGHT_LISTS
 from mpdoctor.program.context import Context
 from mpdoctor.program.dtypes.dtype_names import VARIABLE
+from mpdoctor.program.dtypes.layer_results import is_weight
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.instances import class_of, is_call_of
 from mpdoctor.program.memoize import asked_once
@@ -17,7 +18,7 @@ from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import ClassFacts
 from mpdoctor.program.values import Api, Attribute, Collection, Either, Item, Known, Value, agreed, known, options, walk
 from mpdoctor.semantics.source.layers.call_dtypes import policies_of_instances
-from mpdoctor.semantics.source.layers.layer_variables import is_weight, owner_of_weight
+from mpdoctor.semantics.source.layers.layer_variables import owner_of_weight
 from mpdoctor.semantics.source.programs.models import is_model
 
 SINGLE = ("kernel", "bias", "embeddings", "gamma", "beta", "recurrent_kernel", "depthwise_kernel", "pointwise_kernel")

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache
 
 from mpdoctor.knowledge.layer_kinds import WEIGHT_LISTS
+from mpdoctor.program.dtypes.layer_results import is_weight
 from mpdoctor.program.events import Call, Operation, Return, Write
 from mpdoctor.program.memoize import asked_once
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Api, Attribute, Collection, Item, Known, Value, known, options, walk
-from mpdoctor.semantics.source.layers.layer_variables import is_weight
 from mpdoctor.semantics.source.numbers.constants import numbers_from_value
 
 # What these return does not depend on any tensor in a way that could be differentiated.

@@ -11,13 +11,13 @@ from mpdoctor.facts.half_dtypes import HALF
 from mpdoctor.knowledge.api_names import TAPE
 from mpdoctor.program.context import Context
 from mpdoctor.program.dtypes.array_dtypes import is_array
+from mpdoctor.program.dtypes.layer_results import is_weight
 from mpdoctor.program.dtypes.tensor_dtypes import dtype_named
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import FunctionFacts, Parameter
 from mpdoctor.program.values import Known, Value, is_api, options
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
-from mpdoctor.semantics.source.layers.layer_variables import is_weight
 from mpdoctor.semantics.source.layers.mixed_operands import mixed_operands
 from mpdoctor.semantics.source.layers.model_layers import half_policy_calls
 from mpdoctor.semantics.source.layers.numbers_first import is_compiled, numbers_before_tensors
