@@ -14,9 +14,11 @@ from mpdoctor.program.dtypes.layer_results import (
     dtype_of_output_part,
     dtype_of_own_layer_output,
     dtype_of_parameter,
+    is_weight,
 )
 from mpdoctor.program.dtypes.library_results import Returned, dtype_of_library_call
 from mpdoctor.program.dtypes.object_results import dtype_of_called_object, dtype_of_method_call
+from mpdoctor.program.dtypes.promotion import promoted
 from mpdoctor.program.dtypes.python_numbers import is_number, without_start
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.instances import class_of, is_call_of
@@ -201,6 +203,8 @@ class _Dtypes:
         """The dtype of an operation's result: the one on which its operands agree; float32 also beside a tensor of
         which nothing is known but that it was not made from what is autocast, as TensorFlow refuses there whatever is
         not float32."""
+        if self._is_done_by_weight(value, depth):
+            return promoted(self, value.operator, value.operands, depth)
         met = [operand for operand in value.operands if not is_number(operand) and not is_array(operand)]
         dtypes = {self.of(operand, depth) for operand in met}
         if dtypes == {"float32", None} and value.operator in _ARITHMETIC:
@@ -208,6 +212,14 @@ class _Dtypes:
             return None if any(self._may_be_autocast(operand, depth) for operand in unknown) else "float32"
         dtype = agreed(dtypes)
         return None if value.operator == "/" and dtype is not None and "int" in dtype else dtype
+
+    def _is_done_by_weight(self, value: Operation, depth: int) -> bool:
+        """Whether a variable of Keras 3 does the operation, which promotes dtypes: `self.w * x`, and `x * self.w` for a
+        float32 tensor x, which TensorFlow leaves to the variable in a graph (eagerly that raises; Keras 3.15)."""
+        if self.keras is None or not self.keras.is_keras3 or value.operator not in _ARITHMETIC:
+            return False
+        first, *others = value.operands
+        return is_weight(first) or (any(map(is_weight, others)) and self.of(first, depth) == "float32")
 
     def _may_be_autocast(self, value: Value, depth: int) -> bool:
         """Whether a tensor of an unknown dtype may have its dtype of what is autocast. Behind a part whose dtype is
