@@ -45,6 +45,7 @@ from collections.abc import Iterator
 
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.finding import Finding, Fix, Severity
+from mpdoctor.program.context import Context
 from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Value
@@ -123,4 +124,15 @@ def _both_happen(one: Call, other: Call) -> bool:
     """Whether the program reaches both calls; two names for one class (by try and except) count as one call."""
     if (one.location, one.context.callers) == (other.location, other.context.callers):
         return False
-    return one.context.run == other.context.run and not exclude_each_other(one.context, other.context)
+    if one.context.run != other.context.run or exclude_each_other(one.context, other.context):
+        return False
+    return not _are_of_one_receiver(one.context, other.context)
+
+
+def _are_of_one_receiver(one: Context, other: Context) -> bool:
+    """Whether one call reaches both, in methods of one name: its receiver is of one of several classes, and has one of
+    these methods."""
+    mine, theirs = one.function, other.function
+    if not one.callers or one.callers != other.callers or mine is None or theirs is None:
+        return False
+    return mine.name == theirs.name and mine.owner is not theirs.owner
