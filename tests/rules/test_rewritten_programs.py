@@ -267,6 +267,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp311/flagged_updated_settings
     """,
     "checked": """
+        mp505/flagged_replayed_memory mp505/clean_replayed_memory mp401/flagged_second_of_two_heads
         mp401/clean_policy_gradient
         mp411/clean_optimizer_of_a_model_made_elsewhere
         mp411/flagged_optimizer_of_a_model_made_elsewhere
