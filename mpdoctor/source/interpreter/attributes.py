@@ -13,6 +13,7 @@ from mpdoctor.program.instances import class_of
 from mpdoctor.program.user_definitions import ClassFacts, Defined, FunctionFacts, Instance
 from mpdoctor.program.values import Api, Attribute, Collection, Either, Item, Known, Unknown, Value, options
 from mpdoctor.source.interpreter.call_inlining import SETTING_UP, inline_call
+from mpdoctor.source.interpreter.counted_attributes import first_or_later
 from mpdoctor.source.interpreter.dispatch import evaluate
 from mpdoctor.source.interpreter.imports import name_in_module
 from mpdoctor.source.interpreter.name_lookup import find, library_name
@@ -135,8 +136,8 @@ def _attribute_of_object(state: State, of: Value, name: str, location: Location)
 def _attribute_of_instance(state: State, own: ClassFacts, of: Value, name: str, location: Location) -> Value | None:
     return (
         _written_here(state, own, of, name)
-        or state.attributes.get(id(of), {}).get(name)
-        or _attribute_of_class(state, own, of, name, location, Defined(location, own))
+        or first_or_later(state, name, state.attributes.get(id(of), {}).get(name))
+        or first_or_later(state, name, _attribute_of_class(state, own, of, name, location, Defined(location, own)))
         or item_as_attribute(state, own, of, name)
         or _attribute_asked_for(state, own, of, name, location)
     )
