@@ -13,7 +13,7 @@ from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import ClassFacts
 from mpdoctor.program.values import Known
-from mpdoctor.source.interpreter.call_inlining import SETTING_UP, inline_uncalled
+from mpdoctor.source.interpreter.call_inlining import inline_uncalled
 from mpdoctor.source.interpreter.dispatch import execute_block
 from mpdoctor.source.interpreter.imports import execute_module, load_module, new_module
 from mpdoctor.source.interpreter.node_handlers import EXPRESSIONS, STATEMENTS
@@ -24,6 +24,7 @@ from mpdoctor.source.keras2_signs import sign_of_keras2
 from mpdoctor.source.keras_of_source import declared_keras
 from mpdoctor.source.modules import Files
 from mpdoctor.source.reading import Source
+from mpdoctor.source.syntax_nodes import SETTING_UP
 from mpdoctor.source.template_methods import inherited_templates, steps_of_templates
 
 # When a function is executed that nobody has called.

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
+SETTING_UP = ("__init__", "build", "setup", "__post_init__")  # methods that set up an object
 # Fields that never hold what is looked for: operators, contexts, names and constants.
 _PLAIN = frozenset(("ctx", "op", "ops", "id", "attr", "arg", "module", "names", "level", "kind", "type_comment"))
+_FUNCTIONS, _COUNTING = (ast.FunctionDef, ast.AsyncFunctionDef), (ast.Add, ast.Sub)
 
 
 def nodes_in(roots: Iterable[ast.AST]) -> list[ast.AST]:
@@ -21,3 +23,23 @@ def nodes_in(roots: Iterable[ast.AST]) -> list[ast.AST]:
             elif isinstance(held, list):
                 nodes += [part for part in held if isinstance(part, ast.AST)]
     return nodes
+
+
+def attributes_counted(statements: list[ast.stmt]) -> frozenset[str]:
+    """The attributes that functions count up or down, `self.steps += 1`, but for those that set up an object."""
+    nodes = nodes_in(statements)
+    setting_up = (node.body for node in nodes if isinstance(node, _FUNCTIONS) and node.name in SETTING_UP)
+    left_out = {id(inner) for body in setting_up for inner in nodes_in(body)}
+    return frozenset(name for node in nodes if id(node) not in left_out for name in _counted_by(node))
+
+
+def _counted_by(node: ast.AST) -> Iterator[str]:
+    """The attribute that a statement counts up or down: `self.steps += 1`, `self.steps = self.steps + 1`."""
+    if isinstance(node, ast.AugAssign) and isinstance(node.op, _COUNTING) and isinstance(node.target, ast.Attribute):
+        yield node.target.attr
+    elif isinstance(node, (ast.Assign, ast.AnnAssign)) and isinstance(node.value, ast.BinOp):
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        before = node.value.left
+        for target in targets if isinstance(node.value.op, _COUNTING) and isinstance(before, ast.Attribute) else ():
+            if isinstance(target, ast.Attribute) and ast.unparse(target) == ast.unparse(before):
+                yield target.attr

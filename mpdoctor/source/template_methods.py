@@ -6,9 +6,9 @@ import ast
 from collections.abc import Iterator
 
 from mpdoctor.program.user_definitions import ClassFacts
-from mpdoctor.source.interpreter.call_inlining import SETTING_UP
 from mpdoctor.source.interpreter.state.interpreter_state import State
 from mpdoctor.source.interpreter.state.scopes import Closure, Module
+from mpdoctor.source.syntax_nodes import SETTING_UP
 
 _CALLED_BY_KERAS = ("call", "train_step")
 _ABOVE = ("super", "__class__")  # what speaks of the class that a method stands in

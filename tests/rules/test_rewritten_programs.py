@@ -41,6 +41,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp701/clean_resumed_to_predict mp701/flagged_resumed_by_a_table
     """,
     "in_helpers": """
+        mp505/flagged_every_few_steps
         mp202/flagged_in_random_order
         mp401/flagged_run_in_each_arm
         mp401/flagged_compiled_for_a_sibling
@@ -267,6 +268,8 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp311/flagged_updated_settings
     """,
     "checked": """
+        mp505/flagged_every_few_steps mp505/clean_every_few_steps
+        mp505/flagged_replayed_memory mp505/clean_replayed_memory mp401/flagged_second_of_two_heads
         mp401/clean_policy_gradient
         mp411/clean_optimizer_of_a_model_made_elsewhere
         mp411/flagged_optimizer_of_a_model_made_elsewhere

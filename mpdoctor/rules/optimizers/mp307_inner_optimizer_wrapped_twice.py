@@ -45,6 +45,7 @@ from collections.abc import Iterator
 
 from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.finding import Finding, Fix, Severity
+from mpdoctor.program.context import Context
 from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Value
@@ -52,6 +53,7 @@ from mpdoctor.semantics.source.edits.expressions import argument_replaced, argum
 from mpdoctor.semantics.source.optimizers.wrapper_arguments import problem_in_keras2
 from mpdoctor.semantics.source.optimizers.wrappers import wrappings
 from mpdoctor.semantics.source.programs.branches import exclude_each_other
+from mpdoctor.semantics.source.programs.running_functions import functions_around
 from mpdoctor.semantics.wording import name_of_optimizer, place_of
 
 SEVERITY = Severity.ERROR
@@ -67,7 +69,7 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         inner = _optimizer_made(inside)
         if inner is None or not _surely_wraps(wrapping, inner):
             continue
-        before = [call for call, other in used if other is inner and _both_happen(call, wrapping)]
+        before = [call for call, other in used if other is inner and _both_happen(facts, call, wrapping)]
         used.append((wrapping, inner))
         in_a_loop = wrapping.context.loops > inner.context.loops and wrapping.context.run == inner.context.run
         if not before and not in_a_loop:
@@ -119,8 +121,22 @@ def _surely_wraps(wrapping: Call, inner: Call) -> bool:
     return not raises_before and inner.context.comprehensions <= wrapping.context.comprehensions
 
 
-def _both_happen(one: Call, other: Call) -> bool:
+def _both_happen(facts: SourceFacts, one: Call, other: Call) -> bool:
     """Whether the program reaches both calls; two names for one class (by try and except) count as one call."""
     if (one.location, one.context.callers) == (other.location, other.context.callers):
         return False
-    return one.context.run == other.context.run and not exclude_each_other(one.context, other.context)
+    if one.context.run != other.context.run or exclude_each_other(one.context, other.context):
+        return False
+    return not _are_of_one_receiver(facts, one.context, other.context)
+
+
+def _are_of_one_receiver(facts: SourceFacts, one: Context, other: Context) -> bool:
+    """Whether one call leads to both, through methods of one name: its receiver is of one of several classes, and has
+    one of these methods."""
+    ways = [(*functions_around(facts, context), context.function) for context in (one, other)]
+    for depth, (mine, theirs) in enumerate(zip(*ways, strict=False)):
+        if one.callers[:depth] != other.callers[:depth]:
+            return False
+        if mine is not theirs:
+            return bool(depth and mine and theirs and mine.name == theirs.name and mine.owner is not theirs.owner)
+    return False

@@ -12,7 +12,8 @@ from mpdoctor.program.events import Call
 from mpdoctor.program.instances import class_of
 from mpdoctor.program.user_definitions import ClassFacts, Defined, FunctionFacts, Instance
 from mpdoctor.program.values import Api, Attribute, Collection, Either, Item, Known, Unknown, Value, options
-from mpdoctor.source.interpreter.call_inlining import SETTING_UP, inline_call
+from mpdoctor.source.interpreter.call_inlining import inline_call
+from mpdoctor.source.interpreter.counted_attributes import first_or_later
 from mpdoctor.source.interpreter.dispatch import evaluate
 from mpdoctor.source.interpreter.imports import name_in_module
 from mpdoctor.source.interpreter.name_lookup import find, library_name
@@ -24,6 +25,7 @@ from mpdoctor.source.interpreter.state.interpreter_state import State
 from mpdoctor.source.interpreter.state.recording import record_read, record_use
 from mpdoctor.source.interpreter.state.scopes import Module, Written
 from mpdoctor.source.joining import joined, with_default, without_none
+from mpdoctor.source.syntax_nodes import SETTING_UP
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -133,13 +135,13 @@ def _attribute_of_object(state: State, of: Value, name: str, location: Location)
 
 
 def _attribute_of_instance(state: State, own: ClassFacts, of: Value, name: str, location: Location) -> Value | None:
-    return (
-        _written_here(state, own, of, name)
-        or state.attributes.get(id(of), {}).get(name)
-        or _attribute_of_class(state, own, of, name, location, Defined(location, own))
-        or item_as_attribute(state, own, of, name)
-        or _attribute_asked_for(state, own, of, name, location)
-    )
+    value = _written_here(state, own, of, name)
+    if value is None:
+        held = state.attributes.get(id(of), {}).get(name)
+        value = held or _attribute_of_class(state, own, of, name, location, Defined(location, own))
+        if isinstance(value, Known) and name in state.module.counted_attributes:
+            value = first_or_later(state, value)
+    return value or item_as_attribute(state, own, of, name) or _attribute_asked_for(state, own, of, name, location)
 
 
 def _attribute_of_class(
@@ -272,8 +274,13 @@ def _written_here(state: State, own: ClassFacts, of: Value, name: str) -> Value 
     """What the function in hand wrote last, on a straight line, or the one that called it, outside a loop."""
     held = state.attributes.get(id(of), {}) if isinstance(of, Call) else own.attributes
     written = state.walk.written.get((id(held), name))
-    if written is None or written.frame is state.frame:
-        return None if written is None else written.value
+    if written is None:
+        return None
+    if written.frame is state.frame:
+        may_be_counted_on = (
+            state.context.loops > written.frame.entered.loops and name in state.module.counted_attributes
+        )
+        return None if may_be_counted_on else written.value
     is_callers = state.context.loops == written.frame.entered.loops and state.frame.is_called_by(written.frame)
     return written.value if is_callers else None
 

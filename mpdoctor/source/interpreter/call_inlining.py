@@ -15,13 +15,13 @@ from mpdoctor.source.interpreter.state.interpreter_state import State
 from mpdoctor.source.interpreter.state.recording import record_return
 from mpdoctor.source.interpreter.state.scopes import Closure, Frame, Keywords, Scope
 from mpdoctor.source.joining import joined, tells_of_all, with_default
+from mpdoctor.source.syntax_nodes import SETTING_UP
 
 DEEPEST_CALL = 12  # functions inlined into one another
 DEEPEST_PLAIN = 8  # the same of one that never names TensorFlow or Keras
 DEEPEST_ALONE = 4  # the same from a function that nobody calls: of its parameters little is known
 DEEPEST_ALONE_ELSEWHERE = 3  # the same of a function in another file than that one, which is walked there as well
 DEEPEST_SETTING_UP_ELSEWHERE = 2  # the same of what sets up an object: layers hold layers, and these again
-SETTING_UP = ("__init__", "build", "setup", "__post_init__")
 MOST_INLININGS = 64  # times that one function is inlined
 MOST_INLININGS_ALONE = 10  # the same from functions that nobody calls: of what they hand on little is known
 MOST_INLINED_STATEMENTS = 40_000  # statements executed in inlined functions, all together

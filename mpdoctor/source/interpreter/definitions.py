@@ -11,7 +11,7 @@ from mpdoctor.program.events import Call
 from mpdoctor.program.instances import class_of
 from mpdoctor.program.user_definitions import ClassFacts, Defined, FunctionFacts
 from mpdoctor.program.values import Api, Attribute, Value, options
-from mpdoctor.source.interpreter.call_inlining import SETTING_UP, inline_call
+from mpdoctor.source.interpreter.call_inlining import inline_call
 from mpdoctor.source.interpreter.calls.callees import TRANSPARENT, closure_of
 from mpdoctor.source.interpreter.calls.calls import call_value
 from mpdoctor.source.interpreter.calls.metaclass_calls import tell_metaclass
@@ -20,6 +20,7 @@ from mpdoctor.source.interpreter.dispatch import evaluate, execute_block
 from mpdoctor.source.interpreter.settings.data_classes import default_of_field, remember_members
 from mpdoctor.source.interpreter.state.interpreter_state import State
 from mpdoctor.source.interpreter.state.scopes import Closure, Scope
+from mpdoctor.source.syntax_nodes import SETTING_UP
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 

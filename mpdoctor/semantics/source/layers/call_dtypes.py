@@ -8,7 +8,7 @@ from functools import lru_cache
 from mpdoctor.program.context import Branch, Context
 from mpdoctor.program.dtypes.tensor_dtypes import policies_named
 from mpdoctor.program.events import Call, Operation
-from mpdoctor.program.instances import class_of
+from mpdoctor.program.instances import class_of, is_call_of
 from mpdoctor.program.policy_settings import policies_set_by
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import ClassFacts, Defined, FunctionFacts, Instance, Parameter
@@ -184,6 +184,8 @@ def _asked_about(test: Value) -> Iterator[Value]:
 
 
 def _parts_asked_about(value: Value) -> Iterator[Value]:
+    if is_call_of(value, "builtins.len"):
+        return  # a number of things says nothing of them
     if isinstance(value, Call) and _makes_tensor(value):
         yield from (part for part in value.parts if part is value.callee or not _is_about_dtypes(part))
     elif isinstance(value, Operation) and value.operator in ("is", "is not"):
@@ -193,7 +195,10 @@ def _parts_asked_about(value: Value) -> Iterator[Value]:
 
 
 def _makes_tensor(call: Call) -> bool:
-    """Whether it is one of a library's functions, and none that asks about dtypes as `tf.as_dtype` does."""
+    """Whether it is one of a library's functions, and none that asks about dtypes as `tf.as_dtype` does; or a cast of
+    an array, `rewards.astype(np.float32)`."""
+    if isinstance(call.callee, Attribute) and call.method == "astype":
+        return True
     name = call.callee.name if isinstance(call.callee, Api) else ""
     last = name.rpartition(".")[2]
     return name.startswith(TENSOR_LIBRARIES) and "dtype" not in last and last not in ASKING_FOR_DTYPES

@@ -9,7 +9,7 @@ from mpdoctor.program.command_line import without_command_line
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Defined, FunctionFacts, Parameter
-from mpdoctor.program.values import Attribute, Collection, Known, Value, options
+from mpdoctor.program.values import Attribute, Collection, Item, Known, Value, options
 from mpdoctor.semantics.source.numbers.constants import numbers_from_value
 from mpdoctor.semantics.source.optimizers.bare_optimizers import is_left_bare
 
@@ -60,16 +60,23 @@ def _may_be_scaled_in(facts: SourceFacts, loss: Value) -> bool:
 
 
 def _made_from(loss: Value) -> Iterator[Value]:
-    """The loss and everything that it was made from, each once, without what a dataset is told to count."""
+    """The loss and everything that it was made from, each once, without what a dataset is told to count, and without
+    the numbers that things are picked by."""
     waiting, seen = [loss], {loss}
     for value in waiting:
         yield value
-        is_counting = isinstance(value, Call) and value.method in _COUNTING
-        receiver = value.receiver if is_counting and isinstance(value, Call) else None
-        for part in value.parts if receiver is None else (receiver,):
+        for part in _scalable_parts(value):
             if part not in seen:
                 seen.add(part)
                 waiting.append(part)
+
+
+def _scalable_parts(value: Value) -> tuple[Value, ...]:
+    """What it is directly made of, as far as it is scaled where that is."""
+    if isinstance(value, Item):
+        return (value.of,)
+    receiver = value.receiver if isinstance(value, Call) and value.method in _COUNTING else None
+    return value.parts if receiver is None else (receiver,)
 
 
 def scales_nothing(facts: SourceFacts, call: Call) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import re
 from collections.abc import Callable
 from dataclasses import field
 from functools import cached_property
@@ -20,7 +21,9 @@ from mpdoctor.program.values import Value
 from mpdoctor.source.interpreter.state.events import Events
 from mpdoctor.source.joining import joined_arms
 from mpdoctor.source.reading import Source
+from mpdoctor.source.syntax_nodes import attributes_counted
 
+_MAY_COUNT = re.compile(r"\.(\w+)\s*(?:[-+]=|(?::[^=\n]+)?=[^=\n]*\.\1\s*[-+])")  # `self.steps += 1` may stand here
 Keywords = tuple[tuple[str, Value], ...]  # of a call: names and values
 
 
@@ -128,6 +131,11 @@ class Module(Value):
         """The calls by which the module's own top level sets the global policy. Only complete after the module was
         walked."""
         return [call for call in self.events.calls if sets_policy(call)]
+
+    @cached_property
+    def counted_attributes(self) -> frozenset[str]:
+        """See `attributes_counted`."""
+        return attributes_counted(self.source.tree.body) if _MAY_COUNT.search(self.source.text) else frozenset()
 
 
 @dataclasses.dataclass(eq=False, slots=True)
