@@ -58,6 +58,9 @@ def policies_of_instances(facts: SourceFacts, owner: ClassFacts, inside: tuple[C
     made. Of a class that the program never makes itself: float32 where the project makes it in nothing else, or the
     16-bit ones that the program sets, or what imports it, else "mixed_float16", since it shows mixed precision.
     `inside`: of layers that hand their own policy on, those that were asked about."""
+    by_hand = None if facts.keras.is_keras3 else _dtype_set_by_hand(owner)
+    if by_hand is not None:
+        return frozenset(policies_named(by_hand) or ("float32",))
     made = facts.makings_of(owner)
     if made:
         return frozenset(policy for call in made for policy in policies_made_with(facts, call, owner, inside))
@@ -69,6 +72,12 @@ def policies_of_instances(facts: SourceFacts, owner: ClassFacts, inside: tuple[C
     own = frozenset(name for call in facts.policy_calls for name in policies_set_by(call) if name in SIXTEEN_BITS)
     elsewhere = frozenset(name for name in facts.policies_elsewhere if name in SIXTEEN_BITS)
     return own or elsewhere or frozenset(("mixed_float16",))
+
+
+def _dtype_set_by_hand(owner: ClassFacts) -> Value | None:
+    """What its methods assign to `self._dtype`, which Keras 2 takes for the policy: mostly the dtype of a weight. None
+    where they don't."""
+    return next((one.attributes["_dtype"] for one in owner.lineage() if "_dtype" in one.attributes), None)
 
 
 def computes_in_half(facts: SourceFacts, value: Value, context: Context, only: str | None = None) -> bool:
