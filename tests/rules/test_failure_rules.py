@@ -176,6 +176,26 @@ def raised(exception: str, message: str, during: str = "script", **more: Any) ->
     return failure("raised", during, exception=exception, message=message, **more)
 
 
+def test_an_update_of_a_variable_is_not_cast_to_16_bits_but_taken_out_of_call() -> None:
+    line = "target.assign(target * tau + online * (1.0 - tau))"
+    mixed = "Input 'y' of 'Mul' Op has type float32 that does not match type float16 of argument 'x'."
+    found = said(
+        raised(
+            *("TypeError", mixed, "training"),
+            frames=(Frame("train.py", 7, "momentum_update", line, True),),
+            inside="layer",
+            layer="byol",
+            layer_class="BYOL",
+            layer_dtype="float16",
+            own_layer_location=HERE,
+            computes_in_half=True,
+            operands=(OperandFacts("tau", "tensor", "float32"),),
+        )
+    )
+    assert "`train_step`" in found["MP202"].help
+    assert "tf.cast" not in found["MP202"].help
+
+
 ALIEN = "module 'x' has no attribute '_register_wrapper_optimizer_cls'"
 
 
