@@ -336,6 +336,13 @@ def test_it_is_told_what_the_examination_had_changed(run: ExaminationFacts, help
     assert said(as_run(STOPPED, run))["MP901"].help == f"Fix this line; the program ran {help}."
 
 
+def test_nobody_is_told_to_fix_a_line_of_a_library() -> None:
+    mine, theirs = Frame("train.py", 7, "step", "opt.apply(g, v)", True), Frame("rmsprop.py", 9, "build", "x()", False)
+    error = ("AttributeError", "'IndexedSlices' object has no attribute 'shape'", "training")
+    assert said(raised(*error, frames=(mine, theirs)))["MP901"].help.startswith("The library raises it: change what")
+    assert said(raised(*error, frames=(theirs, mine)))["MP901"].help.startswith("Fix this line")
+
+
 GOT = """Could not find matching concrete function to call loaded from the SavedModel. Got:
   Positional arguments (1 total):
     * <tf.Tensor 'inputs:0' shape=(None, 8) dtype=float16>"""
