@@ -49,6 +49,8 @@ FIXTURES = Path(__file__).parents[2] / "fixtures" / "rules"
         ),
         ("MP504", "flagged_loss_of_the_model_itself", "Cast the predictions, `tf.cast(…, tf.float32)`, in `R", False),
         ("MP505", "flagged_joined_outside_of_a_loss", "Cast `boxes` first, `tf.cast(boxes, tf.float32)`: only", True),
+        ("MP512", "flagged_bfloat16", 'Count in float32, `dtype="float32"`, cast what that meets to float32', False),
+        ("MP512", "flagged_known_lengths", "Compute with them in float32, `tf.cast(…, tf.float32)`", False),
     ],
 )
 def test_advice_fits_the_line(rule: str, fixture: str, advice: str, has_fix: bool) -> None:

@@ -176,6 +176,26 @@ def raised(exception: str, message: str, during: str = "script", **more: Any) ->
     return failure("raised", during, exception=exception, message=message, **more)
 
 
+def test_an_update_of_a_variable_is_not_cast_to_16_bits_but_taken_out_of_call() -> None:
+    line = "target.assign(target * tau + online * (1.0 - tau))"
+    mixed = "Input 'y' of 'Mul' Op has type float32 that does not match type float16 of argument 'x'."
+    found = said(
+        raised(
+            *("TypeError", mixed, "training"),
+            frames=(Frame("train.py", 7, "momentum_update", line, True),),
+            inside="layer",
+            layer="byol",
+            layer_class="BYOL",
+            layer_dtype="float16",
+            own_layer_location=HERE,
+            computes_in_half=True,
+            operands=(OperandFacts("tau", "tensor", "float32"),),
+        )
+    )
+    assert "`train_step`" in found["MP202"].help
+    assert "tf.cast" not in found["MP202"].help
+
+
 ALIEN = "module 'x' has no attribute '_register_wrapper_optimizer_cls'"
 
 
@@ -314,6 +334,13 @@ SCRIPT = dataclasses.replace(FACTORY, call=CallFacts("fit"))
 )
 def test_it_is_told_what_the_examination_had_changed(run: ExaminationFacts, help: str) -> None:
     assert said(as_run(STOPPED, run))["MP901"].help == f"Fix this line; the program ran {help}."
+
+
+def test_nobody_is_told_to_fix_a_line_of_a_library() -> None:
+    mine, theirs = Frame("train.py", 7, "step", "opt.apply(g, v)", True), Frame("rmsprop.py", 9, "build", "x()", False)
+    error = ("AttributeError", "'IndexedSlices' object has no attribute 'shape'", "training")
+    assert said(raised(*error, frames=(mine, theirs)))["MP901"].help.startswith("The library raises it: change what")
+    assert said(raised(*error, frames=(theirs, mine)))["MP901"].help.startswith("Fix this line")
 
 
 GOT = """Could not find matching concrete function to call loaded from the SavedModel. Got:

@@ -31,7 +31,7 @@ def report_training(training: TrainingUnderWay, ended: str, failure: FailureFact
     if ended == "budget" and optimizers.rounds(training.count.calls) < training.wanted:
         for observed in observed_optimizers:
             observed.not_looked.append(
-                ("two loss scales", "the budget was spent before two scales were compared: --budget")
+                ("two loss scales", "the time of --budget was spent before two scales were compared")
             )
     elif failure is None:
         ended = "steps" if ended == "budget" else ended

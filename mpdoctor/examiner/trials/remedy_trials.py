@@ -89,7 +89,7 @@ class RemedyTrials:
                 return (layers,)
             return tuple(remedy for remedy in (layers, self._remedy_of_loss()) if remedy is not None)
         except OutOfTime:
-            return (self._not_tried(f"the budget was spent after {self._trials} trials: --budget"),)
+            return (self._not_tried(f"the time of --budget was spent after {self._trials} trials"),)
 
     # --- float32 layers -------------------------------------------------------------------------------------------
     def _remedy_of_layers(self, calls: list[SeenCall], sickness: Sickness) -> RemedyFacts:

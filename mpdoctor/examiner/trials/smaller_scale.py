@@ -34,7 +34,7 @@ def smaller_scale(runner: TrialRunner, cases: list[Case], scale: float, seconds:
         finite = True
         for case in cases:
             if time.monotonic() - began > seconds:
-                return told("not-tried", f"the budget was spent after {trials} trials: --budget")
+                return told("not-tried", f"the time of --budget was spent after {trials} trials")
             trials += 1
             trial = runner.run((), case, scale=ROOM * 2.0**power)
             if trial.error:

@@ -32,7 +32,7 @@ def render(mended: Mended, *, width: int = 80, color: bool = False, blocks: bool
     if color:
         headline = f"{BOLD}{GREEN if mended.is_healthy else RED}{headline}{PLAIN}"
     paragraphs = [
-        [headline],
+        [headline, *wrapped(_float32_alone(mended), look)],
         list(_table(mended, look)),
         wrapped(_edits(mended, look), look),
         wrapped([*remaining(mended.after, look), *_what_did_not_help(mended, look)], look),
@@ -77,6 +77,13 @@ def _headline(mended: Mended, look: Style) -> str:
         helps = "could be proved" if mended.stopped else "helps"
         return f"{name} is not mended: {problem}, and no edit {helps}."
     return f"{name} is not mended: {problem} after {edits}."
+
+
+def _float32_alone(mended: Mended) -> Iterator[str]:
+    """A reminder where the edits leave nothing of mixed precision, which nobody asked for."""
+    before, after = _half_layers(mended.before), _half_layers(mended.after)
+    if mended.is_healthy and not mended.policy and before and mended.after.models and not after:
+        yield "None of its layers computes in 16 bits any more: with these edits it trains in float32 alone."
 
 
 def what_remains(diagnosis: Diagnosis) -> str:
@@ -147,8 +154,12 @@ def _loss(diagnosis: Diagnosis, look: Style) -> str:
 def _layers(diagnosis: Diagnosis, look: Style) -> str:
     """How many of the trained models' layers compute in 16 bits."""
     layers = [layer for _, model in diagnosis.models for layer in model.layers if _computes(layer)]
-    half = sum(layer.compute_dtype in HALF for layer in layers)
-    return f"{half} of {len(layers)}" if layers else ""
+    return f"{_half_layers(diagnosis)} of {len(layers)}" if layers else ""
+
+
+def _half_layers(diagnosis: Diagnosis) -> int:
+    layers = (layer for _, model in diagnosis.models for layer in model.layers if _computes(layer))
+    return sum(layer.compute_dtype in HALF for layer in layers)
 
 
 def _computes(layer: LayerFacts) -> bool:

@@ -117,6 +117,11 @@ HELP_FOR_DECAY = (
     "float16's 65504."
 )
 
+HELP_FOR_UPDATE = (
+    "Make this update outside of `call()`, in `train_step` or a callback, where variables are read in float32. "
+    "`call()` reads them in 16 bits, in which what an update adds is soon rounded away."
+)
+
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
     if not facts.shows_mixed_precision:
@@ -230,7 +235,9 @@ def in_failure(failure: FailureFacts) -> Iterator[Finding]:
     yield Finding(
         f"In {place_of_failure(failure)} {mismatch.words}: the layer's input is {mismatch.half} under its policy, and "
         + (f"`{wide}` is float32." if wide else "the tensor made on this line is float32."),
-        f"Cast it, `tf.cast({wide}, {like})`, or make it in that dtype: `dtype={like}`."
+        HELP_FOR_UPDATE
+        if ".assign" in failure.failing_line
+        else f"Cast it, `tf.cast({wide}, {like})`, or make it in that dtype: `dtype={like}`."
         if wide
         else f"Make it in the input's dtype: `dtype={like}`, or `tf.cast(…, {like})`.",
         failure.location,

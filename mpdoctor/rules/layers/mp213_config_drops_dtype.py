@@ -66,10 +66,11 @@ from mpdoctor.program.events import Call
 from mpdoctor.program.instances import class_of
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import ClassFacts, FunctionFacts
-from mpdoctor.program.values import Api, Attribute, Collection, Known, Value, known, options
+from mpdoctor.program.values import Api, Attribute, Collection, Value, known, options
 from mpdoctor.semantics.source.edits.expressions import text_of, unsafe_fix
 from mpdoctor.semantics.source.edits.passed_keywords import passing_keywords
 from mpdoctor.semantics.source.layers.model_layers import layers_of
+from mpdoctor.semantics.source.programs.saving.saved_files import drops_dtype
 
 SEVERITY = Severity.INFO
 FIXES = ("unsafe",)
@@ -137,7 +138,7 @@ def _start_of_config(facts: SourceFacts, own: ClassFacts) -> Edit | None:
 
 def _defect(facts: SourceFacts, own: ClassFacts, is_remade: bool) -> tuple[str, str, Location] | None:
     config, initializer = own.methods.get("get_config"), own.methods.get("__init__")
-    if config is not None and _drops_base(facts, config):
+    if config is not None and drops_dtype(facts, config):
         constructor = own.find_method("__init__")
         help = _start_from_base(constructor is None or _takes_base(constructor))
         return LEFT_OUT.format(own.name), help, config.location
@@ -178,23 +179,6 @@ def _live_defect(model: ModelFacts, layer: LayerFacts) -> tuple[str, str, Locati
         help = _start_from_base(config.takes_base)
         return None if gives_itself_one else (LEFT_OUT.format(layer.class_name), help, config.config_at)
     return None if config.takes_dtype else (NOT_TAKEN.format(layer.class_name), TAKE, config.constructor_at)
-
-
-def _drops_base(facts: SourceFacts, config: FunctionFacts) -> bool:
-    """Whether all that it returns is a dict written out, without a dtype in it."""
-    returned = [option for event in facts.returns_of(config) for option in options(event.value)]
-    return (
-        bool(returned)
-        and not any(call.context.function is config for call in facts.method_calls("get_config"))
-        and all(
-            isinstance(value, Collection)
-            and value.kind == "dict"
-            and not value.open
-            and all(isinstance(key, Known) for key in value.keys)
-            and value.entry("dtype") is None
-            for value in returned
-        )
-    )
 
 
 def _calls_base(facts: SourceFacts, config: FunctionFacts) -> bool:

@@ -68,7 +68,8 @@ from collections.abc import Iterator
 from mpdoctor.facts.training import TrainingFacts
 from mpdoctor.facts.written_numbers import capitalized
 from mpdoctor.finding import Finding, Fix, Severity
-from mpdoctor.program.events import Call
+from mpdoctor.knowledge.wrapper_api import APPLYING
+from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Parameter
 from mpdoctor.program.values import Unknown, Value, options, walk
@@ -82,19 +83,23 @@ from mpdoctor.semantics.source.optimizers.functional_gradients import (
     stateless_steps,
     steps_behind_backward,
 )
+from mpdoctor.semantics.source.optimizers.gradient_sums import gradients_kept_until
 from mpdoctor.semantics.source.optimizers.gradients import (
     applied_gradients,
     calls_on_the_way,
+    given_to,
     is_taken_in_the_other_arm,
     is_without_tape,
     optimizer_scales,
     target,
+    until_gradients,
 )
 from mpdoctor.semantics.source.optimizers.idle_wrappers import idle_wrappers
 from mpdoctor.semantics.source.optimizers.loss_scale_signs import may_be_scaled_in
 from mpdoctor.semantics.source.optimizers.resized_gradients import divided_by_its_scale, unscaled_on_the_way
 from mpdoctor.semantics.source.optimizers.scaling import unscaled_losses_of_layers
 from mpdoctor.semantics.source.optimizers.wrappers import starting_scale_in_words
+from mpdoctor.semantics.source.programs.branches import may_not_run
 from mpdoctor.semantics.wording import receiver_text
 
 SEVERITY = Severity.ERROR
@@ -105,6 +110,8 @@ CONFIRMED_LIVE = True
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
     yield from _without_tape(facts)
+    if facts.keras.is_keras3:
+        yield from _kept_in_variables(facts)
     for apply, gradient in applied_gradients(facts):
         how = optimizer_scales(facts, apply)
         if how is not None:
@@ -122,6 +129,24 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         yield Finding(
             _message(facts, apply, how, unscales), _help(facts, apply, gradient, unscales), apply.location, fix=fix
         )
+
+
+def _kept_in_variables(facts: SourceFacts) -> Iterator[Finding]:
+    """Gradients of a loss that was never scaled, added up in variables over several steps and applied from there."""
+    applied = {id(apply) for apply, _ in applied_gradients(facts)}
+    for apply in facts.method_calls(*APPLYING):
+        if id(apply) in applied or may_not_run(facts, apply.context) or optimizer_scales(facts, apply) is None:
+            continue
+        for kept, gradient in gradients_kept_until(facts, apply):
+            way = (*until_gradients(given_to(apply)), *until_gradients(kept.argument(0)))
+            if any(isinstance(part, Operation) and part.operator == "*" for part in way):
+                continue  # they may be scaled by hand
+            if may_be_scaled_in(facts, target(gradient)) or _may_scale_elsewhere(facts, apply, gradient):
+                continue
+            help = _help(facts, apply, gradient, unscales=False)
+            fix = _fix(facts, apply, gradient, unscales=False)
+            yield Finding(_message(facts, apply, "wrapper", unscales=False), help, apply.location, fix=fix)
+            break
 
 
 def _loses_nothing(facts: SourceFacts, apply: Call) -> bool:

@@ -72,7 +72,7 @@ from mpdoctor.semantics.live.hidden_overflows import finding_of_hidden_overflow
 from mpdoctor.semantics.live.second_training import remedies_to_report
 from mpdoctor.semantics.live.tried_remedies import after_trials
 from mpdoctor.semantics.source.edits.expressions import expression_written, holds, replaced, unsafe_fix
-from mpdoctor.semantics.source.edits.float32.softmax import softmax_instead
+from mpdoctor.semantics.source.edits.float32.softmax import is_softplus, softmax_instead, softplus_instead
 from mpdoctor.semantics.source.edits.layers import in_float32
 from mpdoctor.semantics.source.edits.names import cast_argument, cast_around
 from mpdoctor.semantics.source.edits.uses import meets_others
@@ -109,7 +109,7 @@ HELP = {
     EXPONENTIAL: "Use `tf.nn.softmax`, `tf.nn.softplus` or `tf.reduce_logsumexp`, or cast to float32 first.",
     GRAM: "Cast first: `tf.cast(x, tf.float32)`, or divide by the number of positions before the product.",
 }
-
+SOFTPLUS = "Write `tf.nn.softplus(x)` for `log(1 + exp(x))`: it is the same, and stays finite."
 ALSO_CAST = " Cast what it is combined with as well: float16 and float32 do not mix."
 
 
@@ -133,7 +133,7 @@ def _reductions(facts: SourceFacts) -> Iterator[Finding]:
             continue
         summed = event if kind == SUM and isinstance(event, Call) else value  # a list of tensors has no dtype itself
         if precision.dtype(summed, event.context) == "float16" and not _is_of_small_data(facts, event.context):
-            advice = HELP[NORM if _is_einsum(event) and kind == SUM else kind]
+            advice = SOFTPLUS if is_softplus(event) else HELP[NORM if _is_einsum(event) and kind == SUM else kind]
             advice += ALSO_CAST if kind in (SUM, NORM) and _meets_half(facts, event) else ""
             yield Finding(MESSAGES[kind], advice, event.location, fix=_fix(facts, event, kind))
 
@@ -217,6 +217,8 @@ def _large_poolings(facts: SourceFacts) -> Iterator[Finding]:
 def _fix(facts: SourceFacts, event: Call | Operation, kind: str) -> Fix | None:
     """The edit that casts the values to float32, where they are an argument of this call; or one that writes a softmax
     where the expression is one."""
+    if isinstance(event, Call) and is_softplus(event):
+        return unsafe_fix("Use softplus", softplus_instead(facts, event))
     if isinstance(event, Call) and kind == EXPONENTIAL:
         return unsafe_fix("Use softmax", softmax_instead(facts, event))
     if not isinstance(event, Call) or kind == GRAM or meets_others(facts, event):

@@ -47,6 +47,7 @@ keras-team/keras-cv#2102, divamgupta/stable-diffusion-tensorflow#43.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 from functools import lru_cache
 
@@ -111,7 +112,17 @@ def _cast(facts: SourceFacts, calls: list[tuple[Call, Value | None]]) -> Iterato
                 continue  # 16 bits hold no more of the fractions of numbers that are counted exactly
             is_cast_before = precision.half(counted, call.context) is not None
             is_given_floats = is_cast_before and counted is not None and any(_floats_given(facts, counted))
-            yield _finding_of_autocast(call, dtype, last) if is_given_floats else _finding_of_cast(call, dtype, last)
+            finding = _finding_of_autocast if is_given_floats else _finding_of_cast
+            yield _finding_of_range(call, dtype, last) if counted is call else finding(call, dtype, last)
+
+
+def _finding_of_range(call: Call, dtype: str, last: float) -> Finding:
+    """The finding for numbers that are counted in 16 bits, which no cast behind that brings back."""
+    return dataclasses.replace(
+        _finding_of_cast(call, dtype, last),
+        help='Count in float32, `dtype="float32"`, cast what that meets to float32 as well, and the result (a sine, a '
+        "fraction) to 16 bits.",
+    )
 
 
 def _finding_of_cast(call: Call, dtype: str, last: float) -> Finding:

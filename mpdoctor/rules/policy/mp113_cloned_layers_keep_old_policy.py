@@ -57,7 +57,7 @@ from mpdoctor.semantics.source.edits.made.models import build_call_written
 from mpdoctor.semantics.source.layers.model_layers import half_policy_calls, policies_inside, policies_set
 from mpdoctor.semantics.source.layers.preceding_layers import layers_of_sequential
 from mpdoctor.semantics.source.programs.branches import happen_together
-from mpdoctor.semantics.source.programs.saving.saved_files import text_written
+from mpdoctor.semantics.source.programs.saving.saved_files import holds_layers_without_dtype, text_written
 from mpdoctor.semantics.wording import listed
 
 SEVERITY = Severity.WARNING
@@ -74,6 +74,8 @@ CONFIGS = ("get_config", "to_json", "to_yaml")
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
     originals: dict[int, tuple[Call, list[Call]]] = {}
+    if holds_layers_without_dtype(facts):
+        return  # a clone of such a layer takes the new policy (MP213)
     for call, model in _clones(facts):
         originals.setdefault(id(call), (call, []))[1].append(model)
     for call, models in originals.values():

@@ -58,7 +58,12 @@ from mpdoctor.program.values import walk
 from mpdoctor.semantics.live.loaded_layers import layers_inside
 from mpdoctor.semantics.source.layers.model_layers import trainings
 from mpdoctor.semantics.source.layers.untrained_models import is_frozen
-from mpdoctor.semantics.source.programs.saving.saved_files import loads, policies_in_file, training_of
+from mpdoctor.semantics.source.programs.saving.saved_files import (
+    holds_layers_without_dtype,
+    loads,
+    policies_in_file,
+    training_of,
+)
 
 SEVERITY = Severity.WARNING
 EXPLAINS = {"MP209": "model", "MP309": "model"}
@@ -95,6 +100,8 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
         if load.context.guarded or not policies or any(policy not in HALF_POLICIES for policy in policies):
             continue
         saved = policies_in_file(facts, load)
+        if holds_layers_without_dtype(facts):
+            return  # those take the policy at the load, and whether others are in the file is not looked at (MP213)
         if saved and saved <= {None, "float32"} and training_of(facts, load) and not _is_teacher(facts, load):
             yield Finding(
                 f"The policy is {policies[0]} here, but the model in this file was saved with float32 layers: they "

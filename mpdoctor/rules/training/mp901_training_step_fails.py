@@ -73,12 +73,22 @@ def in_failure(failure: FailureFacts) -> Iterator[Finding]:
         return
     yield Finding(
         f"{_subject(failure)}: {headline_from_failure(failure)}",
-        remedy_from_failure(failure) or f"Fix this line; {failure.how_it_ran}.",
+        remedy_from_failure(failure) or _fix_the_line(failure),
         place_of_part(failure),
         layer=failure.layer,
         stage="training",
         evidence=_evidence(failure),
     )
+
+
+def _fix_the_line(failure: FailureFacts) -> str:
+    is_of_library = bool(failure.frames) and not failure.frames[-1].own and not failure.raised_by_program
+    first = (
+        "The library raises it: change what it is given on this line, or asked for"
+        if is_of_library
+        else "Fix this line"
+    )
+    return f"{first}; {failure.how_it_ran}."
 
 
 def _evidence(failure: FailureFacts) -> dict[str, object]:

@@ -48,6 +48,16 @@ TRAINED = dataclasses.replace(GOOD, probes=(Probe(training(good_steps()), Verdic
 IN_16_BITS = dataclasses.replace(
     HEALED, after=dataclasses.replace(TRAINED, models=(("a.py", TRAINED.probes[0].training.model),))
 )
+MODEL = TRAINED.probes[0].training.model
+WIDE_MODEL = dataclasses.replace(
+    MODEL, layers=tuple(dataclasses.replace(layer, compute_dtype="float32") for layer in MODEL.layers)
+)
+IN_FLOAT32 = dataclasses.replace(
+    HEALED,
+    before=dataclasses.replace(BAD, models=(("a.py", MODEL),)),
+    after=dataclasses.replace(TRAINED, models=(("a.py", WIDE_MODEL),)),
+)
+FLOAT32_ALONE = "None of its layers computes in 16 bits any more"
 SWITCHED = Mended(TRAINED, TRAINED, True, 1, 2, (EDIT,), PATCH, policy="mixed_float16")
 
 
@@ -82,6 +92,7 @@ NOT_COMPARED = "Its loss was not held against float32's: that takes --reference.
          ("Its loss was not held against float32's: it draws.",)),
         (with_reference(ReferenceFacts("float16", no_time=True)),
          ("Its loss was not held against float32's: there was no time left.",)),
+        (IN_FLOAT32, ("a.py is mended by 1 edit, proved by training with it.\n" + FLOAT32_ALONE,)),
         (NOT_IN_FORCE, ("a.py is not mended: mixed_float16 is not in force where it trains after 1 edit.",)),
     ],
 )  # fmt: skip
@@ -103,6 +114,11 @@ def test_what_is_said(mended: Mended, words: tuple[str, ...]) -> None:
 )
 def test_nothing_is_said_of_a_comparison_that_was_made_or_means_nothing(mended: Mended) -> None:
     assert NOT_COMPARED not in report_from_mended(mended, "terminal", width=100)
+
+
+@pytest.mark.parametrize("mended", [HEALED, IN_16_BITS, dataclasses.replace(IN_FLOAT32, policy="float32")])
+def test_nothing_is_said_of_float32_where_it_was_asked_for_or_16_bits_are_left(mended: Mended) -> None:
+    assert FLOAT32_ALONE not in report_from_mended(mended, "terminal", width=100)
 
 
 def test_git_applies_the_whole_of_it(tmp_path: Path) -> None:

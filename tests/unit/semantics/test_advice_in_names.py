@@ -50,3 +50,27 @@ def test_advice_of_a_run_names_what_the_file_of_its_line_imports(place: Location
     sources = {"fixture.py": facts_of("import keras\nfrom keras import ops\n", "3")}
     said = spelled(Finding("It raises.", "Cast it: `tf.cast(y_pred, tf.float32)`.", place), sources, KERASES[keras])
     assert isinstance(said, Finding) and said.help == f"Cast it: `{told}`."
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("self.optimizer.apply_gradients(zip(grads, self.weights))", "`x = self.optimizer.scale_loss(loss)`."),
+        ("agent.opts[name].apply(grads, weights)", "`x = agent.opts[name].scale_loss(loss)`."),
+        ("optimizer.apply_gradients(zip(grads, weights))", "`x = optimizer.scale_loss(loss)`."),
+        ("a.apply(grads, one), b.apply(grads, two)", "`x = optimizer.scale_loss(loss)`."),
+        ("step(grads)", "`x = optimizer.scale_loss(loss)`."),
+    ],
+)
+def test_advice_of_a_run_names_the_optimizer_as_its_line_does(line: str, told: str) -> None:
+    sources = {"fixture.py": facts_of(f"import keras\n{line}\n", "3")}
+    finding = Finding("It was never scaled.", "`x = optimizer.scale_loss(loss)`.", Location("fixture.py", 2))
+    said = spelled(finding, sources, KERASES["3"])
+    assert isinstance(said, Finding) and said.help == told
+
+
+def test_what_a_run_says_of_an_attribute_names_the_optimizer_that_has_it() -> None:
+    sources = {"fixture.py": facts_of("import keras\nself.model.optimizer.momentum = 0.9\n", "3")}
+    finding = Finding("It is lost.", "Set `optimizer.inner_optimizer.momentum = 0.9`.", Location("fixture.py", 2))
+    said = spelled(finding, sources, KERASES["3"])
+    assert isinstance(said, Finding) and said.help == "Set `self.model.optimizer.inner_optimizer.momentum = 0.9`."

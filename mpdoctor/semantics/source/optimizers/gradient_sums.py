@@ -18,6 +18,7 @@ from mpdoctor.semantics.source.optimizers.clipping import is_divided_by_its_size
 from mpdoctor.semantics.source.optimizers.gradients import (
     TRANSPARENT_ROOTS,
     UNSCALING,
+    given_to,
     is_gradient_call,
     unscales,
     until_gradients,
@@ -102,6 +103,18 @@ def scaled_gradients_given(facts: SourceFacts, call: Call) -> Iterator[Call]:
     for part in until_gradients(given, _holds_no_scaled) if given in _made_of_gradients(facts) else ():
         if isinstance(part, Call) and is_gradient_call(part) and is_of_scaled_loss(facts, part):
             yield part
+
+
+def gradients_kept_until(facts: SourceFacts, apply: Call) -> Iterator[tuple[Call, Call]]:
+    """The gradients that variables are given which this call applies, each with the call of `assign…`."""
+    for kept in facts.method_calls("assign_add", "assign"):
+        given, holders = kept.argument(0, "delta") or kept.keyword("value"), holders_of(kept.receiver)
+        if not holders or are_weights(holders) or given not in _made_of_gradients(facts):
+            continue
+        if is_made_from(given_to(apply), holders):
+            yield from (
+                (kept, part) for part in until_gradients(given) if isinstance(part, Call) and is_gradient_call(part)
+            )
 
 
 @lru_cache(maxsize=1)

@@ -1,4 +1,5 @@
-"""Replaces a softmax written by hand, `exp(x) / sum(exp(x))`, by Keras' or TensorFlow's."""
+"""Replaces a softmax or softplus written by hand, `exp(x) / sum(exp(x))` or `log(1 + exp(x))`, by Keras' or
+TensorFlow's."""
 
 from __future__ import annotations
 
@@ -11,6 +12,7 @@ from mpdoctor.semantics.source.edits.names import advice_in_names_of, name_of
 from mpdoctor.semantics.source.function_names import function_named
 
 FUNCTION = "tf.nn.softmax"
+SOFTPLUS = "tf.nn.softplus"
 
 
 def softmax_instead(facts: SourceFacts, total: Call) -> Edit | None:
@@ -21,10 +23,37 @@ def softmax_instead(facts: SourceFacts, total: Call) -> Edit | None:
     divisions = [operation for operation in facts.operations if _divides_by(operation, total)]
     if axis is None or not is_kept or not isinstance(known(total.argument(1, "axis")), int) or len(divisions) != 1:
         return None
-    given, softmax = _exponents(facts, divisions[0], total), _softmax(facts)
+    given, softmax = _exponents(facts, divisions[0], total), _spelled(facts, FUNCTION)
     if given is None or softmax is None:
         return None
     return replaced(facts, divisions[0].location, f"{softmax}({given}, axis={axis})")
+
+
+def is_softplus(event: Call | Operation) -> bool:
+    """Whether it is `log(1 + exp(x))` or `log1p(exp(x))`."""
+    return isinstance(event, Call) and _exponential_of_softplus(event) is not None
+
+
+def softplus_instead(facts: SourceFacts, logarithm: Call) -> Edit | None:
+    """The edit that writes a softplus in the place of the logarithm, whose exponential stands in it."""
+    exponential, softplus = _exponential_of_softplus(logarithm), _spelled(facts, SOFTPLUS)
+    if exponential is None or softplus is None or not holds(logarithm.location, exponential.location):
+        return None
+    given = _argument(facts, exponential)
+    return replaced(facts, logarithm.location, f"{softplus}({given})") if given is not None else None
+
+
+def _exponential_of_softplus(logarithm: Call) -> Call | None:
+    given, name = logarithm.argument(0, "x"), function_named(logarithm)
+    if name == "log1p":
+        return _exponential(given)
+    choices = options(given)
+    total = choices[0] if len(choices) == 1 else None
+    if name != "log" or not isinstance(total, Operation) or total.operator != "+" or len(total.operands) != 2:
+        return None
+    ones = [operand for operand in total.operands if known(operand) in (1, 1.0)]
+    others = [operand for operand in total.operands if operand not in ones]
+    return _exponential(others[0]) if len(ones) == len(others) == 1 else None
 
 
 def _divides_by(operation: Operation, total: Call) -> bool:
@@ -59,7 +88,7 @@ def _argument(facts: SourceFacts, exponential: Call) -> str | None:
     return text_of(facts, place) if place is not None else None
 
 
-def _softmax(facts: SourceFacts) -> str | None:
-    """The name of the softmax in this file; None where the file imports nothing that has it."""
-    spelled = advice_in_names_of(facts, FUNCTION)
-    return spelled if spelled != FUNCTION or name_of(facts, "tensorflow", "tensorflow.compat.v2") == "tf" else None
+def _spelled(facts: SourceFacts, function: str) -> str | None:
+    """The name of TensorFlow's function in this file; None where the file imports nothing that has it."""
+    spelled = advice_in_names_of(facts, function)
+    return spelled if spelled != function or name_of(facts, "tensorflow", "tensorflow.compat.v2") == "tf" else None

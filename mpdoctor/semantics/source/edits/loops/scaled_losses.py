@@ -34,7 +34,7 @@ def loss_scaled(facts: SourceFacts, apply: Call, gradient: Call, unscales: bool)
     loop does not do so already (`unscales`)."""
     of, place = receiver_text(facts, apply), argument_at(facts, gradient.location, 0, "target")
     name = text_of(facts, place) if place is not None else None
-    if not name or not name.isidentifier() or place is None or gradient.context.function is not apply.context.function:
+    if not name or not name.isidentifier() or place is None or not _is_called_alike(apply, gradient, of):
         return None
     scaled = _free_name(facts, f"scaled_{name}", of)
     method = "scale_loss" if facts.keras.is_keras3 else "get_scaled_loss"
@@ -46,6 +46,17 @@ def loss_scaled(facts: SourceFacts, apply: Call, gradient: Call, unscales: bool)
         return [line, given]
     around = put_around(facts, gradient.location, f"{of}.get_unscaled_gradients(", ")")
     return [line, given, *around] if around is not None else None
+
+
+def _is_called_alike(apply: Call, gradient: Call, optimizer: str) -> bool:
+    """Whether the optimizer has one name at both places: those of one function, or an attribute in two methods of one
+    class."""
+    here, there = apply.context.function, gradient.context.function
+    if here is there:
+        return True
+    if here is None or there is None or here.owner is None or here.owner is not there.owner:
+        return False
+    return here.self_name == there.self_name and optimizer.startswith(f"{here.self_name}.")
 
 
 def _free_name(facts: SourceFacts, name: str, optimizer: str) -> str:

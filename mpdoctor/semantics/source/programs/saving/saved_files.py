@@ -13,7 +13,8 @@ from mpdoctor.program.instances import is_call_of
 from mpdoctor.program.policy_settings import UNSURE, PolicyName
 from mpdoctor.program.saved_file import SavedFile
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import Api, Attribute, Either, Known, Value, known, options, walk
+from mpdoctor.program.user_definitions import FunctionFacts
+from mpdoctor.program.values import Api, Attribute, Collection, Either, Known, Value, known, options, walk
 from mpdoctor.semantics.source.layers.model_layers import TRAINING, policies_inside, trainings
 from mpdoctor.semantics.source.optimizers.attribute_access import same_object
 from mpdoctor.semantics.source.programs.branches import exclude_each_other, happen_together
@@ -237,3 +238,27 @@ def _without_str(value: Value) -> Value:
             break
         value = inside
     return value
+
+
+def drops_dtype(facts: SourceFacts, config: FunctionFacts) -> bool:
+    """Whether all that a `get_config` returns is a dict written out, without a dtype in it: what is loaded takes
+    the global policy in force then."""
+    returned = [option for event in facts.returns_of(config) for option in options(event.value)]
+    return (
+        bool(returned)
+        and not any(call.context.function is config for call in facts.method_calls("get_config"))
+        and all(
+            isinstance(value, Collection)
+            and value.kind == "dict"
+            and not value.open
+            and all(isinstance(key, Known) for key in value.keys)
+            and value.entry("dtype") is None
+            for value in returned
+        )
+    )
+
+
+def holds_layers_without_dtype(facts: SourceFacts) -> bool:
+    """Whether the program makes layers of its own whose configuration leaves out their dtype."""
+    configs = (own.find_method("get_config") for own in facts.classes if own.is_layer and facts.makings_of(own))
+    return any(config is not None and drops_dtype(facts, config) for config in configs)
