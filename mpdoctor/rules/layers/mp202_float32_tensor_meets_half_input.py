@@ -72,7 +72,6 @@ from mpdoctor.semantics.live.errors.dtype_error_causes import (
 )
 from mpdoctor.semantics.live.errors.error_texts import evidence_of, place_of_failure
 from mpdoctor.semantics.source.edits.expressions import argument_at, safe_fix
-from mpdoctor.semantics.source.edits.made.layers import location_of
 from mpdoctor.semantics.source.edits.made.tensors import is_said_at, made_in
 from mpdoctor.semantics.source.edits.met_operands import (
     cast_where_it_meets,
@@ -82,6 +81,7 @@ from mpdoctor.semantics.source.edits.met_operands import (
     with_elements,
 )
 from mpdoctor.semantics.source.edits.names import cast
+from mpdoctor.semantics.source.edits.syntax_trees import location_of
 from mpdoctor.semantics.source.edits.updates import advice_for_update
 from mpdoctor.semantics.source.edits.uses import meets_float32_elsewhere
 from mpdoctor.semantics.source.layers.float32_meetings import float32_meetings, is_wide

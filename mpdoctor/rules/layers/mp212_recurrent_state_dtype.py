@@ -59,8 +59,8 @@ from mpdoctor.semantics.live.errors.dtype_error_causes import changed_state, is_
 from mpdoctor.semantics.live.errors.error_texts import evidence_of, place_of_failure
 from mpdoctor.semantics.source.edits.expressions import argument_at, callee_text, safe_fix, unsafe_fix
 from mpdoctor.semantics.source.edits.layers import in_float32
-from mpdoctor.semantics.source.edits.made.layers import location_of, tree_of
 from mpdoctor.semantics.source.edits.names import cast, each_cast
+from mpdoctor.semantics.source.edits.syntax_trees import location_of, tree_of
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype, policies_of_instances
 from mpdoctor.semantics.source.layers.later_inputs import given_to_call
 from mpdoctor.semantics.source.layers.layer_policies import half_dtype_of_layer

@@ -12,8 +12,8 @@ from mpdoctor.knowledge.api_names import KERAS_OPS
 from mpdoctor.program.events import Use
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.semantics.source.edits.expressions import argument_at, expression_written, put_around, replaced
-from mpdoctor.semantics.source.edits.made.layers import location_of, tree_of
 from mpdoctor.semantics.source.edits.statements import statement_at
+from mpdoctor.semantics.source.edits.syntax_trees import location_of, tree_of
 
 TENSORFLOW = "tensorflow"
 _OF_TENSORFLOW = re.compile(r"\btf\.([a-z]\w*(?:\.\w+)*)")

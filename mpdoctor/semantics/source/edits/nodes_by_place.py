@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from mpdoctor.facts.location import Location
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.semantics.source.edits.made.layers import location_of, tree_of
+from mpdoctor.semantics.source.edits.syntax_trees import location_of, tree_of
 
 Places = dict[tuple[int, int], list[ast.expr | ast.stmt]]
 
