@@ -150,6 +150,11 @@ class LayerFacts:
         return self.compute_dtype in HALF
 
     @property
+    def activation(self) -> str:
+        """ "softmax", "linear"; of a layer without any the name of its class, "softmax" of a Softmax among them."""
+        return self.settings.activation or self.class_name.lower()
+
+    @property
     def has_trainable_weights(self) -> bool:
         return any(trainable for *_, trainable in self.variables)
 

@@ -237,3 +237,12 @@ class ModelFacts:
     def computes_in_half(self) -> bool:
         """Whether any layer computes in float16 or bfloat16."""
         return any(layer.compute_dtype in HALF for layer in self.layers)
+
+    def half_output(self, activations: tuple[str, ...] = ()) -> str | None:
+        """The 16-bit dtype in which an output of the model is known to come, from a layer with one of these
+        activations."""
+        for layer in self.layers:
+            dtype = next((output_dtype for output_dtype in layer.output_dtypes if output_dtype in HALF), None)
+            if layer.is_output and layer.floating and dtype and (not activations or layer.activation in activations):
+                return dtype
+        return None

@@ -46,6 +46,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from mpdoctor.facts.failure import FailureFacts
+from mpdoctor.facts.half_dtypes import SIXTEEN_BITS
 from mpdoctor.facts.location import Location
 from mpdoctor.finding import AlsoSeen, Finding, Fix, Severity
 from mpdoctor.program.context import Context
@@ -64,7 +65,6 @@ from mpdoctor.semantics.source.edits.syntax_trees import location_of, tree_of
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype, policies_of_instances
 from mpdoctor.semantics.source.layers.later_inputs import given_to_call
 from mpdoctor.semantics.source.layers.layer_policies import half_dtype_of_layer
-from mpdoctor.semantics.source.layers.output_layers import SIXTEEN_BITS
 from mpdoctor.semantics.wording import quoted
 
 SEVERITY = Severity.ERROR

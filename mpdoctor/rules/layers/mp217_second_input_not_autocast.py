@@ -53,7 +53,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from mpdoctor.facts.failure import FailureFacts
-from mpdoctor.facts.half_dtypes import HALF
+from mpdoctor.facts.half_dtypes import HALF, SIXTEEN_BITS
 from mpdoctor.facts.location import Location
 from mpdoctor.finding import AlsoSeen, Finding, Fix, Severity
 from mpdoctor.knowledge.dtypes.result_dtypes import KEEPING
@@ -81,7 +81,6 @@ from mpdoctor.semantics.source.layers.mixed_operands import (
     origin,
     without_numbers,
 )
-from mpdoctor.semantics.source.layers.output_layers import SIXTEEN_BITS
 from mpdoctor.semantics.source.numbers.precision import precision_of
 from mpdoctor.semantics.wording import listed, place_of
 

@@ -30,7 +30,6 @@ from mpdoctor.semantics.live.gradients_without_check import (
 from mpdoctor.semantics.live.second_training import remedies_to_report
 from mpdoctor.semantics.live.tried_remedies import NOT_TRIED, after_trials
 from mpdoctor.semantics.live.weights_not_finite import remedy_of_weight
-from mpdoctor.semantics.source.layers.output_layers import activation_of, half_output
 
 
 def line_of(operation: OperationFacts, shown: Location | None) -> str:
@@ -216,9 +215,9 @@ def named_culprit(culprit: CulpritFacts) -> str:
 
 def remedy_in_loss(training: TrainingFacts, operation: OperationFacts) -> str:
     """The remedy for an operation outside of all layers: the 0 in a log() of 0 may be the model's own output."""
-    if operation.name == "Log" and operation.holds_zero and half_output(training.model, PROBABILITIES):
+    if operation.name == "Log" and operation.holds_zero and training.model.half_output(PROBABILITIES):
         head = next(layer for layer in training.model.layers if layer.is_output)
-        activation = activation_of(head)
+        activation = head.activation
         text = (
             f'Give `{head.path}` dtype="float32": its {head.compute_dtype} {activation} returns 0 for small '
             "probabilities, and the gradient of their logarithm is cast back to 16 bits."

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import lru_cache
 
+from mpdoctor.facts.half_dtypes import SIXTEEN_BITS
 from mpdoctor.program.context import Branch, Context
 from mpdoctor.program.dtypes.tensor_dtypes import policies_named
 from mpdoctor.program.events import Call, Operation
@@ -13,7 +14,6 @@ from mpdoctor.program.policy_settings import policies_set_by
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import ClassFacts, Defined, FunctionFacts, Instance, Parameter
 from mpdoctor.program.values import Api, Attribute, Value, known, options, walk
-from mpdoctor.semantics.source.layers.output_layers import SIXTEEN_BITS
 from mpdoctor.semantics.source.programs.running_functions import functions_around, runs_as_added_loss, surrounding
 
 FLOAT16 = (("float16",), ("mixed_float16",))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from typing import TypeGuard
 
-from mpdoctor.facts.half_dtypes import HALF
+from mpdoctor.facts.half_dtypes import HALF, SIXTEEN_BITS
 from mpdoctor.knowledge.api_names import public_name
 from mpdoctor.knowledge.dtypes.meeting_tensors import JOINING, MEETING, MEETING_IN_KERAS2
 from mpdoctor.knowledge.dtypes.result_dtypes import KEEPING
@@ -29,7 +29,6 @@ from mpdoctor.semantics.source.layers.call_dtypes import (
 from mpdoctor.semantics.source.layers.casts import is_cast
 from mpdoctor.semantics.source.layers.later_inputs import is_tensor, lambda_layers_by_function
 from mpdoctor.semantics.source.layers.layer_variables import is_weight
-from mpdoctor.semantics.source.layers.output_layers import SIXTEEN_BITS
 from mpdoctor.semantics.source.layers.weight_values import weight_holder
 from mpdoctor.semantics.source.numbers.precision import precision_of
 from mpdoctor.semantics.source.programs.backends import is_for_another_backend, runs_on_another_backend

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from mpdoctor.facts.layer import LayerFacts
+from mpdoctor.facts.half_dtypes import SIXTEEN_BITS
 from mpdoctor.facts.location import Location
-from mpdoctor.facts.model import ModelFacts
 from mpdoctor.facts.versions import Keras
 from mpdoctor.knowledge.api_names import is_network, public_name
 from mpdoctor.knowledge.layer_kinds import HANDING_ON, OUTPUT_IN_COMPUTE_DTYPE
@@ -22,12 +21,6 @@ from mpdoctor.semantics.source.function_names import function_or_activation_name
 from mpdoctor.semantics.source.layers.preceding_layers import last_of_sequential
 from mpdoctor.semantics.source.programs.branches import may_be_reached_by
 
-SIXTEEN_BITS = {
-    "float16": "float16",
-    "mixed_float16": "float16",
-    "bfloat16": "bfloat16",
-    "mixed_bfloat16": "bfloat16",
-}
 WRAPPED_LAYER = ("keras.layers.TimeDistributed", "keras.layers.Bidirectional")
 MOST_NESTED = 8
 # Functions of one tensor that answer in its dtype, so that the layer before them decides how a model's output comes.
@@ -125,20 +118,6 @@ def layers_of_output(model: Call, output: object) -> list[Call]:
     written = [option for option in options(model.argument(1, "outputs")) if is_functional(model)]
     outputs = [option.entry(output) if isinstance(option, Collection) else None for option in written]
     return [layer for tensor in outputs for layer in layers_behind(tensor)] if None not in outputs else []
-
-
-def half_output(model: ModelFacts, activations: tuple[str, ...] = ()) -> str | None:
-    """The 16-bit dtype in which a live model's output is known to come, from a layer with one of these activations."""
-    for layer in model.layers:
-        dtype = next((output_dtype for output_dtype in layer.output_dtypes if output_dtype in SIXTEEN_BITS), None)
-        if layer.is_output and layer.floating and dtype and (not activations or activation_of(layer) in activations):
-            return dtype
-    return None
-
-
-def activation_of(layer: LayerFacts) -> str:
-    """ "softmax", "linear"; of a layer without any the name of its class, "softmax" of a Softmax among them."""
-    return layer.settings.activation or layer.class_name.lower()
 
 
 def sixteen_bit_output(facts: SourceFacts, layer: Call) -> str | None:
