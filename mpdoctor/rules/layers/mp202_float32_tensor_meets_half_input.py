@@ -71,6 +71,7 @@ from mpdoctor.semantics.live.errors.dtype_error_causes import (
     was_given_float32_states,
 )
 from mpdoctor.semantics.live.errors.error_texts import evidence_of, place_of_failure
+from mpdoctor.semantics.source.edits.casts import cast
 from mpdoctor.semantics.source.edits.expressions import argument_at, safe_fix
 from mpdoctor.semantics.source.edits.made.tensors import is_said_at, made_in
 from mpdoctor.semantics.source.edits.met_operands import (
@@ -80,7 +81,6 @@ from mpdoctor.semantics.source.edits.met_operands import (
     pairs_that_meet,
     with_elements,
 )
-from mpdoctor.semantics.source.edits.names import cast
 from mpdoctor.semantics.source.edits.syntax_trees import location_of
 from mpdoctor.semantics.source.edits.updates import advice_for_update
 from mpdoctor.semantics.source.edits.uses import meets_float32_elsewhere

@@ -57,8 +57,8 @@ from mpdoctor.program.policy_settings import policies_set_by
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Defined, FunctionFacts, Parameter
 from mpdoctor.program.values import Api, Attribute, Value, options, walk
+from mpdoctor.semantics.source.edits.casts import cast_around
 from mpdoctor.semantics.source.edits.expressions import argument_replaced, safe_fix, unsafe_fix
-from mpdoctor.semantics.source.edits.names import cast_around
 from mpdoctor.semantics.source.layers.call_dtypes import NOT_CALLED, policies_of_instances
 from mpdoctor.semantics.source.layers.casts import casts, is_cast, is_cast_to
 from mpdoctor.semantics.source.layers.mixed_operands import may_raise, mixed_operands

@@ -71,10 +71,10 @@ from mpdoctor.semantics.live.broken_operations import ADDING, SUMS, broke, is_ov
 from mpdoctor.semantics.live.hidden_overflows import finding_of_hidden_overflow
 from mpdoctor.semantics.live.second_training import remedies_to_report
 from mpdoctor.semantics.live.tried_remedies import after_trials
+from mpdoctor.semantics.source.edits.casts import cast_argument, cast_around
 from mpdoctor.semantics.source.edits.expressions import expression_written, holds, replaced, unsafe_fix
 from mpdoctor.semantics.source.edits.float32.softmax import softmax_instead
 from mpdoctor.semantics.source.edits.layers import in_float32
-from mpdoctor.semantics.source.edits.names import cast_argument, cast_around
 from mpdoctor.semantics.source.edits.uses import meets_others
 from mpdoctor.semantics.source.function_names import function_named
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype

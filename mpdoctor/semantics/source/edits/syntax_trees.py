@@ -8,6 +8,8 @@ from functools import lru_cache
 from mpdoctor.facts.location import Location, lines_of
 from mpdoctor.program.source_facts import SourceFacts
 
+Places = dict[tuple[int, int], list[ast.expr | ast.stmt]]
+
 
 @lru_cache(maxsize=16)
 def tree_of(facts: SourceFacts) -> ast.Module | None:
@@ -54,3 +56,22 @@ def location_of(facts: SourceFacts, node: ast.expr | ast.stmt | ast.arg) -> Loca
         end_line,
         column(end_line, node.end_col_offset or 0),
     )
+
+
+def nodes_at(facts: SourceFacts, place: Location) -> list[ast.expr | ast.stmt]:
+    """The expressions and statements that stand exactly there, from the outside in."""
+    if place.path != facts.path or not 0 < place.line <= len(facts.lines):
+        return []
+    offset = len(facts.lines[place.line - 1][: place.column - 1].encode(errors="surrogatepass"))
+    return [node for node in _nodes_by_place(facts).get((place.line, offset), ()) if location_of(facts, node) == place]
+
+
+@lru_cache(maxsize=4)
+def _nodes_by_place(facts: SourceFacts) -> Places:
+    """The nodes by their line and byte offset: a rule may ask for a node for each of ten thousand findings."""
+    nodes: Places = {}
+    tree = tree_of(facts)
+    for node in ast.walk(tree) if tree is not None else ():
+        if isinstance(node, (ast.expr, ast.stmt)):
+            nodes.setdefault((node.lineno, node.col_offset), []).append(node)
+    return nodes
