@@ -132,16 +132,16 @@ def half_dtypes(facts: SourceFacts, value: Value, context: Context) -> tuple[str
     if dtype is None:
         of_models = _half_dtype_of_models(facts, value, context)
         return (of_models,) if of_models is not None else _half_dtypes_in_lambda_layer(facts, value)
-    if dtype != AUTOCAST:
-        return ()
+    return _half_dtypes_of_autocast(facts, value, context) if dtype == AUTOCAST else ()
+
+
+def _half_dtypes_of_autocast(facts: SourceFacts, value: Value, context: Context) -> tuple[str, ...]:
+    """The 16-bit dtypes that a tensor may have whose dtype comes of what layers cast."""
     behind = list(_tensors_behind(value))
     parameters = [part for part in behind if isinstance(part, Parameter) and not is_number(part)]
-    is_inside = (
-        any(parameter.is_of_call for parameter in parameters)
-        or runs_in_some_call(facts, context)
-        or not any(is_weight(inner) for inner in walk(value))
-    )
-    if not is_inside or not all(is_tensor(facts, parameter) for parameter in parameters):
+    if not _is_inside_a_layer(facts, value, context, parameters):
+        return ()
+    if not all(is_tensor(facts, parameter) for parameter in parameters):
         return ()
     made = [part for part in behind if isinstance(part, Call) and _has_weights(part)]
     outside = [policies_made_with(facts, layer, None) for layer in made if is_of_the_file(facts, layer.context)]
@@ -151,6 +151,13 @@ def half_dtypes(facts: SourceFacts, value: Value, context: Context) -> tuple[str
         if computes_in_half(facts, value, context, only=dtype)
         and all(dtype in map(SIXTEEN_BITS.get, names) for names in outside)
     )
+
+
+def _is_inside_a_layer(facts: SourceFacts, value: Value, context: Context, parameters: list[Parameter]) -> bool:
+    """Whether a tensor is made in a `call()`, as the parameters behind it or the line say; one without weights may be
+    made anywhere."""
+    is_given = any(parameter.is_of_call for parameter in parameters)
+    return is_given or runs_in_some_call(facts, context) or not any(is_weight(inner) for inner in walk(value))
 
 
 def _tensors_behind(value: Value) -> Iterator[Value]:
