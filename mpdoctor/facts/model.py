@@ -60,10 +60,10 @@ class OptimizerFacts:
     missing
         What this Keras needs of a custom optimizer and this class lacks ("update_step", "learning_rate", "get_config").
     overridden
-        Methods of Keras' optimizer that the user's class overrides, and those of a wrapper's that it has; not one that
-        only calls what it overrides.
+        Methods of Keras' optimizer that the user's class overrides, and methods of a wrapper that it has; without those
+        that only call what they override.
     dropped
-        Arguments of the user's class that it keeps, and that its own `get_config()` leaves out.
+        Arguments that the user's class keeps, and that its own `get_config()` leaves out.
     erased_factor, erased_at
         Of a wrapper: the `loss_scale_factor` that the inner optimizer had before, and the line that wrapped it.
     wrapped_by_compile

@@ -167,8 +167,8 @@ def _asked_for_by_imported(
 
 
 def _declared_with_imports(sources: Iterable[SourceFacts]) -> dict[str, Keras]:
-    """The Keras of each file that says one itself; else that of a file that imports it; else that of one that it
-    imports."""
+    """The Keras of each file: the one that it declares itself, else that of a file that imports it, else that of a file
+    that it imports."""
     sources = list(sources)
     own = _declared_by_each(sources)
     if not own:

@@ -32,7 +32,7 @@ MOST_PARTS = 200  # of a comprehension's element that are looked at
 
 
 def without_earlier(value: Value) -> Value:
-    """A value behind the loop: what it was earlier is among what the body made of it."""
+    """A value behind the loop: what it was before the loop is among what the body made of it."""
     rest = [choice for choice in options(value) if not isinstance(choice, Earlier)]
     return joined(rest) if rest else value
 
@@ -56,7 +56,7 @@ def _is_none_or_number(value: Value) -> bool:
 
 
 def joined(values: Iterable[Value | None]) -> Value:
-    """One value that may be each of these. Equal constants and names count once."""
+    """One value that may be any of these. Equal constants and names count once."""
     values = tuple(values)
     if values and values[0] is not None and values.count(values[0]) == len(values):  # the same one: they compare so
         return values[0]

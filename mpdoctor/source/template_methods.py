@@ -65,8 +65,8 @@ def _named_by_self(method: Closure) -> set[str]:
 
 
 def steps_of_templates(state: State, module: Module) -> set[int]:
-    """The ids of training steps that only subclasses take: the base class, which nobody makes, leaves to them what the
-    step calls."""
+    """The ids of training steps that only subclasses run: nobody makes the base class, and its step calls what
+    subclasses define."""
     return {
         id(closure.facts)
         for own in module.classes

@@ -189,7 +189,8 @@ def _shortened_list(names: list[str]) -> str:
 
 # --- which Keras ----------------------------------------------------------------------------------------------------
 def _import_keras(session: Session, saved: SavedFile) -> None:
-    """The Keras that wrote the file; where it is not here, the one that is: Keras 3 reads some files of Keras 2."""
+    """Import the Keras that wrote the file; where that is missing, the installed one: Keras 3 reads some files of Keras
+    2."""
     if saved.keras_version.startswith("2"):
         _import_keras2(session)
     elif saved.keras_version.startswith("3"):

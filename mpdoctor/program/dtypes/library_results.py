@@ -118,8 +118,8 @@ def _of_either_branch(dtypes: Dtypes, call: Call, places: slice, depth: int) -> 
 
 
 def _of_mapped(dtypes: Dtypes, call: Call, depth: int) -> str | None:
-    """The dtype of what `tf.map_fn` stacks: of what its function gives for a row of a tensor. None where it declares
-    another one, and raises."""
+    """The dtype of what `tf.map_fn` stacks: of what its function gives for a row of a tensor. None where another dtype
+    is declared, which raises."""
     declared, rows = call.keyword("fn_output_signature") or call.keyword("dtype"), call.argument(1, "elems")
     functions = call.argument(0, "fn")
     if dtypes.of(rows, depth) == AUTOCAST:

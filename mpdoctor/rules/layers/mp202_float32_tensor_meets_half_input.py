@@ -256,7 +256,7 @@ def _dtype_of_input(facts: SourceFacts, event: Call | Operation, operands: tuple
 
 
 def _fix(facts: SourceFacts, event: Call | Operation, operands: tuple[Value, ...], dtype: str) -> Fix | None:
-    """The edits that make or cast every float32 tensor there in the input's dtype: where it is made, else where it is
+    """The edits that give every float32 tensor there the input's dtype: where the tensor is made, else where it is
     combined."""
     function, name = event.context.function, dtype.partition(".")[0]
     if function is None or (name not in function.parameters and dtype.endswith(".compute_dtype")):

@@ -197,7 +197,7 @@ def _is_differentiated(facts: SourceFacts, guard: Guard) -> bool:
 
 
 def _used_at(guard: Guard) -> tuple[AlsoSeen, ...]:
-    """The line that trusts in the guard, where that is another one: a run shows what breaks there."""
+    """The line that relies on the guard, if it is another one: a run shows what breaks there."""
     made, used = guard.guarded.location, guard.user.location
     if made is None or used is None or (made.path, made.line) == (used.path, used.line):
         return ()

@@ -158,7 +158,7 @@ def _cast_before_fit(facts: SourceFacts) -> Iterator[Finding]:
 
 
 def _losses_by_output(call: Call, outputs: list[Rounded | None]) -> list[tuple[Rounded | None, list[Value]]]:
-    """Each output of a compiled model with the losses that it may have: its own one in a list, else all of them."""
+    """Each output of a compiled model with the losses that it may have: of a list its own, else all of them."""
     given = call.argument(1, "loss")
     if not isinstance(given, Collection):
         return [(output, list(leaves(given))) for output in outputs]

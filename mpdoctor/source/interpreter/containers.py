@@ -60,8 +60,8 @@ def _known_slice(state: State, node: ast.Slice) -> slice | None:
 
 
 def _without_empty_lists(of: Value) -> list[Value]:
-    """What it may be, without an empty list, of which no element is ever taken: what stood there before the loop that
-    fills it."""
+    """What the value may be, without an empty list: no element is ever taken from it, and it stood there before the
+    loop that fills it."""
     choices = list(options(of))
     return [choice for choice in choices if not _is_empty(choice)] or choices
 
@@ -84,13 +84,13 @@ def _slice_of(of: Value, taken: slice | None, location: Location) -> Value:
 
 
 def in_any_order(of: Collection, location: Location) -> Collection:
-    """A list of any of its elements: each may be any of them."""
+    """A list of the same elements in any order: each place may hold any of them."""
     held = of.keys if of.kind == "dict" else of.items
     return Collection(location, "list", (joined(held),) if held else (), open=True, uniform=bool(held))
 
 
 def item_of(of: Value, index: Value | None, location: Location) -> Value:
-    """`of[index]`; with `index` None one element, nobody knows which."""
+    """`of[index]`; where `index` is None, any one element."""
     if not isinstance(of, Collection):
         return Item(location, of, index)
     elements = of.keys if of.kind == "dict" and index is None else of.items
@@ -136,7 +136,8 @@ def _entry_of(of: Collection, index: Known, location: Location) -> Value:
 
 
 def _under_unknown_keys(of: Collection, entry: Value | None) -> list[Value]:
-    """What a dict was given under keys that are not known, behind this entry of its: any may be under its key."""
+    """The values that a dict was given behind this entry, under keys that are not known: any of them may have taken the
+    entry's place."""
     first = 0 if entry is None else 1 + max(place for place, item in enumerate(of.items) if item is entry)
     return [of.items[place] for place in range(first, len(of.items)) if not isinstance(of.keys[place], Known)]
 
@@ -147,8 +148,8 @@ def evaluate_sequence(state: State, node: ast.Tuple | ast.List | ast.Set) -> Val
 
 
 def spread_out(state: State, nodes: Sequence[ast.expr]) -> tuple[tuple[Value, ...], bool, int]:
-    """Elements or arguments, whether there may be more of them, and then how many stand behind all those that are not
-    seen; `*rest` is spread out where its elements are known."""
+    """(elements or arguments, whether there may be more of them, how many of these stand behind all that are not seen).
+    `*rest` is spread out where its elements are known."""
     if ast.Starred in map(type, nodes):
         return _with_rests(state, nodes)
     return tuple([evaluate(state, node) for node in nodes]), False, 0

@@ -17,9 +17,9 @@ BLOCKS = ("body", "orelse", "finalbody")
 
 
 def ahead_of(facts: SourceFacts, call: Location, others: Iterable[Iterable[Location]]) -> list[Edit] | None:
-    """The statement that is a call alone, and an `if` that holds nothing else, ahead of the first statement of its
-    block in which one of `others` happens: each is a chain of calls. None where one happens elsewhere, or where what it
-    asks for changes in between."""
+    """The edits that move a statement, the call alone with an `if` that holds nothing else, ahead of the first
+    statement of its block in which one of `others` happens, each a chain of calls. None where one of them happens
+    elsewhere, or where something that the statement uses changes in between."""
     tree = tree_of(facts)
     place = _block_of(tree, call) if tree is not None else None
     if place is None:
@@ -79,7 +79,7 @@ def _read_in(node: ast.AST) -> set[str]:
 
 
 def _bound_in(statement: ast.stmt) -> set[str]:
-    """The names that it gives a value, or of which it gives something one."""
+    """The names that a statement binds, or whose objects it changes in part."""
     names = set()
     for node in ast.walk(statement):
         if isinstance(node, ast.Name | ast.Attribute | ast.Subscript) and not isinstance(node.ctx, ast.Load):

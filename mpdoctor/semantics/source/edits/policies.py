@@ -29,8 +29,8 @@ SourceAt = Callable[[str], SourceFacts | None]  # by path
 
 
 def switching_edits(facts: SourceFacts, policy: str, source_at: SourceAt) -> tuple[Edit, ...] | None:
-    """The edits after which the program sets this global policy, and no other one later. `facts`: of running it, events
-    in files that it imports among them. None where it cannot be said in the program's own names, or a call that sets
+    """The edits after which the program sets this global policy, and no other one later. `facts`: of the whole run,
+    with the events in imported files. None where it cannot be said in the program's own names, or a call that sets
     another policy is not to be edited."""
     edits: list[Edit] = []
     for call in facts.policy_calls:

@@ -54,10 +54,11 @@ ASKING_FOR_DTYPES = ("result_type", "promote_types", "can_cast", "finfo", "iinfo
 
 
 def policies_of_instances(facts: SourceFacts, owner: ClassFacts, inside: tuple[ClassFacts, ...] = ()) -> frozenset[str]:
-    """The policies that this program's layers of a class may have: by their `dtype`, else the global one where they are
-    made. Of a class that the program never makes itself: float32 where the project makes it in nothing else, or the
-    16-bit ones that the program sets, or what imports it, else "mixed_float16", since it shows mixed precision.
-    `inside`: of layers that hand their own policy on, those that were asked about."""
+    """The policies that this program's layers of a class may have: their `dtype`, else the global policy where they are
+    made. Of a class that the program never makes itself: float32 where the project makes it in float32 only, else the
+    dtype that the class itself fixes, else the 16-bit policies that the program or its importers set, else
+    "mixed_float16", since the program shows mixed precision. `inside`: the classes that were asked about on the way, of
+    layers that hand their own policy on."""
     made = facts.makings_of(owner)
     if made:
         return frozenset(policy for call in made for policy in policies_made_with(facts, call, owner, inside))
@@ -104,8 +105,8 @@ def layer_whose_policy_it_is(given: Value | None) -> ClassFacts | None:
 
 
 def runs_in_call(context: Context) -> bool:
-    """Whether code runs while a layer is called: in a method of it that is none of those that set it up, save it or
-    train it, or in a function that such a method calls."""
+    """Whether code runs while a layer is called: in one of its methods, but for those that set it up, save it or train
+    it, or in a function that such a method calls."""
     function, owner = context.function, context.owner
     if function is None:
         return False

@@ -102,7 +102,8 @@ def _ordered(layers: Sequence[_Made], first_first: Sequence[tuple[_Made, list[_M
 
 
 def _depths(last_first: Sequence[tuple[_Made, list[_Made]]]) -> dict[_Made, int]:
-    """How far each layer is from an output. `last_first`: layers, each with those that come right before it."""
+    """How far each layer is from an output. `last_first`: the layers, the last one first, each with the layers right
+    before it."""
     depths: dict[_Made, int] = {}
     for layer, sources in last_first:
         depth = depths.setdefault(layer, 0)

@@ -161,7 +161,7 @@ def _is_inside_a_layer(facts: SourceFacts, value: Value, context: Context, param
 
 
 def _tensors_behind(value: Value) -> Iterator[Value]:
-    """The value and what it was made from, of which its dtype comes."""
+    """The value, and what it was made from as far as its dtype comes from that."""
     waiting, seen = [value], {value}
     for part in waiting:
         yield part
@@ -172,9 +172,9 @@ def _tensors_behind(value: Value) -> Iterator[Value]:
 
 
 def _with_its_dtype(value: Value) -> tuple[Value | None, ...]:
-    """What it is made from; of what a layer is called with the first argument alone, which it casts: `training` says
-    nothing of its output, nor do the places that `tf.gather` takes from. And what is cast says nothing of the cast, nor
-    what is made a Python number of the number."""
+    """The parts of a value that its dtype comes from. Of a layer's call this is the first argument alone, which the
+    layer casts: neither `training` nor the positions for `tf.gather` matter. What was cast says nothing of the cast's
+    dtype, and what was made a Python number nothing of the number's."""
     if isinstance(value, Call) and is_number(value):
         return ()
     if isinstance(value, Call) and isinstance(value.callee, Call) and value.args:
@@ -226,7 +226,7 @@ def _half_dtypes_in_lambda_layer(facts: SourceFacts, value: Value) -> tuple[str,
 
 
 def _is_input_of_function(value: Value, layers: Mapping[int, tuple[Call, ...]]) -> TypeGuard[Parameter]:
-    """Whether it is the input that one of these Lambda layers gives its function."""
+    """Whether it is the parameter by which one of these Lambda layers hands its input to its function."""
     if not isinstance(value, Parameter) or value.function is None:
         return False
     return id(value.function) in layers and value.index == value.function.first_given

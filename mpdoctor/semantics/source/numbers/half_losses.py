@@ -92,7 +92,7 @@ def _is_cast_number(value: Value | None) -> bool:
 
 
 def _is_loss(value: Value | None) -> bool:
-    """Whether it is certainly one number, or what one of Keras' losses gives."""
+    """Whether it is certainly a single number, or the result of one of Keras' losses."""
     choices = options(value)
     return _is_one_number(value) or (
         bool(choices) and all(isinstance(choice, Call) and _is_loss_of_keras(choice) for choice in choices)

@@ -64,7 +64,7 @@ class Scope:
 
 
 def merged_names(paths: list[dict[str, Value]]) -> dict[str, Value]:
-    """The names after several paths have met. A name that only some of them bind keeps what those gave it."""
+    """The names after several paths have met. A name that only some paths bind keeps the values of these."""
     first, *others = paths
     result = dict(first)
     for other in others:
@@ -84,7 +84,7 @@ class Module(Value):
         `shown_root` that directory as shown to the user, `top` the directory above the script's outermost
         package.
     events, later
-        What its own top level recorded, and what executing the functions that nobody called recorded.
+        The events of its own top level, and those of its functions that nobody called.
     imports
         By id of the module.
     facts_of_nodes
@@ -209,7 +209,7 @@ class Frame:
     in_each_arm: tuple[frozenset[str], Context] = (frozenset(), Context())
 
     def is_called_by(self, other: Frame) -> bool:
-        """Whether the other one has called it, or what has called it."""
+        """Whether the other frame has called this one, directly or through others."""
         caller = self.caller
         while caller is not None and caller is not other:
             caller = caller.caller

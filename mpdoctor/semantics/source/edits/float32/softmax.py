@@ -15,7 +15,7 @@ FUNCTION = "tf.nn.softmax"
 
 def softmax_instead(facts: SourceFacts, total: Call) -> Edit | None:
     """The edit that writes a softmax in the place of exponentials divided by their sum; None where it is not certain
-    that they are one. `total`: the sum, over one axis that it keeps."""
+    that they are one. `total`: the sum, over one axis and with `keepdims`."""
     axis = argument_text(facts, total.location, "axis", 1)
     is_kept = True in (known(total.keyword("keepdims")), known(total.keyword("keep_dims")))
     divisions = [operation for operation in facts.operations if _divides_by(operation, total)]

@@ -86,9 +86,9 @@ def line_of_class_around(facts: SourceFacts, line: int) -> int | None:
 
 # --- which call makes it ----------------------------------------------------------------------------------------------
 def _making(facts: SourceFacts, layer: MadeLayer) -> list[ast.Call]:
-    """The calls on the layer's line that may have made it: those with its name, else the nearest one of its class, of
-    several on that line the one whose turn it was. Of several layers that one call makes (a loop, a function) all get
-    the dtype."""
+    """The calls on the layer's line that may have made it: those that give its name; else, of the calls of its class on
+    the nearest line, the one whose turn it was. Where one call makes several layers (a loop, a function), all of them
+    get the dtype."""
     assert layer.made_at is not None
     line, tree = layer.made_at.line, tree_of(facts)
     assert tree is not None
