@@ -18,7 +18,8 @@ from mpdoctor.facts.model import ModelFacts
 from mpdoctor.facts.reference import InnerGradientFacts, ReferenceFacts
 from mpdoctor.facts.remedies import RemedyFacts
 
-LEAPT, ROSE = 10.0, 100.0  # times what the weights began with in one leap, and times the first loss the next one is
+LEAPT = 10.0  # times their first size: weights that one update made that large leapt
+ROSE = 100.0  # times the first loss
 
 
 @dataclass(frozen=True)
