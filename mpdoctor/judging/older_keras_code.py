@@ -121,7 +121,8 @@ def _wants_tf_keras(program: Sequence[str], facts: Mapping[str, SourceFacts]) ->
 
 
 def _is_in_tf_keras(finding: Finding, wanting: frozenset[str]) -> bool:
-    """Whether it runs where such a program says that it is run. What went before Keras 3 is not in tf_keras either."""
+    """Whether the name that a finding is about exists in tf_keras, and its file is one of those to be run with that. A
+    name that was gone before Keras 3 is not in tf_keras either."""
     is_wanted = finding.location is not None and finding.location.path in wanting
     return is_wanted and last_release(finding) == LAST_KERAS_2
 

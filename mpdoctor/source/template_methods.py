@@ -39,8 +39,7 @@ def _speaks_of_its_class(closure: Closure) -> bool:
 
 
 def _calls_others_in(state: State, closure: Closure, own: ClassFacts) -> bool:
-    """Whether a method's body, or that of a method which it calls, names by `self` what is another method for this
-    class than for the one it stands in."""
+    """Whether a method, or a method that it calls, names by `self` a method that this class overrides."""
     above = closure.facts.owner
     if above is None:
         return False

@@ -203,9 +203,9 @@ class SourceStage:
         return self._memory.findings(task) if said is None else said
 
     def _program_of(self, path: Path) -> tuple[str, ...]:
-        """The given files that are to be judged together with this one, itself included: where a program begins, since
-        it is a script or nothing imports it, and it shows mixed precision. What the others make is made under a policy
-        that only this one knows."""
+        """The given files that are to be judged together with this one, itself included: where a program begins (it is
+        a script, or nothing imports it) that shows mixed precision. The others make their layers under a policy that
+        only this file sets."""
         begins = path not in self._seen.imported or self._texts.is_script(path)
         most = self._most_together(path) if path in self._outlines and begins else 0
         together = {path, *self._outlines.reached_from([path])} if most else set()

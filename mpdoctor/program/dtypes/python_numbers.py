@@ -33,8 +33,8 @@ RANGE = "builtins.range"
 
 
 def is_number(value: Value | None, depth: int = 0) -> bool:
-    """Whether it is a Python number (or another constant), one that `__init__` or `call` is given and that has a number
-    as its default, one of the command line, a length in a static shape, or made of such."""
+    """Whether it is certainly a Python number (or another constant): a literal, a parameter whose default is a number,
+    a setting of the command line, a length in a static shape, or computed from these."""
     if isinstance(value, Known):
         return True
     if isinstance(value, Either):

@@ -106,8 +106,8 @@ def _in_steps(facts: SourceFacts, reported: set[Location]) -> Iterator[Finding]:
 
 
 def _casts_by_name(facts: SourceFacts, losses: set[int]) -> Iterator[tuple[Call, str, Value, bool]]:
-    """Each call that casts or makes a tensor by name: its dtype, the value that names it, and whether it is in a
-    loss."""
+    """(call, dtype, the value that names it, whether it is in a loss) for each call that casts or makes a tensor by
+    name."""
     for call, dtype, given in (*_casts(facts), *_made(facts)):
         if dtype not in HALF or _is_of_a_tensor(given) or _is_conditional(call.context):
             continue
@@ -140,7 +140,7 @@ def _runs_under_a_tape(context: Context) -> bool:
 
 
 def _cast_beside_an_output(facts: SourceFacts, context: Context, operands: tuple[Value, ...]) -> Iterator[Value]:
-    """What gives one operand its 16 bits, where another has them by the policy, and by no name."""
+    """The values that give one operand its 16 bits by name, where another operand has them by the policy."""
     precision = precision_of(facts)
     behind = {operand: deciding_parts(operand) for operand in operands if precision.half(operand, context)}
     by_name = [parts for parts in behind.values() if any(facts.dtype_of(part) in HALF for part in parts)]

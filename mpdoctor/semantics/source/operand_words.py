@@ -16,7 +16,7 @@ LOOKUPS = ("gather", "embedding_lookup")
 
 
 def float32_side(facts: SourceFacts, event: Call | Operation, wide: Value) -> str:
-    """The float32 tensor in words: as it is written, else by the line or the function that makes it."""
+    """The float32 tensor in words: as it is written, else by the line that makes it, else by the function."""
     quote = quoted(facts, wide.location, event.location) if expression_text(facts, wide) else ""
     written = quote or _as_it_meets(facts, event, wide)
     if written:

@@ -37,7 +37,7 @@ def ahead_of(facts: SourceFacts, call: Location, others: Iterable[Iterable[Locat
 
 
 def _block_of(tree: ast.Module, call: Location) -> tuple[Block, int] | None:
-    """The block of the statement to move, and which one of it that is."""
+    """The block that holds the statement to move, and the statement's number in it."""
     blocks = [block for node in ast.walk(tree) for block in _blocks(node)]
     for block in blocks:
         for number, statement in enumerate(block):

@@ -116,8 +116,8 @@ def _line_before_import_of(facts: SourceFacts, call: Call, line: str) -> list[Ed
 
 
 def under_float32(facts: SourceFacts, made_at: Location, policy: str) -> tuple[Edit, ...]:
-    """A line that sets the policy float32 before the statement that makes a layer, and one behind it that sets the
-    mixed policy again; () where that makes more than one object, returns it, or is no statement of its own."""
+    """The lines that set the policy float32 before the statement that makes a layer, and the mixed policy again behind
+    it; () where that makes more than one object, returns it, or is no statement of its own."""
     setter, statement = keras_name(facts, SETTER), statement_at(facts, made_at)
     if setter is None or statement is None or statement.tokens[0].text in LEAVING or not _makes_one(facts, statement):
         return ()

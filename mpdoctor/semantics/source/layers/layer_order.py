@@ -168,7 +168,8 @@ class _Tensors:
         return value, (self._rounds - 1 if number is None else number) if self._is_in_loop(value) else 0
 
     def _chosen(self, value: Either, number: int | None) -> tuple[Value | None, int | None]:
-        """What a loop leaves behind; what its body starts with: what stood before the loop, later what it has made."""
+        """(value, the round that made it), of a value behind a loop (`number` None) or at the start of round `number`:
+        what stood before the loop, later what the body has made."""
         ends = [end for option in value.options if isinstance(option, Earlier) for end in option.ends]
         if number is None:
             return self._made_last(value.options), None

@@ -73,8 +73,8 @@ def _is_computed(tensor: Value) -> bool:
 
 
 def _operands(tensor: Value) -> Iterator[Value]:
-    """The tensors that decide its dtype, behind operations and functions that keep it, numbers left out, each once:
-    forty lines of `x = x + tf.nn.relu(x)` hold the first one 2^40 times."""
+    """The tensors that decide the tensor's dtype, behind operations and functions that keep it, without numbers and
+    each once: forty lines of `x = x + tf.nn.relu(x)` hold the first one 2^40 times."""
     waiting, seen = [*options(tensor)], set[int]()
     while waiting:
         option = waiting.pop()

@@ -48,7 +48,7 @@ def _halves(precision: Precision, loss: Value | None, context: Context, depth: i
 
 
 def parts_of(loss: Value) -> tuple[Value | None, ...]:
-    """What a loss is put together from: summands, what was cast, what a weight multiplies, what was cast before its
+    """The parts of a loss: its summands, the argument of its cast, what a weight multiplies, what was cast before its
     mean."""
     if isinstance(loss, Operation):
         return loss.operands if loss.operator == "+" else _weighted(loss)

@@ -89,7 +89,8 @@ def surrounding(facts: SourceFacts, function: FunctionFacts | None) -> Iterator[
 
 
 def runs_as_added_loss(facts: SourceFacts, context: Context) -> bool:
-    """Whether code stands in a function that `add_loss` is given, wherever that is called, or one that it calls."""
+    """Whether code runs in a function that `add_loss` is given, wherever that is called, or in one that such a function
+    calls."""
     added = _added_as_losses(facts)
     for function in (context.function, *functions_around(facts, context)) if added else ():
         inner = function

@@ -153,9 +153,9 @@ class Import:
 class Closure:
     """A function of the user's, ready to be inlined: its tree, and where it looks names up. `is_plain` is True if it
     was executed and named nothing of TensorFlow or Keras, `is_wrapped` if a decorator of the user's own put another
-    function in its place, `is_wrapper` if it is such another one, `is_guarded` if it is defined behind a guard (see
-    `Context.guarded`): without what is asked for there is no such function. `raises_where_missing` tells that of an
-    execution of it (`Frame`). `stands_for`: the method in whose place a decorator has put it."""
+    function in its place, `is_wrapper` if it is such another function, `is_guarded` if it is defined behind a guard
+    (see `Context.guarded`), without which there is no such function. `raises_where_missing`: see `Frame`. `stands_for`:
+    the method in whose place a decorator has put it."""
 
     facts: FunctionFacts
     node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda

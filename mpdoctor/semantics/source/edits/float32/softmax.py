@@ -33,7 +33,7 @@ def _divides_by(operation: Operation, total: Call) -> bool:
 
 def _exponents(facts: SourceFacts, division: Operation, total: Call) -> str | None:
     """What is exponentiated above and below, as it is written there: `x` of `exp(x)`. Where a name stands for the
-    exponentials, only if the line before gave it to them, so that `x` is what it was."""
+    exponentials, the line before must have bound it, so that `x` is still the same."""
     above, below = (_exponential(value) for value in (division.operands[0], total.argument(0, "x")))
     if above is None or below is None:
         return None
