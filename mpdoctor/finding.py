@@ -85,8 +85,8 @@ class Fix:
     title
         What they do, in a few words: "Read it from `inner_optimizer`".
     safe
-        Whether the program means the same afterwards, or raised before: what changes its numbers or its layers is for
-        whoever says `--unsafe-fixes`."""
+        Whether the program means the same afterwards, or raised before. A fix that changes its numbers or its layers
+        needs `--unsafe-fixes`."""
 
     title: str
     safe: bool
@@ -169,9 +169,9 @@ class SecondProbe:
 @dataclass(frozen=True)
 class Probe:
     """One short training and what it looked like. `second`: the verdict on `training.second`; None where there was no
-    second training, or it was not tried. `advice` says what our own loss-scale optimizer would have
-    done otherwise, "" where nothing. `mended`: what of it was computed in float32, because under the policy that was
-    forced it raises; `went_on` says so in a sentence, "" where there is nothing."""
+    second training, or it was not tried. `advice`: what mpdoctor's own loss-scale optimizer would have done
+    differently; "" for nothing. `mended`: the parts that were computed in float32, because they raise under the forced
+    policy; `went_on`: the same as a sentence, "" without any."""
 
     training: TrainingFacts
     verdict: Verdict

@@ -116,8 +116,8 @@ def _changes_in(places: _Places, recursive: bool) -> Iterator[bool]:
 
 def _watched_directories(paths: Sequence[Path]) -> _Places:
     """The directories to watch: the named ones, and those of all named and imported files. A file's directory is
-    watched because many editors replace a file instead of writing into it; of one that is gone, as it is on another
-    branch, the nearest above it that is there."""
+    watched because many editors replace a file instead of writing into it; in the place of a directory that is gone, as
+    after a change of branch, the nearest one above it."""
     files = [path.absolute() for path in paths if not path.is_dir()]
     read = outlines_from_files(files, FileTexts({}).of)
     folders = {path.absolute() for path in paths if not path.is_file()} | {path.parent for path in (*files, *read)}
@@ -125,7 +125,8 @@ def _watched_directories(paths: Sequence[Path]) -> _Places:
 
 
 def _there(folder: Path) -> tuple[Path, tuple[int, int]]:
-    """The directory, or the nearest above it that is there, and what tells it from another one of its name."""
+    """The directory, or the nearest existing one above it, with the device and inode that tell it from another
+    directory of its name."""
     there = next(place for place in (folder, *folder.parents) if place.is_dir())
     status = there.stat()
     return there, (status.st_dev, status.st_ino)

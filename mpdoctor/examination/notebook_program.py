@@ -53,7 +53,8 @@ def given_texts(target: Target, edited: Mapping[str, bytes]) -> GivenTexts:
 
 
 def as_run(facts: ExaminationFacts, given: GivenTexts) -> ExaminationFacts:
-    """The facts of a notebook's run together with what of the notebook was run; others unchanged."""
+    """The facts of a run; where a notebook ran, with the note that its cells ran as a script, and which of its lines
+    did not."""
     if not given.cells:
         return facts
     shortened = (line if len(line) <= LONGEST else f"{line[: LONGEST - 1]}…" for line in given.left_out[:MOST_NAMED])

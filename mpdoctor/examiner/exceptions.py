@@ -28,8 +28,8 @@ def first_line(error: BaseException) -> str:
 
 
 def chain_of(error: BaseException) -> Iterator[BaseException]:
-    """The error, and those that it was made from, the first of them last: by `raise … from`, or by autograph. What else
-    a program was handling meanwhile is no part of it."""
+    """The error, and those that it was made from, the first of them last: by `raise … from`, or by autograph. Errors
+    that the program was only handling meanwhile are no part of it."""
     seen = set()
     cause: BaseException | None = error
     while cause is not None and id(cause) not in seen:

@@ -99,8 +99,8 @@ class OwnImports:
         return self._import_hidden(name, fromlist)
 
     def _import_hidden(self, name: str, fromlist: Sequence[str]) -> ModuleType:
-        """One more module of ours, while the program has an mpdoctor of its own. What that imports in its turn stays in
-        place until it is complete."""
+        """Another module of ours, while the program has an mpdoctor of its own. The modules that it imports in its turn
+        stay in sys.modules until it is complete."""
         with self._turn:
             if self._is_importing:
                 return _import(name, None, None, fromlist)

@@ -36,16 +36,17 @@ class DivergenceFacts:
     """A training, run once more from its first weights on the same batches and random numbers.
 
     steps
-        Those that were compared, from 0 on: what the training in 16 bits skipped is skipped in all, and left out.
+        The steps that were compared, from 0 on. A step that the training in 16 bits skipped is skipped in all, and left
+        out.
     half, single
         The loss at each of them, with the layers as they are and with all of them in float32.
     rounded
         In float32, from first weights that were rounded to 16 bits: how far rounding alone carries this loss. () where
         `half` is near `single`.
     rounded_throughout
-        The same, with all that layers hand on and hand back rounded as well: what they compute between is in float32.
+        The same, with everything that layers hand on and hand back rounded as well; inside they compute in float32.
     layers
-        Tried where the loss parts: one by one, then the first of them with all others of its class.
+        The layers that were tried where the losses part: each alone, then the first one with all others of its class.
     not_measured
         Why there are no losses, a clause; "" where there are.
     """

@@ -64,7 +64,7 @@ class PartFacts:
         "generator" and "pipeline", a function of the user's that tf.data runs; "configuration", what Keras asks for to
         save or to copy; "saved-model", a function of a SavedModel that was given 16-bit values for float32 ones.
     name
-        Of its class; of a function the function's.
+        The name of its class, or of the function.
     method
         Of the class, as "update_state"; "" of a function.
     own
@@ -74,7 +74,7 @@ class PartFacts:
     asked_by
         Of a configuration the library's function that the user's line called: "save", "clone_model".
     result_refused
-        Of a constraint: that it ran, and what it gave cannot be assigned to the weight.
+        Whether a constraint ran, and its result cannot be assigned to the weight.
     """
 
     kind: PartKind
@@ -282,9 +282,8 @@ class MendedFacts:
     """What raised under a policy that the examination forced, and was computed in float32 from there on.
 
     what
-        "layer", with all that is in it, or its own "operations" without the layers in it (what it hands on has the
-        dtype that it would have); "metric" and "loss" (what they are given), "output" (of the model, where the training
-        code takes it).
+        "layer": all of it. "operations": those of the layer itself, without the layers in it; its output has the dtype
+        that it had. "metric", "loss": their inputs. "output": the model's, where the training code takes it.
     name, class_name
         Of the layer, metric or loss, or of the model; of a loss that is a function the function's name.
     failure

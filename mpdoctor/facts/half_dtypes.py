@@ -5,6 +5,13 @@ from __future__ import annotations
 HALF = ("float16", "bfloat16")
 MIXED = ("mixed_float16", "mixed_bfloat16")
 HALF_POLICIES = (*HALF, *MIXED, "half")
+# The compute dtype of each policy that computes in 16 bits, by its name.
+SIXTEEN_BITS = {
+    "float16": "float16",
+    "mixed_float16": "float16",
+    "bfloat16": "bfloat16",
+    "mixed_bfloat16": "bfloat16",
+}
 
 EXACT = {"float16": 2048, "bfloat16": 256}  # up to which every whole number is itself
 

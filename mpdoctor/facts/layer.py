@@ -78,11 +78,11 @@ class LayerFacts:
     policy, compute_dtype, variable_dtype
         As that Keras names them: "mixed_float16", "float16", "float32".
     input_dtypes
-        What it was given, before it cast anything.
+        The dtypes of its inputs, before it casts any.
     output_dtypes, output_shape
         What the layer really put out, traced where it could be; empty where nobody knows.
     mask_steps
-        How many steps the mask counts that it is given; None without a mask.
+        How many steps its mask counts; None without a mask.
     variables
         (dtype, number of elements, trainable) for every variable that the layer itself holds; a frozen layer has none
         that is trainable.
@@ -148,6 +148,11 @@ class LayerFacts:
     @property
     def computes_in_half(self) -> bool:
         return self.compute_dtype in HALF
+
+    @property
+    def activation(self) -> str:
+        """ "softmax", "linear"; of a layer without any the name of its class, "softmax" of a Softmax among them."""
+        return self.settings.activation or self.class_name.lower()
 
     @property
     def has_trainable_weights(self) -> bool:

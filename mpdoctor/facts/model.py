@@ -60,10 +60,10 @@ class OptimizerFacts:
     missing
         What this Keras needs of a custom optimizer and this class lacks ("update_step", "learning_rate", "get_config").
     overridden
-        Methods of Keras' optimizer that the user's class overrides, and those of a wrapper's that it has; not one that
-        only calls what it overrides.
+        Methods of Keras' optimizer that the user's class overrides, and methods of a wrapper that it has; without those
+        that only call what they override.
     dropped
-        Arguments of the user's class that it keeps, and that its own `get_config()` leaves out.
+        Arguments that the user's class keeps, and that its own `get_config()` leaves out.
     erased_factor, erased_at
         Of a wrapper: the `loss_scale_factor` that the inner optimizer had before, and the line that wrapped it.
     wrapped_by_compile
@@ -237,3 +237,12 @@ class ModelFacts:
     def computes_in_half(self) -> bool:
         """Whether any layer computes in float16 or bfloat16."""
         return any(layer.compute_dtype in HALF for layer in self.layers)
+
+    def half_output(self, activations: tuple[str, ...] = ()) -> str | None:
+        """The 16-bit dtype in which an output of the model is known to come, from a layer with one of these
+        activations."""
+        for layer in self.layers:
+            dtype = next((output_dtype for output_dtype in layer.output_dtypes if output_dtype in HALF), None)
+            if layer.is_output and layer.floating and dtype and (not activations or layer.activation in activations):
+                return dtype
+        return None

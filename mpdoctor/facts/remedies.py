@@ -30,15 +30,15 @@ class RemedyFacts:
         Paths of the layers, and where each is made, None where the program's own line does not show it. Of
         "failed" and "not-tried" the layers that were looked at.
     with_parts
-        Those of the layers that were tried together with copies of a layer which the program gave them, and which must
-        have that dtype as well: a Bidirectional.
+        The layers that were tried together with their copies of a layer of the program's, which need the same dtype, as
+        in a Bidirectional.
     reason
         Why it is "failed" or "not-tried", a clause. Of "healed" why `not_enough` did not heal, where its steps were
         finite; "" else.
     not_enough
         A smaller set of these layers, the first that was tried and did not heal; () where there was none.
     needed
-        Those of the layers without which, with all the others in float32, a batch was seen not to be finite at a loss
+        The layers that are necessary: with all layers but one of these in float32, a batch was not finite at a loss
         scale of 1.
     scale
         The largest power of 2 at ROOM times which every batch is finite; None of another kind, or where none is.

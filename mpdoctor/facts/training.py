@@ -18,7 +18,8 @@ from mpdoctor.facts.model import ModelFacts
 from mpdoctor.facts.reference import InnerGradientFacts, ReferenceFacts
 from mpdoctor.facts.remedies import RemedyFacts
 
-LEAPT, ROSE = 10.0, 100.0  # times what the weights began with in one leap, and times the first loss the next one is
+LEAPT = 10.0  # times their first size: weights that one update made that large leapt
+ROSE = 100.0  # times the first loss
 
 
 @dataclass(frozen=True)
@@ -141,18 +142,18 @@ class TrainingFacts:
     growth
         How the weights grew; None where the loss never rose to twice the first one.
     prediction
-        What was looked at instead of steps, in a program that only predicts.
+        What was observed in the place of steps, in a program that only predicts.
     remedies
         What was tried on the batches of failing steps; () where nothing was.
     second
-        What came of training once more with what had healed them; None where nothing had, or nobody asked.
+        The second training, with the layers in float32 that healed those batches; None where none did, or nobody asked.
     reference
         Its steps against their float32 twins; None where nobody asked.
     hidden_overflow
         A layer in which a result overflows although no step is skipped for it; None where none was seen.
     inner_gradients
-        Those that its last batch takes while another tape records, beside float32's; () where none is taken, or nobody
-        knows what they are in float32.
+        The gradients that its last batch takes while another tape records, compared with float32; () where it takes
+        none, or those in float32 are not known.
     uses_loss_scale_factor
         Keras 3's `loss_scale_factor`: a fixed scale without any check for finite gradients.
     """
@@ -219,7 +220,7 @@ class TrainingFacts:
 
     @property
     def weights_ran_away(self) -> bool:
-        """Whether weights and loss did, before the first number that was not finite was made."""
+        """Whether weights and loss grew without bound, before the first number that was not finite was made."""
         culprit = self.culprit or self.gradient_culprit
         before = None if culprit is None else culprit.step
         return self.growth is not None and (self.growth.runs_away(before) or self._leapt_away(self.growth, before))
@@ -230,8 +231,9 @@ class TrainingFacts:
         return self.weights_ran_away and self.growth is not None and not self.growth.scaled_gradients
 
     def _leapt_away(self, growth: GrowthFacts, before: int | None) -> bool:
-        """Whether a single update did it, at a loss like the first: that the step of the first rise was skipped shows
-        that its weights, which nothing has moved since, were far from where they began before it."""
+        """Whether a single update made the weights that large, at a loss like the first. The step of the first rise was
+        skipped, so the weights seen after it are those that it started from: they were far from their first values
+        already."""
         step, loss, weight = growth.rises[0]
         first = self.steps[0].loss
         if growth.start <= 0 or first is None or (before is not None and step > before) or self.breaking_update:
@@ -240,9 +242,9 @@ class TrainingFacts:
 
     @property
     def breaking_update(self) -> int | None:
-        """The number, from 1 on, of the step whose update made weights inf or NaN out of weights and gradients that
-        were finite: no learning rate does that. None where there is none, and where the loss after it was finite: then
-        a later update may have done it."""
+        """The number, from 1 on, of the step whose update made finite weights inf or NaN, with finite gradients: no
+        learning rate does that. None without such a step, and where the loss after it was finite, since then a later
+        update may have done it."""
         if self.growth is None or len(self.growth.rises) != 1:
             return None
         after, loss, weight = self.growth.rises[0]

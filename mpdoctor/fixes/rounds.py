@@ -31,8 +31,8 @@ EditsOf = Callable[[Diagnosis, Sources], Mapping[int, tuple[Edit, ...]]]
 
 @dataclass
 class EditedFile:
-    """A file before and after. `path` is absolute, `shown_as` as in reports; `rounds`: of each round that changed it
-    the text that it began with, and the codes of the findings whose edits it made."""
+    """A file before and after. `path` is absolute, `shown_as` as in reports; `rounds`: for each round that changed the
+    file, its text before that round, and the codes of the findings whose edits were made."""
 
     path: Path
     shown_as: str

@@ -16,9 +16,9 @@ class Changed(Exception):
 
 
 def write_over(path: Path, before: bytes, after: bytes) -> None:
-    """Put what a file is to hold into it, where it still holds what it held; nothing where it holds that already, as
-    the second name of a file that was just written does. Its mode, group and extended attributes stay; a link stays
-    one, and the file that it leads to is written.
+    """Write `after` into a file that still holds `before`; nothing where it holds `after` already, as the second name
+    of a file that was just written does. Its mode, group and extended attributes stay; a link stays a link, and the
+    file that it leads to is written.
 
     Raises Changed, OSError."""
     real = Path(os.path.realpath(path))

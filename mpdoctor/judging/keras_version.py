@@ -101,9 +101,9 @@ def _keras_of_environment(
 def _keras_of_own_package(
     paths: Sequence[str], facts: Mapping[str, SourceFacts], known: Mapping[str, Keras]
 ) -> dict[str, Keras]:
-    """The Keras of files that nothing says one of, in a package most of whose files have one and the same, and none
-    another. `known`: the Kerases of files, by path. A script that sets TF_USE_LEGACY_KERAS=1 says it of all it imports,
-    and so of the rest of that package."""
+    """The Keras of files for which nothing says one, in a package most of whose files have the same one, and none
+    another. `known`: the Kerases of files, by path. A script that sets TF_USE_LEGACY_KERAS=1 says it for all files that
+    it imports, and so for the rest of their package."""
     packages: dict[tuple[str, str], list[str]] = {}
     for path in paths:
         if path in facts and facts[path].package:
@@ -167,8 +167,8 @@ def _asked_for_by_imported(
 
 
 def _declared_with_imports(sources: Iterable[SourceFacts]) -> dict[str, Keras]:
-    """The Keras of each file that says one itself; else that of a file that imports it; else that of one that it
-    imports."""
+    """The Keras of each file: the one that it declares itself, else that of a file that imports it, else that of a file
+    that it imports."""
     sources = list(sources)
     own = _declared_by_each(sources)
     if not own:

@@ -121,7 +121,8 @@ def _wants_tf_keras(program: Sequence[str], facts: Mapping[str, SourceFacts]) ->
 
 
 def _is_in_tf_keras(finding: Finding, wanting: frozenset[str]) -> bool:
-    """Whether it runs where such a program says that it is run. What went before Keras 3 is not in tf_keras either."""
+    """Whether the name that a finding is about exists in tf_keras, and its file is one of those to be run with that. A
+    name that was gone before Keras 3 is not in tf_keras either."""
     is_wanted = finding.location is not None and finding.location.path in wanting
     return is_wanted and last_release(finding) == LAST_KERAS_2
 
@@ -130,8 +131,8 @@ def older_keras_of_files(
     keras: JudgedBy, judged: Iterable[Finding | Crashed], facts: Mapping[str, SourceFacts], paths: Sequence[str]
 ) -> dict[str, Keras]:
     """The Keras of the files that are plainly for Keras 2 although they were judged by a Keras 3 that nothing asks for.
-    Files that import one another are one program, and for the same; what Keras 3 refuses, and Keras 2 takes, tells of
-    the whole project."""
+    Files that import one another are one program, and for one Keras; a call that Keras 3 refuses and Keras 2 takes
+    shows what the whole project is for."""
     if not keras.is_guessed or not keras.usual.is_keras3:
         return {}
     unnamed = [path for path in paths if path not in keras.others]
@@ -173,7 +174,8 @@ def _keras_2_of_release(release: tuple[int, ...], because: str) -> Keras:
 
 
 def _shows_keras3(keras: JudgedBy, files: Sequence[SourceFacts]) -> bool:
-    """Whether some file of a project is for Keras 3: then one that calls what it refuses says nothing of the others."""
+    """Whether some file of a project is for Keras 3: then a file whose calls Keras 3 refuses says nothing of the
+    others."""
     texts = [file.text for file in files]
     return any(other.is_keras3 for other in keras.others.values()) or any(
         pattern.search(text) for text in texts for pattern in (_KERAS3_ONLY, _MODULES_OF_KERAS3)
@@ -205,7 +207,7 @@ def is_gone(finding: Finding) -> bool:
 
 
 def _programs(paths: Sequence[str], facts: Mapping[str, SourceFacts]) -> list[list[str]]:
-    """The files that import one another, also through others, in order."""
+    """The programs among these files, each the files that import one another, directly or through others, in order."""
     of: dict[str, list[str]] = {path: [path] for path in paths}
     for path in paths:
         for other in facts[path].imports:

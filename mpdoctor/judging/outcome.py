@@ -39,7 +39,7 @@ def _is_unreadable(target: Target, sources: tuple[SourceFacts, ...]) -> bool:
 def stages_of_target(
     target: Target, sources: tuple[SourceFacts, ...], run: ExaminationFacts | None, not_run: str
 ) -> dict[str, Stage]:
-    """How far each stage came: "source", "model" and "training". `run`: the one that is shown, if there was one.
+    """How far each stage came: "source", "model" and "training". `run`: the run that is shown, None without any.
     `not_run`: why there was none."""
     is_unreadable = _is_unreadable(target, sources)
     source = Stage("failed", "not readable") if is_unreadable else Stage("done" if sources else "skipped")

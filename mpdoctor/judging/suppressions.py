@@ -58,8 +58,8 @@ class Suppressions:
                 )
 
     def _was_asked(self, selector: str, keras: Keras, live: bool) -> bool | None:
-        """Whether the rules that a selector names have looked: only then is it known that it suppresses nothing. None
-        where there is no such rule."""
+        """Whether the rules that a selector names have looked: only then is a selector without findings known to be
+        unused. None where there is no such rule."""
         meant = [rule for rule in all_rules() if names_rule(selector, rule.code, rule.name)]
         looked = [rule for rule in meant if rule.speaks_about(keras) and (live or "in_source" in rule.looks)]
         chosen = all(self._settings.chooses(rule.code, rule.name) for rule in meant)

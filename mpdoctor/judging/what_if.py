@@ -15,7 +15,8 @@ from mpdoctor.settings.options import FORCED_POLICY, Settings
 
 
 def findings_of_run(run: ExaminationFacts, keras: Keras, settings: Settings) -> Iterator[Finding | Crashed]:
-    """The findings of all chosen rules in what one run showed. Those of a policy that mpdoctor forced are what-if."""
+    """The findings of all chosen rules in what one run showed. Findings under a policy that mpdoctor forced are
+    what-if."""
     chosen = chosen_rules(settings)
     forced = run.forced_policy == FORCED_POLICY and settings.policy == "auto"
     for hook, facts in _facts_by_hook(run):

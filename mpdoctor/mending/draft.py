@@ -71,9 +71,8 @@ class Draft:
         return [made.proposal for made in self._made]
 
     def make(self, proposals: Sequence[Proposal], kept: Kept, sources: Sources) -> dict[int, Proposal]:
-        """Make those that touch no other one of them, of which the first counts; by number. Their places are counted in
-        the text with `kept`, which `sources` are the facts of. An edit that two of them need alike (an import) is made
-        once.
+        """Make these proposals, but none that touches an earlier one; those made, by number. Their places are places in
+        the text with `kept`, whose facts are `sources`. An edit that two proposals share (an import) is made once.
 
         Raises CannotEdit where a file is not to be edited."""
         made: dict[int, Proposal] = {}

@@ -11,8 +11,8 @@ Span = tuple[int, int, str]  # from where to where, and what takes the place
 
 @dataclass(frozen=True)
 class Piece:
-    """A part of the text. `put_in`: the number of the edit that brought it, None for what stood there before; `taken`:
-    the numbers of those that take it away."""
+    """A part of the text. `put_in`: the number of the edit that added it, None for the original text; `taken`: the
+    numbers of the edits that remove it."""
 
     text: str
     put_in: int | None = None

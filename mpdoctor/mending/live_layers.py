@@ -47,7 +47,8 @@ class LiveLayers:
             yield self._in_float32(code, layer.path, layer.made_at)
 
     def ways_to(self, path: str) -> Iterator[list[str]]:
-        """The live layer itself; it and those layers (no models) that hold it, the outermost first."""
+        """Which layers to change: the live layer itself; then it and the layers (no models) that hold it, the outermost
+        first."""
         parts = path.split("/")
         held = ["/".join(parts[:end]) for end in range(1, len(parts) + 1)]
         live = [outer for outer in held if outer in self.layers and self._takes_dtype(outer)]
@@ -61,8 +62,8 @@ class LiveLayers:
         return layer.computes_in_half and layer.follows_policy and not layer.is_model
 
     def _below(self, path: str, place: Location | None) -> LayerFacts | None:
-        """The one layer of this path in a model that the trained one holds: a `train_step` that calls such a model
-        itself shows its layers without it."""
+        """The only layer of this path inside a model that the trained model holds: a `train_step` that calls an inner
+        model itself shows the layers of that one by their paths in it."""
         of_path = [layer for layer_path, layer in self.layers.items() if layer_path.endswith(f"/{path}")]
         made_there = [layer for layer in of_path if place is not None and self._is_same(layer.made_at, place)]
         return made_there[0] if len(made_there) == 1 else None
@@ -117,8 +118,8 @@ class LiveLayers:
 
 
 def turn_of_layer(layer: LayerFacts, layers: Iterable[LayerFacts]) -> tuple[int, int]:
-    """Which it is of several that one line makes, (its place among them, from 0, how many they are); (0, 0) where their
-    names do not say. Keras numbers those that nobody gave a name, in the order in which they are made."""
+    """(place, number) of a layer among the layers that one line makes, its place counted from 0; (0, 0) where their
+    names do not say. Keras numbers layers that nobody gave a name, in the order in which they are made."""
     names = {_name(other) for other in layers if _are_made_together(other, layer)}
     numbered = [_numbered(name) for name in names]
     if len({stem for stem, _ in numbered}) != 1:

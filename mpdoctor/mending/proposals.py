@@ -209,7 +209,8 @@ def _prepares(layer: LayerFacts | None) -> bool:
 
 
 def _layer_in_float32(finding: Finding, making: LiveLayers) -> Iterator[Answer]:
-    """The layer that a finding names; then it and the layers that hold it."""
+    """The answers that compute the layer of a finding in float32: the layer alone; then with the layers that hold
+    it."""
     for paths in making.ways_to(finding.layer or ""):
         with suppress(NoPlace):
             yield Answer(finding, tuple(making.in_float32(finding.code, path) for path in paths))

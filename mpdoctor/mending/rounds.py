@@ -165,7 +165,7 @@ class MendLoop:
         return kept
 
     def _with_revealed(self, kept: tuple[int, ...], state: State) -> tuple[int, ...]:
-        """These edits and those for findings that they reveal. Behind a line that raises, the source stage reports
+        """These edits, and edits for the findings that they reveal. Behind a line that raises, the source stage reports
         nothing; once the line is mended it does, and that is edited too before the program runs again."""
         known = sights_of(self._seen_in_source(state.kept)[0])
         for _ in range(MOST_ROUNDS):
@@ -232,8 +232,8 @@ class MendLoop:
 
 
 def _choices(proposed: Proposed) -> Iterator[list[Proposal]]:
-    """Which edits to make at once: what rules know to the letter, all of it; then what was tried on a batch, which says
-    more once the rest is right. Where that brings nothing, one after the other, and what else there is."""
+    """Which edits to make at once: all that rules know to the letter; then those that were tried on a batch, whose
+    trial says more once the rest is right. Where neither helps, every answer by itself, one after the other."""
     firsts = [next((proposal for proposal in answers if not proposal.from_trial), None) for answers in proposed.answers]
     of_rules = [answer for answer in firsts if answer is not None]
     tried = [answers[0] for answers in proposed.answers if answers[0].from_trial]

@@ -33,7 +33,7 @@ class CallIndex:
         return tuple(call for call in self.all if isinstance(call.callee, Call))
 
     def by_last_names(self, names: Iterable[str]) -> Iterator[Call]:
-        """Calls of whatever has one of these names: a method, a library's function, one of the user's."""
+        """Calls of everything that has one of these names: methods, functions of libraries, functions of the user's."""
         return _in_order([self._by_last_name.get(name, []) for name in dict.fromkeys(names)])
 
     def by_methods(self, names: Iterable[str]) -> Iterator[Call]:

@@ -42,11 +42,11 @@ class Context:
         getattr, dir, isinstance or a version check, or in `pytest.raises`. Rules about missing names stay
         silent here.
     only_unwrapped
-        True if that is nothing but the question whether an optimizer is a LossScaleOptimizer, and it is none here.
+        True if it is guarded only by the question whether an optimizer is a LossScaleOptimizer, which it is not here.
     only_wrapped
-        True if that is nothing but the question for a method that only the LossScaleOptimizer of Keras 2 has
-        (`hasattr(optimizer, "get_scaled_loss")`), and the optimizer has it here: what a loop does with the loss scale
-        is done here or nowhere.
+        True if it is guarded only by the question for a method that only the LossScaleOptimizer of Keras 2 has
+        (`hasattr(optimizer, "get_scaled_loss")`), which the optimizer has here: what a loop does with the loss scale,
+        it does here or nowhere.
     branches
         The enclosing if arms, outermost first, callers' included.
     loops, comprehensions

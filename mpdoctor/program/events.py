@@ -28,7 +28,7 @@ class Call(Value):
     yielded
         Of a generator of the user's own that was followed: what it gives, one after the other.
     dropped
-        True if the call is a statement of its own, so that nobody keeps its result.
+        True if the call is a statement of its own, whose result nobody keeps.
     order
         Position in program order, comparable with that of every other event.
     """
@@ -145,7 +145,7 @@ class Use:
     dotted: int = 0
 
     def looks_up(self, part: str) -> bool:
-        """Whether it is this place that looks up this part of the name, so that it fails here if it is missing."""
+        """Whether this place looks up this part of the name, and so fails where the part is missing."""
         return self.is_import or (self.dotted > 0 and part in self.api.spelled.split(".")[-self.dotted :])
 
 

@@ -49,7 +49,7 @@ _OF_EVENTS_AND_TEXT = frozenset(("lines", "mixed_precision_signs", *_OF_EVENTS))
 
 @dataclass(frozen=True, eq=False, slots=False)  # for what is worked out when it is asked for
 class SourceFacts(SourceRecord):
-    """One program (or module) as its text tells it, and what its events answer. Everything is in program order."""
+    """One program (or module): what its text and its events say, in program order."""
 
     def to_judge(self, outside: FromOutside) -> SourceFacts:
         """A copy with what is known once the other files were read. Cached results that depend on events and text alone
@@ -61,9 +61,9 @@ class SourceFacts(SourceRecord):
         return changed
 
     def for_file(self, file: SourceFacts, signs: tuple[Location, ...], outside: FromOutside) -> SourceFacts:
-        """The facts of a whole program, to judge one of its files: with the text of that file, and its own signs of
-        mixed precision, since the others of the program may be in code that has nothing to do with it. What is worked
-        out from the events is so once for all files."""
+        """The facts of a whole program, to judge one of its files: with the text of that file and its own signs of
+        mixed precision, since the signs of other files may be in code that has nothing to do with it. What follows from
+        the events alone is worked out once for all files."""
         for name in _OF_EVENTS:
             getattr(self, name)
         as_file = dataclasses.replace(
@@ -229,7 +229,7 @@ class SourceFacts(SourceRecord):
         return CallIndex(self.calls)
 
     def calls_named(self, *names: str) -> Iterator[Call]:
-        """Calls of whatever has one of these names: a method, a library's function, one of the user's."""
+        """Calls of everything that has one of these names: methods, functions of libraries, functions of the user's."""
         return self._call_index.by_last_names(names)
 
     def method_calls(self, *names: str) -> Iterator[Call]:

@@ -81,23 +81,23 @@ class SourceRecord:
         True if whatever imports this file asks first whether that works: it is written for one library version of
         several, and all of its events are guarded.
     makings
-        Set where the events are left out: of the user's layers and models that are made, where the class is defined,
-        and whether it is given float32, or no policy is set (the words are those of `source_stage.made_layers`).
+        Of a file without its events: where the class of each layer or model of the user's is defined that it makes, and
+        how that gets its dtype, in the words of `source_stage.made_layers`.
     policies_set
-        Set where the events are left out: the names of the global policies that they set for certain, and None for one
-        that is not known, or is set on some path only.
+        Of a file without its events: the names of the global policies that it sets for certain; None for one that is
+        not known, or is set on some path only.
     policies_unknown
-        Set where the events are left out: where the program sets a global policy whose name it gets from outside, from
-        a file that it reads, say.
+        Of a file without its events: where it sets a global policy whose name comes from outside, as from a file that
+        it reads.
     policies_elsewhere
         `policies_set` of the first-party files that import this one, also through others.
     float16_elsewhere
         Of a whole program: those of its files, as shown, that other programs import and run under mixed_float16, or
         under a policy that is not known.
     shows_16_bits, rewrites_graphs
-        Set where the events are left out; see `mixed_precision_signs`.
+        Of a file without its events: see `mixed_precision_signs`.
     files_saved
-        Set where the events are left out: the model files that they write.
+        Of a file without its events: the model files that it writes.
     files_saved_elsewhere
         `files_saved` of the project's other programs, as far as this one may mean the same files.
     float32_classes

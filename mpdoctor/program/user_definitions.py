@@ -40,8 +40,8 @@ class Defined(Value):
     bound
         The object whose method it is.
     closure
-        Of a function that another one defines: as that run of the other one defined it, which each time is a function
-        with other names around it. Only the interpreter looks into it.
+        Of a function that is defined inside another one: with the names around it in the run that defined it. Only the
+        interpreter looks into it.
     """
 
     of: ClassFacts | FunctionFacts = field(default_factory=lambda: FunctionFacts())
@@ -78,8 +78,8 @@ class FunctionFacts:
     location
         Its name in the `def` line.
     changed_by
-        Those decorators of the user's own that put something in its place which may change what it is given and what it
-        gives, and does not just hand both on.
+        The user's own decorators that put a function in its place which may change arguments or results, and does not
+        just hand both on.
     run_by
         Calls of libraries that run it with what the command line says: `fire.Fire(main)`.
     """
@@ -137,7 +137,7 @@ class ClassFacts:
     location
         Its name in the `class` line.
     mixed_into
-        Of a class that is nothing to Keras by itself: the classes derived from it that are something, by their ids.
+        Of a class without a kind of its own: the classes derived from it that have one, by their ids.
     body_names
         The names that its body binds: methods, and attributes that all instances share.
     as_inherited
@@ -157,7 +157,7 @@ class ClassFacts:
 
     @property
     def kind(self) -> str | None:
-        """The kind of Keras class that it is, or that all classes are which it is mixed into."""
+        """The kind of Keras class that it is; of a mixin, the kind on which all classes agree that it is mixed into."""
         if self.own_kind is not None or not self.mixed_into:
             return self.own_kind
         return agreed(own.own_kind for own in self.mixed_into.values())
@@ -169,13 +169,13 @@ class ClassFacts:
 
     @property
     def whole(self) -> ClassFacts:
-        """The class itself; of a mixin of a single class that class."""
+        """The class itself; in the place of a mixin the class that it is mixed into, if that is a single one."""
         derived = list(self.mixed_into.values())
         return derived[0] if len(derived) == 1 else self
 
     def lineage(self) -> list[ClassFacts]:
-        """The class and its own bases, nearest first, as many as anybody has written by hand: of ten thousand classes,
-        each derived from the one before, every one is asked for its own."""
+        """The class and its own bases, nearest first, up to a number that nobody exceeds by hand: each class is asked
+        for its lineage, and a generated program may have ten thousand, each derived from the one before."""
         lineage, seen = [self], {self}
         for one in lineage:
             for base in one.bases if len(lineage) < _MOST_ANCESTORS else ():
@@ -187,8 +187,8 @@ class ClassFacts:
         return lineage
 
     def base_argument(self, name: str) -> Value | None:
-        """What it, or the nearest of the user's own bases that does, hands to `super().__init__(…)` by this name. For a
-        parameter that is handed on this is its default."""
+        """What the class, or the nearest of its own bases, hands to `super().__init__(…)` by this name; of a parameter
+        that is handed on, its default."""
         for ancestor in (*self.lineage(), *self.mixed_into.values()):
             given = ancestor.base_arguments.get(name)
             choices = [v.default if isinstance(v, Parameter) and v.default is not None else v for v in options(given)]

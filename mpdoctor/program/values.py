@@ -77,8 +77,8 @@ class Earlier(Unknown):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Others(Unknown):
-    """Further values of an Either that has too many: each is made as one of those before it is, by the same expression,
-    of the same class and with the same arguments but for numbers and names."""
+    """Further values of an Either that has too many. Each is made like one of those before it: by the same expression,
+    of the same class, with the same arguments but for numbers and names."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -173,9 +173,9 @@ class Collection(Value):
     ending
         Of an open one: how many of its last items stand behind all that is not seen (`[*rest, head]`: 1).
     uniform
-        True for what a comprehension makes where its one item stands for each element, whatever their number.
+        True where one item stands for all elements, however many, as in what a comprehension makes.
     default
-        Of a `defaultdict`: what it gives for a key that it does not hold.
+        Of a `defaultdict`: the value of a key that it does not hold.
     """
 
     kind: str = "list"
@@ -201,7 +201,7 @@ class Collection(Value):
         return self.items[key] if first <= key < end else None
 
     def followed_by(self, rest: Collection) -> Collection:
-        """A list or tuple of its elements and, behind them, those of another one."""
+        """A list or tuple of its elements, followed by those of `rest`."""
         is_open = self.open or rest.open
         ending = rest.ending if rest.open else self.ending + len(rest.items)
         return Collection(self.location, self.kind, self.items + rest.items, (), is_open, ending if is_open else 0)
@@ -223,8 +223,7 @@ class Either(Value):
     """One of several values, by the path that the program took. Never nested; never empty.
 
     default
-        Of what the command line or a file of settings may say: the one of the values that it is where these say
-        nothing. None where the path alone decides."""
+        Of a setting of the command line or of a file: its value by default. None where the path alone decides."""
 
     options: tuple[Value, ...] = ()
     default: Value | None = None

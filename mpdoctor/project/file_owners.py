@@ -11,7 +11,7 @@ _KNOWS_OWNERS = os.name == "posix"
 
 
 def is_own(status: os.stat_result, path: Path) -> bool:
-    """Whether it belongs to this user, and nobody else may write to it. `path`: what has this status."""
+    """Whether the file at `path`, which has this status, belongs to this user, and nobody else may write to it."""
     return not _KNOWS_OWNERS or (status.st_uid == os.geteuid() and not _others_may_write(status, path))
 
 

@@ -100,8 +100,8 @@ def keras_from_file(path: Path, known: KerasOfFolders | None = None) -> Keras | 
 
 
 def keras_from_estimators(texts: Mapping[str, str]) -> dict[str, Keras]:
-    """The Keras of the programs that others among these have a cloud train, by path; of folders within one another the
-    inner one counts."""
+    """The Keras of the programs, by path, that others among these texts have a cloud train; of nested folders the inner
+    one counts."""
     of_folders: dict[Path, list[Pin]] = {}
     for path, text in texts.items():
         for trained in trained_in_cloud(text, Path(path)):
@@ -173,9 +173,9 @@ def _each_once(pins: Iterable[Pin]) -> list[Pin]:
 
 
 def _keras_from_folder(folder: Path, is_nearest: bool, pins: list[Pin]) -> Keras | None:
-    """What its files pin; `pins` gets what those say that were read. Where that comes to the Keras of a new TensorFlow,
-    or to nothing, a file that starts the programs may ask for tf_keras in its place: of those above the nearest folder
-    only where a project begins."""
+    """The Keras that a folder's files pin; `pins` gets all pins that were read. Where that is the Keras of a new
+    TensorFlow, or none, a file that starts the programs may ask for tf_keras instead; above the nearest folder it
+    counts only where a project begins."""
     keras = _keras_from_files(folder, pins)
     names_keras = any(pin.name in KERAS and len(pin.allowed) for pin in pins)
     is_of_tensorflow = keras is None or (keras.is_keras3 and not names_keras)
@@ -187,8 +187,8 @@ def _keras_from_folder(folder: Path, is_nearest: bool, pins: list[Pin]) -> Keras
 
 
 def _keras_from_files(folder: Path, pins: list[Pin]) -> Keras | None:
-    """The first of its files that says so decides; `pins` gets what those say that were read. A companion of Keras 2
-    only says which releases come no more in question: whatever names one of TensorFlow's says more."""
+    """The Keras of the first file that names one; `pins` gets all pins that were read. A companion of Keras 2 only
+    rules out releases: a file that names TensorFlow's says more."""
     for read in (pins_from_locks, pins_from_declarations, pins_from_images, pins_from_scripts):
         pins += (told := _each_once(read(folder)))
         keras = keras_from_pins([pin for pin in told if not is_companion(pin)])

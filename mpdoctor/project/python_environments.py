@@ -79,8 +79,8 @@ def _in_home(path: str) -> Path:
 
 
 def environment_of(python: Path) -> Path | None:
-    """The environment that a program belongs to: its own folder's, else that of the program that it links to; None
-    where neither holds packages."""
+    """The environment of an interpreter: that of its own folder, else that of the program that it links to; None where
+    neither holds packages."""
     for program in (Path(os.path.abspath(python)), Path(os.path.realpath(python))):  # noqa: PTH100 - no link is followed
         folder = program.parent
         environment = folder.parent if folder.name in ("bin", "Scripts") else folder

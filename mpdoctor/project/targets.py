@@ -142,7 +142,7 @@ def _holds_saved_model(path: Path) -> bool:
 
 
 def _other_kind(path: Path) -> str:
-    """What kind of file it is, and what to name in its place; "" where that is not known."""
+    """What kind of file it is, and what to name instead; "" where that is not known."""
     if path.name in (SAVED_MODEL, "keras_metadata.pb", "fingerprint.pb"):
         return f"a part of a SavedModel: name its directory, {path.parent}"
     if path.suffix.lower() in (".pb", ".pbtxt"):

@@ -27,7 +27,7 @@ class Checked:
     path
         Absolute; `shown` is how findings name it.
     diagnosis, sources
-        None and nothing where its project leaves the file out.
+        None and {} where its project leaves the file out.
     """
 
     path: Path

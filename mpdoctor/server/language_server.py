@@ -110,7 +110,7 @@ class Server(LanguageServer):
         await self._give_garbage_back()
 
     def _hanging_on(self, uri: str, before: Checked | None, check: Checked) -> list[str]:
-        """The other open texts for which a text is another one than before."""
+        """The other open texts that have to be checked again because this one has changed."""
         if not (_is_new(check) if before is None else before.text != check.text):
             return []
         # nobody knows who imports what could not be read before
@@ -255,7 +255,7 @@ async def _with_edit(server: Server, action: lsp.CodeAction) -> lsp.CodeAction:
 
 
 def _is_on(finding: Finding, check: Checked, lines: range) -> bool:
-    """Whether it begins on one of these lines: wherever in it the cursor stands."""
+    """Whether the finding begins on one of these lines, wherever in them the cursor stands."""
     return span_of(finding, check.text, UTF32).start.line in lines
 
 
@@ -275,7 +275,7 @@ def _is_ours(uri: str) -> bool:
 
 
 def _is_new(check: Checked) -> bool:
-    """Whether a text that was just opened is another one than the file's, which others have imported."""
+    """Whether a text that was just opened differs from its file, which other texts may have imported."""
     try:
         return bytes_from_file(check.path) != bytes_from_text(check.text)
     except OSError:

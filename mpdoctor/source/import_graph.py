@@ -19,7 +19,8 @@ class Outline:
     imports
         The first-party files that it imports.
     in_programs
-        Those that it imports besides where a script above its package runs it, whose directory Python looks in first.
+        Files that it imports as well where a script above its package runs it, because Python looks in the script's
+        directory first.
     size
         Of its text, in bytes.
     digest
@@ -48,11 +49,11 @@ class Outlines(dict[Path, Outline]):
         self.breakdowns: dict[Path, Breakdown] = {}
 
     def reached_from(self, starts: Iterable[Path]) -> set[Path]:
-        """The files that these import, also through others."""
+        """The files that these import, directly or through others."""
         return set().union(*(self._reached[path] for path in starts))
 
     def importers_of(self, paths: Collection[Path]) -> set[Path]:
-        """The files that import these, or a package that hands on what it imports from them."""
+        """The files that import these, directly or through the `__init__` of a package."""
         importers: set[Path] = set()
         handing_on = set(paths)
         while handing_on:
@@ -62,8 +63,9 @@ class Outlines(dict[Path, Outline]):
         return importers
 
     def imported_by(self, path: Path, without: Iterable[Path] = ()) -> list[Path]:
-        """What a file imports, also through others, in an order that is the same whoever asks: what a module imports
-        before it, and of modules that import one another the outermost package first. `without`: what is left out."""
+        """The files that a file imports, directly or through others, in an order that does not depend on who asks:
+        before a module what it imports, and of modules that import one another the outermost package first. `without`:
+        files that are left out."""
         imported = self.reached_from([path]) if path in self else set[Path]()
         return sorted(imported.difference(without), key=self._ranks.__getitem__)
 
@@ -136,7 +138,7 @@ class Outlines(dict[Path, Outline]):
 
 
 def _rings(outlines: Mapping[Path, Outline]) -> Iterator[list[Path]]:
-    """Files that import one another in a ring, what they import before them."""
+    """The groups of files that import one another, each behind the groups that it imports."""
     paths = sorted(outlines)
     numbers = {path: number for number, path in enumerate(paths)}  # whose hashes Python takes at once
     graph = {numbers[path]: sorted(map(numbers.__getitem__, outline.imports)) for path, outline in outlines.items()}

@@ -32,7 +32,7 @@ MOST_PARTS = 200  # of a comprehension's element that are looked at
 
 
 def without_earlier(value: Value) -> Value:
-    """A value behind the loop: what it was earlier is among what the body made of it."""
+    """A value behind the loop: what it was before the loop is among what the body made of it."""
     rest = [choice for choice in options(value) if not isinstance(choice, Earlier)]
     return joined(rest) if rest else value
 
@@ -56,7 +56,7 @@ def _is_none_or_number(value: Value) -> bool:
 
 
 def joined(values: Iterable[Value | None]) -> Value:
-    """One value that may be each of these. Equal constants and names count once."""
+    """One value that may be any of these. Equal constants and names count once."""
     values = tuple(values)
     if values and values[0] is not None and values.count(values[0]) == len(values):  # the same one: they compare so
         return values[0]
@@ -191,13 +191,13 @@ def _are_like_these(values: Iterable[Value | None], kept: list[Value]) -> bool:
 
 
 def _is_like(one: Value, other: Value, depth: int = 0) -> bool:
+    """Whether two values are made alike, so that tensors made of them have the same dtype."""
     if one is other or isinstance(one, Others) or isinstance(other, Others):
         return True
     if type(one) is not type(other) or depth > DEEPEST:
         return False
     if isinstance(one, Known) and isinstance(other, Known):
-        is_text = isinstance(one.value, str) or isinstance(other.value, str)
-        return not is_text or bool(one.value == other.value)
+        return _is_like_constant(one, other)
     if isinstance(one, Api) and isinstance(other, Api):
         return one.spelled == other.spelled
     if isinstance(one, Defined) and isinstance(other, Defined):
@@ -207,6 +207,12 @@ def _is_like(one: Value, other: Value, depth: int = 0) -> bool:
     if isinstance(one, Call) and isinstance(other, Call) and one.location == other.location:
         return _is_like(one.callee, other.callee, depth + 1) and _is_given_alike(one, other, depth)
     return False
+
+
+def _is_like_constant(one: Known, other: Known) -> bool:
+    """Whether two constants are alike: all numbers are, and texts, which may name a dtype, where they are equal."""
+    is_text = isinstance(one.value, str) or isinstance(other.value, str)
+    return not is_text or bool(one.value == other.value)
 
 
 def _is_given_alike(one: Call, other: Call, depth: int) -> bool:

@@ -13,9 +13,9 @@ MOST_BYTES = 4_000_000  # of source: its trees take some 20 times as much
 
 
 class KeptSources:
-    """Parsed files for who checks the same ones again and again, as a language server does. Those that nobody asked for
-    longest go first. What is remembered on a tree's nodes hangs on its text alone, and so is right in every later
-    walk."""
+    """Parsed files, kept for callers that check the same files again and again, as a language server does. The ones
+    that were not asked for longest go first. What is remembered on a tree's nodes depends on its text alone, and so
+    holds in every later walk."""
 
     def __init__(self, most_bytes: int = MOST_BYTES) -> None:
         self._kept: dict[tuple[Path, str], tuple[bytes, Source | Problem]] = {}  # the last one asked for at the end

@@ -19,8 +19,8 @@ _METHODS_OF = {"metric": ("reset_states",), "optimizer": ("variables", "get_weig
 
 
 def sign_of_keras2(path: str, tree: ast.Module, calls: Iterable[Call]) -> str:
-    """The first sign of Keras 2 in this file, as a clause: "imports `keras.engine`", "calls `Adam(lr=…)`"; else "". No
-    sign is what the program asks for first, whether it works."""
+    """The first sign of Keras 2 in this file, as a clause: "imports `keras.engine`", "calls `Adam(lr=…)`"; else "".
+    What the program guards by a question of its own is no sign."""
     imports = sign_of_import(tree)
     if imports:
         return imports
@@ -41,8 +41,8 @@ def module_of_sign(sign: str) -> str:
 
 
 def import_of_keras2(statements: Iterable[ast.stmt], depth: int = 0) -> str:
-    """The module of Keras 2 that is imported whichever way these statements go: behind `if` and `try` another one may
-    be imported on another way."""
+    """The module of Keras 2 that these statements import on every path: an arm of an `if` or `try` may import another
+    one. "" without one."""
     for statement in statements:
         if isinstance(statement, ast.Import | ast.ImportFrom):
             name = next(filter(is_of_keras_2, _imported_names(statement)), "")

@@ -239,8 +239,8 @@ def _with_moved_columns(tree: ast.Module, taken: list[int]) -> ast.Module:
 
 
 def _problem_of_cell(as_it_is: Problem, without: Problem) -> Problem:
-    """The problem to report of a cell, of those with and without its magics and prompts: these are no errors, so it is
-    the later one."""
+    """The problem to report of a cell, of the two with and without its magics and prompts: the later one, since those
+    are no errors."""
     return without if as_it_is.location.line <= without.location.line else as_it_is
 
 

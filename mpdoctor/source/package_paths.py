@@ -29,8 +29,8 @@ class AddedDirectories:
 
 
 def directories_added_by(text: bytes, path: Path) -> AddedDirectories:
-    """The directories that a package adds to its `__path__`, but for those that are neither in the package nor beside
-    it. `text`: that of its `__init__`, which lies at `path`."""
+    """The directories that a package adds to its `__path__` and that lie in the package or beside it. `text`: of its
+    `__init__`, the file at `path`."""
     decoded = text_from_bytes(text, str(path)) if _PATH.encode() in text else ""
     tree = tree_from_text(decoded, str(path)) if isinstance(decoded, str) and decoded else None
     if tree is None or isinstance(tree, Problem):

@@ -121,7 +121,7 @@ class _Folder:
 
 
 class _Tree:
-    """Which file an import means: one of the given ones, or one that lies beside them."""
+    """Which file an import means: one of the given files, or one that lies beside them."""
 
     def __init__(self, paths: Iterable[Path], read: Callable[[Path], bytes]) -> None:
         self.given = dict.fromkeys(paths)

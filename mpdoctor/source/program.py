@@ -165,8 +165,8 @@ def _is_compile(closure: Closure) -> bool:
 
 
 def _is_to_be_executed(state: State, closure: Closure) -> bool:
-    """Whether it is not yet executed; or sets up objects, and has done so only for those of several classes below its
-    own: the methods of its own class read what it sets."""
+    """Whether a function was not executed yet, or sets up objects and was executed only for objects of several derived
+    classes: the methods of its own class read what it sets."""
     if id(closure.facts) not in state.walk.executed:
         return True
     owner = closure.facts.owner
@@ -176,8 +176,8 @@ def _is_to_be_executed(state: State, closure: Closure) -> bool:
 
 
 def _execute_main_blocks(state: State, module: Module) -> None:
-    """Execute what an imported module does where it is run by itself. That is no part of the program which imports it:
-    the functions of other modules that only this run has executed are still to be executed for that program."""
+    """Execute what an imported module does when it is run by itself. The importing program does not do that: functions
+    of other modules that only this run has executed are still to be executed for it."""
     if not module.main_blocks:
         return
     before = set(state.walk.executed)

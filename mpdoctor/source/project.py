@@ -88,7 +88,7 @@ def _policies_from_import_on(imported: Module, by: Import) -> Iterator[Call]:
 
 @contextmanager
 def _separate_walk(state: State, guarded: bool = False) -> Iterator[SideEffects]:
-    """A walk that sees nothing of those that are under way, and leaves nothing behind for them."""
+    """A walk that sees nothing of the walks that are under way, and leaves nothing behind for them."""
     outer, position = state.walk, state.position()
     state.walk, state.depth, state.frame, state.context = Walk(guarded), 0, Frame(), Context()
     side_effects = state.walk.side_effects

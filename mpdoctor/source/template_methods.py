@@ -39,8 +39,7 @@ def _speaks_of_its_class(closure: Closure) -> bool:
 
 
 def _calls_others_in(state: State, closure: Closure, own: ClassFacts) -> bool:
-    """Whether a method's body, or that of a method which it calls, names by `self` what is another method for this
-    class than for the one it stands in."""
+    """Whether a method, or a method that it calls, names by `self` a method that this class overrides."""
     above = closure.facts.owner
     if above is None:
         return False
@@ -65,8 +64,8 @@ def _named_by_self(method: Closure) -> set[str]:
 
 
 def steps_of_templates(state: State, module: Module) -> set[int]:
-    """The ids of training steps that only subclasses take: the base class, which nobody makes, leaves to them what the
-    step calls."""
+    """The ids of training steps that only subclasses run: nobody makes the base class, and its step calls what
+    subclasses define."""
     return {
         id(closure.facts)
         for own in module.classes

@@ -203,9 +203,9 @@ class SourceStage:
         return self._memory.findings(task) if said is None else said
 
     def _program_of(self, path: Path) -> tuple[str, ...]:
-        """The given files that are to be judged together with this one, itself included: where a program begins, since
-        it is a script or nothing imports it, and it shows mixed precision. What the others make is made under a policy
-        that only this one knows."""
+        """The given files that are to be judged together with this one, itself included: where a program begins (it is
+        a script, or nothing imports it) that shows mixed precision. The others make their layers under a policy that
+        only this file sets."""
         begins = path not in self._seen.imported or self._texts.is_script(path)
         most = self._most_together(path) if path in self._outlines and begins else 0
         together = {path, *self._outlines.reached_from([path])} if most else set()
@@ -223,7 +223,7 @@ class SourceStage:
         return MOST_TOGETHER if len(self._files) <= MOST_TOGETHER else MOST_UNDER_ASSUMED_POLICY
 
     def _float16_elsewhere(self, facts: SourceFacts) -> tuple[str, ...]:
-        """Those files that this one imports which may compute in float16 in another program."""
+        """The files that this one imports and that may compute in float16 in another program."""
         shared = (path for path in facts.imports if path in self._policies)
         return tuple(sorted(p for p in shared if any(name in FLOAT16 for name in self._policies[p])))
 
@@ -242,8 +242,8 @@ class SourceStage:
             yield from map(crash_from_breakdown, self.facts[shown_as].breakdowns)
 
     def _each_once(self, said: Judged) -> Judged:
-        """A file that we broke on is told of by those that import it as well, and one that belongs to several programs
-        was judged in each of them."""
+        """What was said, each item once: a crash on a file comes up again with each file that imports it, and a file of
+        several programs is judged in each of them."""
         new = dict.fromkeys(item for item in said if isinstance(item, Crashed) and item not in self._crashes)
         self._crashes.update(new)
         return [*new, *distinct_findings(said)]

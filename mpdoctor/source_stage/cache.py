@@ -120,7 +120,7 @@ class Cache:
             return
 
     def _what_to_save(self) -> tuple[dict[str, Row], dict[str, Row], list[str]]:
-        """What is known of the files that are still there; of the imported files those that these import."""
+        """What is known of the files that still exist, and of imported files that these import."""
         numbers = {path: number for number, path in enumerate(self._imported)}
         entries = self._entries.items()
         rows = self._rows | {path: row for path, entry in entries if (row := _row_from_entry(entry, numbers))}

@@ -34,7 +34,7 @@ class FileTexts:
         return self._read[path]
 
     def holding(self, paths: Iterable[Path], words: tuple[bytes, ...]) -> set[Path]:
-        """Those of the files whose bytes hold one of these words."""
+        """The files whose bytes hold one of these words."""
         return {path for path in paths if any(word in self.of(path) for word in words)}
 
     def is_script(self, path: Path) -> bool:

@@ -14,8 +14,9 @@ Judged = list[Finding | Crashed]
 
 
 class ToldOfProgram:
-    """What the rules say of a program as each of its files has it. All of them look at it for the script, and once for
-    imported files that show mixed precision where the script does not; for one file only those which spoke of it."""
+    """What the rules say of a program, for each of its files. All rules look at it for the script, and once more for
+    the imported files that show mixed precision where the script does not; for a single file only those rules look at
+    it that found something there."""
 
     def __init__(self, codes: frozenset[str]) -> None:
         self._codes = codes

@@ -14,8 +14,8 @@ _IMPORTS_KERAS = re.compile(r"^\s*(?:import|from)\s+keras\b", re.MULTILINE)
 
 
 class KerasBackends:
-    """The backends of the files of a project: what a file names, else those that import it, else those that it imports,
-    else the environment and what lies around it."""
+    """The backends of a project's files: what a file names, else what a file that imports it names, else what a file
+    names that it imports, else what the environment and the files around it say."""
 
     def __init__(self, project: Iterable[SourceFacts]) -> None:
         files = list(project)

@@ -22,8 +22,8 @@ class SavedFiles:
         self._written = [(of.path, file) for of, file in files if file.is_reached or file.saved_at not in reached]
 
     def written_beside(self, facts: SourceFacts) -> tuple[SavedFile, ...]:
-        """What other files write, of which this one may mean the same: the path stands in a file that it imports, or
-        in its own text, and they lie in one directory."""
+        """The model files that other programs write and that this one may mean: the path stands in a file that it
+        imports, or in its own text and in one directory with it."""
         files = (file for program, file in self._written if program != facts.path and _may_mean(facts, program, file))
         return tuple(dict.fromkeys(files))
 

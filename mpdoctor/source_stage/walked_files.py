@@ -68,8 +68,7 @@ class WalkedFiles:
         self._look("walk_with_imports", files)
 
     def walk_what_matters(self, files: Collection[Path], assume_mixed: bool) -> None:
-        """Walk those of these files in which a finding could be, or that tell of others in which one could; read the
-        rest."""
+        """Walk the files in which a finding could be, or that decide about findings in others; read the rest."""
         outlines = self._outlines
         if assume_mixed:
             self._look("walk", (path for path in files if outlines[path].may_speak or outlines[path].may_compute))

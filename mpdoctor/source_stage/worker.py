@@ -141,7 +141,7 @@ class Worker:
         return seen
 
     def _judged(self, task: Task) -> Judged:
-        """What the rules say; and where we broke on the file, or on one that it imports, that."""
+        """What the rules say of a file, and the crashes of mpdoctor's own on it or on a file that it imports."""
         if self._facts[task.path].is_blank:
             return []
         said: Judged = []

@@ -103,8 +103,8 @@ def _made_for(wrapper: type) -> type:
 
 
 def made_for_this_process() -> type:
-    """The class for what the process' Keras has as Optimizer. The others are made with it, so that a saved model finds
-    each by its registered name."""
+    """The wrapper class for the Optimizer of the process' Keras. Those for its other optimizer classes are made with
+    it, so that a saved model finds each by its registered name."""
     loaded = [name for name in ("keras", "tf_keras") if name in sys.modules]
     kerases = [importlib.import_module("tf_keras")] if loaded == ["tf_keras"] else [tf.keras]
     kerases += [sys.modules["tf_keras"]] if "tf_keras" in loaded and kerases[0] is not sys.modules["tf_keras"] else []
@@ -128,8 +128,8 @@ def _base_of(cls: type) -> type:
 
 
 def keras_wrapper_of(optimizer_class: type) -> type:
-    """Keras' own LossScaleOptimizer for optimizers of this class: looked for among what derives from the same base, so
-    that it does not matter by what names Keras shows it, or who has put another class there."""
+    """Keras' own LossScaleOptimizer for optimizers of this class. It is looked for among the subclasses of the same
+    base, so that the names by which Keras exports it do not matter, nor who has put another class there."""
     base = _base_of(optimizer_class)
     package = base.__module__.split(".")[0]
     for cls in _subclasses(base):

@@ -87,6 +87,7 @@ def in_every_replica(check: Callable[..., tf.Tensor], *args: Any) -> tf.Tensor:
 
 
 def unscaled_among(gradients: list[Any], given: Sequence[Any]) -> bool:
-    """Whether one of them is one that has been given for unscaling: then these are the scaled ones still."""
+    """Whether one of these gradients was given to `get_unscaled_gradients` before: then these are still the scaled
+    ones."""
     before = {id(reference()) for reference in given if reference() is not None}
     return any(id(gradient) in before for gradient in gradients if gradient is not None)

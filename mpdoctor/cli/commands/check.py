@@ -155,9 +155,10 @@ def check(
 ) -> None:
     """Examine a training script or a model: its source, its layers and optimizer, and a short training.
 
-    TARGET is a script (train.py), a function that makes a model (model.py:build_model or package.module:build_model) or
-    a saved model (.keras, .h5, a SavedModel directory). For a directory, a notebook, standard input (-) or several
-    targets, only the source is read; without a target, that of this directory. Arguments after -- go to the script.
+    TARGET is a script (train.py), a notebook (train.ipynb), a function that makes a model (model.py:build_model or
+    package.module:build_model) or a saved model (.keras, .h5, a SavedModel directory). For a directory, standard input
+    (-) or several targets, only the source is read; without a target, that of this directory. Arguments after -- go to
+    the script.
 
     Exit status: 0 nothing at or above --fail-on, 1 findings, 2 the target could not be examined, 3 mpdoctor
     itself failed.

@@ -83,9 +83,10 @@ def compare(
     """Train a script briefly under each of several policies, and show side by side how long a step takes, how much
     memory it needs, what the losses do and whether steps are lost, and the measured reasons.
 
-    TARGET is a script (train.py) or a function that makes a model (model.py:build_model). Arguments after -- go to the
-    script. A global policy that the script sets itself is replaced while it runs; no file is changed. The script is run
-    once for each policy, and once more in each round: it does everything before its training call that often.
+    TARGET is a script (train.py), a notebook (train.ipynb) or a function that makes a model (model.py:build_model).
+    Arguments after -- go to the script. A global policy that the script sets itself is replaced while it runs; no file
+    is changed. The script is run once for each policy, and once more for each policy in every round: it does everything
+    before its training call that often.
 
     Exit status: 0 compared; 2 fewer than two policies could be trained, or a report could not be written; 3 mpdoctor
     itself failed.

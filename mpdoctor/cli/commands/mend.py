@@ -96,11 +96,12 @@ def mend(
     """Mend a training script: make edits in memory and prove each round of them by training again, until nothing at
     warning or above remains or no edit helps; then drop every edit that was not needed.
 
-    The output is the training before and after, and a patch for `git apply`; no file is changed without --write.
-    TARGET is a script (train.py) or a function that makes a model (model.py:build_model); for a notebook, a directory
-    or standard input (-), only the source is edited. For a saved model (.keras, .h5) a new file is written to --output,
-    with other dtype policies and the same weights. Arguments after -- go to the script. The script is run again each
-    time: it does everything before its training call once per round, and once for each edit that is left out on trial.
+    The output is the training before and after, and a patch for `git apply`; no file is changed without --write. TARGET
+    is a script (train.py), a notebook (train.ipynb) or a function that makes a model (model.py:build_model); for a
+    directory or standard input (-), only the source is edited. For a saved model (.keras, .h5) a new file is written to
+    --output, with other dtype policies and the same weights. Arguments after -- go to the script. The script is run
+    again each time: it does everything before its training call once per round, and once for each edit that is left out
+    on trial.
 
     Exit status: 0 mended, or nothing to mend; 1 something at warning or above remains; 2 the target could not be
     examined or a file not written, 3 mpdoctor itself failed.

@@ -204,8 +204,8 @@ class LayerHooks:
         self._note_whose_output(layer, tensors)
 
     def _note_preparation(self, layer: KerasLayer, outputs: list[tf.Tensor]) -> None:
-        """A layer of Keras' own, in a data pipeline or by itself, that gives 16-bit values. Those of Keras 3 cast what
-        they are given before they are called as layers, so nobody sees here what that was."""
+        """Note a layer of Keras' own that gives 16-bit values, in a data pipeline or by itself. In Keras 3 such a layer
+        casts its input before it is called as a layer, so the input's dtype is not seen here."""
         if not any(dtype_name(tensor) in HALF for tensor in outputs) or class_location(type(layer)) is not None:
             return
         graph = getattr(outputs[0], "graph", None)  # what runs eagerly has none

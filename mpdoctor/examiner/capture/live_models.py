@@ -57,7 +57,8 @@ def _is_inside_of_sequential(model: KerasModel, models: list[KerasModel]) -> boo
 
 
 def _is_made(model: KerasModel) -> bool:
-    """Whether its constructor came to its end: one that raised lacks what Keras' own constructor gives it."""
+    """Whether the model's constructor ran to its end: a model whose constructor raised lacks what Keras' own one
+    sets."""
     return all(hasattr(model, name) for name in ("name", "layers", "dtype_policy", "built"))
 
 

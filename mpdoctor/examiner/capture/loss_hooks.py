@@ -26,7 +26,7 @@ class _Scaled(NamedTuple):
 
 
 class Losses:
-    """Which loss belongs to which optimizer: the one that was differentiated by its variables."""
+    """Which loss belongs to which optimizer: the loss that a tape differentiated by the optimizer's variables."""
 
     def __init__(self) -> None:
         self._taps: dict[int, LossTap] = {}  # by the identity of the first variable that a loss is differentiated by

@@ -41,7 +41,7 @@ class OpenCalls(Generic[Call]):
         self._calls.append(call)
 
     def end(self, call: Call) -> None:
-        """Forget the call, and those inside it that raised."""
+        """Forget the call, and the calls inside it that raised."""
         while self._calls and self._calls.pop() is not call:
             pass
 

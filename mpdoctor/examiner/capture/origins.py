@@ -152,8 +152,8 @@ class Origins:
         return self._made.get(layer)
 
     def given_dtype(self, layer: KerasLayer, policy: str) -> bool:
-        """Whether whoever made it gave it a dtype, or a policy, of its own; or the program's class of it did, so that
-        its policy is another one than the global policy was when it was made."""
+        """Whether the layer was given a dtype or a policy of its own: by whoever made it, or by the program's class of
+        it, so that its policy is not the global policy of that moment."""
         return layer in self._given_dtype or self._global_then.get(layer, policy) != policy
 
     def made_before_policy(self, layer: KerasLayer) -> bool:
@@ -176,7 +176,7 @@ class Origins:
         return next((name for name in _OUTPUT_ACTIVATIONS if name in (*named, *of_application)), "")
 
     def policy_before(self, layer: KerasLayer) -> tuple[str, Location] | None:
-        """The policy that it had before a line of the user's set another one, and that line."""
+        """The policy that the layer had before a line of the user's changed it, and that line."""
         return self._policies.get(layer)
 
     def _note_birth(self, layer: KerasLayer, frame: FrameType) -> None:

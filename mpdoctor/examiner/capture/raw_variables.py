@@ -15,8 +15,9 @@ if TYPE_CHECKING:
 def raw_variables_from_layer(
     layer: KerasLayer, loss: tf.Tensor | None, sources: Collection[int]
 ) -> tuple[RawVariableFacts, ...]:
-    """`loss`: what was differentiated last, None where nothing was; those by which it was, the program trains itself.
-    `sources`: their identities."""
+    """The tf.Variables among a layer's attributes, but for those that the program trains itself. `loss`: what was
+    differentiated last, None where nothing was. `sources`: the identities of the variables that it was differentiated
+    by."""
     return tuple(
         RawVariableFacts(name, value.dtype.name, bool(value.trainable), _reaches(value, loss))
         for name, value in vars(layer).items()

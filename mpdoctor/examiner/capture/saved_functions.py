@@ -24,7 +24,8 @@ _MODULES = ("polymorphic_function.concrete_function", "polymorphic_function.mono
 
 
 def watch_saved_functions(watch: LayerHooks, tell: Callable[[PartFacts], None]) -> None:
-    """`tell` gets the layer that hands them over, by its class and the line that makes it."""
+    """Have `tell` called where a function of a SavedModel with a float32 signature is given 16-bit values, with the
+    layer that gives them: its class and the line that makes it."""
     replace_method(_concrete_function_class(), "__call__", lambda *given, **named: _call(watch, tell, *given, **named))
 
 

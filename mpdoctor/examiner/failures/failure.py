@@ -170,7 +170,8 @@ def _frames(error: BaseException, text: str) -> list[Frame]:
 
 
 def _frames_of_origin(error: BaseException) -> list[Frame]:
-    """The frames of the errors that this one was made from: autograph's own shows none of those that it wrote."""
+    """The frames of the errors that this one was made from: an error that autograph makes shows no frame of the code
+    that autograph has written."""
     origins = list(chain_of(error))[1:]
     summaries = [summary for origin in origins for summary in traceback.extract_tb(origin.__traceback__)]
     return [_frame(summary.filename, summary.lineno or 0, summary.name) for summary in summaries]

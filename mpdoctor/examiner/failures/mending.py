@@ -87,7 +87,8 @@ class Mender:
         return self.is_on and self._was_made(layer) and self._in_vain < MOST_IN_VAIN
 
     def _was_made(self, layer: KerasLayer) -> bool:
-        """Whether it computes in 16 bits and has its weights: what raised while it made them would make them twice."""
+        """Whether the layer computes in 16 bits and has its weights: one that raised while it made them would make them
+        twice."""
         makes_weights = type(layer).build is not self._keras.Layer.build  # type: ignore[attr-defined]
         return str(layer.compute_dtype) in HALF and (getattr(layer, "built", False) or not makes_weights)
 

@@ -72,8 +72,8 @@ def _own_function(loss: Any) -> Any:
 
 
 def _casts(function: FunctionType, position: Any) -> bool:
-    """Whether `cast(prediction, float32)` stands in it. The prediction is the parameter at `position`; without one it
-    is what a call of `self` gives."""
+    """Whether the function holds `cast(prediction, float32)`. The prediction is the parameter at `position`; without a
+    position, the result of a call of `self`."""
     try:
         tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
     except (OSError, SyntaxError):  # no file has it, or it is a lambda in the middle of a line

@@ -27,8 +27,8 @@ def defining(wrapper: object, name: str) -> Iterator[type]:
 
 
 def adopted_own_class(base: Any, record: Record) -> type:
-    """The recording class for mpdoctor.training's wrapper. That one asks all replicas before it steps and moves its
-    scale itself, so its decisions are recorded and not replaced."""
+    """The recording class for mpdoctor.training's wrapper, which asks all replicas before it steps and moves its scale
+    itself: its decisions are recorded, and not replaced."""
 
     class Adopted(base):
         def _step(self, strategy: Any, grads: Any, *args: Any) -> None:

@@ -90,7 +90,7 @@ class Record:
         return finite
 
     def unread(self) -> list[Row]:
-        """The rows written since the last call, the oldest first. Where it is only one, only that one is fetched."""
+        """The rows written since the last call, the oldest first. A single row is fetched without the others."""
         newest = self._newest.numpy()
         count = int(newest[0])
         if count <= self._read:
@@ -119,5 +119,5 @@ def _first_nonfinite(gradients: list[tf.Tensor]) -> tuple[tf.Tensor, tf.Tensor]:
 
 
 def values_of_gradient(gradient: tf.Tensor) -> tf.Tensor:
-    """The gradient as a tensor; of a sparse one the rows that it has."""
+    """The gradient as a tensor; of a sparse gradient the rows that it has."""
     return gradient.values if isinstance(gradient, tf.IndexedSlices) else gradient

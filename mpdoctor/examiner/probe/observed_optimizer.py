@@ -52,13 +52,13 @@ class ObservedOptimizer:
     repeat_all
         Repeats all calls since the step before: of a training that adds gradients up.
     repeat_failing
-        That of the two which repeated the step whose failure is explained.
+        Whichever of these two repeated the step whose failure is explained.
     machine
         The state machine of its loss scale; None for a bare optimizer and for a fixed scale.
     variables
-        Those whose gradients arrive here; [] until the first arrive.
+        The variables whose gradients arrive here; [] until the first arrive.
     around
-        The one whose step hands gradients on to this one; None where the program itself applies them.
+        The optimizer whose step hands gradients on to this one; None where the program itself applies them.
     applied_at
         The user's line from which they first arrived.
     seen
@@ -68,9 +68,9 @@ class ObservedOptimizer:
     failing
         The step whose failure is explained; None where there is none, or only the user's own code can repeat it.
     call_of_step
-        Repeats the last step of an eager loop, once one is looked at that failed; None where it is no such call.
+        Repeats the last step of an eager loop, once a failing one is looked at; None where no function took it.
     culprit, loss_culprit, gradient_culprit, dependence, standstill, overflows, not_looked
-        What the closer looks brought.
+        What was found out about its steps, and what could not be.
     """
 
     def __init__(

@@ -81,8 +81,8 @@ class OptimizersInTraining:
 
     @property
     def active(self) -> list[ObservedOptimizer]:
-        """The optimizers that gradients arrived at. Of one that hands them on to others and of these others, those that
-        know a loss scale; where none does, the one that hands them on."""
+        """The optimizers that gradients arrived at. Where one of them hands gradients on to others, the others count if
+        any of them knows a loss scale; the outer one counts if it knows one itself, or none of them does."""
         reached = [observed for observed in self.all if observed.variables]
         with_scale = {
             id(observed.around) for observed in reached if observed.around is not None and observed.can_set_scale

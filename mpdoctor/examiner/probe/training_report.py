@@ -52,8 +52,7 @@ def report_training(training: TrainingUnderWay, ended: str, failure: FailureFact
 
 
 def _reported_optimizers(optimizers: OptimizersInTraining) -> list[ObservedOptimizer]:
-    """The optimizers that took steps, not those that were merely traced; else what there is of optimizers, one at
-    least."""
+    """The optimizers that took steps; where none did, those that were traced, else any, but at least one."""
     stepped = [observed for observed in optimizers.active if observed.steps]
     return stepped or optimizers.active or optimizers.all[:1] or [optimizers.unadopted()]
 

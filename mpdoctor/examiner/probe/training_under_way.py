@@ -37,9 +37,9 @@ class TrainingUnderWay:
     """A program's training under watch: its state, each of its steps, and its end.
 
     training_calls
-        Those seen: one; several where two models take turns with train_on_batch().
+        The training calls seen: one; several where two models take turns with train_on_batch().
     call_at_hand
-        The one whose step runs, or has run last.
+        The training call whose step runs, or has run last.
     """
 
     def __init__(

@@ -18,7 +18,7 @@ _NUMBERS_OF_16_BITS = re.compile(r"\b(?:amx_\w+|avx512_(?:bf16|fp16)|bf16|fphp|a
 def devices_from_tensorflow(program_has_computed: bool = True) -> tuple[DeviceFacts, ...]:
     """The devices that the program can see, the CPU last. Not to be called before the program has chosen among them.
 
-    `program_has_computed`: TensorFlow's runtime is up, so that it costs nothing to ask it for TPUs somewhere else."""
+    `program_has_computed`: TensorFlow's runtime is up, so that asking it for remote TPUs costs nothing."""
     devices = tf.config.get_visible_devices()
     if program_has_computed and not any(device.device_type == "TPU" for device in devices):
         devices = tf.config.list_logical_devices("TPU") + devices

@@ -31,8 +31,8 @@ def is_supervised() -> bool:
 
 
 def supervise_examiner(events: Events) -> None:
-    """Returns in a new process, which is to examine. The one that called stays behind, says how the new one ended, and
-    ends whatever is left of it; at once, where its standard input comes to an end, because mpdoctor did."""
+    """Returns in a new process, which is to examine. The calling process stays behind, tells how the new one ended, and
+    ends whatever is left of it: at once, where its standard input comes to an end, because mpdoctor has ended."""
     examiner = os.fork()
     if examiner == 0:
         os.setsid()

@@ -123,8 +123,8 @@ class Training:
 
 @dataclass(frozen=True)
 class Remedies:
-    """What was tried against what made steps of a training fail. `training`: which of those told so far, -1 for the
-    last."""
+    """The remedies that were tried against the failing steps of a training. `training`: which of the Training events so
+    far that is, -1 for the last one."""
 
     training: int
     tried: tuple[RemedyFacts, ...]

@@ -64,7 +64,7 @@ class Twins(NamedTuple):
 
 
 class StepRunner:
-    """Runs steps of one optimizer. Whoever makes it sees to it that they run eagerly and move nothing."""
+    """Runs steps of one optimizer. The caller has them run eagerly and change nothing."""
 
     def __init__(
         self,

@@ -58,8 +58,9 @@ class BackwardPass:
         return layer, None if use is None else use.line
 
     def _whose_gradient(self, name: str, inputs: list[tf.Tensor]) -> Use | None:
-        """The operation of the way forward that made the result which is read here, by its name; else the one that
-        all the forward tensors among the inputs belong to, else the last of those that any of them belongs to."""
+        """The operation of the forward pass that an operation of the backward pass belongs to: the one that its name
+        says, if that made an input; else the last one that all forward tensors among the inputs belong to, else the
+        last one that any of them belongs to."""
         forward = name[: -len("Grad")] if name.endswith("Grad") else ""
         made = [use for use in (self._makers.get(t._id) for t in inputs) if use is not None and use.name == forward]
         if made:
@@ -69,7 +70,7 @@ class BackwardPass:
         return max(shared or set().union(*known), key=lambda use: use.number, default=None)
 
     def _uses_of(self, tensor: tf.Tensor) -> list[Use]:
-        """The operations of the way forward that used this tensor, else the one that made it."""
+        """The operations of the forward pass that used this tensor; where none did, the operation that made it."""
         if tensor._id in self._reused:
             return [self._reused[tensor._id]]
         maker = self._makers.get(tensor._id)

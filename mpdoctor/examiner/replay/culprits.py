@@ -199,7 +199,7 @@ def _place(frames: list[TensorFacts], frame: TensorFacts) -> int:
 
 
 def _distinct(frames: list[TensorFacts]) -> list[TensorFacts]:
-    """The frames without those that repeat the one before: a model puts out what its last layer did."""
+    """The frames, each once: a model puts out the tensor of its last layer again."""
     kept: list[TensorFacts] = []
     for frame in frames:
         if not kept or (frame.largest, frame.shape, frame.dtype) != (kept[-1].largest, kept[-1].shape, kept[-1].dtype):

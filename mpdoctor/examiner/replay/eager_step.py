@@ -42,7 +42,7 @@ def _outwards(frame: FrameType | None) -> Iterator[FrameType]:
 
 
 def _made_tape(frame: FrameType) -> bool:
-    """Whether it holds one that it was not given."""
+    """Whether the frame holds a GradientTape that it was not given."""
     code = frame.f_code
     given = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     return any(isinstance(value, tf.GradientTape) and name not in given for name, value in frame.f_locals.items())

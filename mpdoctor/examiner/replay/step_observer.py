@@ -201,8 +201,8 @@ class StepObserver:
     # --- afterwards -------------------------------------------------------------------------------------------------
     @property
     def first_bad_gradient(self) -> tuple[tf.Tensor, KerasVariable] | None:
-        """The first on the way back that was not finite, with its variable. As the tape gave it, where it was so then:
-        later all were unscaled, or clipped, in the order of the variables."""
+        """The first gradient of the backward pass that was not finite, with its variable: as the tape gave it, if it
+        was not finite then; later all gradients were unscaled or clipped, in the order of the variables."""
         taped = [(self._taped.get(id(variable)), variable) for _, variable in self.bad_gradients]
         broken = [pair for pair in taped if is_floating(pair[0]) and self.trace.is_bad(pair[0])]
         return min(broken or self.bad_gradients, key=lambda pair: self._made_at(pair[0]), default=None)

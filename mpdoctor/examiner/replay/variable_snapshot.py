@@ -19,8 +19,8 @@ Snapshot = List[Tuple[tf.Variable, tf.Tensor]]
 
 @contextmanager
 def variables_put_back() -> Iterator[None]:
-    """Weights, statistics, seeds, metrics, counters, averages, gradients that a loop adds up by hand: put back to what
-    they were, whoever holds them."""
+    """Put every variable back to its value at the end, whoever holds it: weights, statistics, seeds, metrics, counters,
+    averages, gradients that a loop adds up by hand."""
     kept = snapshot_of_variables()
     try:
         yield

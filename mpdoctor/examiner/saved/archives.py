@@ -141,7 +141,8 @@ def refuse_many_parts(texts: list[str], name: str) -> None:
 
 
 def _refuse_bomb(archive: zipfile.ZipFile, size: int, name: str) -> None:
-    """zipfile unpacks no more than what an archive declares, so that what it declares can be judged."""
+    """Refuse an archive that declares too many members, or too much for its size: zipfile unpacks no more than is
+    declared."""
     if len(archive.infolist()) > MOST_MEMBERS:
         raise Unusable(
             f"{name} holds {len(archive.infolist()):,} members, and mpdoctor reads at most {MOST_MEMBERS:,}: no model "

@@ -32,8 +32,8 @@ def parsed(content: bytes, message_class: Any, shown_as: str, advice: str) -> An
 
 
 def counted(content: bytes, descriptor: Any) -> tuple[int, int]:
-    """(messages, fields) that a parser makes of these bytes, until there are too many. Where they are damaged it is
-    what stands before that."""
+    """(messages, fields) that a parser makes of these bytes, until there are too many. Of damaged bytes, what stands
+    before the damage."""
     left = [(0, len(content), _table(descriptor, {}))]
     messages = fields = 0
     while left:

@@ -100,7 +100,8 @@ def saved_directory_from_path(path: str) -> SavedDirectory:
 
 
 def _refuse_many_nodes(saved_model: Any, name: str) -> None:
-    """Two bytes make an empty one, for which each look at it costs what a true one does."""
+    """Refuse a graph of too many nodes: two bytes make an empty node, and each look at it costs as much as at a true
+    one."""
     count = len(saved_model.meta_graphs)
     if count <= MOST_NODES:
         count += sum(

@@ -65,8 +65,8 @@ def _holds_reference(node: Any) -> bool:
 
 
 def _entries(node: Any) -> Iterator[list[Any]]:
-    """What a node of Keras 2 is given, [layer, node, tensor] or with the call's other arguments behind it, and what
-    stands among those."""
+    """The inputs of a node of Keras 2: [layer, node, tensor], perhaps with the call's other arguments behind it, and
+    those among these arguments."""
     left = [node]
     while left:
         value = left.pop()

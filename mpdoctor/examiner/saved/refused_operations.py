@@ -92,7 +92,7 @@ def functions_apart(meta_graph: tf.compat.v1.MetaGraphDef) -> frozenset[str]:
 
 
 def _reached(calls: dict[str, set[str]], names: set[str]) -> set[str]:
-    """Those of these names that are functions, with all functions that these call, directly or through others."""
+    """The functions among these names, and all functions that they call, directly or through others."""
     reached: set[str] = set()
     left = [name for name in names if name in calls]
     while left:
@@ -190,7 +190,8 @@ class _VocabularyFiles:
         return [(made_by[0].input[0], function)]
 
     def _given(self, name: str, number: int, count: int) -> list[tuple[str, FunctionDef]] | None:
-        """What a function is handed: by the object that it belongs to, and by those that call it."""
+        """(input, function that gives it) for one argument of a function: by the object that it belongs to, and by its
+        callers; None where it is not certain that these are all."""
         if name not in self._bound and name not in self._callers:
             return None
         if name in self._bound:  # the last arguments are those that a model keeps for the function

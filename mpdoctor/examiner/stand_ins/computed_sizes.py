@@ -52,7 +52,8 @@ def most_samples(watch: LayerHooks, model: KerasModel) -> int:
 
 
 def largest_batch(model: KerasModel, specs: Callable[[int], Any]) -> int:
-    """The samples that may be given to the model at once, BATCH at most. `specs` tells what it is given of so many.
+    """How many samples may be given to the model at once, BATCH at most. `specs(n)`: the inputs of a batch of n
+    samples.
 
     Raises Unusable where one sample is too much."""
     samples = BATCH

@@ -35,7 +35,7 @@ def make_mnist(path: str) -> None:
 
 
 def make_idx(path: str) -> None:
-    """One of Fashion-MNIST's four files, which one is told by its name."""
+    """Make one of Fashion-MNIST's four files; its name says which one."""
     name = os.path.basename(path)
     draw = np.random.default_rng(len(name))
     count = 60000 if name.startswith("train") else 10000

@@ -88,7 +88,7 @@ def examine_saved_directory(session: Session) -> None:
     if not directory.has_keras_model:
         _inspect(session, directory, "it holds a graph and no Keras model")
         return
-    _import_keras2(session)
+    _import_keras2()
     if session.keras is None or not session.keras.loads_directories:
         _inspect(session, directory, "the Keras 2 model in it needs tf_keras, which is not installed here")
         return
@@ -189,9 +189,10 @@ def _shortened_list(names: list[str]) -> str:
 
 # --- which Keras ----------------------------------------------------------------------------------------------------
 def _import_keras(session: Session, saved: SavedFile) -> None:
-    """The Keras that wrote the file; where it is not here, the one that is: Keras 3 reads some files of Keras 2."""
+    """Import the Keras that wrote the file; where that is missing, the installed one: Keras 3 reads some files of Keras
+    2."""
     if saved.keras_version.startswith("2"):
-        _import_keras2(session)
+        _import_keras2()
     elif saved.keras_version.startswith("3"):
         _import_own_keras()
         if session.keras is not None and not _has_keras3(session) and importlib.util.find_spec("keras") is not None:
@@ -211,7 +212,7 @@ def _has_keras3(session: Session) -> bool:
     return session.keras is not None and session.keras.facts.release[:1] == (3,)
 
 
-def _import_keras2(session: Session) -> None:
+def _import_keras2() -> None:
     if importlib.util.find_spec("tf_keras") is not None:
         importlib.import_module("tf_keras")
     else:

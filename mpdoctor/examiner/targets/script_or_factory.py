@@ -30,9 +30,9 @@ BINDS_ANYTHING = {"*", "__getattr__", "eval", "exec", "globals", "locals", "seta
 
 
 def run_script(session: Session) -> None:
-    """Run a file as `python FILE ARGUMENTS` would: `__main__`, its folder first on sys.path (unless the user has
-    set PYTHONSAFEPATH), its own arguments. One that can only run inside its package: as `python -m`. The cells of a
-    notebook: in its folder, as Jupyter would."""
+    """Run a file as `python FILE ARGUMENTS` would: `__main__`, its folder first on sys.path (unless the user has set
+    PYTHONSAFEPATH), its own arguments. A file that can only run inside its package is run as by `python -m`, the cells
+    of a notebook in its folder, as by Jupyter."""
     path = str(session.request.path)
     module = types.ModuleType("__main__")
     module.__dict__.update(__file__=path, __builtins__=builtins, __spec__=None)
@@ -137,7 +137,7 @@ def _as_model(session: Session, made: object) -> KerasModel:
 
 def train_on_made_up_data(session: Session, model: KerasModel, is_from_file: bool = False) -> None:
     """A factory or a file brings no data: batches are made from the input specs, labels from the loss. `is_from_file`:
-    what it computes is counted before it is run."""
+    the model was loaded, so what it computes is counted before it is run."""
     from mpdoctor.examiner.capture.model_facts import model_from_live
     from mpdoctor.examiner.keras.compiled_losses import loss_names
     from mpdoctor.examiner.stand_ins.computed_sizes import most_samples

@@ -48,7 +48,7 @@ class Trial(NamedTuple):
 
 
 class TrialRunner:
-    """Runs trials of one optimizer's steps. Whoever makes it sees to it that steps run eagerly and move nothing."""
+    """Runs trials of one optimizer's steps. The caller has steps run eagerly and change nothing."""
 
     def __init__(
         self,

@@ -46,8 +46,7 @@ class OutOfTime(Exception):
 
 
 class RemedyTrials:
-    """The trials of one optimizer's failing step. Whoever makes it sees to it that steps run eagerly and move
-    nothing."""
+    """The trials of one optimizer's failing step. The caller has steps run eagerly and change nothing."""
 
     def __init__(
         self,
@@ -74,7 +73,8 @@ class RemedyTrials:
 
     # --- the remedies, in the order in which they are tried -------------------------------------------------------
     def remedies(self, sickness: Sickness) -> tuple[RemedyFacts, ...]:
-        """What was tried, and what came of it; () where the batch that failed is finite now, without a remedy."""
+        """The remedies that were tried, with their results; () where the batch that failed is finite now, without a
+        remedy."""
         try:
             first = self._run(frozenset(), self._cases[0], scale=1.0)
             if first.error:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Unit(NamedTuple):
-    """A layer and those in it that take its dtype; its path, and the program's line that makes it."""
+    """A layer and its `parts`, the inner layers that take its dtype; its path, and the program's line that makes it."""
 
     layer: KerasLayer
     parts: tuple[KerasLayer, ...]
@@ -66,7 +66,7 @@ def _is_made_by_library(watch: LayerHooks, layer: KerasLayer) -> bool:
 
 
 def _parts(keras: KerasAdapter, watch: LayerHooks, layer: KerasLayer) -> list[KerasLayer]:
-    """The layers in it that take the dtype that it is given."""
+    """The inner layers that take the dtype of this layer."""
     if isinstance(layer, keras.Model) or keras.keeps_its_dtype(layer):
         return []
     own = [sublayer for sublayer in keras.sublayers(layer) if _is_made_by_library(watch, sublayer)]

@@ -44,7 +44,7 @@ class ScaleDependenceFacts:
     loss_dtype
         Of the loss that is scaled; "" where none is.
     loss_too_large
-        That loss, where it is finite and times the scale `high` it is not.
+        That loss, where it is finite and its product with the scale `high` is not.
     scaled_at
         The user's line that scales it; None where Keras does.
     scaled_before_at
@@ -52,7 +52,7 @@ class ScaleDependenceFacts:
     scaled_by_another
         Whether the loss that the tape differentiates was scaled by another optimizer than this one.
     scaled_by_its_wrapper
-        Whether that other one is a wrapper around this one, which the training code goes past.
+        Whether that other optimizer is a wrapper around this one, which the training code bypasses.
     """
 
     low: float

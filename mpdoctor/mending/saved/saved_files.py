@@ -206,8 +206,7 @@ class _Mender:
         return any(wanted.get(layer.path, layer.policy) in FLOAT16 for layer in self._layers)
 
     def _loses_state(self, wanted: Mapping[str, str]) -> bool:
-        """Whether the state of the optimizer is lost: Keras 3 keeps that of a wrapped one in another order than that of
-        a bare one."""
+        """Whether the state of the optimizer is lost: Keras 3 keeps it in another order with a wrapper than without."""
         saved = self._saved
         if saved.keras_version.startswith("2") or not is_compiled(saved.configuration, saved.training):
             return False

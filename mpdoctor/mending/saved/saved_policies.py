@@ -44,7 +44,7 @@ class SavedLayer:
     kept_because
         Why its policy is not changed, a clause; "" where it can be.
     shared
-        What its configuration names as one object with that of other places; 0 for nothing.
+        The number by which the configuration says that it is one object with layers in other places; 0 for none.
     """
 
     path: str
@@ -65,14 +65,14 @@ def layers_in(configuration: Any) -> tuple[SavedLayer, ...]:
 
 
 def global_policy_of(configuration: Any) -> str:
-    """The policy that the model was made under: its 16-bit one, else that of most of its layers."""
+    """The policy that the model was made under: its own 16-bit policy, else the most frequent one of its layers."""
     policies = [layer.policy for layer in layers_in(configuration) if layer.policy in FLOATING and not layer.is_model]
     return policy_of_model(configuration) or (max(policies, key=policies.count) if policies else "float32")
 
 
 def with_policies(configuration: Any, wanted: Mapping[str, str], keras_version: str, form: str) -> Any:
-    """The configuration in which the layers of these paths have these policies, in the form in which the Keras that
-    wrote it writes them. The one that was given stays as it was."""
+    """A copy of the configuration in which the layers of these paths have these policies, written as the Keras that
+    wrote the file writes them."""
     changed = copy.deepcopy(configuration)
     for path, serialized in list(_parts(changed)):
         if path in wanted and not _layer(path, serialized).kept_because:
@@ -202,7 +202,7 @@ def layers_to_convert(
     saved: SavedFile, layers: tuple[SavedLayer, ...], policy: str
 ) -> tuple[dict[str, str], tuple[SavedLayer, ...]]:
     """The layers that get this policy, and those that ought to and cannot. For float32 these are all that compute in 16
-    bits; else those that carry the file's own policy, so that a head in float32 stays one.
+    bits; for another policy those that have the file's own, so that a head in float32 stays in float32.
 
     Raises Refused."""
     own = global_policy_of(saved.configuration)

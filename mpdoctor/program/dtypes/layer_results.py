@@ -168,7 +168,7 @@ def dtype_of_lambda_for_autocast(dtypes: Dtypes, layer: Call, depth: int) -> str
 
 
 def _functions_of_lambda(layer: Call) -> list[FunctionFacts]:
-    """The functions of the user's that a Lambda layer may call; [] where one of another kind may be among them."""
+    """The user's functions that a Lambda layer may call; [] where it may call something else."""
     given = options(layer.argument(0, "function"))
     functions = [option.of for option in given if isinstance(option, Defined) and isinstance(option.of, FunctionFacts)]
     return functions if len(functions) == len(given) else []

@@ -37,8 +37,6 @@ from mpdoctor.program.user_definitions import Defined, FunctionFacts, Parameter
 from mpdoctor.program.values import Api, Value, agreed, known, options
 
 Returned = Callable[[FunctionFacts], Sequence[Value]]
-MAPPING = ("tensorflow.map_fn", "tensorflow.vectorized_map")
-CARRYING = ("tensorflow.scan", "tensorflow.foldl", "tensorflow.foldr")
 WIDE = ("float32", "float64", "int32", "int64", "bool")
 _OF_TENSORS = ("tensorflow", "tensorflow.signal", "keras.ops")
 _REFUSING = tuple(f"tensorflow.{name}" for name in ("matmul", "linalg.matmul", "concat", "stack"))  # mixed dtypes
@@ -77,25 +75,13 @@ class Dtypes(Protocol):
 def dtype_of_library_call(dtypes: Dtypes, name: str, call: Call, depth: int) -> str | None:
     """The dtype of what a library's function gives, None where it is not certain. `name`: the function's public
     name."""
-    if name == "keras.Input":
-        given = call.keyword("dtype")
-        return "float32" if given is None else dtypes.named(given, depth)
+    of_one = _RESULTS.get(name)
+    if of_one is not None:
+        return of_one(dtypes, call, depth)
     if name in ALWAYS_FLOAT32:
         return _of_resized(dtypes, call, ALWAYS_FLOAT32[name], depth)
-    if name == "builtins.sum":
-        return dtypes.agreed(spread(call.args[0]), depth) if len(call.args) == 1 else None
-    if name == "builtins.abs":
-        return dtypes.of(call.argument(0), depth)
-    if name in CARRYING:
-        return _of_functions(dtypes, call.argument(0, "fn"), depth)
-    if name in REARRANGING:
-        return dtypes.agreed(spread(call.args[0]), depth) if call.args else None
-    if name in DECLARING:
-        return _of_python_function(dtypes, call, depth)
     if name in CHOOSING:
         return _of_either_branch(dtypes, call, CHOOSING[name], depth)
-    if name in MAPPING:
-        return _of_mapped(dtypes, call, depth)
     place, function = _place_and_function(name)
     if place == "keras.layers" and function in MERGING:
         return _of_merged(dtypes, call, depth)
@@ -107,6 +93,16 @@ def dtype_of_library_call(dtypes: Dtypes, name: str, call: Call, depth: int) -> 
     if place == "tensorflow.signal" and function in FOURIER:
         return FOURIER[function].get(dtypes.of(call.argument(0), depth) or "")
     return _of_computed_tensor(dtypes, function, call, depth) if place in _OF_TENSORS else None
+
+
+def _of_input(dtypes: Dtypes, call: Call, depth: int) -> str | None:
+    given = call.keyword("dtype")
+    return "float32" if given is None else dtypes.named(given, depth)
+
+
+def _of_list(dtypes: Dtypes, call: Call, depth: int) -> str | None:
+    """The dtype on which the tensors of the first argument agree."""
+    return dtypes.agreed(spread(call.args[0]), depth) if call.args else None
 
 
 def _of_either_branch(dtypes: Dtypes, call: Call, places: slice, depth: int) -> str | None:
@@ -122,8 +118,8 @@ def _of_either_branch(dtypes: Dtypes, call: Call, places: slice, depth: int) -> 
 
 
 def _of_mapped(dtypes: Dtypes, call: Call, depth: int) -> str | None:
-    """The dtype of what `tf.map_fn` stacks: of what its function gives for a row of a tensor. None where it declares
-    another one, and raises."""
+    """The dtype of what `tf.map_fn` stacks: of what its function gives for a row of a tensor. None where another dtype
+    is declared, which raises."""
     declared, rows = call.keyword("fn_output_signature") or call.keyword("dtype"), call.argument(1, "elems")
     functions = call.argument(0, "fn")
     if dtypes.of(rows, depth) == AUTOCAST:
@@ -287,3 +283,18 @@ def _of_single(dtypes: Dtypes, value: Value | None, call: Call, depth: int) -> s
     if dtype is not None or not makes_tensors:
         return dtype
     return dtype_of_array(value, lambda named: dtypes.named(named, depth + 1))
+
+
+# Functions whose results have dtypes by a rule of their own.
+_RESULTS: dict[str, Callable[[Dtypes, Call, int], str | None]] = {
+    "keras.Input": _of_input,
+    "builtins.sum": lambda dtypes, call, depth: _of_list(dtypes, call, depth) if len(call.args) == 1 else None,
+    "builtins.abs": lambda dtypes, call, depth: dtypes.of(call.argument(0), depth),
+    **dict.fromkeys(
+        ("tensorflow.scan", "tensorflow.foldl", "tensorflow.foldr"),
+        lambda dtypes, call, depth: _of_functions(dtypes, call.argument(0, "fn"), depth),
+    ),
+    **dict.fromkeys(("tensorflow.map_fn", "tensorflow.vectorized_map"), _of_mapped),
+    **dict.fromkeys(REARRANGING, _of_list),
+    **dict.fromkeys(DECLARING, _of_python_function),
+}

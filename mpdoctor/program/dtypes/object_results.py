@@ -49,8 +49,8 @@ def dtype_of_called_object(dtypes: Dtypes, call: Call, made: Call, maker: Api, d
 
 
 def _of_result_with_gradient(dtypes: Dtypes, given: Value | None, argument: Value | None, depth: int) -> str | None:
-    """The dtype of the first thing that a function returns, behind which stands the one that computes its gradient:
-    where it is the same for any argument, or where the first argument is autocast."""
+    """The dtype of the result that a function returns together with the function of its gradient, as under
+    `tf.custom_gradient`: where it is the same for any argument, or where the first argument is autocast."""
     function = given.of if isinstance(given, Defined) else None
     if not isinstance(function, FunctionFacts) or dtypes.returned is None:
         return None

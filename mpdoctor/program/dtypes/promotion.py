@@ -30,7 +30,8 @@ def promoted(dtypes: Dtypes, function: str, given: Sequence[Value], depth: int) 
 
 
 def _dtype_that_counts(dtypes: Dtypes, function: str, value: Value, depth: int) -> str | None:
-    """The dtype that one argument of such a function has there; "" of a number, which takes that of the others."""
+    """The dtype with which one argument of such a function counts; "" for a number, which takes the dtype of the
+    others."""
     if isinstance(value, Collection):
         parts = spread(value)
         return "float32" if are_floats(parts) else None if may_be_floats(parts) else dtypes.agreed(parts, depth)

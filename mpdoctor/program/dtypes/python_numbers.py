@@ -33,8 +33,8 @@ RANGE = "builtins.range"
 
 
 def is_number(value: Value | None, depth: int = 0) -> bool:
-    """Whether it is a Python number (or another constant), one that `__init__` or `call` is given and that has a number
-    as its default, one of the command line, a length in a static shape, or made of such."""
+    """Whether it is certainly a Python number (or another constant): a literal, a parameter whose default is a number,
+    a setting of the command line, a length in a static shape, or computed from these."""
     if isinstance(value, Known):
         return True
     if isinstance(value, Either):
@@ -119,8 +119,8 @@ def _kind_of_computed(value: Operation, depth: int) -> str | None:
 
 
 def spread(value: Value) -> tuple[Value, ...]:
-    """The elements of a list, of each that it may be: behind a loop that appends to it, it may be empty as well. The
-    value alone where it is none."""
+    """The elements of a list, of each list that the value may be: behind a loop that appends to it, it may be empty as
+    well. The value alone where it is no list."""
     if isinstance(value, Call) and is_api(value.callee, "builtins.list", "builtins.tuple") and value.args:
         value = value.args[0]
     lists = [option for option in options(value) if isinstance(option, Collection)]

@@ -66,11 +66,10 @@ def dtype_of(
     """The dtype of a tensor (or array, see `is_array`): a name such as "float32", or AUTOCAST, or None if not
     certain.
 
-    `keras` decides which parameters of a layer's `call()` are autocast: in Keras 2 the first only, in Keras 3
-    every tensor. Without it only the first is. `remembered`: answers given before.
-    `first_round`: what a name holds in a loop is what it held before it. `returned`: what a function of the user's
-    returns, for the layers that call one. `hands_on_dtypes`: whether the `**options` that a layer is made with may hold
-    a `dtype`."""
+    `keras` decides which parameters of a layer's `call()` are autocast: in Keras 2 the first only, in Keras 3 every
+    tensor. Without it only the first is. `remembered`: answers given before. `first_round`: whether a name in a loop
+    holds what it held before the loop. `returned`: what a function of the user's returns, for the layers that call one.
+    `hands_on_dtypes`: whether the `**options` that a layer is made with may hold a `dtype`."""
     return _Dtypes(keras, None, remembered, first_round, returned, hands_on_dtypes).of(value, 0)
 
 
@@ -146,8 +145,8 @@ class _Dtypes:
         return None if isinstance(value, Earlier) else self.told(value, self._of_uncached(value, depth + 1))
 
     def _agreed_options(self, several: tuple[Value, ...], depth: int) -> str | None:
-        """The dtype that each of several values has: what a loop carries on is one of them where it keeps it.
-        Others that are made alike, or by layers that are, have the same."""
+        """The dtype on which several values agree. What a loop carries on agrees where the loop keeps that dtype;
+        values that are made alike (`Others`) have the same one."""
         several = tuple(option for option in several if not _is_made_alike(option)) or several
         earlier = [option for option in several if isinstance(option, Earlier)]
         others = [option for option in several if not isinstance(option, Earlier)]
@@ -222,9 +221,8 @@ class _Dtypes:
         return is_weight(first) or (any(map(is_weight, others)) and self.of(first, depth) == "float32")
 
     def _may_be_autocast(self, value: Value, depth: int) -> bool:
-        """Whether a tensor of an unknown dtype may have its dtype of what is autocast. Behind a part whose dtype is
-        known, that no longer matters, as with the shape of a `tf.random.normal`; behind what a layer that is not known
-        is given, it does."""
+        """Whether a tensor of an unknown dtype may take its dtype from something autocast. What a part of a known dtype
+        is made of does not matter, such as the shape of a `tf.random.normal`; what an unknown layer is given does."""
         waiting, seen = [value], {value}
         for part in waiting:
             dtype = self.of(part, depth + 1)

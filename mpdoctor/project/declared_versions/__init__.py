@@ -216,7 +216,7 @@ def _pins_from_conda(path: Path) -> Iterator[Pin]:
 
 
 def _pins_from_requirements(path: Path, seen: set[Path]) -> Iterator[Pin]:
-    """A requirements file, and those that it includes: `-r other.txt`, `-c constraints.txt`."""
+    """The pins of a requirements file and of the files that it includes: `-r other.txt`, `-c constraints.txt`."""
     if path in seen or len(seen) > _MOST_FILES:
         return
     seen.add(path)

@@ -62,7 +62,8 @@ def _instructions(text: str) -> Iterator[str]:
 
 
 def _variable(name: re.Match[str], said: Mapping[str, str]) -> str:
-    """What a variable of a Dockerfile stands for: what was said of it, else the default at that place, else itself."""
+    """The value of a variable in a Dockerfile: as it was set, else its default at this place, else the text as it
+    stands."""
     default = name[0] if name[2] is None else name[2]
     return said.get(name[1] or name[3], default)
 

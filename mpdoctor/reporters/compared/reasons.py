@@ -29,7 +29,7 @@ def headline(compared: Compared, look: Style) -> str:
 
 
 def _reasons_of_trainings(compared: Compared, look: Style) -> Iterator[str]:
-    """Sentences for policies whose times are those of a training that raises as it is, or that learns nothing."""
+    """Sentences on policies whose times are those of a training that raises without changes, or that learns nothing."""
     raising = [run.policy for run in compared.runs if _goes_on_mended(run)]
     if raising:
         yield f"As it is, it raises under {look.listed(raising, MOST_NAMED)}."

@@ -40,7 +40,7 @@ def render(diagnosis: Diagnosis) -> str:
 
 
 def _that_fits(paragraphs: Iterable[str]) -> list[str]:
-    """The last ones are left out, whole, where it gets too long for an issue."""
+    """The paragraphs that fit into an issue, from the first on, and a note in the place of the others."""
     kept: list[str] = []
     room = MOST
     for paragraph in paragraphs:

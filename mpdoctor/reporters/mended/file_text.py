@@ -32,7 +32,7 @@ def render(mended: MendedFile, *, width: int = 80, color: bool = False, blocks: 
         [headline],
         list(before_and_after(mended.before, mended.after, look)) if mended.after else [],
         wrapped(_changes(mended, look), look),
-        wrapped(_sentence_on_new_file(mended, look), look),
+        wrapped(_sentence_on_new_file(mended), look),
         wrapped(_outputs(mended, look), look),
         wrapped(_to_know(mended, look), look),
         wrapped(_not_changed(mended, look), look),
@@ -77,7 +77,7 @@ def _layer_name(layer: ChangedLayer) -> str:
     return layer.path or f"the model ({layer.class_name})"
 
 
-def _sentence_on_new_file(mended: MendedFile, look: Style) -> Iterator[str]:
+def _sentence_on_new_file(mended: MendedFile) -> Iterator[str]:
     """What whoever serves or converts the file needs to know."""
     if mended.after is None:
         return

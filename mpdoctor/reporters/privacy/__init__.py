@@ -181,7 +181,7 @@ def _fit_to_what_is_shown(before: Finding, after: Finding) -> Finding:
 
 
 def _marked_lines(finding: Finding) -> tuple[str, ...]:
-    """The lines of its excerpt that it means."""
+    """The lines of its excerpt that a finding is about."""
     place, excerpt = finding.location, finding.excerpt
     if place is None or excerpt is None:
         return ()

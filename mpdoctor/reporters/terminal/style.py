@@ -76,5 +76,5 @@ def labelled(
 
 
 def line(label: str, content: Text | str) -> Padding:
-    """A label in its column, and what it says; a plain text is folded where it is too long."""
+    """A label in its column and the content behind it; plain text is folded where it is too long."""
     return labelled(label, Text(content, overflow="fold") if isinstance(content, str) else content, wide=LABEL)

@@ -108,7 +108,7 @@ def _quotes_its_error(sentence: str, message: str) -> bool:
 
 
 def _is_made_of(sentence: str, words: Counter[str]) -> bool:
-    """Whether a sentence of some length has hardly a word that is not among these: it says again what a message says in
+    """Whether a sentence of some length has hardly a word that is not among these: then it repeats the message in
     another order."""
     own = Counter(_words(sentence))
     return own.total() >= FEWEST_WORDS and (own - words).total() <= own.total() * NEW_WORDS

@@ -9,7 +9,8 @@ from mpdoctor.finding import Excerpt, Finding
 
 
 def how_to_fix(finding: Finding) -> str:
-    """The option that applies its fix, and what that changes where the help does not say so; "" where it has none."""
+    """The option that applies a finding's fix, and the change that it makes, unless the help says that; "" where it has
+    none."""
     fix = finding.fix
     if fix is None:
         return ""

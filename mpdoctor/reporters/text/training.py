@@ -170,7 +170,8 @@ def _name_with_call(tensor: TensorFacts, look: Style) -> str:
 
 
 def frames_of_culprit(training: TrainingFacts) -> tuple[TensorFacts, ...]:
-    """The tensors that led up to the first one that was not finite, that one last; on the way back it is unknown."""
+    """The tensors that led up to the first one that was not finite, with that one last; in the backward pass that one
+    is unknown."""
     if training.culprit is not None:
         return (*training.culprit.frames, training.culprit.overflow)
     return training.gradient_culprit.frames if training.gradient_culprit is not None else ()

@@ -62,7 +62,6 @@ from mpdoctor.semantics.source.layers.model_layers import TRAINING
 from mpdoctor.semantics.source.layers.output_activations import activations_of_outputs
 from mpdoctor.semantics.source.layers.output_layers import (
     KEEPING_DIGITS,
-    activation_of,
     hands_on,
     output_layers,
     recasting_layer,
@@ -212,7 +211,7 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
                 evidence={
                     "output_dtype": dtype,
                     "policy": layer.policy,
-                    **_evidence_of(activation_of(layer)),
+                    **_evidence_of(layer.activation),
                     **({LAYER_CLASS: layer.class_name} if layer.own_class else {}),
                 },
             )

@@ -73,8 +73,8 @@ from mpdoctor.semantics.live.errors.dtype_error_causes import (
     was_given_float32_states,
 )
 from mpdoctor.semantics.live.errors.error_texts import evidence_of, place_of_failure
+from mpdoctor.semantics.source.edits.casts import cast
 from mpdoctor.semantics.source.edits.expressions import argument_at, safe_fix
-from mpdoctor.semantics.source.edits.made.layers import location_of
 from mpdoctor.semantics.source.edits.made.tensors import is_said_at, made_in
 from mpdoctor.semantics.source.edits.met_operands import (
     cast_where_it_meets,
@@ -83,7 +83,7 @@ from mpdoctor.semantics.source.edits.met_operands import (
     pairs_that_meet,
     with_elements,
 )
-from mpdoctor.semantics.source.edits.names import cast
+from mpdoctor.semantics.source.edits.syntax_trees import location_of
 from mpdoctor.semantics.source.edits.updates import advice_for_update
 from mpdoctor.semantics.source.edits.uses import meets_float32_elsewhere
 from mpdoctor.semantics.source.layers.float32_meetings import float32_meetings, is_wide
@@ -265,7 +265,7 @@ def _dtype_of_input(facts: SourceFacts, event: Call | Operation, operands: tuple
 
 
 def _fix(facts: SourceFacts, event: Call | Operation, operands: tuple[Value, ...], dtype: str) -> Fix | None:
-    """The edits that make or cast every float32 tensor there in the input's dtype: where it is made, else where it is
+    """The edits that give every float32 tensor there the input's dtype: where the tensor is made, else where it is
     combined."""
     function, name = event.context.function, dtype.partition(".")[0]
     if function is None or (name not in function.parameters and dtype.endswith(".compute_dtype")):

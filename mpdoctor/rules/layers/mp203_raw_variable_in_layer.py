@@ -128,8 +128,8 @@ def _operations_by_operand(met: Iterable[MixedOperands], past_casts: bool) -> di
 
 
 def _is_wrongly_untrained(facts: SourceFacts, met: Iterable[MixedOperands], variable: Call) -> bool:
-    """Whether the program never assigns a variable, so that in Keras 3 it keeps its first value, and either says that
-    it is to be trained or casts it before it computes with it."""
+    """Whether a variable that the program never assigns, and that keeps its first value in Keras 3, is meant to be
+    trained: the program says so, or casts it before it computes with it."""
     if not facts.keras.is_keras3 or not may_be_trained(variable):
         return False
     is_assigned = any(

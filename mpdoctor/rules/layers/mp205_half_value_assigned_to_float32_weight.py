@@ -64,8 +64,8 @@ from mpdoctor.program.instances import is_call_of
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Item, Value, options
 from mpdoctor.semantics.live.errors.dtype_errors import half_given_for_float32
+from mpdoctor.semantics.source.edits.casts import cast_argument
 from mpdoctor.semantics.source.edits.expressions import safe_fix
-from mpdoctor.semantics.source.edits.names import cast_argument
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype, runs_in_layer
 from mpdoctor.semantics.source.layers.layer_variables import (
     ASSIGNING,

@@ -46,7 +46,7 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
 from mpdoctor.facts.failure import FailureFacts
-from mpdoctor.facts.half_dtypes import HALF
+from mpdoctor.facts.half_dtypes import HALF, SIXTEEN_BITS
 from mpdoctor.finding import AlsoSeen, Edit, Finding, Fix, Severity
 from mpdoctor.knowledge.dtypes.result_dtypes import COMPARISONS
 from mpdoctor.program.dtypes.dtype_names import AUTOCAST, VARIABLE, is_policy_in_force
@@ -63,7 +63,6 @@ from mpdoctor.semantics.source.layers.casts import is_cast, is_cast_to, is_super
 from mpdoctor.semantics.source.layers.layer_variables import RAW
 from mpdoctor.semantics.source.layers.mixed_operands import MixedOperands, is_half, may_raise, mixed_operands
 from mpdoctor.semantics.source.layers.model_layers import layer_name
-from mpdoctor.semantics.source.layers.output_layers import SIXTEEN_BITS
 
 SEVERITY = Severity.WARNING
 FIXES = ("safe", "unsafe")
@@ -134,7 +133,7 @@ def _widens_half(facts: SourceFacts, call: Call) -> bool:
 
 
 def _is_float32_on_purpose(facts: SourceFacts, cast: Call) -> bool:
-    """Whether the layer whose dtype a cast names makes others in that dtype, so that these compute in float32 too."""
+    """Whether the layer whose dtype a cast names makes inner layers in that dtype, which compute in float32 too."""
     named = {id(class_of(value.of)) for value in _dtypes_of_weights(facts, cast.given)}
     made = [call.keyword("dtype") for call in facts.calls if layer_name(call)]
     given = [dtype for dtype in made if dtype is not None]
@@ -160,8 +159,8 @@ def _named_dtype(failure: FailureFacts) -> str:
 
 
 def _variable_dtype(facts: SourceFacts, call: Call) -> str | None:
-    """`self.dtype` or `self.variable_dtype` as an argument of a TensorFlow call in a layer that computes in 16 bits: in
-    its `call()`, or of what it makes for it, other than variables."""
+    """ "self.dtype" or "self.variable_dtype", whichever this TensorFlow call is given in a layer that computes in 16
+    bits. None without either, and for a variable that is not made in the layer's `call()`."""
     named = next(_dtypes_of_weights(facts, call.given), None)
     if named is None or (is_call_of(call, "tensorflow.Variable") and not runs_in_layer(facts, call.context)):
         return None
@@ -169,7 +168,7 @@ def _variable_dtype(facts: SourceFacts, call: Call) -> str | None:
 
 
 def _dtypes_of_weights(facts: SourceFacts, given: Iterable[Value]) -> Iterator[Attribute]:
-    """Those of these values that are the weights' dtype of a layer which computes in 16 bits."""
+    """The values among these that name the weights' dtype of a layer that computes in 16 bits."""
     for option in _attributes_and_calls(given):
         is_made = isinstance(option, Call) and is_call_of(option, "tensorflow.as_dtype")
         value = option.argument(0) if isinstance(option, Call) and is_made else option
@@ -192,7 +191,7 @@ def _operations_by_operand(facts: SourceFacts) -> dict[int, list[MixedOperands]]
     """The operations by the id of each value that an operand is made from."""
     operations: dict[int, list[MixedOperands]] = {}
     for pair in mixed_operands(facts):
-        for identity in {id(value) for operand in pair[1] for value in _makings(operand)}:
+        for identity in {id(value) for operand in pair[1] for value in _value_and_sources(operand)}:
             operations.setdefault(identity, []).append(pair)
     return operations
 
@@ -214,11 +213,12 @@ def _meets(facts: SourceFacts, met: MixedOperands, call: Call) -> bool:
 def _is_made_from(value: Value, call: Call) -> bool:
     """Whether a value is the result of a call, a reshaped form of it, or arithmetic on it (`1.0 - mask`), but no
     comparison with it."""
-    return any(item is call for item in _makings(value))
+    return any(item is call for item in _value_and_sources(value))
 
 
-def _makings(value: Value) -> Iterator[Value]:
-    """What a value is reshaped from, or computed from, itself among it. A variable has its dtype for itself."""
+def _value_and_sources(value: Value) -> Iterator[Value]:
+    """The value, and the values that it is reshaped or computed from; not those that a variable is made from, whose
+    dtype is its own."""
     waiting = list(options(value))
     for item in waiting:
         yield item

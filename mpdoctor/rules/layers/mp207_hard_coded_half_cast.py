@@ -45,7 +45,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mpdoctor.facts.half_dtypes import HALF, HALF_POLICIES
+from mpdoctor.facts.half_dtypes import HALF, HALF_POLICIES, SIXTEEN_BITS
 from mpdoctor.facts.location import Location
 from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.knowledge.dtypes.result_dtypes import DEFAULTS
@@ -57,13 +57,12 @@ from mpdoctor.program.policy_settings import policies_set_by
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Defined, FunctionFacts, Parameter
 from mpdoctor.program.values import Api, Attribute, Value, options, walk
+from mpdoctor.semantics.source.edits.casts import cast_around
 from mpdoctor.semantics.source.edits.expressions import argument_replaced, safe_fix, unsafe_fix
-from mpdoctor.semantics.source.edits.names import cast_around
 from mpdoctor.semantics.source.layers.call_dtypes import NOT_CALLED, policies_of_instances
 from mpdoctor.semantics.source.layers.casts import casts, is_cast, is_cast_to
 from mpdoctor.semantics.source.layers.mixed_operands import may_raise, mixed_operands
 from mpdoctor.semantics.source.layers.model_layers import layer_name, policies_written
-from mpdoctor.semantics.source.layers.output_layers import SIXTEEN_BITS
 from mpdoctor.semantics.source.numbers.combined_values import combined_ids, deciding_parts
 from mpdoctor.semantics.source.numbers.precision import precision_of
 from mpdoctor.semantics.source.optimizers.gradients import is_tape
@@ -107,8 +106,8 @@ def _in_steps(facts: SourceFacts, reported: set[Location]) -> Iterator[Finding]:
 
 
 def _casts_by_name(facts: SourceFacts, losses: set[int]) -> Iterator[tuple[Call, str, Value, bool]]:
-    """Each call that casts or makes a tensor by name: its dtype, the value that names it, and whether it is in a
-    loss."""
+    """(call, dtype, the value that names it, whether it is in a loss) for each call that casts or makes a tensor by
+    name."""
     for call, dtype, given in (*_casts(facts), *_made(facts)):
         if dtype not in HALF or _is_of_a_tensor(given) or _is_conditional(call.context):
             continue
@@ -141,7 +140,7 @@ def _runs_under_a_tape(context: Context) -> bool:
 
 
 def _cast_beside_an_output(facts: SourceFacts, context: Context, operands: tuple[Value, ...]) -> Iterator[Value]:
-    """What gives one operand its 16 bits, where another has them by the policy, and by no name."""
+    """The values that give one operand its 16 bits by name, where another operand has them by the policy."""
     precision = precision_of(facts)
     behind = {operand: deciding_parts(operand) for operand in operands if precision.half(operand, context)}
     by_name = [parts for parts in behind.values() if any(facts.dtype_of(part) in HALF for part in parts)]

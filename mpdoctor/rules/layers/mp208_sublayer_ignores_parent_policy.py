@@ -55,6 +55,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from mpdoctor.facts.half_dtypes import SIXTEEN_BITS
 from mpdoctor.facts.layer import LayerFacts
 from mpdoctor.facts.model import ModelFacts
 from mpdoctor.finding import Finding, Severity
@@ -70,7 +71,6 @@ from mpdoctor.program.values import Api, options
 from mpdoctor.semantics.source.edits.expressions import unsafe_fix
 from mpdoctor.semantics.source.edits.layers import with_dtype
 from mpdoctor.semantics.source.layers.call_dtypes import dtype_given
-from mpdoctor.semantics.source.layers.output_layers import SIXTEEN_BITS
 from mpdoctor.semantics.source.programs.running_functions import functions_around
 
 SEVERITY = Severity.WARNING

@@ -185,7 +185,7 @@ def _half_dtype(facts: SourceFacts, call: Call) -> str | None:
 
 
 def _is_amid_layers(facts: SourceFacts, layer: Call) -> bool:
-    """Whether its input comes from other layers, so that it prepares no data."""
+    """Whether the layer's input comes from other layers: then it prepares no data."""
     waiting, seen = list(_given_to(facts, layer)), set()
     for value in waiting:
         if _is_output_of_layer(value):

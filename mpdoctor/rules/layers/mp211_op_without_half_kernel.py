@@ -70,8 +70,8 @@ from mpdoctor.program.instances import is_call_of
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Api, Attribute, Collection, Item, Value, walk
 from mpdoctor.semantics.live.refusing_layers import refuses_half
+from mpdoctor.semantics.source.edits.casts import NAMES_OF_FIRST, cast, cast_argument
 from mpdoctor.semantics.source.edits.expressions import argument_at, safe_fix
-from mpdoctor.semantics.source.edits.names import NAMES_OF_FIRST, cast, cast_argument
 from mpdoctor.semantics.source.edits.uses import meets_others
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype, computes_in_half, runs_in_layer
 from mpdoctor.semantics.source.layers.mixed_operands import half_dtypes, origin

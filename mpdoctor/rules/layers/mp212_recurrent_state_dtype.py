@@ -40,12 +40,12 @@ keras-team/keras#20605.
 
 from __future__ import annotations
 
-import ast
 import dataclasses
 import re
 from collections.abc import Iterable, Iterator
 
 from mpdoctor.facts.failure import FailureFacts
+from mpdoctor.facts.half_dtypes import SIXTEEN_BITS
 from mpdoctor.facts.location import Location
 from mpdoctor.finding import AlsoSeen, Finding, Fix, Severity
 from mpdoctor.program.context import Context
@@ -57,14 +57,12 @@ from mpdoctor.program.user_definitions import ClassFacts, Parameter
 from mpdoctor.program.values import Collection, Value, known, options
 from mpdoctor.semantics.live.errors.dtype_error_causes import changed_state, is_float32_state, state_of_a_stateful_layer
 from mpdoctor.semantics.live.errors.error_texts import evidence_of, place_of_failure
+from mpdoctor.semantics.source.edits.casts import cast, each_cast, second_returned_cast
 from mpdoctor.semantics.source.edits.expressions import argument_at, callee_text, safe_fix, unsafe_fix
 from mpdoctor.semantics.source.edits.layers import in_float32
-from mpdoctor.semantics.source.edits.made.layers import location_of, tree_of
-from mpdoctor.semantics.source.edits.names import cast, each_cast
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype, policies_of_instances
 from mpdoctor.semantics.source.layers.later_inputs import given_to_call
 from mpdoctor.semantics.source.layers.layer_policies import half_dtype_of_layer
-from mpdoctor.semantics.source.layers.output_layers import SIXTEEN_BITS
 from mpdoctor.semantics.wording import quoted
 
 SEVERITY = Severity.ERROR
@@ -77,6 +75,7 @@ RECURRENT = (
     *("keras.layers.Bidirectional", "keras.layers.ConvLSTM1D", "keras.layers.ConvLSTM2D", "keras.layers.ConvLSTM3D"),
 )
 CELLS = ("keras.layers.LSTMCell", "keras.layers.GRUCell", "keras.layers.SimpleRNNCell", "keras.layers.StackedRNNCells")
+CAST = "Cast the state to the layer's dtype"
 STATEFUL_BROKEN_UNTIL = {"keras": (3, 8), "tf.keras": (2, 7)}
 
 
@@ -96,7 +95,8 @@ def _states_handed_over(facts: SourceFacts) -> Iterator[Finding]:
     for call in facts.calls:
         layer = call.callee
         if isinstance(layer, Call) and is_call_of(layer, *RECURRENT, *CELLS) and half_dtype_of_layer(facts, layer):
-            given = [handed for state in _states(call) for handed in (state, *given_to_call(facts, state))]
+            states = _spread(call.argument(1, "initial_state") or call.keyword("states"))
+            given = [handed for state in states for handed in (state, *given_to_call(facts, state))]
             state = _first_float32(facts, (part for handed in given for part in _spread(handed)))
             if state is not None and not asks_for_dtype(call.context):
                 of, fix = callee_text(facts, call.location), _cast_where_called(facts, call)
@@ -148,7 +148,8 @@ def _states_given_back(facts: SourceFacts) -> Iterator[Finding]:
                 "Cast the states to the dtype of the cell: `tf.cast(state, self.compute_dtype)`. The cell's output "
                 "may be float32.",
                 returned.location,
-                fix=_cast_in_list(facts, returned, dtype) or _cast(facts, states.location, dtype, options(states)),
+                fix=safe_fix(CAST, second_returned_cast(facts, returned, dtype))
+                or _cast(facts, states.location, dtype, options(states)),
             )
 
 
@@ -194,31 +195,13 @@ def _cast(facts: SourceFacts, place: Location, dtype: str, given: Iterable[Value
     if len(listed) != 1 or any(held.keys or any(map(_listed, held.items)) for held in lists if held is not None):
         return None
     edit = each_cast(facts, place, dtype) if listed.pop() else cast(facts, place, dtype)
-    return safe_fix("Cast the state to the layer's dtype", edit)
+    return safe_fix(CAST, edit)
 
 
 def _states_returned(returned: Return) -> Value | None:
     """The states that a cell returns: the second of two values; None where it does not return two."""
     given = returned.value.items if isinstance(returned.value, Collection) else ()
     return given[1] if len(given) == 2 else None
-
-
-def _cast_in_list(facts: SourceFacts, returned: Return, dtype: str) -> Fix | None:
-    """The edit that casts each state in `return output, [state, …]`."""
-    edits = [cast(facts, location_of(facts, state), dtype) for state in _states_written(facts, returned)]
-    if not edits or not all(edits):
-        return None
-    return safe_fix("Cast the state to the layer's dtype", [edit for around in edits for edit in around or ()])
-
-
-def _states_written(facts: SourceFacts, returned: Return) -> list[ast.expr]:
-    """The states as `return output, [state, …]` writes them out; [] where they are not written so in this file."""
-    tree = tree_of(facts) if returned.location.path == facts.path else None
-    nodes = (node for node in ast.walk(tree or ast.Module([], [])) if isinstance(node, ast.Return))
-    values = [node.value for node in nodes if node.lineno == returned.location.line]
-    written = values[0] if len(values) == 1 else None
-    listed = written.elts[1] if isinstance(written, ast.Tuple) and len(written.elts) == 2 else None
-    return listed.elts if isinstance(listed, (ast.List, ast.Tuple)) else []
 
 
 def _cell_with_initial_state(context: Context) -> ClassFacts | None:
@@ -292,10 +275,6 @@ def _finding(facts: SourceFacts, state: Value, layer: str, of: str, location: Lo
         location,
         fix=fix,
     )
-
-
-def _states(call: Call) -> Iterator[Value]:
-    yield from _spread(call.argument(1, "initial_state") or call.keyword("states"))
 
 
 def _spread(value: Value | None) -> Iterator[Value]:

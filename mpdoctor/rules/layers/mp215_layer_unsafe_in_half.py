@@ -44,9 +44,9 @@ from mpdoctor.knowledge.unsafe_layers import COUNTABLE, MASK_PASSING, MASKED_MEA
 from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Api, Collection, is_api, known, options
+from mpdoctor.semantics.source.edits.casts import cast_argument
 from mpdoctor.semantics.source.edits.expressions import unsafe_fix
 from mpdoctor.semantics.source.edits.layers import in_float32
-from mpdoctor.semantics.source.edits.names import cast_argument
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype, runs_in_call
 from mpdoctor.semantics.source.layers.layer_policies import half_dtype_of_layer
 from mpdoctor.semantics.source.layers.mixed_operands import half_dtypes

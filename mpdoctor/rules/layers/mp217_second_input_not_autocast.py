@@ -53,7 +53,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from mpdoctor.facts.failure import FailureFacts
-from mpdoctor.facts.half_dtypes import HALF
+from mpdoctor.facts.half_dtypes import HALF, SIXTEEN_BITS
 from mpdoctor.facts.location import Location
 from mpdoctor.finding import AlsoSeen, Finding, Fix, Severity
 from mpdoctor.knowledge.dtypes.result_dtypes import KEEPING
@@ -67,8 +67,8 @@ from mpdoctor.semantics.live.errors.dtype_error_causes import is_float32_state, 
 from mpdoctor.semantics.live.errors.dtype_errors import mismatch_of_precisions
 from mpdoctor.semantics.live.errors.error_texts import evidence_of, headline_from_failure, place_of_failure
 from mpdoctor.semantics.live.refusing_layers import computing_in_float32, later_float32_inputs
+from mpdoctor.semantics.source.edits.casts import cast
 from mpdoctor.semantics.source.edits.expressions import name_at, safe_fix
-from mpdoctor.semantics.source.edits.names import cast
 from mpdoctor.semantics.source.function_names import function_named
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype, policies_of_instances
 from mpdoctor.semantics.source.layers.later_inputs import MOST_LAYERS, given_to_call, is_later_input
@@ -81,7 +81,6 @@ from mpdoctor.semantics.source.layers.mixed_operands import (
     origin,
     without_numbers,
 )
-from mpdoctor.semantics.source.layers.output_layers import SIXTEEN_BITS
 from mpdoctor.semantics.source.numbers.precision import precision_of
 from mpdoctor.semantics.wording import listed, place_of
 

@@ -66,7 +66,7 @@ from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.semantics.source.edits.expressions import argument_at, expression_written, put_behind, unsafe_fix
 from mpdoctor.semantics.source.edits.loops.scaled_losses import unscaled_at_tape, zeroed_behind
-from mpdoctor.semantics.source.edits.made.layers import called
+from mpdoctor.semantics.source.edits.syntax_trees import called
 from mpdoctor.semantics.source.optimizers.attribute_access import same_object
 from mpdoctor.semantics.source.optimizers.gradient_sums import (
     adds_up,

@@ -107,7 +107,7 @@ def _raises(facts: SourceFacts, read: Read) -> bool:
         # no optimizer of Keras 3 has it; compile() and the policy may be in other files
         return _is_optimizer_of_model(read.of) or _is_made_by_keras3(read.of)
     # No optimizer of Keras 3 has these two; many other libraries have a `minimize`.
-    return read.name != "minimize" and all(_may_be_keras3(option, read.name) for option in options(read.of))
+    return read.name != "minimize" and all(_may_be_keras3(option) for option in options(read.of))
 
 
 def _is_made_by_keras3(value: Value) -> bool:
@@ -117,7 +117,7 @@ def _is_made_by_keras3(value: Value) -> bool:
 
 
 def _is_one_made_by_keras3(value: Call) -> bool:
-    return is_bare(value, is_open=False) and _may_be_keras3(value, "minimize") and not _is_legacy(value)
+    return is_bare(value, is_open=False) and _may_be_keras3(value) and not _is_legacy(value)
 
 
 def _is_legacy(value: Value) -> bool:
@@ -137,8 +137,8 @@ def _is_optimizer_of_model(value: Value) -> bool:
     return bool(bases) and not is_own and all(base.root in ("keras", "tensorflow") for base in bases)
 
 
-def _may_be_keras3(value: Value, name: str) -> bool:
-    """Whether nothing shows that it is another kind of object, which may have such a method."""
+def _may_be_keras3(value: Value) -> bool:
+    """Whether nothing shows that it is of the user's own class or of another library, which may have such a method."""
     own = class_of(value)
     if own is not None:
         return False

@@ -126,7 +126,7 @@ def _finding_of_product(
 def _where_it_is_computed(
     facts: SourceFacts, loss: Value | None, scaled_at: Location, context: Context
 ) -> tuple[AlsoSeen, ...]:
-    """The other lines on which the loss is computed in 16 bits: where it breaks, if a training shows that it does."""
+    """The other lines that compute the loss in 16 bits: it breaks there, if a training shows that it does."""
     places = (part.location for part, _ in parts_in_half(precision_of(facts), loss, context))
     lines = dict.fromkeys((place.path, place.line) for place in places)
     lines.pop((scaled_at.path, scaled_at.line), None)

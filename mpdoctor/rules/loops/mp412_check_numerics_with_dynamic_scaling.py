@@ -118,8 +118,8 @@ def _stays_enabled(facts: SourceFacts, enable: Call) -> bool:
 
 
 def _method_before_training(facts: SourceFacts, enable: Call) -> FunctionFacts | None:
-    """The method in which it stands and which Keras calls before it trains: `on_train_begin` and the like of a callback
-    that the program makes."""
+    """The method around the call, if Keras calls it before it trains: `on_train_begin` or the like, of a callback that
+    the program makes."""
     method = _method_around(facts, enable)
     owner = None if method is None else method.owner
     if method is None or owner is None or owner.kind != "callback" or not facts.makings_of(owner):

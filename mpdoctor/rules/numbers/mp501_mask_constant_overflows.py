@@ -59,9 +59,9 @@ from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Value, agreed
 from mpdoctor.semantics.source.edits.expressions import replaced, safe_fix
-from mpdoctor.semantics.source.edits.made.layers import location_of
 from mpdoctor.semantics.source.edits.met_operands import pairs_that_meet
 from mpdoctor.semantics.source.edits.named_numbers import number_replaced
+from mpdoctor.semantics.source.edits.syntax_trees import location_of
 from mpdoctor.semantics.source.function_names import functions_called
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
 from mpdoctor.semantics.source.layers.later_inputs import given_further_out

@@ -63,9 +63,8 @@ from collections.abc import Iterator
 
 from mpdoctor.facts.half_dtypes import NO_RECIPROCAL, ROUNDED_TO_ZERO
 from mpdoctor.finding import AlsoSeen, Finding, Fix, Severity
-from mpdoctor.program.events import Operation
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.values import is_api, options
+from mpdoctor.program.values import is_api
 from mpdoctor.semantics.source.edits.expressions import unsafe_fix, with_keyword
 from mpdoctor.semantics.source.edits.float32.guarded_logarithms import (
     CAST_IT,
@@ -91,9 +90,10 @@ from mpdoctor.semantics.source.numbers.epsilon_guards import (
     ROOT,
     ROOT_DIVISOR,
     Guard,
-    User,
     adds_epsilon,
     guards,
+    has_logarithm_taken,
+    is_number_divided,
     same_added_above,
     upper_bounds,
     without_guard,
@@ -197,7 +197,7 @@ def _is_differentiated(facts: SourceFacts, guard: Guard) -> bool:
 
 
 def _used_at(guard: Guard) -> tuple[AlsoSeen, ...]:
-    """The line that trusts in the guard, where that is another one: a run shows what breaks there."""
+    """The line that relies on the guard, if it is another one: a run shows what breaks there."""
     made, used = guard.guarded.location, guard.user.location
     if made is None or used is None or (made.path, made.line) == (used.path, used.line):
         return ()
@@ -254,7 +254,7 @@ def _help(facts: SourceFacts, guard: Guard) -> str:
 
 
 def _help_for_divisor(facts: SourceFacts, guard: Guard) -> str:
-    if _has_logarithm_taken(facts, guard.user):
+    if has_logarithm_taken(facts, guard.user):
         return OF_QUOTIENT
     if same_added_above(guard.number, guard.user) is not None:
         return OF_SMOOTHED
@@ -264,19 +264,10 @@ def _help_for_divisor(facts: SourceFacts, guard: Guard) -> str:
         return f"Divide with `tf.math.divide_no_nan`, and leave out the {largest}: {NO_NAN}"
     above, below = ast.unparse(quotient.left), ast.unparse(without_guard(quotient.right, guard))
     place = "ops" if "ops." in f"{above} {below}" else "tf.math"
-    if place == "tf.math" and tensorflow(facts) and _is_number_divided(guard.user):
+    if place == "tf.math" and tensorflow(facts) and is_number_divided(guard.user):
         times = "" if above in ("1", "1.0") else f"{above} * "
         return f"Write `{times}tf.math.reciprocal_no_nan({below})`: {NO_NAN}"  # up to 2.10 the other refuses a number
     return f"Write `{place}.divide_no_nan({above}, {below})`: {NO_NAN}"
-
-
-def _is_number_divided(quotient: User) -> bool:
-    return isinstance(quotient, Operation) and bool(numbers_from_value(quotient.operands[0]))
-
-
-def _has_logarithm_taken(facts: SourceFacts, quotient: User) -> bool:
-    logarithms = (call for call, name in functions_called(facts) if name == "log")
-    return any(option is quotient for call in logarithms for option in options(call.argument(0, "x")))
 
 
 def _normalizing(facts: SourceFacts) -> Iterator[Finding]:

@@ -71,10 +71,10 @@ from mpdoctor.semantics.live.broken_operations import ADDING, SUMS, broke, is_ov
 from mpdoctor.semantics.live.hidden_overflows import finding_of_hidden_overflow
 from mpdoctor.semantics.live.second_training import remedies_to_report
 from mpdoctor.semantics.live.tried_remedies import after_trials
+from mpdoctor.semantics.source.edits.casts import cast_argument, cast_around
 from mpdoctor.semantics.source.edits.expressions import expression_written, holds, replaced, unsafe_fix
 from mpdoctor.semantics.source.edits.float32.softmax import is_softplus, softmax_instead, softplus_instead
 from mpdoctor.semantics.source.edits.layers import in_float32
-from mpdoctor.semantics.source.edits.names import cast_argument, cast_around
 from mpdoctor.semantics.source.edits.uses import meets_others
 from mpdoctor.semantics.source.function_names import function_named
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
@@ -110,14 +110,20 @@ HELP = {
     GRAM: "Cast first: `tf.cast(x, tf.float32)`, or divide by the number of positions before the product.",
 }
 SOFTPLUS = "Write `tf.nn.softplus(x)` for `log(1 + exp(x))`: it is the same, and stays finite."
+BY_SMALL = (
+    "A float16 value is divided by {}: a graph multiplies by the reciprocal of that, which is inf in float16, and all "
+    "results are inf or NaN."
+)
+BY_LARGE = (
+    "A float16 value is divided by {}, which is inf in float16: every finite value becomes 0, and so does its gradient."
+)
 ALSO_CAST = " Cast what it is combined with as well: float16 and float32 do not mix."
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
     if facts.shows_mixed_precision:
         yield from _reductions(facts)
-        yield from _small_divisors(facts)
-        yield from _large_divisors(facts)
+        yield from _divisions(facts)
         yield from _large_means(facts)
         yield from () if facts.keras.is_keras3 else _large_poolings(facts)
 
@@ -179,28 +185,13 @@ def _large_means(facts: SourceFacts) -> Iterator[Finding]:
             )
 
 
-def _small_divisors(facts: SourceFacts) -> Iterator[Finding]:
+def _divisions(facts: SourceFacts) -> Iterator[Finding]:
     precision = precision_of(facts)
-    for division, value, number in divided_by_small(facts):
-        if not asks_for_dtype(division.context) and precision.dtype(value, division.context) == "float16":
-            yield Finding(
-                f"A float16 value is divided by {written(number)}: a graph multiplies by the reciprocal of that, which "
-                "is inf in float16, and all results are inf or NaN.",
-                "Divide in float32: `tf.cast(x, tf.float32) / …`.",
-                division.location,
-            )
-
-
-def _large_divisors(facts: SourceFacts) -> Iterator[Finding]:
-    precision = precision_of(facts)
-    for division, value, number in divided_by_large(facts):
-        if not asks_for_dtype(division.context) and precision.dtype(value, division.context) == "float16":
-            yield Finding(
-                f"A float16 value is divided by {written(number)}, which is inf in float16: every finite value becomes "
-                "0, and so does its gradient.",
-                "Divide in float32: `tf.cast(x, tf.float32) / …`.",
-                division.location,
-            )
+    for divisions, message in ((divided_by_small(facts), BY_SMALL), (divided_by_large(facts), BY_LARGE)):
+        for division, value, number in divisions:
+            if not asks_for_dtype(division.context) and precision.dtype(value, division.context) == "float16":
+                help = "Divide in float32: `tf.cast(x, tf.float32) / …`."
+                yield Finding(message.format(written(number)), help, division.location)
 
 
 def _large_poolings(facts: SourceFacts) -> Iterator[Finding]:

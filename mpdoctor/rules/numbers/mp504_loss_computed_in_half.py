@@ -71,7 +71,6 @@ from mpdoctor.semantics.source.edits.expressions import unsafe_fix, without_keyw
 from mpdoctor.semantics.source.edits.float32.losses import losses_in_float32, way_to_float32
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
 from mpdoctor.semantics.source.layers.casts import is_cast
-from mpdoctor.semantics.source.layers.output_layers import half_output
 from mpdoctor.semantics.source.numbers.half_losses import parts_in_half, parts_of
 from mpdoctor.semantics.source.numbers.losses_and_metrics import compiled
 from mpdoctor.semantics.source.numbers.precision import Precision, precision_of
@@ -144,7 +143,7 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
     cast inside, which is not visible here."""
     if model.keras.is_keras3 or not model.compiled or model.call.kind == "loop" or not model.loss_is_of_keras:
         return
-    dtype = half_output(model)
+    dtype = model.half_output()
     if dtype is not None:
         yield _finding(dtype, None)
 

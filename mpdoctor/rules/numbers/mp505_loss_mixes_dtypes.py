@@ -84,11 +84,10 @@ from mpdoctor.program.values import Collection, Value, is_api, walk
 from mpdoctor.semantics.live.errors.dtype_errors import mismatch_of_precisions
 from mpdoctor.semantics.live.errors.error_texts import evidence_of
 from mpdoctor.semantics.live.errors.failing_parts import place_of_part
+from mpdoctor.semantics.source.edits.casts import NAMES_OF_FIRST, cast
 from mpdoctor.semantics.source.edits.expressions import argument_at, holds, name_at, safe_fix, text_of
-from mpdoctor.semantics.source.edits.made.layers import location_of
-from mpdoctor.semantics.source.edits.names import NAMES_OF_FIRST, cast
-from mpdoctor.semantics.source.edits.nodes_by_place import nodes_at
 from mpdoctor.semantics.source.edits.statements import statement_at
+from mpdoctor.semantics.source.edits.syntax_trees import location_of, nodes_at
 from mpdoctor.semantics.source.numbers.dtype_mismatches import DtypeMismatch, dtype_mismatches
 from mpdoctor.semantics.source.numbers.losses_and_metrics import DATA
 from mpdoctor.semantics.source.numbers.precision import precision_of

@@ -71,7 +71,6 @@ from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Api, Collection, Known, Value, known, leaves, options
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
 from mpdoctor.semantics.source.layers.output_activations import activations_of, activations_of_outputs
-from mpdoctor.semantics.source.layers.output_layers import half_output
 from mpdoctor.semantics.source.numbers.late_casts import Rounded, rounded_outputs, rounded_tensor
 from mpdoctor.semantics.source.numbers.losses_and_metrics import compiled, compilings, prediction_of
 from mpdoctor.semantics.source.numbers.precision import precision_of
@@ -159,7 +158,7 @@ def _cast_before_fit(facts: SourceFacts) -> Iterator[Finding]:
 
 
 def _losses_by_output(call: Call, outputs: list[Rounded | None]) -> list[tuple[Rounded | None, list[Value]]]:
-    """Each output of a compiled model with the losses that it may have: its own one in a list, else all of them."""
+    """Each output of a compiled model with the losses that it may have: of a list its own, else all of them."""
     given = call.argument(1, "loss")
     if not isinstance(given, Collection):
         return [(output, list(leaves(given))) for output in outputs]
@@ -185,7 +184,7 @@ def in_model(model: ModelFacts) -> Iterator[Finding]:
     if not (model.compiled and model.loss_takes_probabilities) or model.call.kind == "loop":
         return
     for activation in PROBABILITIES:
-        dtype = half_output(model, (activation,))
+        dtype = model.half_output((activation,))
         if dtype is not None:
             entropy = model.loss if model.loss in CROSS_ENTROPIES else RIGHT_FOR[activation][0]
             told = _findings(dtype, {activation}, entropy, not model.keras.is_keras3, None, scaled=_is_scaled(model))

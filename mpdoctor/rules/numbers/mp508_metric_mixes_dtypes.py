@@ -90,8 +90,8 @@ from mpdoctor.program.values import Value, is_api, known
 from mpdoctor.semantics.live.errors.dtype_errors import half_given_for_float32, mismatch_of_precisions
 from mpdoctor.semantics.live.errors.error_texts import evidence_of
 from mpdoctor.semantics.live.errors.failing_parts import place_of_part
+from mpdoctor.semantics.source.edits.casts import cast, cast_argument
 from mpdoctor.semantics.source.edits.expressions import holds, name_at, safe_fix
-from mpdoctor.semantics.source.edits.names import cast, cast_argument
 from mpdoctor.semantics.source.layers.layer_variables import ASSIGNING
 from mpdoctor.semantics.source.numbers.dtype_mismatches import DtypeMismatch, dtype_mismatches
 from mpdoctor.semantics.source.numbers.losses_and_metrics import compiled, outputs_named

@@ -59,9 +59,9 @@ from mpdoctor.program.user_definitions import Defined, FunctionFacts, Parameter
 from mpdoctor.program.values import Api, Attribute, Value, is_api, known, options
 from mpdoctor.semantics.live.errors.dtype_errors import half_added_to_float32
 from mpdoctor.semantics.live.errors.error_texts import evidence_of
+from mpdoctor.semantics.source.edits.casts import cast_argument
 from mpdoctor.semantics.source.edits.expressions import safe_fix, unsafe_fix
 from mpdoctor.semantics.source.edits.layers import in_float32
-from mpdoctor.semantics.source.edits.names import cast_argument
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
 from mpdoctor.semantics.source.numbers.constants import numbers_from_value
 from mpdoctor.semantics.source.numbers.precision import Precision, precision_of

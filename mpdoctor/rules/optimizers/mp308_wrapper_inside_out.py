@@ -139,7 +139,7 @@ def _raises(call: Call) -> bool:
 
 
 def _is_wrapper(facts: SourceFacts, value: Value, call: Call) -> bool:
-    """Whether it is one on every path that leads here; one path is enough where all paths lead here."""
+    """Whether it is a LossScaleOptimizer on every path that leads here; on one path, where all paths lead here."""
     return bool(wrapped(facts, value, call, certain=bool(call.context.branches)))
 
 

@@ -114,7 +114,7 @@ def _unless_asked(value: Value, asked: set[int]) -> Value:
 
 
 def _fix(facts: SourceFacts, call: Call, problem: str) -> Fix | None:
-    """The edits that drop the reported argument; one that the inner optimizer takes is moved to it."""
+    """The edits that drop the reported argument, or move it to the inner optimizer if that takes it."""
     given = dict(call.keywords)
     named = [name for name in given if re.search(rf"`{name}\b", problem)]
     if not named:

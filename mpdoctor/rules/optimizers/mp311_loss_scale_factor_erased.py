@@ -98,8 +98,8 @@ def _finding(name: str, factor: str, by_compile: bool, location: Location) -> Fi
 
 
 def _factor_at(facts: SourceFacts, inner: Value, wrapping: Call) -> Value | None:
-    """The `loss_scale_factor` that an optimizer has where it is wrapped: what was assigned last, else what it was made
-    with, by its own class too; None unless it certainly has one."""
+    """The `loss_scale_factor` of an optimizer where it is wrapped: what was assigned last, else what it is made with,
+    by its call or its class; None unless it certainly has one."""
     before = [write for write in writes(facts, ("loss_scale_factor",)) if write.order < wrapping.order]
     assigned = [write for write in before if options(write.of) == (inner,)]
     if assigned:

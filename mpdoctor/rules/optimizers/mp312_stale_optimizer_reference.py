@@ -109,7 +109,7 @@ def _applied_bare(facts: SourceFacts, wrapping: Call, inner: Call) -> Iterator[F
             wrapper = _name_of_wrapper(facts, wrapping, apply, scalings) if by_compile else ""
             start = f"`{receiver_text(facts, apply)}` is the bare {name_of_optimizer(inner)}, but "
             yield Finding(
-                start + _around(wrapper) + _what_follows(facts, apply, wrapping, scaled),
+                start + _around(wrapper) + _what_follows(apply, wrapping, scaled),
                 _help(facts, apply, wrapper, scaled),
                 apply.location,
                 fix=_fix(facts, wrapper, wrapping, apply, scalings) if by_compile else None,
@@ -227,7 +227,7 @@ def _around(wrapper: str) -> str:
     return "the LossScaleOptimizer around it scaled the loss: "
 
 
-def _what_follows(facts: SourceFacts, apply: Call, wrapping: Call, scaled: bool) -> str:
+def _what_follows(apply: Call, wrapping: Call, scaled: bool) -> str:
     if not scaled:
         return f"{UNPROTECTED}."
     if calls_on_the_way(apply, UNSCALING):

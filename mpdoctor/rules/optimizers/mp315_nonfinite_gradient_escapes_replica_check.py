@@ -120,7 +120,7 @@ def in_training(training: TrainingFacts) -> Iterator[Finding]:
 
 
 def in_light_of(finding: Finding, training: TrainingFacts) -> Finding:
-    """Advice where the strategy found one device: what one machine lacks another one may have."""
+    """The finding as advice, where the strategy found one device: another machine may have more."""
     model = training.model
     if model.replicas > 1 or training.replicas > 1 or f"tensorflow.distribute.{model.strategy}" not in STRATEGIES:
         return finding

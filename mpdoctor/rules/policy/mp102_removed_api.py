@@ -149,7 +149,8 @@ def _without_experimental(facts: SourceFacts) -> str:
 
 
 def _not_there_yet(facts: SourceFacts) -> Iterator[Finding]:
-    """Names of Keras 3 where the program runs with Keras 2. (A `keras` of its own may be another one.)"""
+    """Names of Keras 3 where the program runs with Keras 2. (`import keras` may find another Keras than
+    TensorFlow's.)"""
     for use in () if facts.keras.is_keras3 else facts.uses:
         instead = CAME_WITH_KERAS3.get(use.api.name) if use.api.root != "keras" else None
         if instead is None or not use.looks_up(use.api.name.rpartition(".")[2]) or use.context.asks_what_exists:

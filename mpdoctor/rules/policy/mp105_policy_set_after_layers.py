@@ -253,7 +253,7 @@ def _parts(model: ModelFacts) -> Iterator[Finding]:
 
 
 def _outermost_early_parts(model: ModelFacts) -> list[LayerFacts]:
-    """The float32 models inside it that no other of them holds."""
+    """The nested float32 models that no other of them holds."""
     parts = [layer for layer in model.layers if layer.is_model and layer.before_policy and not layer.given_dtype]
     early = [part for part in parts if _holds_only_float32(model, part) and not _is_loaded(model, part)]
     return [part for part in early if not any(part.path.startswith(f"{other.path}/") for other in early)]

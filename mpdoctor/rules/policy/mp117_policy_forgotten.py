@@ -48,8 +48,8 @@ from mpdoctor.program.events import Call
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Api, options
 from mpdoctor.semantics.source.edits.expressions import unsafe_fix
-from mpdoctor.semantics.source.edits.made.layers import tree_of
 from mpdoctor.semantics.source.edits.statements import line_behind, statement_at_top
+from mpdoctor.semantics.source.edits.syntax_trees import tree_of
 from mpdoctor.semantics.source.layers.model_layers import (
     global_policies_inside,
     half_policy_before,

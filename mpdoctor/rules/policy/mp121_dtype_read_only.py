@@ -104,7 +104,8 @@ def _is_own(write: Write) -> bool:
 
 
 def _kind(value: Value, write: Write, keras: Keras) -> str | None:
-    """What it certainly is whose attribute cannot be assigned: a key of READ_ONLY or of READ_ONLY_IN_KERAS3."""
+    """The kind of object that the value certainly is, if its attribute cannot be assigned: a key of READ_ONLY or of
+    READ_ONLY_IN_KERAS3."""
     own = class_of(value)
     if own is not None:
         kind = None if takes_assignments_itself(own, write.name) else own.kind

@@ -7,14 +7,14 @@ from mpdoctor.facts.layer import LayerFacts
 from mpdoctor.facts.model import ModelFacts
 from mpdoctor.knowledge.api_names import PROBABILITIES
 from mpdoctor.knowledge.layer_kinds import HANDING_ON
-from mpdoctor.semantics.source.layers.output_layers import KEEPING_DIGITS, activation_of
+from mpdoctor.semantics.source.layers.output_layers import KEEPING_DIGITS
 
 MERGING = frozenset(("Add", "Average", "Maximum", "Minimum", "Subtract"))
 
 
 def keeps_digits(layer: LayerFacts) -> bool:
     """Whether a cast after the layer serves as well."""
-    is_plain = layer.settings.activation in KEEPING_DIGITS and activation_of(layer) not in PROBABILITIES
+    is_plain = layer.settings.activation in KEEPING_DIGITS and layer.activation not in PROBABILITIES
     return layer.own_class or layer.is_model or is_plain
 
 
@@ -46,7 +46,7 @@ def help_for_output(model: ModelFacts, layer: LayerFacts) -> str:
         return _help_for_librarys_layer(layer)
     return (
         f'Give {layer.path} itself `dtype="float32"`: a cast after it cannot restore the digits that its '
-        f"{activation_of(layer)} has rounded away."
+        f"{layer.activation} has rounded away."
     )
 
 
@@ -90,7 +90,7 @@ def _holds_half_layers(model: ModelFacts, layer: LayerFacts) -> bool:
 
 def _help_for_librarys_layer(layer: LayerFacts) -> str:
     """The help for a layer that the user did not make, and whose activation rounds its digits away."""
-    activation, argument = activation_of(layer), layer.activation_argument
+    activation, argument = layer.activation, layer.activation_argument
     maker = "The library" if layer.made_by == "__init__" else f"`{layer.made_by}`"
     without = f"pass it `{argument}=None`" if argument else f"if it can leave out its {activation}, have it do so"
     return (

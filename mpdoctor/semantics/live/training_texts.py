@@ -30,7 +30,6 @@ from mpdoctor.semantics.live.gradients_without_check import (
 from mpdoctor.semantics.live.second_training import remedies_to_report
 from mpdoctor.semantics.live.tried_remedies import NOT_TRIED, after_trials
 from mpdoctor.semantics.live.weights_not_finite import remedy_of_weight
-from mpdoctor.semantics.source.layers.output_layers import activation_of, half_output
 
 
 def line_of(operation: OperationFacts, shown: Location | None) -> str:
@@ -93,7 +92,8 @@ def rule_of_culprit(training: TrainingFacts) -> str:
 
 
 def _dtype_of(culprit: CulpritFacts) -> str:
-    """The dtype in which it broke; no rule of its own reports a layer that breaks in another one than float16."""
+    """The dtype of the operation or of the output that broke. Of layers that break in another dtype than float16 no
+    rule of their own tells."""
     return (culprit.operation or culprit.overflow).dtype
 
 
@@ -108,7 +108,7 @@ def _rule_of_kept_gradients(culprit: GradientCulpritFacts | None) -> str:
 
 
 def _is_kept(culprit: GradientCulpritFacts) -> bool:
-    """Whether the training code reads what it has kept of the gradients of steps before, and that is not finite."""
+    """Whether the training code reads a variable with gradients of earlier steps that are not finite."""
     return culprit.where == "loop" and is_of_weights(culprit.operation)
 
 
@@ -201,8 +201,8 @@ def _remedy_in_bfloat16(training: TrainingFacts, culprit: CulpritFacts) -> str:
 
 
 def holds_own_layers(training: TrainingFacts, path: str) -> bool:
-    """Whether it holds layers that the user's code makes: they have their own dtypes, which its dtype does not reach.
-    `path` is a layer's path, or the name of the whole model."""
+    """Whether a layer or model holds layers that the user's code makes: those have dtypes of their own, and its dtype
+    does not reach them. `path` is a layer's path, or the name of the whole model."""
     layer = next((seen for seen in training.model.layers if seen.path == path), None)
     if layer is None:
         return path == training.model.name
@@ -210,15 +210,16 @@ def holds_own_layers(training: TrainingFacts, path: str) -> bool:
 
 
 def named_culprit(culprit: CulpritFacts) -> str:
-    """The name with its kind. A function between the layers of a functional model is not called a layer."""
+    """The name of the layer with its kind. A function between the layers of a functional model is not called a
+    layer."""
     return f"`{culprit.overflow.layer}`" if culprit.is_function else f"layer `{culprit.overflow.layer}`"
 
 
 def remedy_in_loss(training: TrainingFacts, operation: OperationFacts) -> str:
     """The remedy for an operation outside of all layers: the 0 in a log() of 0 may be the model's own output."""
-    if operation.name == "Log" and operation.holds_zero and half_output(training.model, PROBABILITIES):
+    if operation.name == "Log" and operation.holds_zero and training.model.half_output(PROBABILITIES):
         head = next(layer for layer in training.model.layers if layer.is_output)
-        activation = activation_of(head)
+        activation = head.activation
         text = (
             f'Give `{head.path}` dtype="float32": its {head.compute_dtype} {activation} returns 0 for small '
             "probabilities, and the gradient of their logarithm is cast back to 16 bits."
@@ -287,8 +288,8 @@ def remedy_from_gradient(training: TrainingFacts, culprit: GradientCulpritFacts)
 
 
 def _layers_healed(training: TrainingFacts) -> bool:
-    """Whether the trials showed that it breaks without any loss scale, which the step of an eager loop does not
-    show."""
+    """Whether trials showed that the step breaks without any loss scale, which the step of an eager loop does not show
+    by itself: layers in float32 healed it."""
     return any(remedy.kind == "float32-layers" and remedy.tried == "healed" for remedy in remedies_to_report(training))
 
 

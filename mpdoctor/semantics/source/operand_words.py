@@ -7,8 +7,8 @@ from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Parameter
 from mpdoctor.program.values import Api, Value, options
-from mpdoctor.semantics.source.edits.made.layers import location_of
 from mpdoctor.semantics.source.edits.met_operands import pairs_that_meet, with_elements
+from mpdoctor.semantics.source.edits.syntax_trees import location_of
 from mpdoctor.semantics.source.layers.mixed_operands import is_half, origin
 from mpdoctor.semantics.wording import expression_at, place_of, quoted, text_at
 
@@ -16,7 +16,7 @@ LOOKUPS = ("gather", "embedding_lookup")
 
 
 def float32_side(facts: SourceFacts, event: Call | Operation, wide: Value) -> str:
-    """The float32 tensor in words: as it is written, else by the line or the function that makes it."""
+    """The float32 tensor in words: as it is written, else by the line that makes it, else by the function."""
     quote = quoted(facts, wide.location, event.location) if expression_text(facts, wide) else ""
     written = quote or _as_it_meets(facts, event, wide)
     if written:

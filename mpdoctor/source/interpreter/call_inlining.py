@@ -116,7 +116,7 @@ def _has_been_executed(state: State, closure: Closure) -> bool:
 
 
 def _without_itself(value: Value, closure: Closure) -> Value:
-    """The value that a function gives where it does not call itself: what it gives where it does is made of that."""
+    """The values that a function returns where it does not call itself; where it does, the result is made of these."""
     rest = [choice for choice in options(value) if not _is_call_of(choice, closure)]
     return joined(rest) if rest else value
 
@@ -132,15 +132,15 @@ def _is_behind_guard(state: State, closure: Closure) -> bool:
 
 
 def _is_guarded(state: State, closure: Closure) -> bool:
-    """Whether a guard stands around the call that is not in hand for this function: one of which each arm runs it
-    decides nothing about it."""
+    """Whether a guard stands around the call in hand. A guard decides nothing about a function that each of its arms
+    calls."""
     names, outside = state.frame.in_each_arm
     return outside.guarded if closure.facts.name in names else state.context.guarded
 
 
 def _inlining_depth(state: State) -> int:
-    """How many functions are inlined into one another; of what nobody calls, those that stand in others do not
-    count."""
+    """How many functions are inlined into one another; in a function that nobody calls, those that are defined in
+    others do not count."""
     stack = state.walk.call_stack
     if state.context.reached or len(stack) >= DEEPEST_PLAIN:
         return len(stack)

@@ -150,7 +150,8 @@ def kept_item(state: State, of: Value, index: Value) -> Value | None:
 
 
 def _attributes_of_class(holder: Value, name: str) -> dict[str, Value] | None:
-    """The attributes of `self`'s class, or of the class itself: of that one in its lineage that has this one."""
+    """The attributes of `self`'s class, or of the class itself: those of the nearest class in its lineage that has this
+    attribute."""
     own = holder.of if isinstance(holder, (Defined, Instance)) else None
     if not isinstance(own, ClassFacts):
         return None

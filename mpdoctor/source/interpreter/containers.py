@@ -55,14 +55,13 @@ def _known_slice(state: State, node: ast.Slice) -> slice | None:
     """The slice; None where a bound is not known."""
     nodes = (node.lower, node.upper, node.step)
     bounds = [None if bound is None else known(evaluate(state, bound)) for bound in nodes]
-    return (
-        slice(*bounds) if all(bound is None or isinstance(bound, int) for bound in bounds) and bounds[2] != 0 else None
-    )
+    is_known = all(bound is None or isinstance(bound, int) for bound in bounds) and bounds[2] != 0
+    return slice(*bounds) if is_known else None
 
 
 def _without_empty_lists(of: Value) -> list[Value]:
-    """What it may be, without an empty list, of which no element is ever taken: what stood there before the loop that
-    fills it."""
+    """What the value may be, without an empty list: no element is ever taken from it, and it stood there before the
+    loop that fills it."""
     choices = list(options(of))
     return [choice for choice in choices if not _is_empty(choice)] or choices
 
@@ -72,7 +71,7 @@ def _is_empty(value: Value) -> bool:
 
 
 def _slice_of(of: Value, taken: slice | None, location: Location) -> Value:
-    """The value of `of[start:stop]`. Of what a comprehension makes a part is as the whole of it."""
+    """The value of `of[start:stop]`. A part of what a comprehension makes is like the whole."""
     if isinstance(of, Known) and isinstance(of.value, str) and taken is not None:
         return Known(location, of.value[taken])
     if not isinstance(of, Collection) or of.kind == "dict":
@@ -85,28 +84,30 @@ def _slice_of(of: Value, taken: slice | None, location: Location) -> Value:
 
 
 def in_any_order(of: Collection, location: Location) -> Collection:
-    """A list of any of its elements: each may be any of them."""
+    """A list of the same elements in any order: each place may hold any of them."""
     held = of.keys if of.kind == "dict" else of.items
     return Collection(location, "list", (joined(held),) if held else (), open=True, uniform=bool(held))
 
 
 def item_of(of: Value, index: Value | None, location: Location) -> Value:
-    """`of[index]`; with `index` None one element, nobody knows which."""
+    """`of[index]`; where `index` is None, any one element."""
     if not isinstance(of, Collection):
         return Item(location, of, index)
+    elements = of.keys if of.kind == "dict" and index is None else of.items
     if of.uniform:
-        return (of.keys if of.kind == "dict" and index is None else of.items)[0]
-    if isinstance(index, Parameter) and of.open and isinstance(known(index.default), str):  # `globals()[name]`
-        entry = of.entry(known(index.default))
-        return entry or Item(location, of, index)
+        return elements[0]
     if isinstance(index, Known):
         return _entry_of(of, index, location)
-    is_one_of_several = isinstance(index, Either) and any(isinstance(option, Known) for option in index.options)
-    if is_one_of_several and not of.open and not isinstance(known(index), bool):  # a flag chooses between both
-        return joined(_entry_at(of, option, location) for option in options(index))
-    elements = of.keys if of.kind == "dict" and index is None else of.items
+    if isinstance(index, Parameter) and of.open and isinstance(known(index.default), str):  # `globals()[name]`
+        return of.entry(known(index.default)) or Item(location, of, index)
+    if isinstance(index, Either) and not of.open and _holds_constant(index) and not isinstance(known(index), bool):
+        return joined(_entry_at(of, option, location) for option in index.options)  # but a flag chooses between both
     is_whole = not of.open or _is_filled_under_any_key(of)
     return joined(elements) if elements and is_whole else Item(location, of, index)
+
+
+def _holds_constant(index: Either) -> bool:
+    return any(isinstance(option, Known) for option in index.options)
 
 
 def _is_filled_under_any_key(of: Collection) -> bool:
@@ -116,8 +117,7 @@ def _is_filled_under_any_key(of: Collection) -> bool:
 
 
 def _entry_at(of: Collection, index: Value, location: Location) -> Value:
-    """The entry under one of several values that an index may be, if that is known: the default of a flag counts more
-    than what else may be given."""
+    """The entry under one of the values that an index may be."""
     return _entry_of(of, index, location) if isinstance(index, Known) else Item(location, of, index)
 
 
@@ -136,7 +136,8 @@ def _entry_of(of: Collection, index: Known, location: Location) -> Value:
 
 
 def _under_unknown_keys(of: Collection, entry: Value | None) -> list[Value]:
-    """What a dict was given under keys that are not known, behind this entry of its: any may be under its key."""
+    """The values that a dict was given behind this entry, under keys that are not known: any of them may have taken the
+    entry's place."""
     first = 0 if entry is None else 1 + max(place for place, item in enumerate(of.items) if item is entry)
     return [of.items[place] for place in range(first, len(of.items)) if not isinstance(of.keys[place], Known)]
 
@@ -147,8 +148,8 @@ def evaluate_sequence(state: State, node: ast.Tuple | ast.List | ast.Set) -> Val
 
 
 def spread_out(state: State, nodes: Sequence[ast.expr]) -> tuple[tuple[Value, ...], bool, int]:
-    """Elements or arguments, whether there may be more of them, and then how many stand behind all those that are not
-    seen; `*rest` is spread out where its elements are known."""
+    """(elements or arguments, whether there may be more of them, how many of these stand behind all that are not seen).
+    `*rest` is spread out where its elements are known."""
     if ast.Starred in map(type, nodes):
         return _with_rests(state, nodes)
     return tuple([evaluate(state, node) for node in nodes]), False, 0

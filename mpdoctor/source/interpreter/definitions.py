@@ -83,8 +83,8 @@ def _result_of_decorator(state: State, decorator: Value, value: Value, closure: 
 
 
 def _method_from_wrapper(state: State, wrapper: Closure, of: Closure, decorator: ast.expr) -> Closure | None:
-    """The method that a decorator puts in another one's place: the wrapper's body under the other one's name, in its
-    class, and called with what that one takes. None for a wrapper that is no plain function of the object itself."""
+    """The method that takes the place of a decorated one: the wrapper's body, with the name, the class and the
+    arguments of the decorated method. None for a wrapper that is no plain function of the object itself."""
     parameters = wrapper.node.args.args
     is_special = of.is_static or of.is_classmethod or of.is_property or of.facts.name in SETTING_UP
     if not state.scope.is_class or isinstance(wrapper.node, ast.Lambda) or wrapper.is_generator:
@@ -103,8 +103,8 @@ def _method_from_wrapper(state: State, wrapper: Closure, of: Closure, decorator:
 
 
 def _hands_on(wrapper: Closure) -> bool:
-    """Whether a function that a decorator puts in another one's place gives what that one gives for the same
-    arguments: `return function(*args, **kwargs)`, or a name that got this, under no context manager."""
+    """Whether a decorator's wrapper returns what the decorated function returns for the same arguments: it ends in
+    `return function(*args, **kwargs)`, or returns a name that holds this, under no context manager."""
     nodes = list(_own_nodes(wrapper.node))
     is_managed = any(isinstance(node, (ast.With, ast.AsyncWith)) for node in nodes)
     if isinstance(wrapper.node, ast.Lambda) or wrapper.is_generator or is_managed:
@@ -258,7 +258,7 @@ def _kind(bases: tuple[Value, ...]) -> str | None:
 
 
 def _mixins(own: ClassFacts) -> Iterator[ClassFacts]:
-    """The bases that are no classes of Keras' kind by themselves, with their own such bases."""
+    """The bases without a kind of their own, and those bases' own such bases."""
     for base in own.bases:
         for choice in options(base):
             if isinstance(choice, Defined) and isinstance(choice.of, ClassFacts) and choice.of.own_kind is None:

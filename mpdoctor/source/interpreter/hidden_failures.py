@@ -27,9 +27,9 @@ else:
 
 
 def hiding_handlers(state: State, node: TryNode) -> tuple[Location | None, Location | None]:
-    """The places of the `except` clauses that hide what fails in the `try`, a missing name for one, and a RuntimeError
-    alone. One that assigns, returns something or tries another way does more than that; one for ImportError alone may
-    be about a library that need not be there; and where a loop tries again what failed, nothing is hidden."""
+    """The place of the `except` clause that hides what fails in the `try`, such as a missing name, and of the one that
+    hides a RuntimeError; None without one. A clause that assigns, returns something or tries another way hides nothing;
+    one for ImportError alone may be about an optional library; and a loop that tries again hides nothing."""
     if state.frame.exits and _leaves_loop(node):
         return None, None
     hiding = [handler for handler in node.handlers if all(_only_tells(state, inner, None) for inner in handler.body)]

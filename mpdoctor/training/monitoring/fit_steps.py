@@ -69,7 +69,8 @@ class FitSteps:
         self.steps_of_epoch, self.done, self._per_call = steps, 0, None
 
     def end(self) -> None:
-        """What another one has put around this one in the meantime calls it still, and it only hands on."""
+        """End the counting. Where another wrapper was put around this one in the meantime, that one still calls it, and
+        it only hands on."""
         self._fit.end()
         if self.original is not None and self.model.train_function == self._step:
             self.model.train_function = without_fits_that_were_left(self.original)
@@ -147,7 +148,7 @@ class FitSteps:
 
 
 def without_fits_that_were_left(function: Any) -> Any:
-    """The train_function that stands behind those of fits that an error has ended."""
+    """The train_function without the counters of fits that an error has ended."""
     while isinstance(getattr(function, "__self__", None), FitSteps) and not function.__self__.goes_on():
         function.__self__.leave("interrupted")
         function = function.__self__.original

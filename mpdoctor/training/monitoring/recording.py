@@ -63,7 +63,7 @@ class Recording:
             series.begin()
 
     def _series_of(self, optimizer: Any) -> WatchedSeries:
-        """The series of an optimizer; one that was watched before continues its own."""
+        """The series of an optimizer; a new one, unless it was watched before."""
         for series in self._known:
             if series.watched.optimizer is optimizer:
                 return series

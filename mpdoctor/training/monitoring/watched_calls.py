@@ -68,5 +68,5 @@ def _is_loaded(name: str) -> bool:
 
 
 def own_variables(layer: Any) -> list[Any]:
-    """A model shows those of its layers as its own, and comes before them."""
+    """The trainable variables of a layer. A model shows those of its layers among its own, and comes before them."""
     return list(getattr(layer, "trainable_variables", ()))

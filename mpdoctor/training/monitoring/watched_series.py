@@ -16,8 +16,8 @@ CLOSER = 100  # steps that are read one by one after a skipped one
 
 
 class WatchedSeries:
-    """`every`: steps between two readings. For `CLOSER` steps after a skipped one each step is read: which of them were
-    skipped decides what is told."""
+    """`every`: steps between two readings. For `CLOSER` steps after a skipped one each step is read, since it matters
+    which of them were skipped."""
 
     def __init__(self, watched: WatchedOptimizer, number: int, every: int) -> None:
         self.watched, self.number, self.every = watched, number, every

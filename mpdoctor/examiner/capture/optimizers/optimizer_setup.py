@@ -121,7 +121,8 @@ class OptimizerHooks:
 
 
 def _outside_of_constructors(optimizer: KerasOptimizer, frame: FrameType) -> FrameType:
-    """The frame that makes the optimizer: not one of its own class, which calls its base's constructor."""
+    """The frame that makes the optimizer: the first one outside of its own constructor and those of its base
+    classes."""
     while frame.f_back is not None and frame.f_code.co_argcount:
         if frame.f_locals.get(frame.f_code.co_varnames[0]) is not optimizer:
             break

@@ -20,8 +20,8 @@ _METHODS = (
 
 
 def overridden(keras: KerasAdapter, cls: type) -> tuple[str, ...]:
-    """Their names, and those of a wrapper's methods that the class has. A method that only calls what it overrides is
-    none of them."""
+    """The names of the methods that the class overrides, and of a wrapper's methods that it has, without methods that
+    only call what they override."""
     base = next((b for b in keras.optimizer_bases if issubclass(cls, b)), None)
     if base is None:
         return ()

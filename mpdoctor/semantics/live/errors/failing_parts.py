@@ -62,7 +62,7 @@ def _phrase_of_layer(failure: FailureFacts) -> str:
 
 
 def _inner(failure: FailureFacts, method: str) -> str:
-    """The user's function that raised, where it is another one."""
+    """ ", in `function`" for the user's function that raised, unless that is the method itself."""
     part, function = failure.part, failure.failing_function
     if part is not None and part.kind == "configuration" and failure.callback:
         return f", in `{part.called}`"

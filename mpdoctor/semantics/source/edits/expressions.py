@@ -24,7 +24,7 @@ def safe_fix(title: str, *edits: Edits) -> Fix | None:
 
 
 def unsafe_fix(title: str, *edits: Edits) -> Fix | None:
-    """A fix after which the program computes other numbers, or has other layers. None as of `safe_fix`."""
+    """A fix after which the program computes other numbers, or has other layers. None where `safe_fix` is."""
     return _fix(title, safe=False, edits=edits)
 
 
@@ -38,8 +38,8 @@ def _fix(title: str, safe: bool, edits: Iterable[Edits]) -> Fix | None:
 
 
 def _overlap(one: Edit, other: Edit) -> bool:
-    """Whether both take away the same characters, or one those among which the other puts something in: so it is where
-    one line stands for several things, as in a method that wraps whatever it is given."""
+    """Whether two edits remove the same characters, or one inserts text among characters that the other removes. That
+    happens where one line stands for several things, as in a method that wraps whatever it is given."""
     first, second = one.location, other.location
     if one == other or (first.path, first.cell) != (second.path, second.cell):
         return False
@@ -134,7 +134,7 @@ def overridden_keyword(facts: SourceFacts, call: Location, name: str, text: str)
 
 
 def without_positional(facts: SourceFacts, call: Location, position: int) -> Edit | None:
-    """A call without this argument, where no other one is given by its position behind it."""
+    """A call without this argument; None where another positional one follows it."""
     written = written_at(facts, call)
     given = written.positional(position) if written is not None else None
     if written is None or given is None or written.positional(position + 1) is not None:

@@ -9,9 +9,8 @@ from mpdoctor.finding import Edit
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Collection, Item, Value
-from mpdoctor.semantics.source.edits.made.layers import location_of
-from mpdoctor.semantics.source.edits.names import cast
-from mpdoctor.semantics.source.edits.nodes_by_place import nodes_at
+from mpdoctor.semantics.source.edits.casts import cast
+from mpdoctor.semantics.source.edits.syntax_trees import location_of, nodes_at
 
 Pair = tuple[Value, ast.expr]  # what meets, and how it is written there
 IsHalf = Callable[[Value], bool]

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator
 from mpdoctor.facts.location import Location
 from mpdoctor.finding import Edit
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.semantics.source.edits.made.layers import tree_of
 from mpdoctor.semantics.source.edits.statements import logical_line_at
+from mpdoctor.semantics.source.edits.syntax_trees import tree_of
 from mpdoctor.semantics.source.edits.written import lines_of_cell
 
 Block = list[ast.stmt]
@@ -17,9 +17,9 @@ BLOCKS = ("body", "orelse", "finalbody")
 
 
 def ahead_of(facts: SourceFacts, call: Location, others: Iterable[Iterable[Location]]) -> list[Edit] | None:
-    """The statement that is a call alone, and an `if` that holds nothing else, ahead of the first statement of its
-    block in which one of `others` happens: each is a chain of calls. None where one happens elsewhere, or where what it
-    asks for changes in between."""
+    """The edits that move a statement, the call alone with an `if` that holds nothing else, ahead of the first
+    statement of its block in which one of `others` happens, each a chain of calls. None where one of them happens
+    elsewhere, or where something that the statement uses changes in between."""
     tree = tree_of(facts)
     place = _block_of(tree, call) if tree is not None else None
     if place is None:
@@ -37,7 +37,7 @@ def ahead_of(facts: SourceFacts, call: Location, others: Iterable[Iterable[Locat
 
 
 def _block_of(tree: ast.Module, call: Location) -> tuple[Block, int] | None:
-    """The block of the statement to move, and which one of it that is."""
+    """The block that holds the statement to move, and the statement's number in it."""
     blocks = [block for node in ast.walk(tree) for block in _blocks(node)]
     for block in blocks:
         for number, statement in enumerate(block):
@@ -79,7 +79,7 @@ def _read_in(node: ast.AST) -> set[str]:
 
 
 def _bound_in(statement: ast.stmt) -> set[str]:
-    """The names that it gives a value, or of which it gives something one."""
+    """The names that a statement binds, or whose objects it changes in part."""
     names = set()
     for node in ast.walk(statement):
         if isinstance(node, ast.Name | ast.Attribute | ast.Subscript) and not isinstance(node.ctx, ast.Load):

@@ -14,7 +14,7 @@ from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Parameter
 from mpdoctor.program.values import Known, Value
 from mpdoctor.semantics.source.edits.expressions import holds, replaced, text_of
-from mpdoctor.semantics.source.edits.made.layers import location_of, tree_of
+from mpdoctor.semantics.source.edits.syntax_trees import location_of, tree_of
 
 DIGITS = frozenset("+-0123456789.eE_ ")
 UNHARMED = ("get_config",)  # methods that only tell the number
@@ -36,8 +36,8 @@ class _Name:
 
 
 def number_replaced(facts: SourceFacts, number: Value, uses: Collection[Location], text: str) -> Edit | None:
-    """Another number where this one is written, be it in one of the uses or behind a name. None where the name is read
-    elsewhere, too: another number is perhaps right there."""
+    """Another number where this one is written, in one of the uses or where a name is bound to it. None where that name
+    is read elsewhere too, and another number may be wrong there."""
     number = number.default or number if isinstance(number, Parameter) else number
     place = number.location
     if not isinstance(number, Known) or place.path != facts.path or not set(text_of(facts, place) or "?") <= DIGITS:

@@ -11,14 +11,12 @@ from mpdoctor.finding import Edit
 from mpdoctor.knowledge.api_names import KERAS_OPS
 from mpdoctor.program.events import Use
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.semantics.source.edits.expressions import argument_at, expression_written, put_around, replaced
-from mpdoctor.semantics.source.edits.made.layers import location_of, tree_of
+from mpdoctor.semantics.source.edits.expressions import replaced
 from mpdoctor.semantics.source.edits.statements import statement_at
 
 TENSORFLOW = "tensorflow"
 _OF_TENSORFLOW = re.compile(r"\btf\.([a-z]\w*(?:\.\w+)*)")
-_DTYPES = ("float32", "float16", "bfloat16", "int32", "int64", "bool")
-NAMES_OF_FIRST = ("x", "input", "input_tensor", "tensor", "value", "loss")
+DTYPES = ("float32", "float16", "bfloat16", "int32", "int64", "bool")
 
 
 @lru_cache(maxsize=8)
@@ -88,53 +86,7 @@ def keras_name(facts: SourceFacts, name: str) -> str | None:
     return f"{through}.keras.{name}" if through is not None else None
 
 
-def cast(facts: SourceFacts, location: Location, dtype: str = "float32") -> list[Edit] | None:
-    """An expression cast to a dtype, `tf.cast(…, tf.float32)`; `dtype` may be an expression such as `x.dtype`. None for
-    what is written as a statement, `noise /= 2.0`."""
-    around = cast_around(facts, dtype)
-    if around is None or expression_written(facts, location) is None:
-        return None
-    return put_around(facts, location, *around)
-
-
-def each_cast(facts: SourceFacts, location: Location, dtype: str) -> list[Edit] | None:
-    """A list of tensors with each of them cast: `[tf.cast(state, …) for state in states]`; of one that is written out
-    `[tf.cast(h, …), tf.cast(c, …)]`."""
-    around = cast_around(facts, dtype)
-    written = _list_at(facts, location)
-    if written is not None and around is not None:
-        edits = [put_around(facts, location_of(facts, element), *around) for element in written.elts]
-        return [edit for each in edits for edit in each or ()] if all(edits) else None
-    before, behind = around if around is not None else ("", "")
-    return put_around(facts, location, f"[{before}state{behind} for state in ", "]") if around is not None else None
-
-
-def _list_at(facts: SourceFacts, location: Location) -> ast.List | None:
-    tree = tree_of(facts)
-    lists = [node for node in ast.walk(tree) if isinstance(node, ast.List)] if tree is not None else []
-    listed = next((node for node in lists if location_of(facts, node) == location), None)
-    return listed if listed is not None and not any(isinstance(part, ast.Starred) for part in listed.elts) else None
-
-
-def cast_argument(facts: SourceFacts, call: Location, position: int = 0) -> list[Edit] | None:
-    """Like `cast` to float32, for an argument of a call."""
-    given = argument_at(facts, call, position, *(NAMES_OF_FIRST if position == 0 else ()))
-    return cast(facts, given, "float32") if given is not None else None
-
-
-def cast_around(facts: SourceFacts, dtype: str = "float32") -> tuple[str, str] | None:
-    """The texts before and behind what is cast. None where the program names nothing that casts."""
-    is_name = dtype in _DTYPES
-    tf = tensorflow(facts)
-    if tf is not None:
-        return f"{tf}.cast(", f", {tf}.{dtype})" if is_name else f", {dtype})"
-    ops = _keras_ops(facts)
-    if ops is None:
-        return None
-    return f"{ops}.cast(", f', "{dtype}")' if is_name else f", {dtype})"
-
-
-def _keras_ops(facts: SourceFacts) -> str | None:
+def keras_ops(facts: SourceFacts) -> str | None:
     """`ops` or `keras.ops`, as the file can say it."""
     if not facts.keras.is_keras3:
         return None
@@ -151,11 +103,11 @@ def advice_in_names_of(facts: SourceFacts, advice: str) -> str:
     tf = tensorflow(facts)
     if tf is not None:
         return _OF_TENSORFLOW.sub(rf"{tf}.\1", advice)
-    ops = _keras_ops(facts)
-    if ops is None or named - {*KERAS_OPS, *_DTYPES}:
+    ops = keras_ops(facts)
+    if ops is None or named - {*KERAS_OPS, *DTYPES}:
         return advice
     return _OF_TENSORFLOW.sub(
-        lambda found: f'"{found[1]}"' if found[1] in _DTYPES else f"{ops}.{KERAS_OPS[found[1]]}", advice
+        lambda found: f'"{found[1]}"' if found[1] in DTYPES else f"{ops}.{KERAS_OPS[found[1]]}", advice
     )
 
 

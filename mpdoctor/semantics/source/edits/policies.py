@@ -15,9 +15,9 @@ from mpdoctor.program.policy_settings import SET_FLOATX
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Api
 from mpdoctor.semantics.source.edits.expressions import argument_replaced, callee_text, replaced, text_of
-from mpdoctor.semantics.source.edits.made.layers import called, tree_of
 from mpdoctor.semantics.source.edits.names import keras_name
 from mpdoctor.semantics.source.edits.statements import line_before, line_behind, statement_at, without_statement
+from mpdoctor.semantics.source.edits.syntax_trees import called, tree_of
 from mpdoctor.semantics.source.edits.written import Written
 from mpdoctor.semantics.source.layers.model_layers import policies_written
 
@@ -29,8 +29,8 @@ SourceAt = Callable[[str], SourceFacts | None]  # by path
 
 
 def switching_edits(facts: SourceFacts, policy: str, source_at: SourceAt) -> tuple[Edit, ...] | None:
-    """The edits after which the program sets this global policy, and no other one later. `facts`: of running it, events
-    in files that it imports among them. None where it cannot be said in the program's own names, or a call that sets
+    """The edits after which the program sets this global policy, and no other one later. `facts`: of the whole run,
+    with the events in imported files. None where it cannot be said in the program's own names, or a call that sets
     another policy is not to be edited."""
     edits: list[Edit] = []
     for call in facts.policy_calls:
@@ -116,8 +116,8 @@ def _line_before_import_of(facts: SourceFacts, call: Call, line: str) -> list[Ed
 
 
 def under_float32(facts: SourceFacts, made_at: Location, policy: str) -> tuple[Edit, ...]:
-    """A line that sets the policy float32 before the statement that makes a layer, and one behind it that sets the
-    mixed policy again; () where that makes more than one object, returns it, or is no statement of its own."""
+    """The lines that set the policy float32 before the statement that makes a layer, and the mixed policy again behind
+    it; () where that makes more than one object, returns it, or is no statement of its own."""
     setter, statement = keras_name(facts, SETTER), statement_at(facts, made_at)
     if setter is None or statement is None or statement.tokens[0].text in LEAVING or not _makes_one(facts, statement):
         return ()

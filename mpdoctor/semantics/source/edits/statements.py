@@ -23,8 +23,8 @@ _DOCSTRING = re.compile(r"\s*[rRuU]?[\"']")
 
 @dataclass(frozen=True)
 class LogicalLine:
-    """What Python reads as one line: from which line to which, the column behind its last character, and where the
-    comment behind that begins. `shared`: by several statements."""
+    """What Python reads as one line: its first and last line, the column behind its last character, and where a comment
+    behind that begins. `shared`: whether several statements stand on it."""
 
     start: int
     end: int

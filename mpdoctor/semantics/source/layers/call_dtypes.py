@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import lru_cache
 
+from mpdoctor.facts.half_dtypes import SIXTEEN_BITS
 from mpdoctor.program.context import Branch, Context
 from mpdoctor.program.dtypes.tensor_dtypes import policies_named
 from mpdoctor.program.events import Call, Operation
@@ -13,7 +14,6 @@ from mpdoctor.program.policy_settings import policies_set_by
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import ClassFacts, Defined, FunctionFacts, Instance, Parameter
 from mpdoctor.program.values import Api, Attribute, Value, known, options, walk
-from mpdoctor.semantics.source.layers.output_layers import SIXTEEN_BITS
 from mpdoctor.semantics.source.programs.running_functions import functions_around, runs_as_added_loss, surrounding
 
 FLOAT16 = (("float16",), ("mixed_float16",))
@@ -54,10 +54,11 @@ ASKING_FOR_DTYPES = ("result_type", "promote_types", "can_cast", "finfo", "iinfo
 
 
 def policies_of_instances(facts: SourceFacts, owner: ClassFacts, inside: tuple[ClassFacts, ...] = ()) -> frozenset[str]:
-    """The policies that this program's layers of a class may have: by their `dtype`, else the global one where they are
-    made. Of a class that the program never makes itself: float32 where the project makes it in nothing else, or the
-    16-bit ones that the program sets, or what imports it, else "mixed_float16", since it shows mixed precision.
-    `inside`: of layers that hand their own policy on, those that were asked about."""
+    """The policies that this program's layers of a class may have: their `dtype`, else the global policy where they are
+    made. Of a class that the program never makes itself: float32 where the project makes it in float32 only, else the
+    dtype that the class itself fixes, else the 16-bit policies that the program or its importers set, else
+    "mixed_float16", since the program shows mixed precision. `inside`: the classes that were asked about on the way, of
+    layers that hand their own policy on."""
     by_hand = None if facts.keras.is_keras3 else _dtype_set_by_hand(owner)
     if by_hand is not None:
         return frozenset(policies_named(by_hand) or ("float32",))
@@ -113,8 +114,8 @@ def layer_whose_policy_it_is(given: Value | None) -> ClassFacts | None:
 
 
 def runs_in_call(context: Context) -> bool:
-    """Whether code runs while a layer is called: in a method of it that is none of those that set it up, save it or
-    train it, or in a function that such a method calls."""
+    """Whether code runs while a layer is called: in one of its methods, but for those that set it up, save it or train
+    it, or in a function that such a method calls."""
     function, owner = context.function, context.owner
     if function is None:
         return False

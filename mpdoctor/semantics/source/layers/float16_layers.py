@@ -125,7 +125,7 @@ def is_differentiated_in_float32(facts: SourceFacts, value: Value | None, source
 
 
 def _is_nest(facts: SourceFacts, layer: Call) -> bool:
-    """Whether it computes nothing but what the layers compute that it holds."""
+    """Whether a layer computes nothing besides what the layers in it compute."""
     own = class_of(layer)
     return layer_name(layer) in NESTS or (own is not None and own.kind == "model" and bool(layers_of(facts, layer)))
 

@@ -20,8 +20,8 @@ from mpdoctor.semantics.source.layers.weight_values import (
 
 
 def float32_meetings(facts: SourceFacts) -> Iterator[tuple[Call | Operation, tuple[Value, ...], Value, str]]:
-    """What combines a float32 tensor with a 16-bit one, all that it combines, that tensor, and the name of the argument
-    in whose place it stands where that is not given, else ""."""
+    """(event, operands, float32 tensor, parameter) for each event that combines a float32 tensor with a 16-bit one.
+    `parameter`: the name of the parameter that the tensor replaces where it is not given, else ""."""
     for event, met in mixed_operands(facts):
         instead = [taken_instead(facts, operand) for operand in met]
         operands = tuple(taken[1] if taken else operand for taken, operand in zip(instead, met, strict=True))

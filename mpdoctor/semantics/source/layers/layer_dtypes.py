@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from mpdoctor.facts.half_dtypes import HALF
+from mpdoctor.facts.half_dtypes import HALF, SIXTEEN_BITS
 from mpdoctor.program.dtypes.dtype_names import is_policy_in_force
 from mpdoctor.program.dtypes.tensor_dtypes import policies_named
 from mpdoctor.program.events import Call
@@ -14,7 +14,6 @@ from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import ClassFacts
 from mpdoctor.program.values import known
 from mpdoctor.semantics.source.layers.call_dtypes import layer_whose_policy_it_is, policies_of_instances
-from mpdoctor.semantics.source.layers.output_layers import SIXTEEN_BITS
 
 
 class LayerDtypes:

@@ -102,7 +102,8 @@ def _ordered(layers: Sequence[_Made], first_first: Sequence[tuple[_Made, list[_M
 
 
 def _depths(last_first: Sequence[tuple[_Made, list[_Made]]]) -> dict[_Made, int]:
-    """How far each layer is from an output. `last_first`: layers, each with those that come right before it."""
+    """How far each layer is from an output. `last_first`: the layers, the last one first, each with the layers right
+    before it."""
     depths: dict[_Made, int] = {}
     for layer, sources in last_first:
         depth = depths.setdefault(layer, 0)
@@ -167,7 +168,8 @@ class _Tensors:
         return value, (self._rounds - 1 if number is None else number) if self._is_in_loop(value) else 0
 
     def _chosen(self, value: Either, number: int | None) -> tuple[Value | None, int | None]:
-        """What a loop leaves behind; what its body starts with: what stood before the loop, later what it has made."""
+        """(value, the round that made it), of a value behind a loop (`number` None) or at the start of round `number`:
+        what stood before the loop, later what the body has made."""
         ends = [end for option in value.options if isinstance(option, Earlier) for end in option.ends]
         if number is None:
             return self._made_last(value.options), None

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from mpdoctor.facts.half_dtypes import SIXTEEN_BITS
 from mpdoctor.program.events import Call
 from mpdoctor.program.instances import class_of
 from mpdoctor.program.policy_settings import UNSURE
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import known
 from mpdoctor.semantics.source.layers.call_dtypes import policies_made_with
-from mpdoctor.semantics.source.layers.output_layers import SIXTEEN_BITS
 
 
 def half_dtype_of_layer(facts: SourceFacts, layer: Call) -> str | None:

@@ -99,7 +99,7 @@ def makes_weights(own: ClassFacts, asked: set[ClassFacts] | None = None) -> bool
 
 
 def _is_given_its_dtype(layer: Call) -> bool:
-    """Whether a layer inside another one is given that one's own dtype, by whichever of its names: in a layer whose
-    policy is 16-bit they are all the same."""
+    """Whether an inner layer is given the dtype of the layer around it, by whichever of its names: under a 16-bit
+    policy they are all the same."""
     given = layer.keyword("dtype") if layer.keywords else None
     return isinstance(given, Attribute) and given.name in OWN_DTYPES and class_of(given.of) is not None

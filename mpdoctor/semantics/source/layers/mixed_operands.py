@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from typing import TypeGuard
 
-from mpdoctor.facts.half_dtypes import HALF
+from mpdoctor.facts.half_dtypes import HALF, SIXTEEN_BITS
 from mpdoctor.knowledge.api_names import public_name
 from mpdoctor.knowledge.dtypes.meeting_tensors import JOINING, MEETING, MEETING_IN_KERAS2
 from mpdoctor.knowledge.dtypes.result_dtypes import KEEPING
@@ -29,7 +29,6 @@ from mpdoctor.semantics.source.layers.call_dtypes import (
 )
 from mpdoctor.semantics.source.layers.casts import is_cast
 from mpdoctor.semantics.source.layers.later_inputs import is_tensor, lambda_layers_by_function
-from mpdoctor.semantics.source.layers.output_layers import SIXTEEN_BITS
 from mpdoctor.semantics.source.layers.weight_values import weight_holder
 from mpdoctor.semantics.source.numbers.precision import precision_of
 from mpdoctor.semantics.source.programs.backends import is_for_another_backend, runs_on_another_backend
@@ -133,16 +132,16 @@ def half_dtypes(facts: SourceFacts, value: Value, context: Context) -> tuple[str
     if dtype is None:
         of_models = _half_dtype_of_models(facts, value, context)
         return (of_models,) if of_models is not None else _half_dtypes_in_lambda_layer(facts, value)
-    if dtype != AUTOCAST:
-        return ()
+    return _half_dtypes_of_autocast(facts, value, context) if dtype == AUTOCAST else ()
+
+
+def _half_dtypes_of_autocast(facts: SourceFacts, value: Value, context: Context) -> tuple[str, ...]:
+    """The 16-bit dtypes that a tensor may have whose dtype comes of what layers cast."""
     behind = list(_tensors_behind(value))
     parameters = [part for part in behind if isinstance(part, Parameter) and not is_number(part)]
-    is_inside = (
-        any(parameter.is_of_call for parameter in parameters)
-        or runs_in_some_call(facts, context)
-        or not any(is_weight(inner) for inner in walk(value))
-    )
-    if not is_inside or not all(is_tensor(facts, parameter) for parameter in parameters):
+    if not _is_inside_a_layer(facts, value, context, parameters):
+        return ()
+    if not all(is_tensor(facts, parameter) for parameter in parameters):
         return ()
     made = [part for part in behind if isinstance(part, Call) and _has_weights(part)]
     outside = [policies_made_with(facts, layer, None) for layer in made if is_of_the_file(facts, layer.context)]
@@ -154,8 +153,15 @@ def half_dtypes(facts: SourceFacts, value: Value, context: Context) -> tuple[str
     )
 
 
+def _is_inside_a_layer(facts: SourceFacts, value: Value, context: Context, parameters: list[Parameter]) -> bool:
+    """Whether a tensor is made in a `call()`, as the parameters behind it or the line say; one without weights may be
+    made anywhere."""
+    is_given = any(parameter.is_of_call for parameter in parameters)
+    return is_given or runs_in_some_call(facts, context) or not any(is_weight(inner) for inner in walk(value))
+
+
 def _tensors_behind(value: Value) -> Iterator[Value]:
-    """The value and what it was made from, of which its dtype comes."""
+    """The value, and what it was made from as far as its dtype comes from that."""
     waiting, seen = [value], {value}
     for part in waiting:
         yield part
@@ -166,9 +172,9 @@ def _tensors_behind(value: Value) -> Iterator[Value]:
 
 
 def _with_its_dtype(value: Value) -> tuple[Value | None, ...]:
-    """What it is made from; of what a layer is called with the first argument alone, which it casts: `training` says
-    nothing of its output, nor do the places that `tf.gather` takes from. And what is cast says nothing of the cast, nor
-    what is made a Python number of the number."""
+    """The parts of a value that its dtype comes from. Of a layer's call this is the first argument alone, which the
+    layer casts: neither `training` nor the positions for `tf.gather` matter. What was cast says nothing of the cast's
+    dtype, and what was made a Python number nothing of the number's."""
     if isinstance(value, Call) and is_number(value):
         return ()
     if isinstance(value, Call) and isinstance(value.callee, Call) and value.args:
@@ -220,7 +226,7 @@ def _half_dtypes_in_lambda_layer(facts: SourceFacts, value: Value) -> tuple[str,
 
 
 def _is_input_of_function(value: Value, layers: Mapping[int, tuple[Call, ...]]) -> TypeGuard[Parameter]:
-    """Whether it is the input that one of these Lambda layers gives its function."""
+    """Whether it is the parameter by which one of these Lambda layers hands its input to its function."""
     if not isinstance(value, Parameter) or value.function is None:
         return False
     return id(value.function) in layers and value.index == value.function.first_given

@@ -83,7 +83,7 @@ def _name_of_library_layer(name: str) -> str | None:
 
 
 def policies_of_layer(facts: SourceFacts, layer: Call) -> tuple[PolicyName, ...]:
-    """The dtype policies that a layer (or model) may have: the one that it is given, else the global ones where it is
+    """The dtype policies that a layer (or model) may have: its own `dtype`, else the global policies where it is
     made."""
     own = class_of(layer)
     base = own.base_arguments.get("dtype") if own else None
@@ -102,8 +102,8 @@ def has_own_dtype(layer: Call) -> bool:
 
 
 def layers_of(facts: SourceFacts, model: Call) -> list[Call]:
-    """The layers that a model is seen to hold: nested ones, those that `add` brings, and those that its own class
-    makes."""
+    """The layers that a model is seen to hold, with nested layers, layers that `add` brings, and layers that its own
+    class makes."""
     of_models = _layers_seen(facts)
     if model not in of_models:
         of_models[model] = _found_layers(facts, model)
@@ -202,9 +202,9 @@ def _adding_calls(facts: SourceFacts) -> dict[int, list[Call]]:
 
 
 def _made_inside(facts: SourceFacts, model: Call) -> list[Call]:
-    """What the methods of a model's own class made for it and keep in attributes: for this one, not for another that
-    the same line makes. What `build` makes, which Keras calls, each of them has: under the one policy that the program
-    sets, since nobody knows when Keras calls it."""
+    """The layers that a model's own class makes and keeps in attributes: those that the model's own constructor made,
+    not another object's from the same line. Keras calls `build`, nobody knows when: what it makes counts for each
+    object, where the program sets one policy at most."""
     own = class_of(model)
     if own is None:
         return []

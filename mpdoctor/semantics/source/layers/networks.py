@@ -11,7 +11,8 @@ from mpdoctor.semantics.source.programs.models import OUTPUTS
 
 
 def networks_behind(model: Value) -> list[Call]:
-    """The networks that a model is one of, or whose inner tensors are all that it gives; [] for other models."""
+    """The networks of keras.applications that a model is one of, or whose inner tensors are all of its outputs; [] for
+    other models."""
     if makes_network(model):
         assert isinstance(model, Call)
         return [model]

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from mpdoctor.facts.layer import LayerFacts
+from mpdoctor.facts.half_dtypes import SIXTEEN_BITS
 from mpdoctor.facts.location import Location
-from mpdoctor.facts.model import ModelFacts
 from mpdoctor.facts.versions import Keras
 from mpdoctor.knowledge.api_names import is_network, public_name
 from mpdoctor.knowledge.layer_kinds import HANDING_ON, OUTPUT_IN_COMPUTE_DTYPE
@@ -22,12 +21,6 @@ from mpdoctor.semantics.source.function_names import function_or_activation_name
 from mpdoctor.semantics.source.layers.preceding_layers import last_of_sequential
 from mpdoctor.semantics.source.programs.branches import may_be_reached_by
 
-SIXTEEN_BITS = {
-    "float16": "float16",
-    "mixed_float16": "float16",
-    "bfloat16": "bfloat16",
-    "mixed_bfloat16": "bfloat16",
-}
 WRAPPED_LAYER = ("keras.layers.TimeDistributed", "keras.layers.Bidirectional")
 MOST_NESTED = 8
 # Functions of one tensor that answer in its dtype, so that the layer before them decides how a model's output comes.
@@ -66,15 +59,16 @@ def output_layers(facts: SourceFacts, model: Call, depth: int = 0) -> list[Call]
 
 
 def _past_layers_that_hand_on(facts: SourceFacts, output: Value | None) -> Value | None:
-    """The tensor that layers of the program's own hand on as it is, such as one whose `call()` only adds a loss."""
+    """The tensor behind layers of the program's own that return their input unchanged, such as a layer whose `call()`
+    only adds a loss."""
     handed = [given for _, given in _handings_on(facts, output)]
     return handed[-1] if handed else output
 
 
 def recasting_layer(facts: SourceFacts, model: Call) -> tuple[Call, str] | None:
-    """The layer of the program's own that hands on a functional model's output, and its 16-bit dtype: in Keras 3 it
-    casts all that it is given, whatever the layers before compute in. None in Keras 2: that casts the first argument.
-    """
+    """The layer of the program's own that returns a functional model's output unchanged, and its 16-bit dtype. Keras 3
+    casts all of its input to that dtype, whatever the layers before it compute in; None in Keras 2, which casts only
+    the first argument."""
     handing = next(_handings_on(facts, model.argument(1, "outputs")), None) if is_functional(model) else None
     if handing is None or not facts.keras.is_keras3:
         return None
@@ -85,7 +79,7 @@ def recasting_layer(facts: SourceFacts, model: Call) -> tuple[Call, str] | None:
 
 
 def _handings_on(facts: SourceFacts, output: Value | None) -> Iterator[tuple[Call, Value]]:
-    """(a layer of the program's own, what it hands on), from a model's output inwards."""
+    """(layer of the program's own, the tensor that it returns unchanged), from a model's output inwards."""
     for _ in range(MOST_NESTED):
         given = _handed_on(facts, output) if isinstance(output, Call) else None
         if given is None or not isinstance(output, Call) or not isinstance(output.callee, Call):
@@ -95,8 +89,8 @@ def _handings_on(facts: SourceFacts, output: Value | None) -> Iterator[tuple[Cal
 
 
 def _handed_on(facts: SourceFacts, called: Call) -> Value | None:
-    """The argument that a layer of the program's own returns as it is; None for other layers, and for one with a dtype
-    of its own, which may cast it."""
+    """The argument that a layer of the program's own returns unchanged; None for other layers, and for a layer with a
+    dtype of its own, which may cast it."""
     layer, own = called.callee, class_of(called.callee)
     method = own.find_method("call") if own is not None and own.kind == "layer" else None
     if own is None or method is None or not isinstance(layer, Call):
@@ -113,7 +107,8 @@ def _handed_on(facts: SourceFacts, called: Call) -> Value | None:
 
 
 def _cloned(model: Call) -> Call | None:
-    """The model of which this is a plain clone: its layers have the policies of the original's, in all Kerases."""
+    """The model that a plain `clone_model` call copies: the clone's layers have the policies of the original's, in
+    every Keras."""
     if not is_call_of(model, "keras.models.clone_model") or model.open or model.argument(2, "clone_function"):
         return None
     original = options(model.argument(0, "model"))
@@ -125,20 +120,6 @@ def layers_of_output(model: Call, output: object) -> list[Call]:
     written = [option for option in options(model.argument(1, "outputs")) if is_functional(model)]
     outputs = [option.entry(output) if isinstance(option, Collection) else None for option in written]
     return [layer for tensor in outputs for layer in layers_behind(tensor)] if None not in outputs else []
-
-
-def half_output(model: ModelFacts, activations: tuple[str, ...] = ()) -> str | None:
-    """The 16-bit dtype in which a live model's output is known to come, from a layer with one of these activations."""
-    for layer in model.layers:
-        dtype = next((output_dtype for output_dtype in layer.output_dtypes if output_dtype in SIXTEEN_BITS), None)
-        if layer.is_output and layer.floating and dtype and (not activations or activation_of(layer) in activations):
-            return dtype
-    return None
-
-
-def activation_of(layer: LayerFacts) -> str:
-    """ "softmax", "linear"; of a layer without any the name of its class, "softmax" of a Softmax among them."""
-    return layer.settings.activation or layer.class_name.lower()
 
 
 def sixteen_bit_output(facts: SourceFacts, layer: Call) -> str | None:
@@ -198,9 +179,8 @@ def _is_made_functional(own: ClassFacts | None) -> bool:
 
 
 def _last_of_own_class(facts: SourceFacts, model: Call, calls: Iterable[Call]) -> list[Call]:
-    """The layers that give what `call` of a class of the program's own returns, in this one of its instances.
-
-    `calls`: among which its own are; of a model that is trained Keras makes them."""
+    """The layers whose results the `call()` of a class of the program's own returns, in this one object. `calls`: the
+    calls that may be calls of the model; a trained model is called by Keras."""
     own = class_of(model)
     call = own.find_method("call") if own is not None and own.is_layer else None
     if own is not None and own.kind == "model" and call is None:
@@ -232,8 +212,8 @@ def _is_own_sequential(own: ClassFacts | None) -> bool:
 
 
 def _handed_to_base(facts: SourceFacts, model: Call, place: int, name: str) -> Value | None:
-    """An argument that a class without a `call()` gives Keras where it makes this model, the outputs of
-    `super().__init__(inputs, outputs)`; None where that is not the only one."""
+    """An argument that a class without a `call()` passes to Keras' constructor where it makes this model, as the
+    outputs in `super().__init__(inputs, outputs)`; None unless exactly one call passes it."""
     own = class_of(model)
     if own is not None and own.find_method("__init__") is None:
         return model.argument(place, name)
@@ -255,7 +235,7 @@ def _given(model: Call) -> Iterator[Value]:
 
 
 def _place_inside(model: Call) -> tuple[Location, ...]:
-    """The calls that lead to what is made while this is made."""
+    """The calls that lead into the constructor of this model."""
     return (*model.context.callers, model.location)
 
 

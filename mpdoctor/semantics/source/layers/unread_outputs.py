@@ -107,6 +107,6 @@ def _name_of_output(output: Value) -> str | None:
 
 
 def _layers(facts: SourceFacts, tensors: list[Value]) -> list[Call]:
-    """The layers behind these tensors; of a nested model those that give its outputs."""
+    """The layers that give these tensors; of a nested model the layers that give its outputs."""
     behind = (layer for tensor in tensors for layer in layers_behind(tensor))
     return [inner for layer in behind for inner in (output_layers(facts, layer) or [layer])]

@@ -62,7 +62,8 @@ def is_of_weights_without_autocast(facts: SourceFacts, value: Value, context: Co
 
 
 def is_of_layer_in_dtype_of_weights(facts: SourceFacts, value: Value, context: Context) -> bool:
-    """Whether it is what a layer gives that another one makes with `dtype=self.dtype`: float32 under a mixed policy."""
+    """Whether it is the output of a layer that another layer makes with `dtype=self.dtype`: float32 under a mixed
+    policy."""
     if facts.dtype_at(value, context) != VARIABLE:
         return False
     layers = [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from mpdoctor.facts.half_dtypes import SIXTEEN_BITS
 from mpdoctor.program.context import Context
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.instances import class_of
@@ -11,7 +12,6 @@ from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.values import Api, Collection, Known, Value, agreed, leaves, options
 from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype, policies_made_with
 from mpdoctor.semantics.source.layers.output_layers import (
-    SIXTEEN_BITS,
     is_functional,
     output_layers,
 )
@@ -73,8 +73,8 @@ def _is_computed(tensor: Value) -> bool:
 
 
 def _operands(tensor: Value) -> Iterator[Value]:
-    """The tensors that decide its dtype, behind operations and functions that keep it, numbers left out, each once:
-    forty lines of `x = x + tf.nn.relu(x)` hold the first one 2^40 times."""
+    """The tensors that decide the tensor's dtype, behind operations and functions that keep it, without numbers and
+    each once: forty lines of `x = x + tf.nn.relu(x)` hold the first one 2^40 times."""
     waiting, seen = [*options(tensor)], set[int]()
     while waiting:
         option = waiting.pop()

@@ -82,9 +82,9 @@ def _stops(facts: SourceFacts, user: User, depth: int) -> bool:
 
 
 def leads_back_to(sources: Value | None, loss: Value | None) -> Callable[[Value], bool]:
-    """A function that says whether the gradient of a loss comes through a value on its way to the sources: it comes
-    through a model that is trained, and not through the one that gives it its input. Where a source is not seen, or not
-    in the loss, it may come through all."""
+    """A function that says whether the gradient of a loss passes through a value on its way to the sources. It passes
+    through a model that is trained, and not through the model that gives that one its input. Where a source is not
+    seen, or not in the loss, it may pass through everything."""
     ends = _ends(sources)
     if ends and any(part in ends for part in walk(loss)):
         return lambda value: any(part in ends for part in walk(value))

@@ -154,8 +154,8 @@ def _is_metric(function: FunctionFacts, precision: Precision) -> bool:
 
 
 def _is_loss(function: FunctionFacts, precision: Precision) -> bool:
-    """Whether Keras hands it predictions as a loss: what it gives on to a function that is a metric as well is a
-    loss's."""
+    """Whether Keras calls the function as a loss. A mismatch in it counts as the loss's, even where it hands its
+    predictions on to a metric."""
     role = precision.roles.get(id(function))
     return role is not None and not role.is_metric
 
@@ -182,8 +182,8 @@ class FunctionsBehind:
         return functions.pop() if len(functions) == 1 else _NONE.union(*functions)
 
     def _find(self, value: Value) -> None:
-        """Find the functions behind a value, and before it those behind its parts; without recursion, which a long
-        computation would exhaust."""
+        """Find the functions behind a value, those behind its parts first; without recursion, which a long computation
+        would exhaust."""
         waiting = [(value, False)]
         while waiting:
             current, parts_are_known = waiting.pop()

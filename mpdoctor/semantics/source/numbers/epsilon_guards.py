@@ -146,6 +146,17 @@ def same_added_above(number: Value, quotient: User) -> Value | None:
     return next((term for term in terms if set(numbers_from_value(term)) == numbers), None)
 
 
+def is_number_divided(quotient: User) -> bool:
+    """Whether the dividend is a number, as in `1 / x`."""
+    return isinstance(quotient, Operation) and bool(numbers_from_value(quotient.operands[0]))
+
+
+def has_logarithm_taken(facts: SourceFacts, quotient: User) -> bool:
+    """Whether the program takes the logarithm of this quotient."""
+    logarithms = (call for call, name in functions_called(facts) if name == "log")
+    return any(option is quotient for call in logarithms for option in options(call.argument(0, "x")))
+
+
 def _kind_of_power(exponent: Value | None) -> str | None:
     """How a power with this exponent uses its base: as a divisor or under a root; None for others."""
     number = known(exponent)

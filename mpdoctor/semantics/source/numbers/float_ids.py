@@ -121,8 +121,8 @@ def _is_float_input(tensor: Value) -> bool:
 
 
 def _passes(facts: SourceFacts, layer: Call) -> bool:
-    """Whether a layer hands on the numbers that it is given, in 16 bits or in float32. A user's layer or model
-    that casts them does so before its `call()` runs, so that ids are rounded whatever it does with them."""
+    """Whether a layer hands the numbers on that it is given, in 16 bits or in float32. Keras casts the input of a
+    user's layer or model before its `call()` runs, so ids are rounded whatever that does with them."""
     in_half = half_dtype_of_layer(facts, layer) is not None
     own = class_of(layer)
     if own is not None:

@@ -48,7 +48,7 @@ def _halves(precision: Precision, loss: Value | None, context: Context, depth: i
 
 
 def parts_of(loss: Value) -> tuple[Value | None, ...]:
-    """What a loss is put together from: summands, what was cast, what a weight multiplies, what was cast before its
+    """The parts of a loss: its summands, the argument of its cast, what a weight multiplies, what was cast before its
     mean."""
     if isinstance(loss, Operation):
         return loss.operands if loss.operator == "+" else _weighted(loss)
@@ -92,7 +92,7 @@ def _is_cast_number(value: Value | None) -> bool:
 
 
 def _is_loss(value: Value | None) -> bool:
-    """Whether it is certainly one number, or what one of Keras' losses gives."""
+    """Whether it is certainly a single number, or the result of one of Keras' losses."""
     choices = options(value)
     return _is_one_number(value) or (
         bool(choices) and all(isinstance(choice, Call) and _is_loss_of_keras(choice) for choice in choices)

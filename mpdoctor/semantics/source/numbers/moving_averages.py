@@ -51,13 +51,13 @@ def end_for_ones(decay: float, dtype: str) -> float:
 
 
 def updates_a_variable(facts: SourceFacts, event: Call | Operation) -> bool:
-    """Whether it is a part of the sum from which a variable gets its next value, and in which its last one is, too."""
+    """Whether it is a part of an expression that computes the next value of a variable from its last one."""
     return id(event) in _parts_of_updates(facts)
 
 
 @lru_cache(maxsize=1)
 def _parts_of_updates(facts: SourceFacts) -> frozenset[int]:
-    """The ids of the events for which `updates_a_variable` holds."""
+    """The ids of the events that are parts of such expressions."""
     found: set[int] = set()
     for update in facts.method_calls(*_UPDATES):
         parts, variable = list(parts_of_sum(update.argument(0))), update.receiver

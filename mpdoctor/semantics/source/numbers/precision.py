@@ -119,7 +119,8 @@ class Precision:
         return self._of_call(value, in_call) if isinstance(value, Call) else None
 
     def _of_compute_dtype(self, named: Attribute) -> str | None:
-        """`model.compute_dtype` of a layer or model of Keras' own; it keeps the policy under which it was made."""
+        """The dtype of `model.compute_dtype`, of a layer or model of Keras' own: by the policy under which it was
+        made."""
         return agreed(
             self.of_layer(made) if isinstance(made, Call) and layer_name(made) is not None else None
             for of in options(named.of)

@@ -55,8 +55,8 @@ def _divisions(facts: SourceFacts) -> tuple[Division, ...]:
 
 
 def is_of_ones(value: Value) -> bool:
-    """Whether it is a tensor of ones, or of minus ones: divided by a small number, or multiplied by a large one, it is
-    to be as large as a mask."""
+    """Whether it is a tensor of ones, or of minus ones. Divided by a small number, or multiplied by a large one, it
+    makes the constant of a mask, which is meant to be that large."""
     if isinstance(value, Operation) and len(value.operands) == 1:
         return is_of_ones(value.operands[0])
     return isinstance(value, Call) and value.method in ("ones", "ones_like")

@@ -141,7 +141,7 @@ def _is_short(layer: Call) -> bool:
 
 
 def _is_flat(facts: SourceFacts, dense: Call) -> bool:
-    """Whether what it is given has two dimensions, the batch and another one."""
+    """Whether the layer's input has two dimensions, the batch and one more."""
     for layer, before in rows(facts, "keras.layers.Dense"):
         if layer is dense:
             between = [layer_before for layer_before in before if layer_name(layer_before) not in IN_ROWS]

@@ -45,8 +45,8 @@ def _same(one: Value, other: Value) -> bool:
 
 
 def scales_in_keras2(facts: SourceFacts, optimizer: Value) -> bool:
-    """Whether the program scales with the same object, and it is none of its own classes: only a LossScaleOptimizer of
-    Keras 2 can. Not so up to TensorFlow 2.8, where the experimental one, which has other attributes, can as well."""
+    """Whether the program scales with the same object, and it is of no class of its own: in Keras 2 that is a
+    LossScaleOptimizer. False up to TensorFlow 2.8, where it may be the experimental one, which has other attributes."""
     is_old = facts.keras.package == "tf.keras" and facts.keras.release < (2, 9)
     if facts.keras.is_keras3 or is_old or any(class_of(option) is not None for option in options(optimizer)):
         return False

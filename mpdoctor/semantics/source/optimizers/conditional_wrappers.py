@@ -47,7 +47,8 @@ def _wrapped_under_a_policy_on_condition(facts: SourceFacts, value: Value, event
 
 
 def _may_have_happened(before: Event, event: Event) -> bool:
-    """Whether an event behind an `if` may have happened where another one happens, which asks nothing about that."""
+    """Whether `before`, which stands behind an `if`, may have happened where `event` happens, around which no test asks
+    about that."""
     around = {branch.statement for branch in event.context.branches}
     arms = [branch for branch in before.context.branches if branch.statement not in around]
     of_both = {(branch.statement, branch.taken) for branch in before.context.branches}

@@ -47,7 +47,7 @@ def _is_before(backward: Call, apply: Call) -> bool:
 
 
 def _differentiated(facts: SourceFacts, gradients: Value | None) -> list[Value]:
-    """What these are the gradients of; nothing where one of them may be anything else."""
+    """The losses that these are the gradients of; [] where one of them may be something else."""
     by_option = [_losses(facts, option) for option in options(gradients)]
     return [loss for losses in by_option for loss in losses] if all(by_option) else []
 

@@ -106,8 +106,8 @@ def _scales(value: Value) -> bool:
 
 
 def _is_scale_by_hand(factors: tuple[Value, ...]) -> bool:
-    """Whether one of these factors is a loss scale made by hand, and another one may be what it scales: a product of
-    numbers alone counts something, as `filters * 2` with 128 filters does on the way to a model's layers."""
+    """Whether one of these factors is a loss scale made by hand, and another one may be the loss. A product of numbers
+    alone counts something, as `filters * 2` with 128 filters does on the way to a model's layers."""
     others = [factor for factor in factors if scale_by_hand(factor) is None]
     return len(others) < len(factors) and any(not numbers_from_value(other) for other in others)
 

@@ -18,7 +18,8 @@ GIVEN_BY_KERAS = ("training", "mask")  # to a model's `call()`, beside its input
 
 
 def exclude_each_other(one: Context, other: Context) -> bool:
-    """Whether two events stand in different arms of one `if`, or of two that ask the same, if beside other things."""
+    """Whether two events stand in different arms of one `if`, or of two that ask the same question, perhaps among
+    others."""
     return any(
         (branch.statement == other_branch.statement and branch.taken is not other_branch.taken)
         or _answer(branch, other_branch) is False
@@ -135,8 +136,8 @@ def _asks_the_same(one: Value, other: Value) -> bool:
 
 
 def contradicts_itself(context: Context) -> bool:
-    """Whether an event stands where two tests cannot both be answered so: in `if steps > 1:` of what is called in
-    `if steps == 1:`."""
+    """Whether the tests around an event cannot all be true: in a function that is called in `if steps == 1:`, what
+    stands in `if steps > 1:`."""
     said = [bound for branch in context.branches for test, taken in _answered(branch) for bound in _bounds(test, taken)]
     return any(
         _is_same_place(one, other) and not _leaves_room(how, than, other_how, other_than)
@@ -146,7 +147,7 @@ def contradicts_itself(context: Context) -> bool:
 
 
 def _bounds(test: Value, taken: bool) -> Iterator[tuple[Value, str, float]]:
-    """What the test says of a value, how it stands to which number: `steps`, ">" and 1."""
+    """(value, operator, number) of a comparison as it holds in this arm: `steps`, ">" and 1."""
     if not isinstance(test, Operation) or test.operator not in _OPPOSITE or len(test.operands) != 2:
         return
     left, right = test.operands
@@ -158,7 +159,7 @@ def _bounds(test: Value, taken: bool) -> Iterator[tuple[Value, str, float]]:
 
 
 def _leaves_room(how: str, than: float, other_how: str, other_than: float) -> bool:
-    """Whether some number stands so to both."""
+    """Whether some number meets both bounds."""
     tried = (than, other_than, (than + other_than) / 2, min(than, other_than) - 1, max(than, other_than) + 1)
     return any(_stands(number, how, than) and _stands(number, other_how, other_than) for number in tried)
 
@@ -201,6 +202,6 @@ def depends_on_no_more(one: Context, other: Context) -> bool:
 
 
 def may_not_run(facts: SourceFacts, context: Context) -> bool:
-    """Whether a line is guarded by another question than `hasattr(optimizer, "get_scaled_loss")`: what Keras 2 does
-    behind that one, it does wherever it scales. Keras 3 never has that method."""
+    """Whether a line is guarded by any question but `hasattr(optimizer, "get_scaled_loss")`. A program of Keras 2 runs
+    what that question guards wherever it scales; Keras 3 never has that method."""
     return context.guarded and (facts.keras.is_keras3 or not context.only_wrapped)

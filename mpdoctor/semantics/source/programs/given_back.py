@@ -14,9 +14,9 @@ REDUCTIONS = ("tensorflow.distribute.ReduceOp.MEAN", "tensorflow.distribute.Redu
 
 
 def given_back(facts: SourceFacts, value: Value | None) -> Iterator[Value]:
-    """The values that it may be. A call of a function of the user's, also by `strategy.run`, is what the function
-    returns where it was walked on its own; what a method returns that another method of the same object has kept, is
-    what that one was given. `strategy.reduce(…)` is what it reduces."""
+    """The values that it may be. A call of a user's function, also by `strategy.run`, stands for what the function
+    returns where it was walked on its own. Where one method returns what another one has stored in the object, the call
+    stands for what that other one was given. `strategy.reduce(…)` stands for what it reduces."""
     return _given_back(facts, value, (), MOST_CALLS)
 
 

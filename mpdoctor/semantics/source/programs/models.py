@@ -51,8 +51,8 @@ def is_of_keras_own_class(value: Value) -> bool:
 
 
 def models_of_callback(facts: SourceFacts, value: Value) -> tuple[Value, ...]:
-    """The models that `self.model` of a callback may be: those whose fit() is given such a callback; () for any other
-    value."""
+    """The models that `self.model` of a callback may be: those whose fit() is given a callback of that class; () for
+    any other value."""
     owner = class_of(value.of) if isinstance(value, Attribute) and value.name in ("model", "_model") else None
     if owner is None or owner.kind != "callback":
         return ()

@@ -27,8 +27,8 @@ def only_predicts(facts: SourceFacts) -> bool:
 
 
 def _is_of_an_override(facts: SourceFacts, call: Call) -> bool:
-    """Whether it is `super().fit(…)` in a model's own `fit`: it trains when somebody calls that, and another file
-    may."""
+    """Whether it is `super().fit(…)` in a model's own `fit`, and no other file imports this one: then it trains only
+    where that `fit` is called."""
     function, receiver = call.context.function, call.receiver
     is_super = isinstance(receiver, Call) and is_api(receiver.callee, "builtins.super")
     return is_super and function is not None and function.name == call.method and not facts.is_imported

@@ -65,8 +65,8 @@ def _functions_around(_facts: SourceFacts) -> dict[Context, list[FunctionFacts |
 
 
 def method_around(facts: SourceFacts, context: Context) -> FunctionFacts | None:
-    """The method of a class of Keras' kind (a layer, a loss, a metric …) in which code runs: its own, or the nearest
-    that calls the function in which it stands."""
+    """The method of a class of Keras' kind (a layer, a loss, a metric …) in which code runs: the one that it stands in,
+    or the nearest one that calls its function."""
     for function in (context.function, *reversed(functions_around(facts, context))):
         for around in surrounding(facts, function):
             if around.owner is not None and around.owner.kind is not None:
@@ -89,7 +89,8 @@ def surrounding(facts: SourceFacts, function: FunctionFacts | None) -> Iterator[
 
 
 def runs_as_added_loss(facts: SourceFacts, context: Context) -> bool:
-    """Whether code stands in a function that `add_loss` is given, wherever that is called, or one that it calls."""
+    """Whether code runs in a function that `add_loss` is given, wherever that is called, or in one that such a function
+    calls."""
     added = _added_as_losses(facts)
     for function in (context.function, *functions_around(facts, context)) if added else ():
         inner = function

@@ -42,8 +42,8 @@ def may_happen_together(facts: SourceFacts, one: Context, other: Context) -> boo
 
 
 def _subjects_of(branches: tuple[Branch, ...], shared: set[int]) -> Subjects | None:
-    """What the tests of these arms are about, without those that both events share; None where one is not known, or is
-    certainly answered otherwise."""
+    """The subjects of the tests of these arms, without arms that both events share; None where a subject is not known,
+    or where a test certainly has the other answer."""
     asked_about: Subjects = frozenset()
     for branch in branches:
         if branch.statement in shared:

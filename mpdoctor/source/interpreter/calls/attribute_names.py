@@ -23,17 +23,28 @@ def attribute_names(of: Value, name: Value) -> tuple[str, ...]:
     if isinstance(name, Either) and name.default is None:
         texts = [option.value for option in name.options if isinstance(option, Known) and isinstance(option.value, str)]
         return tuple(dict.fromkeys(texts)) if len(texts) == len(name.options) else ()
-    parts = _parts_of_text(name)
-    unknown = [number for number, part in enumerate(parts) if part is None]
-    if not unknown:
-        return ("".join(part or "" for part in parts),)
+    before, *behind = _texts_around_gaps(_parts_of_text(name))
+    if not behind:
+        return (before,)
     is_of_layers = isinstance(of, Api) and public_name(of.name) == "keras.layers"
-    if not is_of_layers or len(unknown) != 1 or "".join(part or "" for part in parts[unknown[0] :])[:1] != "D":
+    if not is_of_layers or len(behind) != 1 or not behind[0].startswith("D"):
         return ()
-    return tuple("".join(number if part is None else part for part in parts) for number in DIMENSIONS)
+    return tuple(f"{before}{number}{behind[0]}" for number in DIMENSIONS)
+
+
+def _texts_around_gaps(parts: Parts) -> list[str]:
+    """The known texts before, between and behind the parts that are not known."""
+    texts = [""]
+    for part in parts:
+        if part is None:
+            texts.append("")
+        else:
+            texts[-1] += part
+    return texts
 
 
 def _parts_of_text(value: Value, depth: int = 0) -> Parts:
+    """The parts of a text that the program puts together; of a parameter those of its default."""
     if isinstance(value, Parameter) and value.default is not None:
         value = value.default
     text = known(value)

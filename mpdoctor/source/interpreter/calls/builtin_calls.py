@@ -156,7 +156,7 @@ def _activation(getter: str, args: tuple[Value, ...], location: Location) -> Val
 
 
 def _default_dict(state: State, args: tuple[Value, ...], keywords: Keywords, location: Location) -> Value | None:
-    """`collections.defaultdict(list)`; None where nobody knows what its factory makes."""
+    """`collections.defaultdict(list)`; None where it is not known what its factory makes."""
     factory = args[0]
     closure = state.closures.get(id(factory.of)) if isinstance(factory, Defined) else None
     default = None

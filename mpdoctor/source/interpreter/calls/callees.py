@@ -40,7 +40,7 @@ class CallSite(NamedTuple):
     is_open
         True if `*rest` or `**rest` may hand over more arguments than are seen here.
     is_dropped
-        True if the call is a statement of its own, so that nobody keeps its result.
+        True if the call is a statement of its own, whose result nobody keeps.
     node
         None where no call is written: a decorator's `@`, or a function that a library calls.
     """
@@ -81,8 +81,8 @@ def really_called(callee: Value, site: CallSite) -> tuple[Value, CallSite]:
 
 
 def _is_hook(default: Value | None) -> bool:
-    """Whether a parameter's default is a function, a layer or a class of layers: of one that nobody is seen to give
-    another one, it is what is called where the parameter is."""
+    """Whether a parameter's default is a function, a layer or a class of layers. Where no caller is seen to give
+    another one, a call of the parameter calls the default."""
     if isinstance(default, Call):
         is_partial = is_api(default.callee, "functools.partial")
         return _is_hook(default.args[0]) if is_partial and default.args else is_class_of_layers(default.callee)

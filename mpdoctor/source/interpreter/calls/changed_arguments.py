@@ -15,8 +15,8 @@ from mpdoctor.source.syntax_nodes import nodes_in
 def put_back_arguments(
     state: State, call: ast.Call, closure: Closure, args: tuple[Value, ...], keywords: Keywords, after: dict[str, Value]
 ) -> None:
-    """Give the caller what became of its lists and dicts in the function that it handed them to. `args`: with the
-    object of a method; `after`: the function's own names when it has run."""
+    """Give the caller's lists and dicts the contents that the called function has given them. `args`: with the object
+    of a method; `after`: the function's own names when it has run."""
     for parameter, written, given in _handed_over(call, closure, args, keywords):
         held = after.get(parameter)
         if isinstance(given, Collection) and held is not None and held is not given:

@@ -22,8 +22,8 @@ def where_chosen(state: State, context: Context, node: ast.Call, callee: Either,
 
 
 def _arms_of_table(node: ast.Call, number: int, runs_once: bool) -> tuple[Branch, ...]:
-    """The arms of `if … elif … elif …` in which one of several functions runs: a call that runs once, of
-    `table[name]()` for one, runs only one of them."""
+    """The arms of an `if … elif … elif …` by which one of several functions runs: a call that runs once, such as
+    `table[name]()`, runs only one of them."""
     before = tuple(Branch(id(node) + earlier, taken=False) for earlier in range(number)) if runs_once else ()
     return (*before, Branch(id(node) + number, taken=True))
 

@@ -67,7 +67,7 @@ def _remember_default(state: State, parser: Value, name: str, default: Value) ->
 
 
 def keeps_functions(call: Call) -> bool:
-    """Whether it is `parser.set_defaults(func=train)`, which calls none of the functions that it is given."""
+    """Whether it is `parser.set_defaults(func=train)`, which calls none of these functions."""
     return call.method == "set_defaults" and _parser_of(call.receiver) is not None
 
 

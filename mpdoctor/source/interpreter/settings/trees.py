@@ -47,7 +47,7 @@ def _value_of_json(held: object, location: Location) -> Value:
 
 
 def is_empty_tree(value: Value) -> bool:
-    """Whether it is `ConfigDict()`, which is given its settings one by one, or a clone of one."""
+    """Whether it is `ConfigDict()`, which gets its settings one by one, or a clone of such a tree."""
     if not isinstance(value, Call) or value.args or value.open:
         return False
     if isinstance(value.callee, Attribute):

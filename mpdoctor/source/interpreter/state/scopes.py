@@ -67,7 +67,7 @@ class Scope:
 
 
 def merged_names(paths: list[dict[str, Value]]) -> dict[str, Value]:
-    """The names after several paths have met. A name that only some of them bind keeps what those gave it."""
+    """The names after several paths have met. A name that only some paths bind keeps the values of these."""
     first, *others = paths
     result = dict(first)
     for other in others:
@@ -87,7 +87,7 @@ class Module(Value):
         `shown_root` that directory as shown to the user, `top` the directory above the script's outermost
         package.
     events, later
-        What its own top level recorded, and what executing the functions that nobody called recorded.
+        The events of its own top level, and those of its functions that nobody called.
     imports
         By id of the module.
     facts_of_nodes
@@ -161,9 +161,9 @@ class Import:
 class Closure:
     """A function of the user's, ready to be inlined: its tree, and where it looks names up. `is_plain` is True if it
     was executed and named nothing of TensorFlow or Keras, `is_wrapped` if a decorator of the user's own put another
-    function in its place, `is_wrapper` if it is such another one, `is_guarded` if it is defined behind a guard (see
-    `Context.guarded`): without what is asked for there is no such function. `raises_where_missing` tells that of an
-    execution of it (`Frame`). `stands_for`: the method in whose place a decorator has put it."""
+    function in its place, `is_wrapper` if it is such another function, `is_guarded` if it is defined behind a guard
+    (see `Context.guarded`), without which there is no such function. `raises_where_missing`: see `Frame`. `stands_for`:
+    the method in whose place a decorator has put it."""
 
     facts: FunctionFacts
     node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
@@ -217,7 +217,7 @@ class Frame:
     in_each_arm: tuple[frozenset[str], Context] = (frozenset(), Context())
 
     def is_called_by(self, other: Frame) -> bool:
-        """Whether the other one has called it, or what has called it."""
+        """Whether the other frame has called this one, directly or through others."""
         caller = self.caller
         while caller is not None and caller is not other:
             caller = caller.caller

@@ -14,7 +14,7 @@ EXPONENTS, MANTISSA_BITS, BIAS = 256, 23, 127
 
 
 class Part(NamedTuple):
-    """A layer's output or a variable's gradient: `dtype` is the one that it was computed in."""
+    """A layer's output or a variable's gradient; `dtype`: in which it was computed."""
 
     name: str
     dtype: str

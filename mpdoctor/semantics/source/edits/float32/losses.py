@@ -17,11 +17,11 @@ from mpdoctor.program.instances import class_of
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import Parameter
 from mpdoctor.program.values import Attribute, Item, Value, known
+from mpdoctor.semantics.source.edits.casts import cast, cast_around
 from mpdoctor.semantics.source.edits.expressions import argument_at, argument_replaced, put_around, text_of, unsafe_fix
 from mpdoctor.semantics.source.edits.float32.outputs import output_in_float32
-from mpdoctor.semantics.source.edits.made.layers import location_of, tree_of
-from mpdoctor.semantics.source.edits.names import cast, cast_around
 from mpdoctor.semantics.source.edits.statements import line_before, line_behind
+from mpdoctor.semantics.source.edits.syntax_trees import location_of, tree_of
 from mpdoctor.semantics.source.layers.casts import is_cast
 from mpdoctor.semantics.source.layers.output_activations import activations_of
 from mpdoctor.semantics.source.layers.output_layers import output_layers

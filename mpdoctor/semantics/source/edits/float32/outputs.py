@@ -18,8 +18,8 @@ MOST_STEPS = 8
 
 
 def output_in_float32(facts: SourceFacts, layer: Call) -> list[Edit] | None:
-    """The edits after which the model's output is float32. None where it is not certain which layer computes what
-    another one hands on."""
+    """The edits after which the model's output is float32. None where it is not certain which layer computes the
+    numbers that others pass on."""
     layers = list(_back_to_the_computing(facts, layer))
     edits = [in_float32(facts, made) if made is not None else None for made in layers]
     outputs = [edit for edit in dict.fromkeys(edits) if edit is not None]

@@ -17,7 +17,7 @@ SOFTPLUS = "tf.nn.softplus"
 
 def softmax_instead(facts: SourceFacts, total: Call) -> Edit | None:
     """The edit that writes a softmax in the place of exponentials divided by their sum; None where it is not certain
-    that they are one. `total`: the sum, over one axis that it keeps."""
+    that they are one. `total`: the sum, over one axis and with `keepdims`."""
     axis = argument_text(facts, total.location, "axis", 1)
     is_kept = True in (known(total.keyword("keepdims")), known(total.keyword("keep_dims")))
     divisions = [operation for operation in facts.operations if _divides_by(operation, total)]
@@ -62,7 +62,7 @@ def _divides_by(operation: Operation, total: Call) -> bool:
 
 def _exponents(facts: SourceFacts, division: Operation, total: Call) -> str | None:
     """What is exponentiated above and below, as it is written there: `x` of `exp(x)`. Where a name stands for the
-    exponentials, only if the line before gave it to them, so that `x` is what it was."""
+    exponentials, the line before must have bound it, so that `x` is still the same."""
     above, below = (_exponential(value) for value in (division.operands[0], total.argument(0, "x")))
     if above is None or below is None:
         return None

@@ -9,8 +9,8 @@ from itertools import pairwise
 from mpdoctor.facts.location import Location
 from mpdoctor.finding import Edit
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.semantics.source.edits.made.layers import called, location_of, tree_of
 from mpdoctor.semantics.source.edits.statements import line_behind, without_statement
+from mpdoctor.semantics.source.edits.syntax_trees import called, location_of, tree_of
 from mpdoctor.semantics.source.optimizers.gradients import UNSCALING
 
 

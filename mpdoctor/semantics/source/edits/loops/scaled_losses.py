@@ -20,9 +20,9 @@ from mpdoctor.semantics.source.edits.expressions import (
     text_of,
 )
 from mpdoctor.semantics.source.edits.loops.under_tapes import behind_last_under_tape, reads_what_comes_later
-from mpdoctor.semantics.source.edits.made.layers import called
 from mpdoctor.semantics.source.edits.names import keras_name, tensorflow
 from mpdoctor.semantics.source.edits.statements import line_behind, passed_on, statement_at
+from mpdoctor.semantics.source.edits.syntax_trees import called
 from mpdoctor.semantics.source.optimizers.gradients import UNSCALING, is_tape, is_without_tape, target
 from mpdoctor.semantics.wording import receiver_text
 
@@ -30,8 +30,8 @@ WRAPPER = "mixed_precision.LossScaleOptimizer"
 
 
 def loss_scaled(facts: SourceFacts, apply: Call, gradient: Call, unscales: bool) -> list[Edit] | None:
-    """A line that scales the loss behind what makes it, under the tape; in Keras 2 the gradients unscaled, where the
-    loop does not do so already (`unscales`)."""
+    """The edits that scale the loss under the tape, in a line behind the one that computes it; in Keras 2 also those
+    that unscale the gradients, unless the loop does so already (`unscales`)."""
     of, place = receiver_text(facts, apply), argument_at(facts, gradient.location, 0, "target")
     name = text_of(facts, place) if place is not None else None
     if not name or not name.isidentifier() or place is None or not _is_called_alike(apply, gradient, of):

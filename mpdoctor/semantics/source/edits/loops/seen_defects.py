@@ -11,11 +11,11 @@ from mpdoctor.facts.location import Location
 from mpdoctor.finding import Edit
 from mpdoctor.knowledge.api_names import CLIPPING
 from mpdoctor.program.source_facts import SourceFacts
+from mpdoctor.semantics.source.edits.casts import cast, cast_around
 from mpdoctor.semantics.source.edits.expressions import put_around, put_behind, with_keyword
 from mpdoctor.semantics.source.edits.loops.clipped import without_clipping
-from mpdoctor.semantics.source.edits.made.layers import called, location_of, tree_of
-from mpdoctor.semantics.source.edits.names import cast, cast_around
 from mpdoctor.semantics.source.edits.statements import passed_on
+from mpdoctor.semantics.source.edits.syntax_trees import called, location_of, tree_of
 from mpdoctor.semantics.source.optimizers.clipping import ARGUMENT
 from mpdoctor.semantics.source.optimizers.gradients import UNSCALING
 

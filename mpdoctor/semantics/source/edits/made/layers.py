@@ -7,13 +7,13 @@ import ast
 import builtins
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
-from mpdoctor.facts.location import Location, lines_of
+from mpdoctor.facts.location import Location
 from mpdoctor.finding import Edit
 from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.semantics.source.edits.expressions import with_keyword
 from mpdoctor.semantics.source.edits.layers import FLOAT32
+from mpdoctor.semantics.source.edits.syntax_trees import called, class_around, location_of, tree_of
 from mpdoctor.semantics.source.edits.written import written_at
 
 DTYPE = "dtype"
@@ -68,19 +68,6 @@ def _source(source_at: SourceAt, path: str, layer: str) -> SourceFacts:
     return facts
 
 
-@lru_cache(maxsize=16)
-def tree_of(facts: SourceFacts) -> ast.Module | None:
-    """The file's syntax tree; None where Python can't read it, or prompts that were taken away have moved columns."""
-    text = facts.text if facts.program_text is None else facts.program_text
-    lines = zip(lines_of(facts.text), lines_of(text), strict=True) if text is not facts.text else ()
-    if any(kept and len(kept) < len(line) and line.endswith(kept) for line, kept in lines):
-        return None
-    try:
-        return ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError):
-        return None
-
-
 def makings_of_class_around(facts: SourceFacts, line: int) -> tuple[str, list[Location]]:
     """The name of the innermost class whose body holds this line, and the places of the calls of that name; ("", [])
     outside of classes."""
@@ -97,23 +84,11 @@ def line_of_class_around(facts: SourceFacts, line: int) -> int | None:
     return around.lineno if around is not None else None
 
 
-def _begins(definition: ast.ClassDef) -> int:
-    return min([definition.lineno, *(decorator.lineno for decorator in definition.decorator_list)])
-
-
-def class_around(facts: SourceFacts, line: int) -> ast.ClassDef | None:
-    """The innermost class whose definition holds this line."""
-    tree = tree_of(facts)
-    classes = [] if tree is None else [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
-    around = [definition for definition in classes if _begins(definition) <= line <= (definition.end_lineno or 0)]
-    return max(around, key=lambda definition: definition.lineno, default=None)
-
-
 # --- which call makes it ----------------------------------------------------------------------------------------------
 def _making(facts: SourceFacts, layer: MadeLayer) -> list[ast.Call]:
-    """The calls on the layer's line that may have made it: those with its name, else the nearest one of its class, of
-    several on that line the one whose turn it was. Of several layers that one call makes (a loop, a function) all get
-    the dtype."""
+    """The calls on the layer's line that may have made it: those that give its name; else, of the calls of its class on
+    the nearest line, the one whose turn it was. Where one call makes several layers (a loop, a function), all of them
+    get the dtype."""
     assert layer.made_at is not None
     line, tree = layer.made_at.line, tree_of(facts)
     assert tree is not None
@@ -151,11 +126,6 @@ def _is_of_a_value(call: ast.Call, tree: ast.Module) -> bool:
 def _defined(tree: ast.Module) -> set[str]:
     """The names of the functions that the file defines."""
     return {node.name for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))}
-
-
-def called(call: ast.Call) -> str:
-    """The last part of the name that is called; "" where it is none."""
-    return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
 
 
 def _end(node: ast.expr) -> int:
@@ -257,20 +227,3 @@ def _put_last(facts: SourceFacts, call: Location, argument: str) -> Edit | None:
         return None
     last = written.arguments[-1].end
     return Edit(written.span(last, last), f", {argument}")
-
-
-def location_of(facts: SourceFacts, node: ast.expr | ast.stmt | ast.arg) -> Location:
-    """The place of a node. Its columns count characters; those of the tree count bytes."""
-
-    def column(line: int, offset: int) -> int:
-        text = facts.lines[line - 1]
-        return (offset if text.isascii() else len(text.encode()[:offset].decode(errors="replace"))) + 1
-
-    end_line = node.end_lineno or node.lineno
-    return Location(
-        facts.path,
-        node.lineno,
-        column(node.lineno, node.col_offset),
-        end_line,
-        column(end_line, node.end_col_offset or 0),
-    )

@@ -17,7 +17,7 @@ from mpdoctor.program.source_facts import SourceFacts
 from mpdoctor.program.user_definitions import FunctionFacts, Parameter
 from mpdoctor.program.values import Api, Attribute, Item, Value, known
 from mpdoctor.semantics.source.edits.expressions import argument_replaced, callee_text, holds, with_keyword
-from mpdoctor.semantics.source.edits.made.layers import location_of, tree_of
+from mpdoctor.semantics.source.edits.syntax_trees import location_of, tree_of
 from mpdoctor.semantics.source.layers.casts import is_cast
 
 # Of a whole number up to 65504 the root in float16 is within 0.0011 of float32's, and that in bfloat16 within 0.0078;

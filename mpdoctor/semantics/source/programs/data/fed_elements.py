@@ -134,7 +134,7 @@ def _given_for_input(facts: SourceFacts, made: Value) -> Iterator[Value]:
 
 
 def _place_of(made: Value, inputs: Value | None) -> Keys | None:
-    """Where an Input stands among a model's inputs: () where it is the only one, None where it is none of them."""
+    """The key or number of an Input among a model's inputs: () for the only one, None where it is not among them."""
     if inputs is made:
         return ()
     if not isinstance(inputs, Collection) or inputs.open:

@@ -156,7 +156,7 @@ def functions_of_map(source: Value) -> Iterator[FunctionFacts]:
 
 
 def widened_by_maps(facts: SourceFacts, value: Value) -> set[int]:
-    """The ids of what lies behind a `Dataset.map` that gives float32 in its place, whatever it was before."""
+    """The ids of the values that a `Dataset.map` replaces by float32 ones, whatever their dtype was before."""
     ids: set[int] = set()
     for source in behind(value):
         returned = [result for function in functions_of_map(source) for result in _results(facts, function)]
@@ -176,8 +176,8 @@ def _results(facts: SourceFacts, function: FunctionFacts) -> Iterator[tuple[Valu
 
 
 def _ids_at(dataset: Value, place: int) -> set[int]:
-    """The ids of the values from which a dataset takes the part at `place` of its elements; where it does not show
-    that, of all that it is made of."""
+    """The ids of the values from which a dataset takes part number `place` of its elements; where that is not seen, of
+    everything that it is made of."""
     sources = [*behind(dataset)]
     pairs = [made for made in sources if isinstance(made, Collection) and made.kind == "tuple"]
     if pairs:

@@ -131,7 +131,7 @@ class _LoadedLayers:
         return self._named(value) if isinstance(value, Call) and value.method == "get_layer" else None
 
     def _chosen(self, among: frozenset[int], index: Value | None) -> frozenset[int]:
-        """`layers[index]`; one of them, nobody knows which, without an index."""
+        """`layers[index]`; without an index, any one of them."""
         if index is None or self._order is None:
             return among if index is None else frozenset()
         numbers, at = sorted(among), index.taken if isinstance(index, Part) else known(index)
