@@ -245,6 +245,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp402/flagged_by_hand_in_a_class mp402/flagged_constant_tensor_by_hand mp402/flagged_factor_of_the_command_line
     """,
     "as_defaults": """
+        mp202/flagged_promoted_by_a_weight
         mp202/flagged_lambda_that_gives_its_input
         mp202/flagged_lists_in_products mp202/flagged_promoted_by_keras_ops
         mp202/flagged_all_makers mp202/flagged_carried_through_a_loop mp202/flagged_chain_of_layers
