@@ -47,7 +47,7 @@ _ALIKE = {
     ),
     **dict.fromkeys(("tensorflow.random", "tensorflow.random.experimental", "tensorflow.debugging"), "tensorflow"),
     **dict.fromkeys(("keras.activations", "operator"), "tensorflow"),
-    **dict.fromkeys(("keras.backend", "keras.ops.numpy", "keras.random"), "keras.ops"),
+    **dict.fromkeys(("keras.backend", "keras.ops.numpy", "keras.ops.nn", "keras.random"), "keras.ops"),
 }
 
 
@@ -194,7 +194,7 @@ def _of_computed_tensor(dtypes: Dtypes, function: str, call: Call, depth: int) -
         return SHAPES[function]
     if function.endswith("_like"):
         given = call.keyword("dtype") or (call.argument(1) if function != "full_like" else None)
-        return dtypes.of(call.argument(0), depth) if given is None else dtypes.named(given, depth)
+        return _of_single(dtypes, call.argument(0), call, depth) if given is None else dtypes.named(given, depth)
     if function in PARTS_OF_COMPLEX and (of := dtypes.of(call.argument(0), depth)) in REAL_OF:
         return REAL_OF[of]
     if function in KEEPING:
@@ -259,6 +259,13 @@ def tensors_met(call: Call) -> Sequence[Value]:
     return [part for argument in joined for part in spread(argument)]
 
 
+def _of_weights(dtypes: Dtypes, weights: Value | None, call: Call, depth: int) -> str | None:
+    """The dtype of sums of these weights: of a list of floats float32."""
+    if weights is None:
+        return None
+    return "float32" if are_floats(spread(weights)) else _of_single(dtypes, weights, call, depth)
+
+
 def _by_literals(dtypes: Dtypes, call: Call, positions: tuple[int, int], depth: int) -> str | None:
     """The dtype that TensorFlow gives to Python numbers, float32 or int32; for tensors their own. Of an argument of the
     command line its default counts."""
@@ -289,6 +296,7 @@ def _of_single(dtypes: Dtypes, value: Value | None, call: Call, depth: int) -> s
 _RESULTS: dict[str, Callable[[Dtypes, Call, int], str | None]] = {
     "keras.Input": _of_input,
     "builtins.sum": lambda dtypes, call, depth: _of_list(dtypes, call, depth) if len(call.args) == 1 else None,
+    "tensorflow.bincount": lambda dtypes, call, depth: _of_weights(dtypes, call.argument(1, "weights"), call, depth),
     "builtins.abs": lambda dtypes, call, depth: dtypes.of(call.argument(0), depth),
     **dict.fromkeys(
         ("tensorflow.scan", "tensorflow.foldl", "tensorflow.foldr"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mpdoctor.knowledge.api_names import public_name
+from mpdoctor.knowledge.api_names import kind_of_class, public_name
 from mpdoctor.knowledge.dtypes.result_dtypes import INITIALIZERS
 from mpdoctor.program.dtypes.dtype_names import AUTOCAST
 from mpdoctor.program.dtypes.layer_results import (
@@ -41,11 +41,24 @@ def dtype_of_called_object(dtypes: Dtypes, call: Call, made: Call, maker: Api, d
         return "float32" if given is None and not call.open else dtypes.named(given, depth)
     if maker.is_("keras.activations.get", "keras.activations.deserialize"):
         return dtypes.of(call.argument(0), depth)
+    if public_name(maker.name).startswith(("keras.regularizers.", "keras.constraints.")):
+        return dtypes.of(call.argument(0, "x"), depth)
+    if kind_of_class(maker.name) == "loss":
+        return _of_loss(dtypes, made, depth)
     if maker.is_("tensorflow.custom_gradient"):
         return _of_result_with_gradient(dtypes, made.argument(0, "f"), call.argument(0), depth)
     if maker.is_("keras.layers.Lambda") and dtypes.of(call.argument(0, "inputs"), depth) == AUTOCAST:
         return dtype_of_lambda_for_autocast(dtypes, made, depth)
     return dtype_of_layer_output(dtypes, made, depth)
+
+
+def _of_loss(dtypes: Dtypes, loss: Call, depth: int) -> str | None:
+    """The dtype of what a loss of Keras 3 gives, which is that of the loss and float32 by default, also under a mixed
+    policy; in Keras 2 it depends on the predictions."""
+    if dtypes.keras is None or not dtypes.keras.is_keras3 or loss.open:
+        return None
+    given = loss.keyword("dtype")
+    return "float32" if given is None else dtypes.named(given, depth)
 
 
 def _of_result_with_gradient(dtypes: Dtypes, given: Value | None, argument: Value | None, depth: int) -> str | None:

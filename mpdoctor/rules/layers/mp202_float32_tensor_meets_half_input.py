@@ -8,10 +8,10 @@ unless its method is "nearest". NumPy arrays and Python numbers take the dtype o
 fine, but for a float, a list of floats or a float32 array that stands first in a function of TensorFlow: in a
 graph `tf.maximum(0.0, inputs)` and `tf.where(mask, -1e4, inputs)` make it float32, and raise; `tf.maximum(inputs,
 0.0)` does not. A function that is given floats alone, such as `tf.stack([0.5, 1.0])` or `tf.exp(2.0)`, returns float32
-(TensorFlow 2.10, 2.15 and 2.21). In a graph the branches of `tf.cond` have to give one
-dtype, and `tf.while_loop` and `tf.scan` end with the dtype that they start with (TensorFlow 2.4 to 2.21). Between the
-layers of a functional model of Keras 2 no layer casts what an operation of TensorFlow is given:
-`tf.concat([fine, tf.image.resize(coarse, size)], axis=-1)` raises there as well.
+(TensorFlow 2.10, 2.15 and 2.21). In a graph the branches of `tf.cond` and `keras.ops.cond` have to give one dtype, and
+`tf.while_loop`, `tf.scan` and `keras.ops.fori_loop` end with the dtype that they start with (TensorFlow 2.4 to 2.21,
+Keras 3.15). Between the layers of a functional model of Keras 2 no layer casts what an operation of TensorFlow is
+given: `tf.concat([fine, tf.image.resize(coarse, size)], axis=-1)` raises there as well.
 
 ## Flagged
 ```python
@@ -109,8 +109,9 @@ HELP_FOR_COUNT = (
     "Cast the other operand to float32, `tf.cast(…, tf.float32)`, and not this number: float16 ends at 65504, which is "
     "less than the pixels of a picture of 256×256."
 )
-BRANCHING = tuple(
-    f"tensorflow.{name}" for name in ("cond", "case", "switch_case", "while_loop", "scan", "foldl", "foldr")
+BRANCHING = (
+    *(f"tensorflow.{name}" for name in ("cond", "case", "switch_case", "while_loop", "scan", "foldl", "foldr")),
+    *(f"keras.ops.{name}" for name in ("cond", "switch", "while_loop", "fori_loop")),
 )
 HELP_FOR_DECAY = (
     "Cast the weights to float32 before they are squared, `tf.cast(…, tf.float32)`: their sum of squares may be beyond "

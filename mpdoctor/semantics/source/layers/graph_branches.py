@@ -16,11 +16,20 @@ from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype
 from mpdoctor.semantics.source.layers.mixed_operands import is_half
 from mpdoctor.semantics.source.layers.numbers_first import runs_eagerly
 
-# Measured in TensorFlow 2.4, 2.15 and 2.21: in a graph all raise; eagerly `tf.scan` does, and nothing is said there.
-CONDITION = "tensorflow.cond"
-CASES = {"tensorflow.case": (0, "pred_fn_pairs"), "tensorflow.switch_case": (1, "branch_fns")}
-LOOP = "tensorflow.while_loop"
-CARRYING = ("tensorflow.scan", "tensorflow.foldl", "tensorflow.foldr")
+# Measured in TensorFlow 2.4, 2.15 and 2.21 (those of Keras in 3.15): in a graph all raise; eagerly `tf.scan` does, and
+# nothing is said there. With the positions of the functions, and of what is carried.
+CONDITIONS = ("tensorflow.cond", "keras.ops.cond")
+CASES = {
+    "tensorflow.case": (0, "pred_fn_pairs"),
+    "tensorflow.switch_case": (1, "branch_fns"),
+    "keras.ops.switch": (1, "branches"),
+}
+LOOPS = {
+    "tensorflow.while_loop": ((1, "body"), (2, "loop_vars")),
+    "keras.ops.while_loop": ((1, "body"), (2, "loop_vars")),
+    "keras.ops.fori_loop": ((2, "body_fun"), (3, "init_val")),
+    **dict.fromkeys(("tensorflow.scan", "tensorflow.foldl", "tensorflow.foldr"), ((0, "fn"), (2, "initializer"))),
+}
 
 
 class TwoDtypes(NamedTuple):
@@ -40,12 +49,12 @@ class TwoDtypes(NamedTuple):
 def branches_in_two_dtypes(facts: SourceFacts) -> Iterator[TwoDtypes]:
     """The branches and loops of layers' `call()` that give a tensor in float32 and in 16 bits; none where the program
     runs no graphs."""
-    calls = list(facts.calls_of(CONDITION, *CASES, LOOP, *CARRYING))
+    calls = list(facts.calls_of(*CONDITIONS, *CASES, *LOOPS))
     if not calls or runs_eagerly(facts):
         return
     for call in calls:
         name = public_name(call.callee.name) if isinstance(call.callee, Api) else ""
-        is_loop = name == LOOP or name in CARRYING
+        is_loop = name in LOOPS
         if call.open or asks_for_dtype(call.context):
             continue
         for choices in _carried(facts, call, name) if is_loop else _alternatives(facts, call, name):
@@ -73,12 +82,12 @@ def _alternatives(facts: SourceFacts, call: Call, name: str) -> Iterator[Given]:
 
 
 def _branches(call: Call, name: str) -> list[Value | None]:
-    if name == CONDITION:
+    if name in CONDITIONS:
         return [call.argument(1, "true_fn"), call.argument(2, "false_fn")]
     given = call.argument(*CASES[name])
     held = given.items if isinstance(given, Collection) and not given.open else ()
     pairs = [item.items[-1] if isinstance(item, Collection) and item.items else item for item in held]
-    default = call.argument(CASES[name][0] + 1, "default")
+    default = call.argument(CASES[name][0] + 1, "default") if name.startswith("tensorflow.") else None
     return [*pairs, *([default] if default is not None else [])]
 
 
@@ -93,10 +102,16 @@ def _results(facts: SourceFacts, function: Value | None) -> tuple[Value, ...]:
 
 def _carried(facts: SourceFacts, call: Call, name: str) -> Iterator[Given]:
     """For each variable of a loop, what it starts with and what the body makes of it."""
-    start = call.argument(2, "loop_vars" if name == LOOP else "initializer")
-    after = _results(facts, call.argument(1, "body") if name == LOOP else call.argument(0, "fn"))
+    body, start_place = LOOPS[name]
+    start, after = call.argument(*start_place), _results(facts, call.argument(*body))
     if start is not None and after:
-        yield from _by_place([options(start), after])
+        is_single = not any(isinstance(value, Collection) for value in after)
+        yield from _by_place([tuple(_only(value) if is_single else value for value in options(start)), after])
+
+
+def _only(value: Value) -> Value:
+    """The variable of a loop that has one, which may be given in a list."""
+    return value.items[0] if isinstance(value, Collection) and len(value.items) == 1 and not value.open else value
 
 
 def _by_place(results: list[tuple[Value, ...]]) -> Iterator[Given]:
