@@ -26,7 +26,8 @@ def nodes_in(roots: Iterable[ast.AST]) -> list[ast.AST]:
 
 
 def attributes_counted(statements: list[ast.stmt]) -> frozenset[str]:
-    """The attributes that functions count up or down, `self.steps += 1`, but for those that set up an object."""
+    """The attributes that functions count up or down, `self.steps += 1`, or turn on or off, `self.is_warm = True`, but
+    for those that set up an object."""
     nodes = nodes_in(statements)
     setting_up = (node.body for node in nodes if isinstance(node, _FUNCTIONS) and node.name in SETTING_UP)
     left_out = {id(inner) for body in setting_up for inner in nodes_in(body)}
@@ -34,12 +35,20 @@ def attributes_counted(statements: list[ast.stmt]) -> frozenset[str]:
 
 
 def _counted_by(node: ast.AST) -> Iterator[str]:
-    """The attribute that a statement counts up or down: `self.steps += 1`, `self.steps = self.steps + 1`."""
+    """The attribute that a statement counts up or down, or turns on or off: `self.steps += 1`, `self.steps =
+    self.steps + 1`, `self.is_warm = True`."""
     if isinstance(node, ast.AugAssign) and isinstance(node.op, _COUNTING) and isinstance(node.target, ast.Attribute):
         yield node.target.attr
-    elif isinstance(node, (ast.Assign, ast.AnnAssign)) and isinstance(node.value, ast.BinOp):
+    elif isinstance(node, (ast.Assign, ast.AnnAssign)) and isinstance(node.value, (ast.BinOp, ast.Constant)):
         targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-        before = node.value.left
-        for target in targets if isinstance(node.value.op, _COUNTING) and isinstance(before, ast.Attribute) else ():
-            if isinstance(target, ast.Attribute) and ast.unparse(target) == ast.unparse(before):
-                yield target.attr
+        yield from (
+            target.attr
+            for target in targets
+            if isinstance(target, ast.Attribute) and _is_counted_or_turned(node.value, target)
+        )
+
+
+def _is_counted_or_turned(value: ast.BinOp | ast.Constant, target: ast.Attribute) -> bool:
+    if isinstance(value, ast.Constant):
+        return isinstance(value.value, bool)
+    return isinstance(value.op, _COUNTING) and ast.unparse(value.left) == ast.unparse(target)

@@ -270,6 +270,9 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
     """,
     "checked": """
         mp505/flagged_every_few_steps mp505/clean_every_few_steps
+        mp505/flagged_turned_on_later mp505/clean_turned_on_later
+        mp413/flagged_gradients_of_a_graph mp413/clean_gradients_of_a_graph
+        mp505/flagged_penalty_of_a_gradient mp505/clean_penalty_of_a_gradient
         mp505/flagged_replayed_memory mp505/clean_replayed_memory mp401/flagged_second_of_two_heads
         mp401/clean_policy_gradient
         mp411/clean_optimizer_of_a_model_made_elsewhere

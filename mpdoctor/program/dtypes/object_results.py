@@ -31,7 +31,17 @@ def dtype_of_method_call(dtypes: Dtypes, call: Call, method: Attribute, depth: i
         return dtype_of_inherited_call(dtypes, call, depth)
     if method.name == "get_initial_state" and is_recurrent_of_keras(method.of):
         return dtypes.named(call.argument(2, "dtype"), depth)
+    if method.name == "gradient" and is_call_of(method.of, "tensorflow.GradientTape"):
+        return _of_gradient(dtypes, call.argument(1, "sources"), depth)
     return None
+
+
+def _of_gradient(dtypes: Dtypes, sources: Value | None, depth: int) -> str | None:
+    """The dtype of a gradient: that of the tensor by which is differentiated, whatever is differentiated (TensorFlow
+    2.4 to 2.21)."""
+    several = sources.items if isinstance(sources, Collection) and not sources.open else (sources,)
+    dtype = agreed(dtypes.of(source, depth) for source in several)
+    return dtype if dtype in ("float16", "bfloat16", "float32", "float64", AUTOCAST) else None
 
 
 def dtype_of_called_object(dtypes: Dtypes, call: Call, made: Call, maker: Api, depth: int) -> str | None:

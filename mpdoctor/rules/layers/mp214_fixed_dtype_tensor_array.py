@@ -4,7 +4,8 @@
 TensorFlow refuses values that differ from the declared dtype: `TensorArray dtype is float32 but Op is trying to
 write dtype float16`, and in a graph `0-th value returned by … is half, but expects float` (Keras 3.15, tf_keras
 2.21, TensorFlow 2.15 and 2.10). `tf.random.normal(shape, mean=x)` draws in float32 unless it is told a dtype, and
-raises for a float16 mean; `tf.convert_to_tensor(x, tf.float32)` does not cast (TensorFlow 2.4, 2.15 and 2.21).
+raises for a float16 mean; `tf.convert_to_tensor(x, tf.float32)` does not cast (TensorFlow 2.4, 2.15 and 2.21), and a
+`tf.function` with an `input_signature` of float32 lets in nothing else (2.4 to 2.21).
 
 ## Flagged
 ```python
@@ -54,9 +55,10 @@ from mpdoctor.facts.failure import FailureFacts
 from mpdoctor.finding import AlsoSeen, Finding, Fix, Severity
 from mpdoctor.knowledge.api_names import public_name
 from mpdoctor.program.dtypes.tensor_dtypes import dtype_named
-from mpdoctor.program.events import Call
+from mpdoctor.program.events import Call, Operation
+from mpdoctor.program.instances import is_call_of
 from mpdoctor.program.source_facts import SourceFacts
-from mpdoctor.program.user_definitions import FunctionFacts, Parameter
+from mpdoctor.program.user_definitions import Defined, FunctionFacts, Parameter
 from mpdoctor.program.values import Api, Attribute, Collection, Item, Value, is_api, options, walk
 from mpdoctor.semantics.live.errors.dtype_errors import array_of_another_dtype
 from mpdoctor.semantics.live.errors.error_texts import evidence_of, place_of_failure
@@ -66,6 +68,7 @@ from mpdoctor.semantics.source.layers.call_dtypes import asks_for_dtype, runs_in
 from mpdoctor.semantics.source.layers.declared_dtypes import DeclaredFloat32, declared_in_float32, edit_of_draw
 from mpdoctor.semantics.source.layers.kept_dtypes import is_passed_on, keeps_dtype
 from mpdoctor.semantics.source.layers.mixed_operands import half_dtypes
+from mpdoctor.semantics.source.programs.running_functions import surrounding
 from mpdoctor.semantics.wording import place_of
 
 SEVERITY = Severity.ERROR
@@ -94,6 +97,9 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
     for call in facts.calls_of(*CALLING):
         if runs_in_layer(facts, call.context) and not asks_for_dtype(call.context):
             yield from _function(facts, call)
+    for function in facts.functions:
+        for specs in _signatures(facts, function):
+            yield from _of_signature(facts, function, specs)
 
 
 def in_failure(failure: FailureFacts) -> Iterator[Finding]:
@@ -154,6 +160,63 @@ def _array_behind(array: Value | None) -> Call | None:
         if isinstance(item, Call) and isinstance(item.callee, Attribute) and item.callee.name in WRITING:
             return _array_behind(item.callee.of)
     return None
+
+
+def _signatures(facts: SourceFacts, function: FunctionFacts) -> Iterator[list[str | None]]:
+    """The dtypes of the tensors that `@tf.function(input_signature=[…])` lets in, each None where it is not known."""
+    for decorator in function.decorators:
+        if is_call_of(decorator, "tensorflow.function") and isinstance(decorator, Call):
+            specs = _items(decorator.argument(1, "input_signature"))
+            yield [_dtype_let_in(facts, spec) for spec in specs]
+
+
+def _dtype_let_in(facts: SourceFacts, spec: Value | None) -> str | None:
+    if not isinstance(spec, Call) or not is_call_of(spec, "tensorflow.TensorSpec") or spec.open:
+        return None
+    dtype = spec.argument(1, "dtype")
+    return "float32" if dtype is None else dtype_named(dtype, facts.keras)
+
+
+def _of_signature(facts: SourceFacts, function: FunctionFacts, let_in: list[str | None]) -> Iterator[Finding]:
+    """The findings for float16 tensors that a function with a signature of float32 is given: TensorFlow casts none."""
+    if function.owner is not None and function.owner.is_layer and function.name == "call":
+        yield from _of_signature_of_call(facts, function, let_in)
+        return
+    for call in facts.calls if "float32" in let_in else ():
+        if not isinstance(call.callee, Defined) or call.callee.of is not function or asks_for_dtype(call.context):
+            continue
+        names = function.parameters[function.first_given :]
+        for position, (name, dtype) in enumerate(zip(names, let_in, strict=False)):
+            given = call.argument(position, name) if dtype == "float32" and not call.context.guarded else None
+            half = next(iter(half_dtypes(facts, given, call.context)), None) if given is not None else None
+            if half is not None:
+                yield Finding(
+                    f"The `input_signature` of `{function.name}` lets in float32 as `{name}`, and this is {half}: "
+                    "TensorFlow casts nothing, and this line raises.",
+                    f"Declare `tf.{half}` there, or cast the value: `tf.cast(…, tf.float32)`.",
+                    call.location,
+                )
+
+
+def _of_signature_of_call(facts: SourceFacts, call: FunctionFacts, let_in: list[str | None]) -> Iterator[Finding]:
+    """The finding for a layer's `call()`, whose first input Keras casts before."""
+    events: tuple[Call | Operation, ...] = (*facts.calls, *facts.operations)
+    inputs = (
+        (part, event.context)
+        for event in events
+        if any(outer is call for outer in surrounding(facts, event.context.function))
+        for part in walk(event)
+        if isinstance(part, Parameter) and part.function is call and part.index == call.first_given
+    )
+    given = next(inputs, None) if let_in[:1] == ["float32"] else None
+    half = next(iter(half_dtypes(facts, *given)), None) if given is not None else None
+    if half is not None:
+        yield Finding(
+            f"The `input_signature` lets in float32, and Keras casts the layer's input to {half} before: calling the "
+            "layer raises.",
+            f"Declare `tf.{half}`, or leave out the `input_signature`.",
+            call.location,
+        )
 
 
 def _function(facts: SourceFacts, call: Call) -> Iterator[Finding]:

@@ -67,7 +67,7 @@ from collections.abc import Iterator
 
 from mpdoctor.facts.reference import InnerGradientFacts
 from mpdoctor.facts.training import TrainingFacts
-from mpdoctor.finding import Finding, Severity
+from mpdoctor.finding import Finding, Fix, Severity
 from mpdoctor.program.events import Call, Operation
 from mpdoctor.program.policy_settings import UNSURE
 from mpdoctor.program.source_facts import SourceFacts
@@ -76,7 +76,7 @@ from mpdoctor.semantics.source.edits.expressions import unsafe_fix
 from mpdoctor.semantics.source.edits.loops.scaled_inner_gradients import scaled_inner_gradient
 from mpdoctor.semantics.source.layers.float16_layers import is_differentiated_in_float32
 from mpdoctor.semantics.source.layers.model_layers import policies_set
-from mpdoctor.semantics.source.optimizers.gradients import is_gradient_call, is_tape, sources, target
+from mpdoctor.semantics.source.optimizers.gradients import gradient_calls, is_tape, is_without_tape, sources, target
 from mpdoctor.semantics.source.optimizers.loss_scale_signs import may_be_scaled_in
 from mpdoctor.semantics.source.programs.branches import exclude_each_other, is_for_float32
 
@@ -86,10 +86,14 @@ HELP = (
     "Scale its target inside the inner tape, or scale `output_gradients`, and divide the gradient by the same number "
     'in float32. Or give the layers that it runs through `dtype="float32"`.'
 )
+HELP_WITHOUT_TAPE = (
+    "Multiply its target by a number such as 1024, and divide the gradient by the same number in float32. Or give the "
+    'layers that it runs through `dtype="float32"`.'
+)
 
 
 def in_source(facts: SourceFacts) -> Iterator[Finding]:
-    gradients = [call for call in facts.method_calls("gradient") if is_gradient_call(call)]
+    gradients = gradient_calls(facts)
     for inner in gradients:
         if inner.context.guarded or not _is_recorded(inner) or _may_be_scaled(facts, inner):
             continue
@@ -101,10 +105,16 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
             yield Finding(
                 "This inner gradient runs through float16 layers without a loss scale: values below 3e-08 become zero "
                 "in the penalty that is computed from it.",
-                HELP,
+                HELP_WITHOUT_TAPE if is_without_tape(inner) else HELP,
                 inner.location,
-                fix=unsafe_fix("Scale the inner gradient by 1024", *scaled_inner_gradient(facts, inner)),
+                fix=_fix(facts, inner),
             )
+
+
+def _fix(facts: SourceFacts, inner: Call) -> Fix | None:
+    if is_without_tape(inner):
+        return None
+    return unsafe_fix("Scale the inner gradient by 1024", *scaled_inner_gradient(facts, inner))
 
 
 def in_training(training: TrainingFacts) -> Iterator[Finding]:
@@ -167,7 +177,8 @@ def _runs_in_float16(facts: SourceFacts, inner: Call) -> bool:
 
 def _may_be_scaled(facts: SourceFacts, inner: Call) -> bool:
     """Whether the gradient is scaled, through its target or through `output_gradients`."""
-    if inner.argument(2, "output_gradients") is not None or may_be_scaled_in(facts, target(inner)):
+    factors_given = inner.argument(2, "grad_ys" if is_without_tape(inner) else "output_gradients")
+    if factors_given is not None or may_be_scaled_in(facts, target(inner)):
         return True
     factors = [part for part in walk(target(inner)) if isinstance(part, Operation) and part.operator == "*"]
     return any(

@@ -1,4 +1,5 @@
-"""Attributes in which a program counts: `self.steps += 1`. What they hold at first is not what they hold later."""
+"""Attributes in which a program counts, `self.steps += 1`, or that it turns on or off. What they hold at first is not
+what they hold later."""
 
 from __future__ import annotations
 
@@ -10,9 +11,9 @@ from mpdoctor.source.syntax_nodes import SETTING_UP
 
 
 def first_or_later(state: State, value: Known) -> Value:
-    """What an attribute holds in which the program counts: a number, or an unknown value where it may have counted on
-    before it comes here."""
-    if type(value.value) not in (int, float) or _is_first_time(state.context):
+    """What an attribute holds that the program counts up or turns on: a number or an answer, or an unknown value where
+    that may have happened before it comes here."""
+    if not isinstance(value.value, (bool, int, float)) or _is_first_time(state.context):
         return value
     return joined((value, Unknown(value.location)))
 

@@ -23,7 +23,8 @@ from mpdoctor.source.joining import joined_arms
 from mpdoctor.source.reading import Source
 from mpdoctor.source.syntax_nodes import attributes_counted
 
-_MAY_COUNT = re.compile(r"\.(\w+)\s*(?:[-+]=|(?::[^=\n]+)?=[^=\n]*\.\1\s*[-+])")  # `self.steps += 1` may stand here
+# `self.steps += 1`, `self.steps = self.steps + 1` or `self.is_warm = True` may stand here
+_MAY_COUNT = re.compile(r"\.(\w+)\s*(?:[-+]=|(?::[^=\n]+)?=\s*(?:True\b|False\b|[^=\n]*\.\1\s*[-+]))")
 Keywords = tuple[tuple[str, Value], ...]  # of a call: names and values
 
 
