@@ -31,7 +31,22 @@ def dtype_of_method_call(dtypes: Dtypes, call: Call, method: Attribute, depth: i
         return dtype_of_inherited_call(dtypes, call, depth)
     if method.name == "get_initial_state" and is_recurrent_of_keras(method.of):
         return dtypes.named(call.argument(2, "dtype"), depth)
-    return None
+    return _of_distributions_method(dtypes, method, depth) if _is_of_probability(method.of) else None
+
+
+def _is_of_probability(value: Value) -> bool:
+    """Whether it is made by something of TensorFlow Probability's, in one way or in each of several."""
+    return all(
+        isinstance(option, Call) and isinstance(option.callee, Api) and option.callee.root == "tensorflow_probability"
+        for option in options(value)
+    )
+
+
+def _of_distributions_method(dtypes: Dtypes, method: Attribute, depth: int) -> str | None:
+    """The dtype of what a method of a distribution gives: the distribution's, or None where it may be another."""
+    from mpdoctor.program.dtypes.distributions import gives_its_dtype  # few programs have any
+
+    return dtypes.of(method.of, depth) if gives_its_dtype(method) else None
 
 
 def dtype_of_called_object(dtypes: Dtypes, call: Call, made: Call, maker: Api, depth: int) -> str | None:
