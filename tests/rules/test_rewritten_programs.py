@@ -77,7 +77,7 @@ NOT_FOLLOWED = {  # fixtures of which something else is said, by the rewrite
         mp505/flagged_a_term_of_the_loss
     """,
     "kept_in_self": """
-        mp202/flagged_in_random_order
+        mp202/flagged_in_random_order mp202/flagged_later_rounds
         mp306/flagged_setting_asked_everywhere
         mp110/flagged_handler_of_its_own mp116/flagged_never_used mp201/flagged_chained_stages
         mp202/clean_carried_through_a_loop mp202/clean_dtype_in_a_named_dictionary

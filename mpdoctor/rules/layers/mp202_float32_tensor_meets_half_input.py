@@ -11,8 +11,8 @@ graph `tf.maximum(0.0, inputs)` and `tf.where(mask, -1e4, inputs)` make it float
 (TensorFlow 2.10, 2.15 and 2.21). In a graph the branches of `tf.cond` have to give one
 dtype, and `tf.while_loop` and `tf.scan` end with the dtype that they start with (TensorFlow 2.4 to 2.21). Between the
 layers of a functional model of Keras 2 no layer casts what an operation of TensorFlow is given:
-`tf.concat([fine, tf.image.resize(coarse, size)], axis=-1)` raises there as well. A distribution of TensorFlow
-Probability takes one dtype, too: `tfd.Normal(mean, tf.ones(3))`, `tfd.kl_divergence(posterior, tfd.Normal(0.0, 1.0))`
+`tf.concat([fine, tf.image.resize(coarse, size)], axis=-1)` raises there as well. A loop that
+carries float32 on raises in its second round. A distribution of TensorFlow Probability takes one dtype, too: `tfd.Normal(mean, tf.ones(3))`, `tfd.kl_divergence(posterior, tfd.Normal(0.0, 1.0))`
 and `tfd.Normal(0.0, 1.0).log_prob(inputs)` raise (0.23 and 0.25).
 
 ## Flagged
@@ -88,7 +88,7 @@ from mpdoctor.semantics.source.edits.updates import advice_for_update
 from mpdoctor.semantics.source.edits.uses import meets_float32_elsewhere
 from mpdoctor.semantics.source.layers.float32_meetings import float32_meetings, is_wide
 from mpdoctor.semantics.source.layers.layer_variables import RAW, is_weight
-from mpdoctor.semantics.source.layers.mixed_operands import half_dtypes, is_half
+from mpdoctor.semantics.source.layers.mixed_operands import half_dtypes, is_half, mixed_operands
 from mpdoctor.semantics.source.layers.numbers_first import ALWAYS, COMMUTING, NumberFirst, numbers_before_half
 from mpdoctor.semantics.source.layers.weight_values import is_weight_decay
 from mpdoctor.semantics.source.numbers.dtype_mismatches import DtypeMismatch, mismatches_in_functional_models
@@ -133,6 +133,10 @@ def in_source(facts: SourceFacts) -> Iterator[Finding]:
 
         yield from (Finding(*refused) for refused in refused_by_distributions(facts))
     found = {event.location for event, *_ in meetings}
+    if any(event.context.loops for event, _ in mixed_operands(facts)):
+        from mpdoctor.semantics.source.layers.later_rounds import refused_in_later_rounds  # few programs have any
+
+        yield from (Finding(*refused) for refused in refused_in_later_rounds(facts, found))
     for mismatch in mismatches_in_functional_models(facts):
         if mismatch.event.location not in found:
             yield _finding_in_functional_model(facts, mismatch)
