@@ -8,12 +8,12 @@ unless its method is "nearest". NumPy arrays and Python numbers take the dtype o
 fine, but for a float, a list of floats or a float32 array that stands first in a function of TensorFlow: in a
 graph `tf.maximum(0.0, inputs)` and `tf.where(mask, -1e4, inputs)` make it float32, and raise; `tf.maximum(inputs,
 0.0)` does not. A function that is given floats alone, such as `tf.stack([0.5, 1.0])` or `tf.exp(2.0)`, returns float32
-(TensorFlow 2.10, 2.15 and 2.21). In a graph the branches of `tf.cond` have to give one
-dtype, and `tf.while_loop` and `tf.scan` end with the dtype that they start with (TensorFlow 2.4 to 2.21). Between the
-layers of a functional model of Keras 2 no layer casts what an operation of TensorFlow is given:
-`tf.concat([fine, tf.image.resize(coarse, size)], axis=-1)` raises there as well. A loop that
-carries float32 on raises in its second round. A distribution of TensorFlow Probability takes one dtype, too: `tfd.Normal(mean, tf.ones(3))`, `tfd.kl_divergence(posterior, tfd.Normal(0.0, 1.0))`
-and `tfd.Normal(0.0, 1.0).log_prob(inputs)` raise (0.23 and 0.25).
+(TensorFlow 2.10, 2.15 and 2.21). In a graph the branches of `tf.cond` have to give one dtype, and `tf.while_loop` and
+`tf.scan` end with the dtype that they start with (TensorFlow 2.4 to 2.21). A Python loop that carries float32 on raises
+in its second round. Between the layers of a functional model of Keras 2 no layer casts what an operation of TensorFlow
+is given: `tf.concat([fine, tf.image.resize(coarse, size)], axis=-1)` raises there as well. A distribution of TensorFlow
+Probability takes one dtype: `tfd.Normal(mean, tf.ones(3))`, `tfd.kl_divergence(posterior, tfd.Normal(0.0, 1.0))` and
+`tfd.Normal(0.0, 1.0).log_prob(inputs)` raise (0.23 and 0.25).
 
 ## Flagged
 ```python
